@@ -9,6 +9,7 @@
 mod abstractions;
 mod callgrind;
 mod child;
+mod cnc;
 mod contender;
 mod cores;
 mod disk;
@@ -26,6 +27,7 @@ mod published;
 mod simulation;
 mod stamp;
 mod stm;
+mod streams;
 mod table;
 mod threads;
 mod timers;
@@ -150,6 +152,60 @@ const FIGURES: &[Figure] = &[
         measure: lazy::conflicts,
     },
     Figure { name: "spark", about: "fib(30) with joins", measure: lazy::spark },
+    Figure { name: "cnc-steps", about: "steps of a graph: empty, with a put, chains", measure: cnc::steps },
+    Figure { name: "cnc-miss", about: "steps each of which misses an item", measure: cnc::miss },
+    Figure { name: "cnc-wavefront", about: "a step for each cell of a table", measure: cnc::wavefront },
+    Figure { name: "cnc-items", about: "puts and gets in each kind of storage", measure: cnc::items },
+    Figure { name: "cnc-six", about: "the six programs of the paper", measure: cnc::six },
+    Figure { name: "cnc-cholesky", about: "a factor of a matrix in tiles", measure: cnc::cholesky },
+    Figure { name: "cnc-async", about: "steps with continuations", measure: cnc::asynchronous },
+    Figure {
+        name: "cnc-schedulers",
+        about: "the six programs under every scheduler",
+        measure: cnc::schedulers,
+    },
+    Figure {
+        name: "pipe-grep",
+        about: "the paper's grep and grep -n over 500 MB, beside GNU grep, ripgrep, conduit",
+        measure: streams::bytes::grep,
+    },
+    Figure { name: "pipe-lines", about: "a closure for each line of 500 MB", measure: streams::bytes::lines },
+    Figure {
+        name: "pipe-rewrite",
+        about: "each occurrence replaced in 500 MB, beside GNU sed",
+        measure: streams::bytes::rewrite,
+    },
+    Figure {
+        name: "pipe-xml",
+        about: "elements with an attribute in 200 MB, beside quick-xml and xmllint",
+        measure: streams::bytes::xml,
+    },
+    Figure {
+        name: "pipe-sort",
+        about: "a merge sort with a cycle, beside sort -n",
+        measure: streams::bytes::sort,
+    },
+    Figure {
+        name: "pipe-stages",
+        about: "five stages over 100 million numbers",
+        measure: streams::items::stages,
+    },
+    Figure { name: "pipe-hop", about: "one chunk over one edge", measure: streams::items::hop },
+    Figure {
+        name: "pipe-branch",
+        about: "two branches that merge in order, against a plain hop",
+        measure: streams::items::branch,
+    },
+    Figure {
+        name: "pipe-ahead",
+        about: "two halves of the work on two CPUs",
+        measure: streams::items::ahead,
+    },
+    Figure {
+        name: "pipe-memory",
+        about: "10,000 idle pipelines of four stages",
+        measure: streams::items::memory,
+    },
     Figure {
         name: "make-speedup",
         about: "module graphs built by two commands at a time against one",

@@ -8,13 +8,14 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 14] = [
+pub(crate) const PACKAGES: [&str; 18] = [
     "golang-go",
     "ghc",
     "libghc-parallel-dev",
     "libghc-monad-par-dev",
     "gcc",
     "g++",
+    "libtbb-dev",
     "fio",
     "nginx-light",
     "lighttpd",
@@ -23,6 +24,9 @@ pub(crate) const PACKAGES: [&str; 14] = [
     "ninja-build",
     "samurai",
     "make",
+    "ripgrep",
+    "libghc-conduit-dev",
+    "libxml2-utils",
 ];
 
 /// A peer program that is compiled from a source file of ours.
@@ -51,6 +55,23 @@ pub(crate) const CPP: Compiled = Compiled {
     package: "g++",
     arguments: &["-O2", "-std=c++20", "-o", "{out}", "{source}"],
     fetches: false,
+};
+
+/// TBB's tasks and its flow graph.
+pub(crate) const TBB: Compiled = Compiled {
+    name: "cnc-tbb",
+    source: "cpp/cnc_tbb.cpp",
+    package: "g++ libtbb-dev",
+    arguments: &["-O3", "-march=native", "-std=c++17", "-o", "{out}", "{source}", "-ltbb"],
+    ..CPP
+};
+
+/// OpenMP's tasks.
+pub(crate) const OPEN_MP: Compiled = Compiled {
+    name: "cnc-omp",
+    source: "cpp/cnc_omp.cpp",
+    arguments: &["-O3", "-march=native", "-fopenmp", "-std=c++17", "-o", "{out}", "{source}"],
+    ..CPP
 };
 
 /// Goroutines.
@@ -138,6 +159,10 @@ pub(crate) const GHC_STAMP: Compiled =
 /// GHC's lazy values and sparks, in its threaded runtime.
 pub(crate) const GHC_LAZY: Compiled = Compiled { name: "lazy-ghc", source: "haskell/Lazy.hs", ..GHC_CORES };
 
+/// monad-par, in GHC's threaded runtime.
+pub(crate) const GHC_PAR: Compiled =
+    Compiled { name: "cnc-ghc", source: "haskell/Cnc.hs", package: "ghc libghc-monad-par-dev", ..GHC_CORES };
+
 /// GHC's transactions, in its threaded runtime.
 pub(crate) const GHC_STM: Compiled = Compiled { name: "stm-ghc", source: "haskell/Stm.hs", ..GHC_CORES };
 
@@ -178,6 +203,15 @@ pub(crate) const RUST_LAZY: Compiled = Compiled {
     ..RUST_STM
 };
 
+/// Generators and streams of Rust crates, and a parser of XML. They are in the package of
+/// [`RUST_STM`].
+pub(crate) const RUST_STREAMS: Compiled =
+    Compiled { name: "stm-rust/release/streams-rust", source: "rust/src/streams.rs", ..RUST_STM };
+
+/// Conduits, in GHC's non-threaded runtime.
+pub(crate) const GHC_CONDUIT: Compiled =
+    Compiled { name: "conduit-ghc", source: "haskell/Conduits.hs", ..GHC };
+
 /// Every compiled peer.
 pub(crate) const COMPILED: &[Compiled] = &[
     CPP,
@@ -196,6 +230,11 @@ pub(crate) const COMPILED: &[Compiled] = &[
     RUST_STM,
     GHC_LAZY,
     RUST_LAZY,
+    RUST_STREAMS,
+    GHC_CONDUIT,
+    TBB,
+    OPEN_MP,
+    GHC_PAR,
 ];
 
 impl Compiled {
@@ -315,6 +354,15 @@ pub(crate) fn built(package: &str, program: &str) -> Result<String, String> {
         return Err(format!("{program} does not build"));
     }
     Ok(target.join("release").join(program).display().to_string())
+}
+
+/// The path of an installed program that a package of another name brings.
+///
+/// # Errors
+///
+/// The text that the table shows instead of a number: the package to install.
+pub(crate) fn program_of(package: &str, program: &str) -> Result<String, String> {
+    find(program).map(|path| path.display().to_string()).ok_or_else(|| missing(package))
 }
 
 /// The path of an installed program.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::command::{Invocation, Tally};
+use crate::command::{Invocation, NOT_INCREMENTAL, Tally};
 use crate::side_by_side;
 use crate::workspace::Workspace;
 
@@ -79,6 +79,7 @@ fn binaries(root: &Path) -> Result<Vec<Binary>, String> {
     let output = Command::new(BUILD[0])
         .args(&BUILD[1..])
         .args(["--quiet", "--message-format=json"])
+        .env(NOT_INCREMENTAL.0, NOT_INCREMENTAL.1)
         .current_dir(root)
         .output()
         .map_err(|e| format!("cannot run cargo: {e}"))?;

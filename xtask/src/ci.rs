@@ -35,12 +35,16 @@ const TESTS: &[Step] = &[
 const PROOFS_ALONE: &[Step] = &[
     ("programs", |ci| ci.run(programs::invocation(programs::RUNS, ""))),
     ("stress", stress),
+    // Each crate builds from the package that would be published.
+    ("packages", |ci| packages::run(ci.workspace, ci.tally)),
+];
+
+/// The proofs that run alone, and need what `PROOFS_SIDE_BY_SIDE` has built.
+const PROOFS_LAST: &[Step] = &[
     // The answers of every program of every figure, with small numbers.
     ("figures", |ci| ci.figures(12, &["--check", "all"])),
     // No figure overlooks a wrong answer of ours.
     ("figures' faults", |ci| ci.figures(12, &["--faults", "all"])),
-    // Each crate builds from the package that would be published.
-    ("packages", |ci| packages::run(ci.workspace, ci.tally)),
     // No operation takes more instructions than were published last.
     ("instructions", |ci| ci.figures(8, &["check-instructions"])),
 ];
@@ -48,6 +52,8 @@ const PROOFS_ALONE: &[Step] = &[
 /// The proofs that run two at a time, the longest first. Each runs mostly on one CPU and bears a
 /// slow one. Each has a target directory of its own, or builds little.
 const PROOFS_SIDE_BY_SIDE: &[Step] = &[
+    // The compiler is on one CPU for most of it, because it optimizes each crate as a whole.
+    ("figures' build", |ci| ci.cargo(15, BUILD_FIGURES)),
     ("miri sched", |ci| ci.miri(&["--package", "selvedge-sched", "--lib", "--test", "work_stealing"])),
     ("miri sync", |ci| ci.miri(SYNC_UNDER_MIRI)),
     ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
@@ -175,6 +181,10 @@ const MIRI_FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-permissive-provenance"
 
 const EXAMPLES: &str = "selvedge-examples";
 
+/// The figures' program, and the web server that it starts.
+const BUILD_FIGURES: &[&str] =
+    &["build", "--release", "--package", "figures", "--package", "selvedge-httpd", "--locked"];
+
 struct Ci<'a> {
     workspace: &'a Workspace,
     tally: &'a mut Tally,
@@ -236,6 +246,7 @@ fn every_step(workspace: &Workspace, extent: Extent) -> Vec<Outcome> {
     }
     outcomes.extend(PROOFS_ALONE.iter().map(|proof| run(*proof, false)));
     outcomes.extend(side_by_side::each(PROOFS_SIDE_BY_SIDE, |proof| run(*proof, true)));
+    outcomes.extend(PROOFS_LAST.iter().map(|proof| run(*proof, false)));
     outcomes
 }
 
@@ -278,8 +289,7 @@ impl Ci<'_> {
 
     /// Runs the figures' program, which is built first.
     fn figures(&mut self, limit_minutes: u64, words: &[&str]) -> Result<(), String> {
-        let build = ["build", "--release", "--package", "figures", "--package", "selvedge-httpd", "--locked"];
-        self.cargo(15, &build)?;
+        self.cargo(15, BUILD_FIGURES)?;
         let run = ["run", "--quiet", "--release", "--package", "figures", "--locked", "--"];
         self.cargo(limit_minutes, &[&run, words].concat())
     }

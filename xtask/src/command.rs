@@ -88,6 +88,10 @@ impl Tally {
     }
 }
 
+/// The compiler writes nothing for a later build that changes little. A build from nothing takes a
+/// seventh to a third less CPU time so; a run of all checks after a small change takes longer.
+pub(crate) const NOT_INCREMENTAL: (&str, &str) = ("CARGO_INCREMENTAL", "0");
+
 /// A command with its surroundings, ready to run.
 #[derive(Debug)]
 pub(crate) struct Invocation {
@@ -136,6 +140,7 @@ impl Invocation {
         command
             .args(["--kill-after=10", &self.limit.as_secs().to_string(), &self.program])
             .args(&self.args)
+            .env(NOT_INCREMENTAL.0, NOT_INCREMENTAL.1)
             .envs(self.env.iter().map(|(key, value)| (key, value)))
             .current_dir(dir)
             .stdout(writer)

@@ -17,6 +17,7 @@ use crate::log::deps_log::DepsLog;
 use crate::manifest;
 use crate::options::Options;
 use crate::project::{Project, as_path};
+use crate::say::{complain, say};
 use crate::tools;
 
 /// How often a manifest may be rebuilt before it is taken for one that is never up to date.
@@ -39,11 +40,11 @@ impl Stats {
     }
 
     fn print(&self, project: &Project) {
-        println!("{:<24} {:>10}", "part", "ms");
+        say(format_args!("{:<24} {:>10}", "part", "ms"));
         for (part, took) in &self.parts {
-            println!("{part:<24} {:>10.3}", took.as_secs_f64() * 1000.0);
+            say(format_args!("{part:<24} {:>10.3}", took.as_secs_f64() * 1000.0));
         }
-        println!("nodes {}, edges {}", project.graph.nodes(), project.graph.edges.len());
+        say(format_args!("nodes {}, edges {}", project.graph.nodes(), project.graph.edges.len()));
     }
 }
 
@@ -54,8 +55,8 @@ impl Stats {
 pub fn run(options: &Options) -> Result<u8, String> {
     if let Some(directory) = &options.directory {
         // Editors know this line, and look for the files that errors name there.
-        if options.tool.is_none() {
-            println!("ninja: Entering directory `{}'", directory.display());
+        if options.tool.is_none() && !options.quiet {
+            say(format_args!("ninja: Entering directory `{}'", directory.display()));
         }
         std::env::set_current_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     }
@@ -83,6 +84,10 @@ pub(crate) struct Loaded {
     directory: PathBuf,
 }
 
+pub(crate) fn warn(warning: &String) {
+    complain(format_args!("selvedge-make: warning: {warning}"));
+}
+
 fn read(path: &[u8]) -> Result<Vec<u8>, String> {
     fs::read(as_path(path)).map_err(|error| error.to_string())
 }
@@ -93,9 +98,7 @@ pub(crate) fn graph(options: &Options) -> Result<(Graph, Vec<u8>), String> {
     let file = file.map_or(&b"build.ninja"[..], |file| std::os::unix::ffi::OsStrExt::as_bytes(&file[..]));
     let text = read(file).map_err(|error| format!("loading '{}': {error}", String::from_utf8_lossy(file)))?;
     let graph = manifest::parse(file, &text, &mut read).map_err(|misread| misread.to_string())?;
-    for warning in &graph.warnings {
-        eprintln!("selvedge-make: warning: {warning}");
-    }
+    graph.warnings.iter().for_each(warn);
     Ok((graph, file.to_vec()))
 }
 
@@ -129,11 +132,11 @@ impl Loaded {
         let path = in_directory(".ninja_deps");
         let deps_log = stats.time("read the deps log", || DepsLog::load(path.clone(), &mut graph));
         let (mut deps_log, warning) = deps_log.map_err(|error| text(&path, error))?;
-        warning.into_iter().for_each(|warning| eprintln!("selvedge-make: warning: {warning}"));
+        warning.iter().for_each(warn);
         let path = in_directory(".ninja_log");
         let build_log = stats.time("read the build log", || BuildLog::load(path.clone(), &graph));
         let (mut build_log, warning) = build_log.map_err(|error| text(&path, error))?;
-        warning.into_iter().for_each(|warning| eprintln!("selvedge-make: warning: {warning}"));
+        warning.iter().for_each(warn);
         if write {
             build_log.open(&graph).map_err(|error| text(&in_directory(".ninja_log"), error))?;
             deps_log.open(&graph).map_err(|error| text(&in_directory(".ninja_deps"), error))?;
@@ -147,7 +150,7 @@ impl Loaded {
     fn build(self, options: &Options, stats: &mut Stats) -> Result<Option<u8>, String> {
         let Loaded { mut project, manifest, directory } = self;
         let settings = settings(options, &directory)?;
-        let targets = targets(&project.graph, &options.targets)?;
+        let targets = targets(&project.graph, Some(&project.deps_log), &options.targets)?;
         let own = project.graph.find(&manifest).filter(|node| project.graph.maker(*node).is_some());
         let all: Vec<_> = own.iter().chain(&targets).copied().collect();
         stats.time("look at files", || project.look(&all));
@@ -163,6 +166,9 @@ impl Loaded {
                     if now != before || project.borrow_mut().is_dirty(own) {
                         return Ok(None);
                     }
+                    // The manifest is as it was, but its command may have written other files.
+                    project.borrow_mut().forget();
+                    stats.time("look at files again", || project.borrow_mut().look(&all));
                 }
                 other => {
                     return match stopped(other)? {
@@ -174,15 +180,12 @@ impl Loaded {
         }
         let targets = stats.time("find what is dirty", || visit(&project, &targets))?;
         let outcome = stats.time("build", || build::build(&project, &targets, &settings));
-        if settings.clock.exists() && !options.dry_run {
-            let _ = fs::remove_file(&settings.clock);
-        }
         let outcome = outcome?;
         if options.stats {
             stats.print(&project.borrow());
         }
         if outcome == Outcome::Done(0) && !options.quiet {
-            println!("selvedge-make: no work to do.");
+            say("selvedge-make: no work to do.");
         }
         stopped(outcome).map(Some)
     }
@@ -193,11 +196,11 @@ fn stopped(outcome: Outcome) -> Result<u8, String> {
     match outcome {
         Outcome::Done(_) => Ok(0),
         Outcome::Stopped(reason) => {
-            println!("selvedge-make: build stopped: {reason}.");
+            say(format_args!("selvedge-make: build stopped: {reason}."));
             Ok(1)
         }
         Outcome::Interrupted => {
-            println!("selvedge-make: build stopped: interrupted by user.");
+            say("selvedge-make: build stopped: interrupted by user.");
             Ok(INTERRUPTED)
         }
     }
@@ -206,19 +209,9 @@ fn stopped(outcome: Outcome) -> Result<u8, String> {
 /// Visits the targets, and the validations of what is before them. Returns them all.
 fn visit(project: &RefCell<Project>, targets: &[NodeId]) -> Result<Vec<NodeId>, String> {
     let mut project = project.borrow_mut();
-    let mut all = targets.to_vec();
-    let mut next = 0;
-    while let Some(target) = all.get(next).copied() {
-        next += 1;
-        let visited = project.visit(target);
-        build::explain(&mut project);
-        for validation in visited? {
-            if !all.contains(&validation) {
-                all.push(validation);
-            }
-        }
-    }
-    Ok(all)
+    let all = project.visit_all(targets);
+    build::explain(&mut project);
+    all
 }
 
 fn settings(options: &Options, directory: &Path) -> Result<build::Settings, String> {
@@ -243,6 +236,7 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
         jobs = None;
     }
     let understands = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
+    let terminal = std::io::stdout().is_terminal() && understands;
     Ok(build::Settings {
         jobs,
         failures: match options.failures.unwrap_or(1) {
@@ -257,7 +251,8 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
             verbose: options.verbose,
             quiet: options.quiet,
             format: std::env::var("NINJA_STATUS").unwrap_or_else(|_| "[%f/%t] ".into()),
-            terminal: std::io::stdout().is_terminal() && understands,
+            terminal,
+            colours: terminal || std::env::var_os("CLICOLOR_FORCE").is_some_and(|force| force != "0"),
         },
         timeline: options.timeline.clone(),
         jobserver,
@@ -265,8 +260,13 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
     })
 }
 
-/// The nodes that the user names, or the default ones.
-pub(crate) fn targets(graph: &Graph, names: &[String]) -> Result<Vec<NodeId>, String> {
+/// The nodes that the user names, or the default ones. `FILE^` is looked up in the deps log too, if
+/// there is one, because compilers name headers there that the manifest does not have.
+pub(crate) fn targets(
+    graph: &Graph,
+    deps_log: Option<&DepsLog>,
+    names: &[String],
+) -> Result<Vec<NodeId>, String> {
     if names.is_empty() {
         let targets = graph.default_targets();
         if targets.is_empty() && !graph.edges.is_empty() {
@@ -274,10 +274,10 @@ pub(crate) fn targets(graph: &Graph, names: &[String]) -> Result<Vec<NodeId>, St
         }
         return Ok(targets);
     }
-    names.iter().map(|name| target(graph, name)).collect()
+    names.iter().map(|name| target(graph, deps_log, name)).collect()
 }
 
-fn target(graph: &Graph, name: &str) -> Result<NodeId, String> {
+fn target(graph: &Graph, deps_log: Option<&DepsLog>, name: &str) -> Result<NodeId, String> {
     let mut path = name.as_bytes().to_vec();
     let first_use = path.last() == Some(&b'^');
     if first_use {
@@ -290,6 +290,7 @@ fn target(graph: &Graph, name: &str) -> Result<NodeId, String> {
     }
     let uses = graph.edge_ids().filter(|edge| graph.inputs(*edge).any(|input| input == node));
     let output = uses.map(|edge| graph.outputs(edge).next()).next().flatten();
+    let output = output.or_else(|| deps_log?.first_use(node));
     output.ok_or_else(|| format!("'{name}' has no out edge"))
 }
 

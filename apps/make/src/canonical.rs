@@ -44,13 +44,19 @@ pub fn canonicalize(path: &mut Vec<u8>) {
     }
 }
 
-/// Whether the path has no component that [`canonicalize`] would change, seen by a quick look: a
-/// slash is followed by neither a dot nor a slash, and the path neither begins with a dot nor ends
-/// with a slash.
-fn is_canonical(path: &[u8]) -> bool {
-    let dotted = matches!(path.first(), None | Some(b'.'));
-    let suspect = |pair: &[u8]| pair[0] == b'/' && matches!(pair[1], b'.' | b'/');
-    !dotted && path.last() != Some(&b'/') && !path.windows(2).any(suspect)
+/// Whether the path has no component that [`canonicalize`] would change, seen by a quick look: no
+/// component begins with a dot or is empty.
+pub(crate) fn is_canonical(path: &[u8]) -> bool {
+    let relative = path.strip_prefix(b"/").unwrap_or(path);
+    // Whether a component begins here.
+    let mut begins = true;
+    for byte in relative {
+        if begins && matches!(byte, b'.' | b'/') {
+            return false;
+        }
+        begins = *byte == b'/';
+    }
+    !begins
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Dyndep files: inputs and outputs of edges that are known only when a command of the build has
 //! written them down. The graph grows while it is built.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use crate::canonical::canonicalize;
 use crate::graph::{EdgeId, Found, Graph, NodeId};
 use crate::manifest::{Lexer, Misread, Token, Word};
@@ -14,34 +17,28 @@ pub fn load(graph: &mut Graph, file: NodeId, text: &[u8]) -> Result<Vec<EdgeId>,
     let path = graph.path(file).to_vec();
     let found = parse(graph, &path, text).map_err(|misread| misread.to_string())?;
     let name = String::from_utf8_lossy(&path);
-    for (edge, _) in &found {
-        if graph.edge(*edge).dyndep != Some(file) {
-            let output = graph.outputs(*edge).next().map(|output| graph.path_text(output));
-            let output = output.unwrap_or_default();
-            return Err(format!(
-                "dyndep file '{name}' mentions output '{output}', and its build statement does not have a dyndep binding for the file"
-            ));
-        }
+    let first = |edge| graph.outputs(edge).next().map(|output| graph.path_text(output)).unwrap_or_default();
+    let waiting = graph.dyndeps.get(&file).map_or(&[][..], |edges| edges);
+    if let Some(edge) = found.keys().find(|edge| graph.edge(**edge).dyndep != Some(file)) {
+        let output = first(*edge);
+        return Err(format!(
+            "dyndep file '{name}' mentions output '{output}', and its build statement does not have a dyndep binding for the file"
+        ));
     }
-    for edge in graph.edge_ids().filter(|edge| graph.edge(*edge).dyndep == Some(file)) {
-        if !found.iter().any(|(of, _)| *of == edge) {
-            let output = graph.outputs(edge).next().map(|output| graph.path_text(output));
-            let output = output.unwrap_or_default();
-            return Err(format!("'{output}' not mentioned in its dyndep file '{name}'"));
-        }
+    if let Some(edge) = waiting.iter().find(|edge| !found.contains_key(edge)) {
+        let output = first(*edge);
+        return Err(format!("'{output}' not mentioned in its dyndep file '{name}'"));
     }
-    let mut outputs = Vec::new();
+    let mut outputs = BTreeMap::new();
     for (edge, found) in &found {
         for output in &found.outputs {
-            let taken = graph.maker(*output).is_some() || outputs.iter().any(|(of, _)| of == output);
-            if taken {
+            if graph.maker(*output).is_some() || outputs.insert(*output, *edge).is_some() {
                 return Err(format!("multiple rules generate {}", graph.path_text(*output)));
             }
-            outputs.push((*output, *edge));
         }
     }
     outputs.iter().for_each(|(output, edge)| graph.set_maker(*output, *edge));
-    let edges = found.iter().map(|(edge, _)| *edge).collect();
+    let edges = found.keys().copied().collect();
     graph.found.extend(found);
     Ok(edges)
 }
@@ -81,10 +78,10 @@ fn text(words: &[Word<'_>]) -> Vec<u8> {
 ///
 /// # Errors
 /// [`Misread`], with line and column.
-pub fn parse(graph: &mut Graph, file: &[u8], source: &[u8]) -> Result<Vec<(EdgeId, Found)>, Misread> {
+pub fn parse(graph: &mut Graph, file: &[u8], source: &[u8]) -> Result<BTreeMap<EdgeId, Found>, Misread> {
     let mut lexer = Lexer::new(file, source);
     let mut versioned = false;
-    let mut all: Vec<(EdgeId, Found)> = Vec::new();
+    let mut all = BTreeMap::new();
     loop {
         match lexer.token() {
             Token::Newline => {}
@@ -104,10 +101,10 @@ pub fn parse(graph: &mut Graph, file: &[u8], source: &[u8]) -> Result<Vec<(EdgeI
             }
             Token::Build if versioned => {
                 let (edge, found) = build(graph, &mut lexer)?;
-                if all.iter().any(|(of, _)| *of == edge) {
-                    return Err(lexer.error("multiple statements for one edge"));
-                }
-                all.push((edge, found));
+                match all.entry(edge) {
+                    Entry::Occupied(_) => return Err(lexer.error("multiple statements for one edge")),
+                    Entry::Vacant(place) => place.insert(found),
+                };
             }
             Token::End if versioned => return Ok(all),
             Token::End | Token::Build => return Err(lexer.error("expected 'ninja_dyndep_version = ...'")),

@@ -40,16 +40,28 @@ pub enum Paths {
     Plain,
 }
 
-/// One evaluation: it knows which variables of the rule it is within.
+/// One evaluation.
 struct Evaluation<'a> {
     graph: &'a Graph,
     edge: EdgeId,
     paths: Paths,
-    within: Vec<Name>,
+}
+
+/// A variable of the rule that is being evaluated, and those around it.
+struct Within<'a> {
+    name: Name,
+    outer: Option<&'a Within<'a>>,
+}
+
+impl<'a> Within<'a> {
+    /// The variables from the innermost to the outermost.
+    fn names(innermost: Option<&'a Within<'a>>) -> impl Iterator<Item = Name> {
+        std::iter::successors(innermost, |within| within.outer).map(|within| within.name)
+    }
 }
 
 impl Evaluation<'_> {
-    fn variable(&mut self, name: Name, into: &mut Vec<u8>) -> Result<(), Circle> {
+    fn variable(&self, name: Name, within: Option<&Within<'_>>, into: &mut Vec<u8>) -> Result<(), Circle> {
         let graph = self.graph;
         match name {
             names::IN => self.list(Files::Inputs, b' ', into),
@@ -67,7 +79,7 @@ impl Evaluation<'_> {
                 if let Some(span) = first {
                     into.extend_from_slice(span.of(&graph.text));
                 } else if let Some(value) = graph.rules[edge.rule.index()].variable(name) {
-                    return self.of_rule(name, value, into);
+                    return self.of_rule(name, value, within, into);
                 } else if let Some(value) = graph.variable(edge.scope, name) {
                     into.extend_from_slice(value);
                 }
@@ -76,20 +88,27 @@ impl Evaluation<'_> {
         Ok(())
     }
 
-    fn of_rule(&mut self, name: Name, value: &[Piece], into: &mut Vec<u8>) -> Result<(), Circle> {
-        if let Some(start) = self.within.iter().position(|outer| *outer == name) {
-            let circle = self.within[start..].iter().chain([&name]);
+    fn of_rule(
+        &self,
+        name: Name,
+        value: &[Piece],
+        within: Option<&Within<'_>>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), Circle> {
+        if let Some(inner) = Within::names(within).position(|outer| outer == name) {
+            let mut circle: Vec<_> =
+                [name].into_iter().chain(Within::names(within).take(inner + 1)).collect();
+            circle.reverse();
             let text = |name: &Name| String::from_utf8_lossy(self.graph.name(*name)).into_owned();
-            return Err(Circle { variables: circle.map(text).collect() });
+            return Err(Circle { variables: circle.iter().map(text).collect() });
         }
-        self.within.push(name);
+        let inner = Within { name, outer: within };
         for piece in value {
             match piece {
                 Piece::Text(span) => into.extend_from_slice(span.of(&self.graph.text)),
-                Piece::Variable(name) => self.variable(*name, into)?,
+                Piece::Variable(name) => self.variable(*name, Some(&inner), into)?,
             }
         }
-        self.within.pop();
         Ok(())
     }
 
@@ -128,7 +147,10 @@ impl Graph {
     /// # Errors
     /// [`Circle`] if a variable of the rule needs its own value.
     pub fn evaluate(&self, edge: EdgeId, name: Name, paths: Paths, into: &mut Vec<u8>) -> Result<(), Circle> {
-        Evaluation { graph: self, edge, paths, within: Vec::new() }.variable(name, into)
+        if self.is_unset(edge, name) {
+            return Ok(());
+        }
+        Evaluation { graph: self, edge, paths }.variable(name, None, into)
     }
 
     /// The value of an edge's variable, with paths as [`Paths::Quoted`].

@@ -98,6 +98,11 @@ pub mod names {
     pub fn is_of_rule(name: Name) -> bool {
         name.0 <= MSVC_DEPS_PREFIX.0
     }
+
+    /// The bit of a name that a rule may set; 0 for another name.
+    pub(crate) fn bit(name: Name) -> u16 {
+        if is_of_rule(name) { 1 << name.0 } else { 0 }
+    }
 }
 
 /// A piece of a value that is not evaluated yet.
@@ -116,6 +121,8 @@ pub struct Rule {
     pub name: Name,
     /// Its variables, in the order of the manifest; the last one of a name counts.
     pub variables: Vec<(Name, Vec<Piece>)>,
+    /// The bits of their names.
+    pub(crate) names: u16,
 }
 
 impl Rule {
@@ -210,6 +217,8 @@ pub struct Graph {
     pub(crate) edge_variables: Vec<(Name, Span)>,
     /// The scopes; the first is the manifest's.
     pub scopes: Vec<Scope>,
+    /// The bits of the names that some scope sets.
+    scope_names: u16,
     /// The rules; the first is `phony`.
     pub rules: Vec<Rule>,
     /// The pools; the first limits nothing, the second is `console`.
@@ -218,6 +227,8 @@ pub struct Graph {
     pub defaults: Vec<NodeId>,
     /// What dyndep files have said so far.
     pub found: BTreeMap<EdgeId, Found>,
+    /// The dyndep files, each with the edges that wait for it.
+    pub(crate) dyndeps: BTreeMap<NodeId, Vec<EdgeId>>,
     /// What was odd but is no error, for the user.
     pub warnings: Vec<String>,
 }
@@ -245,11 +256,13 @@ impl Graph {
             edges: Vec::new(),
             lists: Vec::new(),
             edge_variables: Vec::new(),
+            scope_names: 0,
             scopes: vec![Scope { rules: vec![(phony, PHONY)], ..Scope::default() }],
-            rules: vec![Rule { name: phony, variables: Vec::new() }],
+            rules: vec![Rule { name: phony, variables: Vec::new(), names: 0 }],
             pools: vec![pool(b"", 0), pool(b"console", 1)],
             defaults: Vec::new(),
             found: BTreeMap::new(),
+            dyndeps: BTreeMap::new(),
             warnings: Vec::new(),
         }
     }
@@ -290,6 +303,12 @@ impl Graph {
 
     pub(crate) fn set_maker(&mut self, node: NodeId, edge: EdgeId) {
         self.makers[node.index()] = edge.0 + 1;
+    }
+
+    /// Makes the edge one that waits for a dyndep file.
+    pub(crate) fn set_dyndep(&mut self, edge: EdgeId, file: NodeId) {
+        self.edges[edge.index()].dyndep = Some(file);
+        self.dyndeps.entry(file).or_default().push(edge);
     }
 
     /// All edges.
@@ -335,6 +354,11 @@ impl Graph {
     /// The files of one kind, as the manifest has them.
     pub fn files_of(&self, edge: EdgeId, kind: Files) -> &[NodeId] {
         self.files(edge, kind, kind)
+    }
+
+    /// The output at this place of [`outputs`](Self::outputs). O(1).
+    pub(crate) fn output(&self, edge: EdgeId, place: usize) -> Option<NodeId> {
+        self.outputs(edge).nth(place)
     }
 
     /// All outputs, those that a dyndep file named last.
@@ -392,7 +416,20 @@ impl Graph {
         self.scopes[scope.index()].variables.get(name.index()).copied().flatten()
     }
 
+    /// Whether a variable that a rule may set has no value for this edge, seen without a look at
+    /// scopes. Most edges have few of these variables.
+    pub(crate) fn is_unset(&self, edge: EdgeId, name: Name) -> bool {
+        let bit = names::bit(name);
+        let edge = self.edge(edge);
+        if bit == 0 || (self.rules[edge.rule.index()].names | self.scope_names) & bit != 0 {
+            return false;
+        }
+        let (start, end) = edge.variables.unwrap_or_default();
+        self.edge_variables[start as usize..end as usize].iter().all(|(of, _)| *of != name)
+    }
+
     pub(crate) fn set_variable(&mut self, scope: ScopeId, name: Name, value: Span) {
+        self.scope_names |= names::bit(name);
         let variables = &mut self.scopes[scope.index()].variables;
         if variables.len() <= name.index() {
             variables.resize(name.index() + 1, None);
@@ -420,6 +457,21 @@ impl Graph {
             scope = self.scopes[id.index()].parent;
         }
         None
+    }
+
+    /// The rules that the manifest and the files that it includes declare, without those of a
+    /// `subninja`.
+    pub fn rules_of_manifest(&self) -> impl Iterator<Item = &Rule> {
+        self.scopes[0].rules.iter().map(|(_, rule)| &self.rules[rule.index()])
+    }
+
+    /// A value that is not evaluated, as ninja shows it: each variable as `${name}`.
+    pub fn source(&self, value: &[Piece]) -> Vec<u8> {
+        let piece = |piece: &Piece| match piece {
+            Piece::Text(span) => span.of(&self.text).to_vec(),
+            Piece::Variable(name) => [b"${", self.name(*name), b"}"].concat(),
+        };
+        value.iter().flat_map(piece).collect()
     }
 
     pub(crate) fn add_rule(&mut self, scope: ScopeId, rule: Rule) {

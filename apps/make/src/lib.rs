@@ -7,7 +7,7 @@
 //! | [`log`], [`disk`] | what earlier builds have left, and what is there |
 //! | [`project`] | which edges must run, and why |
 //! | [`build`], [`shell`] | running them |
-//! | [`options`], [`run`] | the program |
+//! | [`options`], [`run`], [`say`] | the program |
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +25,7 @@ pub mod log;
 pub mod manifest;
 pub mod options;
 pub mod project;
+pub mod say;
 pub mod shell;
 mod tools;
 

@@ -2,21 +2,19 @@
 
 #![forbid(unsafe_code)]
 
+use selvedge_make::manifest::LIKE_NINJA;
 use selvedge_make::options::{HELP, Request, parse};
+use selvedge_make::say::{complain, say};
 use std::process::ExitCode;
-
-/// The version of ninja that has the language, the options and the tools of this program. CMake and
-/// Meson ask for it, and use what that version has.
-const LIKE_NINJA: &str = "1.12.1";
 
 fn main() -> ExitCode {
     let options = match parse(std::env::args_os().skip(1)) {
         Ok(Request::Help) => {
-            print!("{HELP}");
+            say(HELP.trim_end());
             return ExitCode::SUCCESS;
         }
         Ok(Request::Version) => {
-            println!("{LIKE_NINJA}");
+            say(LIKE_NINJA);
             return ExitCode::SUCCESS;
         }
         Ok(Request::Run(options)) => options,
@@ -30,6 +28,6 @@ fn main() -> ExitCode {
 }
 
 fn refused(error: &str) -> ExitCode {
-    eprintln!("selvedge-make: error: {error}");
+    complain(format_args!("selvedge-make: error: {error}"));
     ExitCode::FAILURE
 }

@@ -18,12 +18,13 @@ Options:
   -j N              run N commands at the same time; 0: any number
                     (default: the number of CPUs and 2 more; with a job
                     server in MAKEFLAGS: as many as it grants)
-  -k N              go on until N commands have failed; 0: as far as possible
-                    (default: 1)
-  -l N              start no command while the load is above N
+  -k N              go on until N commands have failed; 0 or less: as far as
+                    possible (default: 1)
+  -l N              start no command while the load is above N, or while N
+                    commands run
   -n                show the commands, and run none
   -v, --verbose     show whole commands
-  --quiet           show failures only
+  --quiet           show what commands write, and failures; no progress
   -d MODE           explain: say why each command runs
                     stats: say what took how long
                     keepdepfile, keeprsp: keep these files
@@ -38,6 +39,7 @@ Environment:
   NINJA_STATUS      the beginning of each line; %f finished, %t all, %r running,
                     %s started, %u not started, %p per cent, %o a second,
                     %e %w time so far, %E %W time to come (default: \"[%f/%t] \")
+  CLICOLOR_FORCE    if it is not 0, colours of commands are kept in a pipe
   MAKEFLAGS         tells of a job server
   SELVEDGE_SEE      lets the program's threads be looked at
 ";
@@ -98,6 +100,11 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
     parsed(arguments).map_err(|error| format!("{error}; --help tells the options"))
 }
 
+/// How many commands may fail. 0 is any number, and so is less.
+fn limit(failures: i64) -> u32 {
+    u32::try_from(failures.max(0)).unwrap_or(0)
+}
+
 fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, lexopt::Error> {
     let mut parser = lexopt::Parser::from_args(arguments);
     let mut options = Options::default();
@@ -108,7 +115,7 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, lexo
             Short('C') => options.directory = Some(parser.value()?.into()),
             Short('f') => options.file = Some(parser.value()?),
             Short('j') => options.jobs = Some(parser.value()?.parse()?),
-            Short('k') => options.failures = Some(parser.value()?.parse()?),
+            Short('k') => options.failures = Some(limit(parser.value()?.parse()?)),
             Short('l') => options.load = Some(parser.value()?.parse()?),
             Short('n') => options.dry_run = true,
             Short('v') | Long("verbose") => options.verbose = true,

@@ -1,16 +1,58 @@
 //! What a graph owns: collections and steps, at addresses that stay until the graph ends.
 
+use std::cell::UnsafeCell;
 use std::fmt;
+use std::ops::Deref;
 
+use crate::first_panic::FirstPanic;
 use crate::primitives::{Mutex, lock};
 
 /// An object of a graph.
 pub(crate) trait Owned {
     /// Drops what the program has put into the object: items, tags and closures.
     ///
-    /// A destructor of the program's may hold handles of other objects, so no object is freed
-    /// before all have been emptied.
-    fn empty(&mut self);
+    /// A destructor of the program's may hold handles of this object and of others. So no object is
+    /// freed before all have been emptied, and this method borrows the object shared. If a
+    /// destructor panics, `empty` is called again: it drops what is left, and nothing twice.
+    ///
+    /// # Safety
+    /// The graph has ended: no step runs, and no reference to a content is used any more.
+    unsafe fn empty(&self);
+}
+
+/// What the program gave an object for as long as the graph lives, for example a closure.
+pub(crate) struct UntilTheEnd<T>(UnsafeCell<T>);
+
+// SAFETY: the content is shared as by a reference. `UntilTheEnd::replace` moves the old one to the
+// OS thread that ends the graph, which `Send` allows.
+unsafe impl<T: Send + Sync> Sync for UntilTheEnd<T> {}
+
+impl<T> UntilTheEnd<T> {
+    pub(crate) fn new(content: T) -> UntilTheEnd<T> {
+        UntilTheEnd(UnsafeCell::new(content))
+    }
+
+    /// Drops the content, and leaves another in its place, which its destructor sees.
+    ///
+    /// # Safety
+    /// As for [`Owned::empty`].
+    pub(crate) unsafe fn replace(&self, other: T) {
+        // SAFETY: no reference to the content is used any more, as the caller promises. This one
+        // ends before the old content is dropped.
+        let old = std::mem::replace(unsafe { &mut *self.0.get() }, other);
+        drop(old);
+    }
+}
+
+impl<T> Deref for UntilTheEnd<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the content is replaced only when no reference to it is used any more, as the
+        // caller of `replace` promises.
+        unsafe { &*self.0.get() }
+    }
 }
 
 /// Owns objects of any type. The lifetimes of their types are erased, so that a graph can be
@@ -29,14 +71,14 @@ struct OwnedObject {
 unsafe impl Send for OwnedObject {}
 
 /// # Safety
-/// `at` came from `Box::into_raw` of a `Box<T>`, and no other reference to it is used any more.
+/// `at` came from `Box::into_raw` of a `Box<T>`; and as for [`Owned::empty`].
 unsafe fn empty<T: Owned>(at: *mut ()) {
     // SAFETY: as promised by the caller.
     unsafe { (*at.cast::<T>()).empty() };
 }
 
 /// # Safety
-/// As for `empty`; and the object is used no more.
+/// As for `empty`; and no reference to the object is used any more.
 unsafe fn free<T>(at: *mut ()) {
     // SAFETY: as promised by the caller.
     drop(unsafe { Box::from_raw(at.cast::<T>()) });
@@ -69,15 +111,20 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         let objects = std::mem::take(&mut *lock(&self.objects));
+        let mut panics = FirstPanic::default();
         for object in &objects {
-            // SAFETY: `at` and `empty` are of one type by `add`, and the caller of `add` promised
-            // that no reference is in use now.
-            unsafe { (object.empty)(object.at) };
+            // SAFETY: `at` and `empty` are of one type by `add`. `Core` drops its arena after its
+            // steps have ended, and the handles that destructors may use refer to objects, not to
+            // their contents. A call that panics has emptied a part for ever, so that the next one
+            // goes on behind it.
+            while !panics.run(|| unsafe { (object.empty)(object.at) }) {}
         }
         for object in objects {
-            // SAFETY: as above, and each object is freed once.
-            unsafe { (object.free)(object.at) };
+            // SAFETY: as above. Each object is freed once. All destructors of the program's have
+            // run, so the caller of `add` uses no reference any more.
+            panics.run(|| unsafe { (object.free)(object.at) });
         }
+        panics.go_on();
     }
 }
 

@@ -3,20 +3,25 @@
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
 use std::ptr;
-use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
-use crate::code::{Code, ReadyStep, StepEntry, Urgency, about_tags, free_box, free_of, tag_of, with_tag};
+use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_of, tag_of, with_tag};
 use crate::collections::{GetClaim, ItemCol, NO_TAG};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult, message};
+use crate::first_panic::FirstPanic;
+use crate::hints::StepHints;
 use crate::key::{ItemKey, is_word};
-use crate::primitives::{Mutex, lock};
+use crate::primitives::{Mutex, Ordering, lock};
+use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
 use crate::step::{Phase, StepContext};
+use crate::stuck::MadeItem;
 
 thread_local! {
     /// The `StepContext` of the worker that polls an async step on this OS thread; null otherwise.
@@ -25,9 +30,33 @@ thread_local! {
 
 /// A suspended or running async step.
 struct StepFrame<T, Fut> {
-    future: Fut,
+    /// Dropped by [`free_frame`].
+    future: ManuallyDrop<Fut>,
     /// Dropped after the future, because faults in the future's destructor name the tag.
     tag: T,
+}
+
+/// Frees a frame: the future, then the tag and the memory, also when the future's destructor
+/// panics. That destructor may put an item, and a fault of the put reads the frame's tag. So no
+/// reference to the whole frame exists meanwhile.
+///
+/// # Safety
+/// The word is the address of a box with a `StepFrame<T, Fut>`, and is used no more.
+unsafe fn free_frame<T, Fut>(word: u64) {
+    struct TagAndMemory<T, Fut>(*mut StepFrame<T, Fut>);
+
+    impl<T, Fut> Drop for TagAndMemory<T, Fut> {
+        fn drop(&mut self) {
+            // SAFETY: as promised by the caller of `free_frame`. The future was dropped before.
+            drop(unsafe { Box::from_raw(self.0) });
+        }
+    }
+
+    let frame: *mut StepFrame<T, Fut> = ptr::with_exposed_provenance_mut(word as usize);
+    let _after_the_future = TagAndMemory(frame);
+    // SAFETY: as promised by the caller. The reference is to the future alone, which is dropped
+    // here only.
+    unsafe { ManuallyDrop::drop(&mut (*frame).future) };
 }
 
 /// The code of an async step that begins. Its word is the tag.
@@ -35,12 +64,12 @@ struct BeginCode<'g, T, F> {
     core: &'g Core<'g>,
     body: F,
     rest: &'g StepEntry<'g>,
-    urgency: &'g Urgency<'g, T>,
+    hints: &'g StepHints<'g, T>,
 }
 
 /// The code of an async step that goes on. Its word is the address of its frame.
 struct RestCode<'g, T, Fut> {
-    urgency: &'g Urgency<'g, T>,
+    hints: &'g StepHints<'g, T>,
     frame: PhantomData<fn() -> Fut>,
 }
 
@@ -49,16 +78,16 @@ pub(crate) fn entry<'g, T, F, Fut>(
     core: &'g Core<'g>,
     name: &str,
     body: F,
-    urgency: &'g Urgency<'g, T>,
+    hints: &'g StepHints<'g, T>,
 ) -> &'g StepEntry<'g>
 where
     T: ItemKey + 'g,
     F: Fn(T, AsyncStep<'g>) -> Fut + Send + Sync + 'g,
     Fut: Future<Output = StepResult> + Send + 'g,
 {
-    let rest = RestCode::<'g, T, Fut> { urgency, frame: PhantomData };
-    let rest = core.add_entry(name, Box::new(rest), Some(free_box::<StepFrame<T, Fut>>), true);
-    core.add_entry(name, Box::new(BeginCode { core, body, rest, urgency }), free_of::<T>(), true)
+    let rest = RestCode::<'g, T, Fut> { hints, frame: PhantomData };
+    let rest = core.add_entry(name, Box::new(rest), Some(free_frame::<T, Fut>), true);
+    core.add_entry(name, Box::new(BeginCode { core, body, rest, hints }), free_of::<T>(), true)
 }
 
 impl<'g, T, F, Fut> Code<'g> for BeginCode<'g, T, F>
@@ -76,6 +105,7 @@ where
         }
         let maker = if is_word::<T>() { (step.entry_number(), word) } else { (self.rest.number, 0) };
         let handle = AsyncStep::new(self.core, maker);
+        step.handles.set(step.handles.get().wrapping_add(1));
         let future = match panic::catch_unwind(AssertUnwindSafe(|| (self.body)(tag.clone(), handle))) {
             Ok(future) => future,
             Err(panic) => {
@@ -84,13 +114,17 @@ where
                 return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(message(&*panic))));
             }
         };
-        let frame = Box::new(StepFrame { future, tag });
+        let frame = Box::new(StepFrame { future: ManuallyDrop::new(future), tag });
         let word = Box::into_raw(frame).expose_provenance() as u64;
         // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
         unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }
     }
 
-    about_tags!();
+    fn rest(&self) -> Option<usize> {
+        Some(self.rest.number)
+    }
+
+    about_tags!(with_tag::<T, _>);
 }
 
 impl<'g, T, Fut> Code<'g> for RestCode<'g, T, Fut>
@@ -104,23 +138,16 @@ where
         unsafe { poll::<T, Fut>(ReadyStep { entry, word }, step) }
     }
 
-    unsafe fn tag(&self, word: u64) -> String {
-        // SAFETY: the word is the address of a frame. Its tag is only read.
-        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
-        format!("{tag:?}")
-    }
+    about_tags!(with_frame_tag::<T, Fut, _>);
+}
 
-    unsafe fn order(&self, word: u64) -> u64 {
-        // SAFETY: as for `tag`.
-        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
-        if is_word::<T>() { tag.to_word() } else { 0 }
-    }
-
-    unsafe fn priority(&self, word: u64) -> i64 {
-        // SAFETY: as for `tag`.
-        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
-        self.urgency.get().map_or(0, |urgency| urgency(tag))
-    }
+/// Gives `see` the tag of a frame.
+///
+/// # Safety
+/// The word is the address of a `StepFrame<T, Fut>`, which lives during the call.
+unsafe fn with_frame_tag<T, Fut, R>(word: u64, see: impl FnOnce(&T) -> R) -> R {
+    // SAFETY: as promised by the caller. The tag is only read, also while the future runs.
+    see(unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag })
 }
 
 /// Sets `CURRENT` while a step is polled.
@@ -152,7 +179,7 @@ where
     step.become_this(&ready);
     // SAFETY: the frame is a box, which never moves; the instance owns it, so no other worker has
     // it. The tag beside the future is only read meanwhile.
-    let future = unsafe { Pin::new_unchecked(&mut (*frame).future) };
+    let future = unsafe { Pin::new_unchecked(&mut *(*frame).future) };
     let entered = PollGuard::enter(step);
     let end = panic::catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(Waker::noop()))));
     let result = match end {
@@ -193,7 +220,6 @@ pub struct AsyncStep<'g> {
 
 impl<'g> AsyncStep<'g> {
     fn new(core: &'g Core<'g>, maker: (usize, u64)) -> AsyncStep<'g> {
-        core.handles.fetch_add(1, Ordering::Relaxed);
         AsyncStep { core, maker, claims: Mutex::new(Vec::new()) }
     }
 
@@ -255,13 +281,20 @@ impl<'g> AsyncStep<'g> {
 
 impl Drop for AsyncStep<'_> {
     fn drop(&mut self) {
-        let claims = std::mem::take(&mut *lock(&self.claims));
-        let _ = self.try_here(|step| {
+        let claims = self.claims.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let claims = std::mem::take(claims);
+        let mut panics = FirstPanic::default();
+        let here = self.try_here(|step| {
             for claim in &claims {
-                claim.items.give_back(claim, &mut |ready| step.push(ready));
+                panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));
             }
+            step.handles.set(step.handles.get().wrapping_sub(1));
         });
-        self.core.handles.fetch_sub(1, Ordering::Release);
+        if here.is_none() {
+            // When the graph ends, no worker is here.
+            self.core.handles.fetch_sub(1, Ordering::Release);
+        }
+        panics.go_on();
     }
 }
 
@@ -289,6 +322,7 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
         this.waits = false;
         let store = this.items.0;
         this.step.here(|step| {
+            step.note(EdgeEnd::Gets(store.number));
             let found = match step.find(store, &this.key) {
                 Ok(found) => found,
                 Err(stop) => return Poll::Ready(Err(stop)),

@@ -63,8 +63,9 @@
 //! | for | there is |
 //! |---|---|
 //! | where items come from | [`from_iter`], [`from_chunks`], [`from_fn`], [`naturals`], [`repeat`] |
+//! | numbers as text | [`decimal`] |
 //! | functions as stages | [`lift121`], [`lift_stateless`], [`lift_stateful`], [`filter`], [`take`], [`rewrite`] |
-//! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`substitute`] |
+//! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`trim_end`], [`substitute`] |
 //! | a stage written as a coroutine | [`transducer`] with its [`Io`] |
 //! | where items go | [`collect`], [`fold`], [`count`], [`head`], [`each_chunk`] |
 //! | sections of a stream | [`satisfies`], [`line`](line()), [`whole_line`], [`substring`], [`everything`] |
@@ -169,6 +170,7 @@ mod choose;
 mod consume;
 pub mod csv;
 mod cycle;
+mod decimal;
 mod failure;
 mod finally;
 mod flow;
@@ -199,6 +201,7 @@ pub use chain::{AfterGenerator, AfterTransducer, Chain};
 pub use choose::{Choose, LastOf, end_of, first, last, prefix, start_of, suffix};
 pub use consume::{CollectAll, CountItems, EachChunk, FirstOf, Fold, collect, count, each_chunk, fold, head};
 pub use cycle::{Cycle, cycle};
+pub use decimal::{Decimal, decimal};
 pub use failure::{
     NamedStage, StageFailure, StreamPlace, TryFold, TryFromFn, TryLift121, try_fold, try_from_fn, try_lift121,
 };
@@ -209,9 +212,9 @@ pub use group::{GroupBy, group_by};
 pub use item::{Chunk, Flow, Item, Store};
 pub use join::{JoinGenerators, JoinTransduced, JoinWith, join_generators, join_transduced, join_with};
 pub use lift::{
-    Concatenate, Filter, Framed, Lift121, LiftStateful, LiftStateless, Rewrite, Suppress, TakeFirst,
+    Concatenate, Filter, Framed, Lift121, LiftStateful, LiftStateless, Rewrite, Suppress, TakeFirst, TrimEnd,
     Unchanged, append, concatenate, filter, id, lift_stateful, lift_stateless, lift121, prepend, rewrite,
-    suppress, take,
+    suppress, take, trim_end,
 };
 pub use list::{Cut, ListStore, Lists};
 pub use logic::{Negated, Zipped, between};

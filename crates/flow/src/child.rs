@@ -26,6 +26,8 @@ pub struct CommandOutput {
 /// A child, and the reading of its output.
 #[derive(Debug)]
 struct Talking {
+    /// The name of the program, for its failures.
+    program: String,
     child: Child,
     output: ReadStream<Receiver>,
     /// The length of the block that was read last.
@@ -41,6 +43,7 @@ struct Talking {
 ///
 /// # Errors
 /// Those of starting and of reading. It fails at the end if the program does not end with success.
+/// An error of starting or of the end names the program.
 ///
 /// # Examples
 /// ```
@@ -54,7 +57,7 @@ struct Talking {
 /// assert_eq!(said.unwrap().unwrap(), b"warp\n");
 /// let fails = command(Command::new("false")) >> collect();
 /// let fails = selvedge::run_local(fails.run()).unwrap().unwrap_err();
-/// assert_eq!(fails.to_string(), "command: item 1, offset 0: exit status: 1");
+/// assert_eq!(fails.to_string(), "command: item 1, offset 0: false: exit status: 1");
 /// ```
 pub fn command(mut command: process::Command) -> Inflow<u8, u8, CommandOutput, Unchanged> {
     command.stdout(Stdio::piped()).kill_on_drop(true);
@@ -63,9 +66,10 @@ pub fn command(mut command: process::Command) -> Inflow<u8, u8, CommandOutput, U
 
 impl Talking {
     async fn start(command: &mut process::Command) -> Result<Talking, StageFailure> {
+        let program = command.as_std_mut().get_program().display().to_string();
         let mut child = command.spawn().await.map_err(|error| failed("command", 0, error))?;
         let output = child.stdout.take().expect("the output is piped");
-        Ok(Talking { child, output: ReadStream::new(output), length: 0, come: 0 })
+        Ok(Talking { program, child, output: ReadStream::new(output), length: 0, come: 0 })
     }
 
     /// Reads the next block. `false` at the end.
@@ -83,7 +87,10 @@ impl Talking {
     /// The child has closed its output: how it ends.
     async fn end(mut self) -> Result<(), StageFailure> {
         let status = self.child.wait().await.map_err(|error| failed("command", self.come, error))?;
-        if status.success() { Ok(()) } else { Err(failed("command", self.come, status.to_string())) }
+        if status.success() {
+            return Ok(());
+        }
+        Err(failed("command", self.come, format!("{}: {status}", self.program)))
     }
 
     async fn stop(mut self) {
@@ -210,9 +217,11 @@ where
     T: Transduce<A, u8> + Send + 'static,
 {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
-        if let Some(upstream) = self.upstream.take() {
+        if self.upstream.is_some() {
+            // If the program does not start, then `close` finds what is upstream, and closes it.
             let mut running = Talking::start(&mut self.command).await?;
             let input = running.child.stdin.take().expect("the input is piped");
+            let Some(upstream) = self.upstream.take() else { return Ok(None) };
             let stop = Arc::new(Event::new());
             let feeding = spawn(feed(upstream, input, stop.clone()));
             self.running = Some((running, Beside::that_stops(feeding, stop)));

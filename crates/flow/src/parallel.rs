@@ -175,7 +175,11 @@ where
     T: Transduce<A, B> + Send,
     F: Fn(&B) -> C + Clone + Send + 'static,
 {
-    let over = race((share_out(&mut upstream, f, threads, workers), until(&stop))).await;
+    let permits = Arc::new(Semaphore::new(threads));
+    let over = race((share_out(&mut upstream, f, &permits, threads, workers), until(&stop))).await;
+    // A worker that was not put into the queue is cancelled, and no other thread knows of it. A
+    // worker has its permit until it has ended.
+    let _all_ended = permits.acquire_many(threads).await;
     upstream.close().await;
     over
 }
@@ -184,6 +188,7 @@ where
 async fn share_out<A, B, C, S, T, F>(
     upstream: &mut Upstream<A, B, S, T>,
     f: F,
+    permits: &Arc<Semaphore>,
     threads: u32,
     workers: Putter<Beside<Vec<C>>>,
 ) -> Result<(), StageFailure>
@@ -195,7 +200,6 @@ where
     T: Transduce<A, B> + Send,
     F: Fn(&B) -> C + Clone + Send + 'static,
 {
-    let permits = Arc::new(Semaphore::new(threads));
     let mut items = B::Store::default();
     loop {
         let more = upstream.fill(&mut items).await;

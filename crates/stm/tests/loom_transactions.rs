@@ -1,25 +1,32 @@
 //! All interleavings of small transactions of each engine: commits, turns, waiting and waking, and
-//! reclamation; with at most four preemptions for the default engine, and three for the others. In
-//! a model a transaction takes a turn after its first conflict, and `Figure3` compares its reads at
-//! every second one.
+//! reclamation; with at most four preemptions for the default engine, and three for the others. The
+//! models in which a thread waits while another one commits twice, or in which a predicate waits,
+//! have at most three preemptions for each engine. In a model a transaction takes a turn after its
+//! first conflict, and `Figure3` compares its reads at every second one.
 #![cfg(loom)]
 
 #[macro_use]
 mod engines;
 
 use loom::cell::UnsafeCell;
+use loom::sync::Mutex;
 use loom::thread;
 use selvedge_stm::{Engine, Figure3, TArray, TVar, TWord, Tried, Tx, Versioned, atomically_with, reclaim};
 use selvedge_sync::wait_blocking;
 use std::any::TypeId;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 fn model<E: Engine>(f: impl Fn() + Sync + Send + 'static) {
+    let is_default = TypeId::of::<E>() == TypeId::of::<Versioned>();
+    model_with(if is_default { 4 } else { 3 }, f);
+}
+
+fn model_with(preemptions: usize, f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(if TypeId::of::<E>() == TypeId::of::<Versioned>() { 4 } else { 3 });
+    model.preemption_bound = Some(preemptions);
     model.check(f);
 }
 
@@ -177,7 +184,7 @@ fn either_of_two_variables_wakes<E: Engine>() {
 }
 
 fn a_waiter_that_gives_up_takes_no_wake_up_along<E: Engine>() {
-    model::<E>(|| {
+    model_with(3, || {
         let var = word::<E>();
         let shared = var.clone();
         let writer = thread::spawn(move || add_one(&shared));
@@ -200,7 +207,7 @@ fn predicate<E: Engine>(
 /// Each commit writes one variable of the predicate, and evaluates it. The first one comes before,
 /// while or after the waiter registers in its two variables.
 fn no_wake_up_of_a_predicate_is_lost<E: Engine>(is_in_order: bool) {
-    model::<E>(move || {
+    model_with(3, move || {
         let (x, y) = (word::<E>(), word::<E>());
         let (a, b) = (x.clone(), y.clone());
         let (first, last) = if is_in_order { (x, y) } else { (y, x) };
@@ -223,7 +230,7 @@ fn no_wake_up_of_a_predicate_is_lost_by_its_second_variable<E: Engine>() {
 
 /// Two commits to the same variable: one may come while the other one has cleared `WAITERS`.
 fn no_wake_up_is_lost_between_two_commits_to_a_variable<E: Engine>() {
-    model::<E>(|| {
+    model_with(3, || {
         let x = word::<E>();
         let (shared, read) = (x.clone(), x.clone());
         let mut waits = pin!(predicate::<E>(move |tx| Ok(read.read(tx)? == 2)));
@@ -239,7 +246,7 @@ fn no_wake_up_is_lost_between_two_commits_to_a_variable<E: Engine>() {
 #[test]
 fn a_predicate_that_is_given_up_takes_no_wake_up_along() {
     type E = Versioned;
-    model::<E>(|| {
+    model_with(3, || {
         let var = word::<E>();
         let (shared, a, b) = (var.clone(), var.clone(), var.clone());
         let writer = thread::spawn(move || add_one(&shared));
@@ -291,7 +298,7 @@ under_each_engine! {
     no_variable_is_freed_while_an_attempt_reads_it
 }
 
-/// Twelve reads, each newer than the stamp, so that the reader raises the clock.
+/// Ten reads, each newer than the stamp, so that the reader raises the clock.
 #[test]
 fn a_raised_clock_keeps_the_moment() {
     model::<Versioned>(|| {
@@ -370,6 +377,9 @@ fn no_block_is_freed_while_an_attempt_reads_it() {
 }
 
 /// The last handle goes while a transaction registers in an element, waits, or leaves.
+///
+/// The mutex is one of loom, because the clone of a handle may switch to the other thread while the
+/// mutex is locked.
 #[test]
 fn a_block_and_a_registration_end_at_once() {
     model::<Versioned>(|| {

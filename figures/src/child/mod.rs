@@ -3,6 +3,7 @@
 
 mod abstractions;
 mod clock;
+pub(crate) mod cnc;
 pub(crate) mod cores;
 mod disk;
 mod echo;
@@ -14,9 +15,11 @@ mod ours;
 mod pipes;
 mod requests;
 mod runtime;
+mod session;
 mod simulation;
 pub(crate) mod stamp;
 pub(crate) mod stm;
+pub(crate) mod streams;
 mod timers;
 mod tokio_peer;
 
@@ -55,6 +58,12 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         let steps = steps.parse().map_err(|_| format!("not a number: {steps}"))?;
         return make::compile(steps, output, imports).map_err(|error| format!("{output}: {error}"));
     }
+    // So have the pipelines.
+    if let [program, words @ ..] = words
+        && let Some(program) = program.strip_prefix("pipe-")
+    {
+        return streams::run(program, words);
+    }
     let numbers: Vec<u64> = words
         .iter()
         .skip(1)
@@ -66,6 +75,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("make-dry", &[runner, n]) => make::dry(runner, n),
         ("make-commands", &[runner, n]) => make::commands(runner, n, false),
         ("make-shell", &[runner, n]) => make::commands(runner, n, true),
+        ("make-session", &[modules, percent]) => session::session(modules, percent),
         ("make-modules", &[runner, modules, percent]) => make::speed_up(runner, modules, percent),
         ("memory", &[n]) => ours::memory(n),
         ("alive", &[n]) => ours::alive(n),
@@ -98,6 +108,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
     if let Some(program) = name.strip_prefix("stm-") {
         return stm::run(program, numbers);
+    }
+    if let Some(program) = name.strip_prefix("cnc-") {
+        return cnc::run(program, numbers);
     }
     if let Some(program) = name.strip_prefix("lazy-") {
         return lazy::run(program, numbers);

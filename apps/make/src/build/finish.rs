@@ -1,32 +1,40 @@
 //! One edge's command, from its files before to its records after.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::rc::Rc;
 
 use selvedge_io::signal::Signal;
 
 use super::command::Running;
 use super::runner::{Ended, Runner, passed_on, send};
+use crate::disk;
 use crate::evaluate::Circle;
 use crate::graph::{CONSOLE, EdgeId, NodeId, names};
 use crate::log::build_log::Entry;
-use crate::log::deps_log::Deps;
 use crate::project::{Project, as_path};
-use crate::{canonical, depfile, disk};
 
 /// What is known of an edge's command before it runs.
-struct Order {
+pub(super) struct Order {
     command: Vec<u8>,
     /// What the user sees of it.
     shown: String,
     console: bool,
-    depfile: Vec<u8>,
-    rspfile: Vec<u8>,
-    outputs: Vec<NodeId>,
+    pub(super) depfile: Vec<u8>,
+    pub(super) rspfile: Vec<u8>,
+    pub(super) outputs: Vec<NodeId>,
     hash: u64,
+}
+
+/// How a command has ended.
+pub(super) struct Finished {
+    /// Why it counts as a failure, in a few words.
+    pub(super) failure: Option<String>,
+    /// What it has written, with what is to be said of the failure.
+    pub(super) output: Vec<u8>,
 }
 
 impl Order {
@@ -48,7 +56,7 @@ impl Order {
 }
 
 /// Text with the path of which the system said something.
-fn at(path: &[u8], error: &io::Error) -> String {
+pub(super) fn at(path: &[u8], error: &io::Error) -> String {
     format!("{}: {error}", String::from_utf8_lossy(path))
 }
 
@@ -57,7 +65,7 @@ impl Runner {
     ///
     /// # Errors
     /// For the user, if the build cannot go on: a file that is part of the build runner's own work.
-    pub(super) async fn run(&self, edge: EdgeId) -> Result<Ended, String> {
+    pub(super) async fn run(self: &Rc<Runner>, edge: EdgeId) -> Result<Ended, String> {
         let pool = self.project.borrow().graph.edge(edge).pool;
         let _job = self.jobs.wait(pool).await.map_err(|error| error.to_string())?;
         if self.stopped() {
@@ -74,7 +82,7 @@ impl Runner {
         }
         let mtime = self.prepare(edge, &order)?;
         let lane = self.timeline.borrow_mut().begin();
-        let (status, mut output) = self.child(edge, &order).await?;
+        let mut finished = self.child(edge, &order).await?;
         let ended = self.status.borrow().elapsed();
         self.timeline.borrow_mut().end(lane, order.shown.clone(), began, ended);
         if self.interrupted.get().is_some() {
@@ -83,13 +91,11 @@ impl Runner {
         }
         let entry =
             Entry { start: began.as_millis() as u32, end: ended.as_millis() as u32, mtime, hash: order.hash };
-        let mut failure = (!status.success()).then(|| describe(status));
-        if failure.is_none()
-            && let Err(error) = self.succeed(edge, &order, entry)
-        {
-            output.extend_from_slice(error.as_bytes());
-            failure = Some("its depfile cannot be used".into());
+        let inputs = self.read_deps(edge, &order, &mut finished)?;
+        if finished.failure.is_none() {
+            self.record(edge, &order, entry, inputs)?;
         }
+        let Finished { failure, output } = finished;
         let failure = failure.map(|reason| self.failed(&order, &reason));
         self.status.borrow_mut().end(edge, &order.shown, order.console, failure.as_deref(), &output);
         Ok(if failure.is_some() { Ended::NotMade } else { Ended::Made })
@@ -122,7 +128,7 @@ impl Runner {
         }
         self.distrust(&mut project, edge, order)?;
         let clock = self.clock.as_ref().expect("a build that runs commands has a clock");
-        now(clock).map_err(|error| at(b".ninja_lock", &error))
+        clock.now().map_err(|error| at(b".ninja_lock", &error))
     }
 
     /// The log may hold a record of each output that would fit what the command leaves half-made:
@@ -141,10 +147,16 @@ impl Runner {
         Ok(())
     }
 
-    async fn child(&self, edge: EdgeId, order: &Order) -> Result<(ExitStatus, Vec<u8>), String> {
+    async fn child(self: &Rc<Runner>, edge: EdgeId, order: &Order) -> Result<Finished, String> {
         let flags = self.options.jobserver.as_ref().and_then(|server| server.makeflags());
         let running = Running::start(&order.command, order.console, flags).await;
-        let running = running.map_err(|error| error.to_string())?;
+        let running = match running {
+            Ok(running) => running,
+            Err(error) => {
+                let failure = Some("cannot be started".to_string());
+                return Ok(Finished { failure, output: error.to_string().into_bytes() });
+            }
+        };
         // A command with the terminal is in this process's group, where the terminal's signals
         // reach it.
         if !order.console {
@@ -164,7 +176,7 @@ impl Runner {
         {
             self.interrupt(signal);
         }
-        Ok((status, output))
+        Ok(Finished { failure: (!status.success()).then(|| describe(status)), output })
     }
 
     /// Removes the outputs that an interrupted command has touched.
@@ -180,73 +192,6 @@ impl Runner {
         if !order.depfile.is_empty() {
             let _ = fs::remove_file(as_path(&order.depfile));
         }
-    }
-
-    /// What follows a command that succeeded: its deps, what it has left as it was, the logs.
-    fn succeed(&self, edge: EdgeId, order: &Order, mut entry: Entry) -> Result<(), String> {
-        let mut project = self.project.borrow_mut();
-        let deps = project.graph.value(edge, names::DEPS)?;
-        let inputs = match &deps[..] {
-            b"" => None,
-            b"gcc" => Some(self.depfile(&mut project, order)?),
-            other => return Err(format!("unknown deps type '{}'", String::from_utf8_lossy(other))),
-        };
-        let restats = project.graph.restats(edge)?;
-        let generator = project.graph.has(edge, names::GENERATOR)?;
-        if restats || generator {
-            let (mut unchanged, began) = (false, entry.mtime);
-            for output in &order.outputs {
-                let before = project.mtime(*output).map_err(|error| error.to_string())?;
-                let after = disk::mtime(project.graph.path(*output)).map_err(|error| error.to_string())?;
-                entry.mtime = entry.mtime.max(after);
-                if restats && before == after {
-                    project.set_clean(*output);
-                    unchanged = true;
-                }
-            }
-            if unchanged {
-                entry.mtime = began;
-            }
-        }
-        if !order.rspfile.is_empty() && !self.options.keep_rspfile {
-            let _ = fs::remove_file(as_path(&order.rspfile));
-        }
-        let Project { graph, build_log, deps_log, .. } = &mut *project;
-        for output in &order.outputs {
-            if let Some(inputs) = &inputs {
-                let mtime = disk::mtime(graph.path(*output)).map_err(|error| error.to_string())?;
-                let deps = Deps { mtime, inputs: inputs.clone() };
-                deps_log.record(graph, *output, deps).map_err(|error| error.to_string())?;
-            }
-        }
-        for output in &order.outputs {
-            build_log.record(graph, *output, entry).map_err(|error| error.to_string())?;
-        }
-        Ok(())
-    }
-
-    /// Reads and removes the depfile that a compiler has written.
-    fn depfile(&self, project: &mut Project, order: &Order) -> Result<Vec<NodeId>, String> {
-        if order.depfile.is_empty() {
-            return Err("edge with deps=gcc but no depfile makes no sense".into());
-        }
-        let path = as_path(&order.depfile);
-        let text = match fs::read(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(at(&order.depfile, &error)),
-        };
-        let parsed = depfile::parse(&text);
-        let parsed = parsed.map_err(|error| at(&order.depfile, &io::Error::other(error)))?;
-        let mut nodes = Vec::with_capacity(parsed.inputs.len());
-        for mut input in parsed.inputs {
-            canonical::canonicalize(&mut input);
-            nodes.push(project.graph.node(&input));
-        }
-        if !self.options.keep_depfile {
-            fs::remove_file(path).map_err(|error| at(&order.depfile, &error))?;
-        }
-        Ok(nodes)
     }
 }
 
@@ -266,13 +211,4 @@ fn make_parent(path: &[u8]) -> Result<(), String> {
         return Ok(());
     }
     fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))
-}
-
-/// The time by the clock of the file system on which `clock` lies.
-fn now(clock: &File) -> io::Result<i64> {
-    use rustix::fs::{Timespec, Timestamps, UTIME_NOW, futimens};
-    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-    futimens(clock, &Timestamps { last_access: now, last_modification: now })?;
-    let stat = rustix::fs::fstat(clock)?;
-    Ok(stat.st_mtime * 1_000_000_000 + i64::try_from(stat.st_mtime_nsec).unwrap_or(0))
 }

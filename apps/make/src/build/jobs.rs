@@ -43,9 +43,10 @@ pub(super) struct Job<'a> {
     jobs: &'a Jobs,
     _pool: Option<Permit<'a, Local>>,
     _permit: Permit<'a, Local>,
-    token: Option<Grant<'a>>,
+    _token: Option<Grant<'a>>,
 }
 
+/// A token, which goes back when it is dropped.
 #[derive(Debug)]
 enum Grant<'a> {
     First(#[expect(dead_code, reason = "held until the command ends")] Permit<'a, Local>),
@@ -81,16 +82,29 @@ impl Jobs {
             None => None,
         };
         let permit = self.permits.acquire().await;
-        let token = match &self.tokens {
-            Some(tokens) => Some(tokens.take().await?),
-            None => None,
+        let token = loop {
+            while self.is_loaded() {
+                sleep(LOAD_LOOKS).await;
+            }
+            let Some(tokens) = &self.tokens else { break None };
+            let token = tokens.take().await?;
+            // Others may have begun meanwhile. The token is not kept while the load is too high,
+            // because other builds wait for it.
+            if !self.is_loaded() {
+                break Some(token);
+            }
         };
-        // One command runs at least, however high the load is.
-        while self.running.get() > 0 && self.load.is_some_and(|most| load() > most) {
-            sleep(LOAD_LOOKS).await;
-        }
         self.running.set(self.running.get() + 1);
-        Ok(Job { jobs: self, _pool: room, _permit: permit, token })
+        Ok(Job { jobs: self, _pool: room, _permit: permit, _token: token })
+    }
+
+    /// Whether the load is too high for another command. The commands that run count too, because
+    /// the machine's load is a mean of the last minute, in which they may not have run yet. One
+    /// command runs at least, however high the load is.
+    fn is_loaded(&self) -> bool {
+        let running = self.running.get();
+        let is_above = |most: f64| f64::from(running) >= most || load() > most;
+        running > 0 && self.load.is_some_and(is_above)
     }
 }
 
@@ -108,8 +122,13 @@ impl Tokens {
 impl Drop for Job<'_> {
     fn drop(&mut self) {
         self.jobs.running.set(self.jobs.running.get() - 1);
-        if let Some(Grant::FromPipe(server, token)) = self.token.take() {
-            server.give_back(token);
+    }
+}
+
+impl Drop for Grant<'_> {
+    fn drop(&mut self) {
+        if let Grant::FromPipe(server, token) = self {
+            server.give_back(*token);
         }
     }
 }

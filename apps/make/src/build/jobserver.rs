@@ -5,12 +5,17 @@
 //! of them together run no more commands than the outermost one was told. `--jobserver` makes the
 //! tokens here, for builds that the commands start.
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use rustix::io::Errno;
 use selvedge_io::pipe::Receiver;
 use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+
+const NONBLOCK: i32 = OFlags::NONBLOCK.bits().cast_signed();
 
 /// The pipe with the tokens.
 #[derive(Debug)]
@@ -52,15 +57,34 @@ impl Jobserver {
 
     /// A new job server with `jobs` - 1 tokens, and the first command's one that is in no pipe.
     ///
+    /// The name of the pipe has random letters, so that no other user can take it before.
+    ///
     /// # Errors
-    /// Those of the pipe, which lies in the directory for temporary files.
+    /// Those of the pipe, which lies in the directory for temporary files. A pipe holds a limited
+    /// number of tokens: 65,535 jobs have room.
     pub fn new(jobs: u32) -> io::Result<Jobserver> {
-        let path = std::env::temp_dir().join(format!("selvedge-make-{}", std::process::id()));
-        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
-        let writing = File::options().read(true).write(true).open(&path)?;
-        (&writing).write_all(&vec![b'+'; jobs.saturating_sub(1) as usize])?;
+        let path = loop {
+            // Each `RandomState` has keys that the system's random numbers have given.
+            let letters = RandomState::new().build_hasher().finish();
+            let path = std::env::temp_dir().join(format!("selvedge-make-{letters:016x}"));
+            match mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
+                Ok(()) => break path,
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+        };
         let flags = format!(" -j{jobs} --jobserver-auth=fifo:{}", path.display());
-        Ok(Jobserver { reading: path.clone(), writing, own: Some((path, flags)) })
+        // From here on a drop removes the pipe, also if something goes wrong.
+        let writing = File::options().read(true).write(true).open(&path)?;
+        let server = Jobserver { reading: path.clone(), writing, own: Some((path, flags)) };
+        let tokens = vec![b'+'; jobs.saturating_sub(1) as usize];
+        let filling = File::options().write(true).custom_flags(NONBLOCK).open(&server.reading)?;
+        match (&filling).write_all(&tokens) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(io::Error::other(format!("no pipe holds the tokens of {jobs} jobs")))
+            }
+            written => written.map(|()| server),
+        }
     }
 
     /// The value of `MAKEFLAGS` for commands, if it is another than that of this process.

@@ -1,10 +1,14 @@
 //! Runs what must run.
 
+mod clock;
 mod command;
 pub mod critical_path;
+mod escapes;
 mod finish;
+mod includes;
 mod jobs;
 pub mod jobserver;
+mod records;
 mod runner;
 mod status;
 mod timeline;

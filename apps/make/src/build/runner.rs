@@ -27,17 +27,21 @@ use selvedge_io::time::sleep;
 use selvedge_sync::MVar;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
 use super::Settings;
+use super::clock::Clock;
 use super::jobs::Jobs;
 use super::status::Status;
 use super::timeline::Timeline;
 use crate::graph::{EdgeId, NodeId};
 use crate::project::Project;
+use crate::say::complain;
+
+/// How long the commands have to obey a signal before it is sent again.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How an edge has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +63,9 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// The variable that an edge fills when it has ended.
-type Variable = Rc<MVar<Ended, Local>>;
+/// The variable that an edge fills when it has ended, and whether the edge was counted as a command
+/// to come when its thread started.
+type Variable = (Rc<MVar<Ended, Local>>, bool);
 
 /// What the threads share.
 pub(super) struct Runner {
@@ -69,8 +74,7 @@ pub(super) struct Runner {
     pub(super) jobs: Jobs,
     pub(super) status: RefCell<Status>,
     pub(super) timeline: RefCell<Timeline>,
-    targets: Vec<NodeId>,
-    /// By the numbers of edges: the variable that is filled when the edge has ended.
+    /// By the numbers of edges.
     cells: RefCell<Vec<Option<Variable>>>,
     /// The threads that have not ended, and the variable that the last one fills.
     unfinished: Cell<usize>,
@@ -81,8 +85,8 @@ pub(super) struct Runner {
     pub(super) interrupted: Cell<Option<Signal>>,
     /// What went wrong beside commands.
     error: RefCell<Option<String>>,
-    /// The file that tells the file system's clock.
-    pub(super) clock: Option<File>,
+    /// Tells the file system's clock.
+    pub(super) clock: Option<Clock>,
 }
 
 /// Makes the targets, which have been visited.
@@ -101,10 +105,10 @@ pub fn build(
     }
     let clock = match options.dry_run {
         true => None,
-        false => Some(File::create(&options.clock).map_err(text)?),
+        false => Some(Clock::new(&options.clock).map_err(text)?),
     };
     let mut events = EventLoop::new().map_err(text)?;
-    let (options, targets, project) = (options.clone(), targets.to_vec(), project.clone());
+    let (options, project) = (options.clone(), project.clone());
     let ended = round_robin_with(&mut events, async move {
         let jobs = Jobs::new(&project.borrow().graph, &options)?;
         let runner = Rc::new(Runner {
@@ -112,7 +116,6 @@ pub fn build(
             project,
             status: RefCell::new(Status::new(options.style.clone(), options.dry_run)),
             timeline: RefCell::default(),
-            targets,
             cells: RefCell::default(),
             unfinished: Cell::new(0),
             all_ended: MVar::empty_local(),
@@ -148,6 +151,15 @@ async fn obey(runner: Rc<Runner>, mut signals: selvedge_io::signal::Signals) {
     }
 }
 
+/// Sends the user's signal again to commands that go on. A shell may lose a signal that comes while
+/// it starts a program.
+async fn insist(runner: Rc<Runner>, signal: rustix::process::Signal) {
+    loop {
+        sleep(PATIENCE).await;
+        runner.send_all(signal);
+    }
+}
+
 /// Sends a signal to the process group of a command.
 pub(super) fn send(process: u32, signal: rustix::process::Signal) {
     if let Some(group) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw) {
@@ -177,8 +189,8 @@ async fn thread_of(runner: Rc<Runner>, edge: EdgeId) {
             Ended::NotMade
         }
     };
-    let cell =
-        runner.cells.borrow()[edge.index()].clone().expect("the edge has a thread, so it has a variable");
+    let cell = runner.cells.borrow()[edge.index()].clone();
+    let (cell, _) = cell.expect("the edge has a thread, so it has a variable");
     cell.try_put(ended).expect("the edge's own thread fills its variable");
     runner.unfinished.set(runner.unfinished.get() - 1);
     if runner.unfinished.get() == 0 {
@@ -202,8 +214,8 @@ impl Runner {
         let mut cells = self.cells.borrow_mut();
         cells.resize(project.graph.edges.len(), None);
         for edge in &edges {
-            cells[edge.index()] = Some(Rc::new(MVar::empty_local()));
             let counts = project.is_wanted(*edge) && !project.graph.is_phony(*edge);
+            cells[edge.index()] = Some((Rc::new(MVar::empty_local()), counts));
             self.status.borrow_mut().total += u32::from(counts);
         }
         self.unfinished.set(self.unfinished.get() + edges.len());
@@ -213,9 +225,10 @@ impl Runner {
     }
 
     /// Stops the build, because the user or a command's end has told so.
-    pub(super) fn interrupt(&self, signal: Signal) {
+    pub(super) fn interrupt(self: &Rc<Runner>, signal: Signal) {
         self.interrupted.set(Some(signal));
         self.send_all(passed_on(signal));
+        detach_local(insist(self.clone(), passed_on(signal)));
     }
 
     /// Sends a signal to all commands that run.
@@ -238,7 +251,7 @@ impl Runner {
             let must_run = project.must_run(edge)?;
             explain(&mut project);
             let phony = project.graph.is_phony(edge);
-            let counted = project.is_wanted(edge) && !phony;
+            let counted = self.cells.borrow()[edge.index()].as_ref().is_some_and(|(_, counted)| *counted);
             let mut status = self.status.borrow_mut();
             match (must_run && !phony, counted) {
                 (true, false) => status.total += 1,
@@ -256,24 +269,25 @@ impl Runner {
 
     /// Waits for the edges before this one.
     async fn inputs(&self, edge: EdgeId) -> Ended {
-        let mut known = Vec::new();
+        let mut known = 0;
         loop {
             let cells: Vec<_> = {
                 let (project, cells) = (self.project.borrow(), self.cells.borrow());
                 let inputs = project.graph.inputs(edge).chain(project.deps_of(edge));
                 let makers = inputs.filter_map(|input| project.graph.maker(input));
-                makers.filter_map(|maker| cells[maker.index()].clone()).collect()
+                makers.filter_map(|maker| Some(cells[maker.index()].as_ref()?.0.clone())).collect()
             };
             // A dyndep file may have come while this thread waited, and with it more inputs.
-            if cells.len() == known.len() {
+            if cells.len() == known {
                 return Ended::Made;
             }
+            // A variable that was read before is full.
             for cell in &cells {
-                if !known.iter().any(|other| Rc::ptr_eq(other, cell)) && read(cell).await == Ended::NotMade {
+                if read(cell).await == Ended::NotMade {
                     return Ended::NotMade;
                 }
             }
-            known = cells;
+            known = cells.len();
         }
     }
 
@@ -286,9 +300,9 @@ impl Runner {
             let outputs: Vec<_> = project.graph.outputs(edge).collect();
             for output in outputs {
                 if project.is_pending_dyndep(output) && !self.options.dry_run {
-                    project.dyndep_made(output, &self.targets)?;
-                    edges.extend(project.plan(&self.targets)?);
+                    let more = project.dyndep_made(output);
                     explain(&mut project);
+                    edges.extend(more?);
                 }
             }
         }
@@ -326,6 +340,6 @@ impl Runner {
 /// Shows the explanations that have come together.
 pub(crate) fn explain(project: &mut Project) {
     for reason in project.explanations.iter_mut().flat_map(std::mem::take) {
-        eprintln!("selvedge-make explain: {reason}");
+        complain(format_args!("selvedge-make explain: {reason}"));
     }
 }

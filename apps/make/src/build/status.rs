@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
+use super::escapes::without_escapes;
 use crate::graph::EdgeId;
 
 /// What is shown.
@@ -12,7 +13,7 @@ use crate::graph::EdgeId;
 pub struct Style {
     /// Whole commands instead of their descriptions.
     pub verbose: bool,
-    /// Nothing but failures.
+    /// What commands write, and failures; no line for each command.
     pub quiet: bool,
     /// The beginning of each line, as `NINJA_STATUS` has it: `%s` commands that were started, `%t`
     /// all, `%p` per cent finished, `%r` running, `%u` not started, `%f` finished, `%o` finished in
@@ -21,6 +22,8 @@ pub struct Style {
     pub format: String,
     /// Whether the standard output is a terminal that understands escapes.
     pub terminal: bool,
+    /// Whether the colours that commands write are kept.
+    pub colours: bool,
 }
 
 /// How long the longest command runs before the line on a terminal names it.
@@ -122,7 +125,8 @@ impl Status {
         if let Some(failure) = failure {
             self.write(failure.as_bytes());
         }
-        self.write(output);
+        let output = if self.style.colours { output.into() } else { without_escapes(output) };
+        self.write(&output);
         if output.last().is_some_and(|last| *last != b'\n') {
             self.write(b"\n");
         }

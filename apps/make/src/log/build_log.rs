@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::hash;
+use super::hash::of_command;
 use crate::graph::{Graph, NodeId};
 
 /// The version of a log that this program begins.
@@ -48,6 +48,9 @@ pub struct BuildLog {
     strangers: HashMap<Vec<u8>, Entry>,
     lines: usize,
     path: PathBuf,
+    /// How many bytes of the file are of use, if it has more. The rest is cut off before the first
+    /// line is appended, because an unfinished line would swallow it.
+    useful: Option<u64>,
     file: Option<File>,
     line: Vec<u8>,
 }
@@ -67,7 +70,9 @@ pub struct Text<'a> {
 pub fn read(text: &[u8]) -> Text<'_> {
     let mut read = Text { version: None, lines: Vec::new(), whole: 0 };
     let Some(first) = memchr::memchr(b'\n', text) else { return read };
-    let version = text[..first].strip_prefix(b"# ninja log v").and_then(number::<u32>);
+    let version =
+        text[..first].strip_prefix(b"# ninja log v").and_then(|version| str::from_utf8(version).ok());
+    let version = version.and_then(|version| version.parse().ok());
     read.version = version.filter(|version| VERSIONS.contains(version));
     read.whole = first + 1;
     if read.version.is_none() {
@@ -81,24 +86,52 @@ pub fn read(text: &[u8]) -> Text<'_> {
     read
 }
 
-fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
-    str::from_utf8(text).ok()?.parse().ok()
+/// The number at the beginning of a line, and what follows the tab behind it.
+fn number(line: &[u8]) -> Option<(u64, &[u8])> {
+    /// So many digits make no number beyond 64 bits.
+    const DIGITS_MAX: usize = 19;
+    let (mut value, mut digits) = (0_u64, 0);
+    let end = loop {
+        let byte = *line.get(digits)?;
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            break byte;
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        digits += 1;
+    };
+    let is_number = end == b'\t' && (1..=DIGITS_MAX).contains(&digits);
+    is_number.then(|| (value, &line[digits + 1..]))
+}
+
+/// The hash at the end of a line, and what stands before the tab before it.
+fn hash(line: &[u8]) -> Option<(&[u8], u64)> {
+    let tab = memchr::memrchr(b'\t', line)?;
+    let digits = &line[tab + 1..];
+    let (mut value, mut strange) = (0_u64, 0);
+    for byte in digits {
+        // A letter has a bit that a digit has not, and its low bits count from 1.
+        let digit = (byte & 15) + 9 * (byte >> 6);
+        strange |= u8::from(!byte.is_ascii_hexdigit());
+        value = (value << 4) | u64::from(digit);
+    }
+    let is_hash = strange == 0 && (1..=16).contains(&digits.len());
+    is_hash.then_some((&line[..tab], value))
 }
 
 fn entry(line: &[u8]) -> Option<(&[u8], Entry)> {
-    let mut tabs = memchr::memchr_iter(b'\t', line);
-    let (a, b, c) = (tabs.next()?, tabs.next()?, tabs.next()?);
-    let d = tabs.next_back()?;
-    let (start, end) = (number(&line[..a])?, number(&line[a + 1..b])?);
-    let mtime = number(&line[b + 1..c])?;
-    let hash = u64::from_str_radix(str::from_utf8(&line[d + 1..]).ok()?, 16).ok()?;
-    let output = &line[c + 1..d];
-    (!output.is_empty()).then_some((output, Entry { start, end, mtime, hash }))
+    let (start, rest) = number(line)?;
+    let (end, rest) = number(rest)?;
+    let (mtime, rest) = number(rest)?;
+    let (output, hash) = hash(rest)?;
+    let (start, end) = (start.try_into().ok()?, end.try_into().ok()?);
+    let entry = Entry { start, end, mtime: mtime.try_into().ok()?, hash };
+    (!output.is_empty()).then_some((output, entry))
 }
 
 impl BuildLog {
     /// Reads the log at `path`, if there is one. Returns it with a warning for the user, if the
-    /// file was of no use.
+    /// file is of no use. The file stays as it is until [`open`](Self::open).
     ///
     /// # Errors
     /// If a file is there and cannot be read.
@@ -109,6 +142,7 @@ impl BuildLog {
             strangers: HashMap::new(),
             lines: 0,
             path,
+            useful: None,
             file: None,
             line: Vec::new(),
         };
@@ -119,21 +153,17 @@ impl BuildLog {
         };
         let read = read(&text);
         let Some(version) = read.version else {
-            let warning = (!text.is_empty()).then(|| {
-                std::fs::remove_file(&log.path).ok();
-                format!("the build log {} has no version that is known; it is begun anew", log.path.display())
-            });
-            return Ok((log, warning));
+            log.useful = Some(0);
+            let path = log.path.display();
+            let warning = format!("the build log {path} has no version that is known, and is not used");
+            return Ok((log, (!text.is_empty()).then_some(warning)));
         };
         log.version = version;
         log.lines = read.lines.len();
         for (output, entry) in &read.lines {
             log.set(graph, output, *entry);
         }
-        // An unfinished line would swallow the next one.
-        if read.whole < text.len() {
-            File::options().write(true).open(&log.path)?.set_len(read.whole as u64)?;
-        }
+        log.useful = (read.whole < text.len()).then_some(read.whole as u64);
         Ok((log, None))
     }
 
@@ -162,6 +192,11 @@ impl BuildLog {
         }
     }
 
+    /// Whether there is a file. A log without one is empty.
+    pub fn is_there(&self) -> bool {
+        self.path.exists()
+    }
+
     /// What the log says of an output.
     pub fn entry(&self, output: NodeId) -> Option<Entry> {
         self.entries.get(output.index()).copied().flatten()
@@ -176,11 +211,11 @@ impl BuildLog {
 
     /// The hash of a command in this log's version.
     pub fn hash(&self, command: &[u8]) -> u64 {
-        hash::of_command(self.version, command)
+        of_command(self.version, command)
     }
 
-    /// Opens the file for [`record`](Self::record). A log with too many lines of the past is
-    /// written anew first.
+    /// Opens the file for [`record`](Self::record). What is of no use in it is cut off, and a log
+    /// with too many lines of the past is written anew.
     ///
     /// # Errors
     /// Those of the file.
@@ -190,6 +225,9 @@ impl BuildLog {
             self.recompact(graph)?;
         }
         let mut file = File::options().append(true).create(true).open(&self.path)?;
+        if let Some(useful) = self.useful.take() {
+            file.set_len(useful)?;
+        }
         if file.metadata()?.len() == 0 {
             writeln!(file, "# ninja log v{}", self.version)?;
         }
@@ -229,22 +267,30 @@ impl BuildLog {
         for (path, entry) in &self.strangers {
             write_line(&mut text, path, entry)?;
         }
-        replace(&self.path, &text)?;
-        self.file = None;
+        self.replace(&text)
+    }
+
+    fn replace(&mut self, text: &[u8]) -> io::Result<()> {
+        replace(&self.path, text)?;
+        (self.file, self.useful) = (None, None);
         Ok(())
     }
 
-    /// Sets the recorded times of outputs to those that `mtime` gives, and writes the file anew.
+    /// Sets the recorded times of outputs to those that `mtime` gives for their paths, and writes
+    /// the file anew. Every output stays in it.
     ///
     /// # Errors
     /// Those of the files.
-    pub fn restat(&mut self, graph: &Graph, mtime: impl Fn(NodeId) -> Option<i64>) -> io::Result<()> {
-        for (index, entry) in self.entries.iter_mut().enumerate() {
-            if let (Some(entry), Some(mtime)) = (entry, mtime(NodeId::at(index))) {
-                entry.mtime = mtime;
-            }
+    pub fn restat(&mut self, graph: &Graph, mtime: impl Fn(&[u8]) -> Option<i64>) -> io::Result<()> {
+        let mut text = format!("# ninja log v{}\n", self.version).into_bytes();
+        let known = self.entries.iter_mut().enumerate();
+        let known = known.filter_map(|(index, entry)| Some((graph.path(NodeId::at(index)), entry.as_mut()?)));
+        let strangers = self.strangers.iter_mut().map(|(path, entry)| (&path[..], entry));
+        for (path, entry) in known.chain(strangers) {
+            entry.mtime = mtime(path).unwrap_or(entry.mtime);
+            write_line(&mut text, path, entry)?;
         }
-        self.recompact(graph)
+        self.replace(&text)
     }
 }
 

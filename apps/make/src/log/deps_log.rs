@@ -109,29 +109,32 @@ pub struct DepsLog {
     paths: u32,
     records: usize,
     path: PathBuf,
+    /// How many bytes of the file are of use, if it has more. The rest is cut off before the first
+    /// record is appended, because a record that is not whole would swallow it.
+    useful: Option<u64>,
     file: Option<File>,
 }
 
 impl DepsLog {
     /// Reads the log at `path`, if there is one. Returns it with a warning for the user, if the
-    /// file was of no use. Paths that the graph does not have become nodes.
+    /// file is of no use. Paths that the graph does not have become nodes. The file stays as it is
+    /// until [`open`](Self::open).
     ///
     /// # Errors
     /// If a file is there and cannot be read.
     pub fn load(path: PathBuf, graph: &mut Graph) -> io::Result<(DepsLog, Option<String>)> {
         let (deps, numbers) = Default::default();
-        let mut log = DepsLog { deps, numbers, paths: 0, records: 0, path, file: None };
+        let mut log = DepsLog { deps, numbers, paths: 0, records: 0, path, useful: None, file: None };
         let text = match std::fs::read(&log.path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((log, None)),
             Err(error) => return Err(error),
         };
         let Some((records, whole)) = read(&text) else {
-            let warning = (!text.is_empty()).then(|| {
-                std::fs::remove_file(&log.path).ok();
-                format!("the deps log {} has no version that is known; it is begun anew", log.path.display())
-            });
-            return Ok((log, warning));
+            log.useful = Some(0);
+            let path = log.path.display();
+            let warning = format!("the deps log {path} has no version that is known, and is not used");
+            return Ok((log, (!text.is_empty()).then_some(warning)));
         };
         let mut nodes = Vec::new();
         for record in records {
@@ -148,10 +151,7 @@ impl DepsLog {
                 }
             }
         }
-        // A record that was cut off would swallow the next one.
-        if whole < text.len() {
-            File::options().write(true).open(&log.path)?.set_len(whole as u64)?;
-        }
+        log.useful = (whole < text.len()).then_some(whole as u64);
         Ok((log, None))
     }
 
@@ -177,14 +177,21 @@ impl DepsLog {
         self.deps.get(output.index())?.as_ref()
     }
 
+    /// The first output, in the order of the file, that has this node as an input. O(size of the
+    /// log).
+    pub fn first_use(&self, input: NodeId) -> Option<NodeId> {
+        let uses = self.all().filter(|(_, deps)| deps.inputs.contains(&input));
+        uses.map(|(output, _)| output).min_by_key(|output| self.numbers[output.index()])
+    }
+
     /// All outputs with their inputs.
     pub fn all(&self) -> impl Iterator<Item = (NodeId, &Deps)> {
         let numbered = self.deps.iter().enumerate();
         numbered.filter_map(|(index, deps)| Some((NodeId::at(index), deps.as_ref()?)))
     }
 
-    /// Opens the file for [`record`](Self::record). A log with too many records of the past is
-    /// written anew first.
+    /// Opens the file for [`record`](Self::record). What is of no use in it is cut off, and a log
+    /// with too many records of the past is written anew.
     ///
     /// # Errors
     /// Those of the file.
@@ -194,6 +201,9 @@ impl DepsLog {
             self.recompact(graph)?;
         }
         let mut file = File::options().append(true).create(true).open(&self.path)?;
+        if let Some(useful) = self.useful.take() {
+            file.set_len(useful)?;
+        }
         if file.metadata()?.len() == 0 {
             file.write_all(SIGNATURE)?;
         }
@@ -273,7 +283,7 @@ impl DepsLog {
             }
         }
         replace(&self.path, &text)?;
-        self.file = None;
+        (self.file, self.useful) = (None, None);
         Ok(())
     }
 }

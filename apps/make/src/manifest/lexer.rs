@@ -57,6 +57,28 @@ pub(crate) enum Word<'a> {
     Variable(&'a [u8]),
 }
 
+/// A byte that a name may have.
+const OF_NAME: u8 = 1;
+/// A byte with which the text of a value ends.
+const ENDS_VALUE: u8 = 2;
+/// A byte with which the text of a path ends.
+const ENDS_PATH: u8 = 4;
+/// The kinds of all bytes.
+const KINDS: [u8; 256] = {
+    let mut kinds = [0; 256];
+    let mut index = 0;
+    while index < kinds.len() {
+        kinds[index] = match index as u8 {
+            b'$' | b'\n' | b'\r' | 0 => ENDS_VALUE | ENDS_PATH,
+            b' ' | b':' | b'|' => ENDS_PATH,
+            b'_' | b'.' | b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => OF_NAME,
+            _ => 0,
+        };
+        index += 1;
+    }
+    kinds
+};
+
 /// Reads one file from its beginning to its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'a> {
@@ -176,12 +198,24 @@ impl<'a> Lexer<'a> {
 
     fn word_at(&self, at: usize) -> &'a [u8] {
         let rest = &self.text[at..];
-        let named = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-        &rest[..rest.iter().position(|byte| !named(byte)).unwrap_or(rest.len())]
+        let other = |byte: &u8| KINDS[usize::from(*byte)] & OF_NAME == 0;
+        &rest[..rest.iter().position(other).unwrap_or(rest.len())]
     }
 
     /// Takes the next token if it is this one.
     pub(crate) fn take(&mut self, token: Token) -> bool {
+        // Most statements have few of the tokens that may come. A look at one byte rules them out.
+        let may_be = match token {
+            Token::Pipe | Token::DoublePipe | Token::PipeAt => {
+                matches!(self.byte(self.at), Some(b'|' | b' ' | b'#'))
+            }
+            Token::Indent => matches!(self.byte(self.at), Some(b' ' | b'#')),
+            _ => true,
+        };
+        if !may_be {
+            self.last = self.at;
+            return false;
+        }
         let before = self.at;
         if self.token() == token {
             return true;
@@ -244,12 +278,9 @@ impl<'a> Lexer<'a> {
         let mut start = self.at;
         loop {
             let rest = &self.text[self.at..];
-            let special = |byte: &u8| match byte {
-                b'$' | b'\n' | b'\r' | 0 => true,
-                b' ' | b':' | b'|' => path,
-                _ => false,
-            };
-            self.at += rest.iter().position(special).unwrap_or(rest.len());
+            let ends = if path { ENDS_PATH } else { ENDS_VALUE };
+            self.at +=
+                rest.iter().position(|byte| KINDS[usize::from(*byte)] & ends != 0).unwrap_or(rest.len());
             if start < self.at {
                 words.push(Word::Text(&self.text[start..self.at]));
             }

@@ -1,15 +1,18 @@
 //! The statements of a manifest.
 
-use super::{Lexer, Load, Misread, Token, Word};
-use crate::canonical::canonicalize;
+use super::{LIKE_NINJA, Lexer, Load, Misread, Token, Word};
+use crate::canonical::{canonicalize, is_canonical};
 use crate::evaluate::Paths;
 use crate::graph::{EdgeId, Files, Graph, Name, NodeId, PHONY, Piece, Pool, PoolId, Rule, ScopeId, names};
 
 /// How deep files may include one another. A file that includes itself is told by this.
 const NESTED_MAX: usize = 200;
 
-/// The version of ninja that has this language. A manifest may ask for this one or an older one.
-pub(crate) const VERSION: (u32, u32) = (1, 12);
+/// The first two numbers of a version.
+fn version(text: &str) -> (u32, u32) {
+    let mut parts = text.split('.').map(|part| part.trim().parse().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
+}
 
 /// Reads `text` and what it includes into `graph`.
 pub(super) fn parse(graph: &mut Graph, file: &[u8], text: &[u8], load: &mut Load<'_>) -> Result<(), Misread> {
@@ -109,13 +112,10 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
 
     fn check_version(&self) -> Result<(), Misread> {
         let text = String::from_utf8_lossy(&self.scratch);
-        let mut parts = text.split('.').map(|part| part.trim().parse::<u32>().unwrap_or(0));
-        let wanted = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-        if wanted <= VERSION {
+        if version(&text) <= version(LIKE_NINJA) {
             return Ok(());
         }
-        let (major, minor) = VERSION;
-        Err(self.lexer.error(format!("the manifest needs ninja {text}, and this is like {major}.{minor}")))
+        Err(self.lexer.error(format!("the manifest needs ninja {text}, and this is like {LIKE_NINJA}")))
     }
 
     fn pool(&mut self) -> Result<(), Misread> {
@@ -155,7 +155,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         if self.graph.rule_here(self.scope, name).is_some() {
             return Err(self.lexer.error(format!("duplicate rule '{}'", String::from_utf8_lossy(text))));
         }
-        let mut rule = Rule { name, variables: Vec::new() };
+        let mut rule = Rule { name, variables: Vec::new(), names: 0 };
         while self.lexer.take(Token::Indent) {
             let key = self.lexer.name("variable name")?;
             let variable = self.intern(key);
@@ -165,6 +165,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
             self.assigned()?;
             let value = self.pieces();
             rule.variables.push((variable, value));
+            rule.names |= names::bit(variable);
         }
         let filled = |name| rule.variable(name).is_some_and(|value| !value.is_empty());
         if filled(names::RSPFILE) != filled(names::RSPFILE_CONTENT) {
@@ -307,6 +308,11 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
             for index in 0..self.ends[kind].len() {
                 let end = self.ends[kind][index];
                 match (&self.words[start..end], variables) {
+                    ([Word::Text(text)], _) if is_canonical(text) => {
+                        self.files[kind].push(self.graph.node(text));
+                        start = end;
+                        continue;
+                    }
                     ([Word::Text(text)], _) => {
                         self.scratch.clear();
                         self.scratch.extend_from_slice(text);
@@ -402,7 +408,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
                 let path = self.graph.path_text(file);
                 return Err(place.error(format!("dyndep '{path}' is not an input")));
             }
-            self.graph.edges[edge.index()].dyndep = Some(file);
+            self.graph.set_dyndep(edge, file);
         }
         Ok(())
     }

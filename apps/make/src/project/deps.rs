@@ -4,7 +4,7 @@ use std::io;
 
 use super::{Mark, Project, as_path};
 use crate::evaluate::Paths;
-use crate::graph::{EdgeId, NodeId, names};
+use crate::graph::{EdgeId, Graph, NodeId, names};
 use crate::{canonical, depfile, dyndep};
 
 impl Project {
@@ -32,6 +32,9 @@ impl Project {
         };
         let range = (NodeId::at(start).0, NodeId::at(self.deps.len()).0);
         self.edges[edge.index()].deps = range;
+        if let Some(users) = &mut self.users {
+            note_users(users, self.graph.nodes(), edge, &self.deps[start..]);
+        }
         Ok(known)
     }
 
@@ -102,7 +105,7 @@ impl Project {
 
     /// Whether some edge waits for this file to be read.
     pub fn is_pending_dyndep(&self, file: NodeId) -> bool {
-        self.dyndeps.binary_search(&file).is_ok() && !self.loaded.contains(&file)
+        self.graph.dyndeps.contains_key(&file) && !self.loaded.contains(&file)
     }
 
     /// Reads a dyndep file. Returns the edges of which it speaks.
@@ -111,31 +114,65 @@ impl Project {
         let text = std::fs::read(as_path(path))
             .map_err(|error| format!("loading '{}': {error}", self.graph.path_text(file)))?;
         let edges = dyndep::load(&mut self.graph, file, &text)?;
-        self.loaded.push(file);
+        self.loaded.insert(file);
+        for edge in &edges {
+            let inputs = self.graph.found.get(edge).map_or(&[][..], |found| &found.inputs);
+            self.named.extend(inputs);
+            if let Some(users) = &mut self.users {
+                note_users(users, self.graph.nodes(), *edge, inputs);
+            }
+        }
         let outputs = edges.iter().flat_map(|edge| self.graph.outputs(*edge));
         self.build_log.meet(&self.graph, outputs);
         Ok(edges)
     }
 
     /// Reads a dyndep file that has just been made, and visits the edges of which it speaks again,
-    /// and those behind them. [`plan`](Self::plan) tells then which edges have to run in addition.
+    /// and those behind them that have been visited. Returns the edges that have to be looked at in
+    /// addition, as [`plan`](Self::plan) does: those before the edges of the file, and the
+    /// validations of them all.
     ///
     /// # Errors
-    /// As [`visit`](Self::visit), and those of the file.
-    pub fn dyndep_made(&mut self, file: NodeId, targets: &[NodeId]) -> Result<(), String> {
-        let mut open = self.load_dyndep(file)?;
-        let users = self.graph.users();
-        let mut again = vec![false; self.graph.edges.len()];
+    /// As [`visit_all`](Self::visit_all) and [`plan`](Self::plan), and those of the file.
+    pub fn dyndep_made(&mut self, file: NodeId) -> Result<Vec<EdgeId>, String> {
+        let edges = self.load_dyndep(file)?;
+        let users = self.users.take().unwrap_or_else(|| self.all_users());
+        let users_of = |graph: &Graph, edge| -> Vec<EdgeId> {
+            let outputs = graph.outputs(edge);
+            outputs.filter_map(|output| users.get(output.index())).flatten().copied().collect()
+        };
+        // An edge of the file may be one that no target has needed so far, while an edge behind it
+        // has been visited: its new output was a file that no edge made.
+        let behind = edges.iter().flat_map(|edge| users_of(&self.graph, *edge));
+        let mut open: Vec<_> = behind.chain(edges.iter().copied()).collect();
+        let mut again = Vec::new();
         while let Some(edge) = open.pop() {
-            if std::mem::replace(&mut again[edge.index()], true) {
+            let state = &mut self.edges[edge.index()];
+            if state.mark != Mark::Done {
                 continue;
             }
-            self.edges[edge.index()].mark = Mark::New;
-            open.extend(self.graph.outputs(edge).flat_map(|output| users[output.index()].iter().copied()));
+            (state.mark, state.changed) = (Mark::New, true);
+            again.extend(self.graph.outputs(edge).next());
+            open.extend(users_of(&self.graph, edge));
         }
-        for target in targets {
-            self.visit(*target)?;
-        }
-        Ok(())
+        self.users = Some(users);
+        let all = self.visit_all(&again)?;
+        self.plan(&all)
     }
+
+    /// For each node, the edges that have it as an input, by the manifest, by dyndep files or by
+    /// what their compilers have read.
+    fn all_users(&self) -> Vec<Vec<EdgeId>> {
+        let mut users = self.graph.users();
+        for edge in self.graph.edge_ids() {
+            self.deps_of(edge).for_each(|input| users[input.index()].push(edge));
+        }
+        users
+    }
+}
+
+/// The edge has become a user of more inputs. There are `nodes` nodes now.
+fn note_users(users: &mut Vec<Vec<EdgeId>>, nodes: usize, edge: EdgeId, inputs: &[NodeId]) {
+    users.resize(nodes, Vec::new());
+    inputs.iter().for_each(|input| users[input.index()].push(edge));
 }

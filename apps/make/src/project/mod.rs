@@ -14,6 +14,7 @@ mod outputs;
 mod plan;
 mod visit;
 
+use std::collections::BTreeSet;
 use std::io;
 
 use crate::disk;
@@ -42,6 +43,8 @@ struct State {
     /// Whether [`Project::plan`] has met it, and whether it must run as far as that is known.
     planned: bool,
     wanted: bool,
+    /// Whether a dyndep file has changed what is before it since the plan has met it.
+    changed: bool,
     deps_loaded: bool,
     deps_missing: bool,
     /// Where the inputs lie that its compiler has read.
@@ -72,9 +75,11 @@ pub struct Project {
     edges: Vec<State>,
     /// The inputs that compilers have read, edge after edge.
     deps: Vec<NodeId>,
-    /// All dyndep files, in the order of their numbers, and those that have been read.
-    dyndeps: Vec<NodeId>,
-    loaded: Vec<NodeId>,
+    /// The dyndep files that have been read, and the inputs that they have named.
+    loaded: BTreeSet<NodeId>,
+    named: BTreeSet<NodeId>,
+    /// For each node, the edges that have it as an input, since a dyndep file was made.
+    users: Option<Vec<Vec<EdgeId>>>,
     /// How many nodes the manifest has. The others were named by logs, depfiles or dyndep files.
     of_manifest: usize,
     scratch: Vec<u8>,
@@ -84,8 +89,6 @@ impl Project {
     /// A graph with its logs.
     pub fn new(graph: Graph, of_manifest: usize, build_log: BuildLog, deps_log: DepsLog) -> Project {
         let edges = vec![State::default(); graph.edges.len()];
-        let mut dyndeps: Vec<_> = graph.edges.iter().filter_map(|edge| edge.dyndep).collect();
-        dyndeps.sort();
         Project {
             graph,
             build_log,
@@ -94,8 +97,9 @@ impl Project {
             nodes: Vec::new(),
             edges,
             deps: Vec::new(),
-            dyndeps,
-            loaded: Vec::new(),
+            loaded: BTreeSet::new(),
+            named: BTreeSet::new(),
+            users: None,
             of_manifest,
             scratch: Vec::new(),
         }
@@ -105,6 +109,15 @@ impl Project {
         if let Some(explanations) = &mut self.explanations {
             explanations.push(reason(&self.graph));
         }
+    }
+
+    /// Forgets what was seen on disk and what was decided, because commands have run since. The next
+    /// visit looks at everything again. Dyndep files stay read.
+    pub fn forget(&mut self) {
+        self.nodes.clear();
+        self.deps.clear();
+        self.edges.fill(State::default());
+        self.users = None;
     }
 
     /// Nodes may have come since the last look.

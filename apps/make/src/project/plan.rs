@@ -7,13 +7,13 @@ use crate::graph::{EdgeId, NodeId};
 impl Project {
     /// The edges that have to be looked at before the targets are up to date, as far as an earlier
     /// plan has not had them, in the order of the manifest. An edge is wanted if its outputs are
-    /// dirty. The others wait for an order-only input.
+    /// dirty. The others wait for an order-only input. An edge that an earlier plan has had is not
+    /// passed, unless a dyndep file has changed what is before it.
     ///
     /// # Errors
     /// If a file is missing that no edge makes.
     pub fn plan(&mut self, targets: &[NodeId]) -> Result<Vec<EdgeId>, String> {
         let mut edges = Vec::new();
-        let mut seen = vec![false; self.graph.edges.len()];
         let mut open: Vec<_> = targets.iter().rev().map(|target| (*target, None::<NodeId>)).collect();
         while let Some((node, user)) = open.pop() {
             let Some(edge) = self.graph.maker(node) else {
@@ -30,11 +30,12 @@ impl Project {
                 continue;
             }
             state.wanted |= dirty;
-            if std::mem::replace(&mut seen[edge.index()], true) {
-                continue;
-            }
-            if !std::mem::replace(&mut state.planned, true) {
+            let (is_planned, is_changed) = (state.planned, state.changed);
+            (state.planned, state.changed) = (true, false);
+            if !is_planned {
                 edges.push(edge);
+            } else if !is_changed {
+                continue;
             }
             let inputs = self.graph.inputs(edge).chain(self.deps_of(edge));
             open.extend(inputs.map(|input| (input, Some(node))));
@@ -46,8 +47,7 @@ impl Project {
     /// Whether the manifest or a dyndep file names this file. A header that only a compiler has
     /// named may be gone.
     fn must_exist(&self, node: NodeId) -> bool {
-        let named = || self.graph.found.values().any(|found| found.inputs.contains(&node));
-        node.index() < self.of_manifest || named()
+        node.index() < self.of_manifest || self.named.contains(&node)
     }
 
     /// Whether the plan takes the edge as one that must run.

@@ -3,6 +3,8 @@
 //! The visit goes down the inputs with a stack of its own, because a chain of edges may be as long
 //! as the graph.
 
+use std::collections::HashSet;
+
 use super::{Mark, Project, UNKNOWN};
 use crate::disk;
 use crate::graph::{EdgeId, Files, NodeId};
@@ -24,6 +26,25 @@ struct Frame {
 }
 
 impl Project {
+    /// Visits the targets, and the validations of what is before them. Returns them all, each once.
+    ///
+    /// # Errors
+    /// As [`visit`](Self::visit).
+    pub fn visit_all(&mut self, targets: &[NodeId]) -> Result<Vec<NodeId>, String> {
+        let mut known = HashSet::new();
+        let mut all = Vec::new();
+        let mut found = targets.to_vec();
+        while !found.is_empty() {
+            let new: Vec<_> = found.into_iter().filter(|node| known.insert(*node)).collect();
+            found = Vec::new();
+            for target in &new {
+                found.extend(self.visit(*target)?);
+            }
+            all.extend(new);
+        }
+        Ok(all)
+    }
+
     /// Finds out which of the files on the way to `target` are dirty. Returns the validations of
     /// the edges that were met.
     ///
@@ -48,8 +69,10 @@ impl Project {
                     }
                 }
                 frame.opened = true;
-                for output in self.graph.outputs(edge).collect::<Vec<_>>() {
+                let mut place = 0;
+                while let Some(output) = self.graph.output(edge, place) {
                     self.mtime(output).map_err(|error| error.to_string())?;
+                    place += 1;
                 }
                 if !self.edges[edge.index()].deps_loaded {
                     frame.dirty |= !self.load_deps(edge)?;

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::path::Path;
 
-use super::{named, text};
-use crate::app::Loaded;
+use super::{named_with, text};
+use crate::app::{Loaded, warn};
 use crate::build::critical_path as longest;
 use crate::canonical::canonicalize;
 use crate::graph::{EdgeId, Graph, NodeId, names};
+use crate::log::build_log::BuildLog;
 use crate::log::deps_log::is_live;
+use crate::options::Options;
 use crate::{disk, project::Project};
 
 pub(super) fn critical_path(
@@ -16,9 +19,9 @@ pub(super) fn critical_path(
     arguments: &[String],
     out: &mut impl Write,
 ) -> Result<u8, String> {
-    let Project { graph, build_log, .. } = &loaded.project;
+    let Project { graph, build_log, deps_log, .. } = &loaded.project;
     let arguments: Vec<_> = arguments.iter().collect();
-    let path = longest::critical_path(graph, build_log, &named(graph, &arguments)?);
+    let path = longest::critical_path(graph, build_log, &named_with(graph, Some(deps_log), &arguments)?);
     let total: u32 = path.iter().map(|(_, took)| took).sum();
     let all: u64 = {
         let edges = graph.edge_ids().filter(|edge| !graph.is_phony(*edge));
@@ -40,7 +43,7 @@ pub(super) fn deps(mut loaded: Loaded, arguments: &[String], out: &mut impl Writ
             let all = project.deps_log.all().map(|(output, _)| output);
             all.filter(|output| is_live(&project.graph, *output)).collect()
         }
-        false => named(&project.graph, &arguments)?,
+        false => named_with(&project.graph, Some(&project.deps_log), &arguments)?,
     };
     for output in outputs {
         let mtime = project.mtime(output).map_err(text)?;
@@ -65,17 +68,40 @@ pub(super) fn recompact(loaded: Loaded) -> Result<u8, String> {
     build_log.recompact(&graph).and_then(|()| deps_log.recompact(&graph)).map(|()| 0).map_err(text)
 }
 
-pub(super) fn restat(loaded: Loaded, arguments: &[String]) -> Result<u8, String> {
-    let Project { graph, mut build_log, .. } = loaded.project;
-    let mut wanted = BTreeSet::new();
-    for argument in arguments.iter().filter(|argument| !argument.starts_with("--")) {
-        let mut path = argument.clone().into_bytes();
-        canonicalize(&mut path);
-        wanted.extend(graph.find(&path));
+pub(super) fn restat(options: &Options, arguments: &[String]) -> Result<u8, String> {
+    let (mut builddir, mut wanted) = (None, BTreeSet::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        if let Some(directory) = argument.strip_prefix("--builddir=") {
+            builddir = Some(directory);
+        } else if argument == "--builddir" {
+            let directory = arguments.next().ok_or("restat: --builddir needs a directory")?;
+            builddir = Some(directory);
+        } else {
+            let mut path = argument.clone().into_bytes();
+            canonicalize(&mut path);
+            wanted.insert(path);
+        }
     }
-    let mtime = |node: NodeId| {
-        let asked = arguments.is_empty() || wanted.contains(&node);
-        asked.then(|| disk::mtime(graph.path(node)).ok()).flatten()
+    let (graph, mut build_log) = match builddir {
+        Some(directory) => {
+            let graph = Graph::new();
+            let (build_log, warning) =
+                BuildLog::load(Path::new(directory).join(".ninja_log"), &graph).map_err(text)?;
+            warning.iter().for_each(warn);
+            (graph, build_log)
+        }
+        None => {
+            let Project { graph, build_log, .. } = Loaded::for_tools(options)?.project;
+            (graph, build_log)
+        }
+    };
+    if !build_log.is_there() {
+        return Ok(0);
+    }
+    let mtime = |path: &[u8]| {
+        let asked = wanted.is_empty() || wanted.contains(path);
+        asked.then(|| disk::mtime(path).ok()).flatten()
     };
     build_log.restat(&graph, mtime).map(|()| 0).map_err(text)
 }
@@ -84,7 +110,7 @@ pub(super) fn missing_deps(loaded: Loaded, arguments: &[String], out: &mut impl 
     let Project { graph, deps_log, .. } = &loaded.project;
     let arguments: Vec<_> = arguments.iter().collect();
     let mut missing = 0;
-    for edge in super::in_order(graph, &named(graph, &arguments)?) {
+    for edge in super::in_order(graph, &named_with(graph, Some(deps_log), &arguments)?) {
         let Some(output) = graph.outputs(edge).next() else { continue };
         if !graph.has(edge, names::DEPS)? {
             continue;

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use crate::app::{Loaded, graph, targets};
 use crate::graph::{EdgeId, Graph, NodeId};
+use crate::log::deps_log::DepsLog;
 use crate::options::Options;
 
 const LIST: &str = "\
@@ -24,7 +25,9 @@ selvedge-make subtools:
   missingdeps    generated files that commands read and the manifest does not name
   query          the inputs and outputs of files
   recompact      write the logs anew
-  restat         take the files' times into the build log
+  restat         take the files' times into the build log, in the directory
+                 --builddir if that is given; then no manifest is read
+  rules          the rules; -d with their descriptions
   targets        rule [NAME] | depth [N] | all
 ";
 
@@ -47,7 +50,8 @@ pub(crate) fn run(options: &Options, tool: &str, arguments: &[String]) -> Result
         "cleandead" => clean::dead(Loaded::for_tools(options)?, options, &mut out),
         "deps" => logs::deps(Loaded::for_tools(options)?, arguments, &mut out),
         "recompact" => logs::recompact(Loaded::for_tools(options)?),
-        "restat" => logs::restat(Loaded::for_tools(options)?, arguments),
+        "restat" => logs::restat(options, arguments),
+        "rules" => show::rules(&graph(options)?.0, arguments, &mut out),
         "missingdeps" => logs::missing_deps(Loaded::for_tools(options)?, arguments, &mut out),
         other => Err(format!("unknown tool '{other}'; -t list names them")),
     };
@@ -92,6 +96,11 @@ fn flag<'a>(arguments: &'a [String], flag: &str) -> (bool, Vec<&'a String>) {
 
 /// The nodes that arguments name, or the default targets.
 fn named(graph: &Graph, arguments: &[&String]) -> Result<Vec<NodeId>, String> {
+    named_with(graph, None, arguments)
+}
+
+/// As [`named`], with the deps log for `FILE^`.
+fn named_with(graph: &Graph, log: Option<&DepsLog>, arguments: &[&String]) -> Result<Vec<NodeId>, String> {
     let names: Vec<String> = arguments.iter().map(|name| (*name).clone()).collect();
-    targets(graph, &names)
+    targets(graph, log, &names)
 }

@@ -148,6 +148,22 @@ fn tree(graph: &Graph, depth: Option<usize>, out: &mut impl Write) -> io::Result
     Ok(())
 }
 
+pub(super) fn rules(graph: &Graph, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
+    let (described, _) = flag(arguments, "-d");
+    let mut rules: Vec<_> = graph.rules_of_manifest().collect();
+    rules.sort_by_key(|rule| graph.name(rule.name));
+    for rule in rules {
+        let mut line = graph.name(rule.name).to_vec();
+        if described && let Some(description) = rule.variable(names::DESCRIPTION) {
+            line.extend_from_slice(b": ");
+            line.extend(graph.source(description));
+        }
+        line.push(b'\n');
+        out.write_all(&line).map_err(text)?;
+    }
+    Ok(0)
+}
+
 pub(super) fn graph(graph: &Graph, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
     let arguments: Vec<_> = arguments.iter().collect();
     let edges = in_order(graph, &named(graph, &arguments)?);

@@ -1,32 +1,9 @@
 //! What a build does beside running commands in order.
 
 use std::fs;
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
-use crate::projects::{NINJA, OURS, build, command, output, tick};
-
-fn tree(manifest: &str) -> TempDir {
-    let tree = tempfile::tempdir().unwrap();
-    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
-    tree
-}
-
-/// The standard output, and the status.
-fn run(tree: &TempDir, arguments: &[&str]) -> (String, i32) {
-    let output = output(OURS, tree.path(), arguments);
-    let text =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    (text, output.status.code().unwrap())
-}
-
-fn read(tree: &TempDir, name: &str) -> String {
-    fs::read_to_string(tree.path().join(name)).unwrap()
-}
-
-fn write(tree: &TempDir, name: &str, text: &str) {
-    fs::write(tree.path().join(name), text).unwrap();
-}
+use crate::projects::{NINJA, OURS, build, output, tick};
+use crate::small::{read, run, tree, write};
 
 #[test]
 fn the_build_stops_at_the_first_failure_or_at_the_kth() {
@@ -43,82 +20,6 @@ fn the_build_stops_at_the_first_failure_or_at_the_kth() {
         assert!(text.contains("FAILED: [code=1] a\necho a >> ran; false\n"), "{text}");
         assert!(text.contains(said), "{text}");
     }
-}
-
-#[test]
-fn the_output_of_a_command_stays_together() {
-    let manifest = "rule r\n  command = for i in 1 2 3 4 5; do echo $out$$i; sleep 0.01; echo $out >&2; done\n\
-                    build a: r\nbuild b: r\nbuild c: r\n";
-    let (text, status) = run(&tree(manifest), &["-j3"]);
-    assert_eq!(status, 0);
-    for name in ["a", "b", "c"] {
-        let whole: String = (1..=5).map(|index| format!("{name}{index}\n{name}\n")).collect();
-        assert!(text.contains(&whole), "{text}");
-    }
-}
-
-/// The largest number of lines `+` of which the `-` came later.
-fn most(text: &str) -> i32 {
-    let (mut now, mut most) = (0, 0);
-    for line in text.lines() {
-        now += if line == "+" { 1 } else { -1 };
-        most = most.max(now);
-    }
-    most
-}
-
-#[test]
-fn jobs_and_pools_limit_what_runs_together() {
-    let edges = |pool: &str| -> String {
-        (0..6).map(|index| format!("build {pool}{index}: r\n  pool = {pool}\n")).collect()
-    };
-    let rule =
-        "rule r\n  command = echo + >> ran; sleep 0.05; echo - >> ran; touch $out\npool p\n  depth = 2\n";
-    for (pool, arguments, limit) in
-        [("p", "-j6", 2), ("", "-j3", 3), ("", "-j1", 1), ("console", "-j6", 1), ("", "-j0", 6)]
-    {
-        let tree =
-            tree(&format!("{rule}{}", edges(pool).replace("  pool = \n", "").replace("build ", "build x")));
-        let (text, status) = run(&tree, &[arguments]);
-        assert_eq!(status, 0, "{text}");
-        let most = most(&read(&tree, "ran"));
-        assert!(most <= limit, "{pool} {arguments}: {most}");
-        assert!(most > 1 || limit == 1, "{pool} {arguments}: {most}");
-    }
-}
-
-#[test]
-fn a_dyndep_file_that_is_made_adds_edges_to_the_build() {
-    // Which module needs which is known when the sources have been scanned: `b` needs `a`, which no
-    // statement of the manifest says.
-    let manifest = "rule scan\n  command = cp $in $out\nrule cc\n  command = cat $in $need > $out && touch $out $touch\n\
-                    build dd: scan dd.in\n\
-                    build b.o: cc b || dd\n  dyndep = dd\n  need = a.mod\n\
-                    build a.o: cc a || dd\n  dyndep = dd\n  touch = a.mod\n\
-                    build c.mod: cc c\n\
-                    default b.o\n";
-    let tree = tree(manifest);
-    for source in ["a", "b", "c"] {
-        write(&tree, source, source);
-    }
-    let dyndep = "ninja_dyndep_version = 1\nbuild a.o | a.mod: dyndep | c.mod\nbuild b.o: dyndep | a.mod\n";
-    write(&tree, "dd.in", dyndep);
-    let other = tempfile::tempdir().unwrap();
-    for name in ["build.ninja", "a", "b", "c", "dd.in"] {
-        fs::copy(tree.path().join(name), other.path().join(name)).unwrap();
-    }
-    let ran = build(OURS, tree.path(), &["-j4"]);
-    assert!(ran.success && ran.commands.len() == 4, "{ran:?}");
-    assert_eq!(ran, build(NINJA, other.path(), &["-j4"]));
-    assert_eq!(run(&tree, &[]).0, "selvedge-make: no work to do.\n");
-    tick();
-    write(&tree, "c", "changed");
-    let ran = build(OURS, tree.path(), &["-j4"]);
-    assert_eq!(ran.commands.len(), 3, "{ran:?}");
-    tick();
-    write(&tree, "dd.in", "ninja_dyndep_version = 1\nbuild b.o: dyndep\n");
-    let (text, status) = run(&tree, &[]);
-    assert!(status == 1 && text.contains("'a.o' not mentioned in its dyndep file 'dd'"), "{text}");
 }
 
 #[test]
@@ -151,6 +52,7 @@ fn a_manifest_is_rebuilt_before_it_is_used() {
     write(&tree, "source", "broken");
     let (text, status) = run(&tree, &[]);
     assert!(status == 1 && text.contains("build.ninja:1:7: expected '=', got eof"), "{text}");
+    assert!(!tree.path().join(".ninja_lock").exists(), "the clock's file is left behind");
 }
 
 #[test]
@@ -191,38 +93,6 @@ fn a_timeline_has_each_command() {
 }
 
 #[test]
-fn the_status_line_follows_the_users_format() {
-    let tree = tree("rule t\n  command = touch $out\nbuild a: t\nbuild b: t a\n");
-    let mut ours = command(OURS, tree.path(), &[]);
-    let output = ours.env("NINJA_STATUS", "<%f/%t %s %r %u %p%%> ").output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(text, "<1/2 1 0 1  50%%> touch a\n<2/2 2 0 0 100%%> touch b\n");
-}
-
-#[test]
-fn a_job_server_grants_jobs_to_builds_within_builds() {
-    let inner: String = (0..4).map(|index| format!("build i{index}: r\n")).collect();
-    let rule = "rule r\n  command = echo + >> ../ran; sleep 0.05; echo - >> ../ran; touch $out\n";
-    let outer =
-        format!("rule make\n  command = {OURS} -C $out.d\nbuild x: make\nbuild y: make\nbuild z: make\n");
-    let tree = tree(&outer);
-    for name in ["x.d", "y.d", "z.d"] {
-        fs::create_dir(tree.path().join(name)).unwrap();
-        write(&tree, &format!("{name}/build.ninja"), &format!("{rule}{inner}"));
-    }
-    let began = Instant::now();
-    // The pipe lies in the directory for temporary files.
-    let temporary = tempfile::tempdir().unwrap();
-    let mut make = command(OURS, tree.path(), &["-j3", "--jobserver"]);
-    let made = make.env("TMPDIR", temporary.path()).output().unwrap();
-    assert!(made.status.success(), "{made:?}");
-    let most = most(&read(&tree, "ran"));
-    assert!((2..=3).contains(&most), "{most} at the same time");
-    assert!(began.elapsed() < Duration::from_secs(60));
-    assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0, "the pipe is left behind");
-}
-
-#[test]
 fn cmake_builds_with_this_program() {
     let tree = tempfile::tempdir().unwrap();
     write(
@@ -247,4 +117,76 @@ fn cmake_builds_with_this_program() {
     // ninja goes on where we stopped.
     assert!(output(NINJA, &tree.path().join("b"), &[]).status.success());
     assert!(cmake(&["--build", "b"]).contains("no work to do"));
+}
+
+/// CMake configures headers when it writes the manifest anew, and the manifest may stay as it was.
+#[test]
+fn files_that_a_generator_writes_beside_the_manifest_are_seen() {
+    let manifest = "rule gen\n  command = cp source side\n  generator = 1\n  restat = 1\nrule cp\n  \
+                    command = cp $in $out\nbuild build.ninja: gen source\nbuild a: cp side\n";
+    let tree = tree(manifest);
+    write(&tree, "side", "");
+    tick();
+    for text in ["first", "second"] {
+        write(&tree, "source", text);
+        let (said, status) = run(&tree, &[]);
+        assert_eq!((status, read(&tree, "a").as_str()), (0, text), "{said}");
+        assert!(run(&tree, &[]).0.contains("no work to do"));
+        tick();
+    }
+}
+
+#[test]
+fn a_header_that_only_a_compiler_has_named_stands_for_its_first_user() {
+    let manifest = "rule cc\n  command = touch $out && echo $out: $in a.h > $out.d\n  depfile = $out.d\n  deps = gcc\n\
+                    build a.o: cc a.c\nbuild b.o: cc b.c\n";
+    let tree = tree(manifest);
+    for name in ["a.c", "b.c", "a.h"] {
+        write(&tree, name, "");
+    }
+    assert_eq!(run(&tree, &["b.o"]).1, 0);
+    assert_eq!(run(&tree, &["a.o"]).1, 0);
+    tick();
+    write(&tree, "a.h", "");
+    for program in [NINJA, OURS] {
+        assert_eq!(build(program, tree.path(), &["-n", "a.h^"]).commands.len(), 1, "{program}");
+        let said = output(program, tree.path(), &["-n", "-v", "a.h^"]).stdout;
+        assert!(String::from_utf8(said).unwrap().contains("touch b.o"), "{program}");
+    }
+    assert!(run(&tree, &["-t", "deps", "a.h^"]).0.starts_with("b.o: #deps 2"));
+}
+
+#[test]
+fn a_command_that_cannot_be_started_fails_its_edge_only() {
+    // The system refuses an argument of more than 128 KiB.
+    let long = "x".repeat(200_000);
+    let tree = tree(&format!(
+        "rule long\n  command = true {long}\nrule t\n  command = touch $out\nbuild a: long\nbuild b: t\n"
+    ));
+    let (said, status) = run(&tree, &["-j1", "-k0"]);
+    assert!(status == 1 && tree.path().join("b").exists(), "{}", said.replace(&long, "x.."));
+    assert!(said.contains("FAILED: [cannot be started] a\n"), "{}", said.replace(&long, "x.."));
+}
+
+#[test]
+fn what_goes_wrong_after_a_command_has_its_own_name() {
+    for (more, expected) in [
+        ("deps = other\n", "FAILED: [its deps are of no known type] a\n"),
+        ("deps = gcc\n", "FAILED: [its depfile cannot be used] a\n"),
+        ("restat = 1\n", "build stopped: stat(a): "),
+    ] {
+        // The output is a link to itself, at which nothing can look.
+        let tree = tree(&format!("rule r\n  command = ln -s a a\n  {more}build a: r\n"));
+        let (said, status) = run(&tree, &[]);
+        assert!(status == 1 && said.contains(expected), "{said}");
+        assert_eq!(said.contains("depfile"), more.contains("gcc"), "{said}");
+    }
+}
+
+#[test]
+fn less_than_no_failures_are_any_number() {
+    let tree = tree("rule bad\n  command = echo $out >> ran; false\nbuild a: bad\nbuild b: bad\n");
+    for program in [OURS, NINJA] {
+        assert_eq!(build(program, tree.path(), &["-j1", "-k", "-1"]).commands.len(), 2, "{program}");
+    }
 }

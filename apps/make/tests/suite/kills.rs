@@ -172,3 +172,33 @@ fn an_output_that_was_gone_and_is_half_made_does_not_fit_the_record_of_the_earli
         assert_eq!(fs::read_to_string(tree.path().join("a")).unwrap(), "whole\n");
     }
 }
+
+/// A shell that starts a program at the same moment may lose a signal.
+#[test]
+fn a_signal_that_a_command_has_lost_comes_again() {
+    let tree = tempfile::tempdir().unwrap();
+    let manifest = "rule deaf\n  command = trap 'trap - INT' INT; touch $out; while :; do sleep 0.02; done\nbuild a: deaf\n";
+    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+    let mut runner = command(OURS, tree.path(), &[]).stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while !tree.path().join("a").exists() {
+        sleep(Duration::from_millis(5));
+        assert!(began.elapsed() < Duration::from_secs(30), "the command did not start");
+    }
+    kill_process(Pid::from_child(&runner), Signal::INT).unwrap();
+    let sent = Instant::now();
+    let status = loop {
+        if let Some(status) = runner.try_wait().unwrap() {
+            break status;
+        }
+        if sent.elapsed() > Duration::from_secs(15) {
+            for group in children(runner.id()) {
+                let _ = kill_process_group(group, Signal::KILL);
+            }
+            panic!("the signal did not come again");
+        }
+        sleep(Duration::from_millis(20));
+    };
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(files(tree.path()).into_keys().collect::<Vec<_>>(), ["build.ninja"]);
+}

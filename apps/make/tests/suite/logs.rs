@@ -7,6 +7,8 @@ use selvedge_make::log::deps_log::{self, Deps, DepsLog};
 use selvedge_make::log::hash::of_command;
 use std::fs;
 
+use crate::small::{run, tree};
+
 /// What ninja 1.11.1 (version 5) and 1.13.0 (version 7) have written for commands of these lengths.
 const HASHES: [(usize, u64, u64); 16] = [
     (1, 0x2e49d2477c6737f0, 0xa2da22321247804b),
@@ -79,10 +81,11 @@ fn a_log_of_another_version_is_begun_anew() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(".ninja_log");
     fs::write(&path, "# ninja log v4\n1\t2\t3\ta\tff\n").unwrap();
-    let (log, warning) = BuildLog::load(path.clone(), &graph()).unwrap();
-    assert!(warning.unwrap().contains("begun anew"));
+    let (mut log, warning) = BuildLog::load(path.clone(), &graph()).unwrap();
+    assert!(warning.unwrap().contains("has no version that is known"));
     assert_eq!(log.entry(graph().find(b"a").unwrap()), None);
-    assert!(!path.exists());
+    log.open(&graph()).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "# ninja log v6\n");
 }
 
 #[test]
@@ -95,6 +98,29 @@ fn a_log_that_has_grown_is_written_anew() {
     let (mut log, _) = BuildLog::load(path.clone(), &graph).unwrap();
     log.open(&graph).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "# ninja log v6\n1\t2\t199\ta\tff\n");
+}
+
+/// A build or another tool may be writing at the same time.
+#[test]
+fn what_only_reads_leaves_the_logs_as_they_are() {
+    let manifest = "rule r\n  command = touch $out\nbuild a: r\n";
+    for (build_log, deps_log) in [
+        ("# ninja log v6\n1\t2\t3\ta\tff\n4\t5", &b"# ninjadeps\n\x04\0\0\0\x08\0\0\0a"[..]),
+        ("# ninja log v99\n", b"# ninjadeps\n\x09\0\0\0"),
+    ] {
+        let tree = tree(manifest);
+        let logs = || (".ninja_log", ".ninja_deps");
+        fs::write(tree.path().join(logs().0), build_log).unwrap();
+        fs::write(tree.path().join(logs().1), deps_log).unwrap();
+        for arguments in [&["-n"][..], &["-t", "deps"], &["-t", "critical-path"], &["-t", "missingdeps"]] {
+            let (said, status) = run(&tree, arguments);
+            assert_eq!(status, 0, "{arguments:?}: {said}");
+            assert_eq!(fs::read(tree.path().join(logs().0)).unwrap(), build_log.as_bytes(), "{arguments:?}");
+            assert_eq!(fs::read(tree.path().join(logs().1)).unwrap(), deps_log, "{arguments:?}");
+        }
+        assert_eq!(run(&tree, &[]).1, 0);
+        assert!(run(&tree, &[]).0.ends_with("no work to do.\n"));
+    }
 }
 
 /// Writes lists of inputs, and returns the file.

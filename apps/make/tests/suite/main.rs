@@ -3,9 +3,13 @@
 mod beside_ninja;
 mod builds;
 mod depfiles;
+mod dyndeps;
 mod hostile;
+mod jobs;
 mod kills;
 mod logs;
 mod manifests;
 mod projects;
+mod shown;
+mod small;
 mod tools;

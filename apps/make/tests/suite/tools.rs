@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::projects::{NINJA, OURS, build, create, files, output};
 
@@ -28,6 +29,8 @@ fn the_tools_that_show_say_the_same() {
             &["query", "gen/header"],
             &["deps"],
             &["missingdeps"],
+            &["rules"],
+            &["rules", "-d"],
         ] {
             if arguments.last() == Some(&"out/e1") && !tree.path().join("out/e1").exists() {
                 continue;
@@ -95,4 +98,30 @@ fn the_critical_path_is_the_longest_chain() {
     let output = output(OURS, tree.path(), &["-t", "critical-path"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(text, "      70 ms  b\n      10 ms  c\n      80 ms  in a row, of 205 ms in all commands\n");
+}
+
+/// CMake takes the times of files into the log before there is a manifest.
+#[test]
+fn restat_finds_the_log_in_the_directory_that_it_is_told() {
+    let log = |a: u64, b: u64, gone: u64| {
+        format!("# ninja log v5\n1\t2\t{a}\ta\tff\n1\t2\t{b}\tb\tfe\n1\t2\t{gone}\tgone\tfd\n")
+    };
+    let (then, nanoseconds) = (Duration::from_secs(1_700_000_000), 1_700_000_000_000_000_000);
+    for (arguments, expected) in [
+        (&["--builddir", "out", "a"][..], log(nanoseconds, 3, 3)),
+        (&["--builddir=out"], log(nanoseconds, nanoseconds, 0)),
+        (&["--builddir=no"], log(3, 3, 3)),
+    ] {
+        let tree = tempfile::tempdir().unwrap();
+        fs::create_dir(tree.path().join("out")).unwrap();
+        fs::write(tree.path().join("out/.ninja_log"), log(3, 3, 3)).unwrap();
+        for name in ["a", "b"] {
+            fs::File::create(tree.path().join(name)).unwrap().set_modified(UNIX_EPOCH + then).unwrap();
+        }
+        let restated = output(OURS, tree.path(), &[&["-t", "restat"], arguments].concat());
+        assert!(restated.status.success(), "{arguments:?}: {restated:?}");
+        let lines = |text: &str| text.lines().map(str::to_string).collect::<BTreeSet<_>>();
+        let text = fs::read_to_string(tree.path().join("out/.ninja_log")).unwrap();
+        assert_eq!(lines(&text), lines(&expected), "{arguments:?}");
+    }
 }

@@ -40,6 +40,13 @@ impl<B: Item + ?Sized, S: Sink<B>> Sink<B> for Gate<'_, S> {
         self.closed |= flow.is_break();
         flow
     }
+
+    #[inline(always)]
+    fn put_made(&mut self, spare: &mut B::Store, make: impl FnOnce(&mut B::Store)) -> Flow {
+        let flow = self.out.put_made(spare, make);
+        self.closed |= flow.is_break();
+        flow
+    }
 }
 
 /// A transducer that may be finished while its neighbours are not.

@@ -138,7 +138,7 @@ impl<S, T, C> Cycle<S, T, C> {
     /// finished, when the stage is and nothing is left, and after a failure.
     fn go_round<A, O>(&mut self, out: &mut O) -> Flow
     where
-        A: Item + ?Sized,
+        A: Item<Store = C> + ?Sized,
         S: Split<A> + Clone,
         T: Transduce<A, A>,
         C: Store<A>,
@@ -170,7 +170,7 @@ impl<S, T, C> Cycle<S, T, C> {
 
 impl<A, S, T, C> Transduce<A, A> for Cycle<S, T, C>
 where
-    A: Item + ?Sized,
+    A: Item<Store = C> + ?Sized,
     S: Split<A> + Clone,
     T: Transduce<A, A>,
     C: Store<A>,

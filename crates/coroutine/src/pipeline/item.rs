@@ -156,6 +156,10 @@ impl<T: Clone + 'static> Store<T> for Vec<T> {
         &self[range]
     }
 
+    fn clear(&mut self) {
+        Vec::clear(self);
+    }
+
     fn forget(&mut self, count: usize) {
         self.drain(..count);
     }

@@ -35,7 +35,7 @@ enum InValue {
         escaped: bool,
         depth: u64,
     },
-    /// InValue so many brackets, and in no string.
+    /// Within so many brackets, and in no string.
     Brackets(u64),
 }
 
@@ -100,11 +100,54 @@ impl InValue {
     }
 }
 
+/// True sections that are values, with false ones between them.
+#[derive(Debug, Clone, Default)]
+struct ValueSections {
+    /// The value that is open.
+    within: InValue,
+    runs: Runs,
+}
+
+impl ValueSections {
+    /// Passes a chunk on. `seek` says where in the bytes outside of a value the next value begins.
+    fn put_chunk<P: Sections<u8>>(
+        &mut self,
+        mut chunk: &[u8],
+        out: &mut P,
+        mut seek: impl FnMut(&[u8]) -> Option<usize>,
+    ) -> Flow {
+        while !chunk.is_empty() {
+            if self.within == InValue::Nothing {
+                let begin = seek(chunk);
+                let (between, rest) = chunk.split_at(begin.unwrap_or(chunk.len()));
+                if !between.is_empty() {
+                    self.runs.next(false, out)?;
+                    out.part_chunk(false, between)?;
+                }
+                chunk = rest;
+                if begin.is_none() {
+                    return GO_ON;
+                }
+            }
+            self.runs.next(true, out)?;
+            match self.within.scan(chunk) {
+                Scan::More => return out.part_chunk(true, chunk),
+                Scan::Ended(end) => {
+                    out.part_chunk(true, &chunk[..end])?;
+                    self.runs.close(out)?;
+                    self.within = InValue::Nothing;
+                    chunk = &chunk[end..];
+                }
+            }
+        }
+        GO_ON
+    }
+}
+
 /// The stage of [`values`].
 #[derive(Debug, Clone)]
 pub struct Values {
-    within: InValue,
-    runs: Runs,
+    sections: ValueSections,
 }
 
 /// Each value of a text is a true section: an object, an array, a string, a number or a word. What
@@ -123,7 +166,7 @@ pub struct Values {
 /// assert_eq!(values, ["{\"warp\": [1, \"}\"]}", "42", "\"we\\\"ft\"", "[\n]"]);
 /// ```
 pub fn values() -> Splitter<u8, Values> {
-    Splitter::new(Values { within: InValue::Nothing, runs: Runs::default() })
+    Splitter::new(Values { sections: ValueSections::default() })
 }
 
 impl Split<u8> for Values {
@@ -131,67 +174,46 @@ impl Split<u8> for Values {
         self.put_chunk(std::slice::from_ref(item), out)
     }
 
-    fn put_chunk<P: Sections<u8>>(&mut self, mut chunk: &[u8], out: &mut P) -> Flow {
-        while !chunk.is_empty() {
-            if self.within == InValue::Nothing {
-                let stray = |byte: &u8| is_space(*byte) || b",:}]".contains(byte);
-                let length = chunk.iter().position(|byte| !stray(byte)).unwrap_or(chunk.len());
-                let (between, rest) = chunk.split_at(length);
-                if !between.is_empty() {
-                    self.runs.next(false, out)?;
-                    out.part_chunk(false, between)?;
-                }
-                chunk = rest;
-                if chunk.is_empty() {
-                    return GO_ON;
-                }
-            }
-            self.runs.next(true, out)?;
-            match self.within.scan(chunk) {
-                Scan::More => return out.part_chunk(true, chunk),
-                Scan::Ended(end) => {
-                    out.part_chunk(true, &chunk[..end])?;
-                    self.runs.close(out)?;
-                    self.within = InValue::Nothing;
-                    chunk = &chunk[end..];
-                }
-            }
-        }
-        GO_ON
+    fn put_chunk<P: Sections<u8>>(&mut self, chunk: &[u8], out: &mut P) -> Flow {
+        let stray = |byte: &u8| is_space(*byte) || b",:}]".contains(byte);
+        self.sections.put_chunk(chunk, out, |bytes| bytes.iter().position(|byte| !stray(byte)))
     }
 
     fn end<P: Sections<u8>>(&mut self, out: &mut P) -> Flow {
-        self.runs.close(out)
+        self.sections.runs.close(out)
     }
 }
 
-/// Where [`MemberOf`] is.
+/// Where [`MemberSeeker`] is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Seek {
     /// Outside of strings and of wanted values.
     Outside,
     /// In a string, of which so many bytes are those of the name. `None`: it is not the name.
-    String {
-        matched: Option<usize>,
-        escaped: bool,
-    },
+    String { matched: Option<usize>, escaped: bool },
     /// After a string. `true`: it was the name.
     AfterString(bool),
     /// After the name and its colon.
     Colon,
+    /// At the first byte of a wanted value.
     Value,
 }
 
 /// The stage of [`member`].
 #[derive(Debug, Clone)]
 pub struct MemberOf {
-    name: Arc<[u8]>,
-    place: Seek,
-    within: InValue,
-    runs: Runs,
+    seeker: MemberSeeker,
+    sections: ValueSections,
 }
 
-/// The value of each member `name` is a true section, at any depth, and all else is false. InValue
+/// Looks for the name of a member, outside of the values that are wanted.
+#[derive(Debug, Clone)]
+struct MemberSeeker {
+    name: Arc<[u8]>,
+    place: Seek,
+}
+
+/// The value of each member `name` is a true section, at any depth, and all else is false. Within
 /// such a value, members of that name belong to the value.
 ///
 /// The name is compared as it is written in the text, so an escape in it matches the same escape
@@ -210,21 +232,21 @@ pub struct MemberOf {
 /// assert_eq!(text, b"{\"user\": \"ann\", \"key\": null}\n{\"key\":null}\n");
 /// ```
 pub fn member(name: &str) -> Splitter<u8, MemberOf> {
-    Splitter::new(MemberOf {
-        name: name.as_bytes().into(),
-        place: Seek::Outside,
-        within: InValue::Nothing,
-        runs: Runs::default(),
-    })
+    let seeker = MemberSeeker { name: name.as_bytes().into(), place: Seek::Outside };
+    Splitter::new(MemberOf { seeker, sections: ValueSections::default() })
 }
 
-impl MemberOf {
-    /// Scans on until the next value that is wanted begins. Returns where.
+impl MemberSeeker {
+    /// Scans on until the next value that is wanted begins. Returns where. The next call begins
+    /// after that value.
     fn seek(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {
             match &mut self.place {
-                Seek::Value => return Some(at),
+                Seek::Value => {
+                    self.place = Seek::Outside;
+                    return Some(at);
+                }
                 Seek::Outside => {
                     at += memchr::memchr(b'"', &bytes[at..])? + 1;
                     self.place = Seek::String { matched: Some(0), escaped: false };
@@ -277,34 +299,13 @@ impl Split<u8> for MemberOf {
         self.put_chunk(std::slice::from_ref(item), out)
     }
 
-    fn put_chunk<P: Sections<u8>>(&mut self, mut chunk: &[u8], out: &mut P) -> Flow {
-        while !chunk.is_empty() {
-            let begin = self.seek(chunk);
-            let (between, rest) = chunk.split_at(begin.unwrap_or(chunk.len()));
-            if !between.is_empty() {
-                self.runs.next(false, out)?;
-                out.part_chunk(false, between)?;
-            }
-            chunk = rest;
-            if begin.is_none() {
-                return GO_ON;
-            }
-            self.runs.next(true, out)?;
-            match self.within.scan(chunk) {
-                Scan::More => return out.part_chunk(true, chunk),
-                Scan::Ended(end) => {
-                    out.part_chunk(true, &chunk[..end])?;
-                    self.runs.close(out)?;
-                    (self.within, self.place) = (InValue::Nothing, Seek::Outside);
-                    chunk = &chunk[end..];
-                }
-            }
-        }
-        GO_ON
+    fn put_chunk<P: Sections<u8>>(&mut self, chunk: &[u8], out: &mut P) -> Flow {
+        let MemberOf { seeker, sections } = self;
+        sections.put_chunk(chunk, out, |bytes| seeker.seek(bytes))
     }
 
     fn end<P: Sections<u8>>(&mut self, out: &mut P) -> Flow {
-        self.runs.close(out)
+        self.sections.runs.close(out)
     }
 }
 

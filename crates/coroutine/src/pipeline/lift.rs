@@ -1,7 +1,7 @@
 //! Transducers from functions.
 
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item};
-use super::list::Lists;
+use super::list::{ListStore, Lists};
 use super::role::Transducer;
 use super::stage::{Sink, Transduce};
 
@@ -385,7 +385,8 @@ where
 pub struct Framed<E> {
     before: Vec<E>,
     after: Vec<E>,
-    list: Vec<E>,
+    /// For a sink that keeps nothing.
+    spare: ListStore<E>,
 }
 
 /// Puts `list` before each list.
@@ -398,7 +399,7 @@ pub struct Framed<E> {
 /// assert_eq!((from_chunks(["warp\nweft\n"]) >> quoted).collect(), b"> warp\n> weft\n");
 /// ```
 pub fn prepend<E: Clone + 'static>(list: &[E]) -> Transducer<[E], [E], Framed<E>> {
-    Transducer::new(Framed { before: list.to_vec(), after: Vec::new(), list: Vec::new() })
+    Transducer::new(Framed { before: list.to_vec(), after: Vec::new(), spare: ListStore::default() })
 }
 
 /// Puts `list` after each list.
@@ -411,17 +412,45 @@ pub fn prepend<E: Clone + 'static>(list: &[E]) -> Transducer<[E], [E], Framed<E>
 /// assert_eq!((from_chunks(["warp\nweft"]) >> ended).collect(), b"warp\r\nweft\r\n");
 /// ```
 pub fn append<E: Clone + 'static>(list: &[E]) -> Transducer<[E], [E], Framed<E>> {
-    Transducer::new(Framed { before: Vec::new(), after: list.to_vec(), list: Vec::new() })
+    Transducer::new(Framed { before: Vec::new(), after: list.to_vec(), spare: ListStore::default() })
+}
+
+/// The stage of [`trim_end`].
+#[derive(Debug, Clone)]
+pub struct TrimEnd<E> {
+    end: Vec<E>,
+}
+
+/// Yields each list without `end`, if the list ends so. The lists are not copied.
+///
+/// # Examples
+/// Lines of a text in which some lines end with `\r\n`:
+/// ```
+/// use selvedge::coroutine::pipeline::{from_chunks, group_by, line, trim_end};
+///
+/// let lines = from_chunks(["warp\r", "\nweft\n\r\n"]) >> group_by(line()) >> trim_end(b"\r");
+/// assert_eq!(lines.collect().iter().collect::<Vec<_>>(), [&b"warp"[..], b"weft", b""]);
+/// ```
+pub fn trim_end<E: Clone + PartialEq + 'static>(end: &[E]) -> Transducer<[E], [E], TrimEnd<E>> {
+    Transducer::new(TrimEnd { end: end.to_vec() })
+}
+
+impl<E: Clone + PartialEq + 'static> Transduce<[E], [E]> for TrimEnd<E> {
+    #[inline]
+    fn put<S: Sink<[E]>>(&mut self, item: &[E], out: &mut S) -> Flow {
+        out.put(item.strip_suffix(self.end.as_slice()).unwrap_or(item))
+    }
+
+    fn end<S: Sink<[E]>>(&mut self, _out: &mut S) -> Flow {
+        GO_ON
+    }
 }
 
 impl<E: Clone + 'static> Transduce<[E], [E]> for Framed<E> {
+    #[inline]
     fn put<S: Sink<[E]>>(&mut self, item: &[E], out: &mut S) -> Flow {
-        let Framed { before, after, list } = self;
-        list.clear();
-        for part in [before.as_slice(), item, after.as_slice()] {
-            list.extend_from_slice(part);
-        }
-        out.put(list)
+        let Framed { before, after, spare } = self;
+        out.put_made(spare, |store| store.keep_parts([before, item, after]))
     }
 
     fn end<S: Sink<[E]>>(&mut self, _out: &mut S) -> Flow {

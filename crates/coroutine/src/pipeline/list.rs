@@ -220,6 +220,19 @@ impl<E> ListStore<E> {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[E]> {
         (0..self.ends.len()).map(|index| &self.flat[self.begin(index)..self.ends[index]])
     }
+
+    /// Copies the list of all `parts`, in their order, to the end.
+    #[inline]
+    pub(super) fn keep_parts<const N: usize>(&mut self, parts: [&[E]; N])
+    where
+        E: Clone,
+    {
+        self.flat.reserve(parts.iter().map(|part| part.len()).sum());
+        for part in parts {
+            self.flat.extend_from_slice(part);
+        }
+        self.ends.push(self.flat.len());
+    }
 }
 
 impl<E: Clone + 'static> Store<[E]> for ListStore<E> {
@@ -250,7 +263,15 @@ impl<E: Clone + 'static> Store<[E]> for ListStore<E> {
         Lists { flat: &self.flat[from..end], ends: Ends::At { ends, from } }
     }
 
+    fn clear(&mut self) {
+        self.flat.clear();
+        self.ends.clear();
+    }
+
     fn forget(&mut self, count: usize) {
+        if count == self.ends.len() {
+            return self.clear();
+        }
         let gone = self.begin(count);
         self.flat.drain(..gone);
         self.ends.drain(..count);

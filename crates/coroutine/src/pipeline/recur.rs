@@ -69,7 +69,7 @@ struct Again<'a, 'b, S, T, C, O> {
 impl<S, T, C, O> Again<'_, '_, S, T, C, O> {
     fn drive<A>(&mut self, put: impl FnOnce(&mut T, &mut Gate<'_, Keep<'_, C>>) -> Flow) -> Flow
     where
-        A: Item + ?Sized,
+        A: Item<Store = C> + ?Sized,
         S: Split<A> + Clone,
         T: Transduce<A, A> + Clone,
         C: Store<A>,
@@ -87,7 +87,7 @@ impl<S, T, C, O> Again<'_, '_, S, T, C, O> {
 
 impl<A, S, T, C, O> Sections<A> for Again<'_, '_, S, T, C, O>
 where
-    A: Item + ?Sized,
+    A: Item<Store = C> + ?Sized,
     S: Split<A> + Clone,
     T: Transduce<A, A> + Clone,
     C: Store<A>,
@@ -113,7 +113,7 @@ where
 impl<S, T, C> While<S, T, C> {
     fn feed<A, O>(&mut self, chunk: A::Chunk<'_>, gate: &mut Gate<'_, O>) -> Flow
     where
-        A: Item + ?Sized,
+        A: Item<Store = C> + ?Sized,
         S: Split<A> + Clone,
         T: Transduce<A, A> + Clone,
         C: Store<A>,
@@ -132,7 +132,7 @@ impl<S, T, C> While<S, T, C> {
 
     fn finish<A, O>(&mut self, gate: &mut Gate<'_, O>) -> Flow
     where
-        A: Item + ?Sized,
+        A: Item<Store = C> + ?Sized,
         S: Split<A> + Clone,
         T: Transduce<A, A> + Clone,
         C: Store<A>,
@@ -149,7 +149,7 @@ impl<S, T, C> While<S, T, C> {
 
 impl<A, S, T, C> Transduce<A, A> for While<S, T, C>
 where
-    A: Item + ?Sized,
+    A: Item<Store = C> + ?Sized,
     S: Split<A> + Clone,
     T: Transduce<A, A> + Clone,
     C: Store<A>,
@@ -220,7 +220,7 @@ where
 
 impl<A, S, T, C> Split<A> for Nested<S, T, C>
 where
-    A: Item + ?Sized,
+    A: Item<Store = C> + ?Sized,
     S: Split<A> + Clone,
     T: Split<A> + Clone,
     C: Store<A>,

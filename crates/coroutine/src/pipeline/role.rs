@@ -198,7 +198,7 @@ impl<A: Item + ?Sized, I: Consume<A>> Sink<A> for Eats<'_, I> {
 /// The downstream side that keeps all items.
 pub(super) struct Keep<'a, C>(pub(super) &'a mut C);
 
-impl<A: Item + ?Sized, C: Store<A>> Sink<A> for Keep<'_, C> {
+impl<A: Item + ?Sized> Sink<A> for Keep<'_, A::Store> {
     const CHUNKS: bool = true;
 
     #[inline]
@@ -210,6 +210,12 @@ impl<A: Item + ?Sized, C: Store<A>> Sink<A> for Keep<'_, C> {
     #[inline]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
         self.0.keep_all(chunk);
+        GO_ON
+    }
+
+    #[inline]
+    fn put_made(&mut self, _spare: &mut A::Store, make: impl FnOnce(&mut A::Store)) -> Flow {
+        make(self.0);
         GO_ON
     }
 }
@@ -239,7 +245,7 @@ impl<C, S> GatherItems<'_, C, S> {
     }
 }
 
-impl<A: Item + ?Sized, C: Store<A>, S: Sink<A>> Sink<A> for GatherItems<'_, C, S> {
+impl<A: Item + ?Sized, S: Sink<A>> Sink<A> for GatherItems<'_, A::Store, S> {
     const CHUNKS: bool = S::CHUNKS;
 
     #[inline(always)]
@@ -254,6 +260,15 @@ impl<A: Item + ?Sized, C: Store<A>, S: Sink<A>> Sink<A> for GatherItems<'_, C, S
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
         self.flush()?;
         self.out.put_chunk(chunk)
+    }
+
+    #[inline(always)]
+    fn put_made(&mut self, spare: &mut A::Store, make: impl FnOnce(&mut A::Store)) -> Flow {
+        if !S::CHUNKS {
+            return self.out.put_made(spare, make);
+        }
+        make(self.items);
+        if self.items.count() < GATHERED { GO_ON } else { self.flush() }
     }
 }
 

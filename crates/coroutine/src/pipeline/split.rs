@@ -137,7 +137,8 @@ pub struct LineSplit {
 }
 
 /// The lines are true sections, and each line end `\n` is a false one. A blank line is an empty
-/// section.
+/// section. The `\r` of a line end `\r\n` belongs to the line: [`trim_end`](super::trim_end) takes
+/// it away.
 ///
 /// # Paper
 /// [Pipes, Pipeline examples] `line`.

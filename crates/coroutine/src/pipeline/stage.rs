@@ -1,7 +1,7 @@
 //! The protocol between stages: which stage calls which, and what a call may return.
 
 use super::failure::StageFailure;
-use super::item::{Chunk, Flow, GO_ON, Item};
+use super::item::{Chunk, Flow, GO_ON, Item, Store};
 use std::ops::ControlFlow;
 
 /// The downstream side of an edge: it takes the items as they come.
@@ -17,6 +17,17 @@ pub trait Sink<A: Item + ?Sized> {
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
         chunk.each(|item| self.put(item))
     }
+
+    /// Takes the one item that `make` keeps in a store, as [`put`](Sink::put) of it would. A stage
+    /// that keeps its items lends its own store, so that the item is written once. The other
+    /// stages use `spare`, which is empty.
+    #[inline(always)]
+    fn put_made(&mut self, spare: &mut A::Store, make: impl FnOnce(&mut A::Store)) -> Flow {
+        make(spare);
+        let flow = self.put(spare.at(0));
+        spare.clear();
+        flow
+    }
 }
 
 impl<A: Item + ?Sized, S: Sink<A>> Sink<A> for &mut S {
@@ -30,6 +41,11 @@ impl<A: Item + ?Sized, S: Sink<A>> Sink<A> for &mut S {
     #[inline]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
         (**self).put_chunk(chunk)
+    }
+
+    #[inline(always)]
+    fn put_made(&mut self, spare: &mut A::Store, make: impl FnOnce(&mut A::Store)) -> Flow {
+        (**self).put_made(spare, make)
     }
 }
 

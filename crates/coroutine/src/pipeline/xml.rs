@@ -16,7 +16,7 @@ use super::list::Lists;
 use super::role::{Splitter, Transducer};
 use super::split::Runs;
 use super::stage::{Sections, Sink, Split, Transduce};
-use memchr::{memchr, memmem};
+use memchr::memchr;
 use std::sync::Arc;
 
 /// One token of a document, as [`tokens`] yields it: a look into its bytes.
@@ -84,19 +84,20 @@ impl<'a> Token<'a> {
             TokenKind::End => &self.text[2..],
             _ => return b"",
         };
-        let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>');
-        &after[..after.iter().position(ends).unwrap_or(after.len())]
+        &after[..name_length(after)]
     }
 
     /// The names and values of a tag's attributes, as they are written, without the quotes.
     pub fn attributes(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
-        let mut rest = match self.kind() {
-            TokenKind::Start | TokenKind::Empty => &self.text[1 + self.name().len()..],
+        let mut rest = match self.text {
+            [b'<', b'/' | b'?' | b'!', ..] => b"",
+            [b'<', tag @ ..] => &tag[name_length(tag)..],
             _ => b"",
         };
         std::iter::from_fn(move || {
             rest = rest.trim_ascii_start();
-            let equals = memchr(b'=', rest)?;
+            // A name is short, so a search by vectors would begin too late.
+            let equals = rest.iter().position(|byte| *byte == b'=')?;
             let name = rest[..equals].trim_ascii_end();
             let value = rest[equals + 1..].trim_ascii_start();
             let (quote, inside) = value.split_first()?;
@@ -115,6 +116,13 @@ impl<'a> Token<'a> {
     }
 }
 
+/// How long the name is that a tag begins with.
+#[inline]
+fn name_length(tag: &[u8]) -> usize {
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>');
+    tag.iter().position(ends).unwrap_or(tag.len())
+}
+
 /// Where the open token is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum OpenToken {
@@ -131,6 +139,15 @@ enum OpenToken {
         depth: u32,
     },
 }
+
+/// The bytes that a search through a tag stops at: `>`, and the quotes.
+static STOPS_TAG: [bool; 256] = {
+    let mut stops = [false; 256];
+    stops[b'>' as usize] = true;
+    stops[b'"' as usize] = true;
+    stops[b'\'' as usize] = true;
+    stops
+};
 
 /// The stage of [`tokens`].
 #[derive(Debug, Clone)]
@@ -213,23 +230,34 @@ impl Tokens {
                 }
                 OpenToken::Tag(within) => {
                     // Names and values are short, so a search by vectors would begin too often.
-                    let mut quote = *within;
-                    for (index, byte) in text[at..].iter().enumerate() {
-                        match byte {
-                            b'>' if quote == 0 => return Some(at + index + 1),
-                            b'"' | b'\'' if quote == 0 => quote = *byte,
-                            _ if *byte == quote => quote = 0,
-                            _ => {}
+                    loop {
+                        let rest = &text[at..];
+                        if *within != 0 {
+                            at += rest.iter().position(|byte| byte == within)? + 1;
+                            *within = 0;
+                            continue;
+                        }
+                        at += rest.iter().position(|byte| STOPS_TAG[usize::from(*byte)])? + 1;
+                        match text[at - 1] {
+                            b'>' => return Some(at),
+                            quote => *within = quote,
                         }
                     }
-                    *within = quote;
-                    return None;
                 }
                 OpenToken::Until(end) => {
                     // The end may have begun in an earlier chunk, but not in what tells its kind.
                     let opening = if end.len() == 2 { 2 } else { 4.min(text.len()) };
                     let begin = at.saturating_sub(end.len() - 1).max(opening);
-                    return memmem::find(text.get(begin..)?, end).map(|found| begin + found + end.len());
+                    let (last, before) = end.split_last()?;
+                    let mut at = begin + before.len();
+                    // A search for one byte begins sooner than one for the whole end.
+                    loop {
+                        at += memchr(*last, text.get(at..)?)?;
+                        if text[begin..at].ends_with(before) {
+                            return Some(at + 1);
+                        }
+                        at += 1;
+                    }
                 }
                 OpenToken::Doctype { quote: 0, depth } => {
                     let rest = &text[at..];

@@ -352,3 +352,26 @@ proptest! {
         prop_assert_eq!(with.collect(), single);
     }
 }
+
+#[test]
+fn numbers_are_counted_in_their_digits() {
+    let numbers = [0, 1, 2, 8, 9, 10, 98, 99, 100, 101, 7, 8, u64::MAX - 1, u64::MAX, 0, 1];
+    let texts = (from_iter(numbers) >> decimal()).collect();
+    let texts: Vec<String> = texts.iter().map(|text| String::from_utf8(text.to_vec()).unwrap()).collect();
+    assert_eq!(texts, numbers.map(|n| n.to_string()));
+}
+
+/// A sink that keeps nothing gets a joined list too, and each list once.
+#[test]
+fn a_joined_list_reaches_a_stage_that_takes_lists_one_by_one() {
+    let joined =
+        || join_generators(from_iter(1..4) >> decimal(), repeat(()) >> rewrite(colon), join::zip_lists());
+    fn colon(_: &(), text: &mut Vec<u8>) {
+        text.push(b':');
+    }
+    let mut seen = Vec::new();
+    joined().for_each(|list: &[u8]| seen.push(list.to_vec()));
+    assert_eq!(seen, [b"1:", b"2:", b"3:"]);
+    let framed = (joined() >> prepend(b"<") >> append(b">") >> concatenate()).collect();
+    assert_eq!(framed, b"<1:><2:><3:>");
+}

@@ -8,6 +8,7 @@ use selvedge_io::net::UnixStream;
 use selvedge_io::process::Command;
 use selvedge_io::{EventLoop, pipe, time};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -133,7 +134,7 @@ fn a_process_that_fails_is_told_and_one_that_is_not_wanted_is_killed() {
         let mut sh = Command::new("sh");
         sh.args(["-c", "echo warp; exit 3"]);
         let failed = (flow::command(sh) >> collect()).run().await.unwrap_err();
-        assert_eq!(failed.to_string(), "command: item 6, offset 5: exit status: 3");
+        assert_eq!(failed.to_string(), "command: item 6, offset 5: sh: exit status: 3");
         // `yes` writes without end, and sleeps for ever if its killer does not come.
         let first = (flow::command(Command::new("yes")) >> group_by(line()) >> take(2) >> count()).run();
         let first = time::timeout(Duration::from_secs(60), first).await.unwrap();
@@ -143,6 +144,32 @@ fn a_process_that_fails_is_told_and_one_that_is_not_wanted_is_killed() {
         let missing = (flow::command(Command::new("no-such-program")) >> count()).run().await;
         assert!(missing.unwrap_err().to_string().contains("no-such-program"));
     });
+}
+
+/// A source of no bytes that tells when it is closed.
+struct Closes(Arc<AtomicU32>);
+
+impl flow::Supply<u8> for Closes {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+        Ok(None)
+    }
+
+    async fn close(self) {
+        time::sleep(Duration::from_millis(1)).await;
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_program_that_does_not_start_closes_what_is_upstream() {
+    let closed = Arc::new(AtomicU32::new(0));
+    let upstream = flow::Inflow::new(Closes(closed.clone()));
+    let failed = run(async {
+        let nowhere = flow::through(Command::new("no-such-program"));
+        (upstream >> nowhere >> count()).run().await.unwrap_err()
+    });
+    assert!(failed.to_string().contains("no-such-program"), "{failed}");
+    assert_eq!(closed.load(Ordering::SeqCst), 1);
 }
 
 /// Upstream is idle for ever: a pipe that stays open.

@@ -197,3 +197,20 @@ fn the_result_is_the_same_in_every_order() {
         }
     });
 }
+
+/// The consumer wants one item, at any moment of the threads that compute and of the one that shares
+/// the items out.
+#[test]
+fn no_worker_outlives_its_pipeline_in_any_order() {
+    selvedge_sim::simulate(0..200, || async {
+        let token = Arc::new(());
+        let theirs = token.clone();
+        let f = move |n: &u32| {
+            let _kept = &theirs;
+            *n
+        };
+        let first = (endless(Told(Arc::new(AtomicUsize::new(0)))) >> map_par(2, f) >> head()).run().await;
+        assert_eq!(first.unwrap(), Some(7));
+        assert_eq!(Arc::strong_count(&token), 1);
+    });
+}

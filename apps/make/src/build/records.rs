@@ -1,0 +1,126 @@
+//! What a command has left: the inputs that it names, outputs that it left as they were, and the
+//! lines of the logs.
+
+use std::fs;
+use std::io;
+
+use super::finish::{Finished, Order, at};
+use super::includes;
+use super::runner::Runner;
+use crate::graph::{EdgeId, NodeId, names};
+use crate::log::build_log::Entry;
+use crate::log::deps_log::Deps;
+use crate::project::{Project, as_path};
+use crate::{canonical, depfile, disk};
+
+impl Runner {
+    /// The inputs that the edge's compiler names, if the edge has `deps`. Where the compiler names
+    /// them among its messages, they are taken out of `finished`. Something that cannot be
+    /// understood is a failure of the edge, and `finished` says which.
+    ///
+    /// # Errors
+    /// A circle of variables.
+    pub(super) fn read_deps(
+        &self,
+        edge: EdgeId,
+        order: &Order,
+        finished: &mut Finished,
+    ) -> Result<Option<Vec<NodeId>>, String> {
+        let mut project = self.project.borrow_mut();
+        let deps = project.graph.value(edge, names::DEPS)?;
+        let (reason, error) = match &deps[..] {
+            b"" => return Ok(None),
+            b"msvc" => {
+                let prefix = project.graph.value(edge, names::MSVC_DEPS_PREFIX)?;
+                let (headers, messages) = includes::read(&finished.output, &prefix);
+                finished.output = messages;
+                return Ok(Some(headers.iter().map(|header| project.graph.node(header)).collect()));
+            }
+            _ if finished.failure.is_some() => return Ok(None),
+            b"gcc" => match self.depfile(&mut project, order) {
+                Ok(inputs) => return Ok(Some(inputs)),
+                Err(error) => ("its depfile cannot be used", error),
+            },
+            other => {
+                let other = String::from_utf8_lossy(other);
+                ("its deps are of no known type", format!("unknown deps type '{other}'"))
+            }
+        };
+        finished.failure = Some(reason.into());
+        finished.output.extend_from_slice(error.as_bytes());
+        Ok(None)
+    }
+
+    /// Reads and removes the depfile that a compiler has written.
+    fn depfile(&self, project: &mut Project, order: &Order) -> Result<Vec<NodeId>, String> {
+        if order.depfile.is_empty() {
+            return Err("edge with deps=gcc but no depfile makes no sense".into());
+        }
+        let path = as_path(&order.depfile);
+        let text = match fs::read(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(at(&order.depfile, &error)),
+        };
+        let parsed = depfile::parse(&text);
+        let parsed = parsed.map_err(|error| at(&order.depfile, &io::Error::other(error)))?;
+        let mut nodes = Vec::with_capacity(parsed.inputs.len());
+        for mut input in parsed.inputs {
+            canonical::canonicalize(&mut input);
+            nodes.push(project.graph.node(&input));
+        }
+        if !self.options.keep_depfile {
+            fs::remove_file(path).map_err(|error| at(&order.depfile, &error))?;
+        }
+        Ok(nodes)
+    }
+
+    /// What follows a command that succeeded: outputs that it has left as they were are clean, and
+    /// the logs know the command and its inputs.
+    ///
+    /// # Errors
+    /// For the user, if the build cannot go on: a log cannot be written, an output cannot be looked
+    /// at.
+    pub(super) fn record(
+        &self,
+        edge: EdgeId,
+        order: &Order,
+        mut entry: Entry,
+        inputs: Option<Vec<NodeId>>,
+    ) -> Result<(), String> {
+        let mut project = self.project.borrow_mut();
+        let restats = project.graph.restats(edge)?;
+        let generator = project.graph.has(edge, names::GENERATOR)?;
+        if restats || generator {
+            let (mut unchanged, began) = (false, entry.mtime);
+            for output in &order.outputs {
+                let before = project.mtime(*output).map_err(|error| error.to_string())?;
+                let after = disk::mtime(project.graph.path(*output)).map_err(|error| error.to_string())?;
+                entry.mtime = entry.mtime.max(after);
+                if restats && before == after {
+                    project.set_clean(*output);
+                    unchanged = true;
+                }
+            }
+            if unchanged {
+                entry.mtime = began;
+            }
+        }
+        if !order.rspfile.is_empty() && !self.options.keep_rspfile {
+            let _ = fs::remove_file(as_path(&order.rspfile));
+        }
+        let Project { graph, build_log, deps_log, .. } = &mut *project;
+        for output in &order.outputs {
+            if let Some(inputs) = &inputs {
+                let mtime = disk::mtime(graph.path(*output)).map_err(|error| error.to_string())?;
+                let deps = Deps { mtime, inputs: inputs.clone() };
+                deps_log.record(graph, *output, deps).map_err(|error| format!("the deps log: {error}"))?;
+            }
+        }
+        for output in &order.outputs {
+            let recorded = build_log.record(graph, *output, entry);
+            recorded.map_err(|error| format!("the build log: {error}"))?;
+        }
+        Ok(())
+    }
+}

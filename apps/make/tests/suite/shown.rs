@@ -1,0 +1,99 @@
+//! What the user sees of a build.
+
+use std::process::Stdio;
+
+use crate::projects::{NINJA, OURS, command, output, tick};
+use crate::small::{run, tree, write};
+
+#[test]
+fn the_output_of_a_command_stays_together() {
+    let manifest = "rule r\n  command = for i in 1 2 3 4 5; do echo $out$$i; sleep 0.01; echo $out >&2; done\n\
+                    build a: r\nbuild b: r\nbuild c: r\n";
+    let (text, status) = run(&tree(manifest), &["-j3"]);
+    assert_eq!(status, 0);
+    for name in ["a", "b", "c"] {
+        let whole: String = (1..=5).map(|index| format!("{name}{index}\n{name}\n")).collect();
+        assert!(text.contains(&whole), "{text}");
+    }
+}
+
+#[test]
+fn the_status_line_follows_the_users_format() {
+    let tree = tree("rule t\n  command = touch $out\nbuild a: t\nbuild b: t a\n");
+    let mut ours = command(OURS, tree.path(), &[]);
+    let output = ours.env("NINJA_STATUS", "<%f/%t %s %r %u %p%%> ").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text, "<1/2 1 0 1  50%%> touch a\n<2/2 2 0 0 100%%> touch b\n");
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_that_force_them() {
+    let manifest = "rule r\n  command = printf '\\033[1;31mred\\033[0m\\n'\n  description = d\nbuild a: r\n";
+    for (force, said) in [("0", "@@ d\nred\n"), ("1", "@@ d\n\x1b[1;31mred\x1b[0m\n")] {
+        for program in [OURS, NINJA] {
+            let tree = tree(manifest);
+            let built = command(program, tree.path(), &[]).env("CLICOLOR_FORCE", force).output().unwrap();
+            assert_eq!(String::from_utf8(built.stdout).unwrap(), said, "{program}");
+        }
+    }
+}
+
+#[test]
+fn a_quiet_build_shows_what_commands_write_and_nothing_else() {
+    let manifest = "rule r\n  command = echo written; touch $out\nbuild a: r\n";
+    for program in [OURS, NINJA] {
+        let tree = tree(manifest);
+        let path = tree.path().to_str().unwrap();
+        let built = || output(program, std::path::Path::new("/"), &["--quiet", "-C", path]).stdout;
+        assert_eq!(built(), b"written\n", "{program}");
+        assert!(program != OURS || built().is_empty());
+    }
+}
+
+/// A reader that has gone misses lines; the build goes on.
+#[test]
+fn a_closed_pipe_does_not_end_a_build() {
+    let tree = tree("rule r\n  command = echo written; touch $out\nbuild a: r\nbuild b: r a\n");
+    let gone = || std::io::pipe().unwrap().1;
+    for arguments in
+        [&["-d", "explain", "-d", "stats"][..], &[], &["-n", "a"], &["--help"], &["--version"], &["-C", "."]]
+    {
+        let mut ours = command(OURS, tree.path(), arguments);
+        let status = ours.stdout(gone()).stderr(gone()).stdin(Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), Some(0), "{arguments:?}");
+    }
+    assert!(tree.path().join("b").exists());
+    let status = command(OURS, tree.path(), &["nothing"]).stderr(gone()).status().unwrap();
+    assert_eq!(status.code(), Some(1));
+}
+
+/// CMake asks for the version, and writes what that version has.
+#[test]
+fn a_manifest_may_ask_for_the_version_that_is_told_and_for_no_later_one() {
+    let told = String::from_utf8(output(OURS, std::path::Path::new("/"), &["--version"]).stdout).unwrap();
+    let (major, minor) = (told.split('.').next().unwrap(), told.split('.').nth(1).unwrap());
+    let later = format!("{major}.{}", minor.parse::<u32>().unwrap() + 1);
+    for (wanted, status) in [(told.trim(), 0), (&later[..], 1)] {
+        let tree =
+            tree(&format!("ninja_required_version = {wanted}\nrule r\n  command = touch $out\nbuild a: r\n"));
+        assert_eq!(run(&tree, &[]).1, status, "{wanted}");
+    }
+}
+
+/// A compiler that names its headers among its messages.
+#[test]
+fn headers_among_messages_are_read_and_not_shown() {
+    let manifest = "rule cl\n  command = printf 'a.c\\r\\nLiest:  ./a.h\\r\\nwarning\\r\\n'; touch $out\n  \
+                    deps = msvc\n  msvc_deps_prefix = Liest:\n  description = d\nbuild a.o: cl a.c\n";
+    for program in [OURS, NINJA] {
+        let tree = tree(manifest);
+        write(&tree, "a.c", "");
+        write(&tree, "a.h", "");
+        let built = || String::from_utf8(output(program, tree.path(), &[]).stdout).unwrap();
+        assert_eq!(built(), "@@ d\nwarning\n", "{program}");
+        assert!(built().contains("no work to do"), "{program}");
+        tick();
+        write(&tree, "a.h", "");
+        assert_eq!(built(), "@@ d\nwarning\n", "{program}");
+    }
+}

@@ -1,0 +1,177 @@
+//! Gets of a step: [`StepContext::get`] and [`StepContext::take`].
+
+use crate::code::ReadyStep;
+use crate::collections::{GetClaim, ItemCol, ItemStore};
+use crate::error::{FaultCause, Halted, StepResult};
+use crate::key::ItemKey;
+use crate::record::EdgeEnd;
+use crate::slot::{ItemSlot, Look};
+
+use super::{CLAIMED, DECLARED, DeclaredItem, ENVIRONMENT, FAILED, MISSED, MissedGet, PUT, StepContext};
+
+impl<'g> StepContext<'g> {
+    /// The item of a key.
+    ///
+    /// # Errors
+    /// If the item is not there yet: the step is to return the error, and runs again when the item
+    /// is there. Other errors end the run; see [`FaultCause`].
+    ///
+    /// # Complexity
+    /// One load of the item's state after its place is found. A get of a counted item is an atomic
+    /// read-modify-write, and another one when the step ends.
+    ///
+    /// # Examples
+    /// The paper's example:
+    /// ```
+    /// use selvedge::cnc::{self, Items, schedulers::Stealing};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let corner = cnc::graph(|graph| {
+    ///     let tags = graph.tags::<(u32, u32)>("cells");
+    ///     let matrix = graph.items_with("matrix", Items::dense((9, 9)));
+    ///     graph.prescribe(tags, "wavestep", move |(i, j), step| {
+    ///         let nw = *step.get(matrix, (i - 1, j - 1))?;
+    ///         let w = *step.get(matrix, (i - 1, j))?;
+    ///         let n = *step.get(matrix, (i, j - 1))?;
+    ///         step.put(matrix, (i, j), nw + w + n)
+    ///     });
+    ///     graph.initialize(|env| {
+    ///         env.put(matrix, (0, 0), 1_u64)?;
+    ///         (1..9).try_for_each(|i| env.put(matrix, (i, 0), 1))?;
+    ///         (1..9).try_for_each(|i| env.put(matrix, (0, i), 1))?;
+    ///         (1..9).try_for_each(|i| (1..9).try_for_each(|j| env.put_tag(tags, (i, j))))
+    ///     })?;
+    ///     Ok(graph.run(&Stealing::new(2))?.finalize(|view| view.get(matrix, (8, 8)).copied()))
+    /// })?;
+    /// assert_eq!(corner, Some(265_729)); // a Delannoy number
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[inline(always)]
+    pub fn get<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<&V> {
+        if self.flags.get() & !CLAIMED == 0
+            && let Some(slot) = items.0.storage.kept(&key)
+        {
+            // SAFETY: the item is kept.
+            return Ok(unsafe { slot.value() });
+        }
+        self.get_slowly(items.0, &key)
+    }
+
+    /// A get of an item that is counted or missing, or by a step that may not get just any item.
+    #[inline(never)]
+    fn get_slowly<K: ItemKey, V: Send + Sync>(
+        &self,
+        store: &'g ItemStore<'g, K, V>,
+        key: &K,
+    ) -> StepResult<&V> {
+        let flags = self.flags.get();
+        if flags & (MISSED | FAILED) != 0 {
+            return Err(Halted(None));
+        }
+        if flags & PUT != 0 && flags & (ENVIRONMENT | DECLARED) == 0 {
+            let (collection, key) = store.name_and_key(key);
+            return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
+        }
+        self.note(EdgeEnd::Gets(store.number));
+        let found = self.find(store, key)?;
+        let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
+        let at = std::ptr::from_ref(slot).cast();
+        if flags & DECLARED != 0 && !self.declared.borrow().iter().any(|item| item.slot == at) {
+            let (collection, key) = store.name_and_key(key);
+            return Err(self.fault(FaultCause::Undeclared { collection, key }));
+        }
+        match slot.state.look() {
+            Look::Kept => {}
+            Look::Claimed => {
+                self.flags.set(flags | CLAIMED);
+                self.claims.borrow_mut().push(GetClaim { items: store, slot: at, place: found.place });
+            }
+            Look::Missing if flags & ENVIRONMENT != 0 => {
+                let (collection, key) = store.name_and_key(key);
+                return Err(self.fault(FaultCause::NotThere { collection, key }));
+            }
+            Look::Missing => return Err(self.miss(MissedGet::Item(&slot.state))),
+            Look::Exhausted | Look::InUse => return Err(self.over_get(store, key)),
+        }
+        // SAFETY: the item is kept, or this step has claimed it and returns the claim when it ends.
+        Ok(unsafe { slot.value() })
+    }
+
+    /// The item of a counted key, by value, when this is the last step that gets it. So a large
+    /// item is changed in place, and put under another key.
+    ///
+    /// # Errors
+    /// As for [`get`](StepContext::get), if the item is not there, or if steps with other gets of
+    /// it have not ended. A step that takes must get everything else before. A step with declared
+    /// items takes those alone that it has declared with [`Needs::to_take`](crate::Needs::to_take).
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::cnc::{self, Items, schedulers::OneByOne};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let last = cnc::graph(|graph| {
+    ///     let rounds = graph.tags::<u32>("rounds");
+    ///     let kinds = Items::hashed().counted(|&n: &u32| (n < 5).then_some(1));
+    ///     let tiles = graph.items_with("tiles", kinds);
+    ///     graph.prescribe(rounds, "round", move |n, step| {
+    ///         let mut tile: Vec<u32> = step.take(tiles, n)?;
+    ///         tile.iter_mut().for_each(|x| *x += n);
+    ///         step.put(tiles, n + 1, tile)
+    ///     });
+    ///     graph.initialize(|env| {
+    ///         env.put(tiles, 0, vec![0; 3])?;
+    ///         (0..5).rev().try_for_each(|n| env.put_tag(rounds, n))
+    ///     })?;
+    ///     Ok(graph.run(&OneByOne)?.finalize(|view| view.get(tiles, 5).cloned()))
+    /// })?;
+    /// assert_eq!(last, Some(vec![10; 3]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn take<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<V> {
+        let (store, flags) = (items.0, self.flags.get());
+        if flags & (MISSED | FAILED) != 0 {
+            return Err(Halted(None));
+        }
+        if flags & PUT != 0 && flags & (ENVIRONMENT | DECLARED) == 0 {
+            let (collection, key) = store.name_and_key(&key);
+            return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
+        }
+        self.note(EdgeEnd::Gets(store.number));
+        let found = self.find(store, &key)?;
+        let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
+        let at: *const () = std::ptr::from_ref(slot).cast();
+        if flags & DECLARED != 0 && !self.declared.borrow().contains(&DeclaredItem { slot: at, takes: true })
+        {
+            let (collection, key) = store.name_and_key(&key);
+            return Err(self.fault(FaultCause::Undeclared { collection, key }));
+        }
+        match slot.state.take() {
+            Look::Claimed => {
+                self.flags.set(flags | PUT);
+                // SAFETY: `take` has said `Claimed`.
+                let value = unsafe { slot.move_out() };
+                let place = found.place;
+                drop(found);
+                store.storage.note_gone(place);
+                Ok(value)
+            }
+            Look::Missing | Look::InUse if flags & ENVIRONMENT != 0 => {
+                let (collection, key) = store.name_and_key(&key);
+                Err(self.fault(FaultCause::NotThere { collection, key }))
+            }
+            // The step has declared that it takes the item, and has found it there and not in use.
+            // Only a get of its own can have changed that.
+            Look::Missing | Look::InUse if flags & DECLARED != 0 => Err(self.over_get(store, &key)),
+            Look::Missing => Err(self.miss(MissedGet::Item(&slot.state))),
+            Look::InUse => Err(self.miss(MissedGet::ToBeLast(store, at))),
+            Look::Kept => {
+                let (collection, key) = store.name_and_key(&key);
+                Err(self.fault(FaultCause::NotCounted { collection, key }))
+            }
+            Look::Exhausted => Err(self.over_get(store, &key)),
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! How a step declares the items that it will get: [`Needs`].
+
+use crate::code::ReadyStep;
+use crate::collections::ItemCol;
+use crate::error::{FaultCause, Halted, StepResult};
+use crate::key::ItemKey;
+use crate::record::EdgeEnd;
+use crate::slot::ItemSlot;
+
+use super::{DeclaredItem, FAILED, MISSED, MissedGet, StepContext};
+
+/// The items that a step will get, as it declares them; see
+/// [`prescribe_depends`](crate::Graph::prescribe_depends).
+#[derive(Debug)]
+pub struct Needs<'s, 'g>(&'s StepContext<'g>);
+
+impl<'s, 'g> Needs<'s, 'g> {
+    pub(crate) fn of(step: &'s StepContext<'g>) -> Needs<'s, 'g> {
+        Needs(step)
+    }
+
+    /// Declares that the step will get an item.
+    ///
+    /// # Errors
+    /// If the item is not there yet. The step is to return the error, and declares again when the
+    /// item is there.
+    pub fn on<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult {
+        self.declare(items, &key, false)
+    }
+
+    /// Declares that the step will [`take`](StepContext::take) a counted item.
+    ///
+    /// # Errors
+    /// As for [`on`](Needs::on), and if steps with other gets of the item have not ended.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::cnc::{self, Items, schedulers::Stealing};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let longest = cnc::graph(|graph| {
+    ///     let tags = graph.tags::<u32>("tags");
+    ///     let twice = Items::<u32, String>::hashed().counted(|_| Some(2));
+    ///     let words = graph.items_with("words", twice);
+    ///     let sizes = graph.items::<u32, usize>("sizes");
+    ///     let louder = graph.items::<u32, String>("louder");
+    ///     graph.prescribe(tags, "measure", move |n, step| {
+    ///         let size = step.get(words, n)?.len();
+    ///         step.put(sizes, n, size)
+    ///     });
+    ///     graph.prescribe_depends(
+    ///         tags,
+    ///         "change",
+    ///         move |n, needs| needs.to_take(words, n),
+    ///         move |n, step| {
+    ///             let mut word: String = step.take(words, n)?;
+    ///             word.push('!');
+    ///             step.put(louder, n, word)
+    ///         },
+    ///     );
+    ///     graph.initialize(|env| {
+    ///         env.put_tag(tags, 0)?;
+    ///         env.put(words, 0, "selvedge".to_owned())
+    ///     })?;
+    ///     let finished = graph.run(&Stealing::new(2))?;
+    ///     Ok(finished.finalize(|view| view.get(louder, 0).cloned()))
+    /// })?;
+    /// assert_eq!(longest.as_deref(), Some("selvedge!"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn to_take<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult {
+        self.declare(items, &key, true)
+    }
+
+    fn declare<K: ItemKey, V: Send + Sync>(
+        &self,
+        items: ItemCol<'g, K, V>,
+        key: &K,
+        takes: bool,
+    ) -> StepResult {
+        let (step, store) = (self.0, items.0);
+        if step.flags.get() & (MISSED | FAILED) != 0 {
+            return Err(Halted(None));
+        }
+        step.note(EdgeEnd::Gets(store.number));
+        let found = step.find(store, key)?;
+        let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
+        let at = std::ptr::from_ref(slot).cast();
+        if !slot.state.was_put() {
+            return Err(step.miss(MissedGet::Item(&slot.state)));
+        }
+        if takes && slot.state.is_kept() {
+            let (collection, key) = store.name_and_key(key);
+            return Err(step.fault(FaultCause::NotCounted { collection, key }));
+        }
+        if takes && slot.state.is_in_use() {
+            return Err(step.miss(MissedGet::ToBeLast(store, at)));
+        }
+        step.declared.borrow_mut().push(DeclaredItem { slot: at, takes });
+        Ok(())
+    }
+}

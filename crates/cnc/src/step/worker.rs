@@ -1,0 +1,67 @@
+//! What a scheduler sees of a graph: [`Worker`] and [`Outlet`].
+
+use std::sync::Arc;
+
+use crate::code::ReadyStep;
+use crate::core::Core;
+
+use super::StepContext;
+
+/// What a worker has that its scheduler shares with others.
+pub trait Outlet<'g>: Send + Sync {
+    /// Whether a worker has nothing to do. Asked at every put of a tag.
+    fn is_wanted(&self) -> bool;
+
+    /// Takes steps of a worker that is in the middle of a step.
+    fn give(&self, ready: Vec<ReadyStep<'g>>);
+}
+
+/// A worker of a run: it runs steps, and holds those that they make ready until the
+/// [`Scheduler`](crate::schedulers::Scheduler) takes them.
+#[derive(Debug)]
+pub struct Worker<'g>(pub(super) StepContext<'g>);
+
+impl<'g> Worker<'g> {
+    pub(crate) fn new(core: &'g Core<'g>, outlet: Option<Arc<dyn Outlet<'g> + 'g>>) -> Worker<'g> {
+        core.note_worker();
+        Worker(StepContext::new(core, outlet))
+    }
+
+    /// Runs a step, to its end or until it waits for an item.
+    #[inline]
+    pub fn run(&mut self, ready: ReadyStep<'g>) {
+        self.0.run(ready);
+    }
+
+    /// Takes the step that became ready last.
+    #[inline]
+    pub fn newest(&mut self) -> Option<ReadyStep<'g>> {
+        self.0.ready.newest()
+    }
+
+    /// Takes the step that became ready first.
+    #[inline]
+    pub fn oldest(&mut self) -> Option<ReadyStep<'g>> {
+        self.0.ready.oldest()
+    }
+
+    /// The number of ready steps that the worker holds.
+    #[inline]
+    pub fn ready(&self) -> usize {
+        self.0.ready.len()
+    }
+}
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        let step = &self.0;
+        step.hand_over_record();
+        let ready = step.ready.take();
+        let counts: Vec<_> = step.counts.iter().map(|of| (of.runs.get(), of.misses.get())).collect();
+        let differences = (step.suspended.get(), step.handles.get());
+        step.core.account(step.made.get(), step.ran.get(), differences, &counts);
+        // The environment's steps run in the next run; those of a worker were lost by its
+        // scheduler.
+        step.core.keep(ready);
+    }
+}

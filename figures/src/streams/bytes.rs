@@ -1,0 +1,144 @@
+//! Pipelines over the bytes of a file, beside the tools that do the same.
+
+use std::path::Path;
+
+use super::{ours, peer, theirs};
+use crate::child::streams::text::{
+    FREQUENT, Home, INSTEAD, RARE, Written, write_document, write_lines, write_numbers,
+};
+use crate::contender::{LIMIT, OURS, table};
+use crate::effort::Effort;
+use crate::machine::Machine;
+use crate::measure::{Better, Contender, Metric, case};
+use crate::peers::{GHC_CONDUIT, RUST_STREAMS, program_of};
+use crate::table::Table;
+
+const RATE: Metric = Metric { key: "rate", unit: "MB/s", better: Better::Higher };
+
+/// Whose output is right.
+fn writes(contender: Contender, right: Written) -> Contender {
+    contender.answers("bytes", right.bytes).answers("sum", right.sum())
+}
+
+/// A tool of the system that reads the file `input`, with its output into the file `output`.
+fn tool(system: &str, package: &str, output: &str, input: &str, words: &[&str]) -> Contender {
+    let mut all = vec![output, input];
+    all.extend_from_slice(words);
+    let contender = theirs(system, "tool", &all);
+    match program_of(package, words[0]) {
+        Ok(_) => contender,
+        Err(missing) => Contender { command: Err(missing), ..contender },
+    }
+}
+
+/// A file in the home, and what its recipe says of it.
+fn made<T>(
+    home: &Home,
+    name: &str,
+    size: u64,
+    write: fn(&Path, u64) -> std::io::Result<T>,
+) -> Result<(String, T), String> {
+    let path = home.path(name);
+    let facts = write(Path::new(&path), size).map_err(|error| format!("{path}: {error}"))?;
+    Ok((path, facts))
+}
+
+/// `pipe-grep`.
+pub(crate) fn grep(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let home = Home::new("pipe-grep")?;
+    let (text, facts) = made(&home, "text", effort.count(500_000_000), write_lines)?;
+    let output = home.path("output");
+    let paths = [&text[..], &output];
+    let conduit = |program| peer(GHC_CONDUIT, "conduit", &[program, &text, &output, RARE]).times(10.0);
+    let plain = [
+        ours(OURS, "grep", &paths),
+        tool("GNU grep", "grep", &output, &text, &["grep", RARE]).times(1.0),
+        tool("ripgrep", "ripgrep", &output, &text, &["rg", "-N", RARE]).times(0.85),
+        conduit("grep"),
+    ];
+    let mut rows = case("grep", &plain.map(|one| writes(one, facts.found[0])), RATE, effort, LIMIT)?;
+    let numbered = [
+        ours(OURS, "grep-n", &paths),
+        ours("selvedge, select_numbered", "grep-select", &paths),
+        tool("GNU grep -n", "grep", &output, &text, &["grep", "-n", RARE]).times(1.0),
+        tool("ripgrep -n", "ripgrep", &output, &text, &["rg", "-n", RARE]).times(0.85),
+        conduit("grep-n"),
+    ];
+    rows.extend(case("grep -n", &numbered.map(|one| writes(one, facts.found[1])), RATE, effort, LIMIT)?);
+    let mut table = table("pipe-grep", "the paper's two pipelines over 500 MB of lines", machine, rows);
+    table.notes.push("each program reads the file from the page cache, and writes a file".into());
+    table
+        .notes
+        .push("grep -n is written as in the paper: numbers and lines are zipped, then searched".into());
+    Ok(table)
+}
+
+/// `pipe-lines`.
+pub(crate) fn lines(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let home = Home::new("pipe-lines")?;
+    let (text, facts) = made(&home, "text", effort.count(500_000_000), write_lines)?;
+    let contenders = [
+        ours(OURS, "lines", &[&text]),
+        theirs("Rust, BufRead::read_until", "lines-read-until", &[&text]).times(1.0),
+    ];
+    let contenders = contenders.map(|one| one.answers("count", facts.begin));
+    let rows = case("a closure for each line", &contenders, RATE, effort, LIMIT)?;
+    Ok(table("pipe-lines", "a closure that sees each line of 500 MB", machine, rows))
+}
+
+/// `pipe-rewrite`.
+pub(crate) fn rewrite(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let home = Home::new("pipe-rewrite")?;
+    let (text, facts) = made(&home, "text", effort.count(500_000_000), write_lines)?;
+    let output = home.path("output");
+    let mut rows = Vec::new();
+    for (name, needle, right) in
+        [("in few lines", RARE, facts.changed[0]), ("in each eighth line", FREQUENT, facts.changed[1])]
+    {
+        let command = format!("s/{needle}/{INSTEAD}/g");
+        let replace = ["rg", "-N", "--passthru", "--replace", INSTEAD, needle];
+        let contenders = [
+            ours(OURS, "rewrite", &[needle, &text, &output]),
+            tool("GNU sed", "sed", &output, &text, &["sed", &command]).times(2.0),
+            tool("ripgrep --replace", "ripgrep", &output, &text, &replace),
+        ];
+        rows.extend(case(name, &contenders.map(|one| writes(one, right)), RATE, effort, LIMIT)?);
+    }
+    Ok(table("pipe-rewrite", "each occurrence of a word replaced in 500 MB", machine, rows))
+}
+
+/// `pipe-xml`.
+pub(crate) fn xml(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let home = Home::new("pipe-xml")?;
+    let (document, count) = made(&home, "document", effort.count(200_000_000), write_document)?;
+    let output = home.path("output");
+    let lint = |system, words: &[&str]| tool(system, "libxml2-utils", &output, &document, words);
+    let path = ["xmllint", "--huge", "--xpath", "count(//*[@ply])"];
+    let contenders = [
+        ours(OURS, "xml", &[&document]).answers("count", count),
+        peer(RUST_STREAMS, "Rust, quick-xml", &["quick-xml", &document]).answers("count", count).times(0.7),
+        lint("xmllint --stream, which only parses", &["xmllint", "--stream", "--noout"]).times(2.0),
+        lint("xmllint --xpath", &path).answers("count", count),
+    ];
+    let rows = case("elements with an attribute", &contenders, RATE, effort, LIMIT)?;
+    Ok(table("pipe-xml", "elements with an attribute, counted in 200 MB", machine, rows))
+}
+
+/// `pipe-sort`.
+pub(crate) fn sort(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let home = Home::new("pipe-sort")?;
+    let (numbers, right) = made(&home, "numbers", effort.count(5_000_000), write_numbers)?;
+    let output = home.path("output");
+    let contenders = [
+        ours(OURS, "sort", &[&numbers, &output]),
+        tool("GNU sort -n", "coreutils", &output, &numbers, &["sort", "-n", "--parallel=1"]),
+    ];
+    let contenders = contenders.map(|one| writes(one, right));
+    let rows = case("5 million numbers, one in a line", &contenders, RATE, effort, LIMIT)?;
+    Ok(table("pipe-sort", "a merge sort by pipelines, with a cycle", machine, rows))
+}

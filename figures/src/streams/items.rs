@@ -1,0 +1,100 @@
+//! Pipelines over numbers, and the memory of idle ones.
+
+use super::{ours, peer, theirs};
+use crate::child::streams::items::{branched, five, halves};
+use crate::contender::{LIMIT, NS, OURS, WALL_NS, table};
+use crate::effort::Effort;
+use crate::machine::Machine;
+use crate::measure::{Better, Contender, Metric, case};
+use crate::peers::{GHC_CONDUIT, RUST_STREAMS};
+use crate::table::Table;
+
+const BYTES: Metric = Metric { key: "bytes", unit: "bytes", better: Better::Lower };
+
+/// `pipe-stages`.
+pub(crate) fn stages(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let n = effort.count(100_000_000);
+    // Coroutines take a hundred times as long, so fewer numbers are enough.
+    let few = effort.count(10_000_000);
+    let all = |contenders: Vec<Contender>, n| -> Vec<Contender> {
+        contenders.into_iter().map(|one| one.answers("sum", five(n))).collect()
+    };
+    let words = n.to_string();
+    let mut lifted = vec![
+        ours(OURS, "stages", &[&words]),
+        theirs("Rust, fused Iterator", "stages-iterator", &[&words]).times(1.0 / 3.0),
+        theirs("Rust, futures Stream", "stages-futures", &[&words]),
+    ];
+    lifted = all(lifted, n);
+    let words = few.to_string();
+    lifted.extend(all(vec![peer(GHC_CONDUIT, "conduit", &["stages", &words])], few));
+    let mut rows = case("five lifted stages", &lifted, NS, effort, LIMIT)?;
+    let bodies = vec![
+        ours(OURS, "bodies", &[&words]),
+        peer(RUST_STREAMS, "Rust, genawaiter", &["genawaiter", &words]).times(1.0 / 0.7),
+        peer(RUST_STREAMS, "Rust, async-stream", &["async-stream", &words]).times(1.0 / 0.6),
+    ];
+    rows.extend(case("five coroutines", &all(bodies, few), NS, effort, LIMIT)?);
+    Ok(table("pipe-stages", "CPU time of one of 100 million numbers in five stages", machine, rows))
+}
+
+/// `pipe-hop`.
+pub(crate) fn hop(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let n = effort.count(20_000_000);
+    let words = n.to_string();
+    let contenders = [
+        ours(OURS, "hop", &[&words, "1"]).at_most(100.0),
+        ours("selvedge, without the edge", "hop", &[&words, "0"]),
+    ];
+    let contenders = contenders.map(|one| one.answers("sum", n));
+    let rows = case("a chunk over one boxed edge", &contenders, NS, effort, LIMIT)?;
+    Ok(table("pipe-hop", "CPU time of a chunk of 1 KiB over an edge of a pipeline", machine, rows))
+}
+
+/// `pipe-branch`.
+pub(crate) fn branch(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let n = effort.count(200_000_000);
+    let (words, [sum, plain]) = (n.to_string(), branched(n));
+    let contenders = [
+        ours(OURS, "branch", &[&words]).answers("sum", sum),
+        ours("selvedge, a plain hop", "plain", &[&words]).answers("sum", plain).times(1.0 / 2.0),
+    ];
+    let rows = case("if_then_else by item", &contenders, NS, effort, LIMIT)?;
+    Ok(table(
+        "pipe-branch",
+        "CPU time of a number that goes into one of two branches, which are merged in order",
+        machine,
+        rows,
+    ))
+}
+
+/// `pipe-ahead`.
+pub(crate) fn ahead(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let n = effort.count(10_000_000);
+    let (words, sum) = (n.to_string(), halves(n));
+    let contenders = [
+        ours("selvedge, two halves side by side", "ahead", &["2", &words]).on(2),
+        ours("selvedge, one after the other", "ahead", &["0", &words]).times(1.7),
+    ];
+    let contenders = contenders.map(|one| one.answers("sum", sum));
+    let rows = case("two equal halves", &contenders, WALL_NS, effort, LIMIT)?;
+    Ok(table("pipe-ahead", "time of a number in two stages that compute equally long", machine, rows))
+}
+
+/// `pipe-memory`.
+pub(crate) fn memory(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let n = effort.count(10_000);
+    let words = n.to_string();
+    let contenders = [
+        ours("selvedge, a thread for each", "memory-threads", &[&words]).at_most(1024.0),
+        ours("selvedge, stepped by their holder", "memory", &[&words]),
+    ];
+    let contenders = contenders.map(|one| one.answers("live", n));
+    let rows = case("10,000 idle pipelines", &contenders, BYTES, effort, LIMIT)?;
+    Ok(table("pipe-memory", "memory of an idle pipeline of four stages", machine, rows))
+}
