@@ -1,6 +1,6 @@
-//! Programs of lazy values that the tests of this crate and those of `sim` run under each scheduler:
-//! values that several threads need at once, bodies that wait and fork, circles, cancelled forces,
-//! sparks and regions.
+//! Programs of lazy values that the tests of this crate and those of `sim` run under each
+//! scheduler: values that several threads need at once, bodies that wait and fork, circles,
+//! cancelled forces, sparks and regions.
 
 use futures::FutureExt;
 use selvedge_core::{spawn, yield_now};
