@@ -34,7 +34,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 
 /// How often a converter looks for sparks in vain before it leaves.
-const LOOKS: u32 = 200;
+const LOOKS: u32 = if cfg!(miri) { 5 } else { 200 };
 
 /// What became of sparks, since the process began.
 ///

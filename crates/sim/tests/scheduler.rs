@@ -1,6 +1,9 @@
 //! The deterministic scheduler: the same seed is the same run, every order is met, and what fails
 //! can be seen again.
 
+#[path = "../../lazy/tests/programs/mod.rs"]
+mod lazy_programs;
+
 use selvedge_core::{Time, fork_local, park, sleep, spawn_local, yield_now};
 use selvedge_sim::{Explorer, Simulation, VirtualTime, Why, each_seed, simulated};
 use selvedge_sync::MVar;
@@ -249,4 +252,13 @@ fn the_threads_that_are_left_are_told_and_cancelled() {
     };
     let run = Simulation::new(1).run(&mut VirtualTime::new(), main).unwrap();
     assert_eq!((run.left.len(), dropped.get()), (3, 3));
+}
+
+#[test]
+fn programs_of_lazy_values_end_in_many_orders() {
+    for seed in 0..30 {
+        for program in lazy_programs::programs() {
+            simulated(seed, &mut VirtualTime::new(), program).unwrap();
+        }
+    }
 }

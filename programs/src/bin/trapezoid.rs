@@ -1,5 +1,5 @@
-//! The area under a curve by trapezoids (paper "Haskell-MPI", listing 3): a piece for each CPU, which
-//! idle workers take.
+//! The area under a curve by trapezoids (paper "Haskell-MPI", listing 3): a piece for each CPU,
+//! which idle workers take.
 //!
 //! # Prints
 //! ```text

@@ -20,7 +20,8 @@
 //! a quantum. It finds the claim, or the indirection that A has left, and leaves the evaluation.
 //!
 //! A `just_once` thunk within the evaluation would be evaluated a second time if the evaluation
-//! were left. Then the look ends before the frame of the duplicate, and the next look finds it again.
+//! were left. Then the look ends before the frame of the duplicate, and the next look finds it
+//! again.
 //!
 //! # Leaving
 //! The thread unwinds with [`LeftEvaluation`] to the outermost frame that is redundant. Each frame

@@ -12,9 +12,9 @@
 //! harmless, with stores alone.
 //!
 //! # The code
-//! The header of a thunk that has not been evaluated is the address of a [`CodeTable`]. Its function
-//! is the entry, the closure and the update of one type of thunk under one engine, in one piece. So
-//! a force that finds no result is one call through a pointer.
+//! The header of a thunk that has not been evaluated is the address of a [`CodeTable`]. Its
+//! function is the entry, the closure and the update of one type of thunk under one engine, in one
+//! piece. So a force that finds no result is one call through a pointer.
 
 use super::engine::{Grey, ThunkEntry};
 use super::hole::{HolePatience, KIND};

@@ -212,11 +212,17 @@ fn an_evaluation_is_not_left_while_a_just_once_thunk_is_evaluated_in_it() {
         run + 5
     });
     let root = region.nursery().thunk(|nursery| {
-        if meet.wait().is_leader() {
+        let claims = meet.wait().is_leader();
+        if claims {
             end_quantum(nursery);
             is_claimed.wait();
         }
-        once.force(nursery) * 2
+        let twice = once.force(nursery) * 2;
+        if !claims {
+            end_quantum(nursery);
+            unreachable!("it has left");
+        }
+        twice
     });
     thread::scope(|scope| {
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! The same lazy programs over what the standard library has: `Arc<LazyLock<T, Box<dyn FnOnce() -> T>>>`.
+//! The same lazy programs over the standard library: `Arc<LazyLock<T, Box<dyn FnOnce() -> T>>>`.
 
 use std::iter;
 use std::sync::{Arc, LazyLock};
@@ -26,19 +26,19 @@ impl<T: Clone> Lock<T> {
 
 /// A list of which each cell is a lazy value.
 #[derive(Clone)]
-struct List(Lock<Option<(u64, List)>>);
+struct LockList(Lock<Option<(u64, LockList)>>);
 
-impl List {
-    fn new(body: impl FnOnce() -> Option<(u64, List)> + Send + 'static) -> List {
-        List(Lock::new(body))
+impl LockList {
+    fn new(body: impl FnOnce() -> Option<(u64, LockList)> + Send + 'static) -> LockList {
+        LockList(Lock::new(body))
     }
 
-    fn force(&self) -> Option<(u64, List)> {
+    fn force(&self) -> Option<(u64, LockList)> {
         self.0.force()
     }
 
-    fn filter(self, keep: impl Fn(u64) -> bool + Clone + Send + 'static) -> List {
-        List::new(move || {
+    fn filter(self, keep: impl Fn(u64) -> bool + Clone + Send + 'static) -> LockList {
+        LockList::new(move || {
             let mut at = self;
             loop {
                 let (head, tail) = at.force()?;
@@ -97,12 +97,12 @@ fn fibs(size: u64) -> u64 {
     before.force() % 1_000_000_007
 }
 
-fn integers(from: u64) -> List {
-    List::new(move || Some((from, integers(from + 1))))
+fn integers(from: u64) -> LockList {
+    LockList::new(move || Some((from, integers(from + 1))))
 }
 
-fn sieve(candidates: List) -> List {
-    List::new(move || {
+fn sieve(candidates: LockList) -> LockList {
+    LockList::new(move || {
         let (prime, rest) = candidates.force()?;
         Some((prime, sieve(rest.filter(move |n| n % prime != 0))))
     })
@@ -124,15 +124,15 @@ fn knapsack(items: u64) -> u64 {
     row[CAPACITY].force()
 }
 
-fn scattered(left: u64, n: u64) -> List {
-    List::new(move || {
+fn scattered(left: u64, n: u64) -> LockList {
+    LockList::new(move || {
         let next = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         Some((n >> 40, scattered(left.checked_sub(1)?, next)))
     })
 }
 
-fn append(list: List, pivot: u64, rest: List) -> List {
-    List::new(move || {
+fn append(list: LockList, pivot: u64, rest: LockList) -> LockList {
+    LockList::new(move || {
         Some(match list.force() {
             Some((head, tail)) => (head, append(tail, pivot, rest)),
             None => (pivot, rest),
@@ -140,8 +140,8 @@ fn append(list: List, pivot: u64, rest: List) -> List {
     })
 }
 
-fn quicksort(list: List) -> List {
-    List::new(move || {
+fn quicksort(list: LockList) -> LockList {
+    LockList::new(move || {
         let (pivot, tail) = list.force()?;
         let small = quicksort(tail.clone().filter(move |n| n < pivot));
         let large = quicksort(tail.filter(move |n| n >= pivot));
@@ -150,16 +150,16 @@ fn quicksort(list: List) -> List {
 }
 
 #[derive(Clone)]
-struct Tree(Lock<Option<(Tree, Tree)>>);
+struct LockTree(Lock<Option<(LockTree, LockTree)>>);
 
-fn grown(depth: u64) -> Tree {
-    Tree(Lock::new(move || {
+fn grown(depth: u64) -> LockTree {
+    LockTree(Lock::new(move || {
         let below = depth.checked_sub(1)?;
         Some((grown(below), grown(below)))
     }))
 }
 
-fn leaves(tree: &Tree) -> u64 {
+fn leaves(tree: &LockTree) -> u64 {
     match tree.0.force() {
         None => 1,
         Some((left, right)) => leaves(&left) + leaves(&right),
@@ -170,8 +170,8 @@ fn queens(size: u64, rows: u64, board: u64) -> u64 {
     if rows == size {
         return 1;
     }
-    fn columns(column: u64, size: u64) -> List {
-        List::new(move || (column < size).then(|| (column, columns(column + 1, size))))
+    fn columns(column: u64, size: u64) -> LockList {
+        LockList::new(move || (column < size).then(|| (column, columns(column + 1, size))))
     }
     let is_safe = move |column: u64| {
         (0..rows).all(|back| {
@@ -183,19 +183,19 @@ fn queens(size: u64, rows: u64, board: u64) -> u64 {
     safe.into_iter().map(|column| queens(size, rows + 1, board << 4 | column)).sum()
 }
 
-fn number(n: u64) -> List {
-    List::new(move || Some((0, number(n.checked_sub(1)?))))
+fn number(n: u64) -> LockList {
+    LockList::new(move || Some((0, number(n.checked_sub(1)?))))
 }
 
-fn add(a: List, b: List) -> List {
-    List::new(move || match a.force() {
+fn add(a: LockList, b: LockList) -> LockList {
+    LockList::new(move || match a.force() {
         None => b.force(),
         Some((head, tail)) => Some((head, add(tail, b))),
     })
 }
 
-fn multiply(a: List, b: List) -> List {
-    List::new(move || {
+fn multiply(a: LockList, b: LockList) -> LockList {
+    LockList::new(move || {
         let (_, tail) = a.force()?;
         add(b.clone(), multiply(tail, b)).force()
     })

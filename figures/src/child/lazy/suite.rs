@@ -79,21 +79,21 @@ fn sieve<'r, E: ThunkEntry>(
 }
 
 /// A tree of which the parts are made when they are needed: both parts, or none.
-type Tree<'r, E> = Thunk<'r, Option<&'r Fork<'r, E>>, E>;
+type ThunkTree<'r, E> = Thunk<'r, Option<&'r TreeFork<'r, E>>, E>;
 
-struct Fork<'r, E: ThunkEntry> {
-    left: Tree<'r, E>,
-    right: Tree<'r, E>,
+struct TreeFork<'r, E: ThunkEntry> {
+    left: ThunkTree<'r, E>,
+    right: ThunkTree<'r, E>,
 }
 
-fn grown<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, depth: u64) -> Tree<'r, E> {
+fn grown<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, depth: u64) -> ThunkTree<'r, E> {
     nursery.thunk(move |nursery| {
         let below = depth.checked_sub(1)?;
-        Some(nursery.put(Fork { left: grown(nursery, below), right: grown(nursery, below) }))
+        Some(nursery.put(TreeFork { left: grown(nursery, below), right: grown(nursery, below) }))
     })
 }
 
-fn leaves<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, tree: Tree<'r, E>) -> u64 {
+fn leaves<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, tree: ThunkTree<'r, E>) -> u64 {
     match tree.force(nursery) {
         None => 1,
         Some(fork) => leaves(nursery, fork.left) + leaves(nursery, fork.right),

@@ -22,7 +22,7 @@ thread_local! {
     static WAITING: GlobalList = GlobalList::default();
 }
 
-/// Who tells a waiting thread that its value is there.
+/// The part of the program that tells a waiting thread of its value.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Tells {
     /// The update.
@@ -91,7 +91,8 @@ impl Awaited {
     }
 }
 
-/// Has `others` threads wait for values of their own, and measures `rounds` updates of other values.
+/// Has `others` threads wait for values of their own, and measures `rounds` updates of other
+/// values.
 pub(super) fn wake(tells: Tells, others: u64, rounds: u64) {
     let ended = round_robin(async move {
         let until = Arc::new(());
