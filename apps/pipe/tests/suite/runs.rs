@@ -38,7 +38,7 @@ fn a_stage_that_fails_is_shown_with_its_place() {
     let shown = error("csv | column 1", "1\n2,3\n4\"\n");
     assert!(shown.contains("pipeline:1:1: a quote within a field"), "{shown}");
     let shown = error("lines | sh 'cat; exit 3' | count", "1\n");
-    assert!(shown.contains("pipeline:1:9: exit status: 3"), "{shown}");
+    assert!(shown.contains("pipeline:1:9: sh: exit status: 3"), "{shown}");
     let shown = error("text 'a' | to /nowhere/a", "");
     assert!(shown.contains("pipeline:1:12: ") && shown.contains("/nowhere/a"), "{shown}");
     let shown = error("lines | integers | sum", "18446744073709551615\n1\n");
