@@ -5,7 +5,7 @@
 //! takes the session of its OS thread, pins it, reads the clock, runs the body, commits, unpins the
 //! session and puts it back. All else is in functions of its own, which are not inlined.
 
-use crate::condition::{AttemptConditions, ToWake, WakeCondition};
+use crate::condition::{AttemptConditions, WakeCondition, WokenByCommit};
 use crate::engine::{Conflict, Engine, HasWaiters, read_in_turn};
 use crate::log::BranchMark;
 use crate::nodes;
@@ -111,7 +111,7 @@ pub(crate) fn attempt<E: Engine, R, X>(
 /// What is left to do for a commit when the session has been given back: code of the program.
 struct RestOfCommit {
     nodes: Vec<Garbage>,
-    woken: Vec<ToWake>,
+    woken: WokenByCommit,
     extras: Option<Box<Extras>>,
 }
 
@@ -120,9 +120,7 @@ impl RestOfCommit {
     #[inline(never)]
     fn run<E: Engine>(self) {
         drop(self.nodes);
-        if !self.woken.is_empty() {
-            ToWake::wake_all::<E>(self.woken);
-        }
+        self.woken.wake_all::<E>();
         if let Some(extras) = self.extras {
             extras.run_after_commit();
         }
@@ -165,7 +163,8 @@ impl<E: Engine> AttemptState<E> {
             let conditions = &mut self.extras().conditions;
             let mut conditions = conditions.take().unwrap_or_else(AttemptConditions::new);
             let reads = &self.session.log.reads;
-            conditions.add(from..reads.len(), reads, predicate);
+            // SAFETY: the session is pinned until the attempt ends.
+            unsafe { conditions.add(from..reads.len(), reads, predicate) };
             self.extras().conditions = Some(conditions);
         }
     }
@@ -257,7 +256,7 @@ impl<E: Engine> AttemptState<E> {
     #[cold]
     #[inline(never)]
     fn end_with_rest(&mut self) -> RestOfCommit {
-        let mut woken = Vec::new();
+        let mut woken = WokenByCommit::default();
         for write in self.session.log.writes.iter().filter(|write| write.found & WAITERS != 0) {
             // SAFETY: the session of the log is pinned.
             wait::gather(unsafe { Borrowed::new(write.inner) }, &mut woken);
@@ -290,7 +289,7 @@ impl<E: Engine> AttemptState<E> {
         // The registration needs variables that are unlocked, and compares them by itself.
         E::release(&mut self.engine);
         let conditions = self.extras.as_mut().and_then(|extras| extras.conditions.take());
-        Registration::new::<E>(&mut self.session.log, conditions)
+        Registration::new::<E>(&mut self.session, conditions)
     }
 
     /// Gives the session back. The caller has released the engine and emptied the log, and does not
@@ -327,6 +326,11 @@ impl<E: Engine> Tx<E> {
         // SAFETY: only functions of this crate borrow the state, none of them calls this one
         // meanwhile, and `Tx` is not `Sync`.
         unsafe { &mut *self.state.as_ptr() }.load(inner)
+    }
+
+    /// See [`Log::changes`](crate::log::Log::changes).
+    pub(crate) fn changes(&self) -> usize {
+        self.state.borrow_mut().session().log.changes()
     }
 
     #[inline(always)]

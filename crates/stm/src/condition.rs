@@ -9,7 +9,7 @@
 //! ```text
 //!    commit, for each variable that has conditions, after steps a. to d. of `wait.rs`
 //!    e. with the list locked: set WAITERS again, which c. has cleared; share the conditions
-//!    f. for all variables: a SeqCst fence
+//!    f. once for all variables, if one of them has conditions: a SeqCst fence
 //!    g. evaluate each condition, without a lock of this crate
 //!    h. lock the list, take out those to wake, unlock it, and wake them
 //! ```
@@ -70,27 +70,27 @@ impl<E: Engine, F: Fn(&Tx<E>) -> Tried<bool> + Send + Sync> Predicate for Predic
 /// A transaction that waits for a predicate.
 pub(crate) struct WakeCondition<P: ?Sized = dyn Predicate> {
     waiter: Arc<WaitingTx>,
-    /// The variables that the predicate has read when it did not hold. They are never accessed,
-    /// only compared.
-    first: NonNull<Inner>,
-    others: Box<[NonNull<Inner>]>,
+    /// The variables that the predicate has read when it did not hold, but those without a handle.
+    /// The handles of the condition keep another variable from lying at the same address.
+    first: HeldVariable,
+    others: Box<[HeldVariable]>,
     predicate: P,
 }
 
-// SAFETY: the pointers are only compared; the waiter and the predicate are Send and Sync.
-unsafe impl<P: ?Sized + Send + Sync> Send for WakeCondition<P> {}
-// SAFETY: as above.
-unsafe impl<P: ?Sized + Send + Sync> Sync for WakeCondition<P> {}
-
 impl WakeCondition {
-    /// `None` if the predicate has read no variable.
-    fn new<E: Engine>(
+    /// `None` if the predicate has read no variable that a later transaction can reach.
+    ///
+    /// # Safety
+    /// The session of the log with these reads is pinned.
+    unsafe fn new<E: Engine>(
         waiter: Arc<WaitingTx>,
         reads: &[ReadEntry],
         predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static,
     ) -> Option<Arc<WakeCondition>> {
         let mut seen = HashSet::new();
-        let mut variables = reads.iter().map(|read| read.inner).filter(|inner| seen.insert(*inner));
+        let distinct = reads.iter().map(|read| read.inner).filter(|inner| seen.insert(*inner));
+        // SAFETY: the caller's contract.
+        let mut variables = distinct.filter_map(|inner| HeldVariable::of(unsafe { Borrowed::new(inner) }));
         let first = variables.next()?;
         let others = variables.collect();
         Some(Arc::new(WakeCondition {
@@ -104,7 +104,7 @@ impl WakeCondition {
     /// Whether the predicate has read the variable when it did not hold.
     #[inline]
     pub(crate) fn watches(&self, inner: NonNull<Inner>) -> bool {
-        self.first == inner || self.others.contains(&inner)
+        self.first.0 == inner || self.others.iter().any(|other| other.0 == inner)
     }
 
     /// Whether the predicate holds.
@@ -132,13 +132,17 @@ impl AttemptConditions {
     }
 
     /// Adds a predicate that does not hold, with its reads in the log.
-    pub(crate) fn add<E: Engine>(
+    ///
+    /// # Safety
+    /// The session of the log is pinned.
+    pub(crate) unsafe fn add<E: Engine>(
         &mut self,
         at: Range<usize>,
         reads: &[ReadEntry],
         predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static,
     ) {
-        let condition = WakeCondition::new(self.waiter.clone(), &reads[at.clone()], predicate);
+        // SAFETY: the caller's contract.
+        let condition = unsafe { WakeCondition::new(self.waiter.clone(), &reads[at.clone()], predicate) };
         self.list.extend(condition.map(|condition| (at, condition)));
     }
 
@@ -162,20 +166,46 @@ pub(crate) enum ToWake {
 }
 
 impl ToWake {
+    fn wake<E: Engine>(self) {
+        match self {
+            // A foreign waker may panic. The panic is reported, and the others are woken all the
+            // same.
+            ToWake::Waiter(waiter) => quietly(|| waiter.wake()),
+            // With `due` the last handle to a predicate may end, and with it values of the program,
+            // of which a destructor may panic.
+            ToWake::Due(due) => quietly(|| due.wake::<E>()),
+        }
+    }
+}
+
+/// What a commit wakes. Mostly that is one waiter, which takes no memory of its own.
+#[derive(Default)]
+pub(crate) struct WokenByCommit {
+    first: Option<ToWake>,
+    others: Vec<ToWake>,
+    has_due: bool,
+}
+
+impl WokenByCommit {
+    pub(crate) fn push(&mut self, woken: ToWake) {
+        self.has_due |= matches!(woken, ToWake::Due(_));
+        match self.first {
+            None => self.first = Some(woken),
+            Some(_) => self.others.push(woken),
+        }
+    }
+
     /// Wakes the transactions of a commit. The commit has given its session back.
-    #[cold]
-    pub(crate) fn wake_all<E: Engine>(all: Vec<ToWake>) {
-        // Step f. above.
-        fence(Ordering::SeqCst);
-        for woken in all {
-            match woken {
-                // A foreign waker may panic. The panic is reported, and the others are woken all
-                // the same.
-                ToWake::Waiter(waiter) => quietly(|| waiter.wake()),
-                // With `due` the last handle to a predicate may end, and with it values of the
-                // program, of which a destructor may panic.
-                ToWake::Due(due) => quietly(|| due.wake::<E>()),
-            }
+    pub(crate) fn wake_all<E: Engine>(self) {
+        if self.has_due {
+            // Step f. above.
+            fence(Ordering::SeqCst);
+        }
+        if let Some(first) = self.first {
+            first.wake::<E>();
+        }
+        if !self.others.is_empty() {
+            self.others.into_iter().for_each(ToWake::wake::<E>);
         }
     }
 }
@@ -183,9 +213,21 @@ impl ToWake {
 /// A variable with a handle of its own.
 struct HeldVariable(NonNull<Inner>);
 
+// SAFETY: the handle of a variable is Send and Sync, as `TVar` and `TWord` are.
+unsafe impl Send for HeldVariable {}
+// SAFETY: as above.
+unsafe impl Sync for HeldVariable {}
+
+impl HeldVariable {
+    /// `None` if the variable has no handle any more.
+    fn of(variable: Borrowed<'_>) -> Option<HeldVariable> {
+        variable.hold().then(|| HeldVariable(variable.pointer()))
+    }
+}
+
 impl Drop for HeldVariable {
     fn drop(&mut self) {
-        // SAFETY: `Due::new` has made the handle, which ends here.
+        // SAFETY: `of` has made the handle, which ends here.
         unsafe { Inner::release(self.0) };
     }
 }
@@ -199,8 +241,7 @@ pub(crate) struct Due {
 impl Due {
     /// `None` if the variable has no handle any more.
     pub(crate) fn new(variable: Borrowed<'_>, conditions: &Arc<Vec<Arc<WakeCondition>>>) -> Option<Due> {
-        let held = variable.hold().then(|| HeldVariable(variable.pointer()))?;
-        Some(Due { variable: held, conditions: conditions.clone() })
+        Some(Due { variable: HeldVariable::of(variable)?, conditions: conditions.clone() })
     }
 
     /// Steps g. and h. above.

@@ -26,6 +26,7 @@ use crate::session::{Garbage, Session};
 use crate::testing;
 use crate::turn::CommitTurn;
 use crate::variable::{Borrowed, Inner, LOCKED, WAITERS, version};
+use crate::wait;
 
 /// How transactions read and commit: [`Versioned`], which is the default, [`Figure3`], [`NOrec`] or
 /// [`GlobalLock`].
@@ -205,13 +206,22 @@ fn lock_locked(inner: &Inner) -> Option<u64> {
     })
 }
 
-/// Unlocks variables, with the words that they had.
+/// Unlocks variables, with the words that they had, for a commit that gives up.
 #[cold]
 #[inline(never)]
 fn unlock(writes: &[WriteEntry]) {
     for write in writes {
         // SAFETY: the session of the log is pinned.
-        unsafe { write.inner.as_ref() }.word.store(write.found, Ordering::Release);
+        give_back(unsafe { write.inner.as_ref() }, write.found);
+    }
+}
+
+/// Unlocks a variable with the word that it had. If the last waiter has left meanwhile, the word
+/// loses its `WAITERS`.
+pub(crate) fn give_back(inner: &Inner, found: u64) {
+    inner.word.store(found, Ordering::Release);
+    if found & WAITERS != 0 {
+        wait::clear_if_alone(inner);
     }
 }
 

@@ -175,6 +175,11 @@ impl Log {
         }
     }
 
+    /// A number that is another one after each write that lasts longer than its branch.
+    pub(crate) fn changes(&self) -> usize {
+        self.writes.len() + self.undo.len() + self.superseded.len()
+    }
+
     /// Begins a branch, which [`end_branch`](Log::end_branch) ends.
     pub(crate) fn begin_branch(&mut self) -> BranchMark {
         self.has_more = true;
@@ -238,6 +243,10 @@ impl Log {
     /// session has been given back, because their destructors are code of the program.
     pub(crate) fn clear_all(&mut self, published: bool) -> Vec<Garbage> {
         let mut nodes = Vec::new();
+        if self.is_ordinary() && (published || self.writes.is_empty()) {
+            self.clear();
+            return nodes;
+        }
         for (node, free) in self.superseded.drain(..) {
             // SAFETY: `TVar::write` made the node for this attempt; a published node's entry is not
             // among these; the body's references to the node have ended.

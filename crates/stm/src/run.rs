@@ -6,8 +6,8 @@ use crate::primitives::{PATIENCE, give_way, relax};
 use crate::stop::{Abort, Tried};
 use crate::transaction::Tx;
 use crate::turn::CommitTurn;
-use crate::wait::Registration;
-use selvedge_core::{budget, is_indivisible, yield_now};
+use crate::wait::{Registration, WaitsForWrite};
+use selvedge_core::{YieldNow, budget, is_indivisible, yield_now};
 use selvedge_sync::wait_blocking;
 use std::convert::Infallible;
 use std::future::Future;
@@ -192,57 +192,45 @@ fn run<E: Engine, R, X, O>(
     output: impl Fn(Result<R, X>) -> O,
     place: &'static Location<'static>,
 ) -> impl Future<Output = O> {
-    RunningTx {
-        body,
-        output,
-        pause,
-        paused: ManuallyDrop::new(None),
-        conflicts: 0,
-        place,
-        _engine: PhantomData,
-    }
+    let past = PastAttempts { wait: ManuallyDrop::new(None), yields: None, conflicts: 0, place };
+    RunningTx { body, output, past, _engine: PhantomData }
 }
 
 /// The future of a transaction.
 ///
 /// It is no `async` block, because a transaction that commits at its first attempt then has no
 /// state to store but its fields.
-struct RunningTx<E, R, X, B, O, P, W> {
+struct RunningTx<E, R, X, B, O> {
     body: B,
     output: O,
-    /// Makes `paused`. It is the function [`pause`]; the type of its future has no name.
-    pause: P,
-    /// Pinned. What the thread does before the next attempt. Dropped by this type's `drop`, which
-    /// has less to do when there is none.
-    paused: ManuallyDrop<Option<W>>,
-    /// Those in a row; `ENDED` after the end.
+    /// Pinned.
+    past: PastAttempts,
+    _engine: PhantomData<fn(E) -> Result<R, X>>,
+}
+
+/// What the attempts up to now have left. It lies in the memory of each thread that waits, so it is
+/// small.
+struct PastAttempts {
+    /// Pinned. The wait of a transaction that has retried. Dropped by this type's `drop`, which has
+    /// less to do when there is none.
+    wait: ManuallyDrop<Option<WaitsForWrite>>,
+    /// Lets other threads run after a conflict.
+    yields: Option<YieldNow>,
+    /// Those in a row; one more while there is a `wait`; `ENDED` after the end. So the number is 0
+    /// if there is nothing to do before the next attempt.
     conflicts: u32,
     place: &'static Location<'static>,
-    _engine: PhantomData<fn(E) -> Result<R, X>>,
 }
 
 /// In place of the number of conflicts, of a transaction that has ended.
 const ENDED: u32 = u32::MAX;
 
-/// What a thread does between two attempts.
-enum BetweenAttempts {
-    Wait(Registration, &'static Location<'static>),
-    Yield,
-}
-
-async fn pause(pause: BetweenAttempts) {
-    match pause {
-        BetweenAttempts::Wait(registration, place) => registration.woken(place).await,
-        BetweenAttempts::Yield => yield_now().await,
-    }
-}
-
-impl<E, R, X, B, O, P: Fn(BetweenAttempts) -> W, W> RunningTx<E, R, X, B, O, P, W> {
+impl PastAttempts {
     #[cold]
     #[inline(never)]
-    fn wait(&mut self, registration: Registration) {
-        self.conflicts = 0;
-        self.set_paused(BetweenAttempts::Wait(registration, self.place));
+    fn retry(&mut self, registration: Registration) {
+        self.conflicts = 1;
+        *self.wait = Some(registration.woken(self.place));
     }
 
     /// Spins, or yields after several conflicts in a row.
@@ -251,75 +239,93 @@ impl<E, R, X, B, O, P: Fn(BetweenAttempts) -> W, W> RunningTx<E, R, X, B, O, P, 
     fn meet_conflict(&mut self) {
         match self.conflicts {
             few @ ..SPINS => (0..1 << few).for_each(|_| std::hint::spin_loop()),
-            _ => self.set_paused(BetweenAttempts::Yield),
+            _ => self.yields = Some(yield_now()),
         }
         self.conflicts += 1;
     }
 
-    /// Lets the transaction run that has the turn.
+    /// Waits or yields as the last attempt has left it to do; then the turn, if this transaction is
+    /// to have it.
+    ///
+    /// # Safety
+    /// The value is pinned.
+    ///
+    /// # Panics
+    /// After the end.
     #[cold]
     #[inline(never)]
-    fn yield_to_turn(&mut self) {
-        relax();
-        self.set_paused(BetweenAttempts::Yield);
-    }
-
-    fn set_paused(&mut self, pause: BetweenAttempts) {
-        *self.paused = Some((self.pause)(pause));
-    }
-}
-
-impl<E, R, X, B, O, P, W> Drop for RunningTx<E, R, X, B, O, P, W> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        if self.paused.is_some() {
-            drop_paused(&mut self.paused);
+    unsafe fn before_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Box<CommitTurn>>> {
+        assert!(self.conflicts != ENDED, "a transaction that has ended was polled again");
+        if let Some(wait) = &mut *self.wait {
+            // SAFETY: the caller's contract. `wait` is dropped in its place, here or by `drop`.
+            ready!(unsafe { Pin::new_unchecked(wait) }.poll(cx, self.place));
+            *self.wait = None;
+            self.conflicts = 0;
+        }
+        loop {
+            if let Some(yields) = &mut self.yields {
+                ready!(Pin::new(yields).poll(cx));
+                self.yields = None;
+            }
+            if self.conflicts < PATIENCE {
+                return Poll::Ready(None);
+            }
+            if let Some(turn) = CommitTurn::take() {
+                return Poll::Ready(Some(turn));
+            }
+            relax();
+            self.yields = Some(yield_now());
         }
     }
 }
 
-/// Drops a future in its place.
-#[cold]
-#[inline(never)]
-fn drop_paused<W>(paused: &mut Option<W>) {
-    *paused = None;
+impl Drop for PastAttempts {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.wait.is_some() {
+            give_up(&mut self.wait);
+        }
+    }
 }
 
-impl<E, R, X, T, B, O, P, W> Future for RunningTx<E, R, X, B, O, P, W>
+/// Drops a wait in its place.
+#[cold]
+#[inline(never)]
+fn give_up(wait: &mut Option<WaitsForWrite>) {
+    *wait = None;
+}
+
+impl<E, R, X, T, B, O> Future for RunningTx<E, R, X, B, O>
 where
     E: Engine,
     B: FnMut(&Tx<E>) -> Result<R, Abort<X>>,
     O: Fn(Result<R, X>) -> T,
-    P: Fn(BetweenAttempts) -> W,
-    W: Future<Output = ()>,
 {
     type Output = T;
 
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        // SAFETY: `paused` is not moved: it is polled in its place, and dropped there by
-        // `drop_paused`. The other fields are not pinned.
+        // SAFETY: `past` is not moved. The other fields are not pinned.
         let this = unsafe { self.get_unchecked_mut() };
         loop {
-            if let Some(paused) = &mut *this.paused {
-                // SAFETY: as above.
-                ready!(unsafe { Pin::new_unchecked(paused) }.poll(cx));
-                drop_paused(&mut this.paused);
-            }
+            let turn = match this.past.conflicts {
+                0 => None,
+                // SAFETY: it is pinned with the future.
+                _ => ready!(unsafe { this.past.before_next(cx) }),
+            };
             ready!(budget::spend(cx, 1));
-            refuse_within_body(this.place);
-            match attempt_after(this.conflicts, &mut this.body) {
-                Some(Attempted::Committed(result)) => {
-                    this.conflicts = ENDED;
+            refuse_within_body(this.past.place);
+            match attempt(&mut this.body, turn) {
+                Attempted::Committed(result) => {
+                    this.past.conflicts = ENDED;
                     return Poll::Ready((this.output)(Ok(result)));
                 }
-                Some(Attempted::Aborted(error)) => {
-                    this.conflicts = ENDED;
+                Attempted::Aborted(error) => {
+                    this.past.conflicts = ENDED;
                     return Poll::Ready((this.output)(Err(error)));
                 }
-                Some(Attempted::Retry(registration)) => this.wait(registration),
-                Some(Attempted::Conflict) => this.meet_conflict(),
-                None => this.yield_to_turn(),
+                Attempted::Retry(registration) => this.past.retry(registration),
+                Attempted::Conflict => this.past.meet_conflict(),
             }
         }
     }
@@ -336,30 +342,17 @@ pub(crate) fn run_now<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) ->
     let mut body = move |tx: &Tx<E>| body(tx).map_err(Abort::<Infallible>::Stop);
     let mut conflicts = 0;
     loop {
-        match attempt_after(conflicts, &mut body) {
-            Some(Attempted::Committed(result)) => return result,
-            Some(Attempted::Aborted(never)) => match never {},
-            Some(Attempted::Retry(_)) => panic!("a body that must not retry has retried"),
-            Some(Attempted::Conflict) => conflicts += 1,
-            None => {}
+        let turn = if conflicts < PATIENCE { None } else { CommitTurn::take() };
+        if turn.is_some() || conflicts < PATIENCE {
+            match attempt(&mut body, turn) {
+                Attempted::Committed(result) => return result,
+                Attempted::Aborted(never) => match never {},
+                Attempted::Retry(_) => panic!("a body that must not retry has retried"),
+                Attempted::Conflict => conflicts += 1,
+            }
         }
         give_way();
     }
-}
-
-/// Runs the body once; in a turn after many conflicts in a row. `None` if another transaction has
-/// the turn. The turn does not outlive the call, so a thread has none while it waits.
-#[inline(always)]
-fn attempt_after<E: Engine, R, X>(
-    conflicts: u32,
-    body: &mut impl FnMut(&Tx<E>) -> Result<R, Abort<X>>,
-) -> Option<Attempted<R, X>> {
-    let turn = match conflicts {
-        ..PATIENCE => None,
-        ENDED => panic!("a transaction that has ended was polled again"),
-        _ => Some(CommitTurn::take()?),
-    };
-    Some(attempt(body, turn))
 }
 
 /// # Panics

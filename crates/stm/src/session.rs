@@ -45,12 +45,14 @@
 use crate::log::Log;
 use crate::nodes::SpareNodes;
 use crate::primitives::{AtomicU64, Ordering, fence, lock, thread_local};
+use crate::wait::WaitingTx;
 use crate::world::world;
 use selvedge_core::{heavy_fence, is_indivisible, light_fence, quietly};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::Arc;
 
 /// The function that frees a value behind a pointer of its type.
 pub(crate) type Free = unsafe fn(*mut ());
@@ -113,6 +115,8 @@ pub(crate) struct Session {
     /// The objects that commits have unlinked, and that are not retired yet.
     pub(crate) unlinked: Vec<Garbage>,
     pub(crate) spare: SpareNodes,
+    /// For the next transaction that waits.
+    pub(crate) spare_waiter: Option<Arc<WaitingTx>>,
     pub(crate) log: Log,
 }
 
@@ -146,6 +150,7 @@ impl Registry {
                 retired: VecDeque::new(),
                 unlinked: Vec::new(),
                 spare: SpareNodes::default(),
+                spare_waiter: None,
                 log: Log::new(),
             })
         })

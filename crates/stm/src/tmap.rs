@@ -282,11 +282,15 @@ where
     /// Replaces the value of a key by one that `f` makes of it. `f` gets `None` if there is no
     /// entry with this key; there is none afterwards if `f` gives `None`.
     ///
+    /// `f` may change the map too. The value that it gives counts more than a change that it has
+    /// made to the same key.
+    ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
     ///
     /// # Complexity
-    /// As [`insert`](TMap::insert) or [`remove`](TMap::remove), with one search.
+    /// As [`insert`](TMap::insert) or [`remove`](TMap::remove), with one search. If `f` has written
+    /// a variable, it is two searches.
     ///
     /// # Examples
     /// ```
@@ -301,11 +305,17 @@ where
     #[doc(alias = "entry")]
     #[doc(alias = "alter")]
     pub fn update(&self, tx: &Tx<E>, key: K, f: impl FnOnce(Option<&V>) -> Option<V>) -> Tried<()> {
-        let place = place(&self.trie, tx, &key)?;
-        let (at, old) = place.slot.find(place.hash, &key).unzip();
-        match (f(old.map(|entry| &entry.value)), at) {
-            (Some(value), _) => place.put(tx, at, key, value),
-            (None, Some(at)) => place.take_out(&self.trie, tx, at)?,
+        let mut found = place(&self.trie, tx, &key)?;
+        let (mut at, old) = found.slot.find(found.hash, &key).unzip();
+        let changes = tx.changes();
+        let new = f(old.map(|entry| &entry.value));
+        if tx.changes() != changes {
+            found = place(&self.trie, tx, &key)?;
+            at = found.slot.find(found.hash, &key).map(|(at, _)| at);
+        }
+        match (new, at) {
+            (Some(value), _) => found.put(tx, at, key, value),
+            (None, Some(at)) => found.take_out(&self.trie, tx, at)?,
             (None, None) => {}
         }
         Ok(())

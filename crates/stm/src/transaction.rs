@@ -83,7 +83,8 @@ impl<E: Engine> Tx<E> {
     /// # Complexity
     /// One registration for each variable read, which ends in constant time; with
     /// [predicates](Tx::wait_for), in as many steps as others wait for the variable with
-    /// predicates. A commit of variables for which no transaction waits does nothing for this.
+    /// predicates. A wait for one variable allocates nothing, if the OS thread and the variable have
+    /// had one before. A commit of variables for which no transaction waits does nothing for this.
     ///
     /// # Examples
     /// ```
@@ -145,9 +146,10 @@ impl<E: Engine> Tx<E> {
     /// If the predicate does not hold; the body hands the error on. And those of the predicate.
     ///
     /// # Complexity
-    /// Two allocations if the predicate does not hold, and those of a retry. A commit evaluates
-    /// each predicate that is registered in its variables, without a lock. While it does so, a
-    /// registration in the same variable or the end of one copies the list of its predicates.
+    /// If the predicate does not hold, several allocations: 13 for one that has read two variables
+    /// without other predicates. A commit evaluates each predicate that is registered in its
+    /// variables, without a lock. While it does so, a registration in the same variable or the end
+    /// of one copies the list of its predicates.
     ///
     /// # Examples
     /// ```

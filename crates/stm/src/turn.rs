@@ -15,7 +15,7 @@
 //! The turn is no lock that a thread could keep while it waits: it is taken and given back within
 //! one attempt, which is a call of an ordinary function.
 
-use crate::engine::lock_one;
+use crate::engine::{give_back, lock_one};
 use crate::log::Log;
 use crate::primitives::{Ordering, give_way, in_one_order};
 use crate::testing;
@@ -62,6 +62,20 @@ impl CommitTurn {
     }
 }
 
+/// Gives the turn back, if there is one. Most attempts have none.
+#[inline(always)]
+pub(crate) fn end(turn: &mut Option<Box<CommitTurn>>) {
+    if turn.is_some() {
+        give_back_turn(turn);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn give_back_turn(turn: &mut Option<Box<CommitTurn>>) {
+    *turn = None;
+}
+
 fn lock_surely(inner: &Inner) -> u64 {
     loop {
         if let Some(found) = lock_one(inner) {
@@ -76,7 +90,7 @@ impl Drop for CommitTurn {
         for (inner, found) in &self.locked {
             // SAFETY: the session of the attempt is pinned until the engine has released the
             // turn. This turn has locked the variable, and no commit has published it since.
-            unsafe { inner.as_ref() }.word.store(*found, Ordering::Release);
+            give_back(unsafe { inner.as_ref() }, *found);
         }
         world().turn.0.store(false, Ordering::Release);
     }

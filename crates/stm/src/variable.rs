@@ -10,7 +10,8 @@
 //! Only a commit sets `LOCKED`, and only that commit changes the word until it has unlocked it.
 //! `WAITERS` is set by a transaction that registers (`wait.rs`), under the lock of the list and
 //! only in an unlocked word. It is cleared by the commit that unlocks the word with a new version,
-//! and by a registration that leaves an empty list behind.
+//! by a registration that leaves no other one behind, and by a commit without effect or a turn that
+//! unlocks the word and finds no registration.
 //!
 //! A word is thus a plain version if it is below `WAITERS`. A read compares a word with the stamp
 //! of its transaction once, and learns that the variable is neither locked nor waited for nor

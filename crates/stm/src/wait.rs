@@ -6,7 +6,7 @@
 //!    1. lock the list                        a. exchange the word: LOCKED
 //!    2. exchange the word: WAITERS,          b. store the value
 //!       if it is unlocked and has the        c. store the word: new version, unlocked
-//!       version that was read                d. if a. has found WAITERS: lock the list, take it,
+//!       version that was read                d. if a. has found WAITERS: lock the list, empty it,
 //!    3. add the waiter, unlock the list         unlock it, and wake all that were in it
 //! ```
 //! Both 2. and a. are atomic exchanges of the same word. If a. comes first, then 2. finds the
@@ -23,34 +23,46 @@
 //!
 //! A transaction that waits for a predicate is not woken by d.: see `condition.rs`.
 
-use crate::condition::{AttemptConditions, Due, ToWake, WakeCondition};
+use crate::condition::{AttemptConditions, Due, ToWake, WakeCondition, WokenByCommit};
 use crate::engine::Engine;
-use crate::log::Log;
 use crate::names;
 use crate::primitives::{LOOKS, Ordering, lock, relax};
+use crate::session::{self, Session};
 use crate::variable::{Borrowed, Inner, LOCKED, WAITERS};
 use selvedge_core::observe::{self, Object, WaitReason};
 use selvedge_core::{Queue, Role, Shared, WaitQueue, Waiting};
 use std::collections::HashSet;
+use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The transactions that wait for a variable. Not empty.
+/// The transactions that wait for a variable. A variable that nothing waits for any more keeps this
+/// without waiters, for the next one.
 #[derive(Default)]
 pub(crate) struct Waiters {
-    /// Those that each write wakes.
-    plain: WaiterPlaces,
+    /// Those that each write wakes. They keep their places until they leave, so that they leave in
+    /// constant time; the next one takes a place that is free. This is place 0. Mostly there is one
+    /// waiter, which takes no memory of its own then.
+    first: Option<Arc<WaitingTx>>,
+    /// The places from 1 on. None if all of them are free.
+    others: Option<Box<WaiterPlaces>>,
     /// Those that wait for predicates. Shared with the commits that evaluate them. None if there
     /// are none.
     conditions: Option<Arc<Vec<Arc<WakeCondition>>>>,
 }
 
+#[derive(Default)]
+struct WaiterPlaces {
+    all: Vec<Option<Arc<WaitingTx>>>,
+    free: Vec<u32>,
+}
+
 impl Waiters {
     fn is_empty(&self) -> bool {
-        self.plain.is_empty() && self.conditions.is_none()
+        self.first.is_none() && self.others.is_none() && self.conditions.is_none()
     }
 
     /// Keeps those conditions for which `stays` is true.
@@ -65,66 +77,52 @@ impl Waiters {
             }
         }
     }
-}
 
-/// Waiters that keep their places in the list until they leave, so that they leave in constant
-/// time. The next waiter takes a place that is free.
-#[derive(Default)]
-struct WaiterPlaces {
-    /// Place 0. Mostly there is one waiter, which takes no memory of its own then.
-    first: Option<Arc<WaitingTx>>,
-    /// The places from 1 on.
-    others: Vec<Option<Arc<WaitingTx>>>,
-    /// The free places from 1 on.
-    free: Vec<u32>,
-}
-
-impl WaiterPlaces {
-    fn is_empty(&self) -> bool {
-        self.first.is_none() && self.others.len() == self.free.len()
-    }
-
-    fn place(&mut self, place: u32) -> Option<&mut Option<Arc<WaitingTx>>> {
-        match place {
-            0 => Some(&mut self.first),
-            _ => self.others.get_mut(place as usize - 1),
-        }
-    }
-
-    /// Adds a waiter; its place.
+    /// Adds a waiter that each write wakes; its place.
     fn enter(&mut self, waiter: Arc<WaitingTx>) -> u32 {
-        let place = match self.first {
-            None => 0,
-            Some(_) => self.free.pop().unwrap_or_else(|| {
-                self.others.push(None);
-                self.others.len() as u32
-            }),
-        };
-        *self.place(place).expect("a free place, or the one that was added") = Some(waiter);
-        place
+        if self.first.is_none() {
+            self.first = Some(waiter);
+            return 0;
+        }
+        let others = self.others.get_or_insert_default();
+        if let Some(place) = others.free.pop() {
+            others.all[place as usize - 1] = Some(waiter);
+            return place;
+        }
+        others.all.push(Some(waiter));
+        others.all.len() as u32
     }
 
-    /// Takes a waiter out, unless it is not there any more: a commit has taken all waiters, and
-    /// this may be another list, made since.
+    /// Takes a waiter out, unless it is not there any more, because a commit has taken all waiters.
+    /// Its place may have another waiter since.
     fn leave(&mut self, place: u32, waiter: &Arc<WaitingTx>) {
-        if let Some(entry) = self.place(place)
-            && entry.as_ref().is_some_and(|there| Arc::ptr_eq(there, waiter))
+        let is_there =
+            |there: &Option<Arc<WaitingTx>>| there.as_ref().is_some_and(|there| Arc::ptr_eq(there, waiter));
+        if place == 0 {
+            if is_there(&self.first) {
+                self.first = None;
+            }
+            return;
+        }
+        if let Some(others) = &mut self.others
+            && let Some(entry) = others.all.get_mut(place as usize - 1)
+            && is_there(entry)
         {
             *entry = None;
-            if place != 0 {
-                self.free.push(place);
+            others.free.push(place);
+            if others.free.len() == others.all.len() {
+                self.others = None;
             }
         }
     }
 
-    /// Takes out all waiters.
-    fn take_all(&mut self, into: &mut Vec<ToWake>) {
+    /// Takes out all waiters that each write wakes.
+    fn take_plain(&mut self, into: &mut WokenByCommit) {
         if let Some(first) = self.first.take() {
             into.push(ToWake::Waiter(first));
         }
-        if !self.others.is_empty() {
-            self.free.clear();
-            into.extend(self.others.drain(..).flatten().map(ToWake::Waiter));
+        if let Some(others) = self.others.take() {
+            others.all.into_iter().flatten().for_each(|waiter| into.push(ToWake::Waiter(waiter)));
         }
     }
 }
@@ -163,22 +161,22 @@ impl WaitingTx {
 /// Step d. above and step e. of `condition.rs`, for a variable that a commit has found with
 /// waiters.
 #[cold]
-pub(crate) fn gather(inner: Borrowed<'_>, woken: &mut Vec<ToWake>) {
+pub(crate) fn gather(inner: Borrowed<'_>, woken: &mut WokenByCommit) {
     let mut list = lock(&inner.waiters);
     let Some(waiters) = list.as_mut() else { return };
-    waiters.plain.take_all(woken);
+    waiters.take_plain(woken);
     if let Some(conditions) = &waiters.conditions {
         if let Some(due) = announce(&inner).then(|| Due::new(inner, conditions)).flatten() {
             woken.push(ToWake::Due(due));
             return;
         }
-        woken.extend(Due::waiters(conditions));
+        Due::waiters(conditions).for_each(|waiter| woken.push(waiter));
+        // Each condition in the list is in its `Registration` too, which leaves the list before it
+        // drops the condition. So no predicate is dropped here.
+        waiters.conditions = None;
     }
-    // Each condition in the list is in its `Registration` too, which leaves the list before it
-    // drops the condition. So no predicate is dropped here.
-    *list = None;
     // The commits of `NOrec` do not clear the bit by themselves.
-    clear_without_list(&inner, &list);
+    clear_without_waiters(&inner, &list);
 }
 
 /// Sets `WAITERS` in an unlocked word. False if it was locked at each of some looks.
@@ -199,23 +197,20 @@ pub(crate) fn forget(inner: &Inner, conditions: &[Arc<WakeCondition>]) {
     let Some(waiters) = list.as_mut() else { return };
     let gone: HashSet<*const ()> = conditions.iter().map(|gone| Arc::as_ptr(gone).cast()).collect();
     waiters.retain_conditions(|one| !gone.contains(&Arc::as_ptr(one).cast()));
-    tidy(inner, &mut list);
+    clear_without_waiters(inner, &list);
 }
 
-/// Drops a list that is empty. The caller has locked it.
-fn tidy(inner: &Inner, list: &mut Option<Box<Waiters>>) {
-    if list.as_ref().is_some_and(|waiters| waiters.is_empty()) {
-        *list = None;
-        clear_without_list(inner, list);
-    }
+/// Clears `WAITERS` in the word of a variable that a commit or a turn has unlocked without a new
+/// version, if nothing waits for the variable any more.
+pub(crate) fn clear_if_alone(inner: &Inner) {
+    clear_without_waiters(inner, &lock(&inner.waiters));
 }
 
-/// Clears `WAITERS` if there is no list. The caller has locked it. A locked word stays: the commit
-/// that has locked it finds no list, and clears the bit. A commit that gives up leaves the bit set
-/// until the next commit, and readers take the longer way meanwhile.
-fn clear_without_list(inner: &Inner, list: &Option<Box<Waiters>>) {
+/// Clears `WAITERS` if there is no waiter. The caller has locked the list. A locked word stays: the
+/// commit or the turn that has locked it clears the bit, with a new version or by `clear_if_alone`.
+fn clear_without_waiters(inner: &Inner, list: &Option<Box<Waiters>>) {
     let clear = |word: u64| (word & (LOCKED | WAITERS) == WAITERS).then_some(word & !WAITERS);
-    if list.is_none() {
+    if list.as_ref().is_none_or(|waiters| waiters.is_empty()) {
         let _ = inner.word.fetch_update(Ordering::SeqCst, Ordering::SeqCst, clear);
     }
 }
@@ -224,7 +219,8 @@ fn clear_without_list(inner: &Inner, list: &Option<Box<Waiters>>) {
 ///
 /// It lies in the memory of a thread that waits, so it is small: mostly there is one variable.
 pub(crate) struct Registration {
-    waiter: Arc<WaitingTx>,
+    /// Dropped or kept by `drop`.
+    waiter: ManuallyDrop<Arc<WaitingTx>>,
     /// None if no variable has another handle.
     first: Option<WaitedFor>,
     more: Option<Box<FurtherRegistered>>,
@@ -234,9 +230,13 @@ pub(crate) struct Registration {
 #[derive(Clone, Copy)]
 struct WaitedFor {
     inner: NonNull<Inner>,
-    /// The place of the waiter in the variable's list, if each write wakes it.
+    /// The place of the waiter in the variable's list. `NO_PLACE` if only its conditions are there.
     place: u32,
 }
+
+const NO_PLACE: u32 = u32::MAX;
+/// Neither the waiter nor a condition of it is in the list of the variable.
+const IN_NO_LIST: u32 = u32::MAX - 1;
 
 #[derive(Default)]
 struct FurtherRegistered {
@@ -259,22 +259,26 @@ impl Registration {
     /// # Panics
     /// If the transaction has read no variable.
     pub(crate) fn new<E: Engine>(
-        log: &mut Log,
+        session: &mut Session,
         conditions: Option<AttemptConditions>,
     ) -> Option<Registration> {
+        let log = &mut session.log;
         let outside = conditions.as_ref().map(|conditions| conditions.read_outside(&log.reads));
         let are_few = log.reads.len() <= FEW;
         let reads = if are_few { &log.reads } else { log.distinct_reads() };
         assert!(!reads.is_empty(), "a transaction retries that has read no variable: no commit can wake it");
         let (waiter, more) = match conditions {
-            None => (Arc::new(WaitingTx::new()), None),
+            None => {
+                let spare = session.spare_waiter.take();
+                (spare.unwrap_or_else(|| Arc::new(WaitingTx::new())), None)
+            }
             Some(conditions) => {
                 let waiter = conditions.waiter.clone();
                 let conditions = conditions.into_list();
                 (waiter, Some(Box::new(FurtherRegistered { others: Vec::new(), conditions })))
             }
         };
-        let mut registration = Registration { waiter, first: None, more };
+        let mut registration = Registration { waiter: ManuallyDrop::new(waiter), first: None, more };
         for (at, read) in reads.iter().enumerate() {
             if are_few && reads[..at].iter().any(|earlier| earlier.inner == read.inner) {
                 continue;
@@ -307,17 +311,17 @@ impl Registration {
     fn enter<E: Engine>(&mut self, inner: Borrowed<'_>, seen: u64, is_plain: bool) -> bool {
         let mut list = lock(&inner.waiters);
         if !E::announce_waiter(&inner, seen) {
-            clear_without_list(&inner, &list);
+            clear_without_waiters(&inner, &list);
             return false;
         }
         let waiters = list.get_or_insert_default();
         let place = match is_plain {
-            true => waiters.plain.enter(self.waiter.clone()),
+            true => waiters.enter(Arc::clone(&self.waiter)),
             false => {
                 let watching =
                     self.conditions().iter().filter(|condition| condition.watches(inner.pointer()));
                 Arc::make_mut(waiters.conditions.get_or_insert_default()).extend(watching.cloned());
-                u32::MAX
+                NO_PLACE
             }
         };
         let waited_for = WaitedFor { inner: inner.pointer(), place };
@@ -334,7 +338,7 @@ impl Registration {
         // SAFETY: the future has the waiter as long as this reference: it drops `wait` before
         // `registration`, and gives neither away.
         let waiter: &'static WaitingTx = unsafe { &*Arc::as_ptr(&self.waiter) };
-        WaitsForWrite { wait: waiter.0.wait_at((), place), place, registration: self }
+        WaitsForWrite { wait: waiter.0.wait_at((), place), registration: self }
     }
 
     /// "waits to read a new value of ..."
@@ -346,13 +350,23 @@ impl Registration {
         WaitReason { call: "read a new value of", object: Object::Name(object.into()) }
     }
 
+    /// A commit has woken the transaction. If that waits for one variable and no predicate, the
+    /// commit has taken it out of the only list in which it was.
+    fn note_woken(&mut self) {
+        if self.more.is_none()
+            && let Some(first) = &mut self.first
+        {
+            first.place = IN_NO_LIST;
+        }
+    }
+
     fn leave(&self, inner: &Inner, place: u32) {
         let mut list = lock(&inner.waiters);
         let Some(waiters) = list.as_mut() else { return };
-        waiters.plain.leave(place, &self.waiter);
+        waiters.leave(place, &self.waiter);
         let is_mine = |one: &Arc<WakeCondition>| self.conditions().iter().any(|mine| Arc::ptr_eq(mine, one));
         waiters.retain_conditions(|one| !is_mine(one));
-        tidy(inner, &mut list);
+        clear_without_waiters(inner, &list);
     }
 }
 
@@ -361,33 +375,54 @@ impl Drop for Registration {
         for WaitedFor { inner, place } in self.variables() {
             // SAFETY: the registration has a handle to it, which ends here.
             unsafe {
-                self.leave(inner.as_ref(), place);
+                if place != IN_NO_LIST {
+                    self.leave(inner.as_ref(), place);
+                }
                 Inner::release(inner);
             }
         }
+        // SAFETY: no access follows.
+        keep(unsafe { ManuallyDrop::take(&mut self.waiter) });
     }
 }
 
-/// The future of a registered transaction: see [`Registration::woken`].
+/// Keeps the memory of a waiter for the next one of this OS thread, if there is no other reference
+/// to it. Under Miri none is kept, so that Miri sees each access to a waiter that has gone; and
+/// none in a model, because a session is forgotten there.
+fn keep(mut waiter: Arc<WaitingTx>) {
+    if cfg!(not(any(miri, loom)))
+        && let Some(alone) = Arc::get_mut(&mut waiter)
+    {
+        *alone = WaitingTx::new();
+        session::with_kept(|session| session.spare_waiter = Some(waiter));
+    }
+}
+
+/// The wait of a registered transaction: see [`Registration::woken`].
 ///
-/// It is no `async` block, because that would have the registration and the wait in it twice.
+/// It lies in the memory of each thread that waits. So it is no `async` block, which would have the
+/// registration and the wait in it twice; and it is polled with the place of the transaction, which
+/// the transaction has already.
 pub(crate) struct WaitsForWrite {
     /// Pinned. It refers to the waiter of `registration`, so it is dropped first.
     wait: Waiting<'static, bool, (), WokenRole, Shared>,
-    place: &'static Location<'static>,
     registration: Registration,
 }
 
-impl Future for WaitsForWrite {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+impl WaitsForWrite {
+    /// Polls it as a future. The transaction was begun at `place`.
+    pub(crate) fn poll(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        place: &'static Location<'static>,
+    ) -> Poll<()> {
         // SAFETY: `wait` is not moved: it is polled in its place.
         let this = unsafe { self.get_unchecked_mut() };
         // SAFETY: as above.
         let polled = unsafe { Pin::new_unchecked(&mut this.wait) }.poll(cx);
-        if polled.is_pending() {
-            observe::waits_on(|| this.registration.reason(this.place));
+        match polled {
+            Poll::Pending => observe::waits_on(|| this.registration.reason(place)),
+            Poll::Ready(()) => this.registration.note_woken(),
         }
         polled
     }

@@ -8,7 +8,7 @@ use selvedge_stm::{
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Waker};
 
 struct Counting;
@@ -188,6 +188,28 @@ fn a_map_that_was_emptied_gives_its_memory_back() {
         std::thread::yield_now();
     }
     panic!("{left} of {full} bytes are left");
+}
+
+/// The memory of the last waiter is used again, and that of the variable's list.
+#[test]
+fn a_wait_for_one_variable_allocates_nothing() {
+    let (x, y) = (TWord::new(0_u32), TWord::new(0_u32));
+    let glance = |future: Pin<&mut dyn Future<Output = ()>>| {
+        let polled = future.poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_pending());
+    };
+    let count = allocations_of_1000(|| {
+        glance(pin!(atomically(|tx| {
+            let n = x.read(tx)?;
+            tx.check(n > 0)
+        })));
+    });
+    assert_eq!(count, 0);
+    let count = allocations_of_1000(|| {
+        let (x, y) = (x.clone(), y.clone());
+        glance(pin!(wait_for(move |tx| Ok(x.read(tx)? + y.read(tx)? > 0))));
+    });
+    assert_eq!(count, 13_000, "see the documentation of Tx::wait_for");
 }
 
 /// Waits that are given up, beside one that stays: in the lists of their variables they leave

@@ -5,7 +5,11 @@
 mod engines;
 
 use selvedge_core::{JoinError, round_robin, spawn, yield_now};
-use selvedge_stm::{Engine, TWord, Tried, Tx, Versioned, atomically_with, wait_for};
+use selvedge_stm::testing::is_waited_for;
+use selvedge_stm::{
+    Abort, Engine, Figure3, TWord, Tried, Tx, Versioned, atomically_with, reclaim, try_atomically_with,
+    wait_for,
+};
 use selvedge_sync::wait_blocking;
 use std::cell::RefCell;
 use std::future::Future;
@@ -227,6 +231,28 @@ fn predicates_that_do_more_than_read<E: Engine>() {
     assert_eq!(y.read_now(), 9, "its transaction has committed");
 }
 
+/// A variable of the first evaluation is gone, and another one perhaps lies at its address: the
+/// predicate has not waited for that one.
+fn a_predicate_that_reads_a_variable_of_its_own<E: Engine>() {
+    for n in 1..=MANY.min(100) {
+        let (x, later) = (word::<E>(0), Arc::new(Mutex::new(None::<TWord<u32, E>>)));
+        let (read, there) = (x.clone(), later.clone());
+        let mut waits = Box::pin(counted(&Arc::default(), move |tx: &Tx<E>| {
+            read.read(tx)?;
+            let var = there.lock().unwrap().clone().unwrap_or_else(|| word(0));
+            Ok(var.read(tx)? == 1)
+        }));
+        assert!(poll(waits.as_mut()).is_pending());
+        reclaim();
+        let var = word(0);
+        *later.lock().unwrap() = Some(var.clone());
+        set(&x, n);
+        assert!(poll(waits.as_mut()).is_pending());
+        set(&var, 1);
+        assert!(poll(waits.as_mut()).is_ready(), "a wake-up is lost");
+    }
+}
+
 type Cancelled = Arc<Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>>;
 
 /// It drops another transaction that waits for the same variable: no list is locked meanwhile.
@@ -333,6 +359,37 @@ fn a_thread_waits_for_a_predicate_outside_of_a_transaction() {
     .unwrap();
 }
 
+/// The last waiter of a variable leaves while a turn has locked the variable, and the turn ends
+/// without effect.
+fn a_turn_without_effect_leaves_no_mark<E: Engine>() {
+    let (x, y) = (word::<E>(0), word::<E>(0));
+    let mut waits = Some(Box::pin(counted(&Arc::default(), at_least(&x, 1))));
+    assert!(poll(waits.as_mut().expect("made above").as_mut()).is_pending());
+    assert!(is_waited_for(&x));
+    let mut runs = 0;
+    let given_up = wait_blocking(try_atomically_with::<E, (), _>(|tx| {
+        x.read(tx)?;
+        runs += 1;
+        if runs > 32 {
+            // The turn.
+            waits = None;
+            return Err(Abort::Error(is_waited_for(&x)));
+        }
+        let n = y.read(tx)?;
+        thread::scope(|scope| scope.spawn(|| set(&y, n + 1)).join().unwrap());
+        y.write(tx, 0);
+        Ok(())
+    }));
+    assert_eq!(given_up, Err(true), "the turn has locked the word with its mark");
+    assert!(!is_waited_for(&x));
+}
+
+#[test]
+fn a_turn_without_effect_leaves_no_mark_in_versions() {
+    a_turn_without_effect_leaves_no_mark::<Versioned>();
+    a_turn_without_effect_leaves_no_mark::<Figure3>();
+}
+
 #[test]
 #[should_panic(expected = "has read no variable")]
 fn a_predicate_without_variables_cannot_wait() {
@@ -350,6 +407,7 @@ under_each_engine! {
     a_predicate_that_reads_other_variables
     a_read_outside_of_the_predicate_wakes
     either_of_two_predicates_wakes
+    a_predicate_that_reads_a_variable_of_its_own
     a_predicate_that_sees_own_writes
     a_predicate_that_panics_harms_its_own_thread
     predicates_that_do_more_than_read

@@ -216,6 +216,27 @@ fn a_counter_is_the_sum_of_its_parts<E: Engine>() {
     });
 }
 
+/// The closures of the updates insert and remove entries, also in the leaf of the updated one.
+fn an_update_keeps_what_its_closure_changes<E: Engine>() {
+    let map = TMap::<u32, u32, E>::with_engine();
+    let many = if cfg!(miri) { 30 } else { 300 };
+    run::<E, _>(|tx| {
+        let insert = |from: u32| (from..many).step_by(2).try_for_each(|n| map.insert(tx, n, n).map(drop));
+        map.update(tx, 1, |_| insert(1).is_ok().then_some(100))?;
+        assert_eq!((map.len(tx)?, map.get(tx, &1)?), (many as usize / 2, Some(&100)));
+        map.update(tx, 1, |_| insert(0).err().map(|_| 0))?;
+        assert_eq!((map.len(tx)?, map.get(tx, &1)?), (many as usize - 1, None));
+        map.update(tx, 2, |n| {
+            for n in 0..many {
+                map.remove(tx, &n).ok()?;
+            }
+            n.map(|n| n + 1)
+        })?;
+        assert_eq!((map.len(tx)?, map.get(tx, &2)?), (1, Some(&3)));
+        Ok(())
+    });
+}
+
 fn a_map_has_its_entries<E: Engine>() {
     let map = TMap::<String, u32, E>::with_engine();
     let set = TSet::<String, E>::with_engine();
@@ -448,6 +469,7 @@ under_each_engine! {
     a_bounded_queue_has_its_bound
     each_end_of_a_channel_reads_for_itself
     a_counter_is_the_sum_of_its_parts
+    an_update_keeps_what_its_closure_changes
     a_map_has_its_entries
     a_branch_without_effect_leaves_the_structures
     a_thread_waits_in_each_structure

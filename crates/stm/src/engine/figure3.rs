@@ -7,7 +7,7 @@ use super::{
 use crate::log::Log;
 use crate::session::Session;
 use crate::testing;
-use crate::turn::CommitTurn;
+use crate::turn::{self, CommitTurn};
 use crate::variable::{Borrowed, Inner, WAITERS};
 use std::fmt;
 
@@ -132,7 +132,7 @@ impl sealed::Engine for Figure3 {
 
     #[inline(always)]
     fn release(passes: &mut Passes) {
-        passes.turn = None;
+        turn::end(&mut passes.turn);
     }
 
     /// One pass is enough: each version was read before the pass and is found again in it, so all

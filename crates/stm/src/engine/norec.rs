@@ -6,7 +6,7 @@ use crate::primitives::{AtomicU64, LOOKS, Ordering, give_way, in_one_order, rela
 use crate::reads::ReadEntry;
 use crate::session::Session;
 use crate::testing;
-use crate::turn::CommitTurn;
+use crate::turn::{self, CommitTurn};
 use crate::variable::{Borrowed, Inner, WAITERS};
 use crate::world::world;
 use std::fmt;
@@ -123,7 +123,7 @@ impl sealed::Engine for NOrec {
         if attempt.is_locked {
             attempt.unlock(attempt.snapshot);
         }
-        attempt.turn = None;
+        turn::end(&mut attempt.turn);
     }
 
     #[inline(always)]

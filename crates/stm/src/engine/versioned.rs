@@ -1,16 +1,16 @@
 //! [`Versioned`]: versions, and a clock that few commits raise.
 
 use super::{
-    Conflict, Engine, HasWaiters, announce_by_version, exchange, lock_all, look, look_again, publish, sealed,
-    store_value, unlock, versions_hold, versions_hold_under_locks,
+    Conflict, Engine, HasWaiters, announce_by_version, exchange, give_back, lock_all, look, look_again,
+    publish, sealed, store_value, unlock, versions_hold, versions_hold_under_locks,
 };
 use crate::log::Log;
 use crate::primitives::{Ordering, in_one_order};
 use crate::reads::ReadEntry;
 use crate::session::Session;
 use crate::testing;
-use crate::turn::CommitTurn;
-use crate::variable::{Borrowed, Inner, WAITERS};
+use crate::turn::{self, CommitTurn};
+use crate::variable::{Borrowed, Inner, LOCKED, WAITERS, version};
 use crate::world::world;
 use std::fmt;
 
@@ -127,7 +127,7 @@ impl sealed::Engine for Versioned {
 
     #[inline(always)]
     fn release(snapshot: &mut Snapshot) {
-        snapshot.turn = None;
+        turn::end(&mut snapshot.turn);
     }
 
     #[inline(always)]
@@ -135,9 +135,9 @@ impl sealed::Engine for Versioned {
         if session.log.writes.is_empty() {
             return Ok(HasWaiters(false));
         }
-        match snapshot.turn.is_none() && commit_one(session) {
+        match snapshot.turn.is_none() && commit_one::<false>(session) {
             true => Ok(HasWaiters(false)),
-            false => snapshot.commit_all(session),
+            false => snapshot.commit_other(session),
         }
     }
 
@@ -146,30 +146,34 @@ impl sealed::Engine for Versioned {
     }
 }
 
-/// The commit of an attempt that has written one variable, for which no transaction waits, and has
-/// no turn. Of any other attempt, and if another commit is in the way, false: nothing has been
-/// done.
+/// The commit of an attempt that has written one variable and has no turn; `WAITED` says whether
+/// transactions may wait for the variable. Of any other attempt, and if another commit is in the
+/// way, false: nothing has been done.
 #[inline(always)]
-fn commit_one(session: &mut Session) -> bool {
-    let [write] = &session.log.writes[..] else { return false };
+fn commit_one<const WAITED: bool>(session: &mut Session) -> bool {
+    let [write] = &mut session.log.writes[..] else { return false };
     // SAFETY: the session of the log is pinned.
     let inner = unsafe { write.inner.as_ref() };
     let found = inner.word.load(Ordering::Relaxed);
-    if found >= WAITERS || !exchange(inner, found) {
+    if found >= if WAITED { LOCKED } else { WAITERS } || !exchange(inner, found) {
         return false;
     }
     in_one_order();
     testing::take_ticket();
-    let newest = found.max(world().clock.0.load(Ordering::SeqCst));
+    let old = if WAITED { version(found) } else { found };
+    let newest = old.max(world().clock.0.load(Ordering::SeqCst));
     let holds = |read: &ReadEntry| {
         // SAFETY: as above.
         let word = unsafe { read.inner.as_ref() }.word.load(Ordering::SeqCst);
         word == read.seen
-            || if read.inner == write.inner { found == read.seen } else { word == read.seen | WAITERS }
+            || if read.inner == write.inner { old == read.seen } else { word == read.seen | WAITERS }
     };
     if testing::is_shaken() || !session.log.reads.iter().all(holds) {
-        inner.word.store(found, Ordering::Release);
+        give_back(inner, found);
         return false;
+    }
+    if WAITED {
+        write.found = found;
     }
     store_value(write, &mut session.unlinked);
     inner.word.store(newest + 1, Ordering::Release);
@@ -177,7 +181,15 @@ fn commit_one(session: &mut Session) -> bool {
 }
 
 impl Snapshot {
+    /// A commit for which the fast one was not enough.
     #[inline(never)]
+    fn commit_other(&mut self, session: &mut Session) -> Result<HasWaiters, Conflict> {
+        match self.turn.is_none() && commit_one::<true>(session) {
+            true => Ok(HasWaiters::among(session.log.writes[0].found)),
+            false => self.commit_all(session),
+        }
+    }
+
     fn commit_all(&mut self, session: &mut Session) -> Result<HasWaiters, Conflict> {
         let clock = &world().clock.0;
         let log = &mut session.log;
