@@ -77,6 +77,7 @@
 //! | lists | [`group_by`], [`any`], [`all`], [`concatenate`], [`select_numbered`] |
 //! | one stream of two | [`join`], [`join_generators`], [`join_transduced`], [`join_with`] |
 //! | parsers and encoders | [`csv`], [`json`], [`xml`], [`binary`], [`line`](line()) |
+//! | compressed streams | `gzip`, with the feature of that name |
 //! | stages that may fail | [`try_lift121`], [`try_fold`], [`try_from_fn`], [`StageFailure`], [`named`](Transducer::named) |
 //! | the end of a pipeline | [`finally`], [`drain`](Generator::drain) |
 //! | a pipeline between things that wait | [`Transducer::step`], [`Iteratee::feed`], [`Generator::pull`] |
@@ -176,6 +177,8 @@ mod finally;
 mod flow;
 mod generate;
 mod group;
+#[cfg(feature = "gzip")]
+pub mod gzip;
 mod item;
 pub mod join;
 pub mod json;

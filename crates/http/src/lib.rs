@@ -27,6 +27,8 @@
 //!    no file;
 //! 5. [`log::Lines::put`] writes the line of the access log.
 //!
+//! [`coding`] has bodies as stages of a [pipeline](selvedge_coroutine::pipeline).
+//!
 //! **Invariants.** Nothing of the engine owns a descriptor, allocates per request on the plain path
 //! (no ranges), or panics on any input. A message that two readers of RFC 9112 could frame
 //! differently is refused and its connection closed.
@@ -36,6 +38,7 @@
 mod access_log;
 pub mod body;
 mod cache;
+pub mod coding;
 pub mod conditional;
 mod config;
 mod connection;

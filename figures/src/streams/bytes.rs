@@ -15,7 +15,7 @@ use crate::table::Table;
 
 const RATE: Metric = Metric { key: "rate", unit: "MB/s", better: Better::Higher };
 
-/// Whose output is right.
+/// A program with the output that is right.
 fn writes(contender: Contender, right: Written) -> Contender {
     contender.answers("bytes", right.bytes).answers("sum", right.sum())
 }

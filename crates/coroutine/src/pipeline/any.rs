@@ -1,7 +1,7 @@
 //! Splitters of lists, by what a splitter says of the elements of each list.
 
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item};
-use super::list::{KnownEnds, Lists};
+use super::list::{KnownEnds, Lists, ZippedLists};
 use super::role::Splitter;
 use super::split::Runs;
 use super::stage::{Sections, Split};
@@ -121,6 +121,37 @@ impl<S> Within<S> {
         self.part(false, known.lists(first, known.count()), out)
     }
 
+    /// Searches the right lists alone, because no true section begins in a left one.
+    fn put_zipped<E: Clone + 'static>(
+        &mut self,
+        zipped: &ZippedLists<'_, E>,
+        out: &mut impl Sections<[E]>,
+    ) -> Flow
+    where
+        S: Split<E> + Clone,
+    {
+        let (stream, cut) = zipped.right();
+        // The lists before `first` are decided, and `begin` is where that one begins. No true
+        // section begins before `from`.
+        let (mut first, mut begin, mut from) = (0, 0, 0);
+        while let Ok(Some(found)) = self.splitter.search(&stream[from..]) {
+            let found = from + found.start..from + found.end;
+            let list = begin + cut.last(&stream[begin..found.start]);
+            let rest = stream.len() - list;
+            let (end, next) = cut.first(&stream[list..]).unwrap_or((rest, rest));
+            if found.end > list + end {
+                // It reaches into the separator or into the next list, so it is in no list.
+                from = found.start + 1;
+                continue;
+            }
+            let index = first + cut.count(&stream[begin..list]) as usize;
+            self.part(false, zipped.part(first, index, &stream[begin..list]).lists(), out)?;
+            self.part(true, zipped.part(index, index + 1, &stream[list..list + next]).lists(), out)?;
+            (first, begin, from) = (index + 1, list + next, list + next);
+        }
+        self.part(false, zipped.part(first, zipped.left.count(), &stream[begin..]).lists(), out)
+    }
+
     fn part<E: Clone + 'static>(
         &mut self,
         verdict: bool,
@@ -145,6 +176,11 @@ impl<E: Clone + 'static, S: Split<E> + Clone> Split<[E]> for Within<S> {
 
     fn put_chunk<P: Sections<[E]>>(&mut self, chunk: Lists<'_, E>, out: &mut P) -> Flow {
         let searches = self.wanted && self.splitter.search(&[]).is_ok();
+        if let Some(zipped) = chunk.zipped().filter(|_| searches)
+            && !self.splitter.may_begin(zipped.left.flat)
+        {
+            return self.put_zipped(zipped, out);
+        }
         if let Some(known) = chunk.known().filter(|_| searches) {
             return self.put_known(&known, out);
         }

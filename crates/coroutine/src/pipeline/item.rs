@@ -1,6 +1,6 @@
 //! The items that flow along an edge, and the chunks in which an edge carries them.
 
-use super::list::{ListStore, Lists};
+use super::list::{ListStore, Lists, ZippedLists};
 use std::ops::{ControlFlow, Range};
 
 /// Whether the stage downstream still listens.
@@ -37,6 +37,18 @@ pub trait Item: 'static {
         let _ = item;
         1
     }
+
+    /// Passes to `take` the chunk in which each list of `left` has the list of `right` at its place
+    /// after it. `None` if nothing was passed, because the lists would have to be written down.
+    #[doc(hidden)]
+    fn zip_chunks(
+        left: Self::Chunk<'_>,
+        right: Self::Chunk<'_>,
+        take: &mut dyn FnMut(Self::Chunk<'_>) -> Flow,
+    ) -> Option<Flow> {
+        let _ = (left, right, take);
+        None
+    }
 }
 
 impl<T: Clone + 'static> Item for T {
@@ -51,6 +63,15 @@ impl<E: Clone + 'static> Item for [E] {
     #[inline(always)]
     fn elements(item: &[E]) -> u64 {
         item.len() as u64
+    }
+
+    fn zip_chunks(
+        left: Lists<'_, E>,
+        right: Lists<'_, E>,
+        take: &mut dyn FnMut(Lists<'_, E>) -> Flow,
+    ) -> Option<Flow> {
+        let zipped = ZippedLists::new(left, right)?;
+        Some(take(zipped.lists()))
     }
 }
 

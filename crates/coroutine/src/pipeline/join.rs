@@ -141,6 +141,10 @@ pub struct ZipLists<E> {
 /// Each list of the left stream with the next list of the right stream after it. It is finished
 /// when one of the streams has ended.
 ///
+/// If the right lists are lines of a block, then a [`select`](super::select) of
+/// [`any`](super::any()) [`substring`](super::substring) searches the block, and only the lines
+/// that it finds are copied behind their left lists.
+///
 /// # Paper
 /// [Pipes, Pipeline examples] `zipMonoids` for lists.
 ///
@@ -176,6 +180,10 @@ impl<E: Clone + 'static> Merge<[E]> for ZipLists<E> {
             (Upcoming::Unknown, _) => JoinStep::WantsLeft,
             (_, Upcoming::Unknown) => JoinStep::WantsRight,
         }
+    }
+
+    fn zips(&self) -> bool {
+        true
     }
 }
 

@@ -3,6 +3,7 @@
 use super::item::{Chunk, Flow, GO_ON, Store};
 use std::fmt;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Lists in a row: a piece of the stream that they were cut from, and where to cut it.
 ///
@@ -20,6 +21,8 @@ enum Ends<'a, E> {
     At { ends: &'a [usize], from: usize },
     /// They are where `Cut` says.
     Cut(&'a dyn Cut<E>),
+    /// Each list has one of another chunk before it. The piece has what comes behind these.
+    Zip(&'a ZippedLists<'a, E>),
 }
 
 /// Where lists end that are cut out of a stream, each end to be found without what lies before.
@@ -60,17 +63,33 @@ impl<'a, E> Lists<'a, E> {
     }
 
     /// The elements of all lists, if no separators lie among them.
-    pub(super) fn gapless(self) -> Option<&'a [E]> {
+    pub(super) fn gapless(self) -> Option<&'a [E]>
+    where
+        E: Clone,
+    {
         match self.ends {
             Ends::Cut(cut) if !cut.is_gapless() => None,
+            Ends::Zip(zipped) => Some(&zipped.whole().flat),
             _ => Some(self.flat),
         }
     }
 
     /// The elements of all lists, and the end of each, if the ends are known.
-    pub(super) fn known(self) -> Option<KnownEnds<'a, E>> {
+    pub(super) fn known(self) -> Option<KnownEnds<'a, E>>
+    where
+        E: Clone,
+    {
         match self.ends {
             Ends::At { ends, from } => Some(KnownEnds { flat: self.flat, ends, from }),
+            Ends::Zip(zipped) => Some(zipped.known()),
+            _ => None,
+        }
+    }
+
+    /// The lists of two chunks, if they are not joined yet.
+    pub(super) fn zipped(self) -> Option<&'a ZippedLists<'a, E>> {
+        match self.ends {
+            Ends::Zip(zipped) => Some(zipped),
             _ => None,
         }
     }
@@ -105,14 +124,92 @@ impl<'a, E> KnownEnds<'a, E> {
 
     /// The lists from `first` to before `last`.
     pub(super) fn lists(&self, first: usize, last: usize) -> Lists<'a, E> {
+        let KnownEnds { flat, ends, from } = self.known_lists(first, last);
+        Lists { flat, ends: Ends::At { ends, from } }
+    }
+
+    /// The same, as lists with ends that are known.
+    fn known_lists(&self, first: usize, last: usize) -> KnownEnds<'a, E> {
         let begin = if first == 0 { 0 } else { self.end(first - 1) };
         let end = if last == first { begin } else { self.end(last - 1) };
-        let ends = Ends::At { ends: &self.ends[first..last], from: self.from + begin };
-        Lists { flat: &self.flat[begin..end], ends }
+        KnownEnds { flat: &self.flat[begin..end], ends: &self.ends[first..last], from: self.from + begin }
     }
 
     pub(super) fn count(&self) -> usize {
         self.ends.len()
+    }
+}
+
+/// The lists of two chunks: each list of the one has the list of the other at its place before it.
+///
+/// They are written down when a stage asks for the lists. A search through the right ones needs no
+/// left one, unless what it looks for may begin in a left one.
+pub(super) struct ZippedLists<'a, E> {
+    pub(super) left: KnownEnds<'a, E>,
+    right: &'a [E],
+    cut: &'a dyn Cut<E>,
+    whole: OnceLock<ListStore<E>>,
+}
+
+impl<'a, E> ZippedLists<'a, E> {
+    /// The two chunks, of which the left one has known ends and the right one has none, and which
+    /// have the same number of lists.
+    pub(super) fn new(left: Lists<'a, E>, right: Lists<'a, E>) -> Option<Self> {
+        let (Ends::At { ends, from }, Ends::Cut(cut)) = (left.ends, right.ends) else { return None };
+        let left = KnownEnds { flat: left.flat, ends, from };
+        Some(ZippedLists { left, right: right.flat, cut, whole: OnceLock::new() })
+    }
+
+    pub(super) fn lists(&'a self) -> Lists<'a, E> {
+        Lists { flat: self.right, ends: Ends::Zip(self) }
+    }
+
+    /// The right lists and separators, to search through them.
+    pub(super) fn right(&self) -> (&'a [E], &'a dyn Cut<E>) {
+        (self.right, self.cut)
+    }
+
+    /// The lists from `first` to before `last`, of which the right ones are `right`.
+    pub(super) fn part(&self, first: usize, last: usize, right: &'a [E]) -> ZippedLists<'a, E> {
+        let left = self.left.known_lists(first, last);
+        ZippedLists { left, right, cut: self.cut, whole: OnceLock::new() }
+    }
+
+    /// Copies the lists to the end of `store`.
+    fn keep_in(&self, store: &mut ListStore<E>)
+    where
+        E: Clone,
+    {
+        store.ends.reserve(self.left.count());
+        store.flat.reserve(self.left.flat.len() + self.right.len());
+        let (mut rest, mut begin) = (self.right, 0);
+        for index in 0..self.left.count() {
+            let (end, next) = self.cut.first(rest).unwrap_or((rest.len(), rest.len()));
+            store.keep_parts([&self.left.flat[begin..self.left.end(index)], &rest[..end]]);
+            (rest, begin) = (&rest[next..], self.left.end(index));
+        }
+    }
+
+    /// The lists, written down, with their ends.
+    fn known(&self) -> KnownEnds<'_, E>
+    where
+        E: Clone,
+    {
+        let whole = self.whole();
+        KnownEnds { flat: &whole.flat, ends: &whole.ends, from: 0 }
+    }
+
+    /// The lists, written down.
+    #[cold]
+    fn whole(&self) -> &ListStore<E>
+    where
+        E: Clone,
+    {
+        self.whole.get_or_init(|| {
+            let mut store = ListStore::default();
+            self.keep_in(&mut store);
+            store
+        })
     }
 }
 
@@ -152,7 +249,7 @@ impl<'a, E: Clone + 'static> Chunk<'a, [E]> for Lists<'a, E> {
         match self.ends {
             Ends::One => false,
             Ends::At { ends, .. } => ends.is_empty(),
-            Ends::Cut(_) => self.flat.is_empty(),
+            Ends::Cut(_) | Ends::Zip(_) => self.flat.is_empty(),
         }
     }
 
@@ -161,21 +258,14 @@ impl<'a, E: Clone + 'static> Chunk<'a, [E]> for Lists<'a, E> {
             Ends::One => 1,
             Ends::At { ends, .. } => ends.len() as u64,
             Ends::Cut(cut) => cut.count(self.flat),
+            Ends::Zip(zipped) => zipped.left.count() as u64,
         }
     }
 
     #[inline]
     fn each(self, mut f: impl FnMut(&'a [E]) -> Flow) -> Flow {
-        match self.ends {
-            Ends::One => f(self.flat),
-            Ends::At { ends, from } => {
-                let mut begin = 0;
-                for end in ends {
-                    f(&self.flat[begin..end - from])?;
-                    begin = end - from;
-                }
-                GO_ON
-            }
+        let KnownEnds { flat, ends, from } = match self.ends {
+            Ends::One => return f(self.flat),
             Ends::Cut(cut) => {
                 let mut rest = self.flat;
                 while !rest.is_empty() {
@@ -183,9 +273,17 @@ impl<'a, E: Clone + 'static> Chunk<'a, [E]> for Lists<'a, E> {
                     f(&rest[..end])?;
                     rest = &rest[next..];
                 }
-                GO_ON
+                return GO_ON;
             }
+            Ends::At { ends, from } => KnownEnds { flat: self.flat, ends, from },
+            Ends::Zip(zipped) => zipped.known(),
+        };
+        let mut begin = 0;
+        for end in ends {
+            f(&flat[begin..end - from])?;
+            begin = end - from;
         }
+        GO_ON
     }
 }
 
@@ -242,6 +340,9 @@ impl<E: Clone + 'static> Store<[E]> for ListStore<E> {
     }
 
     fn keep_all(&mut self, chunk: Lists<'_, E>) {
+        if let Some(zipped) = chunk.zipped() {
+            return zipped.keep_in(self);
+        }
         let _never_breaks = chunk.each(|list| {
             self.keep(list);
             GO_ON

@@ -330,6 +330,10 @@ impl Split<u8> for Substring {
         self.runs.close(out)
     }
 
+    fn may_begin(&self, stream: &[u8]) -> bool {
+        memchr::memchr(self.needle.bytes()[0], stream).is_some()
+    }
+
     #[inline]
     fn search(&self, stream: &[u8]) -> Result<Option<Range<usize>>, ()> {
         let found = self.needle.finder.find(stream);

@@ -153,6 +153,16 @@ pub trait Split<A: Item + ?Sized> {
         None
     }
 
+    /// Whether a true section that [`search`](Split::search) finds may begin in `stream`, wherever
+    /// it ends.
+    fn may_begin(&self, stream: &[A]) -> bool
+    where
+        A: Sized,
+    {
+        let _ = stream;
+        true
+    }
+
     /// If a true section is found from anywhere in a stream: the first one in `stream`, or `None`.
     /// The splitter that cannot tell, because a section depends on what lies before, returns
     /// `Err`.
@@ -192,6 +202,12 @@ pub trait Merge<A: Item + ?Sized> {
     /// The paper's `awaitLeft` and `awaitRight` are [`JoinStep::WantsLeft`] and
     /// [`JoinStep::WantsRight`].
     fn step<S: Sink<A>>(&mut self, left: Upcoming<'_, A>, right: Upcoming<'_, A>, out: &mut S) -> JoinStep;
+
+    /// Whether the join is that of lists which puts each left list before the right one at its
+    /// place. Then whole chunks are joined without a copy.
+    fn zips(&self) -> bool {
+        false
+    }
 }
 
 /// The next item of a side of a join.

@@ -2,6 +2,8 @@
 
 mod against_the_listings;
 mod boxed;
+#[cfg(feature = "gzip")]
+mod compressed;
 mod cycles;
 mod faults;
 mod parallel;

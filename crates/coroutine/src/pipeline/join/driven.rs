@@ -7,6 +7,9 @@ use super::super::role::{GatherItems, Generator, Join, Keep, Transducer};
 use super::super::stage::{Generate, JoinStep, Merge, Sink, Transduce, Upcoming};
 use std::ops::ControlFlow;
 
+/// How many lists are joined at most as one chunk, because the left ones are kept meanwhile.
+const ZIPPED: usize = 1 << 14;
+
 /// A join and the items that it has not taken.
 #[derive(Debug, Clone)]
 struct Meeting<J, C> {
@@ -158,6 +161,45 @@ where
                 JoinStep::WantsRight | JoinStep::Finished => return FINISHED,
             }
         }
+    }
+
+    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
+        if let Some(flow) = self.zip_chunk(chunk) {
+            return flow;
+        }
+        chunk.each(|item| self.put(item))
+    }
+}
+
+impl<G, J, C, S> TakesRight<'_, G, J, C, S> {
+    /// Joins the chunk as a whole, if the join puts lists one before the other, and the left side
+    /// has as many of them.
+    fn zip_chunk<A>(&mut self, chunk: A::Chunk<'_>) -> Option<Flow>
+    where
+        A: Item<Store = C> + ?Sized,
+        G: Generate<A>,
+        J: Merge<A>,
+        C: Store<A>,
+        S: Sink<A>,
+    {
+        let Meeting { join, left, .. } = &mut *self.meeting;
+        if !join.zips() {
+            return None;
+        }
+        let count = usize::try_from(chunk.count()).ok().filter(|count| (1..=ZIPPED).contains(count))?;
+        while left.items.count() - left.taken < count {
+            left.forget();
+            let before = left.items.count();
+            let _failed = pump::<A>(self.left, left);
+            // At its end or failure, the items that there are go on one by one.
+            if left.items.count() == before {
+                return None;
+            }
+        }
+        let lists = left.items.chunk(left.taken..left.taken + count);
+        let flow = A::zip_chunks(lists, chunk, &mut |zipped| self.out.put_chunk(zipped))?;
+        left.taken += count;
+        Some(flow)
     }
 }
 
@@ -370,7 +412,7 @@ where
     fn put_chunk<S: Sink<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
         let mut gather = GatherItems { items: &mut self.joined, out };
         let mut takes = TakesRight { left: &mut self.left, meeting: &mut self.meeting, out: &mut gather };
-        let flow = chunk.each(|item| takes.put(item));
+        let flow = takes.put_chunk(chunk);
         gather.flush()?;
         flow
     }
