@@ -47,13 +47,18 @@ pub fn then(up: DynStage, down: DynStage) -> DynStage {
 fn branch(stages: &[Stage], kind: ItemKind) -> DynStage {
     let mut whole: Option<DynStage> = None;
     let mut before = Before::Branch(kind);
-    for stage in stages {
-        let made = dynamic(stage, before.kind());
-        before = Before::Stage(yields(stage, before).expect("the check has passed"), stage);
+    let mut rest = stages;
+    while !rest.is_empty() {
+        let (made, count) = leading(rest, before.kind());
+        let (together, others) = rest.split_at(count);
+        for stage in together {
+            before = Before::Stage(yields(stage, before).expect("the check has passed"), stage);
+        }
         whole = Some(match whole {
             Some(up) => then(up, made),
             None => made,
         });
+        rest = others;
     }
     let text = if kind == ItemKind::Bytes { to_text(before.kind()) } else { None };
     match (whole, text) {
@@ -195,16 +200,44 @@ fn change(change: Change, kind: ItemKind, named: String) -> DynStage {
     }
 }
 
+fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t')
+}
+
 fn fields(delimiter: Option<u8>) -> DynStage {
     DynStage::new(lift121(move |line: &[u8]| -> Fields {
         let line = chomp(line);
         match delimiter {
             Some(delimiter) => line.split(|byte| *byte == delimiter).collect(),
-            None => {
-                line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|field| !field.is_empty()).collect()
-            }
+            None => line.split(is_blank).filter(|field| !field.is_empty()).collect(),
         }
     }))
+}
+
+/// `fields | column N` as one stage, which makes no record.
+fn field(delimiter: Option<u8>, column: usize) -> DynStage {
+    DynStage::new(rewrite(move |line: &[u8], made: &mut Vec<u8>| {
+        let line = chomp(line);
+        let field = match delimiter {
+            Some(delimiter) => line.split(|byte| *byte == delimiter).nth(column - 1),
+            None => line.split(is_blank).filter(|field| !field.is_empty()).nth(column - 1),
+        };
+        made.extend_from_slice(field.unwrap_or_default());
+        made.push(b'\n');
+    }))
+}
+
+/// The first stages of `stages` as one stage, fed with items of `kind`, and how many they are.
+///
+/// # Panics
+/// As [`dynamic`], and if there is no stage.
+pub fn leading(stages: &[Stage], kind: ItemKind) -> (DynStage, usize) {
+    if let [first, second, ..] = stages
+        && let (StageKind::Fields(delimiter), StageKind::Column(column)) = (&first.kind, &second.kind)
+    {
+        return (field(*delimiter, *column), 2);
+    }
+    (dynamic(&stages[0], kind), 1)
 }
 
 fn sorted(order: Order, kind: ItemKind) -> DynStage {

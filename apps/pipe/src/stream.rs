@@ -9,7 +9,7 @@ use crate::language::tree::*;
 use crate::progress::Progress;
 use crate::run::Target;
 use crate::source::{Files, NamedSupply, failed};
-use crate::stage::{dynamic, then, to_text};
+use crate::stage::{leading, then, to_text};
 use selvedge_coroutine::pipeline::{DynStage, HasKind, ItemKind, StageFailure, from_chunks, from_iter, id};
 use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, ahead, made, through};
 use selvedge_io::process::Command;
@@ -67,41 +67,49 @@ pub fn stream(stages: &[Stage], progress: &Progress) -> Result<Stream, StageFail
             | StageKind::Stdin
     );
     let kind = if let Origin::Numbers(_) = origin { ItemKind::Numbers } else { ItemKind::Bytes };
-    let whole = Stream { origin, stages: None, kind };
-    let (mut whole, mut before) = (whole, Before::Start);
-    for (index, stage) in stages.iter().enumerate() {
-        let made = yields(stage, before).expect("the check has passed");
-        if !(index == 0 && is_source) {
-            whole = whole.with(stage, made, progress)?;
+    let mut whole = Stream { origin, stages: None, kind };
+    let (mut rest, mut before) = (stages, Before::Start);
+    if is_source {
+        (rest, before) = (&stages[1..], Before::Stage(kind, first));
+    }
+    while let Some(stage) = rest.first() {
+        let count;
+        (whole, count) = match &stage.kind {
+            StageKind::To(_) | StageKind::AppendTo(_) => (whole, 1),
+            StageKind::Shell(command) => (whole.through_named(stage, command), 1),
+            StageKind::Join2(join, inner) => (whole.joined(*join, stream(inner, progress)?), 1),
+            _ => whole.with(rest),
+        };
+        let (together, others) = rest.split_at(count);
+        for stage in together {
+            before = Before::Stage(yields(stage, before).expect("the check has passed"), stage);
         }
-        before = Before::Stage(made, stage);
+        whole.kind = before.kind();
+        rest = others;
     }
     Ok(whole)
 }
 
 impl Stream {
-    fn with(mut self, stage: &Stage, kind: ItemKind, progress: &Progress) -> Result<Stream, StageFailure> {
-        match &stage.kind {
-            StageKind::To(_) | StageKind::AppendTo(_) => return Ok(self),
-            StageKind::Shell(command) => {
-                let supply = self.through(shell(command)).into_supply();
-                let origin = Origin::Bytes(Inflow::new(NamedSupply::new(stage, supply)).boxed());
-                return Ok(Stream { origin, stages: None, kind });
-            }
-            StageKind::Join2(join, inner) => {
-                let (left, right) = (self.lines(), stream(inner, progress)?.lines());
-                let origin = Origin::Lines(Inflow::new(JoinedLines::new(*join, left, right)).boxed());
-                return Ok(Stream { origin, stages: None, kind });
-            }
-            _ => {}
-        }
-        let made = dynamic(stage, self.kind);
+    /// With the first stages of `stages`, and how many they are.
+    fn with(mut self, stages: &[Stage]) -> (Stream, usize) {
+        let (made, count) = leading(stages, self.kind);
         self.stages = Some(match self.stages {
             Some(up) => then(up, made),
             None => made,
         });
-        self.kind = kind;
-        Ok(self)
+        (self, count)
+    }
+
+    fn through_named(self, stage: &Stage, command: &str) -> Stream {
+        let supply = self.through(shell(command)).into_supply();
+        let origin = Origin::Bytes(Inflow::new(NamedSupply::new(stage, supply)).boxed());
+        Stream { origin, stages: None, kind: ItemKind::Bytes }
+    }
+
+    fn joined(self, join: JoinKind, other: Stream) -> Stream {
+        let supply = JoinedLines::new(join, self.lines(), other.lines());
+        Stream { origin: Origin::Lines(Inflow::new(supply).boxed()), stages: None, kind: ItemKind::Lists }
     }
 
     /// The same stream as text.

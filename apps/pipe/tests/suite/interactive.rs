@@ -105,7 +105,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     let directory = tempfile::tempdir().unwrap();
     let mut python = Command::new("timeout");
     python
-        .args(["20", "python3", "-c", PLAY, env!("CARGO_BIN_EXE_selvedge-pipe")])
+        .args(["60", "python3", "-c", PLAY, env!("CARGO_BIN_EXE_selvedge-pipe")])
         .current_dir(directory.path());
     let output = python.output().unwrap();
     assert_eq!(text(&output, 0), "0\n", "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,6 +1,7 @@
 //! Sources, targets, commands, joins, scripts, statuses.
 
 use crate::data::{files, shell, system, text};
+use std::io::Write;
 use std::process::{Command, Stdio};
 
 #[test]
@@ -38,7 +39,7 @@ fn a_stage_that_fails_is_shown_with_its_place() {
     let shown = error("csv | column 1", "1\n2,3\n4\"\n");
     assert!(shown.contains("pipeline:1:1: a quote within a field"), "{shown}");
     let shown = error("lines | sh 'cat; exit 3' | count", "1\n");
-    assert!(shown.contains("pipeline:1:9: exit status: 3"), "{shown}");
+    assert!(shown.contains("pipeline:1:9: sh: exit status: 3"), "{shown}");
     let shown = error("text 'a' | to /nowhere/a", "");
     assert!(shown.contains("pipeline:1:12: ") && shown.contains("/nowhere/a"), "{shown}");
     let shown = error("lines | integers | sum", "18446744073709551615\n1\n");
@@ -153,8 +154,11 @@ fn the_plan_and_the_bar_are_shown_when_asked_for() {
     command.args(["--progress", "always", "file access.log fifo | count"]).current_dir(directory.path());
     assert!(Command::new("mkfifo").arg("fifo").current_dir(directory.path()).status().unwrap().success());
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(400));
-    std::fs::write(directory.path().join("fifo"), "x").unwrap();
+    // The pipe can be opened when the shell has opened it, and so has read the first file.
+    let mut fifo = std::fs::File::options().write(true).open(directory.path().join("fifo")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(350));
+    fifo.write_all(b"x").unwrap();
+    drop(fifo);
     let output = child.wait_with_output().unwrap();
     let bar = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(bar.starts_with("\r[####") && bar.ends_with("\r\x1b[K"), "{bar:?}");
