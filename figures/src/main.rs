@@ -9,6 +9,7 @@
 mod abstractions;
 mod callgrind;
 mod child;
+mod cnc;
 mod contender;
 mod cores;
 mod disk;
@@ -151,6 +152,18 @@ const FIGURES: &[Figure] = &[
         measure: lazy::conflicts,
     },
     Figure { name: "spark", about: "fib(30) with joins", measure: lazy::spark },
+    Figure { name: "cnc-steps", about: "steps of a graph: empty, with a put, chains", measure: cnc::steps },
+    Figure { name: "cnc-miss", about: "steps each of which misses an item", measure: cnc::miss },
+    Figure { name: "cnc-wavefront", about: "a step for each cell of a table", measure: cnc::wavefront },
+    Figure { name: "cnc-items", about: "puts and gets in each kind of storage", measure: cnc::items },
+    Figure { name: "cnc-six", about: "the six programs of the paper", measure: cnc::six },
+    Figure { name: "cnc-cholesky", about: "a factor of a matrix in tiles", measure: cnc::cholesky },
+    Figure { name: "cnc-async", about: "steps with continuations", measure: cnc::asynchronous },
+    Figure {
+        name: "cnc-schedulers",
+        about: "the six programs under every scheduler",
+        measure: cnc::schedulers,
+    },
     Figure {
         name: "pipe-grep",
         about: "the paper's grep and grep -n over 500 MB, beside GNU grep, ripgrep, conduit",

@@ -8,13 +8,14 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 17] = [
+pub(crate) const PACKAGES: [&str; 18] = [
     "golang-go",
     "ghc",
     "libghc-parallel-dev",
     "libghc-monad-par-dev",
     "gcc",
     "g++",
+    "libtbb-dev",
     "fio",
     "nginx-light",
     "lighttpd",
@@ -54,6 +55,23 @@ pub(crate) const CPP: Compiled = Compiled {
     package: "g++",
     arguments: &["-O2", "-std=c++20", "-o", "{out}", "{source}"],
     fetches: false,
+};
+
+/// TBB's tasks and its flow graph.
+pub(crate) const TBB: Compiled = Compiled {
+    name: "cnc-tbb",
+    source: "cpp/cnc_tbb.cpp",
+    package: "g++ libtbb-dev",
+    arguments: &["-O3", "-march=native", "-std=c++17", "-o", "{out}", "{source}", "-ltbb"],
+    ..CPP
+};
+
+/// OpenMP's tasks.
+pub(crate) const OPEN_MP: Compiled = Compiled {
+    name: "cnc-omp",
+    source: "cpp/cnc_omp.cpp",
+    arguments: &["-O3", "-march=native", "-fopenmp", "-std=c++17", "-o", "{out}", "{source}"],
+    ..CPP
 };
 
 /// Goroutines.
@@ -141,6 +159,10 @@ pub(crate) const GHC_STAMP: Compiled =
 /// GHC's lazy values and sparks, in its threaded runtime.
 pub(crate) const GHC_LAZY: Compiled = Compiled { name: "lazy-ghc", source: "haskell/Lazy.hs", ..GHC_CORES };
 
+/// monad-par, in GHC's threaded runtime.
+pub(crate) const GHC_PAR: Compiled =
+    Compiled { name: "cnc-ghc", source: "haskell/Cnc.hs", package: "ghc libghc-monad-par-dev", ..GHC_CORES };
+
 /// GHC's transactions, in its threaded runtime.
 pub(crate) const GHC_STM: Compiled = Compiled { name: "stm-ghc", source: "haskell/Stm.hs", ..GHC_CORES };
 
@@ -210,6 +232,9 @@ pub(crate) const COMPILED: &[Compiled] = &[
     RUST_LAZY,
     RUST_STREAMS,
     GHC_CONDUIT,
+    TBB,
+    OPEN_MP,
+    GHC_PAR,
 ];
 
 impl Compiled {

@@ -98,26 +98,9 @@ const STM_UNDER_MIRI: &[&str] = &[
     "global_lock::",
 ];
 
-/// Those tests of `lazy` that stay on their stacks and take Miri less than half a minute.
-const LAZY_UNDER_MIRI: &[&str] = &[
-    "--package",
-    "selvedge-lazy",
-    "--test",
-    "suite",
-    "--",
-    "--skip",
-    IN_DIRECT_STYLE,
-    "--skip",
-    "values_within_a_frozen_one",
-    "--skip",
-    "a_branch_that_lost",
-    "--skip",
-    "an_initialiser_that_forks",
-    "--skip",
-    "a_sparked_body_may_wait",
-    "--skip",
-    "sparks_are_converted",
-];
+/// Those tests of `lazy` that stay on their stacks. Their sizes are small under Miri.
+const LAZY_UNDER_MIRI: &[&str] =
+    &["--package", "selvedge-lazy", "--test", "suite", "--", "--skip", IN_DIRECT_STYLE];
 
 /// Those tests of `cnc` that reach all of its unsafe code. The others take Miri half a minute each,
 /// and do the same more often.

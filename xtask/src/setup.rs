@@ -54,6 +54,18 @@ const PROGRAMS: &[Program] = &[
         need: Need::Required,
     },
     Program {
+        name: "jq",
+        package: "jq",
+        purpose: "what selvedge-pipe's tests compare it to",
+        need: Need::Required,
+    },
+    Program {
+        name: "python3",
+        package: "python3",
+        purpose: "CSV and a terminal in selvedge-pipe's tests",
+        need: Need::Required,
+    },
+    Program {
         name: "slowhttptest",
         package: "slowhttptest",
         purpose: "slow clients in the server's tests",

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::command::{Invocation, Tally};
-use crate::{fuzz, workspace};
+use crate::{fuzz, projects, workspace};
 
 /// Room for building, and for the last to end.
 const BESIDES: Duration = Duration::from_secs(15 * 60);
@@ -21,7 +21,7 @@ const OPACITY: Long = Long { test: "opacity", variable: "PROBE_SECONDS" };
 pub(crate) const CHECKED: &str = "checked";
 
 /// Runs the list of a night, each part for so many seconds: the web server, the runtime,
-/// transactions, and the fuzz targets. A part runs also after another has failed.
+/// transactions, the fuzz targets, and real projects beside ninja. A part runs also after another has failed.
 ///
 /// # Errors
 /// The parts that failed, with their errors.
@@ -32,6 +32,7 @@ pub(crate) fn night(seconds: &str) -> Result<(), String> {
         ("stress", STRESS.run(seconds)),
         ("opacity", OPACITY.run(seconds)),
         ("fuzz", fuzz::run(seconds, None)),
+        ("projects", projects::run(seconds)),
     ];
     let failed = parts.into_iter().filter_map(|(part, outcome)| Some(format!("{part}: {}", outcome.err()?)));
     let failed: Vec<String> = failed.collect();
@@ -74,8 +75,13 @@ mod tests {
     #[test]
     fn every_part_of_a_night_runs_and_reports() {
         let error = night("soon").unwrap_err();
-        for part in ["server: \"soon\"", "stress: \"soon\"", "opacity: \"soon\"", "fuzz: fuzz: not a number"]
-        {
+        for part in [
+            "server: \"soon\"",
+            "stress: \"soon\"",
+            "opacity: \"soon\"",
+            "fuzz: fuzz: not a number",
+            "projects: \"soon\"",
+        ] {
             assert!(error.contains(part), "{part}: {error}");
         }
     }

@@ -7,18 +7,21 @@ use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
 use std::ptr;
-use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
-use crate::code::{Code, ReadyStep, StepEntry, Urgency, about_tags, free_of, tag_of, with_tag};
+use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_of, tag_of, with_tag};
 use crate::collections::{GetClaim, ItemCol, NO_TAG};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult, message};
 use crate::first_panic::FirstPanic;
+use crate::hints::StepHints;
 use crate::key::{ItemKey, is_word};
-use crate::primitives::{Mutex, lock};
+use crate::primitives::{Mutex, Ordering, lock};
+use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
 use crate::step::{Phase, StepContext};
+use crate::stuck::MadeItem;
 
 thread_local! {
     /// The `StepContext` of the worker that polls an async step on this OS thread; null otherwise.
@@ -61,12 +64,12 @@ struct BeginCode<'g, T, F> {
     core: &'g Core<'g>,
     body: F,
     rest: &'g StepEntry<'g>,
-    urgency: &'g Urgency<'g, T>,
+    hints: &'g StepHints<'g, T>,
 }
 
 /// The code of an async step that goes on. Its word is the address of its frame.
 struct RestCode<'g, T, Fut> {
-    urgency: &'g Urgency<'g, T>,
+    hints: &'g StepHints<'g, T>,
     frame: PhantomData<fn() -> Fut>,
 }
 
@@ -75,16 +78,16 @@ pub(crate) fn entry<'g, T, F, Fut>(
     core: &'g Core<'g>,
     name: &str,
     body: F,
-    urgency: &'g Urgency<'g, T>,
+    hints: &'g StepHints<'g, T>,
 ) -> &'g StepEntry<'g>
 where
     T: ItemKey + 'g,
     F: Fn(T, AsyncStep<'g>) -> Fut + Send + Sync + 'g,
     Fut: Future<Output = StepResult> + Send + 'g,
 {
-    let rest = RestCode::<'g, T, Fut> { urgency, frame: PhantomData };
+    let rest = RestCode::<'g, T, Fut> { hints, frame: PhantomData };
     let rest = core.add_entry(name, Box::new(rest), Some(free_frame::<T, Fut>), true);
-    core.add_entry(name, Box::new(BeginCode { core, body, rest, urgency }), free_of::<T>(), true)
+    core.add_entry(name, Box::new(BeginCode { core, body, rest, hints }), free_of::<T>(), true)
 }
 
 impl<'g, T, F, Fut> Code<'g> for BeginCode<'g, T, F>
@@ -102,6 +105,7 @@ where
         }
         let maker = if is_word::<T>() { (step.entry_number(), word) } else { (self.rest.number, 0) };
         let handle = AsyncStep::new(self.core, maker);
+        step.handles.set(step.handles.get().wrapping_add(1));
         let future = match panic::catch_unwind(AssertUnwindSafe(|| (self.body)(tag.clone(), handle))) {
             Ok(future) => future,
             Err(panic) => {
@@ -116,7 +120,11 @@ where
         unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }
     }
 
-    about_tags!();
+    fn rest(&self) -> Option<usize> {
+        Some(self.rest.number)
+    }
+
+    about_tags!(with_tag::<T, _>);
 }
 
 impl<'g, T, Fut> Code<'g> for RestCode<'g, T, Fut>
@@ -130,23 +138,16 @@ where
         unsafe { poll::<T, Fut>(ReadyStep { entry, word }, step) }
     }
 
-    unsafe fn tag(&self, word: u64) -> String {
-        // SAFETY: the word is the address of a frame. Its tag is only read.
-        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
-        format!("{tag:?}")
-    }
+    about_tags!(with_frame_tag::<T, Fut, _>);
+}
 
-    unsafe fn order(&self, word: u64) -> u64 {
-        // SAFETY: as for `tag`.
-        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
-        if is_word::<T>() { tag.to_word() } else { 0 }
-    }
-
-    unsafe fn priority(&self, word: u64) -> i64 {
-        // SAFETY: as for `tag`.
-        let tag = unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag };
-        self.urgency.get().map_or(0, |urgency| urgency(tag))
-    }
+/// Gives `see` the tag of a frame.
+///
+/// # Safety
+/// The word is the address of a `StepFrame<T, Fut>`, which lives during the call.
+unsafe fn with_frame_tag<T, Fut, R>(word: u64, see: impl FnOnce(&T) -> R) -> R {
+    // SAFETY: as promised by the caller. The tag is only read, also while the future runs.
+    see(unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag })
 }
 
 /// Sets `CURRENT` while a step is polled.
@@ -219,7 +220,6 @@ pub struct AsyncStep<'g> {
 
 impl<'g> AsyncStep<'g> {
     fn new(core: &'g Core<'g>, maker: (usize, u64)) -> AsyncStep<'g> {
-        core.handles.fetch_add(1, Ordering::Relaxed);
         AsyncStep { core, maker, claims: Mutex::new(Vec::new()) }
     }
 
@@ -281,14 +281,19 @@ impl<'g> AsyncStep<'g> {
 
 impl Drop for AsyncStep<'_> {
     fn drop(&mut self) {
-        let claims = std::mem::take(&mut *lock(&self.claims));
+        let claims = self.claims.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let claims = std::mem::take(claims);
         let mut panics = FirstPanic::default();
-        let _ = self.try_here(|step| {
+        let here = self.try_here(|step| {
             for claim in &claims {
-                panics.run(|| claim.items.give_back(claim, &mut |ready| step.push(ready)));
+                panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));
             }
+            step.handles.set(step.handles.get().wrapping_sub(1));
         });
-        self.core.handles.fetch_sub(1, Ordering::Release);
+        if here.is_none() {
+            // When the graph ends, no worker is here.
+            self.core.handles.fetch_sub(1, Ordering::Release);
+        }
         panics.go_on();
     }
 }
@@ -317,6 +322,7 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
         this.waits = false;
         let store = this.items.0;
         this.step.here(|step| {
+            step.note(EdgeEnd::Gets(store.number));
             let found = match step.find(store, &this.key) {
                 Ok(found) => found,
                 Err(stop) => return Poll::Ready(Err(stop)),

@@ -1,11 +1,56 @@
-//! Ends before the end: [`Canceller`].
+//! What workers look at before each step, [`Attention`]; and ends before the end: [`Canceller`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A wish of the whole program: stop the run.
+/// Why a worker may not just run a step. `needed` is set with each of the reasons, so that a worker
+/// looks at one word when there is none.
+#[derive(Debug, Default)]
+pub(crate) struct Attention {
+    needed: AtomicBool,
+    stopped: AtomicBool,
+    some_cancelled: AtomicBool,
+}
+
+impl Attention {
+    /// Whether the worker has to look at the reasons.
+    #[inline]
+    pub(crate) fn is_needed(&self) -> bool {
+        self.needed.load(Ordering::Relaxed)
+    }
+
+    /// Has workers look at the reasons, one of which is elsewhere.
+    pub(crate) fn need(&self) {
+        self.needed.store(true, Ordering::Relaxed);
+    }
+
+    /// No other step is to begin.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        self.need();
+    }
+
+    #[inline]
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Some steps are not to begin.
+    pub(crate) fn cancel_some(&self) {
+        self.some_cancelled.store(true, Ordering::Relaxed);
+        self.need();
+    }
+
+    pub(crate) fn are_some_cancelled(&self) -> bool {
+        self.some_cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// Stops the run. Single steps are cancelled with
+/// [`StepCol::cancel_tag`](crate::StepCol::cancel_tag) and
+/// [`StepCol::cancel`](crate::StepCol::cancel).
 #[derive(Clone, Debug)]
-pub struct Canceller(pub(crate) Arc<AtomicBool>);
+pub struct Canceller(pub(crate) Arc<Attention>);
 
 impl Canceller {
     /// Has the run end: steps that have begun come to their end, and no others begin.
@@ -29,6 +74,6 @@ impl Canceller {
     /// assert!(matches!(end, Err(GraphError::Cancelled)));
     /// ```
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.stop();
     }
 }

@@ -9,8 +9,12 @@ use std::sync::OnceLock;
 use crate::arena::{Owned, UntilTheEnd};
 use crate::collections::NO_TAG;
 use crate::error::StepResult;
+use crate::hints::StepHints;
 use crate::key::{ItemKey, is_word};
+use crate::primitives::AtomicU64;
+use crate::record::RecordedTag;
 use crate::step::{Needs, Phase, StepContext};
+use crate::stuck::{MadeItem, WaitingStep};
 
 /// The code of a step collection.
 pub(crate) trait Code<'g>: Send + Sync {
@@ -33,12 +37,41 @@ pub(crate) trait Code<'g>: Send + Sync {
     /// As for `tag`.
     unsafe fn order(&self, word: u64) -> u64;
 
+    /// The number of the entry as which instances go on, if it is another one.
+    fn rest(&self) -> Option<usize> {
+        None
+    }
+
     /// How urgent an instance is.
     ///
     /// # Safety
     /// As for `tag`.
     unsafe fn priority(&self, _word: u64) -> i64 {
         0
+    }
+
+    /// On which worker an instance is to run.
+    ///
+    /// # Safety
+    /// As for `tag`.
+    unsafe fn affinity(&self, _word: u64) -> Option<usize> {
+        None
+    }
+
+    /// Whether the program has cancelled an instance.
+    ///
+    /// # Safety
+    /// As for `tag`.
+    unsafe fn is_cancelled(&self, _word: u64) -> bool {
+        false
+    }
+
+    /// The items that an instance puts, as far as the program has said so.
+    ///
+    /// # Safety
+    /// As for `tag`.
+    unsafe fn makes(&self, _word: u64) -> Vec<MadeItem> {
+        Vec::new()
     }
 }
 
@@ -51,6 +84,10 @@ pub(crate) struct StepEntry<'g> {
     pub(crate) free: Option<unsafe fn(u64)>,
     /// Whether `Code::run` consumes the word.
     pub(crate) takes_word: bool,
+    /// How many instances were cancelled.
+    pub(crate) cancelled: AtomicU64,
+    /// Whether the word of an instance that has ended is to be freed.
+    pub(crate) drops: bool,
     /// The next step that the same tag collection prescribes.
     pub(crate) next: OnceLock<&'g StepEntry<'g>>,
 }
@@ -58,13 +95,13 @@ pub(crate) struct StepEntry<'g> {
 impl StepEntry<'_> {
     /// The name of the collection, and the tag of the instance that has put an item with this word.
     pub(crate) fn made_by(&self, word: u64) -> (String, String) {
-        let tag = if self.free.is_none() {
-            // SAFETY: the word is a tag, because there is nothing to free.
-            unsafe { self.code.tag(word) }
-        } else {
-            NO_TAG.to_owned()
-        };
-        (self.name.clone(), tag)
+        (self.name.clone(), self.tag_of_word(word).unwrap_or_else(|| NO_TAG.to_owned()))
+    }
+
+    /// The tag of a word, if the word is the tag itself.
+    pub(crate) fn tag_of_word(&self, word: u64) -> Option<String> {
+        // SAFETY: the word is a tag, because there is nothing to free.
+        self.free.is_none().then(|| unsafe { self.code.tag(word) })
     }
 }
 
@@ -122,11 +159,39 @@ impl<'g> ReadyStep<'g> {
         unsafe { self.entry.code.priority(self.word) }
     }
 
-    /// The order, the step and the tag, for reports.
-    pub(crate) fn describe(&self) -> (u64, String, String) {
+    /// The number of the worker on which the instance is to run, by
+    /// [`StepCol::affinity`](crate::StepCol::affinity).
+    pub fn affinity(&self) -> Option<usize> {
         // SAFETY: the word is that of `self`.
-        let (order, tag) = unsafe { (self.entry.code.order(self.word), self.entry.code.tag(self.word)) };
-        (order, self.entry.name.clone(), tag)
+        unsafe { self.entry.code.affinity(self.word) }
+    }
+
+    /// The name of the step.
+    pub fn step(&self) -> &'g str {
+        &self.entry.name
+    }
+
+    /// The tag, as `Debug` writes it.
+    pub fn tag(&self) -> String {
+        // SAFETY: the word is that of `self`.
+        unsafe { self.entry.code.tag(self.word) }
+    }
+
+    /// The tag, for a record.
+    pub(crate) fn recorded_tag(&self) -> RecordedTag {
+        if self.entry.free.is_none() { RecordedTag::Word(self.word) } else { RecordedTag::Text(self.tag()) }
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        // SAFETY: the word is that of `self`.
+        unsafe { self.entry.code.is_cancelled(self.word) }
+    }
+
+    /// The instance as one that waits, for reports.
+    pub(crate) fn describe(&self) -> WaitingStep {
+        // SAFETY: the word is that of `self`.
+        let (order, makes) = unsafe { (self.entry.code.order(self.word), self.entry.code.makes(self.word)) };
+        WaitingStep { step: self.entry.name.clone(), order, tag: self.tag(), makes }
     }
 }
 
@@ -142,8 +207,7 @@ impl Drop for ReadyStep<'_> {
 
 impl fmt::Debug for ReadyStep<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (_, step, tag) = self.describe();
-        write!(f, "Ready({step}({tag}))")
+        write!(f, "Ready({}({}))", self.step(), self.tag())
     }
 }
 
@@ -204,24 +268,37 @@ pub(crate) unsafe fn tag_of<T: ItemKey>(word: u64) -> T {
 /// The panic of an [`ItemKey`] that contradicts itself.
 const NO_KEY: &str = "an `ItemKey` with `BITS` makes each key again from its word";
 
-/// How urgent an instance with a tag is.
-pub(crate) type Urgency<'g, T> = OnceLock<Box<dyn Fn(&T) -> i64 + Send + Sync + 'g>>;
-
-/// The methods of `Code` about tags, for code with a tag `T` as the word of an instance.
+/// The methods of `Code` about tags. `$see` gives a closure the tag of a word.
 macro_rules! about_tags {
-    () => {
+    ($see:expr) => {
         unsafe fn tag(&self, word: u64) -> String {
             // SAFETY: as promised by the caller.
-            unsafe { with_tag::<T, _>(word, |tag| format!("{tag:?}")) }
+            unsafe { $see(word, |tag| format!("{tag:?}")) }
         }
 
         unsafe fn order(&self, word: u64) -> u64 {
-            if is_word::<T>() { word } else { 0 }
+            // SAFETY: as promised by the caller.
+            if is_word::<T>() { unsafe { $see(word, |tag| ItemKey::to_word(tag)) } } else { 0 }
         }
 
         unsafe fn priority(&self, word: u64) -> i64 {
             // SAFETY: as promised by the caller.
-            self.urgency.get().map_or(0, |urgency| unsafe { with_tag(word, |tag| urgency(tag)) })
+            unsafe { $see(word, |tag| self.hints.priority(tag)) }
+        }
+
+        unsafe fn affinity(&self, word: u64) -> Option<usize> {
+            // SAFETY: as promised by the caller.
+            unsafe { $see(word, |tag| self.hints.affinity(tag)) }
+        }
+
+        unsafe fn is_cancelled(&self, word: u64) -> bool {
+            // SAFETY: as promised by the caller.
+            unsafe { $see(word, |tag| self.hints.is_cancelled(tag)) }
+        }
+
+        unsafe fn makes(&self, word: u64) -> Vec<MadeItem> {
+            // SAFETY: as promised by the caller.
+            unsafe { $see(word, |tag| self.hints.makes(tag)) }
         }
     };
 }
@@ -230,7 +307,7 @@ pub(crate) use about_tags;
 /// A step that runs again from its beginning when an item is missing.
 pub(crate) struct ReplayCode<'g, T, F> {
     pub(crate) body: F,
-    pub(crate) urgency: &'g Urgency<'g, T>,
+    pub(crate) hints: &'g StepHints<'g, T>,
 }
 
 impl<'g, T, F> Code<'g> for ReplayCode<'g, T, F>
@@ -244,14 +321,14 @@ where
         (self.body)(unsafe { tag_of(word) }, step)
     }
 
-    about_tags!();
+    about_tags!(with_tag::<T, _>);
 }
 
 /// A step with declared items.
 pub(crate) struct DependsCode<'g, T, D, F> {
     pub(crate) needs: D,
     pub(crate) body: F,
-    pub(crate) urgency: &'g Urgency<'g, T>,
+    pub(crate) hints: &'g StepHints<'g, T>,
 }
 
 impl<'g, T, D, F> Code<'g> for DependsCode<'g, T, D, F>
@@ -269,14 +346,14 @@ where
         (self.body)(tag, step)
     }
 
-    about_tags!();
+    about_tags!(with_tag::<T, _>);
 }
 
 /// A step over a range of numbers, which is cut while other workers are idle.
 pub(crate) struct RangeCode<'g, F> {
     pub(crate) grain: u32,
     pub(crate) body: F,
-    pub(crate) urgency: &'g Urgency<'g, (u32, u32)>,
+    pub(crate) hints: &'g StepHints<'g, (u32, u32)>,
 }
 
 type T = (u32, u32);
@@ -304,7 +381,7 @@ where
         (self.body)(begin..next, step)
     }
 
-    about_tags!();
+    about_tags!(with_tag::<T, _>);
 }
 
 /// A closure that `StepContext::fork` was given.

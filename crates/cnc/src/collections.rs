@@ -1,19 +1,20 @@
 //! Item and tag collections: [`ItemCol`], [`Items`], [`TagCol`].
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::OnceLock;
 
 use crate::arena::{Owned, UntilTheEnd};
 use crate::code::{ReadyStep, StepEntry};
 use crate::core::NO_STEP;
-use crate::error::{FaultCause, FaultOrder, MissingItem, StepFault};
+use crate::error::{FaultCause, FaultOrder, StepFault};
 use crate::first_panic::FirstPanic;
 use crate::key::{Grid, ItemKey, fold, hash_of, is_word};
 use crate::primitives::{AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::{GetCount, ItemSlot, Left};
 use crate::step::StepContext;
 use crate::storage::{Shape, Storage};
+use crate::stuck::{AwaitedItem, MadeItem, WaitingStep};
 
 /// A handle of an item collection: a table in which each key is put once.
 ///
@@ -103,7 +104,7 @@ enum StoragePlan<K> {
 }
 
 /// How often the item of a key is got.
-type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u16> + Send + Sync + 'g>;
+pub(crate) type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u16> + Send + Sync + 'g>;
 
 impl<K: ItemKey, V> Default for Items<'_, K, V> {
     fn default() -> Self {
@@ -193,7 +194,7 @@ pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) number: usize,
     pub(crate) name: String,
     pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
-    count: UntilTheEnd<Option<CountOf<'g, K>>>,
+    pub(crate) count: UntilTheEnd<Option<CountOf<'g, K>>>,
     equal: Option<fn(&V, &V) -> bool>,
     /// The length of `takers`.
     waiting_takers: AtomicUsize,
@@ -246,6 +247,8 @@ unsafe impl Send for GetClaim<'_> {}
 
 /// An item collection, whatever its types.
 pub(crate) trait AnyItems<'g>: Sync {
+    fn name(&self) -> &str;
+
     /// Takes a claim back, because its step will run again.
     fn unclaim(&self, claim: &GetClaim<'g>);
 
@@ -259,7 +262,7 @@ pub(crate) trait AnyItems<'g>: Sync {
     fn wait_as_last(&self, slot: *const (), ready: ReadyStep<'g>) -> Result<(), ReadyStep<'g>>;
 
     /// The missing items for which steps wait. No worker may run.
-    fn missing(&self) -> Vec<MissingItem>;
+    fn missing(&self) -> Vec<AwaitedItem>;
 
     /// The counted items that are left. No worker may run.
     fn left_over(&self) -> Vec<StepFault>;
@@ -284,6 +287,10 @@ pub struct ItemStatistics {
 }
 
 impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn unclaim(&self, claim: &GetClaim<'g>) {
         // SAFETY: a claim's slot is one of its collection, by `StepContext` and `AsyncStep`, and
         // stays claimed.
@@ -296,8 +303,10 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         match slot.state.give_back() {
             Left::None => {
                 let mut panics = FirstPanic::default();
-                // SAFETY: `give_back` has made the item gone, and this caller is the one.
-                panics.run(|| unsafe { slot.drop_value() });
+                if std::mem::needs_drop::<V>() {
+                    // SAFETY: `give_back` has made the item gone, and this caller is the one.
+                    panics.run(|| unsafe { slot.drop_value() });
+                }
                 self.storage.note_gone(claim.place);
                 panics.go_on();
             }
@@ -330,30 +339,32 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         Err(ready)
     }
 
-    fn missing(&self) -> Vec<MissingItem> {
-        let mut found = Vec::new();
-        let mut see = |key: K, describe: Vec<(u64, String, String)>| {
-            let mut steps = describe;
-            steps.sort_by(|a, b| (&a.1, a.0, &a.2).cmp(&(&b.1, b.0, &b.2)));
-            let steps = steps.into_iter().map(|(_, step, tag)| (step, tag)).collect();
-            found.push((key, steps));
-        };
-        let takers = lock(&self.takers);
+    fn missing(&self) -> Vec<AwaitedItem> {
+        let mut found: Vec<(K, Vec<WaitingStep>)> = Vec::new();
+        let mut takers: HashMap<usize, Vec<WaitingStep>> = HashMap::new();
+        for (slot, ready) in &*lock(&self.takers) {
+            if !ready.is_cancelled() {
+                takers.entry(*slot).or_default().push(ready.describe());
+            }
+        }
         self.storage.each(|key, slot| {
-            let mut steps = Vec::new();
-            slot.state.each_waiter(|ready| steps.push(ready.describe()));
-            let at = std::ptr::from_ref(slot).addr();
-            steps.extend(takers.iter().filter(|(slot, _)| *slot == at).map(|(_, ready)| ready.describe()));
+            let mut steps = takers.remove(&std::ptr::from_ref(slot).addr()).unwrap_or_default();
+            slot.state.each_waiter(|ready| {
+                if !ready.is_cancelled() {
+                    steps.push(ready.describe());
+                }
+            });
             if !steps.is_empty() {
-                see(key, steps);
+                WaitingStep::sort(&mut steps);
+                found.push((key.key(), steps));
             }
         });
         if !self.storage.is_ordered() {
-            found.sort_by(|(a, _): &(K, Vec<_>), (b, _)| a.cmp(b));
+            found.sort_by(|(a, _), (b, _)| a.cmp(b));
         }
         let item = |(key, steps)| {
             let (collection, key) = self.name_and_key(&key);
-            MissingItem { collection, key, steps }
+            AwaitedItem { item: MadeItem { collection: self.number, key }, collection, steps }
         };
         found.into_iter().map(item).collect()
     }
@@ -364,6 +375,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
             self.storage.each(|key, slot| {
                 let gets = slot.state.claims_left();
                 if gets > 0 {
+                    let key = key.key();
                     let (collection, text) = self.name_and_key(&key);
                     let order = FaultOrder {
                         cause: FaultCause::LEFT_OVER,
@@ -390,11 +402,14 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     }
 
     fn drop_waiting(&self, panics: &mut FirstPanic) {
-        let mut waiting = Vec::new();
-        self.storage.each(|_, slot| waiting.extend(slot.state.take_waiters()));
+        self.storage.each(|_, slot| {
+            let mut waiting = slot.state.take_waiters();
+            while !waiting.is_empty() {
+                panics.run(|| waiting.drop_next());
+            }
+        });
         let takers = std::mem::take(&mut *lock(&self.takers));
-        waiting.extend(takers.into_iter().map(|(_, ready)| ready));
-        for ready in waiting {
+        for (_, ready) in takers {
             panics.run(|| drop(ready));
         }
     }
@@ -467,6 +482,7 @@ const SETS: usize = 16;
 type SeenTags<T> = Box<[Mutex<HashSet<T>>]>;
 
 pub(crate) struct TagStore<'g, T> {
+    pub(crate) number: usize,
     pub(crate) name: String,
     /// The steps that the collection prescribes: the first; the others follow in `StepEntry::next`.
     pub(crate) first: OnceLock<&'g StepEntry<'g>>,
@@ -474,9 +490,10 @@ pub(crate) struct TagStore<'g, T> {
 }
 
 impl<T: ItemKey> TagStore<'_, T> {
-    pub(crate) fn new(name: &str, memoised: bool) -> Self {
+    pub(crate) fn new(number: usize, name: &str, memoised: bool) -> Self {
         let sets = || (0..SETS).map(|_| Mutex::new(HashSet::new())).collect();
         TagStore {
+            number,
             name: name.to_owned(),
             first: OnceLock::new(),
             seen: UntilTheEnd::new(memoised.then(sets)),
@@ -486,17 +503,18 @@ impl<T: ItemKey> TagStore<'_, T> {
     /// Whether the tag is to run the steps.
     #[inline]
     pub(crate) fn is_new(&self, tag: &T) -> bool {
-        let Some(sets) = &*self.seen else { return true };
+        self.seen.as_ref().is_none_or(|sets| Self::is_first(sets, tag))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn is_first(sets: &[Mutex<HashSet<T>>], tag: &T) -> bool {
         let word = if is_word::<T>() { tag.to_word() } else { hash_of(tag) };
         lock(&sets[fold(word) as usize % SETS]).insert(tag.clone())
     }
 }
 
 impl<'g, T> TagStore<'g, T> {
-    pub(crate) fn steps(&self) -> impl Iterator<Item = &'g StepEntry<'g>> {
-        std::iter::successors(self.first.get().copied(), |entry| entry.next.get().copied())
-    }
-
     /// Adds a step.
     pub(crate) fn prescribe(&self, entry: &'g StepEntry<'g>) {
         let mut place = &self.first;
@@ -504,6 +522,24 @@ impl<'g, T> TagStore<'g, T> {
             let _ = refused;
             place = &place.get().expect("a value was refused because there is one").next;
         }
+    }
+}
+
+/// A tag collection, whatever its type.
+pub(crate) trait AnyTags<'g>: Sync {
+    fn name(&self) -> &str;
+
+    /// The first step that the collection prescribes.
+    fn first(&self) -> Option<&'g StepEntry<'g>>;
+}
+
+impl<'g, T: Send + Sync> AnyTags<'g> for TagStore<'g, T> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn first(&self) -> Option<&'g StepEntry<'g>> {
+        self.first.get().copied()
     }
 }
 

@@ -1,18 +1,23 @@
 //! What the workers of a graph share: [`Core`].
 
+use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use crate::arena::{Arena, Owned, UntilTheEnd};
+use crate::cancel::Attention;
 use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
-use crate::collections::{AnyItems, ItemCol, Items};
-use crate::error::{MissingItem, StepFault, StepResult};
+use crate::collections::{AnyItems, AnyTags, ItemCol, Items, TagCol, TagStore};
+use crate::error::{StepFault, StepResult};
 use crate::first_panic::FirstPanic;
 use crate::key::ItemKey;
 use crate::primitives::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::record::Recorder;
 use crate::slot::STEPS_MAX;
 use crate::step::StepContext;
+use crate::stuck::AwaitedItem;
+use crate::waiters::WaiterMemory;
 
 /// A number that no step has.
 pub(crate) const NO_STEP: usize = STEPS_MAX;
@@ -32,17 +37,24 @@ pub(crate) struct Core<'g> {
     faults: Mutex<Vec<StepFault>>,
     /// The faults that were reported last.
     reported: Mutex<Vec<StepFault>>,
-    /// No other step is to begin.
-    stop: Arc<AtomicBool>,
+    attention: Arc<Attention>,
+    recorder: OnceLock<Recorder>,
+    tags: Mutex<Vec<&'g dyn AnyTags<'g>>>,
     /// Whether a fault stops the others.
     pub(crate) stop_at_fault: AtomicBool,
     /// The steps that were made ready, and those that were run.
     made: AtomicU64,
     ran: AtomicU64,
+    /// The steps that were suspended, less those that were woken. It wraps, because each worker
+    /// adds its own difference.
+    suspended: AtomicU64,
+    /// The workers that have not added their counts yet.
+    workers: AtomicUsize,
     /// How often each step collection ran and missed.
     counts: Mutex<Vec<(u64, u64)>>,
-    /// The handles of async steps that are in existence.
-    pub(crate) handles: AtomicUsize,
+    /// The handles of async steps that are in existence. It wraps, as `suspended` does.
+    pub(crate) handles: AtomicU64,
+    waiters: WaiterMemory<ReadyStep<'g>>,
 }
 
 /// The code of the environment's entry, which has no instances.
@@ -73,12 +85,17 @@ impl<'g> Core<'g> {
             pending: Mutex::new(ManuallyDrop::new(Vec::new())),
             faults: Mutex::new(Vec::new()),
             reported: Mutex::new(Vec::new()),
-            stop: Arc::new(AtomicBool::new(false)),
+            attention: Arc::default(),
+            recorder: OnceLock::new(),
+            tags: Mutex::new(Vec::new()),
             stop_at_fault: AtomicBool::new(true),
             made: AtomicU64::new(0),
             ran: AtomicU64::new(0),
+            suspended: AtomicU64::new(0),
+            workers: AtomicUsize::new(0),
             counts: Mutex::new(Vec::new()),
-            handles: AtomicUsize::new(0),
+            handles: AtomicU64::new(0),
+            waiters: WaiterMemory::new(),
         }
     }
 
@@ -109,8 +126,10 @@ impl<'g> Core<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
-        let (code, next) = (UntilTheEnd::new(code), OnceLock::new());
-        let entry = self.own(StepEntry { number, name: name.to_owned(), code, free, takes_word, next });
+        let (cancelled, next) = (AtomicU64::new(0), OnceLock::new());
+        let (code, drops) = (UntilTheEnd::new(code), free.is_some() && !takes_word);
+        let name = name.to_owned();
+        let entry = self.own(StepEntry { number, name, code, free, takes_word, cancelled, drops, next });
         entries.push(entry);
         entry
     }
@@ -134,6 +153,17 @@ impl<'g> Core<'g> {
         ItemCol(store)
     }
 
+    pub(crate) fn add_tags<T: ItemKey + 'g>(&'g self, name: &str, memoised: bool) -> TagCol<'g, T> {
+        let mut all = lock(&self.tags);
+        let store = self.own(TagStore::new(all.len(), name, memoised));
+        all.push(store);
+        TagCol(store)
+    }
+
+    pub(crate) fn each_tags(&self) -> Vec<&'g dyn AnyTags<'g>> {
+        lock(&self.tags).clone()
+    }
+
     pub(crate) fn each_items(&self) -> Vec<&'g dyn AnyItems<'g>> {
         lock(&self.items).clone()
     }
@@ -141,7 +171,7 @@ impl<'g> Core<'g> {
     pub(crate) fn fail(&self, fault: StepFault) {
         lock(&self.faults).push(fault);
         if self.stop_at_fault.load(Ordering::Relaxed) {
-            self.stop.store(true, Ordering::Relaxed);
+            self.attention.stop();
         }
     }
 
@@ -165,15 +195,55 @@ impl<'g> Core<'g> {
 
     #[inline]
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.attention.is_stopped()
     }
 
-    pub(crate) fn stop(&self) -> &Arc<AtomicBool> {
-        &self.stop
+    #[inline]
+    pub(crate) fn attention(&self) -> &Arc<Attention> {
+        &self.attention
     }
 
-    /// Adds what a worker has counted.
-    pub(crate) fn account(&self, made: u64, ran: u64, counts: &[(u64, u64)]) {
+    /// Notes that the program has cancelled steps.
+    pub(crate) fn note_cancelled_steps(&self) {
+        self.attention.cancel_some();
+    }
+
+    /// Records from now on.
+    pub(crate) fn record(&self, runs_max: usize) {
+        self.recorder.get_or_init(|| Recorder::new(runs_max));
+        self.attention.need();
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.get()
+    }
+
+    pub(crate) fn waiters(&self) -> &WaiterMemory<ReadyStep<'g>> {
+        &self.waiters
+    }
+
+    /// Notes a new worker, which calls [`account`](Core::account) at its end.
+    pub(crate) fn note_worker(&self) {
+        self.workers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether steps may wait for items. No worker may run.
+    pub(crate) fn some_may_wait(&self) -> bool {
+        // A scheduler may have forgotten a worker, and with it what it has counted.
+        self.suspended.load(Ordering::Relaxed) != 0 || self.workers.load(Ordering::Relaxed) != 0
+    }
+
+    /// Adds what a worker has counted, at the worker's end.
+    pub(crate) fn account(
+        &self,
+        made: u64,
+        ran: u64,
+        (suspended, handles): (u64, u64),
+        counts: &[(u64, u64)],
+    ) {
+        self.workers.fetch_sub(1, Ordering::Release);
+        self.suspended.fetch_add(suspended, Ordering::Relaxed);
+        self.handles.fetch_add(handles, Ordering::Release);
         self.made.fetch_add(made, Ordering::Relaxed);
         self.ran.fetch_add(ran, Ordering::Relaxed);
         let mut all = lock(&self.counts);
@@ -190,25 +260,37 @@ impl<'g> Core<'g> {
         self.made.load(Ordering::Relaxed) - self.ran.load(Ordering::Relaxed)
     }
 
-    /// The name of each step collection, and how often it ran and missed.
-    pub(crate) fn step_counts(&self) -> Vec<(String, u64, u64)> {
+    /// The name of each step collection, how often it ran and missed, and how many of its instances
+    /// were cancelled.
+    pub(crate) fn step_counts(&self) -> Vec<(String, u64, u64, u64)> {
         let counts = lock(&self.counts).clone();
         let entries = lock(&self.entries);
-        let name =
-            |(entry, (runs, misses)): (&&StepEntry<'g>, (u64, u64))| (entry.name.clone(), runs, misses);
+        let name = |(entry, (runs, misses)): (&&StepEntry<'g>, (u64, u64))| {
+            (entry.name.clone(), runs, misses, entry.cancelled.load(Ordering::Relaxed))
+        };
         entries.iter().zip(counts).map(name).collect()
     }
 
     /// Keeps ready steps for the next run.
-    pub(crate) fn keep(&self, ready: impl IntoIterator<Item = ReadyStep<'g>>) {
-        lock(&self.pending).extend(ready);
+    pub(crate) fn keep(&self, ready: VecDeque<ReadyStep<'g>>) {
+        let mut pending = lock(&self.pending);
+        if pending.is_empty() {
+            **pending = ready.into();
+        } else {
+            pending.extend(ready);
+        }
     }
 
     pub(crate) fn take_pending(&self) -> Vec<ReadyStep<'g>> {
         std::mem::take(&mut **lock(&self.pending))
     }
 
-    pub(crate) fn missing(&self) -> Vec<MissingItem> {
+    /// The missing items for which steps wait. No worker may run.
+    pub(crate) fn missing(&self) -> Vec<AwaitedItem> {
+        if !self.some_may_wait() {
+            debug_assert!(self.each_items().iter().all(|items| items.missing().is_empty()));
+            return Vec::new();
+        }
         self.each_items().iter().flat_map(|items| items.missing()).collect()
     }
 
@@ -223,12 +305,12 @@ impl<'g> Core<'g> {
         for ready in self.take_pending() {
             panics.run(|| drop(ready));
         }
-        for items in self.each_items() {
-            items.drop_waiting(&mut panics);
+        if self.some_may_wait() {
+            self.each_items().into_iter().for_each(|items| items.drop_waiting(&mut panics));
         }
-        if self.handles.load(Ordering::Acquire) > 0 {
+        if self.handles.load(Ordering::Acquire) != 0 || self.workers.load(Ordering::Acquire) != 0 {
             // A handle of an async step has outlived its step, and with it perhaps a reference to
-            // an item.
+            // an item. If a scheduler has forgotten a worker, the number of handles is not known.
             self.arena.leak();
         }
         panics.go_on();

@@ -1,11 +1,13 @@
-//! What can go wrong in a run: [`GraphError`], with [`StepFault`] and [`Stuck`].
+//! What can go wrong in a run: [`GraphError`], with [`StepFault`].
 
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
 
+use crate::stuck::Stuck;
+
 /// The most lines that a report prints; all are in the value.
-const LINES_MAX: usize = 20;
+pub(crate) const LINES_MAX: usize = 20;
 
 /// Why a step stops before its end: an item is not there yet, or an error.
 ///
@@ -68,7 +70,6 @@ impl fmt::Debug for Halted {
 /// # Differences
 /// 1. The paper leaves open what a get does that is never satisfied, and how an error reaches the
 ///    caller.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum GraphError {
     /// No step can run any more, but some wait for items that no step has put.
@@ -79,24 +80,6 @@ pub enum GraphError {
     Failed(Vec<StepFault>),
     /// The run was cancelled by a [`Canceller`](crate::Canceller).
     Cancelled,
-}
-
-/// The steps that wait for items which were never put.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stuck {
-    /// The missing items, by collection and key.
-    pub items: Vec<MissingItem>,
-}
-
-/// An item that was never put, though steps wait for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingItem {
-    /// The name of the collection.
-    pub collection: String,
-    /// The key.
-    pub key: String,
-    /// The name and the tag of each step that waits for it, in order.
-    pub steps: Vec<(String, String)>,
 }
 
 /// A step that failed, with its tag, and why.
@@ -258,18 +241,6 @@ impl fmt::Display for StepFault {
     }
 }
 
-impl fmt::Display for Stuck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let steps: usize = self.items.iter().map(|item| item.steps.len()).sum();
-        write!(f, "{steps} steps wait for {} items that no step has put", self.items.len())?;
-        let lines = self.items.iter().flat_map(|item| item.steps.iter().map(move |step| (item, step)));
-        for (item, (step, tag)) in lines.take(LINES_MAX) {
-            write!(f, "\n  item {}[{}]: step {step}({tag})", item.collection, item.key)?;
-        }
-        if steps > LINES_MAX { write!(f, "\n  and {} more", steps - LINES_MAX) } else { Ok(()) }
-    }
-}
-
 impl fmt::Display for GraphError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -285,6 +256,13 @@ impl fmt::Display for GraphError {
                 }
             }
         }
+    }
+}
+
+/// The report, so that a `main` that returns the error prints it.
+impl fmt::Debug for GraphError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

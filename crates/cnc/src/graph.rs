@@ -3,19 +3,19 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 
-use crate::arena::{Owned, UntilTheEnd};
 use crate::async_step::{self, AsyncStep};
 use crate::cancel::Canceller;
-use crate::code::{DependsCode, RangeCode, ReadyStep, ReplayCode, Urgency, free_of};
-use crate::collections::{ItemCol, ItemStatistics, Items, TagCol, TagStore};
+use crate::code::{DependsCode, RangeCode, ReadyStep, ReplayCode, free_of};
+use crate::collections::{ItemCol, ItemStatistics, Items, TagCol};
 use crate::core::Core;
-use crate::error::{GraphError, StepResult, Stuck};
+use crate::error::{GraphError, StepResult};
+use crate::hints::{StepCol, StepHints};
 use crate::key::ItemKey;
 use crate::schedulers::{GraphJob, Scheduler};
 use crate::step::{Needs, StepContext};
+use crate::stuck::Stuck;
 
 /// Gives `work` a new graph to build, to run and to look at; returns what `work` returns.
 ///
@@ -89,72 +89,16 @@ pub struct Graph<'g, 'env: 'g> {
     one_thread: PhantomData<*mut ()>,
 }
 
-/// A handle of a step collection.
-pub struct StepCol<'g, T>(&'g UrgencyOf<'g, T>);
-
-struct UrgencyOf<'g, T>(UntilTheEnd<Urgency<'g, T>>);
-
-impl<T> Owned for UrgencyOf<'_, T> {
-    unsafe fn empty(&self) {
-        // SAFETY: as promised by the caller.
-        unsafe { self.0.replace(OnceLock::new()) };
-    }
-}
-
-impl<'g, T: ItemKey> StepCol<'g, T> {
-    /// Says how urgent the step with each tag is, for schedulers that heed it. A larger number runs
-    /// earlier. The first call counts.
-    ///
-    /// # Examples
-    /// ```
-    /// use selvedge::cnc::{self, schedulers::TaskPool};
-    ///
-    /// # fn main() -> Result<(), cnc::GraphError> {
-    /// let order = std::sync::Mutex::new(Vec::new());
-    /// cnc::graph(|graph| {
-    ///     let tags = graph.tags::<i64>("tags");
-    ///     graph.prescribe(tags, "note", |n, _| {
-    ///         order.lock().unwrap().push(n);
-    ///         Ok(())
-    ///     })
-    ///     .priority(|&n| n);
-    ///     graph.initialize(|env| [3, 1, 2].into_iter().try_for_each(|n| env.put_tag(tags, n)))?;
-    ///     graph.run(&TaskPool::priority(1)).map(|_| ())
-    /// })?;
-    /// assert_eq!(order.into_inner().unwrap(), [3, 2, 1]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn priority(self, urgency: impl Fn(&T) -> i64 + Send + Sync + 'g) -> Self {
-        let _ = self.0.0.set(Box::new(urgency));
-        self
-    }
-}
-
-impl<T> Clone for StepCol<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for StepCol<'_, T> {}
-
-impl<T> fmt::Debug for StepCol<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StepCol").finish_non_exhaustive()
-    }
-}
-
 impl<'g> Graph<'g, '_> {
     /// A new tag collection.
     #[doc(alias = "newTagCol")]
     pub fn tags<T: ItemKey + 'g>(&'g self, name: &str) -> TagCol<'g, T> {
-        TagCol(self.core.own(TagStore::new(name, false)))
+        self.core.add_tags(name, false)
     }
 
     /// A new tag collection that remembers its tags: one that is put again has no effect.
     pub fn memoised_tags<T: ItemKey + 'g>(&'g self, name: &str) -> TagCol<'g, T> {
-        TagCol(self.core.own(TagStore::new(name, true)))
+        self.core.add_tags(name, true)
     }
 
     /// A new item collection: hashed, and its items stay to the end.
@@ -177,8 +121,8 @@ impl<'g> Graph<'g, '_> {
         self.items_with(name, Items::dense(()))
     }
 
-    fn urgency<T: ItemKey + 'g>(&'g self) -> &'g UrgencyOf<'g, T> {
-        self.core.own(UrgencyOf(UntilTheEnd::new(OnceLock::new())))
+    fn hints<T: ItemKey + 'g>(&'g self) -> &'g StepHints<'g, T> {
+        self.core.own(StepHints::default())
     }
 
     /// Has each tag of a collection run a step.
@@ -191,10 +135,10 @@ impl<'g> Graph<'g, '_> {
         T: ItemKey + 'g,
         F: Fn(T, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
     {
-        let urgency = self.urgency();
-        let code = Box::new(ReplayCode { body, urgency: &urgency.0 });
+        let hints = self.hints();
+        let code = Box::new(ReplayCode { body, hints });
         tags.0.prescribe(self.core.add_entry(name, code, free_of::<T>(), false));
-        StepCol(urgency)
+        StepCol::new(hints, &self.core)
     }
 
     /// Has each tag of a collection run a step with declared items: `needs` declares them, and
@@ -237,10 +181,10 @@ impl<'g> Graph<'g, '_> {
         D: Fn(T, &Needs<'_, 'g>) -> StepResult + Send + Sync + 'g,
         F: Fn(T, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
     {
-        let urgency = self.urgency();
-        let code = Box::new(DependsCode { needs, body, urgency: &urgency.0 });
+        let hints = self.hints();
+        let code = Box::new(DependsCode { needs, body, hints });
         tags.0.prescribe(self.core.add_entry(name, code, free_of::<T>(), false));
-        StepCol(urgency)
+        StepCol::new(hints, &self.core)
     }
 
     /// Has each tag `(begin, end)` of a collection run a step over the numbers from `begin` to
@@ -283,10 +227,10 @@ impl<'g> Graph<'g, '_> {
         F: Fn(Range<u32>, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
     {
         assert!(grain > 0, "a range step has a grain of at least 1");
-        let urgency = self.urgency();
-        let code = Box::new(RangeCode { grain, body, urgency: &urgency.0 });
+        let hints = self.hints();
+        let code = Box::new(RangeCode { grain, body, hints });
         tags.0.prescribe(self.core.add_entry(name, code, None, false));
-        StepCol(urgency)
+        StepCol::new(hints, &self.core)
     }
 
     /// Has each tag of a collection run an async step, which goes on where it was when an item that
@@ -327,9 +271,9 @@ impl<'g> Graph<'g, '_> {
         F: Fn(T, AsyncStep<'g>) -> Fut + Send + Sync + 'g,
         Fut: Future<Output = StepResult> + Send + 'g,
     {
-        let urgency = self.urgency();
-        tags.0.prescribe(async_step::entry(&self.core, name, body, &urgency.0));
-        StepCol(urgency)
+        let hints = self.hints();
+        tags.0.prescribe(async_step::entry(&self.core, name, body, hints));
+        StepCol::new(hints, &self.core)
     }
 
     /// Puts the first items and tags, as the environment of the graph.
@@ -365,9 +309,13 @@ impl<'g> Graph<'g, '_> {
         self.core.stop_at_fault.store(false, Ordering::Relaxed);
     }
 
+    pub(crate) fn core(&'g self) -> &'g Core<'g> {
+        &self.core
+    }
+
     /// A handle that stops the run.
     pub fn canceller(&'g self) -> Canceller {
-        Canceller(self.core.stop().clone())
+        Canceller(self.core.attention().clone())
     }
 
     /// Runs the graph until no step can run any more.
@@ -400,9 +348,9 @@ impl<'g> Graph<'g, '_> {
         );
         let mut faults = self.core.take_faults();
         if faults.is_empty() {
-            let items = self.core.missing();
-            if !items.is_empty() {
-                return Err(GraphError::Stuck(Stuck { items }));
+            let missing = self.core.missing();
+            if !missing.is_empty() {
+                return Err(GraphError::Stuck(Stuck::of(missing)));
             }
             faults = self.core.left_over();
         }
@@ -496,7 +444,7 @@ impl<'g> View<'g> {
         items.0.storage.each(|key, slot| {
             if slot.state.is_kept() {
                 // SAFETY: the item is kept.
-                found.push((key, unsafe { slot.value() }));
+                found.push((key.key(), unsafe { slot.value() }));
             }
         });
         if !items.0.storage.is_ordered() {
@@ -557,6 +505,8 @@ pub struct StepStatistics {
     pub runs: u64,
     /// The number of times that an instance has missed an item.
     pub misses: u64,
+    /// The number of instances that did not begin, or not go on, because their tags were cancelled.
+    pub cancelled: u64,
 }
 
 impl StepStatistics {
@@ -568,7 +518,7 @@ impl StepStatistics {
 
 impl Statistics {
     fn of(core: &Core<'_>) -> Statistics {
-        let step = |(name, runs, misses)| StepStatistics { name, runs, misses };
+        let step = |(name, runs, misses, cancelled)| StepStatistics { name, runs, misses, cancelled };
         Statistics {
             steps: core.step_counts().into_iter().map(step).collect(),
             items: core.each_items().iter().map(|items| items.statistics()).collect(),

@@ -20,8 +20,8 @@
 //! | steps, and what they see | [`StepContext`], [`Needs`], [`AsyncStep`], [`StepResult`], [`Halted`] |
 //! | keys and tags | [`ItemKey`], [`Grid`] |
 //! | schedulers | [`schedulers`], [`Worker`], [`ReadyStep`], [`Outlet`] |
-//! | what went wrong | [`GraphError`], [`StepFault`], [`FaultCause`], [`Stuck`], [`MissingItem`] |
-//! | what the graph did | [`Statistics`], [`StepStatistics`], [`ItemStatistics`] |
+//! | what went wrong | [`GraphError`], [`StepFault`], [`FaultCause`], [`Stuck`], [`MissingItem`], [`StuckStep`] |
+//! | what the graph did | [`Statistics`], [`StepStatistics`], [`ItemStatistics`], [`Recording`], [`StepRun`] |
 //! | an end before the end | [`Canceller`] |
 //!
 //! Of steps there are four kinds:
@@ -78,24 +78,36 @@ mod async_step;
 mod cancel;
 mod code;
 mod collections;
+mod compose;
 mod core;
+mod dot;
 mod error;
 mod first_panic;
 mod graph;
+mod hints;
 mod key;
+mod lend;
 #[cfg(loom)]
 pub mod models;
 mod primitives;
+mod ready;
+mod record;
 pub mod schedulers;
 mod slot;
 mod step;
 mod storage;
+mod stuck;
+mod waiters;
 
 pub use async_step::{AsyncStep, Get};
 pub use cancel::Canceller;
 pub use code::ReadyStep;
 pub use collections::{ItemCol, ItemStatistics, Items, TagCol};
-pub use error::{FaultCause, GraphError, Halted, MissingItem, StepFault, StepResult, Stuck};
-pub use graph::{FinishedGraph, Graph, Statistics, StepCol, StepStatistics, View, graph};
+pub use error::{FaultCause, GraphError, Halted, StepFault, StepResult};
+pub use graph::{FinishedGraph, Graph, Statistics, StepStatistics, View, graph};
+pub use hints::StepCol;
 pub use key::{AxisLengths, Grid, ItemKey};
+pub use lend::{LentJob, LentStep, LentWorker};
+pub use record::{Recording, StepRun};
 pub use step::{Needs, Outlet, StepContext, Worker};
+pub use stuck::{MissingItem, Stuck, StuckStep};

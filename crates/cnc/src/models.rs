@@ -6,20 +6,22 @@ use std::sync::atomic::{AtomicUsize as Tally, Ordering};
 use loom::thread;
 
 use crate::schedulers::circle::WorkerCircle;
-use crate::slot::{GetCount, ItemSlot, Left, Look, SuspendedStep};
+use crate::slot::{GetCount, ItemSlot, Left, Look};
+use crate::waiters::{WaiterMemory, WaiterPool};
 
 type ModelSlot = ItemSlot<Box<u32>, u32>;
 
 /// One OS thread puts an item while two get it, or wait for it. Each gets it, or is woken once.
 pub fn a_put_and_two_waiters() {
+    let memory = Arc::new(WaiterMemory::new());
     let slot = Arc::new(ModelSlot::new());
     let getters: Vec<_> = (0..2)
         .map(|name| {
-            let slot = slot.clone();
+            let (memory, slot) = (memory.clone(), slot.clone());
             thread::spawn(move || match slot.state.look() {
                 // SAFETY: the item is kept.
                 Look::Kept => u32::from(**unsafe { slot.value() } == 7),
-                _ => match slot.state.wait(SuspendedStep::new(name)) {
+                _ => match slot.state.wait(name, &WaiterPool::new(&memory)) {
                     // The put has the waiter.
                     Ok(()) => 0,
                     // SAFETY: `wait` fails only for a full item, and this one is kept.
@@ -28,7 +30,9 @@ pub fn a_put_and_two_waiters() {
             })
         })
         .collect();
-    let woken = slot.put(Box::new(7), GetCount::Kept, 3, 5).expect("the first put").count() as u32;
+    let mut waiters = slot.put(Box::new(7), GetCount::Kept, 3, 5).expect("the first put");
+    let pool = WaiterPool::new(&memory);
+    let woken = std::iter::from_fn(|| waiters.pop(&pool)).count() as u32;
     let got: u32 = getters.into_iter().map(|getter| getter.join().unwrap()).sum();
     assert_eq!(woken + got, 2);
     assert_eq!(slot.maker(), Some((3, 5)));

@@ -7,6 +7,9 @@
 //! | [`TaskPool::lifo`], [`TaskPool::fifo`] | one stack or queue for all | sleep, or spin with [`TaskPool::spinning`] |
 //! | [`TaskPool::priority`] | the most urgent first, by [`StepCol::priority`](crate::StepCol::priority) | sleep |
 //! | [`TaskPool::fuzz`] | any, as a seed determines | sleep |
+//! | [`Affine`] | each worker a queue of its own; a step runs where [`StepCol::affinity`](crate::StepCol::affinity) says | sleep |
+//! | [`ThreadPerStep`] | a thread of ours for each step, under any scheduler of threads | as that scheduler has it |
+//! | [`Replay`] | in the order of a recorded run, on the calling OS thread | |
 //!
 //! The result of a graph does not depend on the scheduler. Its time does.
 //!
@@ -47,17 +50,22 @@
 //! ```
 #![deny(unsafe_code)]
 
+mod affine;
 pub(crate) mod circle;
 mod pool;
+mod replay;
 mod sequential;
 mod stealing;
+mod threads;
 
+pub use affine::Affine;
 pub use pool::TaskPool;
+pub use replay::{Replay, RunOrder};
 pub use sequential::OneByOne;
 pub use stealing::Stealing;
+pub use threads::{MainThread, ThreadPerStep};
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::{fmt, mem};
 
 use crate::code::ReadyStep;
@@ -83,7 +91,7 @@ fn guard_loop(core: &Core<'_>, end: impl Fn(), work: impl FnOnce()) {
 
     impl<E: Fn()> Drop for EndOnUnwind<'_, '_, E> {
         fn drop(&mut self) {
-            self.0.stop().store(true, Ordering::Relaxed);
+            self.0.attention().stop();
             (self.1)();
         }
     }
@@ -101,6 +109,10 @@ pub struct GraphJob<'g> {
 impl<'g> GraphJob<'g> {
     pub(crate) fn new(core: &'g Core<'g>) -> GraphJob<'g> {
         GraphJob { core }
+    }
+
+    pub(crate) fn core(&self) -> &'g Core<'g> {
+        self.core
     }
 
     /// Takes the steps that the environment has made ready, in the order of its puts.

@@ -13,7 +13,8 @@
 //! - `WRITING`: set by [`SlotState::begin`], which one put alone can pass. So a second put is
 //!   noticed before it touches the value.
 //! - The upper bits are the address of the first [`SuspendedStep`], or 0. [`SlotState::wait`] puts
-//!   a waiter before the others, also while the value is being written.
+//!   a waiter before the others, also while the value is being written. The memory of the waiters
+//!   is that of [`WaiterPool`]s.
 //!
 //! While it is full:
 //! - `FULL`: set by [`SlotState::end`], after the value was written. The same exchange takes all
@@ -33,9 +34,9 @@
 //! `tests/loom_slot.rs` checks this with models.
 
 use std::mem::MaybeUninit;
-use std::ptr;
 
 use crate::primitives::{AtomicU64, ItemCell, Ordering};
+use crate::waiters::{SuspendedStep, WaiterPool, place_at};
 
 const FULL: u64 = 1;
 const WRITING: u64 = 2;
@@ -50,20 +51,6 @@ const COUNT_MASK: u64 = 0xFFFF;
 
 /// The most steps that a graph may have, so that their numbers fit in a state word.
 pub(crate) const STEPS_MAX: usize = STEP_MASK as usize;
-
-/// A suspended step, in the list of the item that it waits for.
-#[derive(Debug)]
-#[repr(align(8))]
-pub(crate) struct SuspendedStep<R> {
-    pub(crate) ready: R,
-    next: u64,
-}
-
-impl<R> SuspendedStep<R> {
-    pub(crate) fn new(ready: R) -> Box<SuspendedStep<R>> {
-        Box::new(SuspendedStep { ready, next: 0 })
-    }
-}
 
 /// How often an item may be got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,29 +118,27 @@ impl<R> SlotState<R> {
         WokenSteps { next: before & WAITERS, waiters: self.waiters }
     }
 
-    /// Puts a waiter into the list.
+    /// Puts a waiter into the list, in a place of the worker's pool.
     ///
     /// # Errors
     /// Gives it back if the item is full.
-    pub(crate) fn wait(&self, mut waiter: Box<SuspendedStep<R>>) -> Result<(), Box<SuspendedStep<R>>> {
+    #[inline]
+    pub(crate) fn wait(&self, waiter: R, pool: &WaiterPool<'_, R>) -> Result<(), R> {
         let mut word = self.word.load(Ordering::Relaxed);
         if word & FULL != 0 {
             return Err(waiter);
         }
-        waiter.next = word & WAITERS;
-        let at = Box::into_raw(waiter);
-        let address = at.expose_provenance() as u64;
+        let place = pool.place(waiter);
+        let address = place.expose_provenance() as u64;
         loop {
+            // SAFETY: the place came from the pool just now, and no exchange has published it.
+            unsafe { (*place).next = word & WAITERS };
             let with = address | word & WRITING;
             match self.word.compare_exchange_weak(word, with, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Ok(()),
-                // SAFETY: `at` came from the box above, and no exchange has published it.
-                Err(now) if now & FULL != 0 => return Err(unsafe { Box::from_raw(at) }),
-                Err(now) => {
-                    // SAFETY: as above.
-                    unsafe { (*at).next = now & WAITERS };
-                    word = now;
-                }
+                // SAFETY: as above, and the place is given back.
+                Err(now) if now & FULL != 0 => return Err(unsafe { pool.take_out(place) }.0),
+                Err(now) => word = now,
             }
         }
     }
@@ -268,10 +253,11 @@ impl<R> SlotState<R> {
         let word = self.word.load(Ordering::Acquire);
         let mut next = if word & FULL != 0 { 0 } else { word & WAITERS };
         while next != 0 {
-            // SAFETY: a waiter in the list came from a box by `wait`, and is freed by the worker
-            // that takes the list out; the caller says that no worker runs.
-            let waiter: &'r SuspendedStep<R> = unsafe { &*ptr::with_exposed_provenance(next as usize) };
-            see(&waiter.ready);
+            // SAFETY: a waiter in the list is in a place of a pool, by `wait`, and leaves it when a
+            // worker takes the list out; the caller says that no worker runs.
+            let waiter: &'r SuspendedStep<R> = unsafe { &*place_at(next) };
+            // SAFETY: as above, so the place has a step.
+            see(unsafe { waiter.ready.assume_init_ref() });
             next = waiter.next;
         }
     }
@@ -316,7 +302,7 @@ const fn returns(word: u64) -> u64 {
     (word / RETURN) & COUNT_MASK
 }
 
-/// The steps that waited for an item.
+/// The steps that waited for an item, the newest first.
 #[derive(Debug)]
 #[must_use = "the steps must be made ready"]
 pub(crate) struct WokenSteps<R> {
@@ -329,29 +315,42 @@ impl<R> WokenSteps<R> {
     pub(crate) fn is_empty(&self) -> bool {
         self.next == 0
     }
-}
 
-impl<R> Iterator for WokenSteps<R> {
-    type Item = R;
-
+    /// Takes the next one out. Its place goes to a pool of the same memory.
     #[inline]
-    fn next(&mut self) -> Option<R> {
+    pub(crate) fn pop(&mut self, pool: &WaiterPool<'_, R>) -> Option<R> {
         if self.next == 0 {
             return None;
         }
-        // SAFETY: the address came from a box by `SlotState::wait`. The exchange that made this
+        // SAFETY: the address is that of a place, by `SlotState::wait`. The exchange that made this
         // `WokenSteps` took the whole list out of the word, so no other reference to the waiters is
         // left.
-        let waiter: Box<SuspendedStep<R>> =
-            unsafe { Box::from_raw(ptr::with_exposed_provenance_mut(self.next as usize)) };
-        self.next = waiter.next;
-        Some(waiter.ready)
+        let (ready, next) = unsafe { pool.take_out(place_at(self.next)) };
+        self.next = next;
+        Some(ready)
+    }
+}
+
+impl<R> WokenSteps<R> {
+    /// Drops the next one, if there is one. If its destructor panics, it is out nevertheless.
+    pub(crate) fn drop_next(&mut self) {
+        if self.next == 0 {
+            return;
+        }
+        let place = place_at::<R>(self.next);
+        // SAFETY: as in `pop`. The place is not used again; its block is freed with the graph.
+        unsafe {
+            self.next = (*place).next;
+            (*place).ready.assume_init_drop();
+        }
     }
 }
 
 impl<R> Drop for WokenSteps<R> {
     fn drop(&mut self) {
-        while self.next().is_some() {}
+        while self.next != 0 {
+            self.drop_next();
+        }
     }
 }
 
@@ -379,11 +378,25 @@ impl<V, R> ItemSlot<V, R> {
         }
     }
 
+    /// So many slots without items.
+    #[cfg(loom)]
+    pub(crate) fn several(slots: usize) -> Box<[ItemSlot<V, R>]> {
+        std::iter::repeat_with(ItemSlot::new).take(slots).collect()
+    }
+
+    /// So many slots without items. The memory comes from the system as zeros, so that no page of
+    /// it is touched before an item is.
+    #[cfg(not(loom))]
+    pub(crate) fn several(slots: usize) -> Box<[ItemSlot<V, R>]> {
+        // SAFETY: a slot as `new` makes it has two words that are 0; the value may have any bytes.
+        unsafe { Box::new_zeroed_slice(slots).assume_init() }
+    }
+
     /// Puts a value, made by a step with a number and a tag.
     ///
     /// # Errors
     /// Gives the value back if there was a put before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&self, value: V, count: GetCount, step: usize, tag: u64) -> Result<WokenSteps<R>, V> {
         if !self.state.begin() {
             return Err(value);
@@ -434,12 +447,12 @@ impl<V, R> ItemSlot<V, R> {
         Some((self.state.maker()?, self.maker.load(Ordering::Relaxed)))
     }
 
-    /// Drops the value, if there is one, when the graph ends.
+    /// Drops the value, if there is one with a destructor, when the graph ends.
     ///
     /// # Safety
     /// No step runs, and no reference to the value is used any more.
     pub(crate) unsafe fn empty(&self) {
-        if self.state.has_value() {
+        if std::mem::needs_drop::<V>() && self.state.has_value() {
             self.state.word.fetch_or(GONE, Ordering::Relaxed);
             // SAFETY: as promised by the caller, and the value is marked as gone.
             unsafe { self.drop_value() };

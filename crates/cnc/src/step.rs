@@ -1,6 +1,7 @@
 //! What a step sees of its graph, [`StepContext`]. The files below `step/` have its parts, and what
 //! a scheduler sees of a worker, [`Worker`].
 
+mod attend;
 mod get;
 mod needs;
 mod put;
@@ -11,32 +12,41 @@ pub use needs::Needs;
 pub use worker::{Outlet, Worker};
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::error::Error;
 use std::fmt;
+use std::iter;
 use std::sync::Arc;
 
+use crate::cancel::Attention;
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::{AnyItems, GetClaim, ItemStore};
 use crate::core::Core;
 use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
 use crate::key::ItemKey;
-use crate::slot::SlotState;
+use crate::ready::ReadySteps;
+use crate::record::WorkerRecord;
+use crate::slot::{SlotState, WokenSteps};
 use crate::storage::NoPlace;
+use crate::waiters::WaiterPool;
 
 /// The step has missed an item, so it ends and runs again.
-const MISSED: u8 = 1;
+const MISSED: u16 = 1;
 /// The step has failed.
-const FAILED: u8 = 2;
+const FAILED: u16 = 2;
 /// The step has put something.
-const PUT: u8 = 4;
+const PUT: u16 = 4;
 /// The step declares the items that it will get.
-const DECLARES: u8 = 8;
+const DECLARES: u16 = 8;
 /// The step gets declared items alone.
-const DECLARED: u8 = 16;
+const DECLARED: u16 = 16;
 /// The code is the environment's, which cannot run again.
-const ENVIRONMENT: u8 = 32;
+const ENVIRONMENT: u16 = 32;
 /// The code runs once, with continuations.
-const ONCE: u8 = 64;
+const ONCE: u16 = 64;
+/// The step has claimed a counted item.
+const CLAIMED: u16 = 128;
+/// What the code does is recorded.
+const OBSERVED: u16 = 256;
 
 /// What a step does now.
 #[derive(Clone, Copy, Debug)]
@@ -79,19 +89,37 @@ pub struct StepContext<'g> {
     core: &'g Core<'g>,
     entry: Cell<&'g StepEntry<'g>>,
     word: Cell<u64>,
-    flags: Cell<u8>,
+    flags: Cell<u16>,
     missed: Cell<Option<MissedGet<'g>>>,
+    /// The program's error that the step has returned.
+    error: Cell<Option<Box<Box<dyn Error + Send + Sync>>>>,
     /// What waits instead of the step: its continuation.
     rest: RefCell<Option<ReadyStep<'g>>>,
     claims: RefCell<Vec<GetClaim<'g>>>,
     declared: RefCell<Vec<DeclaredItem>>,
-    ready: RefCell<VecDeque<ReadyStep<'g>>>,
+    ready: ReadySteps<'g>,
     outlet: Option<Arc<dyn Outlet<'g> + 'g>>,
+    /// Why a step may not just run.
+    attention: &'g Attention,
+    waiters: WaiterPool<'g, ReadyStep<'g>>,
     /// The steps that were made ready here, and those that were run here.
     made: Cell<u64>,
     ran: Cell<u64>,
+    /// The steps that were suspended here, less those that were woken here: it may wrap.
+    suspended: Cell<u64>,
+    /// The async steps that began here, less those that ended here: it may wrap.
+    pub(crate) handles: Cell<u64>,
     /// How often each step collection ran and missed here.
-    counts: RefCell<Vec<(u64, u64)>>,
+    counts: Box<[StepCounts]>,
+    /// What is recorded of this worker, since its first step that was recorded.
+    record: RefCell<Option<WorkerRecord>>,
+}
+
+/// How often a step collection ran and missed.
+#[derive(Default)]
+struct StepCounts {
+    runs: Cell<u64>,
+    misses: Cell<u64>,
 }
 
 impl<'g> StepContext<'g> {
@@ -102,14 +130,20 @@ impl<'g> StepContext<'g> {
             word: Cell::new(0),
             flags: Cell::new(0),
             missed: Cell::new(None),
+            error: Cell::new(None),
             rest: RefCell::new(None),
             claims: RefCell::default(),
             declared: RefCell::default(),
-            ready: RefCell::default(),
+            ready: ReadySteps::new(),
             outlet,
+            attention: core.attention(),
+            waiters: WaiterPool::new(core.waiters()),
             made: Cell::new(0),
             ran: Cell::new(0),
-            counts: RefCell::new(vec![(0, 0); core.entries()]),
+            suspended: Cell::new(0),
+            handles: Cell::new(0),
+            counts: iter::repeat_with(StepCounts::default).take(core.entries()).collect(),
+            record: RefCell::new(None),
         }
     }
 
@@ -169,27 +203,41 @@ impl<'g> StepContext<'g> {
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
-        match phase {
+        let flags = match phase {
             Phase::Declares => {
                 self.declared.borrow_mut().clear();
-                self.flags.set(DECLARES);
+                DECLARES
             }
-            Phase::Declared => self.flags.set(DECLARED),
-            Phase::Once => self.flags.set(ONCE),
-        }
+            Phase::Declared => DECLARED,
+            Phase::Once => ONCE,
+        };
+        self.flags.set(self.flags.get() & OBSERVED | flags);
     }
 
     /// Makes a step ready.
     #[inline]
     pub(crate) fn push(&self, ready: ReadyStep<'g>) {
         self.made.set(self.made.get() + 1);
-        let mut mine = self.ready.borrow_mut();
-        mine.push_back(ready);
+        let held = self.ready.push(ready);
+        if held > 1 && self.outlet.is_some() {
+            self.share(held);
+        }
+    }
+
+    /// Gives the older half of the ready steps away, if another worker has nothing to do.
+    fn share(&self, held: usize) {
         if let Some(outlet) = &self.outlet
-            && (mine.len() >= HELD_MAX || mine.len() > 1 && outlet.is_wanted())
+            && (held >= HELD_MAX || outlet.is_wanted())
         {
-            let oldest = mine.len().div_ceil(2);
-            outlet.give(mine.drain(..oldest).collect());
+            outlet.give(self.ready.older_half());
+        }
+    }
+
+    /// Makes steps ready that waited for an item.
+    fn wake(&self, mut woken: WokenSteps<ReadyStep<'g>>) {
+        while let Some(ready) = woken.pop(&self.waiters) {
+            self.suspended.set(self.suspended.get().wrapping_sub(1));
+            self.push(ready);
         }
     }
 

@@ -8,7 +8,7 @@ use std::ptr;
 
 use crate::first_panic::FirstPanic;
 use crate::key::{AxisLengths, Grid, ItemKey, fold, hash_of, is_word};
-use crate::primitives::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
+use crate::primitives::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
 
 /// The number of items in a page.
@@ -61,6 +61,22 @@ impl<V, R> Drop for ItemPlace<'_, V, R> {
     }
 }
 
+/// A key that has a place. It is computed if it is needed alone, because that takes divisions.
+#[derive(Debug)]
+pub(crate) enum KeyOf<'s, K> {
+    Placed(&'s Shape<K>, usize),
+    Stored(&'s K),
+}
+
+impl<K: Clone> KeyOf<'_, K> {
+    pub(crate) fn key(&self) -> K {
+        match self {
+            KeyOf::Placed(shape, place) => (shape.at)(&shape.lengths, *place),
+            KeyOf::Stored(key) => (*key).clone(),
+        }
+    }
+}
+
 /// Why there is no place for a key.
 #[derive(Debug)]
 pub(crate) enum NoPlace {
@@ -70,7 +86,7 @@ pub(crate) enum NoPlace {
 
 impl<K: ItemKey, V, R> Storage<K, V, R> {
     pub(crate) fn dense(shape: Shape<K>) -> Self {
-        let slots = iter::repeat_with(ItemSlot::new).take(shape.places()).collect();
+        let slots = ItemSlot::several(shape.places());
         Storage::Dense(shape, slots)
     }
 
@@ -114,19 +130,47 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
         }
     }
 
+    /// The slot of a key of a dense storage.
+    #[inline(always)]
+    pub(crate) fn dense_slot(&self, key: &K) -> Option<&ItemSlot<V, R>> {
+        match self {
+            Storage::Dense(shape, slots) => slots.get(key.place(&shape.lengths)?),
+            _ => None,
+        }
+    }
+
+    /// The slot of a key whose item is kept, in pages or in a table. This needs no count of users of
+    /// a page: see [`Pages`].
+    #[inline(never)]
+    pub(crate) fn kept_elsewhere(&self, key: &K) -> Option<&ItemSlot<V, R>> {
+        match self {
+            Storage::Dense(..) => None,
+            Storage::Paged(shape, pages) => pages.kept(key.place(&shape.lengths)?),
+            Storage::ItemTable(table) => table.look(key).filter(|slot| slot.state.is_kept()),
+        }
+    }
+
+    /// The slot of a key, if its item is kept. This needs no count of users of a page: see
+    /// [`Pages`].
+    #[inline(always)]
+    pub(crate) fn kept(&self, key: &K) -> Option<&ItemSlot<V, R>> {
+        match self {
+            Storage::Dense(..) => self.dense_slot(key).filter(|slot| slot.state.is_kept()),
+            _ => self.kept_elsewhere(key),
+        }
+    }
+
     /// Calls `see` with every key that has a place, in no order if the storage is hashed. No worker
     /// may run meanwhile.
-    pub(crate) fn each<'s>(&'s self, mut see: impl FnMut(K, &'s ItemSlot<V, R>)) {
+    pub(crate) fn each<'s>(&'s self, mut see: impl FnMut(KeyOf<'s, K>, &'s ItemSlot<V, R>)) {
         match self {
             Storage::Dense(shape, slots) => {
                 for (place, slot) in slots.iter().enumerate() {
-                    see((shape.at)(&shape.lengths, place), slot);
+                    see(KeyOf::Placed(shape, place), slot);
                 }
             }
-            Storage::Paged(shape, pages) => {
-                pages.each(|place, slot| see((shape.at)(&shape.lengths, place), slot));
-            }
-            Storage::ItemTable(table) => table.each(|key, slot| see(key.clone(), slot)),
+            Storage::Paged(shape, pages) => pages.each(|place, slot| see(KeyOf::Placed(shape, place), slot)),
+            Storage::ItemTable(table) => table.each(|key, slot| see(KeyOf::Stored(key), slot)),
         }
     }
 
@@ -141,10 +185,13 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
     /// As for [`ItemSlot::empty`].
     pub(crate) unsafe fn empty(&self) {
         match self {
-            // SAFETY: as promised by the caller.
-            Storage::Dense(_, slots) => slots.iter().for_each(|slot| unsafe { slot.empty() }),
+            Storage::Dense(_, slots) if std::mem::needs_drop::<V>() => {
+                // SAFETY: as promised by the caller.
+                slots.iter().for_each(|slot| unsafe { slot.empty() });
+            }
             // SAFETY: as above.
-            Storage::Paged(_, pages) => unsafe { pages.empty() },
+            Storage::Paged(_, pages) if std::mem::needs_drop::<V>() => unsafe { pages.empty() },
+            Storage::Dense(..) | Storage::Paged(..) => {}
             // SAFETY: as above.
             Storage::ItemTable(table) => unsafe { table.empty() },
         }
@@ -169,6 +216,11 @@ struct ItemPage<V, R> {
 /// two sees the other: either the user finds the page retired and goes, or the page is not used
 /// again. No page is freed before the storage is, so a late user counts itself in memory that is a
 /// page still.
+///
+/// **A get of a kept item does not count itself.** It loads the directory's entry, sees in the slot
+/// that the item is kept, and then loads the entry once more. If the page had been used for other
+/// keys before the look at the slot, then the second load would find the page retired, because the
+/// look acquires what was written before the item. And a page with a kept item is never retired.
 #[derive(Debug)]
 pub(crate) struct Pages<V, R> {
     /// Null for a page that was not touched yet.
@@ -189,11 +241,7 @@ unsafe impl<V: Send, R: Send> Send for PagePool<V, R> {}
 
 impl<V, R> ItemPage<V, R> {
     fn new(places: usize) -> ItemPage<V, R> {
-        ItemPage {
-            users: AtomicUsize::new(0),
-            gone: AtomicUsize::new(0),
-            slots: iter::repeat_with(ItemSlot::new).take(places).collect(),
-        }
+        ItemPage { users: AtomicUsize::new(0), gone: AtomicUsize::new(0), slots: ItemSlot::several(places) }
     }
 }
 
@@ -229,6 +277,20 @@ impl<V, R> Pages<V, R> {
                 return Some(found);
             }
         }
+    }
+
+    /// The slot at a place, if its item is kept.
+    #[inline]
+    fn kept(&self, place: usize) -> Option<&ItemSlot<V, R>> {
+        let entry = self.directory.get(place / PAGE)?;
+        let at = entry.load(Ordering::Acquire);
+        if at.is_null() {
+            return None;
+        }
+        // SAFETY: the pointer is that of `retired`, which has no slots, or one of `make`. Neither
+        // is freed before `self`.
+        let slot = unsafe { &*at }.slots.get(place % PAGE)?;
+        (slot.state.is_kept() && entry.load(Ordering::Acquire) == at).then_some(slot)
     }
 
     #[cold]
@@ -350,7 +412,7 @@ struct Entries<K, V, R> {
 struct TableEntry<K, V, R> {
     /// Null in an entry without a key. Written last.
     item: AtomicPtr<Keyed<K, V, R>>,
-    word: crate::primitives::AtomicU64,
+    word: AtomicU64,
 }
 
 impl<K: ItemKey, V, R> ItemTable<K, V, R> {
@@ -413,7 +475,8 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
             let blocks = std::mem::take(&mut lock(&shard.growing).blocks);
             let mut panics = FirstPanic::default();
             // SAFETY: as promised by the caller.
-            if !panics.run(|| blocks.iter().flatten().for_each(|item| unsafe { item.slot.empty() })) {
+            let empty = || blocks.iter().flatten().for_each(|item| unsafe { item.slot.empty() });
+            if std::mem::needs_drop::<V>() && !panics.run(empty) {
                 // The next call drops the other values.
                 lock(&shard.growing).blocks = blocks;
                 panics.go_on();
@@ -425,10 +488,7 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
 
 impl<K: ItemKey, V, R> Entries<K, V, R> {
     fn new(entries: usize) -> Self {
-        let entry = || TableEntry {
-            item: AtomicPtr::new(ptr::null_mut()),
-            word: crate::primitives::AtomicU64::new(0),
-        };
+        let entry = || TableEntry { item: AtomicPtr::new(ptr::null_mut()), word: AtomicU64::new(0) };
         Entries { entries: iter::repeat_with(entry).take(entries).collect() }
     }
 

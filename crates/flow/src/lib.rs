@@ -34,6 +34,7 @@
 //! | items of threads | [`from_taker`], [`from_fifo`], [`from_mvar`], [`to_putter`], [`to_fifo`], [`to_mvar`] |
 //! | a generator, an iterator, a stream | [`made`], [`from_iter`](selvedge_coroutine::pipeline::from_iter), [`stream`], [`Inflow::into_stream`] |
 //! | stages side by side | [`ahead`], [`par`], [`map_par`]; [`seq`] in their place |
+//! | a pipeline that is put together while the program runs | [`Inflow::boxed`], [`BoxedInflow`] |
 //! | ends of your own | [`Supply`], [`Accept`] |
 //!
 //! # Design
@@ -50,6 +51,7 @@
 
 mod adapt;
 mod beside;
+mod boxed;
 mod bytes;
 mod child;
 mod items;
@@ -60,6 +62,7 @@ pub use adapt::{
     AsyncReading, AsyncWriting, FromStream, IntoRead, IntoStream, async_read, async_write, stream,
 };
 pub use beside::{Ahead, AheadOf, Seq, ahead, par, seq};
+pub use boxed::{BoxedInflow, BoxedSupply};
 pub use bytes::{Creating, OpenFile, ReadStream, Writing, create, file, read, stdin, stdout, write};
 pub use child::{CommandOutput, Through, ThroughCommand, command, through};
 pub use items::{FromFifo, FromGenerator, FromMVar, FromTaker, ToFifo, ToMVar, ToPutter};

@@ -267,6 +267,7 @@ mod guide {
         Structure = "structure.md",
         Io = "io.md",
         Pipelines = "pipelines.md",
+        Shell = "shell.md",
         Schedulers = "schedulers.md",
         Testing = "testing.md",
         Seeing = "seeing.md",

@@ -12,6 +12,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use selvedge_make::log::hash::of_command;
 
 use super::fault;
+use super::session::PACKAGES;
 use crate::peers::target_directory;
 
 /// The build runners, by the numbers that a figure gives.
@@ -159,20 +160,35 @@ pub(super) fn commands(runner: u64, n: u64, shell: bool) {
 }
 
 /// How long one module compiles, in steps of the function [`compile`].
-const STEPS: u64 = 60_000_000;
+pub(super) const STEPS: u64 = 60_000_000;
+/// How much less the reading of an interface takes.
+const INTERFACE: u64 = 20;
 
-/// The module graph of a program with so many modules: each imports some of those before it, as the
-/// modules of the paper's programs do. Two modules are independent.
+/// The modules that a module imports: some of those before it, as in the paper's programs. Two
+/// modules are independent.
+pub(super) fn imports(count: u64, module: u64) -> Vec<u64> {
+    if count == 2 {
+        return Vec::new();
+    }
+    // Three to a layer; each imports two of the layer above.
+    let above = (module / 3).checked_sub(1).map(|layer| layer * 3);
+    above.map_or(Vec::new(), |first| vec![first + module % 3, first + (module + 1) % 3])
+}
+
+/// The module graph of a program with so many modules.
 fn modules(count: u64) -> Vec<(String, String)> {
-    let imports = |module: u64| -> Vec<String> {
-        if count == 2 {
-            return Vec::new();
-        }
-        // Three to a layer; each imports two of the layer above.
-        let above = (module / 3).checked_sub(1).map(|layer| layer * 3);
-        above.map_or(Vec::new(), |first| vec![output(first + module % 3), output(first + (module + 1) % 3)])
-    };
-    (0..count).map(|module| (output(module), imports(module).join(" "))).collect()
+    let imports = |module| imports(count, module).into_iter().map(output).collect::<Vec<_>>().join(" ");
+    (0..count).map(|module| (output(module), imports(module))).collect()
+}
+
+/// The packages with interfaces that a module needs.
+pub(super) fn interfaces_of(module: u64) -> impl Iterator<Item = u64> {
+    (0..4).map(move |index| (module * 5 + index * 3) % PACKAGES)
+}
+
+/// Stands for the reading of a package's interface.
+pub(super) fn interface(package: u64, steps: u64) -> u64 {
+    compute(package, steps / INTERFACE)
 }
 
 /// Compiles a program of so many modules with one command at a time, and with two.
@@ -191,17 +207,25 @@ pub(super) fn speed_up(runner: u64, count: u64, percent: u64) {
     println!("speed_up {:.4}", one.as_secs_f64() / two.as_secs_f64());
 }
 
-/// Stands for a compiler: reads the interfaces of the modules that it imports, computes for so many
-/// steps, and writes its own interface.
+/// Stands for a compiler: reads the interfaces of the modules that it imports and of the packages
+/// that it needs, computes for so many steps, and writes its own interface.
 pub(super) fn compile(steps: u64, output: &str, imports: &[String]) -> std::io::Result<()> {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut state = 0;
     for import in imports {
         state ^= fs::read(import)?.iter().map(|byte| u64::from(*byte)).sum::<u64>();
     }
+    // Which ones does not matter here: a process reads each of them for itself.
+    state = interfaces_of(0).fold(state, |state, package| state ^ interface(package, steps));
+    fs::write(Path::new(output), compute(state, steps).to_string())
+}
+
+/// Computes for so many steps.
+pub(super) fn compute(state: u64, steps: u64) -> u64 {
+    let mut state = state ^ 0x9e37_79b9_7f4a_7c15;
     for _ in 0..steps {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
     }
-    fs::write(Path::new(output), state.to_string())
+    state
 }

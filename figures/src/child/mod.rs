@@ -3,6 +3,7 @@
 
 mod abstractions;
 mod clock;
+pub(crate) mod cnc;
 pub(crate) mod cores;
 mod disk;
 mod echo;
@@ -14,6 +15,7 @@ mod ours;
 mod pipes;
 mod requests;
 mod runtime;
+mod session;
 mod simulation;
 pub(crate) mod stamp;
 pub(crate) mod stm;
@@ -73,6 +75,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("make-dry", &[runner, n]) => make::dry(runner, n),
         ("make-commands", &[runner, n]) => make::commands(runner, n, false),
         ("make-shell", &[runner, n]) => make::commands(runner, n, true),
+        ("make-session", &[modules, percent]) => session::session(modules, percent),
         ("make-modules", &[runner, modules, percent]) => make::speed_up(runner, modules, percent),
         ("memory", &[n]) => ours::memory(n),
         ("alive", &[n]) => ours::alive(n),
@@ -105,6 +108,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
     if let Some(program) = name.strip_prefix("stm-") {
         return stm::run(program, numbers);
+    }
+    if let Some(program) = name.strip_prefix("cnc-") {
+        return cnc::run(program, numbers);
     }
     if let Some(program) = name.strip_prefix("lazy-") {
         return lazy::run(program, numbers);

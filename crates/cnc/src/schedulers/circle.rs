@@ -10,7 +10,7 @@ use crate::primitives::{AtomicUsize, Condvar, Mutex, Ordering, lock, thread};
 const LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
 
 /// The most items that a worker takes out of the injector at once.
-pub(crate) const BATCH: usize = 32;
+const BATCH: usize = 32;
 
 /// The idle workers of a run, and its end.
 ///

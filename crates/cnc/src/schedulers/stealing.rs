@@ -1,19 +1,21 @@
 //! Each worker its own ready steps, and others steal: [`Stealing`].
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{fmt, thread, vec};
+use std::{fmt, thread};
 
 use selvedge_sched::RunRing;
 
-use super::circle::{BATCH, WorkerCircle};
+use super::circle::WorkerCircle;
 use super::{GraphJob, Scheduler, guard_loop};
 use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
 
 /// The number of steps that a worker can show.
 const SLOTS: usize = 256;
+
+/// The most steps of the environment that a worker takes at once.
+const SHARE: usize = 128;
 
 /// A worker shows others so many of its steps at least, if it has them.
 const SHOWN: usize = 8;
@@ -55,25 +57,27 @@ impl Default for Stealing {
 
 struct StealingShared<'g> {
     circle: WorkerCircle<ReadyStep<'g>, SLOTS>,
-    /// The environment's steps.
-    start: Mutex<vec::IntoIter<ReadyStep<'g>>>,
+    /// The environment's steps, the last one first.
+    start: Mutex<Vec<ReadyStep<'g>>>,
     started: AtomicBool,
     /// The number of workers that look for steps or sleep.
     wanting: AtomicUsize,
 }
 
 impl<'g> StealingShared<'g> {
-    fn take_start(&self, batch: &mut VecDeque<ReadyStep<'g>>) -> Option<ReadyStep<'g>> {
+    /// Takes some of the environment's steps. `batch` is empty.
+    fn take_start(&self, batch: &mut Vec<ReadyStep<'g>>) -> Option<ReadyStep<'g>> {
         if self.started.load(Ordering::Relaxed) {
             return None;
         }
         let mut start = self.start.lock().unwrap_or_else(PoisonError::into_inner);
-        let share = (start.len() / (2 * self.circle.workers())).clamp(1, BATCH);
-        batch.extend(start.by_ref().take(share));
-        if start.len() == 0 {
+        let share = (start.len() / (2 * self.circle.workers())).clamp(1, SHARE).min(start.len());
+        let rest = start.len() - share;
+        *batch = start.split_off(rest);
+        if rest == 0 {
             self.started.store(true, Ordering::Relaxed);
         }
-        batch.pop_front()
+        batch.pop()
     }
 }
 
@@ -96,17 +100,22 @@ impl fmt::Debug for StealingShared<'_> {
 /// One worker's loop.
 struct Loop<'a, 'g> {
     me: usize,
+    /// There is no other worker.
+    is_alone: bool,
     shared: &'a StealingShared<'g>,
     worker: Worker<'g>,
     ring: RunRing<ReadyStep<'g>, SLOTS>,
-    /// Steps of the environment, in their order.
-    batch: VecDeque<ReadyStep<'g>>,
+    /// Steps of the environment or of the injector, the last one first.
+    batch: Vec<ReadyStep<'g>>,
 }
 
 impl<'g> Loop<'_, 'g> {
     fn work(mut self) {
         while let Some(ready) = self.next() {
             self.worker.run(ready);
+            if self.is_alone {
+                continue;
+            }
             if self.worker.ready() > 1 {
                 self.show();
             }
@@ -128,7 +137,7 @@ impl<'g> Loop<'_, 'g> {
     fn next(&mut self) -> Option<ReadyStep<'g>> {
         self.worker
             .newest()
-            .or_else(|| self.batch.pop_front())
+            .or_else(|| self.batch.pop())
             .or_else(|| self.shared.circle.own(self.me, &mut self.ring))
             .or_else(|| self.shared.take_start(&mut self.batch))
             .or_else(|| self.shared.circle.given(&mut self.batch))
@@ -148,16 +157,18 @@ impl<'g> Loop<'_, 'g> {
 impl Scheduler for Stealing {
     fn run<'g>(&self, job: &GraphJob<'g>) {
         let (circle, mut rings) = WorkerCircle::new(self.workers);
-        let start = job.start();
+        let mut start = job.start();
+        start.reverse();
         let shared = Arc::new(StealingShared {
             circle,
             started: AtomicBool::new(start.is_empty()),
-            start: Mutex::new(start.into_iter()),
+            start: Mutex::new(start),
             wanting: AtomicUsize::new(0),
         });
         let work = |me: usize, ring: RunRing<ReadyStep<'g>, SLOTS>| {
-            let worker = if self.workers > 1 { job.worker_with(shared.clone()) } else { job.worker() };
-            let work = Loop { me, shared: &shared, worker, ring, batch: VecDeque::new() };
+            let is_alone = self.workers == 1;
+            let worker = if is_alone { job.worker() } else { job.worker_with(shared.clone()) };
+            let work = Loop { me, is_alone, shared: &shared, worker, ring, batch: Vec::new() };
             guard_loop(job.core, || shared.circle.end(), || work.work());
         };
         thread::scope(|scope| {

@@ -4,9 +4,10 @@ use crate::code::ReadyStep;
 use crate::collections::{GetClaim, ItemCol, ItemStore};
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::key::ItemKey;
+use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
 
-use super::{DECLARED, DeclaredItem, ENVIRONMENT, FAILED, MISSED, MissedGet, PUT, StepContext};
+use super::{CLAIMED, DECLARED, DeclaredItem, ENVIRONMENT, FAILED, MISSED, MissedGet, PUT, StepContext};
 
 impl<'g> StepContext<'g> {
     /// The item of a key.
@@ -46,20 +47,18 @@ impl<'g> StepContext<'g> {
     /// # Ok(())
     /// # }
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn get<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<&V> {
-        if self.flags.get() == 0
-            && let Ok(found) = items.0.storage.find(&key)
-            && found.slot.state.is_kept()
+        if self.flags.get() & !CLAIMED == 0
+            && let Some(slot) = items.0.storage.kept(&key)
         {
-            let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
-            // SAFETY: `is_kept` is true.
+            // SAFETY: the item is kept.
             return Ok(unsafe { slot.value() });
         }
         self.get_slowly(items.0, &key)
     }
 
-    #[cold]
+    /// A get of an item that is counted or missing, or by a step that may not get just any item.
     #[inline(never)]
     fn get_slowly<K: ItemKey, V: Send + Sync>(
         &self,
@@ -74,6 +73,7 @@ impl<'g> StepContext<'g> {
             let (collection, key) = store.name_and_key(key);
             return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
         }
+        self.note(EdgeEnd::Gets(store.number));
         let found = self.find(store, key)?;
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at = std::ptr::from_ref(slot).cast();
@@ -84,6 +84,7 @@ impl<'g> StepContext<'g> {
         match slot.state.look() {
             Look::Kept => {}
             Look::Claimed => {
+                self.flags.set(flags | CLAIMED);
                 self.claims.borrow_mut().push(GetClaim { items: store, slot: at, place: found.place });
             }
             Look::Missing if flags & ENVIRONMENT != 0 => {
@@ -138,6 +139,7 @@ impl<'g> StepContext<'g> {
             let (collection, key) = store.name_and_key(&key);
             return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
         }
+        self.note(EdgeEnd::Gets(store.number));
         let found = self.find(store, &key)?;
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at: *const () = std::ptr::from_ref(slot).cast();

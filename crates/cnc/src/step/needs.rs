@@ -4,6 +4,7 @@ use crate::code::ReadyStep;
 use crate::collections::ItemCol;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::key::ItemKey;
+use crate::record::EdgeEnd;
 use crate::slot::ItemSlot;
 
 use super::{DeclaredItem, FAILED, MISSED, MissedGet, StepContext};
@@ -39,7 +40,8 @@ impl<'s, 'g> Needs<'s, 'g> {
     /// # fn main() -> Result<(), cnc::GraphError> {
     /// let longest = cnc::graph(|graph| {
     ///     let tags = graph.tags::<u32>("tags");
-    ///     let words = graph.items_with("words", Items::hashed().counted(|_| Some(2)));
+    ///     let twice = Items::<u32, String>::hashed().counted(|_| Some(2));
+    ///     let words = graph.items_with("words", twice);
     ///     let sizes = graph.items::<u32, usize>("sizes");
     ///     let louder = graph.items::<u32, String>("louder");
     ///     graph.prescribe(tags, "measure", move |n, step| {
@@ -81,6 +83,7 @@ impl<'s, 'g> Needs<'s, 'g> {
         if step.flags.get() & (MISSED | FAILED) != 0 {
             return Err(Halted(None));
         }
+        step.note(EdgeEnd::Gets(store.number));
         let found = step.find(store, key)?;
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at = std::ptr::from_ref(slot).cast();

@@ -4,9 +4,10 @@ use crate::code::{ForkedBody, ReadyStep, StepEntry, to_word};
 use crate::collections::{ItemCol, ItemStore, Items, TagCol, maker_of};
 use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
 use crate::key::ItemKey;
+use crate::record::EdgeEnd;
 use crate::slot::{GetCount, ItemSlot};
 
-use super::{DECLARES, FAILED, MISSED, ONCE, PUT, StepContext};
+use super::{DECLARES, FAILED, MISSED, OBSERVED, ONCE, PUT, StepContext};
 
 impl<'g> StepContext<'g> {
     /// Puts an item. The steps that wait for it become ready.
@@ -32,22 +33,61 @@ impl<'g> StepContext<'g> {
         maker: usize,
         word: u64,
     ) -> StepResult {
-        self.begin_effect()?;
+        self.begin_effect(EdgeEnd::Puts(store.number))?;
+        if store.count.is_none()
+            && let Some(slot) = store.storage.dense_slot(&key)
+        {
+            return match slot.put(value, GetCount::Kept, maker, word) {
+                Ok(woken) => {
+                    if !woken.is_empty() {
+                        self.wake(woken);
+                    }
+                    Ok(())
+                }
+                Err(value) => self.put_again(store, &key, slot, value, (maker, word)),
+            };
+        }
+        self.put_slowly(store, key, value, maker, word)
+    }
+
+    /// A put of an item that is counted, or is in no array.
+    #[inline(never)]
+    fn put_slowly<K: ItemKey, V: Send + Sync>(
+        &self,
+        store: &'g ItemStore<'g, K, V>,
+        key: K,
+        value: V,
+        maker: usize,
+        word: u64,
+    ) -> StepResult {
         let count = store.count(&key);
         let found = self.find(store, &key)?;
         match found.slot.put(value, count, maker, word) {
             Ok(woken) => {
                 if !woken.is_empty() {
-                    woken.for_each(|ready| self.push(ready));
+                    self.wake(woken);
                 }
                 if count == GetCount::Times(0) {
                     store.storage.note_gone(found.place);
                 }
                 Ok(())
             }
-            Err(value) if store.is_equal(found.slot, &value) => Ok(()),
-            Err(_) => Err(self.double_put(store, &key, found.slot, (maker, word))),
+            Err(value) => self.put_again(store, &key, found.slot, value, (maker, word)),
         }
+    }
+
+    /// What becomes of the second put of an item.
+    #[cold]
+    #[inline(never)]
+    fn put_again<K: ItemKey, V>(
+        &self,
+        store: &ItemStore<'g, K, V>,
+        key: &K,
+        slot: &ItemSlot<V, ReadyStep<'g>>,
+        value: V,
+        made_by: (usize, u64),
+    ) -> StepResult {
+        if store.is_equal(slot, &value) { Ok(()) } else { Err(self.double_put(store, key, slot, made_by)) }
     }
 
     #[cold]
@@ -82,19 +122,25 @@ impl<'g> StepContext<'g> {
     #[doc(alias = "putt")]
     #[inline]
     pub fn put_tag<T: ItemKey>(&self, tags: TagCol<'g, T>, tag: T) -> StepResult {
-        self.begin_effect()?;
+        self.begin_effect(EdgeEnd::PutsTags(tags.0.number))?;
         if !tags.0.is_new(&tag) {
             return Ok(());
         }
-        let mut steps = tags.0.steps();
-        if let Some(mut entry) = steps.next() {
-            for next in steps {
-                self.push(ReadyStep { entry, word: to_word(tag.clone()) });
-                entry = next;
-            }
-            self.push(ReadyStep { entry, word: to_word(tag) });
+        let Some(&entry) = tags.0.first.get() else { return Ok(()) };
+        if entry.next.get().is_some() {
+            self.push_others(entry, &tag);
         }
+        self.push(ReadyStep { entry, word: to_word(tag) });
         Ok(())
+    }
+
+    /// Makes the steps ready that a tag collection prescribes after its first one.
+    #[inline(never)]
+    fn push_others<T: ItemKey>(&self, mut entry: &'g StepEntry<'g>, tag: &T) {
+        while let Some(&next) = entry.next.get() {
+            entry = next;
+            self.push(ReadyStep { entry, word: to_word(tag.clone()) });
+        }
     }
 
     /// [`put_tag`](StepContext::put_tag), by the paper's name.
@@ -141,7 +187,7 @@ impl<'g> StepContext<'g> {
     /// ```
     #[doc(alias = "forkStep")]
     pub fn fork(&self, body: impl Fn(&StepContext<'g>) -> StepResult + Send + 'g) -> StepResult {
-        self.begin_effect()?;
+        self.begin_effect(EdgeEnd::Forks)?;
         let body: Box<ForkedBody<'g>> = Box::new(Box::new(body));
         let word = Box::into_raw(body).expose_provenance() as u64;
         self.push(ReadyStep { entry: self.core.forked(), word });
@@ -163,10 +209,13 @@ impl<'g> StepContext<'g> {
     }
 
     #[inline]
-    fn begin_effect(&self) -> StepResult {
+    fn begin_effect(&self, on: EdgeEnd) -> StepResult {
         let flags = self.flags.get();
-        if flags & (MISSED | FAILED | DECLARES) != 0 {
-            return Err(Halted(None));
+        if flags & (MISSED | FAILED | DECLARES | OBSERVED) != 0 {
+            if flags & (MISSED | FAILED | DECLARES) != 0 {
+                return Err(Halted(None));
+            }
+            self.note_edge(on);
         }
         self.flags.set(if flags & ONCE != 0 { flags } else { flags | PUT });
         Ok(())

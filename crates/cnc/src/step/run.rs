@@ -1,49 +1,111 @@
 //! How a worker runs an instance of a step, and how the instance ends.
 
+use std::error::Error;
 use std::panic::{self, AssertUnwindSafe};
+use std::thread;
 
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::NO_TAG;
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult, message};
 use crate::first_panic::FirstPanic;
-use crate::slot::SuspendedStep;
+use crate::slot::SlotState;
 
-use super::{ENVIRONMENT, FAILED, MISSED, MissedGet, StepContext, Worker};
+use super::{CLAIMED, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
 
 impl<'g> StepContext<'g> {
     /// Runs an instance.
     pub(super) fn run(&self, ready: ReadyStep<'g>) {
         self.ran.set(self.ran.get() + 1);
-        if self.core.is_cancelled() {
-            return;
-        }
-        let mut next = Some(ready);
-        while let Some(ready) = next {
-            next = self.run_once(ready);
+        if self.attention.is_needed() {
+            self.attend(ready);
+        } else {
+            self.run_to_end(ready, 0);
         }
     }
 
-    /// Runs an instance; returns it if it missed an item that is there now.
-    #[inline]
-    fn run_once(&self, ready: ReadyStep<'g>) -> Option<ReadyStep<'g>> {
-        let (entry, word) = ready.into_parts();
+    /// Runs an instance to its end or until it waits. `flags` are those with which it begins.
+    #[inline(always)]
+    pub(super) fn run_to_end(&self, ready: ReadyStep<'g>, flags: u16) {
+        let mut next = ready.into_parts();
+        loop {
+            let (entry, word) = next;
+            let end = self.run_once(entry, word, flags);
+            if matches!(end, Ok(true)) && self.flags.get() & (MISSED | FAILED | CLAIMED) == 0 && !entry.drops
+            {
+                return;
+            }
+            match self.end_otherwise(entry, word, end) {
+                Some(again) => next = again.into_parts(),
+                None => return,
+            }
+        }
+    }
+
+    /// Runs an instance. True if it has returned `Ok`; an error of the program's is in `error`.
+    #[inline(always)]
+    fn run_once(&self, entry: &'g StepEntry<'g>, word: u64, flags: u16) -> thread::Result<bool> {
         self.entry.set(entry);
         self.word.set(word);
-        self.flags.set(0);
-        // SAFETY: `into_parts` gave the word to this function.
-        let end = panic::catch_unwind(AssertUnwindSafe(|| unsafe { entry.code.run(word, self) }));
-        if let Some((runs, _)) = self.counts.borrow_mut().get_mut(entry.number) {
-            *runs += 1;
+        self.flags.set(flags);
+        let end = panic::catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: the word came from `ReadyStep::into_parts` of an instance of the entry.
+            match unsafe { entry.code.run(word, self) } {
+                Ok(()) => true,
+                Err(Halted(None)) => false,
+                Err(error) => self.keep_error(error),
+            }
+        }));
+        if let Some(counts) = self.counts.get(entry.number) {
+            counts.runs.set(counts.runs.get() + 1);
         }
-        match end {
-            Ok(Ok(())) if self.flags.get() & (MISSED | FAILED) == 0 => {
-                if entry.free.is_some() && !entry.takes_word || !self.claims.borrow().is_empty() {
-                    self.end_with_drops(entry, word);
-                }
+        end
+    }
+
+    /// Keeps the error of the program's that an instance has returned. False, as `run_once` says.
+    #[cold]
+    fn keep_error(&self, Halted(error): Halted) -> bool {
+        self.error.set(error);
+        false
+    }
+
+    /// What becomes of an instance that has not just ended. Returns it if it missed an item that is
+    /// there now.
+    #[inline(never)]
+    fn end_otherwise(
+        &self,
+        entry: &'g StepEntry<'g>,
+        word: u64,
+        end: thread::Result<bool>,
+    ) -> Option<ReadyStep<'g>> {
+        let flags = self.flags.get();
+        if matches!(end, Ok(true)) && flags & (MISSED | FAILED) == 0 {
+            self.end_with_drops(entry, word);
+            return None;
+        }
+        let missed = self.missed.take();
+        let error = self.error.take();
+        if let (Ok(_), None, Some(MissedGet::Item(state))) = (&end, &error, &missed)
+            && flags & (MISSED | FAILED | CLAIMED) == MISSED
+            && !entry.takes_word
+        {
+            // The most common case: it has only got kept items until it missed one.
+            return self.wait_for(state, ReadyStep { entry, word: self.word.get() });
+        }
+        self.end_badly(entry, end.map(|_| error), missed)
+    }
+
+    /// Has an instance wait for an item. Returns it if the item is there now.
+    fn wait_for(&self, state: &'g SlotState<ReadyStep<'g>>, this: ReadyStep<'g>) -> Option<ReadyStep<'g>> {
+        if let Some(counts) = self.counts.get(this.entry.number) {
+            counts.misses.set(counts.misses.get() + 1);
+        }
+        match state.wait(this, &self.waiters) {
+            Ok(()) => {
+                self.suspended.set(self.suspended.get().wrapping_add(1));
                 None
             }
-            end => self.end_badly(entry, end),
+            Err(this) => Some(this),
         }
     }
 
@@ -66,7 +128,7 @@ impl<'g> StepContext<'g> {
             drop(tag.take());
             while let Some(claim) = claims.get(returned) {
                 returned += 1;
-                claim.items.give_back(claim, &mut |ready| self.push(ready));
+                claim.items.give_back(claim, &mut |ready| self.push_taker(ready));
             }
         };
         while !panics.run(&mut part) {}
@@ -82,14 +144,14 @@ impl<'g> StepContext<'g> {
     fn end_badly(
         &self,
         entry: &'g StepEntry<'g>,
-        end: std::thread::Result<StepResult>,
+        end: thread::Result<Option<Box<Box<dyn Error + Send + Sync>>>>,
+        missed: Option<MissedGet<'g>>,
     ) -> Option<ReadyStep<'g>> {
         let rest = self.rest.take();
         let this = if entry.takes_word { rest } else { Some(ReadyStep { entry, word: self.word.get() }) };
         for claim in self.claims.borrow_mut().drain(..) {
             claim.items.unclaim(&claim);
         }
-        let missed = self.missed.take();
         // Without `this`, the code has freed its word, so the tag cannot be read any more. `this`
         // lives until the end of this function.
         let fault = |why| match &this {
@@ -102,7 +164,7 @@ impl<'g> StepContext<'g> {
                 return None;
             }
             _ if self.flags.get() & FAILED != 0 => return None,
-            Ok(Err(Halted(Some(error)))) => {
+            Ok(Some(error)) => {
                 fault(FaultCause::Error(*error));
                 return None;
             }
@@ -116,13 +178,25 @@ impl<'g> StepContext<'g> {
             self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Foreign);
             return None;
         };
-        if let Some((_, misses)) = self.counts.borrow_mut().get_mut(entry.number) {
-            *misses += 1;
-        }
         match missed {
-            MissedGet::Item(state) => state.wait(SuspendedStep::new(this)).err().map(|waiter| waiter.ready),
-            MissedGet::ToBeLast(items, slot) => items.wait_as_last(slot, this).err(),
+            MissedGet::Item(state) => self.wait_for(state, this),
+            MissedGet::ToBeLast(items, slot) => {
+                if let Some(counts) = self.counts.get(entry.number) {
+                    counts.misses.set(counts.misses.get() + 1);
+                }
+                let given_back = items.wait_as_last(slot, this).err();
+                if given_back.is_none() {
+                    self.suspended.set(self.suspended.get().wrapping_add(1));
+                }
+                given_back
+            }
         }
+    }
+
+    /// Makes a step ready that waited to be the last one with a get.
+    pub(crate) fn push_taker(&self, ready: ReadyStep<'g>) {
+        self.suspended.set(self.suspended.get().wrapping_sub(1));
+        self.push(ready);
     }
 
     /// Runs code of the environment.
@@ -132,7 +206,7 @@ impl<'g> StepContext<'g> {
     ) -> Option<A> {
         let worker = Worker::new(core, None);
         let step = &worker.0;
-        step.flags.set(ENVIRONMENT);
+        step.flags.set(if core.recorder().is_some() { ENVIRONMENT | OBSERVED } else { ENVIRONMENT });
         let end = panic::catch_unwind(AssertUnwindSafe(|| work(step)));
         let panics = step.clean_up(None);
         let end = end.unwrap_or_else(|panic| panic::resume_unwind(panic));

@@ -23,6 +23,7 @@ pub struct Worker<'g>(pub(super) StepContext<'g>);
 
 impl<'g> Worker<'g> {
     pub(crate) fn new(core: &'g Core<'g>, outlet: Option<Arc<dyn Outlet<'g> + 'g>>) -> Worker<'g> {
+        core.note_worker();
         Worker(StepContext::new(core, outlet))
     }
 
@@ -35,27 +36,30 @@ impl<'g> Worker<'g> {
     /// Takes the step that became ready last.
     #[inline]
     pub fn newest(&mut self) -> Option<ReadyStep<'g>> {
-        self.0.ready.get_mut().pop_back()
+        self.0.ready.newest()
     }
 
     /// Takes the step that became ready first.
     #[inline]
     pub fn oldest(&mut self) -> Option<ReadyStep<'g>> {
-        self.0.ready.get_mut().pop_front()
+        self.0.ready.oldest()
     }
 
     /// The number of ready steps that the worker holds.
     #[inline]
     pub fn ready(&self) -> usize {
-        self.0.ready.borrow().len()
+        self.0.ready.len()
     }
 }
 
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
         let step = &self.0;
-        let ready = std::mem::take(&mut *step.ready.borrow_mut());
-        step.core.account(step.made.get(), step.ran.get(), &step.counts.borrow());
+        step.hand_over_record();
+        let ready = step.ready.take();
+        let counts: Vec<_> = step.counts.iter().map(|of| (of.runs.get(), of.misses.get())).collect();
+        let differences = (step.suspended.get(), step.handles.get());
+        step.core.account(step.made.get(), step.ran.get(), differences, &counts);
         // The environment's steps run in the next run; those of a worker were lost by its
         // scheduler.
         step.core.keep(ready);

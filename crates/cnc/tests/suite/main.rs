@@ -2,8 +2,11 @@
 #![cfg(not(loom))]
 #![allow(missing_docs)]
 
+mod cancelling;
 mod cleaning;
+mod composing;
 mod errors;
 mod random_graphs;
+mod recording;
 mod results;
 mod schedulers;

@@ -1,6 +1,8 @@
 //! Every scheduler, for tests that hold under all of them.
 
-use selvedge_cnc::schedulers::{OneByOne, Scheduler, Stealing, TaskPool};
+use selvedge_cnc::schedulers::{Affine, MainThread, OneByOne, Scheduler, Stealing, TaskPool, ThreadPerStep};
+use selvedge_core::{NoEvents, round_robin};
+use selvedge_sched::{priority, work_stealing};
 
 /// The seeds that a test tries.
 const SEEDS: u64 = 40;
@@ -8,6 +10,13 @@ const SEEDS: u64 = 40;
 /// Each scheduler with 1, 2, 4 and 8 workers, and a random one with several seeds.
 pub(crate) fn each(mut see: impl FnMut(&str, &dyn Scheduler)) {
     see("sequential", &OneByOne);
+    // Miri sees lent jobs in a test of their own.
+    if !cfg!(miri) {
+        let run: fn(MainThread) = |main| round_robin(main).unwrap();
+        see("a thread per step, round_robin", &ThreadPerStep::under(run));
+        let run: fn(MainThread) = |main| priority(&mut NoEvents::new(), main).unwrap();
+        see("a thread per step, priority", &ThreadPerStep::under(run));
+    }
     let workers: &[usize] = if cfg!(miri) { &[2] } else { &[1, 2, 4, 8] };
     for &workers in workers {
         see(&format!("stealing {workers}"), &Stealing::new(workers));
@@ -18,6 +27,10 @@ pub(crate) fn each(mut see: impl FnMut(&str, &dyn Scheduler)) {
         see(&format!("lifo {workers}"), &TaskPool::lifo(workers));
         see(&format!("fifo {workers}"), &TaskPool::fifo(workers));
         see(&format!("fifo, spinning {workers}"), &TaskPool::fifo(workers).spinning());
+        see(&format!("affine {workers}"), &Affine::new(workers));
+        let stealing =
+            ThreadPerStep::under(move |main| work_stealing(workers, |_| Ok(NoEvents::new()), main).unwrap());
+        see(&format!("a thread per step, work_stealing {workers}"), &stealing);
         see(&format!("priority {workers}"), &TaskPool::priority(workers));
         for seed in 0..SEEDS / workers as u64 {
             see(&format!("fuzz {workers} {seed}"), &TaskPool::fuzz(workers, seed));

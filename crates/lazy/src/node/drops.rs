@@ -14,7 +14,7 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 
 /// The most drops of nodes within one another.
-const DROPS_MAX: u32 = 32;
+const DROPS_MAX: u32 = if cfg!(any(loom, miri)) { 4 } else { 32 };
 
 #[cfg(not(loom))]
 thread_local! {

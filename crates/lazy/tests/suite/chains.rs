@@ -4,7 +4,7 @@ use selvedge_core::round_robin;
 use selvedge_lazy::Lazy;
 use std::thread;
 
-const LONG: u64 = if cfg!(miri) { 40 } else { 200_000 };
+const LONG: u64 = if cfg!(miri) { 10 } else { 200_000 };
 
 /// Runs on an OS thread with a stack of 256 KiB.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
@@ -77,7 +77,7 @@ fn a_fold_from_the_right_takes_no_stack() {
 #[test]
 fn several_long_chains_at_once_in_one_body() {
     on_a_small_stack(|| {
-        let long = LONG / 10;
+        let long = LONG / if cfg!(miri) { 2 } else { 10 };
         let both = Lazy::future(async move {
             let (left, right) = (chain(long), chain(long));
             let (left, right) = futures::join!(left.force(), right.force());

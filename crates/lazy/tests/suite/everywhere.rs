@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 type Program = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-const THREADS: u64 = if cfg!(miri) { 3 } else { 20 };
+const THREADS: u64 = 20;
 
 /// The programs, anew for each run.
 fn programs() -> [Program; 6] {
@@ -152,7 +152,7 @@ fn under_priority() {
 
 #[test]
 fn under_work_stealing_with_workers() {
-    for workers in if cfg!(miri) { 2..3 } else { 1..5 } {
+    for workers in 1..5 {
         for program in programs() {
             work_stealing(workers, |_| Ok(NoEvents::new()), program).unwrap();
         }
@@ -179,7 +179,7 @@ fn under_per_core_with_values_that_the_workers_share() {
 
 #[test]
 fn under_the_simulated_scheduler_in_many_orders() {
-    for seed in 0..if cfg!(miri) { 1 } else { 30 } {
+    for seed in 0..30 {
         for program in programs() {
             simulated(seed, &mut VirtualTime::new(), program).unwrap();
         }
@@ -196,7 +196,6 @@ fn a_thread_in_direct_style_runs_the_programs() {
 /// Tasks of tokio on one OS thread, each of which needs what the others make: with `LazyLock` the
 /// first wait would be the last.
 #[test]
-#[cfg_attr(miri, ignore = "tokio's own OS threads take Miri long; the waits are those of the other tests")]
 fn under_tokio() {
     let program = || async {
         let slow = Lazy::future(async {

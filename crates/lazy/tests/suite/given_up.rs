@@ -13,6 +13,9 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::task::Poll;
 use std::thread;
 
+/// So many values in one another are more than are polled in one another.
+const DEEP: u32 = if cfg!(miri) { 4 } else { 100 };
+
 /// A body that counts the parts of it that have run, and waits between them.
 fn in_two_parts() -> (Lazy<usize>, Arc<AtomicUsize>, Arc<Event>) {
     let (parts, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(Event::new()));
@@ -57,7 +60,7 @@ fn a_waiting_thread_takes_over_at_once() {
 
 #[test]
 fn an_os_thread_takes_over_from_a_cancelled_thread() {
-    for _ in 0..if cfg!(miri) { 2 } else { 100 } {
+    for _ in 0..if cfg!(miri) { 1 } else { 100 } {
         let (lazy, _, go) = in_two_parts();
         let forced = lazy.clone();
         let waits = work_stealing(2, |_| Ok(NoEvents::new()), async move {
@@ -82,7 +85,7 @@ fn values_within_a_frozen_one_are_frozen_too() {
     let (inner, parts, go) = in_two_parts();
     let mut outer = inner.map(|n| n * 10);
     // Deep enough to be delegated.
-    for _ in 0..100 {
+    for _ in 0..DEEP {
         outer = outer.map(|n| n + 1);
     }
     assert!(outer.force().now_or_never().is_none());
@@ -90,7 +93,7 @@ fn values_within_a_frozen_one_are_frozen_too() {
     assert!(outer.force().now_or_never().is_none());
     go.set();
     assert_eq!(wait_blocking(async { *inner.force().await }), 2);
-    assert_eq!(*outer.force_blocking(), 120);
+    assert_eq!(*outer.force_blocking(), 20 + DEEP as usize);
     assert_eq!(parts.load(Ordering::Relaxed), 2);
 }
 
@@ -98,7 +101,7 @@ fn values_within_a_frozen_one_are_frozen_too() {
 fn a_branch_that_lost_gives_up_what_it_was_evaluating() {
     let (slow, _, go) = in_two_parts();
     let mut deep = slow.map(|n| n * 2);
-    for _ in 0..100 {
+    for _ in 0..DEEP {
         deep = deep.map(|n| n + 1);
     }
     let chooses = Lazy::future({
@@ -112,7 +115,7 @@ fn a_branch_that_lost_gives_up_what_it_was_evaluating() {
     });
     assert_eq!(round_robin(async move { *chooses.force().await }).unwrap(), 0);
     go.set();
-    assert_eq!(*deep.force_blocking(), 104);
+    assert_eq!(*deep.force_blocking(), 4 + DEEP as usize);
     assert!(slow.is_ready());
 }
 
@@ -189,7 +192,7 @@ fn a_force_that_was_sent_away_is_not_given_up_with_the_body() {
 fn a_delegated_body_that_is_given_up_while_it_is_polled_goes_on_afterwards() {
     let (value, meet) = met_in_second_poll(3);
     let mut deep = value.clone();
-    for _ in 0..100 {
+    for _ in 0..DEEP {
         deep = deep.map(|n| *n);
     }
     let (sender, place) = sends_its_force(deep);

@@ -7,6 +7,9 @@ use selvedge_lazy::{ClaimAtYield, Grey, Lazy, LockFree, OneCas, Region, Thunk, T
 use selvedge_sched::work_stealing;
 use std::thread;
 
+/// The most values of a graph, and one.
+const VALUES: usize = if cfg!(miri) { 10 } else { 64 };
+
 /// A value of the graph: the numbers of the values that it needs, all smaller than its own, and how
 /// it makes its value of theirs.
 #[derive(Clone, Debug)]
@@ -17,9 +20,9 @@ struct Made {
 }
 
 fn graphs() -> impl Strategy<Value = Vec<Made>> {
-    let made = (proptest::collection::vec(0..64usize, 0..4), any::<bool>(), 0..40u8)
+    let made = (proptest::collection::vec(0..VALUES, 0..4), any::<bool>(), 0..40u8)
         .prop_map(|(needs, yields, panics)| Made { needs, yields, panics: panics == 0 });
-    proptest::collection::vec(made, 1..64).prop_map(|mut graph| {
+    proptest::collection::vec(made, 1..VALUES).prop_map(|mut graph| {
         for (at, made) in graph.iter_mut().enumerate() {
             made.needs.retain(|&need| need < at);
         }
@@ -118,11 +121,14 @@ where
 }
 
 fn orders() -> impl Strategy<Value = Vec<Vec<usize>>> {
-    proptest::collection::vec(proptest::collection::vec(0..64usize, 1..32), 1..5)
+    proptest::collection::vec(
+        proptest::collection::vec(0..VALUES, 1..VALUES / 2),
+        1..if cfg!(miri) { 3 } else { 5 },
+    )
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 256 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn threads_of_one_cpu_see_the_values_of_a_strict_program(graph in graphs(), orders in orders()) {

@@ -10,7 +10,7 @@ use std::sync::{Barrier, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-const MANY: u64 = if cfg!(miri) { 20 } else { 2_000 };
+const MANY: u64 = if cfg!(miri) { 8 } else { 2_000 };
 
 fn fibs<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>) -> LazyList<'r, u64, E> {
     nursery.unfold((0, 1), |(a, b): (u64, u64)| Some((a, (b, a.wrapping_add(b)))))
@@ -36,7 +36,7 @@ fn lists_and_trees<E: ThunkEntry>(region: &Region<E>) {
     let squares = list.map(&nursery, |n| n * n).filter(&nursery, |n| n % 2 == 1);
     let sums = squares.zip_with(list, &nursery, |a, b| a + b);
     assert_eq!(sums.iter(&nursery).take(4).collect::<Vec<_>>(), [1, 2, 10, 27]);
-    let depth = if cfg!(miri) { 4 } else { 12 };
+    let depth = if cfg!(miri) { 2 } else { 12 };
     assert_eq!(tree(&nursery, depth).force(&nursery), 1 << depth);
     assert_eq!(nursery.ready(7u8).force(&nursery), 7);
     drop(nursery);
@@ -108,7 +108,7 @@ fn two_threads_walk_one_list_under_each_engine() {
 
 #[test]
 fn a_just_once_thunk_runs_once_also_under_an_engine_without_claims() {
-    for _ in 0..if cfg!(miri) { 2 } else { 200 } {
+    for _ in 0..if cfg!(miri) { 1 } else { 200 } {
         let runs = AtomicUsize::new(0);
         let runs = &runs;
         let region = Region::<LockFree>::new();
@@ -179,7 +179,7 @@ const QUANTUM: u64 = Nursery::<'_, ClaimAtYield>::QUANTUM;
 
 #[test]
 fn no_duplicate_is_longer_than_a_quantum() {
-    let depth = if cfg!(miri) { 5 } else { 13 };
+    let depth = if cfg!(miri) { 3 } else { 13 };
     for _ in 0..if cfg!(miri) { 1 } else { 20 } {
         let meet = Barrier::new(2);
         let region = Region::<ClaimAtYield>::new();

@@ -1,0 +1,142 @@
+//! Completion: the words that fit at the end of a text.
+
+use crate::kinds::{Before, yields};
+use crate::language::parse::{CONDITIONS, ENCODINGS, STAGES, parse};
+use crate::language::tree::{Pipeline, Stage};
+
+/// The words that may stand at the end of `text`, where its last word is one of their beginnings.
+/// Returns that beginning, and the words in alphabetical order.
+///
+/// Of the stages these are the ones that take what the stage before yields.
+///
+/// # Examples
+/// ```
+/// use selvedge_pipe::interactive::complete::complete;
+///
+/// // After lines, `fields` fits, and `file` does not.
+/// assert_eq!(complete("file log | lines | fi").1, ["fields", "first"]);
+/// assert_eq!(complete("fi").1, ["file", "first"]);
+/// assert_eq!(complete("file log | lines | having sub").1, ["substring"]);
+/// ```
+pub fn complete(text: &str) -> (&str, Vec<String>) {
+    let begin = text.rfind(|char: char| char.is_whitespace() || "|;(".contains(char));
+    let begin = begin.map_or(0, |at| at + text[at..].chars().next().map_or(0, char::len_utf8));
+    let (before, word) = text.split_at(begin);
+    let mut words = candidates(before);
+    words.retain(|candidate| candidate.starts_with(word) && *candidate != word);
+    words.sort();
+    words.dedup();
+    (word, words)
+}
+
+/// What may stand behind `before`, whatever it begins with.
+fn candidates(before: &str) -> Vec<String> {
+    let strings = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let trimmed = before.trim_end();
+    let last =
+        trimmed.rsplit(|char: char| char.is_whitespace() || "|;(".contains(char)).next().unwrap_or_default();
+    if ["file", "cat", "to"].contains(&last) {
+        return names();
+    }
+    if ["having", "select", "each", "foreach", "if", "not", "and", "or", "between", "only", "of"]
+        .contains(&last)
+    {
+        return strings(&CONDITIONS);
+    }
+    let begins = trimmed.is_empty() || trimmed.ends_with(['|', ';', '(']) || ["then", "else"].contains(&last);
+    if !begins {
+        return strings(&[
+            "then", "else", "end", "with", "and", "or", "having", "numbered", "by", "column", "nested",
+        ]);
+    }
+    // A branch or a join is open: all stages may follow.
+    let Some(stages) = stages_before(trimmed) else {
+        return strings(&[&STAGES[..], &ENCODINGS[..]].concat());
+    };
+    let mut place = Before::Start;
+    for stage in &stages {
+        match yields(stage, place) {
+            Ok(kind) => place = Before::Stage(kind, stage),
+            Err(_) => return Vec::new(),
+        }
+    }
+    let fits = |word: &&&str| {
+        EXAMPLES.iter().any(|(known, text)| {
+            known == *word && parse(text).is_ok_and(|script| fits_behind(&script, place))
+        })
+    };
+    STAGES.iter().chain(&ENCODINGS).filter(|word| fits(word)).map(ToString::to_string).collect()
+}
+
+fn fits_behind(script: &[Pipeline], place: Before<'_>) -> bool {
+    script[0].first().is_some_and(|stage| yields(stage, place).is_ok())
+}
+
+/// The stages of the last pipeline of a text that ends with `|`, or with nothing.
+fn stages_before(text: &str) -> Option<Vec<Stage>> {
+    let text = text.strip_suffix('|').unwrap_or(text);
+    let mut script = parse(text).ok()?;
+    if text.trim_end().ends_with(';') {
+        return Some(Vec::new());
+    }
+    Some(script.pop().unwrap_or_default())
+}
+
+/// The names in the directory.
+fn names() -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(".") else { return Vec::new() };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| !name.contains(' '))
+        .collect()
+}
+
+/// A stage for each word, to see whether it fits.
+const EXAMPLES: [(&str, &str); 46] = [
+    ("file", "file x"),
+    ("cat", "cat x"),
+    ("stdin", "stdin"),
+    ("text", "text 'x'"),
+    ("range", "range 1 2"),
+    ("sh", "sh 'x'"),
+    ("lines", "lines"),
+    ("each", "each everything"),
+    ("csv", "csv"),
+    ("fields", "fields"),
+    ("column", "column 1"),
+    ("columns", "columns 1"),
+    ("join", "join 'x'"),
+    ("bytes", "bytes"),
+    ("integers", "integers"),
+    ("having", "having everything"),
+    ("select", "select everything"),
+    ("first", "first 1"),
+    ("last", "last 1"),
+    ("count", "count"),
+    ("sum", "sum"),
+    ("min", "min"),
+    ("max", "max"),
+    ("unique", "unique"),
+    ("tally", "tally"),
+    ("sort", "sort"),
+    ("sort", "sort by column 1"),
+    ("number", "number"),
+    ("replace", "replace 'x' with 'y'"),
+    ("substitute", "substitute 'x'"),
+    ("prepend", "prepend 'x'"),
+    ("append", "append 'x'"),
+    ("uppercase", "uppercase"),
+    ("lowercase", "lowercase"),
+    ("suppress", "suppress"),
+    ("if", "if everything then end"),
+    ("foreach", "foreach everything then end"),
+    ("interleave", "interleave (lines)"),
+    ("concatenate", "concatenate (lines)"),
+    ("to", "to x"),
+    ("unquote", "unquote"),
+    ("quote", "quote"),
+    ("unescape", "unescape"),
+    ("escape", "escape"),
+    ("zip", "zip (lines)"),
+    ("merge", "merge (lines)"),
+];

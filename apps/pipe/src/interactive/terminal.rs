@@ -1,0 +1,223 @@
+//! The terminal: keys in, lines out.
+
+use super::complete::complete;
+use super::editor::{Action, Editor, Key};
+use crate::language::Complaint;
+use crate::run::{prepare, run};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use std::io::{self, IsTerminal, Read, Write};
+
+const PROMPT: &str = "pipe> ";
+
+/// The terminal without line editing of its own, until it is dropped.
+struct Raw {
+    cooked: Termios,
+}
+
+impl Raw {
+    fn new() -> io::Result<Raw> {
+        let cooked = tcgetattr(io::stdin())?;
+        let mut raw = cooked.clone();
+        raw.make_raw();
+        tcsetattr(io::stdin(), OptionalActions::Now, &raw)?;
+        Ok(Raw { cooked })
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // A terminal that is gone needs no mode.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.cooked);
+    }
+}
+
+/// Asks for pipelines and runs them, until the end of the input.
+///
+/// # Errors
+/// Those of the terminal.
+pub fn serve(show_progress: bool) -> io::Result<()> {
+    let mut editor = Editor::default();
+    if io::stdin().is_terminal() {
+        println!(
+            "Pipelines, one a line. Tab completes; `selvedge-pipe --stages` shows the stages; Ctrl-D leaves."
+        );
+    }
+    while let Some(line) = read_line(&mut editor)? {
+        if line.trim().is_empty() {
+            continue;
+        }
+        let outcome = prepare(&line)
+            .and_then(|script| if script.is_empty() { Ok(()) } else { run(script, show_progress).map(drop) });
+        if let Err(complaint) = outcome {
+            complain(&complaint, &line)?;
+        }
+    }
+    Ok(())
+}
+
+fn complain(complaint: &Complaint, line: &str) -> io::Result<()> {
+    writeln!(io::stderr(), "{}", complaint.shown("pipeline", line))
+}
+
+/// The next line; `None` at the end of the input.
+fn read_line(editor: &mut Editor) -> io::Result<Option<String>> {
+    if !io::stdin().is_terminal() {
+        let mut line = String::new();
+        return Ok((io::stdin().read_line(&mut line)? > 0).then_some(line));
+    }
+    let _raw = Raw::new()?;
+    let mut keys = Keys { bytes: io::stdin().lock().bytes() };
+    loop {
+        draw(editor)?;
+        let Some(key) = keys.next()? else { return Ok(None) };
+        match editor.press(key) {
+            Action::Edit => {}
+            Action::Complete => offer(editor)?,
+            Action::Run(line) => {
+                write!(io::stdout(), "\r\n")?;
+                return Ok(Some(line));
+            }
+            Action::Leave => {
+                write!(io::stdout(), "\r\n")?;
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Completes the word as far as all candidates agree, or shows them.
+fn offer(editor: &mut Editor) -> io::Result<()> {
+    let before = editor.before();
+    let (word, words) = complete(&before);
+    let Some(first) = words.first() else { return Ok(()) };
+    let agrees = |length: usize| {
+        words.iter().all(|other| other.as_bytes().get(..length) == first.as_bytes().get(..length))
+    };
+    let common =
+        (word.len()..=first.len()).rev().find(|length| first.is_char_boundary(*length) && agrees(*length));
+    let ending = &first[word.len()..common.unwrap_or(word.len())];
+    if words.len() == 1 {
+        editor.insert(&format!("{ending} "));
+    } else if ending.is_empty() {
+        write!(io::stdout(), "\r\n{}\r\n", words.join("  "))?;
+    } else {
+        editor.insert(ending);
+    }
+    Ok(())
+}
+
+/// Shows the line. Of a line that is wider than the terminal, the part around the cursor.
+fn draw(editor: &Editor) -> io::Result<()> {
+    // A terminal may not know its width.
+    let known = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    let columns = known.filter(|columns| *columns > 0).unwrap_or(80);
+    let width = columns.saturating_sub(PROMPT.len() + 1).max(10);
+    let (text, cursor) = (editor.text(), editor.cursor());
+    let begin = (cursor + 1).saturating_sub(width);
+    let shown: String = text.chars().skip(begin).take(width).collect();
+    let mut out = io::stdout();
+    write!(out, "\r\x1b[K{PROMPT}{shown}\r\x1b[{}C", PROMPT.len() + cursor - begin)?;
+    out.flush()
+}
+
+/// Keys from the bytes of a terminal.
+struct Keys<I> {
+    bytes: I,
+}
+
+impl<I: Iterator<Item = io::Result<u8>>> Keys<I> {
+    /// The next key; `None` at the end. Sequences that mean no key are passed over.
+    fn next(&mut self) -> io::Result<Option<Key>> {
+        loop {
+            let Some(byte) = self.bytes.next().transpose()? else { return Ok(None) };
+            return Ok(Some(match byte {
+                b'\r' | b'\n' => Key::Enter,
+                b'\t' => Key::Tab,
+                0x7f => Key::Backspace,
+                0x1b => match self.escape()? {
+                    Some(key) => key,
+                    None => continue,
+                },
+                1..=26 => Key::Control(char::from(byte - 1 + b'a')),
+                0..=0x1f => continue,
+                _ => match self.char(byte)? {
+                    Some(char) => Key::Char(char),
+                    None => continue,
+                },
+            }));
+        }
+    }
+
+    fn escape(&mut self) -> io::Result<Option<Key>> {
+        let Some(b'[' | b'O') = self.bytes.next().transpose()? else { return Ok(None) };
+        let mut number = 0_u32;
+        while let Some(byte) = self.bytes.next().transpose()? {
+            return Ok(match byte {
+                b'0'..=b'9' => {
+                    number = number.saturating_mul(10).saturating_add(u32::from(byte - b'0'));
+                    continue;
+                }
+                b';' => {
+                    number = 0;
+                    continue;
+                }
+                b'A' => Some(Key::Up),
+                b'B' => Some(Key::Down),
+                b'C' => Some(Key::Right),
+                b'D' => Some(Key::Left),
+                b'H' => Some(Key::Home),
+                b'F' => Some(Key::End),
+                b'~' => match number {
+                    1 | 7 => Some(Key::Home),
+                    3 => Some(Key::Delete),
+                    4 | 8 => Some(Key::End),
+                    _ => None,
+                },
+                _ => None,
+            });
+        }
+        Ok(None)
+    }
+
+    fn char(&mut self, first: u8) -> io::Result<Option<char>> {
+        let length = match first {
+            0..0x80 => 1,
+            0xc0..0xe0 => 2,
+            0xe0..0xf0 => 3,
+            0xf0.. => 4,
+            _ => return Ok(None),
+        };
+        let mut bytes = vec![first];
+        while bytes.len() < length {
+            let Some(byte) = self.bytes.next().transpose()? else { return Ok(None) };
+            bytes.push(byte);
+        }
+        Ok(std::str::from_utf8(&bytes).ok().and_then(|text| text.chars().next()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_become_keys() {
+        let bytes = b"a\xc3\xa9\x1b[A\x1b[1;5H\x1b[3~\x1b[9~\x01\x7f\r";
+        let mut keys = Keys { bytes: bytes.iter().copied().map(Ok) };
+        let mut seen = Vec::new();
+        while let Some(key) = keys.next().unwrap() {
+            seen.push(key);
+        }
+        let expected = [
+            Key::Char('a'),
+            Key::Char('é'),
+            Key::Up,
+            Key::Home,
+            Key::Delete,
+            Key::Control('a'),
+            Key::Backspace,
+            Key::Enter,
+        ];
+        assert_eq!(seen, expected);
+    }
+}

@@ -1,0 +1,273 @@
+//! What each stage takes and yields. A script that does not fit is refused before anything runs.
+
+use crate::condition::of_lines;
+use crate::language::complaint::Complaint;
+use crate::language::tree::*;
+use selvedge_coroutine::pipeline::ItemKind;
+
+/// The word for the items of a kind.
+pub fn name(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::Bytes => "bytes",
+        ItemKind::Lists => "lines",
+        ItemKind::Records => "records",
+        ItemKind::Numbers => "numbers",
+    }
+}
+
+/// What stands before a stage.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Before<'a> {
+    /// Nothing: the stage is the first one.
+    Start,
+    /// The beginning of a branch over items of this kind.
+    Branch(ItemKind),
+    /// A stage that yields items of this kind.
+    Stage(ItemKind, &'a Stage),
+}
+
+/// Where a pipeline stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Position {
+    /// A pipeline of the script.
+    Script,
+    /// In the brackets of a join: it ends with lines, and nothing is written.
+    Joined,
+}
+
+/// The first word of a stage.
+pub fn first_word(stage: &Stage) -> String {
+    let text = stage.kind.to_string();
+    text.split(' ').next().unwrap_or_default().to_string()
+}
+
+impl Before<'_> {
+    /// What the stage is fed with. A first stage that is no source reads standard input.
+    pub fn kind(self) -> ItemKind {
+        match self {
+            Before::Start => ItemKind::Bytes,
+            Before::Branch(kind) | Before::Stage(kind, _) => kind,
+        }
+    }
+
+    fn yields(self) -> String {
+        let kind = name(self.kind());
+        match self {
+            Before::Start => format!("standard input yields {kind}"),
+            Before::Branch(_) => format!("the branch is fed with {kind}"),
+            Before::Stage(_, stage) => format!("`{}` yields {kind}", first_word(stage)),
+        }
+    }
+}
+
+/// Checks a script.
+///
+/// # Errors
+/// The first stage or condition that does not fit, and what was expected.
+pub fn check(script: &[Pipeline]) -> Result<(), Complaint> {
+    script.iter().try_for_each(|stages| check_pipeline(stages, Position::Script).map(drop))
+}
+
+/// Checks a pipeline with its source. Returns what it yields, which is `None` after `to`.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_pipeline(stages: &[Stage], position: Position) -> Result<Option<ItemKind>, Complaint> {
+    let mut before = Before::Start;
+    for (index, stage) in stages.iter().enumerate() {
+        if let StageKind::To(_) | StageKind::AppendTo(_) = stage.kind {
+            if let Some(next) = stages.get(index + 1) {
+                let message = format!("`{}` writes the file, and nothing comes behind it", first_word(stage));
+                return Err(Complaint::new(next.span, message).with_help("end the pipeline with `;`"));
+            }
+            if position == Position::Joined {
+                return Err(Complaint::new(
+                    stage.span,
+                    "a pipeline in brackets is joined, and cannot write a file",
+                ));
+            }
+            return Ok(None);
+        }
+        before = Before::Stage(yields(stage, before)?, stage);
+    }
+    if let (Position::Joined, Before::Stage(kind, stage)) = (position, before)
+        && kind != ItemKind::Lists
+    {
+        let message = format!("a join takes lines, and this pipeline ends with {}", name(kind));
+        return Err(Complaint::new(stage.span, message).with_help(before_lines(kind)));
+    }
+    Ok(Some(before.kind()))
+}
+
+/// Checks the stages of a branch over `kind`. Returns what it yields.
+fn check_branch(stages: &[Stage], kind: ItemKind) -> Result<ItemKind, Complaint> {
+    let mut before = Before::Branch(kind);
+    for stage in stages {
+        let why = match stage.kind {
+            StageKind::Shell(_) => "a command of the system waits, and a branch does not",
+            StageKind::Join2(..) => "a join waits for its other side, and a branch does not",
+            StageKind::To(_) | StageKind::AppendTo(_) => "the branches are merged, and written together",
+            _ => {
+                before = Before::Stage(yields(stage, before)?, stage);
+                continue;
+            }
+        };
+        return Err(Complaint::new(stage.span, format!("`{}` cannot stand in a branch", first_word(stage)))
+            .with_help(why));
+    }
+    let made = before.kind();
+    // A branch of bytes writes what it has as text.
+    if kind == ItemKind::Bytes || made == kind {
+        return Ok(kind);
+    }
+    let span = stages.last().map_or_else(Default::default, |stage| stage.span);
+    let message = format!("a branch over {} yields {}, and {}", name(kind), name(kind), before.yields());
+    Err(Complaint::new(span, message))
+}
+
+/// What makes lines of items.
+fn before_lines(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::Bytes => "put `lines |` before it, or `each CONDITION |`",
+        ItemKind::Lists => "it is fed with lines",
+        ItemKind::Records => "put `column N |` or `join \" \" |` before it",
+        ItemKind::Numbers => "put `bytes | lines |` before it",
+    }
+}
+
+/// What would help a stage that is to be fed with `wanted`.
+fn help(wanted: &[ItemKind], fed: ItemKind) -> String {
+    match wanted.first() {
+        Some(ItemKind::Lists) => before_lines(fed).to_string(),
+        Some(ItemKind::Records) if fed == ItemKind::Lists => "put `fields |` before it".to_string(),
+        Some(ItemKind::Records) if fed == ItemKind::Bytes => {
+            "put `csv |` before it, or `lines | fields |`".to_string()
+        }
+        Some(ItemKind::Records) => "put `bytes | lines | fields |` before it".to_string(),
+        Some(ItemKind::Numbers) if fed == ItemKind::Lists => "put `integers |` before it".to_string(),
+        Some(ItemKind::Numbers) => "put `integers |` before it, which takes lines".to_string(),
+        _ => "put `bytes |` before it".to_string(),
+    }
+}
+
+/// What a stage yields where it stands.
+///
+/// # Errors
+/// If it does not fit there.
+pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> {
+    use ItemKind::{Bytes, Lists, Numbers, Records};
+    let fed = before.kind();
+    let takes = |wanted: &[ItemKind], made: ItemKind| {
+        if wanted.contains(&fed) {
+            return Ok(made);
+        }
+        let wanted_names: Vec<&str> = wanted.iter().map(|kind| name(*kind)).collect();
+        let (word, names) = (first_word(stage), wanted_names.join(" or "));
+        let message = format!("`{word}` takes {names}, and {}", before.yields());
+        Err(Complaint::new(stage.span, message).with_help(help(wanted, fed)))
+    };
+    match &stage.kind {
+        StageKind::File(_) | StageKind::Stdin | StageKind::Text(_) | StageKind::Range(..) => {
+            if before != Before::Start {
+                let message = format!("`{}` is a source, and takes nothing", first_word(stage));
+                let help = "begin a pipeline with it, or join it: `concatenate (file NAME | lines)`";
+                return Err(Complaint::new(stage.span, message).with_help(help));
+            }
+            Ok(if let StageKind::Range(..) = stage.kind { Numbers } else { Bytes })
+        }
+        StageKind::Shell(_) | StageKind::Bytes => Ok(Bytes),
+        StageKind::To(_) | StageKind::AppendTo(_) => Ok(fed),
+        StageKind::Lines => takes(&[Bytes], Lists),
+        StageKind::Each(condition) => {
+            takes(&[Bytes], Lists)?;
+            fits(condition, Bytes).map(|()| Lists)
+        }
+        StageKind::Csv(_) => takes(&[Bytes], Records),
+        StageKind::Fields(_) => takes(&[Lists], Records),
+        StageKind::Column(_) | StageKind::Join(_) => takes(&[Records], Lists),
+        StageKind::Columns(_) => takes(&[Records], Records),
+        StageKind::Integers => takes(&[Lists], Numbers),
+        StageKind::Having(condition, numbered) => {
+            if *numbered {
+                takes(&[Lists], Lists)?;
+            }
+            fits(condition, fed).map(|()| fed)
+        }
+        StageKind::First(_) | StageKind::Change(Change::Suppress) => Ok(fed),
+        StageKind::Last(_) => takes(&[Lists, Records, Numbers], fed),
+        StageKind::Count => Ok(Numbers),
+        StageKind::Fold(_) => takes(&[Numbers], Numbers),
+        StageKind::Unique | StageKind::Number => takes(&[Lists], Lists),
+        StageKind::Tally => takes(&[Lists], Records),
+        StageKind::Sort(Order { column: Some(_), .. }) => takes(&[Records], Records),
+        StageKind::Sort(_) => takes(&[Lists, Numbers], fed),
+        StageKind::Substitute(_) => takes(&[Bytes], Bytes),
+        StageKind::Replace(..) | StageKind::Prepend(_) | StageKind::Append(_) => takes(&[Lists, Bytes], fed),
+        StageKind::Change(Change::Uppercase | Change::Lowercase) => takes(&[Bytes, Lists], fed),
+        StageKind::Change(_) => takes(&[Lists], Lists),
+        StageKind::Branch(branch) => {
+            fits(&branch.condition, fed)?;
+            check_branch(&branch.then, fed)?;
+            check_branch(&branch.otherwise, fed)
+        }
+        StageKind::Join2(_, inner) => {
+            takes(&[Lists], Lists)?;
+            check_pipeline(inner, Position::Joined).map(|_| Lists)
+        }
+    }
+}
+
+/// Whether a condition can be asked about items of a kind.
+fn fits(condition: &Condition, kind: ItemKind) -> Result<(), Complaint> {
+    let refused = |about: &str, help: &str| {
+        let text = condition.to_string();
+        let word = text.split([' ', '(']).next().unwrap_or_default();
+        let message = format!("`{word}` asks about {about}, and here are {}", name(kind));
+        Err(Complaint::new(condition.span, message).with_help(help))
+    };
+    if kind == ItemKind::Bytes
+        && let Some(inner) = of_lines(condition)
+    {
+        return fits(inner, ItemKind::Lists);
+    }
+    match &condition.kind {
+        ConditionKind::Test(test) => match (kind, test) {
+            (ItemKind::Lists, _) | (ItemKind::Numbers, Test::Compare(..)) => Ok(()),
+            (ItemKind::Bytes, Test::Substring(_) | Test::Regex(_) | Test::Prefix(_) | Test::Suffix(_)) => {
+                Ok(())
+            }
+            (ItemKind::Bytes, _) => {
+                refused("a line", "write `line having ..`, or put `lines |` before the stage")
+            }
+            (ItemKind::Records, _) => refused("a text", "write `column N ..`"),
+            (ItemKind::Numbers, _) => refused("a text", "numbers are compared: `> 10`"),
+        },
+        ConditionKind::Column(..) if kind == ItemKind::Records => Ok(()),
+        ConditionKind::Column(..) => {
+            refused("a record", "put `csv |` or `fields |` before the stage; of bytes, ask `csv column N`")
+        }
+        ConditionKind::Line
+        | ConditionKind::Class(_)
+        | ConditionKind::CsvRow
+        | ConditionKind::CsvColumn(..)
+        | ConditionKind::JsonValue
+        | ConditionKind::JsonMember(_)
+        | ConditionKind::XmlElement(_)
+        | ConditionKind::XmlContent(_) => match kind {
+            ItemKind::Bytes => Ok(()),
+            _ => refused("bytes", "leave out the stage that has cut the bytes, or put `bytes |` behind it"),
+        },
+        ConditionKind::Everything | ConditionKind::Nothing => Ok(()),
+        ConditionKind::Not(inner) | ConditionKind::Place(_, inner) => fits(inner, kind),
+        ConditionKind::And(all) | ConditionKind::Or(all) => {
+            all.iter().try_for_each(|inner| fits(inner, kind))
+        }
+        ConditionKind::Between(a, b)
+        | ConditionKind::Having(a, b)
+        | ConditionKind::HavingOnly(a, b)
+        | ConditionKind::NestedIn(a, b) => {
+            fits(a, kind)?;
+            fits(b, kind)
+        }
+    }
+}

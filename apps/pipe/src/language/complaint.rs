@@ -1,0 +1,105 @@
+//! What is wrong with a script, and where.
+
+use std::fmt::Write;
+
+/// A range of bytes of a script. All spans are equal, so that two trees are equal if they mean the
+/// same.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Span {
+    /// The first byte.
+    pub begin: usize,
+    /// The byte after the last one.
+    pub end: usize,
+}
+
+impl PartialEq for Span {
+    fn eq(&self, _other: &Span) -> bool {
+        true
+    }
+}
+
+impl Eq for Span {}
+
+impl Span {
+    /// From `begin` to before `end`.
+    pub fn new(begin: usize, end: usize) -> Span {
+        Span { begin, end }
+    }
+
+    /// From the beginning of `self` to the end of `other`.
+    #[must_use]
+    pub fn to(self, other: Span) -> Span {
+        Span { begin: self.begin, end: other.end }
+    }
+}
+
+/// What is wrong with a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    /// Where.
+    pub span: Span,
+    /// What is wrong.
+    pub message: String,
+    /// What was expected, or what would help.
+    pub help: Option<String>,
+}
+
+impl Complaint {
+    /// A complaint without help.
+    pub fn new(span: Span, message: impl Into<String>) -> Complaint {
+        Complaint { span, message: message.into(), help: None }
+    }
+
+    /// The same complaint, with help.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Complaint {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The complaint as it is shown: the message with its place in `file`, the line with a caret
+    /// under the place, the help.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge_pipe::language::parse;
+    ///
+    /// let complaint = parse("lines | knot").unwrap_err();
+    /// let shown = complaint.shown("-c", "lines | knot");
+    /// let expected = "-c:1:9: there is no stage `knot`\n  lines | knot\n          ^~~~\n";
+    /// assert!(shown.starts_with(expected));
+    /// ```
+    pub fn shown(&self, file: &str, text: &str) -> String {
+        let (line, column) = place(text, self.span.begin);
+        let begin = text[..floor(text, self.span.begin)].rfind('\n').map_or(0, |at| at + 1);
+        let shown = text[begin..].lines().next().unwrap_or_default();
+        let mut out = format!("{file}:{line}:{column}: {}\n  {shown}\n  ", self.message);
+        // A tab stays a tab, so that the caret stands below its place.
+        let before = shown.chars().take(column - 1);
+        out.extend(before.map(|char| if char == '\t' { '\t' } else { ' ' }));
+        let from = floor(text, self.span.begin).min(begin + shown.len());
+        let to = floor(text, self.span.end).clamp(from, begin + shown.len());
+        let length = text[from..to].chars().count().max(1);
+        let _ = write!(out, "^{}", "~".repeat(length - 1));
+        if let Some(help) = &self.help {
+            let _ = write!(out, "\n  {help}");
+        }
+        out
+    }
+}
+
+/// The last place at or before `at` where a character begins.
+fn floor(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The line and the column of a byte, both from 1. A column is a character.
+pub fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = &text[..floor(text, at)];
+    let begin = before.rfind('\n').map_or(0, |at| at + 1);
+    (before.matches('\n').count() + 1, before[begin..].chars().count() + 1)
+}

@@ -1,0 +1,27 @@
+//! The language of pipelines: from text to a tree, and back.
+//!
+//! ```text
+//! script    = [pipeline {";" pipeline} [";"]]
+//! pipeline  = stage {"|" stage}
+//! stage     = branch | word {argument}
+//! branch    = ("foreach" | "if") condition "then" [pipeline] ["else" [pipeline]] "end"
+//! condition = either {"having" ["only"] either | "nested" "in" either}
+//! either    = both {"or" both}
+//! both      = unary {"and" unary}
+//! unary     = "not" unary | "between" unary "and" unary | choice unary | "(" condition ")"
+//!           | word {argument}
+//! choice    = "first" | "last" | "prefix" | "suffix" | "start" "of" | "end" "of"
+//! ```
+//!
+//! White space and line ends separate words. `#` at the beginning of a word begins a comment, to
+//! the end of its line. `"..."` knows escapes, `'...'` does not, and `` `...` `` is a command of
+//! the system.
+
+pub mod complaint;
+pub mod parse;
+pub mod print;
+pub mod token;
+pub mod tree;
+
+pub use complaint::Complaint;
+pub use parse::parse;

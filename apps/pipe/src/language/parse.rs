@@ -1,0 +1,584 @@
+//! From tokens to a tree.
+
+use super::complaint::{Complaint, Span};
+use super::token::{Token, TokenKind, tokens};
+use super::tree::*;
+
+/// How deep stages and conditions may lie within one another.
+const DEPTH: usize = 64;
+
+/// The words that begin a stage.
+pub const STAGES: [&str; 41] = [
+    "file",
+    "cat",
+    "stdin",
+    "text",
+    "range",
+    "sh",
+    "lines",
+    "each",
+    "csv",
+    "fields",
+    "column",
+    "columns",
+    "join",
+    "bytes",
+    "integers",
+    "having",
+    "select",
+    "first",
+    "last",
+    "count",
+    "sum",
+    "min",
+    "max",
+    "unique",
+    "tally",
+    "sort",
+    "number",
+    "replace",
+    "substitute",
+    "prepend",
+    "append",
+    "uppercase",
+    "lowercase",
+    "suppress",
+    "if",
+    "foreach",
+    "interleave",
+    "zip",
+    "concatenate",
+    "merge",
+    "to",
+];
+
+/// The stages about strings of JSON and text of XML, which [`CHANGES`] has too.
+pub const ENCODINGS: [&str; 4] = ["unquote", "quote", "unescape", "escape"];
+
+/// The words that begin a condition.
+pub const CONDITIONS: [&str; 28] = [
+    "substring",
+    "regex",
+    "prefix",
+    "suffix",
+    "equals",
+    "empty",
+    "column",
+    "line",
+    "letters",
+    "digits",
+    "whitespace",
+    "capitals",
+    "smalls",
+    "csv",
+    "json",
+    "xml",
+    "everything",
+    "nothing",
+    "not",
+    "first",
+    "last",
+    "start",
+    "end",
+    "between",
+    ">",
+    "<",
+    ">=",
+    "<=",
+];
+
+/// Words that end the part of a script before them.
+const CLOSING: [&str; 3] = ["then", "else", "end"];
+
+/// Reads a script.
+///
+/// # Errors
+/// What is wrong first, and where.
+pub fn parse(text: &str) -> Result<Vec<Pipeline>, Complaint> {
+    let tokens = tokens(text)?;
+    let mut parser = Parser { tokens: &tokens, at: 0, end: text.len(), depth: 0 };
+    let mut pipelines = Vec::new();
+    while parser.peek().is_some() {
+        pipelines.push(parser.pipeline()?);
+        match parser.peek() {
+            None => break,
+            Some(TokenKind::Semicolon) => parser.at += 1,
+            Some(_) => return Err(parser.expected("`|` or `;`")),
+        }
+    }
+    Ok(pipelines)
+}
+
+struct Parser<'a> {
+    tokens: &'a [Token],
+    at: usize,
+    /// The length of the script.
+    end: usize,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<&TokenKind> {
+        self.tokens.get(self.at).map(|token| &token.kind)
+    }
+
+    /// The next token, if it is a word.
+    fn word(&self) -> Option<&str> {
+        match self.peek() {
+            Some(TokenKind::Word(word)) => Some(word),
+            _ => None,
+        }
+    }
+
+    /// Where the next token is.
+    fn span(&self) -> Span {
+        self.tokens.get(self.at).map_or(Span::new(self.end, self.end), |token| token.span)
+    }
+
+    /// Where the last token is.
+    fn behind(&self) -> Span {
+        self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(Span::default(), |token| token.span)
+    }
+
+    /// The next token is not what the language has here.
+    fn expected(&self, what: &str) -> Complaint {
+        let found = match self.peek() {
+            None => "the end".to_string(),
+            Some(TokenKind::Word(word)) => format!("`{word}`"),
+            Some(TokenKind::Text(_)) => "a text".to_string(),
+            Some(TokenKind::Command(_)) => "a command".to_string(),
+            Some(TokenKind::Pipe) => "`|`".to_string(),
+            Some(TokenKind::Semicolon) => "`;`".to_string(),
+            Some(TokenKind::Open) => "`(`".to_string(),
+            Some(TokenKind::Close) => "`)`".to_string(),
+        };
+        Complaint::new(self.span(), format!("expected {what}, found {found}"))
+    }
+
+    /// Takes the word if it is the next token.
+    fn takes(&mut self, word: &str) -> bool {
+        let is = self.word() == Some(word);
+        self.at += usize::from(is);
+        is
+    }
+
+    fn needs(&mut self, word: &str) -> Result<(), Complaint> {
+        if self.takes(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
+    }
+
+    fn needs_sign(&mut self, sign: &TokenKind, name: &str) -> Result<(), Complaint> {
+        if self.peek() != Some(sign) {
+            return Err(self.expected(name));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn is_text(&self) -> bool {
+        matches!(self.peek(), Some(TokenKind::Text(_)))
+    }
+
+    /// A text in quotes.
+    fn text(&mut self) -> Result<Vec<u8>, Complaint> {
+        let Some(TokenKind::Text(text)) = self.peek() else { return Err(self.expected("a text in quotes")) };
+        let text = text.clone();
+        self.at += 1;
+        Ok(text)
+    }
+
+    /// A text in quotes that is not empty.
+    fn some_text(&mut self) -> Result<Vec<u8>, Complaint> {
+        let text = self.text()?;
+        if text.is_empty() {
+            Err(Complaint::new(self.behind(), "the text must not be empty"))
+        } else {
+            Ok(text)
+        }
+    }
+
+    /// A text in quotes that is UTF-8.
+    fn string(&mut self) -> Result<String, Complaint> {
+        let text = self.text()?;
+        String::from_utf8(text).map_err(|_| Complaint::new(self.behind(), "this text must be UTF-8"))
+    }
+
+    /// A regular expression.
+    fn regex(&mut self) -> Result<String, Complaint> {
+        let pattern = self.string()?;
+        match crate::regex::lines(&pattern) {
+            Ok(_) => Ok(pattern),
+            Err(error) => Err(Complaint::new(self.behind(), format!("not a regular expression: {error}"))),
+        }
+    }
+
+    /// The name of a file: a word, or a text in quotes.
+    fn name(&mut self) -> Result<String, Complaint> {
+        let name = match self.peek() {
+            Some(TokenKind::Word(word)) if !CLOSING.contains(&word.as_str()) => word.clone(),
+            Some(TokenKind::Text(_)) => return self.file_name(),
+            _ => return Err(self.expected("the name of a file")),
+        };
+        self.at += 1;
+        Ok(name)
+    }
+
+    fn file_name(&mut self) -> Result<String, Complaint> {
+        let name = self.string()?;
+        if name.is_empty() || name.contains('\0') {
+            return Err(Complaint::new(self.behind(), "no file has this name"));
+        }
+        Ok(name)
+    }
+
+    fn number(&mut self, least: u64) -> Result<u64, Complaint> {
+        let number = self.word().and_then(|word| word.parse().ok()).filter(|number| *number >= least);
+        let Some(number) = number else {
+            return Err(self.expected(&format!("a number from {least}")));
+        };
+        self.at += 1;
+        Ok(number)
+    }
+
+    /// The number of a column, from 1.
+    fn place(&mut self) -> Result<usize, Complaint> {
+        let number = self.number(1)?;
+        usize::try_from(number).map_err(|_| Complaint::new(self.behind(), "no record is so long"))
+    }
+
+    /// A delimiter: one byte in quotes.
+    fn delimiter(&mut self) -> Result<u8, Complaint> {
+        match self.text()?[..] {
+            [byte] if byte != b'"' && byte != b'\n' && byte != b'\r' => Ok(byte),
+            _ => Err(Complaint::new(self.behind(), "a delimiter is one byte, and no quote and no line end")),
+        }
+    }
+
+    /// Calls `inner` one level deeper.
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Complaint>) -> Result<T, Complaint> {
+        if self.depth == DEPTH {
+            return Err(Complaint::new(self.span(), format!("more than {DEPTH} levels within one another")));
+        }
+        self.depth += 1;
+        let made = inner(self);
+        self.depth -= 1;
+        made
+    }
+
+    fn pipeline(&mut self) -> Result<Pipeline, Complaint> {
+        let mut stages = vec![self.stage()?];
+        while self.peek() == Some(&TokenKind::Pipe) {
+            self.at += 1;
+            stages.push(self.stage()?);
+        }
+        Ok(stages)
+    }
+
+    fn stage(&mut self) -> Result<Stage, Complaint> {
+        let span = self.span();
+        if let Some(TokenKind::Command(command)) = self.peek() {
+            let kind = StageKind::Shell(command.clone());
+            self.at += 1;
+            return self.command(Stage { span, kind });
+        }
+        let Some(word) = self.word().map(str::to_string) else { return Err(self.expected("a stage")) };
+        self.at += 1;
+        let Some(kind) = self.stage_of(&word)? else {
+            let complaint = Complaint::new(span, format!("there is no stage `{word}`"));
+            let known = STAGES.iter().chain(&ENCODINGS).copied();
+            let command = "a command of the system is written sh \"..\"";
+            return Err(match nearest(&word, known) {
+                Some(near) => complaint.with_help(format!("is it `{near}`? {command}")),
+                None => complaint.with_help(command),
+            });
+        };
+        self.command(Stage { span, kind })
+    }
+
+    /// Refuses a command that no process can be given.
+    fn command(&self, stage: Stage) -> Result<Stage, Complaint> {
+        match &stage.kind {
+            StageKind::Shell(command) if command.contains('\0') => {
+                Err(Complaint::new(self.behind(), "a command holds no zero byte"))
+            }
+            _ => Ok(stage),
+        }
+    }
+
+    fn stage_of(&mut self, word: &str) -> Result<Option<StageKind>, Complaint> {
+        let of =
+            |table: &[(&str, _)]| table.iter().find(|(other, _)| *other == word).map(|(_, thing)| *thing);
+        if let Some(change) = of(&CHANGES) {
+            return Ok(Some(StageKind::Change(change)));
+        }
+        if let Some((_, kind)) = FOLDS.iter().find(|(other, _)| *other == word) {
+            return Ok(Some(StageKind::Fold(*kind)));
+        }
+        if let Some((_, kind)) = JOINS.iter().find(|(other, _)| *other == word) {
+            self.needs_sign(&TokenKind::Open, "`(` and a pipeline")?;
+            let inner = self.deeper(Self::pipeline)?;
+            self.needs_sign(&TokenKind::Close, "`|` or `)`")?;
+            return Ok(Some(StageKind::Join2(*kind, inner)));
+        }
+        Ok(Some(match word {
+            "file" | "cat" => {
+                let mut names = vec![self.name()?];
+                while self.is_text() || self.word().is_some_and(|word| !CLOSING.contains(&word)) {
+                    names.push(self.name()?);
+                }
+                StageKind::File(names)
+            }
+            "stdin" => StageKind::Stdin,
+            "text" => StageKind::Text(self.text()?),
+            "range" => StageKind::Range(self.number(0)?, self.number(0)?),
+            "sh" => StageKind::Shell(self.string()?),
+            "lines" => StageKind::Lines,
+            "each" => StageKind::Each(self.condition()?),
+            "csv" => StageKind::Csv(if self.is_text() { self.delimiter()? } else { b',' }),
+            "fields" => StageKind::Fields(if self.is_text() { Some(self.delimiter()?) } else { None }),
+            "column" => StageKind::Column(self.place()?),
+            "columns" => {
+                let mut columns = vec![self.place()?];
+                while self.word().is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit())) {
+                    columns.push(self.place()?);
+                }
+                StageKind::Columns(columns)
+            }
+            "join" => StageKind::Join(self.text()?),
+            "bytes" => StageKind::Bytes,
+            "integers" => StageKind::Integers,
+            "having" | "select" => {
+                let condition = self.condition()?;
+                StageKind::Having(condition, self.takes("numbered"))
+            }
+            "first" => StageKind::First(self.number(1)?),
+            "last" => StageKind::Last(self.number(1)?),
+            "count" => StageKind::Count,
+            "unique" => StageKind::Unique,
+            "tally" => StageKind::Tally,
+            "sort" => {
+                let mut order = Order::default();
+                if self.takes("by") {
+                    self.needs("column")?;
+                    order.column = Some(self.place()?);
+                }
+                order.numeric = self.takes("numeric");
+                order.descending = self.takes("descending");
+                StageKind::Sort(order)
+            }
+            "number" => StageKind::Number,
+            "replace" => {
+                let pattern = match self.takes("regex") {
+                    true => Pattern::Regex(self.regex()?),
+                    false => Pattern::Text(self.some_text()?),
+                };
+                self.needs("with")?;
+                StageKind::Replace(pattern, self.text()?)
+            }
+            "substitute" => StageKind::Substitute(self.text()?),
+            "prepend" => StageKind::Prepend(self.text()?),
+            "append" if self.takes("to") => StageKind::AppendTo(self.name()?),
+            "append" => StageKind::Append(self.text()?),
+            "to" => StageKind::To(self.name()?),
+            "if" | "foreach" => {
+                let condition = self.condition()?;
+                self.needs("then")?;
+                let then = self.branch()?;
+                let otherwise = if self.takes("else") { self.branch()? } else { Vec::new() };
+                self.needs("end")?;
+                let foreach = word == "foreach";
+                StageKind::Branch(Box::new(Branch { foreach, condition, then, otherwise }))
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The stages of a branch, which may be none.
+    fn branch(&mut self) -> Result<Pipeline, Complaint> {
+        if matches!(self.word(), Some("else" | "end")) {
+            return Ok(Vec::new());
+        }
+        self.deeper(Self::pipeline)
+    }
+
+    fn condition(&mut self) -> Result<Condition, Complaint> {
+        self.deeper(|parser| {
+            let mut outer = parser.listed("or", ConditionKind::Or, |parser| {
+                parser.listed("and", ConditionKind::And, Self::unary)
+            })?;
+            let mut rounds = 0;
+            loop {
+                let nested = parser.word() == Some("nested");
+                if !nested && parser.word() != Some("having") {
+                    return Ok(outer);
+                }
+                rounds += 1;
+                if rounds > DEPTH {
+                    return Err(Complaint::new(
+                        parser.span(),
+                        format!("more than {DEPTH} conditions in a row"),
+                    ));
+                }
+                parser.at += 1;
+                let only = !nested && parser.takes("only");
+                if nested {
+                    parser.needs("in")?;
+                }
+                let inner = parser.listed("or", ConditionKind::Or, |parser| {
+                    parser.listed("and", ConditionKind::And, Self::unary)
+                })?;
+                let span = outer.span;
+                let (outside, inside) = (Box::new(outer), Box::new(inner));
+                let kind = match (nested, only) {
+                    (true, _) => ConditionKind::NestedIn(outside, inside),
+                    (false, true) => ConditionKind::HavingOnly(outside, inside),
+                    (false, false) => ConditionKind::Having(outside, inside),
+                };
+                outer = Condition { span, kind };
+            }
+        })
+    }
+
+    /// Conditions with `word` between them. One of them stays as it is.
+    fn listed(
+        &mut self,
+        word: &str,
+        kind: fn(Vec<Condition>) -> ConditionKind,
+        mut one: impl FnMut(&mut Self) -> Result<Condition, Complaint>,
+    ) -> Result<Condition, Complaint> {
+        let first = one(self)?;
+        if self.word() != Some(word) {
+            return Ok(first);
+        }
+        let span = first.span;
+        let mut all = vec![first];
+        while self.takes(word) {
+            all.push(one(self)?);
+        }
+        Ok(Condition { span, kind: kind(all) })
+    }
+
+    /// One condition, boxed, one level deeper.
+    fn inner(&mut self) -> Result<Box<Condition>, Complaint> {
+        self.deeper(Self::unary).map(Box::new)
+    }
+
+    fn unary(&mut self) -> Result<Condition, Complaint> {
+        let span = self.span();
+        if self.peek() == Some(&TokenKind::Open) {
+            self.at += 1;
+            let inner = self.condition()?;
+            self.needs_sign(&TokenKind::Close, "`)`")?;
+            return Ok(inner);
+        }
+        if let Some(test) = self.test()? {
+            return Ok(Condition { span, kind: ConditionKind::Test(test) });
+        }
+        let Some(word) = self.word().map(str::to_string) else { return Err(self.expected("a condition")) };
+        self.at += 1;
+        if let Some((_, class)) = CLASSES.iter().find(|(other, _)| *other == word) {
+            return Ok(Condition { span, kind: ConditionKind::Class(*class) });
+        }
+        let kind = match &word[..] {
+            "column" => {
+                let column = self.place()?;
+                let Some(test) = self.test()? else { return Err(self.expected("what the column is to be")) };
+                ConditionKind::Column(column, test)
+            }
+            "line" => ConditionKind::Line,
+            "csv" if self.takes("row") => ConditionKind::CsvRow,
+            "csv" if self.takes("column") => {
+                let column = self.place()?;
+                ConditionKind::CsvColumn(column, if self.is_text() { self.delimiter()? } else { b',' })
+            }
+            "csv" => return Err(self.expected("`row` or `column`")),
+            "json" if self.takes("value") => ConditionKind::JsonValue,
+            "json" if self.takes("member") => ConditionKind::JsonMember(self.string()?),
+            "json" => return Err(self.expected("`value` or `member`")),
+            "xml" if self.takes("element") => ConditionKind::XmlElement(self.string()?),
+            "xml" if self.takes("content") => ConditionKind::XmlContent(self.string()?),
+            "xml" => return Err(self.expected("`element` or `content`")),
+            "everything" => ConditionKind::Everything,
+            "nothing" => ConditionKind::Nothing,
+            "not" => ConditionKind::Not(self.inner()?),
+            "first" => ConditionKind::Place(Place::First, self.inner()?),
+            "last" => ConditionKind::Place(Place::Last, self.inner()?),
+            "prefix" => ConditionKind::Place(Place::Prefix, self.inner()?),
+            "suffix" => ConditionKind::Place(Place::Suffix, self.inner()?),
+            "start" | "end" => {
+                self.needs("of")?;
+                let place = if word == "start" { Place::StartOf } else { Place::EndOf };
+                ConditionKind::Place(place, self.inner()?)
+            }
+            "between" => {
+                let from = self.inner()?;
+                self.needs("and")?;
+                ConditionKind::Between(from, self.inner()?)
+            }
+            _ => {
+                let complaint = Complaint::new(span, format!("there is no condition `{word}`"));
+                return Err(match nearest(&word, CONDITIONS.iter().copied()) {
+                    Some(near) => complaint.with_help(format!("is it `{near}`?")),
+                    None => complaint,
+                });
+            }
+        };
+        Ok(Condition { span, kind })
+    }
+
+    /// A question about a text, if one begins here.
+    fn test(&mut self) -> Result<Option<Test>, Complaint> {
+        let Some(word) = self.word() else { return Ok(None) };
+        if let Some((sign, comparison)) = COMPARISONS.iter().find(|(sign, _)| word.starts_with(sign)) {
+            let glued = word[sign.len()..].to_string();
+            self.at += 1;
+            let digits = match glued.is_empty() {
+                true => self.word().unwrap_or_default().to_string(),
+                false => glued.clone(),
+            };
+            let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.' || byte == b'-';
+            let number = if digits.bytes().all(plain) { digits.parse::<f64>().ok() } else { None };
+            let Some(number) = number.filter(|number| number.is_finite()) else {
+                self.at -= usize::from(!glued.is_empty());
+                return Err(self.expected("a number"));
+            };
+            self.at += usize::from(glued.is_empty());
+            return Ok(Some(Test::Compare(*comparison, number)));
+        }
+        let texts = matches!(self.tokens.get(self.at + 1), Some(Token { kind: TokenKind::Text(_), .. }));
+        let word = word.to_string();
+        self.at += 1;
+        Ok(Some(match &word[..] {
+            "substring" => Test::Substring(self.some_text()?),
+            "regex" => Test::Regex(self.regex()?),
+            "prefix" if texts => Test::Prefix(self.some_text()?),
+            "suffix" if texts => Test::Suffix(self.some_text()?),
+            "equals" => Test::Equals(self.text()?),
+            "empty" => Test::Empty,
+            _ => {
+                self.at -= 1;
+                return Ok(None);
+            }
+        }))
+    }
+}
+
+/// The word that differs least, if one differs little.
+fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.map(|other| (distance(word, other), other)).min()?;
+    (near.0 <= word.len().min(near.1.len()) / 2 && near.0 <= 3).then_some(near.1)
+}
+
+/// How many characters must be put in, taken away or changed.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    // A word that is much longer than any that is known is near to none.
+    for (i, a) in a.bytes().take(32).enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in b.bytes().enumerate() {
+            let change = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,81 @@
+//! `selvedge-pipe`: runs pipelines of typed stages. `--help` tells how.
+
+#![forbid(unsafe_code)]
+
+use selvedge_pipe::options::{HELP, Mode, Options, Request, STAGES_HELP, ShowProgress, parse};
+use selvedge_pipe::run::{Outcome, prepare, run};
+use selvedge_pipe::{explain, interactive};
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// The exit status after an error, as grep's.
+const ERROR: u8 = 2;
+
+fn main() -> ExitCode {
+    let text = match parse(std::env::args_os().skip(1)) {
+        Ok(Request::Help) => HELP.to_string(),
+        Ok(Request::Stages) => STAGES_HELP.to_string(),
+        Ok(Request::Version) => concat!("selvedge-pipe ", env!("CARGO_PKG_VERSION"), "\n").to_string(),
+        Ok(Request::Run(options)) => return ExitCode::from(serve(&options)),
+        Err(error) => return ExitCode::from(refused(&error)),
+    };
+    ExitCode::from(shown(&text))
+}
+
+/// Writes to standard output. A reader that has gone is no error.
+fn shown(text: &str) -> u8 {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => refused(&error.to_string()),
+        _ => 0,
+    }
+}
+
+fn refused(error: &str) -> u8 {
+    // A closed standard error takes no message, and the status tells.
+    let _ = writeln!(io::stderr(), "selvedge-pipe: {error}");
+    ERROR
+}
+
+fn serve(options: &Options) -> u8 {
+    let progress = match options.progress {
+        ShowProgress::Always => true,
+        ShowProgress::Never => false,
+        ShowProgress::Auto => io::stderr().is_terminal() && !io::stdout().is_terminal(),
+    };
+    let (name, text) = match (&options.script, &options.file) {
+        (Some(script), _) => ("pipeline".to_string(), script.clone()),
+        (None, Some(file)) => match std::fs::read_to_string(file) {
+            Ok(text) => (file.display().to_string(), text),
+            Err(error) => return refused(&format!("{}: {error}", file.display())),
+        },
+        (None, None) if options.interactive || io::stdin().is_terminal() => {
+            return match interactive::serve(progress) {
+                Ok(()) => 0,
+                Err(error) => refused(&format!("the terminal: {error}")),
+            };
+        }
+        (None, None) => return refused("no pipeline; --help tells the options"),
+    };
+    let complain = |complaint: &selvedge_pipe::language::Complaint| refused(&complaint.shown(&name, &text));
+    let script = match prepare(&text) {
+        Ok(script) => script,
+        Err(complaint) => return complain(&complaint),
+    };
+    match options.mode {
+        Mode::Check => return 0,
+        Mode::Explain => return shown(&explain::plan(&script)),
+        Mode::Run => {}
+    }
+    if script.is_empty() {
+        return refused("the script has no pipeline");
+    }
+    let _seeing = match selvedge_see::from_environment() {
+        Ok(seeing) => seeing,
+        Err(error) => return refused(&error.to_string()),
+    };
+    match run(script, progress) {
+        Ok(Outcome::Found) => 0,
+        Ok(Outcome::Nothing) => 1,
+        Err(complaint) => complain(&complaint),
+    }
+}

@@ -1,0 +1,160 @@
+//! Runs a script: each pipeline in turn, and what the exit status says.
+
+use crate::kinds::check;
+use crate::language::complaint::{Complaint, Span};
+use crate::language::parse;
+use crate::language::tree::{Pipeline, Stage, StageKind};
+use crate::progress::Progress;
+use crate::source::failed;
+use crate::stage::failure_name;
+use crate::stream::stream;
+use selvedge_core::round_robin_with;
+use selvedge_coroutine::pipeline::{Flow, StageFailure};
+use selvedge_flow::Accept;
+use selvedge_io::EventLoop;
+use selvedge_io::fs::File;
+use selvedge_io::stdio::{self, Output};
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// What a run has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Something came out.
+    Found,
+    /// Nothing came out, or a count of 0.
+    Nothing,
+}
+
+/// Reads and checks a script.
+///
+/// # Errors
+/// What does not fit, and where.
+pub fn prepare(text: &str) -> Result<Vec<Pipeline>, Complaint> {
+    let script = parse(text)?;
+    check(&script)?;
+    Ok(script)
+}
+
+/// Runs a script that is checked, on this OS thread. The outcome is that of the last pipeline.
+///
+/// # Errors
+/// The failure of a stage, with its place. The pipelines after it are not run.
+pub fn run(script: Vec<Pipeline>, show_progress: bool) -> Result<Outcome, Complaint> {
+    let main = async move {
+        let mut outcome = Outcome::Nothing;
+        for pipeline in &script {
+            outcome = run_pipeline(pipeline, show_progress).await?;
+        }
+        Ok(outcome)
+    };
+    let ran = EventLoop::new().map(|mut events| round_robin_with(&mut events, main));
+    let ran = match ran {
+        Ok(ran) => ran,
+        Err(error) => return Err(Complaint::new(Span::default(), error.to_string())),
+    };
+    match ran {
+        Ok(Ok(outcome)) => Ok(outcome),
+        Ok(Err(failure)) => Err(complaint(&failure)),
+        Err(error) => Err(Complaint::new(Span::default(), error.to_string())),
+    }
+}
+
+/// What the user is told about a failure.
+fn complaint(failure: &StageFailure) -> Complaint {
+    let place = failure.stage().strip_prefix('@').and_then(|place| place.split_once(':'));
+    let place = place.and_then(|(begin, end)| Some(Span::new(begin.parse().ok()?, end.parse().ok()?)));
+    match place {
+        Some(span) => {
+            let complaint = Complaint::new(span, failure.cause().to_string());
+            let (item, offset) = (failure.item(), failure.offset());
+            // Of what waits, items are bytes, and an item tells nothing.
+            if item == offset + 1 {
+                complaint
+            } else {
+                complaint.with_help(format!("item {item}, offset {offset}"))
+            }
+        }
+        None => Complaint::new(Span::default(), failure.to_string()),
+    }
+}
+
+async fn run_pipeline(pipeline: &[Stage], show_progress: bool) -> Result<Outcome, StageFailure> {
+    let counts = matches!(pipeline.last(), Some(Stage { kind: StageKind::Count, .. }));
+    let progress = Progress::of(pipeline, show_progress);
+    let found = Arc::new(AtomicBool::new(false));
+    let last = pipeline.last().expect("the parser makes no empty pipeline");
+    let place = match &last.kind {
+        StageKind::To(name) => Destination::Closed(name.clone(), false),
+        StageKind::AppendTo(name) => Destination::Closed(name.clone(), true),
+        _ => Destination::Stdout(stdio::stdout().map_err(|error| failed(&failure_name(last), 0, error))?),
+    };
+    let target = Target { name: failure_name(last), place, written: 0, counts, found: found.clone() };
+    stream(pipeline, &progress)?.pour(target).await?;
+    Ok(if found.load(Relaxed) { Outcome::Found } else { Outcome::Nothing })
+}
+
+/// Where the text of a pipeline goes.
+#[derive(Debug)]
+pub struct Target {
+    name: String,
+    place: Destination,
+    written: u64,
+    /// The text is a count.
+    counts: bool,
+    found: Arc<AtomicBool>,
+}
+
+#[derive(Debug)]
+enum Destination {
+    Stdout(Output),
+    /// A file that is not opened yet, and whether it keeps what it has.
+    Closed(String, bool),
+    Open(File),
+}
+
+impl Destination {
+    async fn write(&mut self, items: &mut Vec<u8>, written: u64) -> io::Result<()> {
+        if let Destination::Closed(path, append) = self {
+            let options = File::options().write(!*append).append(*append).truncate(!*append).create(true);
+            *self = Destination::Open(options.open(std::mem::take(path)).await?);
+        }
+        match self {
+            Destination::Stdout(output) => output.write_all(items).await,
+            Destination::Open(file) => {
+                let (result, bytes) = file.write_all_at(std::mem::take(items), written).await;
+                *items = bytes;
+                result
+            }
+            Destination::Closed(..) => Ok(()),
+        }
+    }
+}
+
+impl Accept<u8> for Target {
+    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
+        if items.is_empty() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        if !self.counts || items.iter().any(|byte| !b"0\n".contains(byte)) {
+            self.found.store(true, Relaxed);
+        }
+        match self.place.write(items, self.written).await {
+            Ok(()) => {
+                self.written += items.len() as u64;
+                Ok(ControlFlow::Continue(()))
+            }
+            // The reader has had enough, as `head` has in a shell.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+            Err(error) => Err(failed(&self.name, self.written, error)),
+        }
+    }
+
+    async fn finish(&mut self) -> Result<(), StageFailure> {
+        // A file is made also if nothing came.
+        let opened = self.place.write(&mut Vec::new(), self.written).await;
+        opened.map_err(|error| failed(&self.name, self.written, error))
+    }
+}

@@ -1,0 +1,141 @@
+//! Where bytes come from: files one after the other, standard input, commands.
+
+use crate::language::tree::Stage;
+use crate::progress::Progress;
+use crate::stage::failure_name;
+use selvedge_coroutine::pipeline::{StageFailure, StreamPlace};
+use selvedge_flow::{BoxedSupply, Supply};
+use selvedge_io::fs::File;
+use std::collections::VecDeque;
+use std::error::Error;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+/// How many bytes one read of a file asks for.
+const BLOCK: usize = 256 << 10;
+
+/// A failure of a stage that waits, after so many bytes.
+pub fn failed(name: &str, bytes: u64, cause: impl Into<Box<dyn Error + Send + Sync>>) -> StageFailure {
+    StageFailure::new(name.to_string(), StreamPlace { items: bytes, elements: bytes }, cause)
+}
+
+/// Files, one after the other. Each is opened when the one before has ended.
+#[derive(Debug)]
+pub struct Files {
+    name: String,
+    paths: VecDeque<String>,
+    open: Option<OpenFile>,
+    block: Vec<u8>,
+    /// How many bytes have come.
+    come: u64,
+    progress: Progress,
+}
+
+#[derive(Debug)]
+enum OpenFile {
+    /// A file with a place in it.
+    Regular(File, u64),
+    /// A pipe or a device: a thread of the pool waits for it.
+    Other(Arc<std::fs::File>),
+}
+
+impl OpenFile {
+    async fn open(path: String) -> io::Result<OpenFile> {
+        // A pipe must be opened once only, because its writer sees the first reader go.
+        if !selvedge_io::fs::metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
+            return Ok(OpenFile::Regular(File::open(path).await?, 0));
+        }
+        let opening = path.clone();
+        let named = move |error: io::Error| io::Error::new(error.kind(), format!("open {path}: {error}"));
+        let opened = selvedge_io::blocking(move || std::fs::File::open(opening))
+            .await
+            .map_err(|lost| io::Error::other(lost.to_string()))?;
+        Ok(OpenFile::Other(Arc::new(opened.map_err(named)?)))
+    }
+
+    /// Fills a block. 0 bytes are the end.
+    async fn read(&mut self, mut block: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
+        match self {
+            OpenFile::Regular(file, offset) => {
+                let (read, block) = file.read_at(block, *offset).await;
+                *offset += read.as_ref().map_or(0, |length| *length as u64);
+                (read, block)
+            }
+            OpenFile::Other(file) => {
+                let file = file.clone();
+                let read = selvedge_io::blocking(move || ((&*file).read(&mut block), block)).await;
+                read.unwrap_or_else(|lost| (Err(io::Error::other(lost.to_string())), Vec::new()))
+            }
+        }
+    }
+}
+
+impl Files {
+    /// The files of a stage.
+    pub fn new(stage: &Stage, paths: &[String], progress: Progress) -> Files {
+        let (name, paths) = (failure_name(stage), paths.iter().cloned().collect());
+        Files { name, paths, open: None, block: Vec::new(), come: 0, progress }
+    }
+}
+
+impl Supply<u8> for Files {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+        loop {
+            if self.open.is_none() {
+                let Some(path) = self.paths.pop_front() else {
+                    self.progress.end();
+                    return Ok(None);
+                };
+                let opened = OpenFile::open(path).await;
+                self.open = Some(opened.map_err(|error| failed(&self.name, self.come, error))?);
+            }
+            let mut block = std::mem::take(&mut self.block);
+            block.resize(BLOCK, 0);
+            let open = self.open.as_mut().expect("it has just been opened");
+            let (read, block) = open.read(block).await;
+            self.block = block;
+            let length = read.map_err(|error| failed(&self.name, self.come, error))?;
+            if length > 0 {
+                self.come += length as u64;
+                self.progress.pass(length as u64);
+                return Ok(Some(&self.block[..length]));
+            }
+            self.open = None;
+        }
+    }
+
+    async fn close(self) {
+        self.progress.end();
+    }
+}
+
+/// A supply that fails under the name of its stage.
+#[derive(Debug)]
+pub struct NamedSupply {
+    name: String,
+    supply: BoxedSupply<u8>,
+}
+
+impl NamedSupply {
+    /// The supply of a stage.
+    pub fn new(stage: &Stage, supply: BoxedSupply<u8>) -> NamedSupply {
+        NamedSupply { name: failure_name(stage), supply }
+    }
+}
+
+impl Supply<u8> for NamedSupply {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+        let NamedSupply { name, supply } = self;
+        supply.next().await.map_err(|failure| {
+            // What is upstream of a command has failed under its own name.
+            if failure.stage().starts_with('@') {
+                return failure;
+            }
+            failed(name, failure.offset(), failure.cause().to_string())
+        })
+    }
+
+    async fn close(self) {
+        self.supply.close().await;
+    }
+}

@@ -1,0 +1,339 @@
+//! Stages of a tree as transducers.
+//!
+//! A stage is called once for each chunk, and within it the compiler sees a loop. What is said of a
+//! stage here holds for scripts that [`check`](crate::kinds::check) has passed.
+
+use crate::condition;
+use crate::kinds::{Before, yields};
+use crate::language::print;
+use crate::language::tree::*;
+use crate::regex::{self, chomp};
+use crate::stages::*;
+use crate::test::{Asked, Question};
+use selvedge_coroutine::pipeline::csv::{self, Fields};
+use selvedge_coroutine::pipeline::{
+    BoxedSplitter, DynStage, HasKind, ItemKind, Transducer, append, concatenate, foreach, group_by, id,
+    if_then_else, json, lift121, rewrite, satisfies, select, select_numbered, substitute, substring,
+    suppress, take, try_lift121, whole_line, xml,
+};
+use std::io::Write;
+
+/// The name under which a stage fails: the place of its first word in the script.
+pub fn failure_name(stage: &Stage) -> String {
+    format!("@{}:{}", stage.span.begin, stage.span.end)
+}
+
+/// What makes text of items: lines as they are, records as CSV, each number on a line.
+pub fn to_text(kind: ItemKind) -> Option<DynStage> {
+    Some(match kind {
+        ItemKind::Bytes => return None,
+        ItemKind::Lists => DynStage::new(concatenate()),
+        ItemKind::Records => DynStage::new(csv::encode(b',')),
+        ItemKind::Numbers => {
+            let text = |number: &u64, text: &mut Vec<u8>| {
+                writeln!(text, "{number}").expect("vectors can be written")
+            };
+            DynStage::new(rewrite(text) >> concatenate())
+        }
+    })
+}
+
+/// Two stages that the check has put together.
+pub fn then(up: DynStage, down: DynStage) -> DynStage {
+    up.then(down).expect("the check has compared the kinds")
+}
+
+/// The stages of a branch over `kind`. Those over bytes end with bytes.
+fn branch(stages: &[Stage], kind: ItemKind) -> DynStage {
+    let mut whole: Option<DynStage> = None;
+    let mut before = Before::Branch(kind);
+    for stage in stages {
+        let made = dynamic(stage, before.kind());
+        before = Before::Stage(yields(stage, before).expect("the check has passed"), stage);
+        whole = Some(match whole {
+            Some(up) => then(up, made),
+            None => made,
+        });
+    }
+    let text = if kind == ItemKind::Bytes { to_text(before.kind()) } else { None };
+    match (whole, text) {
+        (Some(whole), Some(text)) => then(whole, text),
+        (Some(whole), None) => whole,
+        (None, _) => match kind {
+            ItemKind::Bytes => DynStage::new(id::<u8>()),
+            ItemKind::Lists => DynStage::new(id::<[u8]>()),
+            ItemKind::Records => DynStage::new(id::<Fields>()),
+            ItemKind::Numbers => DynStage::new(id::<u64>()),
+        },
+    }
+}
+
+fn typed<A: HasKind + ?Sized, B: HasKind + ?Sized>(stage: DynStage) -> Transducer<A, B, DynStage> {
+    stage.transducer().expect("the check has compared the kinds")
+}
+
+/// A branch of items of type `A`.
+fn branching<A: HasKind + ?Sized>(splitter: BoxedSplitter<A>, of: &Branch) -> DynStage {
+    let then = typed::<A, A>(branch(&of.then, A::KIND));
+    // The recipe that changes nothing costs nothing to begin anew.
+    if of.otherwise.is_empty() {
+        return match of.foreach {
+            true => DynStage::new(foreach(splitter, then, id())),
+            false => DynStage::new(if_then_else(splitter, then, id())),
+        };
+    }
+    let otherwise = typed::<A, A>(branch(&of.otherwise, A::KIND));
+    match of.foreach {
+        true => DynStage::new(foreach(splitter, then, otherwise)),
+        false => DynStage::new(if_then_else(splitter, then, otherwise)),
+    }
+}
+
+/// A branch of bytes by whole lines: lines are found in blocks, and only those that match are taken
+/// out of them.
+fn branching_by_lines(condition: &Condition, of: &Branch) -> DynStage {
+    let lines = condition::lines(condition);
+    let then = over_text(typed::<u8, u8>(branch(&of.then, ItemKind::Bytes)), of.foreach);
+    if of.otherwise.is_empty() {
+        return DynStage::new(group_by(whole_line()) >> if_then_else(lines, then, id()) >> concatenate());
+    }
+    let otherwise = over_text(typed::<u8, u8>(branch(&of.otherwise, ItemKind::Bytes)), of.foreach);
+    DynStage::new(group_by(whole_line()) >> if_then_else(lines, then, otherwise) >> concatenate())
+}
+
+/// The items for which a condition is true.
+fn having<A: Asked + ?Sized>(condition: &Condition) -> DynStage {
+    match Question::of(condition) {
+        Some(question) => DynStage::new(select(satisfies(move |item: &A| item.answers(&question)))),
+        None => DynStage::new(select(condition::items::<A>(condition))),
+    }
+}
+
+/// The lines for which a condition is true.
+fn having_lines(condition: &Condition, numbered: bool) -> DynStage {
+    if let (ConditionKind::And(all), false) = (&condition.kind, numbered)
+        && Question::of(condition).is_some()
+    {
+        // A search over whole blocks leaves few lines for the next one.
+        let stages = all.iter().map(|part| having_lines(part, false));
+        return stages.reduce(then).expect("the parser lists at least two");
+    }
+    let lines = condition::lines(condition);
+    if !numbered {
+        return DynStage::new(select(lines));
+    }
+    let number = |number: u64, line: &mut Vec<u8>| write!(line, "{number}:").expect("vectors can be written");
+    DynStage::new(select_numbered(lines, number))
+}
+
+/// Changes the text of each line, which stays a line.
+fn change_line(f: impl Fn(&[u8], &mut Vec<u8>) + Clone + Send + 'static) -> DynStage {
+    DynStage::new(rewrite(move |line: &[u8], text: &mut Vec<u8>| {
+        f(chomp(line), text);
+        text.push(b'\n');
+    }))
+}
+
+/// Lines without their ends.
+fn bare() -> Transducer<[u8], [u8], impl selvedge_coroutine::pipeline::Transduce<[u8], [u8]> + Clone + Send> {
+    rewrite(|line: &[u8], text: &mut Vec<u8>| text.extend_from_slice(chomp(line)))
+}
+
+fn replace(pattern: &Pattern, with: &[u8], kind: ItemKind) -> DynStage {
+    let with = with.to_vec();
+    match (pattern, kind) {
+        (Pattern::Text(text), ItemKind::Bytes) => {
+            DynStage::new(foreach(substring(text), substitute(&with), id()))
+        }
+        (Pattern::Text(text), _) => {
+            let finder = memchr::memmem::Finder::new(text).into_owned();
+            change_line(move |mut line, text| {
+                while let Some(at) = finder.find(line) {
+                    text.extend_from_slice(&line[..at]);
+                    text.extend_from_slice(&with);
+                    line = &line[at + finder.needle().len()..];
+                }
+                text.extend_from_slice(line);
+            })
+        }
+        (Pattern::Regex(pattern), kind) => {
+            let regex = regex::lines(pattern).expect("the parser has built the same expression");
+            let change = move |line: &[u8], text: &mut Vec<u8>| {
+                text.extend_from_slice(&regex.replace_all(chomp(line), &with[..]));
+                text.extend_from_slice(&line[chomp(line).len()..]);
+            };
+            match kind {
+                ItemKind::Bytes => DynStage::new(group_by(whole_line()) >> rewrite(change) >> concatenate()),
+                _ => DynStage::new(rewrite(change)),
+            }
+        }
+    }
+}
+
+fn change(change: Change, kind: ItemKind, named: String) -> DynStage {
+    match (change, kind) {
+        (Change::Uppercase, ItemKind::Bytes) => DynStage::new(lift121(u8::to_ascii_uppercase)),
+        (Change::Lowercase, ItemKind::Bytes) => DynStage::new(lift121(u8::to_ascii_lowercase)),
+        (Change::Uppercase, _) => {
+            change_line(|line, text| text.extend(line.iter().map(u8::to_ascii_uppercase)))
+        }
+        (Change::Lowercase, _) => {
+            change_line(|line, text| text.extend(line.iter().map(u8::to_ascii_lowercase)))
+        }
+        (Change::Suppress, ItemKind::Bytes) => DynStage::new(suppress::<u8, u8>()),
+        (Change::Suppress, ItemKind::Lists) => DynStage::new(suppress::<[u8], [u8]>()),
+        (Change::Suppress, ItemKind::Records) => DynStage::new(suppress::<Fields, Fields>()),
+        (Change::Suppress, ItemKind::Numbers) => DynStage::new(suppress::<u64, u64>()),
+        (Change::Unquote, _) => {
+            let is_string = satisfies(|line: &[u8]| line.starts_with(b"\""));
+            let decode = json::decode_strings().named(named) >> append(b"\n");
+            DynStage::new(bare() >> if_then_else(is_string, decode, append(b"\n")))
+        }
+        (Change::Quote, _) => DynStage::new(bare() >> json::encode_strings().named(named) >> append(b"\n")),
+        (Change::Unescape, _) => DynStage::new(bare() >> xml::unescape().named(named) >> append(b"\n")),
+        (Change::Escape, _) => DynStage::new(bare() >> xml::escape() >> append(b"\n")),
+    }
+}
+
+fn fields(delimiter: Option<u8>) -> DynStage {
+    DynStage::new(lift121(move |line: &[u8]| -> Fields {
+        let line = chomp(line);
+        match delimiter {
+            Some(delimiter) => line.split(|byte| *byte == delimiter).collect(),
+            None => {
+                line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|field| !field.is_empty()).collect()
+            }
+        }
+    }))
+}
+
+fn sorted(order: Order, kind: ItemKind) -> DynStage {
+    match kind {
+        ItemKind::Records => DynStage::new(sort_records(order)),
+        ItemKind::Numbers => DynStage::new(sort_numbers(order)),
+        _ => DynStage::new(sort_lines(order)),
+    }
+}
+
+/// The stage of a tree, fed with items of `kind`. It fails under [its name](failure_name).
+///
+/// # Panics
+/// If the stage waits: a source, a command, a join or a target.
+pub fn dynamic(stage: &Stage, kind: ItemKind) -> DynStage {
+    /// Calls a generic function for the type of a kind.
+    macro_rules! by_kind {
+        ($f:ident($($argument:expr),*)) => {
+            match kind {
+                ItemKind::Bytes => DynStage::new($f::<u8>($($argument),*)),
+                ItemKind::Lists => DynStage::new($f::<[u8]>($($argument),*)),
+                ItemKind::Records => DynStage::new($f::<Fields>($($argument),*)),
+                ItemKind::Numbers => DynStage::new($f::<u64>($($argument),*)),
+            }
+        };
+    }
+    let named = failure_name(stage);
+    match &stage.kind {
+        StageKind::Lines => DynStage::new(group_by(whole_line()) >> complete_line()),
+        StageKind::Each(condition) => {
+            let line = |section: &[u8], line: &mut Vec<u8>| {
+                line.extend_from_slice(chomp(section));
+                line.push(b'\n');
+            };
+            DynStage::new(group_by(condition::bytes(condition)) >> rewrite(line))
+        }
+        StageKind::Csv(delimiter) => DynStage::new(csv::records(*delimiter).named(named)),
+        StageKind::Fields(delimiter) => fields(*delimiter),
+        StageKind::Column(column) => {
+            let column = column - 1;
+            DynStage::new(rewrite(move |record: &Fields, line: &mut Vec<u8>| {
+                line.extend_from_slice(record.get(column).unwrap_or_default());
+                line.push(b'\n');
+            }))
+        }
+        StageKind::Columns(columns) => {
+            let columns = columns.clone();
+            let column =
+                |record: &Fields, column: &usize| record.get(column - 1).unwrap_or_default().to_vec();
+            DynStage::new(lift121(move |record: &Fields| -> Fields {
+                columns.iter().map(|number| column(record, number)).collect()
+            }))
+        }
+        StageKind::Join(text) => {
+            let text = text.clone();
+            DynStage::new(rewrite(move |record: &Fields, line: &mut Vec<u8>| {
+                for (index, field) in record.iter().enumerate() {
+                    line.extend_from_slice(if index > 0 { &text } else { b"" });
+                    line.extend_from_slice(field);
+                }
+                line.push(b'\n');
+            }))
+        }
+        StageKind::Bytes => to_text(kind).unwrap_or_else(|| DynStage::new(id::<u8>())),
+        StageKind::Integers => {
+            let number = |line: &[u8]| {
+                let text = String::from_utf8_lossy(chomp(line));
+                text.trim().parse::<u64>().map_err(|error| format!("{text:?}: {error}"))
+            };
+            DynStage::new(try_lift121(number).named(named))
+        }
+        StageKind::Having(condition, numbered) => match kind {
+            ItemKind::Lists => having_lines(condition, *numbered),
+            ItemKind::Bytes => match condition::of_lines(condition) {
+                Some(inner) => {
+                    DynStage::new(group_by(whole_line()) >> select(condition::lines(inner)) >> concatenate())
+                }
+                None => DynStage::new(select(condition::bytes(condition))),
+            },
+            ItemKind::Records => having::<Fields>(condition),
+            ItemKind::Numbers => having::<u64>(condition),
+        },
+        StageKind::First(count) => by_kind!(take(*count)),
+        StageKind::Last(count) => by_kind!(last_items(usize::try_from(*count).unwrap_or(usize::MAX))),
+        StageKind::Count => by_kind!(count_all()),
+        StageKind::Fold(fold) => DynStage::new(fold_numbers(*fold).named(named)),
+        StageKind::Unique => DynStage::new(unique()),
+        StageKind::Tally => DynStage::new(tally()),
+        StageKind::Sort(order) => sorted(*order, kind),
+        StageKind::Number => {
+            let mut number = 0;
+            DynStage::new(rewrite(move |line: &[u8], text: &mut Vec<u8>| {
+                number += 1;
+                write!(text, "{number}:").expect("vectors can be written");
+                text.extend_from_slice(line);
+            }))
+        }
+        StageKind::Replace(pattern, with) => replace(pattern, with, kind),
+        StageKind::Substitute(text) => DynStage::new(substitute::<u8, u8>(text)),
+        StageKind::Prepend(text) | StageKind::Append(text) => {
+            let before = matches!(stage.kind, StageKind::Prepend(_));
+            let (before, after) = if before { (&text[..], &b""[..]) } else { (&b""[..], &text[..]) };
+            if kind == ItemKind::Bytes {
+                return DynStage::new(around_stream(before, after));
+            }
+            let (before, after) = (before.to_vec(), after.to_vec());
+            change_line(move |line, text| {
+                [&before, line, &after].iter().for_each(|part| text.extend_from_slice(part))
+            })
+        }
+        StageKind::Change(kind_of) => change(*kind_of, kind, named),
+        StageKind::Branch(of) => match kind {
+            ItemKind::Bytes => match condition::of_lines(&of.condition) {
+                Some(inner) => branching_by_lines(inner, of),
+                None => branching(condition::bytes(&of.condition), of),
+            },
+            // A branch that begins anew must see each line as a section of its own.
+            ItemKind::Lists if of.foreach => branching(condition::items::<[u8]>(&of.condition), of),
+            ItemKind::Lists => branching(condition::lines(&of.condition), of),
+            ItemKind::Records => branching(condition::items::<Fields>(&of.condition), of),
+            ItemKind::Numbers => branching(condition::items::<u64>(&of.condition), of),
+        },
+        StageKind::File(_)
+        | StageKind::Stdin
+        | StageKind::Text(_)
+        | StageKind::Range(..)
+        | StageKind::Shell(_)
+        | StageKind::Join2(..)
+        | StageKind::To(_)
+        | StageKind::AppendTo(_) => panic!("`{}` waits", print::pipeline(std::slice::from_ref(stage))),
+    }
+}

@@ -1,0 +1,168 @@
+//! Stages that gather what passes: counts, sums, what was seen, what came last.
+
+use crate::language::tree::FoldKind;
+use selvedge_coroutine::pipeline::csv::Fields;
+use selvedge_coroutine::pipeline::{
+    Chunk, Flow, Item, Sink, StageFailure, Store, StreamPlace, Transduce, Transducer,
+};
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+/// The stage of [`count_all`].
+#[derive(Debug, Clone)]
+pub struct CountAll {
+    count: u64,
+}
+
+/// Yields the number of items.
+pub fn count_all<A: Item + ?Sized>() -> Transducer<A, u64, CountAll> {
+    Transducer::new(CountAll { count: 0 })
+}
+
+impl<A: Item + ?Sized> Transduce<A, u64> for CountAll {
+    const CHUNKS: bool = true;
+
+    fn put<S: Sink<u64>>(&mut self, _item: &A, _out: &mut S) -> Flow {
+        self.count += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn put_chunk<S: Sink<u64>>(&mut self, chunk: A::Chunk<'_>, _out: &mut S) -> Flow {
+        self.count += chunk.count();
+        ControlFlow::Continue(())
+    }
+
+    fn end<S: Sink<u64>>(&mut self, out: &mut S) -> Flow {
+        out.put(&self.count)
+    }
+}
+
+/// The stage of [`fold_numbers`].
+#[derive(Debug, Clone)]
+pub struct FoldNumbers {
+    kind: FoldKind,
+    so_far: Option<u64>,
+    place: StreamPlace,
+    failure: Option<StageFailure>,
+}
+
+/// Yields one number made of all: their sum, the least or the greatest. The sum of none is 0, and
+/// there is no least and no greatest of none.
+///
+/// It fails if the sum is too large.
+pub fn fold_numbers(kind: FoldKind) -> Transducer<u64, u64, FoldNumbers> {
+    let so_far = (kind == FoldKind::Sum).then_some(0);
+    Transducer::new(FoldNumbers { kind, so_far, place: StreamPlace::default(), failure: None })
+}
+
+impl Transduce<u64, u64> for FoldNumbers {
+    fn put<S: Sink<u64>>(&mut self, item: &u64, _out: &mut S) -> Flow {
+        let so_far = self.so_far.unwrap_or(*item);
+        self.so_far = match self.kind {
+            FoldKind::Sum => so_far.checked_add(*item),
+            FoldKind::Min => Some(so_far.min(*item)),
+            FoldKind::Max => Some(so_far.max(*item)),
+        };
+        if self.so_far.is_none() {
+            self.failure = Some(StageFailure::new("sum", self.place, "the sum is too large"));
+            return ControlFlow::Break(());
+        }
+        self.place.items += 1;
+        self.place.elements += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn end<S: Sink<u64>>(&mut self, out: &mut S) -> Flow {
+        self.so_far.map_or(ControlFlow::Continue(()), |number| out.put(&number))
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.failure.as_ref()
+    }
+}
+
+/// The stage of [`unique`].
+#[derive(Debug, Clone)]
+pub struct Unique {
+    seen: HashSet<Vec<u8>>,
+}
+
+/// Yields each line that has not come before. All different lines are kept.
+pub fn unique() -> Transducer<[u8], [u8], Unique> {
+    Transducer::new(Unique { seen: HashSet::new() })
+}
+
+impl Transduce<[u8], [u8]> for Unique {
+    fn put<S: Sink<[u8]>>(&mut self, item: &[u8], out: &mut S) -> Flow {
+        if self.seen.contains(item) {
+            return ControlFlow::Continue(());
+        }
+        self.seen.insert(item.to_vec());
+        out.put(item)
+    }
+
+    fn end<S: Sink<[u8]>>(&mut self, _out: &mut S) -> Flow {
+        ControlFlow::Continue(())
+    }
+}
+
+/// The stage of [`tally`].
+#[derive(Debug, Clone)]
+pub struct Tally {
+    places: HashMap<Vec<u8>, usize>,
+    counts: Vec<(Vec<u8>, u64)>,
+}
+
+/// Yields a record for each different line, in the order in which they came first: how often it
+/// came, and the line.
+pub fn tally() -> Transducer<[u8], Fields, Tally> {
+    Transducer::new(Tally { places: HashMap::new(), counts: Vec::new() })
+}
+
+impl Transduce<[u8], Fields> for Tally {
+    fn put<S: Sink<Fields>>(&mut self, item: &[u8], _out: &mut S) -> Flow {
+        let line = crate::regex::chomp(item);
+        match self.places.get(line) {
+            Some(place) => self.counts[*place].1 += 1,
+            None => {
+                self.places.insert(line.to_vec(), self.counts.len());
+                self.counts.push((line.to_vec(), 1));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn end<S: Sink<Fields>>(&mut self, out: &mut S) -> Flow {
+        let record =
+            |(line, count): &(Vec<u8>, u64)| [count.to_string().as_bytes(), line].into_iter().collect();
+        self.counts.iter().try_for_each(|counted| out.put(&record(counted)))
+    }
+}
+
+/// The stage of [`last_items`].
+#[derive(Debug, Clone)]
+pub struct LastItems<C> {
+    items: C,
+    count: usize,
+}
+
+/// Yields the last `count` items. So many are kept, and as many again.
+pub fn last_items<A: Item + ?Sized>(count: usize) -> Transducer<A, A, LastItems<A::Store>> {
+    Transducer::new(LastItems { items: A::Store::default(), count })
+}
+
+impl<A: Item + ?Sized, C: Store<A>> Transduce<A, A> for LastItems<C> {
+    fn put<S: Sink<A>>(&mut self, item: &A, _out: &mut S) -> Flow {
+        self.items.keep(item);
+        // To forget moves what is left, so it happens once for as many items as are left.
+        if self.items.count() >= self.count.saturating_mul(2).saturating_add(64) {
+            self.items.forget(self.items.count() - self.count);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn end<S: Sink<A>>(&mut self, out: &mut S) -> Flow {
+        let kept = self.items.count();
+        out.put_chunk(self.items.chunk(kept.saturating_sub(self.count)..kept))
+    }
+}

@@ -1,0 +1,66 @@
+//! A stage over bytes, for the text of items.
+
+use selvedge_coroutine::pipeline::{Flow, Sink, Transduce, Transducer};
+use std::ops::ControlFlow;
+
+/// The stage of [`over_text`].
+#[derive(Debug, Clone)]
+pub struct OverText<T> {
+    recipe: T,
+    running: Option<T>,
+    /// Whether the stage begins anew for each item.
+    anew: bool,
+}
+
+/// Feeds the text of each item to `stage`, and yields what follows as items of any length.
+///
+/// With `anew` the stage begins anew for each item.
+pub fn over_text<T: Transduce<u8, u8> + Clone>(
+    stage: Transducer<u8, u8, T>,
+    anew: bool,
+) -> Transducer<[u8], [u8], OverText<T>> {
+    Transducer::new(OverText { recipe: stage.into_stage(), running: None, anew })
+}
+
+/// Bytes become an item for each chunk.
+struct Pieces<'a, S>(&'a mut S);
+
+impl<S: Sink<[u8]>> Sink<u8> for Pieces<'_, S> {
+    const CHUNKS: bool = true;
+
+    fn put(&mut self, item: &u8) -> Flow {
+        self.0.put(std::slice::from_ref(item))
+    }
+
+    fn put_chunk(&mut self, chunk: &[u8]) -> Flow {
+        if chunk.is_empty() { ControlFlow::Continue(()) } else { self.0.put(chunk) }
+    }
+}
+
+impl<T: Transduce<u8, u8> + Clone> Transduce<[u8], [u8]> for OverText<T> {
+    fn put<S: Sink<[u8]>>(&mut self, item: &[u8], out: &mut S) -> Flow {
+        let stage = self.running.get_or_insert_with(|| self.recipe.clone());
+        let flow = stage.put_chunk(item, &mut Pieces(out));
+        if self.anew {
+            // A stage that has finished early has put out all that it has.
+            if flow.is_continue() {
+                stage.end(&mut Pieces(out))?;
+            }
+            self.running = None;
+            return ControlFlow::Continue(());
+        }
+        flow
+    }
+
+    fn end<S: Sink<[u8]>>(&mut self, out: &mut S) -> Flow {
+        if self.anew {
+            return ControlFlow::Continue(());
+        }
+        let stage = self.running.get_or_insert_with(|| self.recipe.clone());
+        stage.end(&mut Pieces(out))
+    }
+
+    fn failure(&self) -> Option<&selvedge_coroutine::pipeline::StageFailure> {
+        self.running.as_ref().and_then(|stage| stage.failure())
+    }
+}

@@ -1,0 +1,113 @@
+//! Sorting: a merge sort that keeps the order of items that are equal.
+
+use crate::language::tree::Order;
+use crate::regex::chomp;
+use selvedge_coroutine::pipeline::csv::Fields;
+use selvedge_coroutine::pipeline::{Flow, HasKind, Item, Sink, Store, Transduce, Transducer};
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+/// The stage of [`sort_lines`], [`sort_records`] and [`sort_numbers`].
+#[derive(Debug, Clone)]
+pub struct Sort<C> {
+    items: C,
+    order: Order,
+}
+
+/// An item that is sorted.
+pub trait Sorted: HasKind {
+    /// The text that is compared.
+    fn key(&self, order: Order) -> &[u8];
+
+    /// The number that is compared.
+    fn value(&self, order: Order) -> f64 {
+        value(self.key(order))
+    }
+
+    /// The order of two items that are not compared as numbers.
+    fn compare(&self, other: &Self, order: Order) -> Ordering {
+        self.key(order).cmp(other.key(order))
+    }
+}
+
+/// The number at the beginning of a text, and 0 if there is none.
+fn value(text: &[u8]) -> f64 {
+    let text = text.trim_ascii_start();
+    let sign = usize::from(text.first() == Some(&b'-'));
+    let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    let length = text[sign..].iter().take_while(|byte| is_part(byte)).count();
+    let number = std::str::from_utf8(&text[..sign + length]).unwrap_or_default();
+    number.parse().unwrap_or(0.0)
+}
+
+impl Sorted for [u8] {
+    fn key(&self, _order: Order) -> &[u8] {
+        chomp(self)
+    }
+}
+
+impl Sorted for Fields {
+    fn key(&self, order: Order) -> &[u8] {
+        self.get(order.column.unwrap_or(1) - 1).unwrap_or_default()
+    }
+}
+
+impl Sorted for u64 {
+    fn key(&self, _order: Order) -> &[u8] {
+        &[]
+    }
+
+    fn value(&self, _order: Order) -> f64 {
+        *self as f64
+    }
+
+    fn compare(&self, other: &u64, _order: Order) -> Ordering {
+        self.cmp(other)
+    }
+}
+
+fn sort<A: Sorted + ?Sized>(order: Order) -> Transducer<A, A, Sort<A::Store>> {
+    Transducer::new(Sort { items: <A as Item>::Store::default(), order })
+}
+
+/// Yields the lines in order, by their bytes or by the number that each begins with. All are kept.
+pub fn sort_lines(order: Order) -> Transducer<[u8], [u8], Sort<<[u8] as Item>::Store>> {
+    sort(order)
+}
+
+/// Yields the records in the order of a column. All are kept.
+pub fn sort_records(order: Order) -> Transducer<Fields, Fields, Sort<Vec<Fields>>> {
+    sort(order)
+}
+
+/// Yields the numbers in order. All are kept.
+pub fn sort_numbers(order: Order) -> Transducer<u64, u64, Sort<Vec<u64>>> {
+    sort(Order { numeric: false, ..order })
+}
+
+impl<A: Sorted + ?Sized, C: Store<A>> Transduce<A, A> for Sort<C> {
+    const CHUNKS: bool = true;
+
+    fn put<S: Sink<A>>(&mut self, item: &A, _out: &mut S) -> Flow {
+        self.items.keep(item);
+        ControlFlow::Continue(())
+    }
+
+    fn put_chunk<S: Sink<A>>(&mut self, chunk: A::Chunk<'_>, _out: &mut S) -> Flow {
+        self.items.keep_all(chunk);
+        ControlFlow::Continue(())
+    }
+
+    fn end<S: Sink<A>>(&mut self, out: &mut S) -> Flow {
+        let (items, order) = (&self.items, self.order);
+        let mut places: Vec<usize> = (0..items.count()).collect();
+        let turned = |ordering: Ordering| if order.descending { ordering.reverse() } else { ordering };
+        if order.numeric {
+            let values: Vec<f64> = places.iter().map(|place| items.at(*place).value(order)).collect();
+            places.sort_by(|a, b| turned(values[*a].total_cmp(&values[*b])));
+        } else {
+            places.sort_by(|a, b| turned(items.at(*a).compare(items.at(*b), order)));
+        }
+        places.into_iter().try_for_each(|place| out.put(items.at(place)))
+    }
+}

@@ -1,0 +1,174 @@
+//! A pipeline that is put together: a source, and the stages after it so far.
+//!
+//! Stages that do not wait become one stage. A stage that waits, a command or a join, makes a new
+//! source of all that is before it.
+
+use crate::join::JoinedLines;
+use crate::kinds::{Before, yields};
+use crate::language::tree::*;
+use crate::progress::Progress;
+use crate::run::Target;
+use crate::source::{Files, NamedSupply, failed};
+use crate::stage::{dynamic, then, to_text};
+use selvedge_coroutine::pipeline::{DynStage, HasKind, ItemKind, StageFailure, from_chunks, from_iter, id};
+use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, ahead, made, through};
+use selvedge_io::process::Command;
+
+/// Items that wait to be read.
+#[derive(Debug)]
+enum Origin {
+    Bytes(BoxedInflow<u8>),
+    Lines(BoxedInflow<[u8]>),
+    Numbers(BoxedInflow<u64>),
+}
+
+/// A source and its stages.
+#[derive(Debug)]
+pub struct Stream {
+    origin: Origin,
+    stages: Option<DynStage>,
+    kind: ItemKind,
+}
+
+fn shell(command: &str) -> Command {
+    let mut sh = Command::new("sh");
+    sh.arg("-c").arg(command);
+    sh
+}
+
+/// The pipeline of `stages`, without its target.
+///
+/// # Errors
+/// If standard input cannot be read.
+pub fn stream(stages: &[Stage], progress: &Progress) -> Result<Stream, StageFailure> {
+    let named = |stage: &Stage, source: BoxedInflow<u8>| {
+        Origin::Bytes(Inflow::new(NamedSupply::new(stage, source.into_supply())).boxed())
+    };
+    let stdin = |stage: &Stage| match selvedge_flow::stdin() {
+        Ok(source) => Ok(named(stage, source.boxed())),
+        Err(error) => Err(failed(&crate::stage::failure_name(stage), 0, error)),
+    };
+    let first = &stages[0];
+    let origin = match &first.kind {
+        StageKind::File(names) => {
+            Origin::Bytes(Inflow::new(Files::new(first, names, progress.clone())).boxed())
+        }
+        StageKind::Text(text) => Origin::Bytes(made(from_chunks([text.clone()])).boxed()),
+        StageKind::Range(from, to) => Origin::Numbers(made(from_iter(*from..=*to)).boxed()),
+        StageKind::Shell(command) => named(first, selvedge_flow::command(shell(command)).boxed()),
+        _ => stdin(first)?,
+    };
+    let is_source = matches!(
+        first.kind,
+        StageKind::File(_)
+            | StageKind::Text(_)
+            | StageKind::Range(..)
+            | StageKind::Shell(_)
+            | StageKind::Stdin
+    );
+    let kind = if let Origin::Numbers(_) = origin { ItemKind::Numbers } else { ItemKind::Bytes };
+    let whole = Stream { origin, stages: None, kind };
+    let (mut whole, mut before) = (whole, Before::Start);
+    for (index, stage) in stages.iter().enumerate() {
+        let made = yields(stage, before).expect("the check has passed");
+        if !(index == 0 && is_source) {
+            whole = whole.with(stage, made, progress)?;
+        }
+        before = Before::Stage(made, stage);
+    }
+    Ok(whole)
+}
+
+impl Stream {
+    fn with(mut self, stage: &Stage, kind: ItemKind, progress: &Progress) -> Result<Stream, StageFailure> {
+        match &stage.kind {
+            StageKind::To(_) | StageKind::AppendTo(_) => return Ok(self),
+            StageKind::Shell(command) => {
+                let supply = self.through(shell(command)).into_supply();
+                let origin = Origin::Bytes(Inflow::new(NamedSupply::new(stage, supply)).boxed());
+                return Ok(Stream { origin, stages: None, kind });
+            }
+            StageKind::Join2(join, inner) => {
+                let (left, right) = (self.lines(), stream(inner, progress)?.lines());
+                let origin = Origin::Lines(Inflow::new(JoinedLines::new(*join, left, right)).boxed());
+                return Ok(Stream { origin, stages: None, kind });
+            }
+            _ => {}
+        }
+        let made = dynamic(stage, self.kind);
+        self.stages = Some(match self.stages {
+            Some(up) => then(up, made),
+            None => made,
+        });
+        self.kind = kind;
+        Ok(self)
+    }
+
+    /// The same stream as text.
+    fn text(mut self) -> Stream {
+        if let Some(text) = to_text(self.kind) {
+            self.stages = Some(match self.stages {
+                Some(up) => then(up, text),
+                None => text,
+            });
+            self.kind = ItemKind::Bytes;
+        }
+        self
+    }
+
+    fn through(self, command: Command) -> BoxedInflow<u8> {
+        fn fed<A: HasKind + ?Sized>(
+            source: BoxedInflow<A>,
+            stages: DynStage,
+            command: Command,
+        ) -> BoxedInflow<u8> {
+            let stages = stages.transducer::<A, u8>().expect("the check has compared the kinds");
+            (source >> stages >> through(command)).boxed()
+        }
+        let text = self.text();
+        match (text.origin, text.stages) {
+            (Origin::Bytes(source), None) => (source >> through(command)).boxed(),
+            (Origin::Bytes(source), Some(stages)) => fed(source, stages, command),
+            (Origin::Lines(source), stages) => fed(source, stages.expect("lines become text"), command),
+            (Origin::Numbers(source), stages) => fed(source, stages.expect("numbers become text"), command),
+        }
+    }
+
+    /// The lines, made in a thread of their own.
+    fn lines(self) -> BoxedSupply<[u8]> {
+        fn apart<A: HasKind + ?Sized>(source: BoxedInflow<A>, stages: DynStage) -> BoxedSupply<[u8]> {
+            let stages = stages.transducer::<A, [u8]>().expect("the check has compared the kinds");
+            (source >> stages >> ahead(1)).boxed().into_supply()
+        }
+        match (self.origin, self.stages) {
+            (Origin::Lines(source), None) => source.into_supply(),
+            (Origin::Lines(source), Some(stages)) => apart(source, stages),
+            (Origin::Bytes(source), stages) => apart(source, stages.expect("bytes have become lines")),
+            (Origin::Numbers(source), stages) => apart(source, stages.expect("numbers have become lines")),
+        }
+    }
+
+    /// Writes the stream as text.
+    ///
+    /// # Errors
+    /// The failure of a stage.
+    pub async fn pour(self, target: Target) -> Result<(), StageFailure> {
+        async fn poured<A: HasKind + ?Sized>(
+            source: BoxedInflow<A>,
+            stages: DynStage,
+            target: Target,
+        ) -> Result<(), StageFailure> {
+            let stages = stages.transducer::<A, u8>().expect("the check has compared the kinds");
+            (source >> stages >> Outflow::new(target)).run().await
+        }
+        let text = self.text();
+        let stages = text.stages;
+        match text.origin {
+            Origin::Bytes(source) => {
+                poured(source, stages.unwrap_or_else(|| DynStage::new(id::<u8>())), target).await
+            }
+            Origin::Lines(source) => poured(source, stages.expect("lines become text"), target).await,
+            Origin::Numbers(source) => poured(source, stages.expect("numbers become text"), target).await,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The shell from outside: its language, its recipes beside the tools of a system, its errors.
+
+mod chunks;
+mod data;
+mod interactive;
+mod language;
+mod misfits;
+mod recipes;
+mod runs;

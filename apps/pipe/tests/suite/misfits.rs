@@ -1,0 +1,92 @@
+//! Pipelines that do not fit are refused before anything runs, with a place and what was expected.
+
+use crate::data::shell;
+use std::path::Path;
+
+#[test]
+fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
+    let cases = [
+        (
+            "file x | having prefix 'a' and empty",
+            "1:32: `empty` asks about a line, and here are bytes",
+            "write `line having ..`, or put `lines |` before the stage",
+        ),
+        (
+            "file x | lines | lines",
+            "1:18: `lines` takes bytes, and `lines` yields lines",
+            "put `bytes |` before it",
+        ),
+        (
+            "tally",
+            "1:1: `tally` takes lines, and standard input yields bytes",
+            "put `lines |` before it, or `each CONDITION |`",
+        ),
+        (
+            "lines | column 2",
+            "1:9: `column` takes records, and `lines` yields lines",
+            "put `fields |` before it",
+        ),
+        (
+            "csv | sum",
+            "1:7: `sum` takes numbers, and `csv` yields records",
+            "put `integers |` before it, which takes lines",
+        ),
+        (
+            "csv | having substring 'a'",
+            "1:14: `substring` asks about a text, and here are records",
+            "write `column N ..`",
+        ),
+        (
+            "lines | having csv row",
+            "1:16: `csv` asks about bytes, and here are lines",
+            "or put `bytes |` behind it",
+        ),
+        ("lines | file x", "1:9: `file` is a source, and takes nothing", "concatenate (file NAME | lines)"),
+        (
+            "lines | if empty then count end",
+            "1:23: a branch over lines yields lines, and `count` yields numbers",
+            "~",
+        ),
+        (
+            "if line then sh 'sort' end",
+            "1:14: `sh` cannot stand in a branch",
+            "a command of the system waits",
+        ),
+        (
+            "lines | zip (stdin | csv)",
+            "1:22: a join takes lines, and this pipeline ends with records",
+            "column N",
+        ),
+        (
+            "to x | lines",
+            "1:8: `to` writes the file, and nothing comes behind it",
+            "end the pipeline with `;`",
+        ),
+        ("liens", "1:1: there is no stage `liens`", "is it `lines`?"),
+        ("having substing 'x'", "1:8: there is no condition `substing`", "is it `substring`?"),
+        ("having substring", "1:17: expected a text in quotes, found the end", "^"),
+        ("having substring ''", "1:18: the text must not be empty", "^"),
+        ("having regex '('", "1:14: not a regular expression: unclosed group", "^~~"),
+        ("lines |\n  first 0", "2:9: expected a number from 1, found `0`", "    first 0\n          ^"),
+        ("text 'abc", "1:6: no ' ends this text", "^"),
+        (r#"text "a\q""#, r"1:8: there is no escape `\q`", "there are \\n"),
+        ("lines ) count", "1:7: expected `|` or `;`, found `)`", "^"),
+        ("foreach line then uppercase", "1:28: expected `end`, found the end", "^"),
+        ("having > x", "1:10: expected a number, found `x`", "^"),
+    ];
+    for (script, message, help) in cases {
+        let output = shell(Path::new("/"), &[script], b"");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{script}: {error}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{script}");
+        assert!(error.starts_with(&format!("selvedge-pipe: pipeline:{message}\n")), "{script}: {error}");
+        assert!(error.contains(help), "{script}: {error}");
+    }
+}
+
+#[test]
+fn the_caret_stands_below_its_place() {
+    let output = shell(Path::new("/"), &["lines |\n\té knot"], b"");
+    let expected = "selvedge-pipe: pipeline:2:2: there is no stage `é`\n  \té knot\n  \t^\n  a command of the system is written sh \"..\"\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+}

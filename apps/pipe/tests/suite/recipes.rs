@@ -1,0 +1,111 @@
+//! The recipes of the guide, each beside the tool that it stands for, on the same files.
+
+use crate::data::{files, shell, system};
+
+const GUIDE: &str = include_str!("../../../../docs/guide/shell.md");
+
+/// The blocks of the guide that have a recipe: the command of the shell, and the one of the system
+/// behind `# is`.
+fn recipes() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for block in GUIDE.split("```sh\n").skip(1) {
+        let block = block.split("```").next().unwrap();
+        if let Some((ours, theirs)) = block.split_once("# is\n") {
+            found.push((ours.trim().to_string(), theirs.trim().to_string()));
+        }
+    }
+    found
+}
+
+#[test]
+fn each_recipe_does_what_the_tool_does() {
+    let directory = files();
+    let recipes = recipes();
+    assert!(recipes.len() >= 10, "{} recipes", recipes.len());
+    let mut tools = String::new();
+    for (ours, theirs) in recipes {
+        let script =
+            ours.strip_prefix("selvedge-pipe '").and_then(|rest| rest.strip_suffix('\'')).expect(&ours);
+        let made = shell(directory.path(), &[script], b"");
+        let expected = system(directory.path(), &theirs, b"");
+        let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert_eq!(shown(&expected.stderr), "", "{theirs}");
+        assert!(!expected.stdout.is_empty(), "{theirs} finds nothing, so it proves nothing");
+        assert_eq!(shown(&made.stderr), "", "{ours}");
+        assert_eq!(shown(&made.stdout), shown(&expected.stdout), "{ours}\n{theirs}");
+        assert_eq!(made.status.code(), Some(0), "{ours}");
+        tools.push_str(&theirs);
+    }
+    for tool in ["grep", "sed", "awk", "jq", "csplit", "sort", "python3"] {
+        assert!(tools.contains(tool), "a recipe stands beside {tool}");
+    }
+}
+
+#[test]
+fn stages_do_what_tools_do_on_any_input() {
+    let directory = files();
+    let pairs = [
+        ("lines | having substring \"warp\"", "grep -F warp"),
+        ("lines | having not substring \"a\"", "grep -vF a"),
+        ("lines | having regex \"^(GET|POST) .*[45]0\"", "grep -E '^(GET|POST) .*[45]0'"),
+        ("lines | having regex \"w.*t$\" numbered", "grep -nE 'w.*t$'"),
+        ("lines | having regex \"^$\" numbered", "grep -n '^$'"),
+        ("lines | having substring \"w\" and not suffix \"t\"", "grep w | grep -v 't$'"),
+        ("lines | having prefix \"G\" or empty", "grep -E '^(G|$)'"),
+        ("each regex \"[0-9]+\"", "grep -oE '[0-9]+'"),
+        ("lines | count", "awk 'END { print NR }'"),
+        ("lines | sort", "sort"),
+        ("lines | sort descending", "sort -r"),
+        ("lines | sort numeric", "sort -n -s"),
+        ("lines | sort | sh \"uniq\"", "sort -u"),
+        ("lines | unique", "awk '!seen[$0]++'"),
+        ("lines | first 7", "head -n 7"),
+        ("lines | last 7", "awk 1 | tail -n 7"),
+        ("lines | number", "awk '{ print NR \":\" $0 }'"),
+        ("lines | fields | column 2", "awk '{ print $2 }'"),
+        ("lines | fields \"a\" | columns 2 1 | join \"+\"", "awk -Fa '{ print $2 \"+\" $1 }'"),
+        ("replace \"a\" with \"<a>\"", "sed 's/a/<a>/g'"),
+        ("replace regex \"([a-z])([a-z])\" with \"$2$1\"", "sed -E 's/([a-z])([a-z])/\\2\\1/g'"),
+        ("lines | replace \"w\" with \"\"", "awk '{ gsub(/w/, \"\"); print }'"),
+        ("foreach line having prefix \"G\" then replace \"a\" with \"b\" end", "sed '/^G/ s/a/b/g'"),
+        ("foreach line having regex \"o\" then uppercase else suppress end", "grep o | tr a-z A-Z"),
+        ("lines | prepend \"> \"", "awk '{ print \"> \" $0 }'"),
+        ("uppercase", "tr a-z A-Z"),
+        ("lines | zip (text \"1\\n2\\n\" | lines)", "awk '{ print $0 \"\\t\" NR } NR == 2 { exit }'"),
+        ("lines | sort | merge (text \"b\\nz\\n\" | lines)", "(awk 1; echo b; echo z) | sort"),
+    ];
+    let mut numbers = crate::data::Numbers::new(7);
+    for round in 0..3 {
+        let mut input = String::new();
+        for _ in 0..[3, 60, 400][round] {
+            let piece = numbers.pick(&[
+                "GET a 1\n",
+                "POST wet 404\n",
+                "\n",
+                "warp weft\n",
+                " 12 b\n",
+                "t",
+                "a",
+                "Go to\n",
+            ]);
+            input.push_str(piece);
+        }
+        if round > 0 {
+            input.push_str("the last line");
+        }
+        for (ours, theirs) in pairs {
+            let made = shell(directory.path(), &[ours], input.as_bytes());
+            let expected = system(directory.path(), theirs, input.as_bytes());
+            let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            assert_eq!(shown(&made.stderr), "", "{ours}");
+            let (made, mut expected) = (shown(&made.stdout), shown(&expected.stdout));
+            // `sed` and `tr` know no last line without an end.
+            if !ours.starts_with("lines") && !made.ends_with('\n') {
+                expected = expected.trim_end_matches('\n').to_string();
+                assert_eq!(made.trim_end_matches('\n'), expected, "{ours}\n{theirs}\n{input}");
+                continue;
+            }
+            assert_eq!(made, expected, "{ours}\n{theirs}\n{input:?}");
+        }
+    }
+}

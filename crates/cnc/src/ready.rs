@@ -1,0 +1,64 @@
+//! The ready steps that a worker holds: [`ReadySteps`].
+
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+
+use crate::code::ReadyStep;
+
+/// The ready steps of one worker, the oldest first.
+///
+/// No method calls code of the program: a method moves steps, and neither drops nor compares them.
+/// So no method runs inside another one, and no count of borrows is needed.
+pub(crate) struct ReadySteps<'g>(UnsafeCell<VecDeque<ReadyStep<'g>>>);
+
+impl<'g> ReadySteps<'g> {
+    pub(crate) fn new() -> ReadySteps<'g> {
+        ReadySteps(UnsafeCell::new(VecDeque::new()))
+    }
+
+    /// Gives `work` the steps. `work` calls no code of the program.
+    #[inline(always)]
+    fn with<R>(&self, work: impl FnOnce(&mut VecDeque<ReadyStep<'g>>) -> R) -> R {
+        // SAFETY: the type is not `Sync`, so all calls are on one OS thread, and each caller in
+        // this file passes a closure that calls no code of the program. So there is no other
+        // reference while `work` runs.
+        work(unsafe { &mut *self.0.get() })
+    }
+
+    /// Adds a step. Returns how many there are now.
+    #[inline]
+    pub(crate) fn push(&self, ready: ReadyStep<'g>) -> usize {
+        self.with(|steps| {
+            steps.push_back(ready);
+            steps.len()
+        })
+    }
+
+    #[inline]
+    pub(crate) fn newest(&self) -> Option<ReadyStep<'g>> {
+        self.with(VecDeque::pop_back)
+    }
+
+    #[inline]
+    pub(crate) fn oldest(&self) -> Option<ReadyStep<'g>> {
+        self.with(VecDeque::pop_front)
+    }
+
+    /// Takes the older half out.
+    pub(crate) fn older_half(&self) -> Vec<ReadyStep<'g>> {
+        self.with(|steps| {
+            let half = steps.len().div_ceil(2);
+            steps.drain(..half).collect()
+        })
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.with(|steps| steps.len())
+    }
+
+    /// Takes all steps out.
+    pub(crate) fn take(&self) -> VecDeque<ReadyStep<'g>> {
+        self.with(std::mem::take)
+    }
+}

@@ -1,0 +1,103 @@
+//! The order of a recorded run once more: [`Replay`].
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::str::FromStr;
+use std::{convert, fmt, iter};
+
+use super::{GraphJob, Scheduler};
+use crate::code::ReadyStep;
+use crate::step::Worker;
+
+/// The order in which steps began, a line for each: its name, a tabulator, and its tag. The text is
+/// for files; it is read with `parse`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunOrder(Vec<String>);
+
+/// A line of a [`RunOrder`].
+fn line(step: &str, tag: &str) -> String {
+    format!("{step}\t{tag}").replace('\n', " ")
+}
+
+impl<'a> FromIterator<(&'a str, &'a str)> for RunOrder {
+    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(steps: I) -> RunOrder {
+        RunOrder(steps.into_iter().map(|(step, tag)| line(step, tag)).collect())
+    }
+}
+
+impl fmt::Display for RunOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+impl FromStr for RunOrder {
+    type Err = convert::Infallible;
+
+    fn from_str(text: &str) -> Result<RunOrder, convert::Infallible> {
+        Ok(RunOrder(text.lines().map(str::to_owned).collect()))
+    }
+}
+
+/// Runs the steps on the calling OS thread, in the order of a recorded run.
+///
+/// A record of one worker is repeated exactly. Of a record of several workers, the steps run one
+/// after the other in the order in which they began. A step that had begun before its item was
+/// there may now find it, so that it does not run a second time. Steps that the order does not name
+/// run at the end.
+///
+/// # Examples
+/// See [`Graph::record`](crate::Graph::record).
+#[derive(Clone, Debug)]
+pub struct Replay {
+    order: RunOrder,
+}
+
+impl Replay {
+    /// In an order, which [`Recording::order`](crate::Recording::order) returns.
+    pub fn new(order: RunOrder) -> Replay {
+        Replay { order }
+    }
+}
+
+/// The steps that are ready, by the order in which they became so, and by their lines.
+#[derive(Default)]
+struct StepsByLine<'g> {
+    made: u64,
+    steps: BTreeMap<u64, ReadyStep<'g>>,
+    lines: HashMap<String, VecDeque<u64>>,
+}
+
+impl<'g> StepsByLine<'g> {
+    fn add(&mut self, ready: ReadyStep<'g>) {
+        self.made += 1;
+        self.lines.entry(line(ready.step(), &ready.tag())).or_default().push_back(self.made);
+        self.steps.insert(self.made, ready);
+    }
+
+    /// Takes the oldest step with a line.
+    fn take(&mut self, line: &str) -> Option<ReadyStep<'g>> {
+        let number = self.lines.get_mut(line)?.pop_front()?;
+        self.steps.remove(&number)
+    }
+
+    fn run(&mut self, worker: &mut Worker<'g>, ready: ReadyStep<'g>) {
+        worker.run(ready);
+        iter::from_fn(|| worker.oldest()).for_each(|ready| self.add(ready));
+    }
+}
+
+impl Scheduler for Replay {
+    fn run<'g>(&self, job: &GraphJob<'g>) {
+        let mut worker = job.worker();
+        let mut steps = StepsByLine::default();
+        job.start().into_iter().for_each(|ready| steps.add(ready));
+        for line in &self.order.0 {
+            if let Some(ready) = steps.take(line) {
+                steps.run(&mut worker, ready);
+            }
+        }
+        while let Some((_, ready)) = steps.steps.pop_first() {
+            steps.run(&mut worker, ready);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What is recorded of a run, and runs in a recorded order.
+
+use std::collections::BTreeMap;
+
+use selvedge_cnc::schedulers::{Replay, RunOrder, Scheduler, TaskPool};
+use selvedge_cnc::{Items, Recording, graph};
+
+use crate::schedulers::each;
+
+/// A table of sums by steps of all kinds, recorded; its sum and the record.
+fn table(scheduler: &dyn Scheduler, runs_max: usize) -> (u64, Recording, String) {
+    const SIDE: u32 = 6;
+    graph(|graph| {
+        let (odd, even) = (graph.tags::<(u32, u32)>("odd"), graph.tags::<(u32, u32)>("even"));
+        let cells = graph.items_with("cells", Items::dense((SIDE, SIDE)));
+        graph.prescribe(odd, "replay", move |(i, j), step| {
+            let sum = step.get(cells, (i - 1, j))? + step.get(cells, (i, j - 1))?;
+            step.put(cells, (i, j), sum)
+        });
+        graph.prescribe_async(even, "async", move |(i, j), step| async move {
+            let sum: u64 = step.get(cells, (i - 1, j)).await? + step.get(cells, (i, j - 1)).await?;
+            step.put(cells, (i, j), sum)
+        });
+        graph.record(runs_max);
+        graph
+            .initialize(|env| {
+                for n in 0..SIDE {
+                    env.put(cells, (n, 0), 1_u64)?;
+                }
+                (1..SIDE).try_for_each(|n| env.put(cells, (0, n), 1))?;
+                let all = (1..SIDE).rev().flat_map(|i| (1..SIDE).rev().map(move |j| (i, j)));
+                all.into_iter()
+                    .try_for_each(|(i, j)| env.put_tag(if (i + j) % 2 == 0 { even } else { odd }, (i, j)))
+            })
+            .unwrap();
+        let sum = graph.run(scheduler).unwrap().finalize(|view| view.iter(cells).map(|(_, n)| n).sum());
+        (sum, graph.recording(), graph.dot())
+    })
+}
+
+#[test]
+fn a_record_has_every_run_and_every_edge() {
+    each(|name, scheduler| {
+        let (_, recording, picture) = table(scheduler, 10_000);
+        let mut ended = BTreeMap::new();
+        for run in &recording.runs {
+            assert!(run.began <= run.ended, "{name}");
+            *ended.entry((run.step.clone(), run.tag.clone())).or_insert(0) += u32::from(!run.missed);
+        }
+        assert!(ended.len() == 25 && ended.values().all(|&times| times == 1), "{name}: {ended:?}");
+        assert_eq!(recording.forgotten, 0, "{name}");
+        let edges: Vec<_> =
+            picture.lines().filter(|line| line.contains("->") && !line.contains("dotted")).collect();
+        // The environment, the replayed steps and the async ones: the entry of their continuations
+        // is not shown.
+        let puts = edges.iter().filter(|line| line.contains("-> items0")).count();
+        let gets = edges.iter().filter(|line| line.contains("items0 ->")).count();
+        assert_eq!((puts, gets, edges.len()), (3, 2, 7), "{name}: {picture}");
+    });
+}
+
+#[test]
+fn a_record_of_one_worker_is_repeated_step_by_step() {
+    let (sum, recording, _) = table(&TaskPool::fuzz(1, 5), 10_000);
+    let order: RunOrder = recording.order().to_string().parse().unwrap_or_else(|never| match never {});
+    let (again, repeated, _) = table(&Replay::new(order), 10_000);
+    assert_eq!(sum, again);
+    assert_eq!(recording.order(), repeated.order());
+    let missed = |recording: &Recording| recording.runs.iter().map(|run| run.missed).collect::<Vec<_>>();
+    assert_eq!(missed(&recording), missed(&repeated));
+}
+
+#[test]
+fn a_record_of_several_workers_and_any_other_order_give_the_same_result() {
+    let (sum, recording, _) = table(&TaskPool::fifo(4), 10_000);
+    assert_eq!(table(&Replay::new(recording.order()), 0).0, sum);
+    let other: RunOrder =
+        "async\t(3, 3)\nno step\t7\nreplay\t(1, 2)".parse().unwrap_or_else(|never| match never {});
+    assert_eq!(table(&Replay::new(other), 0).0, sum);
+}
+
+#[test]
+fn a_record_has_an_end() {
+    let (_, recording, _) = table(&TaskPool::fifo(2), 7);
+    assert_eq!(recording.runs.len(), 7);
+    assert!(recording.forgotten >= 18);
+}

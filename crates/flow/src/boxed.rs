@@ -1,0 +1,93 @@
+//! Sources behind a pointer: pipelines that are put together while the program runs.
+
+use crate::role::{Inflow, Supply};
+use selvedge_coroutine::pipeline::{Item, StageFailure, Unchanged};
+use std::fmt;
+use std::pin::Pin;
+
+type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What the next chunk of a supply is, once it has come.
+type NextChunk<'a, A> = Result<Option<<A as Item>::Chunk<'a>>, StageFailure>;
+
+/// A supply behind a pointer.
+trait DynSupply<A: Item + ?Sized>: Send {
+    fn upcoming(&mut self) -> BoxedFuture<'_, NextChunk<'_, A>>;
+    fn shut(self: Box<Self>) -> BoxedFuture<'static, ()>;
+}
+
+impl<A: Item + ?Sized, S: Supply<A> + 'static> DynSupply<A> for S {
+    fn upcoming(&mut self) -> BoxedFuture<'_, NextChunk<'_, A>> {
+        Box::pin(self.next())
+    }
+
+    fn shut(self: Box<Self>) -> BoxedFuture<'static, ()> {
+        Box::pin((*self).close())
+    }
+}
+
+/// The supply of [`Inflow::boxed`]: it tells its items alone.
+pub struct BoxedSupply<A: Item + ?Sized> {
+    supply: Box<dyn DynSupply<A>>,
+}
+
+/// A source without stages, of a type that tells its items alone.
+pub type BoxedInflow<A> = Inflow<A, A, BoxedSupply<A>, Unchanged>;
+
+impl<A: Item + ?Sized, S: Supply<A> + 'static> Inflow<A, A, S, Unchanged> {
+    /// Forgets what the source is made of: a source of a type that tells its items alone.
+    ///
+    /// A program that puts a pipeline together while it runs has its sources in variables of one
+    /// type. [`file()`](crate::file), [`command`](crate::command), [`through`](crate::through) and
+    /// [`ahead`](crate::ahead) make sources without stages, which can be boxed.
+    ///
+    /// # Complexity
+    /// An allocation for each chunk.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::coroutine::pipeline::{collect, from_chunks};
+    /// use selvedge::flow::{BoxedInflow, command, made, through};
+    /// use selvedge::process::Command;
+    ///
+    /// fn source(name: &str) -> BoxedInflow<u8> {
+    ///     match name {
+    ///         "date" => command(Command::new("date")).boxed(),
+    ///         text => made(from_chunks([text.to_string()])).boxed(),
+    ///     }
+    /// }
+    ///
+    /// let mut words = source("weft\nwarp\n");
+    /// for program in ["sort", "cat"] {
+    ///     words = (words >> through(Command::new(program))).boxed();
+    /// }
+    /// let sorted = selvedge::run_local(async { (words >> collect()).run().await });
+    /// assert_eq!(sorted.unwrap().unwrap(), b"warp\nweft\n");
+    /// ```
+    pub fn boxed(self) -> BoxedInflow<A> {
+        Inflow::new(BoxedSupply { supply: Box::new(self.supply) })
+    }
+}
+
+impl<A: Item + ?Sized> BoxedInflow<A> {
+    /// The supply inside, for a supply of your own that takes items from it.
+    pub fn into_supply(self) -> BoxedSupply<A> {
+        self.supply
+    }
+}
+
+impl<A: Item + ?Sized> Supply<A> for BoxedSupply<A> {
+    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageFailure> {
+        self.supply.upcoming().await
+    }
+
+    async fn close(self) {
+        self.supply.shut().await;
+    }
+}
+
+impl<A: Item + ?Sized> fmt::Debug for BoxedSupply<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoxedSupply").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,131 @@
+//! Graphs of steps: what a step, a miss and an item cost, wavefronts, and the six programs of
+//! [NCM11 §6]. Beside each of them are the same kernels in a plain loop and under rayon.
+
+pub(crate) mod cholesky;
+mod items;
+pub(crate) mod kernels;
+mod six;
+pub(crate) mod steps;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use selvedge_cnc::schedulers::{OneByOne, Scheduler, Stealing, TaskPool};
+use selvedge_cnc::{FinishedGraph, Graph, StepContext, StepResult};
+
+use super::clock::Times;
+
+/// What runs a program, by the numbers that a figure gives.
+pub(crate) const ENGINES: [&str; 9] = [
+    "serial loop",
+    "rayon",
+    "selvedge, stealing",
+    "selvedge, one by one",
+    "selvedge, LIFO pool",
+    "selvedge, FIFO pool",
+    "selvedge, FIFO pool that spins",
+    "selvedge, priority pool",
+    "selvedge, fuzz pool",
+];
+/// The plain loop.
+pub(crate) const LOOP: u64 = 0;
+/// rayon.
+pub(crate) const RAYON: u64 = 1;
+/// The scheduler to begin with; those after it are the others.
+pub(crate) const STEALING: u64 = 2;
+
+/// What runs a program.
+enum Engine {
+    Loop,
+    Rayon(ThreadPool),
+    Graph(Box<dyn Scheduler>),
+}
+
+impl Engine {
+    fn new(number: u64, workers: u64) -> Result<Engine, String> {
+        let workers = workers as usize;
+        Ok(match number {
+            LOOP => Engine::Loop,
+            RAYON => Engine::Rayon(rayon(workers)),
+            STEALING => Engine::Graph(Box::new(Stealing::new(workers))),
+            3 => Engine::Graph(Box::new(OneByOne)),
+            4 => Engine::Graph(Box::new(TaskPool::lifo(workers))),
+            5 => Engine::Graph(Box::new(TaskPool::fifo(workers))),
+            6 => Engine::Graph(Box::new(TaskPool::fifo(workers).spinning())),
+            7 => Engine::Graph(Box::new(TaskPool::priority(workers))),
+            8 => Engine::Graph(Box::new(TaskPool::fuzz(workers, 1))),
+            _ => return Err(format!("no such engine: {number}")),
+        })
+    }
+}
+
+fn rayon(workers: usize) -> ThreadPool {
+    ThreadPoolBuilder::new().num_threads(workers).build().expect("the machine has threads")
+}
+
+/// Runs a program of graphs.
+///
+/// # Errors
+/// When there is no such program.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
+    match (name, numbers) {
+        ("empty", &[workers, n]) => steps::empty(&Stealing::new(workers as usize), n),
+        ("rayon-empty", &[workers, n]) => steps::rayon_empty(&rayon(workers as usize), n),
+        ("put", &[workers, n]) => steps::one_put(&Stealing::new(workers as usize), n),
+        ("rayon-put", &[workers, n]) => steps::rayon_put(&rayon(workers as usize), n),
+        ("chain", &[workers, n]) => steps::chain(&Stealing::new(workers as usize), n),
+        ("rayon-chain", &[workers, n]) => steps::rayon_chain(&rayon(workers as usize), n),
+        ("tree", &[workers, depth]) => steps::tree(&Stealing::new(workers as usize), depth),
+        ("rayon-tree", &[workers, depth]) => steps::rayon_tree(&rayon(workers as usize), depth),
+        ("get", &[kind, workers, n]) => steps::gets(kind, &Stealing::new(workers as usize), n, false),
+        ("miss", &[kind, workers, n]) => steps::gets(kind, &Stealing::new(workers as usize), n, true),
+        ("wavefront", &[kind, workers, side]) => {
+            steps::wavefront(kind, &Stealing::new(workers as usize), side as u32);
+        }
+        ("rayon-wavefront", &[workers, side]) => {
+            steps::rayon_wavefront(&rayon(workers as usize), side as u32);
+        }
+        ("loop-wavefront", &[side]) => steps::loop_wavefront(side as u32),
+        ("items", &[kind, workers, n]) => items::items(kind, &Stealing::new(workers as usize), n as u32),
+        ("once-lock", &[workers, n]) => items::once_lock(workers as usize, n as u32),
+        ("mandel", &[engine, workers, side, depth]) => {
+            six::mandel(&Engine::new(engine, workers)?, side as u32, depth as u32);
+        }
+        ("primes", &[engine, workers, n]) => six::primes(&Engine::new(engine, workers)?, n as u32),
+        ("nbody", &[engine, workers, n]) => six::nbody(&Engine::new(engine, workers)?, n),
+        ("blackscholes", &[engine, workers, n]) => six::blackscholes(&Engine::new(engine, workers)?, n),
+        ("queens", &[engine, workers, size]) => six::queens(&Engine::new(engine, workers)?, size as u32),
+        ("cholesky", &[engine, workers, tiles, block]) => {
+            cholesky::cholesky(&Engine::new(engine, workers)?, tiles as u32, block as u32);
+        }
+        _ => return Err(format!("no such program of graphs: {name} {numbers:?}")),
+    }
+    Ok(())
+}
+
+/// Has the environment begin, and runs the graph. Prints the time of one of so many operations.
+///
+/// # Panics
+/// When the run does not end well.
+fn timed<'g>(
+    graph: &'g Graph<'g, '_>,
+    scheduler: &dyn Scheduler,
+    operations: u64,
+    begin: impl FnOnce(&StepContext<'g>) -> StepResult,
+) -> FinishedGraph<'g> {
+    let first = Times::now();
+    graph.initialize(begin).unwrap_or_else(|error| panic!("{error}"));
+    let finished = graph.run(scheduler).unwrap_or_else(|error| panic!("{error}"));
+    let last = Times::now();
+    first.print_until(last, operations);
+    println!("ms {:.4}", first.seconds_until(last) * 1e3);
+    finished
+}
+
+/// As [`timed`], for a program without a graph.
+fn timed_loop<R>(operations: u64, work: impl FnOnce() -> R) -> R {
+    let first = Times::now();
+    let result = work();
+    let last = Times::now();
+    first.print_until(last, operations);
+    println!("ms {:.4}", first.seconds_until(last) * 1e3);
+    result
+}

@@ -1,0 +1,109 @@
+//! Five of the six programs of [NCM11 §6]. The sixth one is in `cholesky.rs`.
+
+use rayon::prelude::*;
+use selvedge_cnc::{Items, graph};
+
+use super::super::fault;
+use super::kernels::{self, Board};
+use super::{Engine, timed, timed_loop};
+
+/// The options of one step of `blackscholes`.
+const BLOCK: usize = 1000;
+
+/// The values of a kernel for all numbers below `n`. A graph takes `grain` of them at a time.
+fn values<V: Clone + Send + Sync>(
+    engine: &Engine,
+    n: u32,
+    grain: u32,
+    kernel: impl Fn(u32) -> V + Send + Sync,
+) -> Vec<V> {
+    match engine {
+        Engine::Loop => timed_loop(u64::from(n), || (0..n).map(kernel).collect()),
+        Engine::Rayon(pool) => {
+            timed_loop(u64::from(n), || pool.install(|| (0..n).into_par_iter().map(kernel).collect()))
+        }
+        Engine::Graph(scheduler) => graph(|graph| {
+            let loops = graph.tags("loops");
+            let items = graph.items_with("values", Items::dense(n));
+            let kernel = &kernel;
+            graph.prescribe_range(loops, "compute", grain, move |numbers, step| {
+                numbers.into_iter().try_for_each(|number| step.put(items, number, kernel(number)))
+            });
+            let finished = timed(graph, &**scheduler, u64::from(n), |env| env.put_tag(loops, (0, n)));
+            finished.finalize(|view| view.iter(items).map(|(_, value)| value.clone()).collect())
+        }),
+    }
+}
+
+fn print_answer(answer: u64) {
+    println!("answer {}", answer + fault());
+}
+
+pub(super) fn mandel(engine: &Engine, side: u32, depth: u32) {
+    let pixels = values(engine, side * side, 16, |pixel| kernels::mandel(pixel, side, depth));
+    print_answer(kernels::mandel_check(pixels.into_iter(), depth));
+}
+
+pub(super) fn primes(engine: &Engine, n: u32) {
+    // The odd numbers from 3; 2 is a prime too.
+    let are_primes = values(engine, (n - 2) / 2, 8, |number| kernels::is_prime(2 * number + 3));
+    print_answer(1 + are_primes.into_iter().filter(|&is_prime| is_prime).count() as u64);
+}
+
+pub(super) fn nbody(engine: &Engine, n: u64) {
+    let bodies = kernels::bodies(n);
+    let pulls = values(engine, n as u32, 4, |of| kernels::acceleration(&bodies, of as usize));
+    print_answer(kernels::bodies_check(&bodies, &pulls));
+}
+
+pub(super) fn blackscholes(engine: &Engine, n: u64) {
+    let options = kernels::options(n);
+    let blocks: Vec<_> = options.chunks(BLOCK).collect();
+    let prices = values(engine, blocks.len() as u32, 1, |block| {
+        blocks[block as usize].iter().map(kernels::price).collect::<Vec<_>>()
+    });
+    print_answer(kernels::prices_check(&options, prices.iter().flatten().copied()));
+}
+
+/// The rows whose queens are placed by steps of their own.
+const ROWS: u32 = 3;
+
+pub(super) fn queens(engine: &Engine, size: u32) {
+    let answer = match engine {
+        Engine::Loop => timed_loop(1, || kernels::queens(Board::default(), std::hint::black_box(size))),
+        Engine::Rayon(pool) => timed_loop(1, || pool.install(|| rayon_queens(Board::default(), size, ROWS))),
+        Engine::Graph(scheduler) => graph(|graph| {
+            // A tag is the columns of the first rows, 5 bits each, and 0 in the others.
+            let boards = graph.tags::<u32>("boards");
+            let counts = graph.items::<u32, u64>("counts");
+            graph.prescribe(boards, "place", move |tag, step| {
+                let mut board = Board::default();
+                let mut rows = 0;
+                for row in 0..ROWS {
+                    let column = tag >> (5 * row) & 31;
+                    if column > 0 {
+                        board = board.with(1 << (column - 1));
+                        rows += 1;
+                    }
+                }
+                if rows == ROWS {
+                    return step.put(counts, tag, kernels::queens(board, size));
+                }
+                kernels::bits(board.free(size)).try_for_each(|queen| {
+                    step.put_tag(boards, tag | (queen.trailing_zeros() + 1) << (5 * rows))
+                })
+            });
+            let finished = timed(graph, &**scheduler, 1, |env| env.put_tag(boards, 0));
+            finished.finalize(|view| view.iter(counts).map(|(_, count)| count).sum())
+        }),
+    };
+    print_answer(answer);
+}
+
+fn rayon_queens(board: Board, size: u32, rows: u32) -> u64 {
+    if rows == 0 {
+        return kernels::queens(board, size);
+    }
+    let next: Vec<Board> = kernels::bits(board.free(size)).map(|queen| board.with(queen)).collect();
+    next.into_par_iter().map(|board| rayon_queens(board, size, rows - 1)).sum()
+}

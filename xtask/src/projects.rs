@@ -1,0 +1,298 @@
+//! `cargo xtask projects SECONDS`: real projects, built by ninja and by `selvedge-make`: both run
+//! the same commands and leave the same files.
+//!
+//! The sources are Debian's. They are fetched into the target directory, by an apt with lists of its
+//! own, so that the machine's configuration stays as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::command::{Invocation, Tally, on_path};
+use crate::workspace::Workspace;
+
+/// A project of Debian.
+#[derive(Debug)]
+struct Project {
+    /// Debian's name of the source package.
+    package: &'static str,
+    with: Generator,
+}
+
+/// The program that writes the project's `build.ninja`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Generator {
+    CMake,
+    /// With the directory of the `meson.build`.
+    Meson(&'static str),
+}
+
+const PROJECTS: [Project; 8] = [
+    Project { package: "cjson", with: Generator::CMake },
+    Project { package: "tinyxml2", with: Generator::CMake },
+    Project { package: "pugixml", with: Generator::CMake },
+    Project { package: "yajl", with: Generator::CMake },
+    Project { package: "json-c", with: Generator::CMake },
+    Project { package: "libjsoncpp", with: Generator::Meson("") },
+    Project { package: "lz4", with: Generator::Meson("contrib/meson") },
+    Project { package: "libevent", with: Generator::CMake },
+];
+
+/// The programs that the list needs.
+const PROGRAMS: [&str; 5] = ["apt-get", "dpkg-source", "cmake", "meson", "ninja"];
+
+/// How long one command of this list may take.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// What a build runner did with a project.
+#[derive(Debug, PartialEq, Eq)]
+struct Built {
+    /// For each step its name and the commands, sorted.
+    steps: Vec<(&'static str, Vec<String>)>,
+    files: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+/// Builds each project by both. No project is begun after so many seconds.
+///
+/// # Errors
+/// When `seconds` is no number, a source cannot be fetched, or the two differ.
+pub(crate) fn run(seconds: &str) -> Result<(), String> {
+    let seconds = seconds.parse().map_err(|_| format!("{seconds:?} is no number of seconds"))?;
+    let missing: Vec<_> = PROGRAMS.into_iter().filter(|program| !on_path(program)).collect();
+    if !missing.is_empty() {
+        return Err(format!("{} must be installed", missing.join(", ")));
+    }
+    let began = Instant::now();
+    let workspace = Workspace::load()?;
+    let invocation =
+        Invocation::new(LIMIT, &["cargo", "build", "--locked", "--release", "--package", "selvedge-make"]);
+    invocation.run(&workspace.root, &mut Tally::default())?;
+    let ours = workspace.target_dir.join("release/selvedge-make");
+    let directory = workspace.target_dir.join("projects");
+    fs::create_dir_all(&directory).map_err(|error| at(&directory, &error))?;
+    let fetch = Fetch::new(&directory)?;
+    let mut wrong = Vec::new();
+    for project in &PROJECTS {
+        if began.elapsed() > Duration::from_secs(seconds) {
+            println!("projects: {} and those behind it are left out: the time is over", project.package);
+            break;
+        }
+        let source = fetch.source(project.package)?;
+        match compare(project, &source, &directory, &ours) {
+            Ok(report) => println!("projects: {}: {report}", project.package),
+            Err(error) => wrong.push(format!("{}: {error}", project.package)),
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+}
+
+fn at(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// An apt with its own lists.
+struct Fetch<'a> {
+    directory: &'a Path,
+    options: Vec<String>,
+}
+
+impl Fetch<'_> {
+    fn new(directory: &Path) -> Result<Fetch<'_>, String> {
+        let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+        let name = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+        let name = name.ok_or("the sources are Debian's, and this system names no release")?;
+        let apt = directory.join("apt");
+        for part in ["lists/partial", "cache/archives/partial"] {
+            fs::create_dir_all(apt.join(part)).map_err(|error| at(&apt, &error))?;
+        }
+        let list = apt.join("sources.list");
+        let keys = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]";
+        let line = format!("deb-src {keys} http://deb.debian.org/debian {name} main\n");
+        fs::write(&list, line).map_err(|error| at(&list, &error))?;
+        let options = [
+            format!("Dir::Etc::SourceList={}", list.display()),
+            "Dir::Etc::SourceParts=/dev/null".to_string(),
+            format!("Dir::State::lists={}/lists", apt.display()),
+            format!("Dir::Cache={}/cache", apt.display()),
+            "APT::Sandbox::User=root".to_string(),
+        ];
+        let options = options.into_iter().flat_map(|option| ["-o".to_string(), option]).collect();
+        let fetch = Fetch { directory, options };
+        fetch.apt_get(&["update"])?;
+        Ok(fetch)
+    }
+
+    fn apt_get(&self, words: &[&str]) -> Result<(), String> {
+        let options: Vec<&str> = self.options.iter().map(|option| &option[..]).collect();
+        let words = [&["apt-get", "--quiet=2"], &options[..], words].concat();
+        Invocation::new(LIMIT, &words).run(self.directory, &mut Tally::default())
+    }
+
+    /// The directory of a package's source.
+    fn source(&self, package: &str) -> Result<PathBuf, String> {
+        let place = self.directory.join(package);
+        let source = place.join("source");
+        if source.is_dir() {
+            return Ok(source);
+        }
+        fs::create_dir_all(&place).map_err(|error| at(&place, &error))?;
+        let fetched = Fetch { directory: &place, options: self.options.clone() };
+        fetched.apt_get(&["source", package])?;
+        let entries = fs::read_dir(&place).map_err(|error| at(&place, &error))?;
+        let unpacked = entries.filter_map(|entry| Some(entry.ok()?.path())).find(|path| path.is_dir());
+        let unpacked = unpacked.ok_or_else(|| format!("{package}: no source was unpacked"))?;
+        fs::rename(&unpacked, &source).map_err(|error| at(&unpacked, &error))?;
+        Ok(source)
+    }
+}
+
+/// The output of a command that succeeds.
+fn output(command: &mut Command) -> Result<String, String> {
+    let shown = format!("{command:?}");
+    let output = command.output().map_err(|error| format!("{shown}: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(text);
+    }
+    let lines: Vec<_> = text.lines().rev().take(10).collect();
+    let lines = lines.into_iter().rev().collect::<Vec<_>>().join("\n");
+    Err(format!("{shown}: {}\n{lines}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Configures a project with `selvedge-make` as its ninja, and builds it with each of the two.
+fn compare(project: &Project, source: &Path, directory: &Path, ours: &Path) -> Result<String, String> {
+    let place = directory.join(project.package);
+    let (build, configured) = (place.join("build"), place.join("configured"));
+    // Both are called by this name, so that what the generator writes is the same for both.
+    let ninja = place.join("ninja");
+    let call = |program: &Path| {
+        let _ = fs::remove_file(&ninja);
+        std::os::unix::fs::symlink(program, &ninja).map_err(|error| at(&ninja, &error))
+    };
+    call(ours)?;
+    for old in [&build, &configured] {
+        let _ = fs::remove_dir_all(old);
+    }
+    match project.with {
+        Generator::CMake => output(
+            Command::new("cmake")
+                .args(["-G", "Ninja", "-S"])
+                .arg(source)
+                .arg("-B")
+                .arg(&build)
+                .arg(format!("-DCMAKE_MAKE_PROGRAM={}", ninja.display()))
+                // No project has to find what the machine may not have.
+                .args(["-DEVENT__DISABLE_OPENSSL=ON", "-DEVENT__DISABLE_MBEDTLS=ON"]),
+        )?,
+        Generator::Meson(below) => {
+            let mut meson = Command::new("meson");
+            output(meson.arg("setup").arg(&build).arg(source.join(below)).env("NINJA", &ninja))?
+        }
+    };
+    let theirs = ["/usr/bin/ninja", "/usr/local/bin/ninja"].iter().map(Path::new).find(|path| path.is_file());
+    let theirs = theirs.ok_or("ninja is not installed: `cargo xtask setup` does that")?;
+    fs::rename(&build, &configured).map_err(|error| at(&build, &error))?;
+    let mut built = Vec::new();
+    for program in [theirs, ours] {
+        call(program)?;
+        let _ = fs::remove_dir_all(&build);
+        output(Command::new("cp").arg("-a").arg(&configured).arg(&build))?;
+        built.push(steps(source, &build, &ninja)?);
+    }
+    let [theirs, ours] = &built[..] else { unreachable!("two programs") };
+    for (theirs, ours) in theirs.steps.iter().zip(&ours.steps) {
+        if theirs != ours {
+            let of = |side: &[String]| side.iter().cloned().collect::<BTreeSet<_>>();
+            let differ: Vec<_> = of(&theirs.1).symmetric_difference(&of(&ours.1)).cloned().collect();
+            return Err(format!("{}: not the same commands: {}", ours.0, differ.join("\n")));
+        }
+    }
+    let all: BTreeSet<_> = theirs.files.keys().chain(ours.files.keys()).collect();
+    let differ: Vec<_> =
+        all.into_iter().filter(|path| theirs.files.get(*path) != ours.files.get(*path)).collect();
+    if !differ.is_empty() {
+        return Err(format!("not the same files: {differ:?}"));
+    }
+    let counts = ours.steps.iter().map(|(step, commands)| format!("{step} {}", commands.len()));
+    let counts: Vec<_> = counts.collect();
+    Ok(format!("the same commands and {} files: {}", ours.files.len(), counts.join(", ")))
+}
+
+/// Builds all, nothing, what uses a header, and the manifest.
+fn steps(source: &Path, build: &Path, ninja: &Path) -> Result<Built, String> {
+    let commands = || -> Result<Vec<String>, String> {
+        let mut runner = Command::new(ninja);
+        let text = output(runner.arg("-v").current_dir(build).env("NINJA_STATUS", "@@ "))?;
+        let mut commands: Vec<_> =
+            text.lines().filter_map(|line| line.strip_prefix("@@ ")).map(str::to_string).collect();
+        commands.sort();
+        Ok(commands)
+    };
+    let mut steps = vec![("all", commands()?), ("nothing", commands()?)];
+    let deps = output(Command::new(ninja).args(["-t", "deps"]).current_dir(build))?;
+    let header = most_used_header(&deps, source, build).ok_or("no compiler has read a header")?;
+    output(Command::new("touch").arg(header))?;
+    steps.push(("a header", commands()?));
+    output(Command::new("touch").arg(build.join("build.ninja")))?;
+    steps.push(("the manifest touched", commands()?));
+    let mut files = BTreeMap::new();
+    let mut open = vec![build.to_path_buf()];
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(&directory).map_err(|error| at(&directory, &error))? {
+            let path = entry.map_err(|error| at(&directory, &error))?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            // The logs have times in them.
+            if path.is_symlink() || name.starts_with(".ninja_") || name.contains("log") {
+                continue;
+            }
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let content = fs::read(&path).map_err(|error| at(&path, &error))?;
+                files.insert(path, content);
+            }
+        }
+    }
+    Ok(Built { steps, files })
+}
+
+/// The header of the source that most outputs have as an input, as `-t deps` tells.
+fn most_used_header(deps: &str, source: &Path, build: &Path) -> Option<PathBuf> {
+    let mut uses = BTreeMap::<PathBuf, u32>::new();
+    let inputs = deps.lines().filter_map(|line| line.strip_prefix("    "));
+    for input in inputs.filter(|input| input.ends_with(".h") || input.ends_with(".hpp")) {
+        if let Ok(path) = build.join(input).canonicalize()
+            && path.starts_with(source)
+        {
+            *uses.entry(path).or_default() += 1;
+        }
+    }
+    uses.into_iter().max_by_key(|(_, uses)| *uses).map(|(path, _)| path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_is_one_of_the_source_and_the_most_used() {
+        let directory = std::env::temp_dir().canonicalize().unwrap().join("selvedge-xtask-projects");
+        let source = directory.join("source");
+        fs::create_dir_all(&source).unwrap();
+        for name in ["a.h", "b.hpp"] {
+            fs::write(source.join(name), "").unwrap();
+        }
+        let deps = "x.o: #deps 2, deps mtime 1 (VALID)\n    source/a.h\n    source/b.hpp\n    /usr/include/stdio.h\n\n\
+                    y.o: #deps 2, deps mtime 1 (VALID)\n    source/b.hpp\n    /usr/include/stdio.h\n";
+        assert_eq!(most_used_header(deps, &source, &directory), Some(source.join("b.hpp")));
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_command_that_fails_shows_its_last_lines() {
+        let error = output(Command::new("sh").args(["-c", "echo said; exit 3"])).unwrap_err();
+        assert!(error.contains("said") && error.contains('3'), "{error}");
+    }
+}
