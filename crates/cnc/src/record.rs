@@ -30,8 +30,10 @@ struct Recorded {
 }
 
 /// The record of one worker that is not handed over yet.
+#[derive(Default)]
 pub(crate) struct WorkerRecord {
-    pub(crate) worker: usize,
+    /// The number of the worker, from its first step on. The environment has none.
+    worker: Option<usize>,
     runs: Vec<RunRecord>,
     edges: BTreeSet<Edge>,
 }
@@ -94,9 +96,8 @@ impl Recorder {
 }
 
 impl WorkerRecord {
-    pub(crate) fn new(recorder: &Recorder) -> WorkerRecord {
-        let worker = recorder.workers.fetch_add(1, Ordering::Relaxed);
-        WorkerRecord { worker, runs: Vec::with_capacity(HELD_MAX), edges: BTreeSet::new() }
+    pub(crate) fn number(&mut self, recorder: &Recorder) -> usize {
+        *self.worker.get_or_insert_with(|| recorder.workers.fetch_add(1, Ordering::Relaxed))
     }
 
     pub(crate) fn add(&mut self, run: RunRecord) {

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::code::ReadyStep;
-use crate::record::{Edge, EdgeEnd, RunRecord, WorkerRecord};
+use crate::record::{Edge, EdgeEnd, RunRecord};
 
 use super::{MISSED, OBSERVED, StepContext};
 
@@ -28,8 +28,9 @@ impl<'g> StepContext<'g> {
         let missed = self.flags.get() & MISSED != 0;
         let ended = recorder.now();
         let mut record = self.record.borrow_mut();
-        let record = record.get_or_insert_with(|| WorkerRecord::new(recorder));
-        record.add(RunRecord { worker: record.worker, step, tag, began, ended, missed });
+        let record = record.get_or_insert_default();
+        let worker = record.number(recorder);
+        record.add(RunRecord { worker, step, tag, began, ended, missed });
         if record.is_full() {
             recorder.take(record);
         }
@@ -46,9 +47,8 @@ impl<'g> StepContext<'g> {
     #[cold]
     #[inline(never)]
     pub(super) fn note_edge(&self, end: EdgeEnd) {
-        let Some(recorder) = self.core.recorder() else { return };
         let mut record = self.record.borrow_mut();
-        let record = record.get_or_insert_with(|| WorkerRecord::new(recorder));
+        let record = record.get_or_insert_default();
         record.note(Edge { step: self.entry.get().number, end });
     }
 
