@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`language`] | the language: tokens, tree, parser, printer, complaints with a caret |
 //! | [`kinds`] | what each stage takes and yields: a script that does not fit is refused before it runs |
-//! | [`test`], [`regex`], [`condition`] | conditions as splitters |
+//! | [`mod@test`], [`regex`], [`condition`] | conditions as splitters |
 //! | [`stage`], [`stages`] | stages as transducers |
 //! | [`stream`], [`source`], [`join`], [`run`] | what waits: files, processes, joins, the run |
 //! | [`explain`], [`progress`] | what the user is told about a run |

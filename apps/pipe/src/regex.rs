@@ -25,7 +25,7 @@ pub fn chomp(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\n").unwrap_or(line)
 }
 
-/// The splitter of [`matches`].
+/// The splitter of [`matches()`].
 #[derive(Debug, Clone)]
 pub struct Matches {
     regex: Regex,
