@@ -1,4 +1,14 @@
-//! The program: loads a manifest and its logs, rebuilds the manifest if it must, and builds.
+//! One call of the program, from its options to its exit status.
+//!
+//! `main.rs` calls [`run`]. The tools under `tools/` call `graph`, `targets` and
+//! `Loaded::for_tools`, which load the same files without a build.
+//!
+//! [`run`] treats the manifest as the first target. If a command has changed the manifest, then
+//! `Loaded::build` returns `None`, and [`run`] loads everything anew.
+//!
+//! `Loaded::with_logs` counts the nodes of the manifest before it reads the deps log, because that
+//! log adds nodes. `Project::must_exist` needs this count: a file of the manifest must be there,
+//! and a header that only a log names may be gone.
 
 use std::cell::RefCell;
 use std::fs;
@@ -20,9 +30,9 @@ use crate::project::{Project, as_path};
 use crate::say::{complain, say};
 use crate::tools;
 
-/// How often a manifest may be rebuilt before it is taken for one that is never up to date.
+/// After so many rebuilds of the manifest the program gives up: it is never up to date.
 const REBUILDS_MAX: u32 = 100;
-/// The status with which a build ends that a signal has stopped.
+/// The exit status of a build that a signal has stopped.
 const INTERRUPTED: u8 = 130;
 
 /// How long the parts of a build took, for `-d stats`.
@@ -48,13 +58,14 @@ impl Stats {
     }
 }
 
-/// Does what the user asks for. Returns the status of the process.
+/// Runs a tool or a build. Returns the exit status.
 ///
 /// # Errors
 /// For the user.
 pub fn run(options: &Options) -> Result<u8, String> {
     if let Some(directory) = &options.directory {
-        // Editors know this line, and look for the files that errors name there.
+        // Editors search for this line of ninja, because errors name files from the directory in
+        // it.
         if options.tool.is_none() && !options.quiet {
             say(format_args!("ninja: Entering directory `{}'", directory.display()));
         }
@@ -103,13 +114,14 @@ pub(crate) fn graph(options: &Options) -> Result<(Graph, Vec<u8>), String> {
 }
 
 impl Loaded {
-    /// Loads everything. With `write` the logs are opened too, and their directory is made.
+    /// Loads the manifest and its logs. With `write` it opens the logs for records too, and makes
+    /// their directory.
     fn new(options: &Options, write: bool, stats: &mut Stats) -> Result<Loaded, String> {
         let (graph, manifest) = stats.time("read the manifest", || graph(options))?;
         Loaded::with_logs(graph, manifest, write, stats)
     }
 
-    /// The logs of a graph.
+    /// The manifest and its logs for a tool. The logs are not open for records.
     pub(crate) fn for_tools(options: &Options) -> Result<Loaded, String> {
         Loaded::new(options, false, &mut Stats::default())
     }
@@ -146,7 +158,7 @@ impl Loaded {
         Ok(Loaded { project, manifest, directory })
     }
 
-    /// Builds the manifest, then the targets. `None`: the manifest is another one now.
+    /// Builds the manifest, then the targets. `None` if a command has changed the manifest.
     fn build(self, options: &Options, stats: &mut Stats) -> Result<Option<u8>, String> {
         let Loaded { mut project, manifest, directory } = self;
         let settings = settings(options, &directory)?;
@@ -191,7 +203,7 @@ impl Loaded {
     }
 }
 
-/// The status of the process.
+/// Tells the user why a build has stopped. Returns the exit status.
 fn stopped(outcome: Outcome) -> Result<u8, String> {
     match outcome {
         Outcome::Done(_) => Ok(0),
@@ -206,7 +218,7 @@ fn stopped(outcome: Outcome) -> Result<u8, String> {
     }
 }
 
-/// Visits the targets, and the validations of what is before them. Returns them all.
+/// Visits the targets, and the validations of the edges before them. Returns them all.
 fn visit(project: &RefCell<Project>, targets: &[NodeId]) -> Result<Vec<NodeId>, String> {
     let mut project = project.borrow_mut();
     let all = project.visit_all(targets);
@@ -311,7 +323,7 @@ fn unknown(graph: &Graph, name: &str) -> String {
     format!("unknown target '{name}'{hint}")
 }
 
-/// How many letters have to be put in, left out or replaced.
+/// The Levenshtein distance: how many letters have to be put in, left out or replaced.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<_> = b.chars().collect();
     let mut row: Vec<_> = (0..=b.len()).collect();

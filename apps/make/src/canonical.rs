@@ -1,4 +1,9 @@
 //! The one spelling under which a graph knows a path.
+//!
+//! A graph that meets two spellings of one file has two nodes, and then an edge does not wait for
+//! the other that makes its input. So each reader of paths calls [`canonicalize`] before
+//! `Graph::node` and `Graph::find`: the parser, `dyndep.rs`, the readers of depfiles, and `app.rs`
+//! for the targets. The deps log is the exception, because it holds canonical paths alone.
 
 /// Brings a path into its canonical form, in place: no `.` as a component, no `x/..`, no empty
 /// component, no slash at the end. A path that names the current directory becomes `.`.

@@ -1,4 +1,10 @@
-//! Depfiles: what a compiler says of the headers that it read, in the syntax of make.
+//! Depfiles: the headers that a compiler has read, in the syntax of make.
+//!
+//! `project/deps.rs` calls [`parse`] before a command, for edges with a `depfile` and without
+//! `deps`. `build/records.rs` calls it after a command with `deps = gcc`.
+//!
+//! The format is that of `gcc -MD`: rules of make without commands. In doubtful cases ninja's
+//! reader decides, because a build must find the same inputs with either program.
 
 /// The outputs and inputs that a depfile names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +54,8 @@ pub fn parse(text: &[u8]) -> Result<Depfile, &'static str> {
                     depfile.inputs.push(path);
                 }
             } else if known.contains(&path) {
-                // A target of `-MP`, which has no inputs, so that a header may be removed.
+                // The compiler's option `-MP` adds a rule without inputs for each header, so that
+                // make goes on when the header is gone.
                 poisoned = true;
             } else if !depfile.outputs.contains(&path) {
                 depfile.outputs.push(path);
@@ -139,8 +146,9 @@ impl Reader<'_> {
         Some(Part { path, end_of_rule: end.is_some() })
     }
 
-    /// Takes a run of backslashes, with what the last of them escapes. Before a space, `2N + 1` of
-    /// them are `N` and the space; before a `#`, the last one goes; elsewhere all stay.
+    /// Takes a run of backslashes, with the character that the last of them escapes. Before a
+    /// space, `2N + 1` of them are `N` and the space; before a `#`, the last one goes; elsewhere
+    /// all stay.
     fn backslashes(&mut self, path: &mut Vec<u8>) {
         let rest = &self.text[self.at..];
         let mut run = rest.iter().position(|byte| *byte != b'\\').unwrap_or(rest.len());

@@ -1,5 +1,12 @@
 //! Dyndep files: inputs and outputs of edges that are known only when a command of the build has
 //! written them down. The graph grows while it is built.
+//!
+//! `project/deps.rs` calls [`load`] when such a file is up to date or has just been made, and
+//! `tools/clean.rs` calls it to learn of more outputs. [`load`] checks the whole file before it
+//! changes an edge, so a file that is refused leaves all edges as they were.
+//!
+//! The format is that of the section "Dynamic Dependencies" of ninja's manual. Its lexer is the one
+//! of the manifest.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,11 +15,12 @@ use crate::canonical::canonicalize;
 use crate::graph::{EdgeId, Found, Graph, NodeId};
 use crate::manifest::{Lexer, Misread, Token, Word};
 
-/// Reads the dyndep file `file`, and adds what it says to the graph.
+/// Reads the dyndep file `file`, and adds its inputs and outputs to the edges that it names.
+/// Returns these edges.
 ///
 /// # Errors
-/// [`Misread`] if the file cannot be understood; a message if it does not speak of exactly the
-/// edges that name it, or if two edges make the same output. No edge has changed then.
+/// The text of a [`Misread`] if the syntax is wrong; a message if the file does not name exactly
+/// the edges that wait for it, or if two edges make the same output. No edge has changed then.
 pub fn load(graph: &mut Graph, file: NodeId, text: &[u8]) -> Result<Vec<EdgeId>, String> {
     let path = graph.path(file).to_vec();
     let found = parse(graph, &path, text).map_err(|misread| misread.to_string())?;

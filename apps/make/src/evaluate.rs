@@ -1,8 +1,14 @@
-//! The values of an edge's variables.
+//! The values of an edge's variables: its command, its depfile, its pool and so on.
+//!
+//! The functions are methods of [`Graph`]. The parser calls them for `pool` and `dyndep`, `project`
+//! for the files of an edge and the hash of its command, `build` for the command that runs, and the
+//! tools for the commands that they show.
 //!
 //! A value is looked up in this order: the indented lines below the edge, its rule (its values are
 //! evaluated anew, with the edge's variables), the scope of its file, the scopes around that. If
 //! the edge has no indented line, the scope of its file comes before the rule, as in ninja.
+//!
+//! The format is that of the section "Evaluation and scoping" of ninja's manual.
 
 use std::error::Error;
 use std::fmt;
@@ -47,7 +53,7 @@ struct Evaluation<'a> {
     paths: Paths,
 }
 
-/// A variable of the rule that is being evaluated, and those around it.
+/// A variable of the rule that is being evaluated, and the variables that need its value.
 struct Within<'a> {
     name: Name,
     outer: Option<&'a Within<'a>>,

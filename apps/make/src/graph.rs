@@ -1,7 +1,12 @@
 //! The graph of a build: files are nodes, commands are edges from their inputs to their outputs.
 //!
-//! Nodes, edges, scopes and rules are numbers into the vectors of a [`Graph`]. The lists of an edge
-//! lie one after the other in one vector, so an edge owns no memory of its own.
+//! `manifest/parser.rs` builds a [`Graph`], and all later modules read it. After that the edges
+//! stay as they are, and the rest only grows: the logs and the depfiles add nodes, and dyndep files
+//! add to [`Graph::found`].
+//!
+//! Nodes, edges, scopes and rules are numbers into the vectors of a [`Graph`]. Nothing is removed,
+//! so a number stays valid, and other modules have vectors by the same numbers. The lists of an
+//! edge lie one after the other in one vector, so an edge owns no memory of its own.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +68,8 @@ pub const NO_POOL: PoolId = PoolId(0);
 /// The pool of commands that have the terminal to themselves.
 pub const CONSOLE: PoolId = PoolId(1);
 
-/// The names that mean something to the build runner. Their numbers are fixed.
+/// The names of variables that the build runner itself uses. [`Graph::new`]
+/// interns them first and in this order, so their numbers are constants.
 pub mod names {
     use super::Name;
 
@@ -190,7 +196,7 @@ impl Files {
     pub(crate) const KINDS: usize = 6;
 }
 
-/// What a dyndep file says of an edge.
+/// The part of a dyndep file about one edge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// More outputs.
@@ -225,11 +231,11 @@ pub struct Graph {
     pub pools: Vec<Pool>,
     /// The targets of `default` statements.
     pub defaults: Vec<NodeId>,
-    /// What dyndep files have said so far.
+    /// The additions of the dyndep files that have been read so far.
     pub found: BTreeMap<EdgeId, Found>,
     /// The dyndep files, each with the edges that wait for it.
     pub(crate) dyndeps: BTreeMap<NodeId, Vec<EdgeId>>,
-    /// What was odd but is no error, for the user.
+    /// Warnings of the parser for the user.
     pub warnings: Vec<String>,
 }
 
@@ -291,7 +297,7 @@ impl Graph {
         String::from_utf8_lossy(self.path(node)).into_owned()
     }
 
-    /// How many nodes there are. Their numbers are those below.
+    /// How many nodes there are. Their numbers go from 0 up to this one.
     pub fn nodes(&self) -> usize {
         self.makers.len()
     }
@@ -416,8 +422,8 @@ impl Graph {
         self.scopes[scope.index()].variables.get(name.index()).copied().flatten()
     }
 
-    /// Whether a variable that a rule may set has no value for this edge, seen without a look at
-    /// scopes. Most edges have few of these variables.
+    /// Whether a variable that a rule may set surely has no value for this edge. The bits of the
+    /// rule and of all scopes tell this without a search. Most edges have few of these variables.
     pub(crate) fn is_unset(&self, edge: EdgeId, name: Name) -> bool {
         let bit = names::bit(name);
         let edge = self.edge(edge);
@@ -481,7 +487,8 @@ impl Graph {
     }
 
     /// The targets that are built if the user names none: those of `default` statements, otherwise
-    /// the outputs that no edge has as an input. Empty if every output is one, which is a circle.
+    /// the outputs that no edge has as an input. It is empty if each output is an input too,
+    /// because then the graph has a circle.
     pub fn default_targets(&self) -> Vec<NodeId> {
         if !self.defaults.is_empty() {
             return self.defaults.clone();

@@ -1,4 +1,7 @@
-//! Text within JSON.
+//! Strings of JSON (RFC 8259, section 7).
+//!
+//! `tools/show.rs` calls `json` for `-t compdb` and for the labels of `-t graph`, and
+//! `build/timeline.rs` calls it for the names of commands. Bytes that are no UTF-8 become U+FFFD.
 
 use std::fmt::Write;
 

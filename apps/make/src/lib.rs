@@ -1,13 +1,21 @@
-//! `selvedge-make`: builds what a `build.ninja` describes.
+//! `selvedge-make`: a build runner that reads ninja's `build.ninja` and its logs, and runs each
+//! command in a thread of its own, as the paper's `make` does.
 //!
-//! | module | what it has |
+//! The binary in `main.rs` parses the command line and calls [`run`]. The other modules are public
+//! because the tests in `tests/suite` and the fuzz targets call them one by one.
+//!
+//! | module | what is in it |
 //! |---|---|
 //! | [`manifest`], [`graph`], [`evaluate`], [`canonical`], [`interner`] | the language, and the graph that it describes |
-//! | [`depfile`], [`dyndep`] | what compilers say of headers, and what commands say of edges |
-//! | [`log`], [`disk`] | what earlier builds have left, and what is there |
+//! | [`depfile`], [`dyndep`] | the files in which compilers name headers, and in which commands name inputs of edges |
+//! | [`log`], [`disk`] | the records of earlier builds, and the times of the files |
 //! | [`project`] | which edges must run, and why |
-//! | [`build`], [`shell`] | running them |
-//! | [`options`], [`run`], [`say`] | the program |
+//! | [`build`], [`shell`] | how these edges run |
+//! | [`options`], [`run`], [`say`] | the command line, the program, and its lines for the user |
+//!
+//! A build passes through the modules in this order: [`manifest::parse`] makes a [`graph::Graph`];
+//! [`run`] joins the graph and the logs to a [`project::Project`]; the project marks the files that
+//! are dirty; [`build::build`] runs their edges, and appends to the logs after each command.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,7 @@
-//! `selvedge-make`: builds what a `build.ninja` describes. `--help` tells how.
+//! The binary `selvedge-make`: parses the command line, and calls `selvedge_make::run`.
+//!
+//! `--help`, `--version` and errors end here. The exit status is the one that `run` returns, and 1
+//! after an error.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,7 @@
-//! The command line.
+//! The command line: the text of `--help`, and the parser.
+//!
+//! `main.rs` calls [`parse`]. `app.rs` and the tools read [`Options`]. The options of ninja keep
+//! ninja's names and meanings here, because CMake and Meson call this program in place of ninja.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -44,7 +47,7 @@ Environment:
   SELVEDGE_SEE      lets the program's threads be looked at
 ";
 
-/// What the user asks for.
+/// The options and the targets of one call.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// `-C`
@@ -81,7 +84,7 @@ pub struct Options {
     pub targets: Vec<String>,
 }
 
-/// What to do.
+/// The result of [`parse`]: a text to print, or options for a run.
 #[derive(Debug)]
 pub enum Request {
     /// `--help`

@@ -1,7 +1,10 @@
-//! Lines for the user.
+//! Lines for the user: [`say`] on the standard output, [`complain`] on the standard error.
 //!
-//! `println!` ends the program with a panic if the reader of the pipe has gone. A build goes on
-//! here: the reader misses the lines, and nothing else.
+//! `main.rs`, `app.rs` and `build/runner.rs` call them. The lines of a running build go through
+//! `build/status.rs` instead.
+//!
+//! `println!` ends the program with a panic if the reader of the pipe has gone. These two ignore
+//! the error, so the build goes on, and the reader misses the lines.
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -1,9 +1,12 @@
 //! Commands that need no shell.
 //!
-//! `/bin/sh -c` costs more than many small commands do themselves. A command that means nothing but
-//! words to the shell is split here, and its program is started directly.
+//! `/bin/sh -c` costs more than many small commands do themselves. [`words`] splits a command that
+//! means nothing but words to the shell, and `build/command.rs` starts its program directly.
+//!
+//! [`words`] must return `None` in every case of doubt. A needless `None` costs one process, and a
+//! wrong split runs another command than the manifest says.
 
-/// Words with which the shell does something of its own, instead of starting a program.
+/// First words of commands that some shell runs itself, instead of starting a program.
 const OF_SHELL: &[&[u8]] = &[
     b".",
     b":",
@@ -92,7 +95,7 @@ pub fn words(command: &[u8]) -> Option<Vec<Vec<u8>>> {
     usual.then_some(words)
 }
 
-/// What a byte outside of quotes means to some shell beyond itself.
+/// Whether a byte outside of quotes means more to some shell than itself.
 fn is_special(byte: u8) -> bool {
     byte.is_ascii_control() || b"|&;<>()$`*?[]{}~!#^%".contains(&byte)
 }

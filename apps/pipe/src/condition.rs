@@ -1,4 +1,14 @@
-//! Conditions as splitters.
+//! Conditions of the tree as splitters, which cut a stream into true and false sections.
+//!
+//! `stage.rs` calls [`bytes`], [`lines`] or [`items`], by the kind of the items. `kinds.rs`,
+//! `explain.rs` and `stage.rs` call [`of_lines`] to find conditions that ask about whole lines:
+//! these run over blocks without a split into items.
+//!
+//! A condition that asks about each item by itself becomes a [`Question`]. The others become the
+//! splitters of the coroutine crate.
+//!
+//! The combinators are those of the paper's section "Parting and joining the stream" (Pipes in
+//! `docs/PAPERS.md`).
 
 use crate::language::tree::{Class, Condition, ConditionKind, Place, Test};
 use crate::regex::{chomp, matches};

@@ -1,4 +1,8 @@
-//! The plan of a script, for `--explain`.
+//! The plan of a script, for `--explain`: a line for each stage.
+//!
+//! `main.rs` calls [`plan`], and `fuzz.rs` calls it for each script that passes the check. The
+//! function `note` repeats the choices of `stage.rs` and `stream.rs` in words. A change there needs
+//! a change here, because no type ties them together.
 
 use crate::condition::of_lines;
 use crate::kinds::{Before, name, yields};

@@ -1,4 +1,5 @@
-//! What the fuzz target and the tests run over the language.
+//! The property of the language that the fuzz target `scripts` and `tests/suite/language.rs` check
+//! on any text.
 
 use crate::explain::plan;
 use crate::kinds::check;

@@ -1,7 +1,11 @@
-//! Two streams of lines become one.
+//! `interleave`, `zip`, `concatenate` and `merge`: two streams of lines become one.
 //!
-//! Both are pulled from threads of their own, so that neither waits for the other, and each is
-//! ahead by one chunk.
+//! `Stream::joined` in `stream.rs` makes a [`JoinedLines`] as the source of the stages behind the
+//! join. A side with stages of its own runs them in a thread of its own, which is ahead by one
+//! chunk. So one side goes on while the join waits for the other.
+//!
+//! `turn` decides which side the join takes or waits for next, and changes nothing. The join gives
+//! the lines that it has before it waits.
 
 use crate::language::tree::JoinKind;
 use crate::regex::chomp;
@@ -11,7 +15,7 @@ use selvedge_flow::{BoxedSupply, Supply};
 /// How many lines are joined at most before they go on.
 const CHUNK: usize = 1024;
 
-/// One of the streams.
+/// One side of a join: its supply, and the lines of the last chunk.
 #[derive(Debug)]
 struct Side {
     supply: BoxedSupply<[u8]>,
@@ -26,12 +30,12 @@ impl Side {
         Side { supply, lines: ListStore::default(), taken: 0, ended: false }
     }
 
-    /// Whether it is known what comes next: a line, or the end.
+    /// Whether `peek` can answer without waiting: the next line is here, or the side has ended.
     fn is_known(&self) -> bool {
         self.ended || self.taken < self.lines.count()
     }
 
-    /// Waits until it is known.
+    /// Waits until `is_known`.
     async fn wait(&mut self) -> Result<(), StageFailure> {
         while !self.is_known() {
             self.lines.clear();
@@ -44,7 +48,7 @@ impl Side {
         Ok(())
     }
 
-    /// The next line, when it is known.
+    /// The next line; `None` at the end. It answers only if `is_known`.
     fn peek(&self) -> Option<&[u8]> {
         (self.taken < self.lines.count()).then(|| self.lines.at(self.taken))
     }
@@ -119,7 +123,7 @@ impl Supply<[u8]> for JoinedLines {
         self.made.clear();
         while !self.over && self.made.count() < CHUNK {
             match self.turn() {
-                // What is joined goes on before anything is waited for.
+                // The lines that are joined go on before the join waits.
                 Turn::Wants(_) if self.made.count() > 0 => break,
                 Turn::Wants(side) => self.sides[side].wait().await?,
                 Turn::Takes(side) => {

@@ -1,4 +1,10 @@
-//! What each stage takes and yields. A script that does not fit is refused before anything runs.
+//! The check: what each stage takes and yields, and which conditions fit where.
+//!
+//! `run::prepare` calls [`check`] before anything runs. `stage.rs`, `stream.rs`, `explain.rs` and
+//! `interactive/complete.rs` call [`yields`] to follow the kind of the items through a pipeline.
+//!
+//! [`yields`] must refuse each stage that `stage::dynamic` cannot build for this kind, because
+//! `stage.rs` and `condition.rs` panic on a tree that has not passed.
 
 use crate::condition::of_lines;
 use crate::language::complaint::Complaint;
@@ -15,7 +21,7 @@ pub fn name(kind: ItemKind) -> &'static str {
     }
 }
 
-/// What stands before a stage.
+/// The part of the script before a stage, from which the stage takes its items.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Before<'a> {
     /// Nothing: the stage is the first one.
@@ -116,7 +122,7 @@ fn check_branch(stages: &[Stage], kind: ItemKind) -> Result<ItemKind, Complaint>
             .with_help(why));
     }
     let made = before.kind();
-    // A branch of bytes writes what it has as text.
+    // `stage::branch` ends a branch over bytes with `to_text`, so any kind is allowed there.
     if kind == ItemKind::Bytes || made == kind {
         return Ok(kind);
     }
@@ -125,7 +131,7 @@ fn check_branch(stages: &[Stage], kind: ItemKind) -> Result<ItemKind, Complaint>
     Err(Complaint::new(span, message))
 }
 
-/// What makes lines of items.
+/// The help for a stage that needs lines, by the kind of the items before it.
 fn before_lines(kind: ItemKind) -> &'static str {
     match kind {
         ItemKind::Bytes => "put `lines |` before it, or `each CONDITION |`",
@@ -135,7 +141,7 @@ fn before_lines(kind: ItemKind) -> &'static str {
     }
 }
 
-/// What would help a stage that is to be fed with `wanted`.
+/// The help for a stage that needs items of `wanted`, by the kind of the items before it.
 fn help(wanted: &[ItemKind], fed: ItemKind) -> String {
     match wanted.first() {
         Some(ItemKind::Lists) => before_lines(fed).to_string(),

@@ -1,15 +1,25 @@
-//! `selvedge-pipe`: a streaming shell of typed stages.
+//! `selvedge-pipe`: a streaming shell of typed stages, over the pipelines of `selvedge-coroutine`
+//! and `selvedge-flow`.
 //!
-//! | module | what it has |
+//! The binary in `main.rs` parses the command line, and calls [`run::prepare`] and [`run::run`].
+//! The other modules are public because the tests and the fuzz target `scripts` call them one by
+//! one.
+//!
+//! | module | what is in it |
 //! |---|---|
 //! | [`language`] | the language: tokens, tree, parser, printer, complaints with a caret |
-//! | [`kinds`] | what each stage takes and yields: a script that does not fit is refused before it runs |
-//! | [`mod@test`], [`regex`], [`condition`] | conditions as splitters |
-//! | [`stage`], [`stages`] | stages as transducers |
-//! | [`stream`], [`source`], [`join`], [`run`] | what waits: files, processes, joins, the run |
-//! | [`explain`], [`progress`] | what the user is told about a run |
+//! | [`kinds`] | the check: what each stage takes and yields, so that a script that does not fit is refused before it runs |
+//! | [`condition`], [`mod@test`], [`regex`] | conditions of the tree as splitters |
+//! | [`stage`], [`stages`] | stages of the tree as transducers, which never wait |
+//! | [`stream`], [`source`], [`join`], [`run`] | files, processes and joins, which wait, and the run of a script |
+//! | [`explain`], [`progress`] | the plan of `--explain`, and the bar of `--progress` |
 //! | [`interactive`] | the prompt |
 //! | [`options`] | the command line |
+//!
+//! A script passes through the modules in this order: [`language::parse()`] makes a tree of its
+//! text, [`kinds::check`] refuses a tree that does not fit, [`stream::stream`] makes a pipeline of
+//! each part, and [`stream::Stream::pour`] runs it. All modules after the check rely on it, and
+//! panic on a tree that has not passed.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,8 @@
-//! `selvedge-pipe`: runs pipelines of typed stages. `--help` tells how.
+//! The binary `selvedge-pipe`: parses the command line, reads the script, and runs, checks or
+//! explains it.
+//!
+//! The exit statuses are grep's: 0 if something came out, 1 if nothing did or a count is 0, 2 after
+//! an error. Each error goes through `refused`, which writes it to the standard error.
 
 #![forbid(unsafe_code)]
 
@@ -22,7 +26,8 @@ fn main() -> ExitCode {
     ExitCode::from(shown(&text))
 }
 
-/// Writes to standard output. A reader that has gone is no error.
+/// Writes to standard output. Returns the exit status. A reader that has closed the pipe is no
+/// error.
 fn shown(text: &str) -> u8 {
     match io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => refused(&error.to_string()),
@@ -31,7 +36,7 @@ fn shown(text: &str) -> u8 {
 }
 
 fn refused(error: &str) -> u8 {
-    // A closed standard error takes no message, and the status tells.
+    // If the standard error is closed, then only the exit status tells of the error.
     let _ = writeln!(io::stderr(), "selvedge-pipe: {error}");
     ERROR
 }

@@ -1,4 +1,7 @@
-//! The command line.
+//! The command line: the texts of `--help` and `--stages`, and the parser.
+//!
+//! `main.rs` calls [`parse`]. [`STAGES_HELP`] lists the whole language for users, so a change of
+//! `language/parse.rs` or `kinds.rs` belongs there too.
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 use std::ffi::OsString;
@@ -113,7 +116,7 @@ pub enum Mode {
     Explain,
 }
 
-/// What the user asks for.
+/// The options of one call.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The pipelines on the command line.
@@ -128,7 +131,7 @@ pub struct Options {
     pub progress: ShowProgress,
 }
 
-/// What to do.
+/// The result of [`parse`]: a text to print, or options for a run.
 #[derive(Debug)]
 pub enum Request {
     /// `--help`

@@ -1,4 +1,10 @@
-//! A bar on the terminal: how much of the files has been read.
+//! The bar of `--progress`: how much of the files has been read.
+//!
+//! `run.rs` makes a [`Progress`] for each pipeline, and each `source::Files` of it calls `pass` and
+//! `end`. Several threads may read files of one pipeline, so a mutex guards the bar.
+//!
+//! The total is the sum of the files' lengths at the start. So a pipeline without regular files
+//! shows no bar.
 
 use crate::language::tree::{Stage, StageKind};
 use std::io::Write;
@@ -8,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How often the bar is drawn.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// How long a run is quiet before the bar comes.
+/// How long a run lasts before the bar is shown for the first time.
 const QUIET: Duration = Duration::from_millis(300);
 
 const WIDTH: u64 = 30;
@@ -63,7 +69,7 @@ impl Progress {
         Progress { bar: (total > 0).then(|| Arc::new(Mutex::new(bar))) }
     }
 
-    /// So many bytes more have been read.
+    /// Counts bytes that a source has read, and draws the bar if it is due.
     pub fn pass(&self, bytes: u64) {
         let Some(bar) = &self.bar else { return };
         let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,12 +78,12 @@ impl Progress {
         if now >= bar.next {
             bar.next = now + PERIOD;
             bar.shown = true;
-            // A terminal that is gone takes no bar.
+            // An error of the terminal is ignored, because the bar is no part of the result.
             let _ = write!(std::io::stderr(), "\r{}", line(bar.done, bar.total));
         }
     }
 
-    /// Takes the bar away.
+    /// Erases the bar. `pass` draws it again if other files of the pipeline are still read.
     pub fn end(&self) {
         let Some(bar) = &self.bar else { return };
         let mut bar = bar.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,11 @@
 //! Regular expressions over lines.
 //!
-//! A match never reaches over a line end. So a search may run over many lines at once: what it
-//! finds first is either within a line, or its line is looked at once more by itself.
+//! `condition.rs` calls [`matches()`] for the condition `regex`, `stage.rs` and `test.rs` call
+//! [`lines`], and the parser calls [`lines`] to refuse a wrong expression. [`chomp`] is here
+//! because a match sees each line without its end.
+//!
+//! A match never reaches over a line end. So a search may run over many lines at once: its first
+//! match is within a line, or the search looks at the line in which it begins once more by itself.
 
 use regex::bytes::{Regex, RegexBuilder};
 use selvedge_coroutine::pipeline::{Flow, Sections, Split, Splitter};
@@ -12,7 +16,7 @@ use std::ops::{ControlFlow, Range};
 /// # Errors
 /// What is wrong with it.
 pub fn lines(pattern: &str) -> Result<Regex, String> {
-    // A small limit, because a script may repeat a repetition.
+    // The limit on the size of the program is small, because `(a{1000}){1000}` is a short script.
     let built = RegexBuilder::new(pattern).multi_line(true).unicode(true).size_limit(4 << 20).build();
     built.map_err(|error| match error {
         regex::Error::Syntax(message) => message.lines().last().unwrap_or_default().replace("error: ", ""),
@@ -39,7 +43,7 @@ pub struct Matches {
 /// Each match that is not empty is a true section. None reaches over a line end.
 pub fn matches(pattern: &str) -> Splitter<u8, Matches> {
     let regex = lines(pattern).expect("the parser has built the same expression");
-    // `\A` and `\z`, and a `^` without the flag `m`, are about the whole text.
+    // `\A` and `\z`, and a `^` without the flag `m`, match at the ends of the whole text only.
     let whole = !["\\A", "\\z", "(?-", "-m"].iter().any(|part| pattern.contains(part));
     Splitter::new(Matches { regex, whole, line: Vec::new(), open: None })
 }

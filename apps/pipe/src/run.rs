@@ -1,4 +1,11 @@
-//! Runs a script: each pipeline in turn, and what the exit status says.
+//! Runs a script: each pipeline in turn, and the outcome from which `main.rs` makes the exit
+//! status.
+//!
+//! `main.rs` and the prompt in `interactive/terminal.rs` call [`prepare`] and then [`run`].
+//! [`Target`] is the last part of each pipeline, which writes to the standard output or to a file.
+//!
+//! A stage that fails names itself with `stage::failure_name`: the place of its first word in the
+//! script. `complaint` turns the place back into a span, so that the user sees the caret below it.
 
 use crate::kinds::check;
 use crate::language::complaint::{Complaint, Span};
@@ -62,7 +69,7 @@ pub fn run(script: Vec<Pipeline>, show_progress: bool) -> Result<Outcome, Compla
     }
 }
 
-/// What the user is told about a failure.
+/// The failure of a stage as the user sees it, with its place in the script.
 fn complaint(failure: &StageFailure) -> Complaint {
     let place = failure.stage().strip_prefix('@').and_then(|place| place.split_once(':'));
     let place = place.and_then(|(begin, end)| Some(Span::new(begin.parse().ok()?, end.parse().ok()?)));
@@ -70,7 +77,7 @@ fn complaint(failure: &StageFailure) -> Complaint {
         Some(span) => {
             let complaint = Complaint::new(span, failure.cause().to_string());
             let (item, offset) = (failure.item(), failure.offset());
-            // Of what waits, items are bytes, and an item tells nothing.
+            // A source or a target counts each byte as an item, so the two numbers say the same.
             if item == offset + 1 {
                 complaint
             } else {
@@ -96,7 +103,7 @@ async fn run_pipeline(pipeline: &[Stage], show_progress: bool) -> Result<Outcome
     Ok(if found.load(Relaxed) { Outcome::Found } else { Outcome::Nothing })
 }
 
-/// Where the text of a pipeline goes.
+/// The end of a pipeline: it writes the text, and notes whether there was any.
 #[derive(Debug)]
 pub struct Target {
     name: String,
@@ -110,7 +117,7 @@ pub struct Target {
 #[derive(Debug)]
 enum Destination {
     Stdout(Output),
-    /// A file that is not opened yet, and whether it keeps what it has.
+    /// The path of a file that is not open yet, and whether it keeps its content.
     Closed(String, bool),
     Open(File),
 }
@@ -146,14 +153,14 @@ impl Accept<u8> for Target {
                 self.written += items.len() as u64;
                 Ok(ControlFlow::Continue(()))
             }
-            // The reader has had enough, as `head` has in a shell.
+            // The reader has closed the pipe, as `head` does in a shell. That is no error.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
             Err(error) => Err(failed(&self.name, self.written, error)),
         }
     }
 
     async fn finish(&mut self) -> Result<(), StageFailure> {
-        // A file is made also if nothing came.
+        // This opens the file if no item has, so that it exists also after an empty stream.
         let opened = self.place.write(&mut Vec::new(), self.written).await;
         opened.map_err(|error| failed(&self.name, self.written, error))
     }

@@ -1,4 +1,11 @@
 //! Where bytes come from: files one after the other, standard input, commands.
+//!
+//! `stream.rs` makes [`Files`] for the stage `file`, and wraps standard input and commands in a
+//! [`NamedSupply`].
+//!
+//! A failure of these sources must have the name `stage::failure_name`, which begins with `@`.
+//! `run.rs` finds the place in the script by it, and [`NamedSupply`] sees by it that the failure
+//! came from a stage before the command and has its name already.
 
 use crate::language::tree::Stage;
 use crate::progress::Progress;
@@ -14,7 +21,7 @@ use std::sync::Arc;
 /// How many bytes one read of a file asks for.
 const BLOCK: usize = 256 << 10;
 
-/// A failure of a stage that waits, after so many bytes.
+/// A failure of a source or a target, after so many bytes.
 pub fn failed(name: &str, bytes: u64, cause: impl Into<Box<dyn Error + Send + Sync>>) -> StageFailure {
     StageFailure::new(name.to_string(), StreamPlace { items: bytes, elements: bytes }, cause)
 }
@@ -41,7 +48,8 @@ enum OpenFile {
 
 impl OpenFile {
     async fn open(path: String) -> io::Result<OpenFile> {
-        // A pipe must be opened once only, because its writer sees the first reader go.
+        // The kind of the file is asked before it is opened. A pipe must be opened once only,
+        // because its writer fails when the first reader goes.
         if !selvedge_io::fs::metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
             return Ok(OpenFile::Regular(File::open(path).await?, 0));
         }
@@ -127,7 +135,7 @@ impl Supply<u8> for NamedSupply {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
         let NamedSupply { name, supply } = self;
         supply.next().await.map_err(|failure| {
-            // What is upstream of a command has failed under its own name.
+            // A stage upstream of the command has failed, and has its own name already.
             if failure.stage().starts_with('@') {
                 return failure;
             }

@@ -1,7 +1,12 @@
-//! Stages of a tree as transducers.
+//! Stages of the tree as transducers: `DynStage`s, which know their kinds while the program runs.
 //!
-//! A stage is called once for each chunk, and within it the compiler sees a loop. What is said of a
-//! stage here holds for scripts that [`check`](crate::kinds::check) has passed.
+//! `stream.rs` calls [`leading`] for the next stages, joins them with [`then`], and ends them with
+//! [`to_text`]. Everything here presumes a script that [`check`](crate::kinds::check) has passed,
+//! and panics otherwise.
+//!
+//! These stages never wait. Sources, commands, joins and targets are in `stream.rs` and `run.rs`.
+//! The caller makes one virtual call for each chunk, and the code of a stage is a loop over the
+//! chunk.
 
 use crate::condition;
 use crate::kinds::{Before, yields};
@@ -23,7 +28,8 @@ pub fn failure_name(stage: &Stage) -> String {
     format!("@{}:{}", stage.span.begin, stage.span.end)
 }
 
-/// What makes text of items: lines as they are, records as CSV, each number on a line.
+/// The stage that makes text of items: lines as they are, records as CSV, each number on a line.
+/// `None` for bytes, which are text.
 pub fn to_text(kind: ItemKind) -> Option<DynStage> {
     Some(match kind {
         ItemKind::Bytes => return None,
@@ -80,7 +86,7 @@ fn typed<A: HasKind + ?Sized, B: HasKind + ?Sized>(stage: DynStage) -> Transduce
 /// A branch of items of type `A`.
 fn branching<A: HasKind + ?Sized>(splitter: BoxedSplitter<A>, of: &Branch) -> DynStage {
     let then = typed::<A, A>(branch(&of.then, A::KIND));
-    // The recipe that changes nothing costs nothing to begin anew.
+    // `id` is the branch that changes nothing: it is cheap to begin anew.
     if of.otherwise.is_empty() {
         return match of.foreach {
             true => DynStage::new(foreach(splitter, then, id())),
@@ -94,8 +100,8 @@ fn branching<A: HasKind + ?Sized>(splitter: BoxedSplitter<A>, of: &Branch) -> Dy
     }
 }
 
-/// A branch of bytes by whole lines: lines are found in blocks, and only those that match are taken
-/// out of them.
+/// A branch of bytes with a condition about whole lines. The search runs over whole blocks, and
+/// only the lines that match are copied out of them.
 fn branching_by_lines(condition: &Condition, of: &Branch) -> DynStage {
     let lines = condition::lines(condition);
     let then = over_text(typed::<u8, u8>(branch(&of.then, ItemKind::Bytes)), of.foreach);
@@ -119,7 +125,7 @@ fn having_lines(condition: &Condition, numbered: bool) -> DynStage {
     if let (ConditionKind::And(all), false) = (&condition.kind, numbered)
         && Question::of(condition).is_some()
     {
-        // A search over whole blocks leaves few lines for the next one.
+        // Each part of the `and` searches whole blocks, and leaves few lines for the next part.
         let stages = all.iter().map(|part| having_lines(part, false));
         return stages.reduce(then).expect("the parser lists at least two");
     }

@@ -1,4 +1,12 @@
-//! Stages that only the shell has.
+//! Stages that only the shell has, beside those of the coroutine crate. `stage.rs` puts them into
+//! pipelines.
+//!
+//! | file | stages of the language |
+//! |---|---|
+//! | `frame.rs` | the last part of `lines`; `prepend` and `append` over bytes |
+//! | `gather.rs` | `count`, `sum`, `min`, `max`, `unique`, `tally`, `last` |
+//! | `over.rs` | the branches of `if` and `foreach` that change whole lines as text |
+//! | `sort.rs` | `sort` |
 
 mod frame;
 mod gather;

@@ -1,7 +1,11 @@
 //! A pipeline that is put together: a source, and the stages after it so far.
 //!
-//! Stages that do not wait become one stage. A stage that waits, a command or a join, makes a new
-//! source of all that is before it.
+//! `run::run_pipeline` calls [`stream`] for each pipeline, and [`Stream::pour`] to run it.
+//! [`stream`] calls itself for the pipeline in the brackets of a join.
+//!
+//! Stages that do not wait become one `DynStage`. A stage that waits, a command or a join, makes a
+//! new source of all that is before it. The kind of the source and of the last stage always match,
+//! because `kinds.rs` has checked the script.
 
 use crate::join::JoinedLines;
 use crate::kinds::{Before, yields};
@@ -14,7 +18,7 @@ use selvedge_coroutine::pipeline::{DynStage, HasKind, ItemKind, StageFailure, fr
 use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, ahead, made, through};
 use selvedge_io::process::Command;
 
-/// Items that wait to be read.
+/// A source, by the kind of its items.
 #[derive(Debug)]
 enum Origin {
     Bytes(BoxedInflow<u8>),
@@ -142,7 +146,8 @@ impl Stream {
         }
     }
 
-    /// The lines, made in a thread of their own.
+    /// The lines, made in a thread of their own. A join without stages behind it needs none,
+    /// because its sides have threads.
     fn lines(self) -> BoxedSupply<[u8]> {
         fn apart<A: HasKind + ?Sized>(source: BoxedInflow<A>, stages: DynStage) -> BoxedSupply<[u8]> {
             let stages = stages.transducer::<A, [u8]>().expect("the check has compared the kinds");

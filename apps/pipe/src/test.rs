@@ -1,4 +1,10 @@
 //! Questions about one item: a line, a record, a number.
+//!
+//! `condition.rs` and `stage.rs` call [`Question::of`] for a condition, and [`Asked::answers`] for
+//! each item. [`Question::of`] returns `None` for a condition that needs more than one item, such
+//! as `first` or `between`; a splitter answers these.
+//!
+//! A line is asked without its end.
 
 use crate::language::tree::{Comparison, Condition, ConditionKind, Test};
 use crate::regex::{self, chomp};
@@ -20,7 +26,7 @@ pub enum Question {
     Not(Box<Question>),
     /// All of them.
     All(Vec<Question>),
-    /// One of them.
+    /// At least one of them.
     Any(Vec<Question>),
 }
 

@@ -1,4 +1,12 @@
 //! Sources from the streams and readers of other libraries, and streams and readers of sources.
+//!
+//! Programs call [`stream`], [`async_read`] and [`async_write`], and the methods
+//! [`Inflow::into_stream`] and [`Inflow::into_read`]. The traits are those of `futures-core` and
+//! `futures-io`.
+//!
+//! A stream is polled, and a source has futures. So `PolledInflow` keeps the future that fills a
+//! vector between two polls. It drops the supply without `Supply::close`, because the drop of a
+//! stream cannot wait.
 
 use crate::items::failed;
 use crate::role::{Accept, Inflow, Outflow, Supply, Upstream};
@@ -181,7 +189,7 @@ where
         PolledInflow { state: FillState::Idle(upstream), items: Vec::new(), taken: 0 }
     }
 
-    /// The items that are there, at least one, and none at the end.
+    /// The items that are not taken yet: at least one, or none at the end.
     fn poll_items(&mut self, cx: &mut Context<'_>) -> Poll<Result<&[B], StageFailure>> {
         while self.taken == self.items.len() {
             match &mut self.state {
@@ -297,7 +305,7 @@ where
     }
 }
 
-// The future that fills is boxed, so moving the state moves nothing that is pinned.
+// `FillFuture` is boxed, so a move of the state leaves the pinned future in its place.
 impl<A: ?Sized, B, S, T> Unpin for IntoStream<A, B, S, T> {}
 impl<A: ?Sized, S, T> Unpin for IntoRead<A, S, T> {}
 

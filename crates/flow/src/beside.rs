@@ -1,4 +1,12 @@
 //! Stages side by side: what is upstream of [`ahead`] runs in a thread of its own.
+//!
+//! Programs call [`ahead`], [`par`] and [`seq`]. `parallel.rs` and `child.rs` use `Beside`, the
+//! handle of a thread that works for a pipeline.
+//!
+//! The thread of [`ahead`] may have such threads upstream of it. A cancellation would drop their
+//! handles without waiting for them. So `Beside::stop` sets an event instead: the thread drops its
+//! work, closes what is upstream, and ends. If the pipeline itself is dropped, then the drop of
+//! `Beside` cancels the thread.
 
 use crate::items::{Filler, FromGenerator, Stores, made, stores};
 use crate::role::{AfterInflow, Inflow, Supply, Upstream};
@@ -17,12 +25,12 @@ pub struct Ahead {
     chunks: usize,
 }
 
-/// What is upstream runs in a thread of its own, ahead of what is downstream by at most `chunks`
-/// chunks in the queue between them, one that waits to be put there, and one that is worked at on
-/// each side.
+/// The source and the stages upstream run in a thread of their own. The thread is ahead of the
+/// stages downstream by at most `chunks` chunks in the queue between them, one that waits to be put
+/// there, and one that is worked at on each side.
 ///
 /// The thread begins when the first items are wanted. A panic there goes on in the thread that runs
-/// the pipeline. If the consumer is finished before, then the thread is cancelled, and its
+/// the pipeline. If the consumer is finished before, then the thread is stopped, and its
 /// destructors have run when the pipeline gives its result.
 ///
 /// # Panics
@@ -48,7 +56,7 @@ pub fn ahead(chunks: usize) -> Ahead {
     Ahead { chunks }
 }
 
-/// What is upstream and what is downstream run in parallel: [`ahead`] by one chunk.
+/// The stages upstream and downstream run in parallel: [`ahead`] by one chunk.
 ///
 /// # Paper
 /// [Pipes, Producer-consumer pair]: the two steps of a pair may run in parallel.
@@ -112,7 +120,7 @@ where
 /// The supply of [`ahead`].
 pub struct AheadOf<A: ?Sized, B: Item + ?Sized, S, T> {
     chunks: usize,
-    /// What the thread will run, until it begins.
+    /// The work of the thread, until the first `next` starts it.
     upstream: Option<Upstream<A, B, S, T>>,
     running: Option<RunsAhead<B::Store>>,
     /// The items that are lent.
@@ -206,7 +214,7 @@ where
     }
 }
 
-/// Waits until a thread is to stop.
+/// Waits until the event tells this thread to stop. It is the second branch of a `race`.
 pub(crate) async fn until(stop: &Event) -> Result<(), StageFailure> {
     stop.wait().await;
     Ok(())
@@ -216,8 +224,8 @@ pub(crate) async fn until(stop: &Event) -> Result<(), StageFailure> {
 pub(crate) struct Beside<R> {
     /// `None` when it has been joined.
     handle: Option<JoinHandle<R>>,
-    /// Tells a thread that has threads of its own to stop these and then itself. All others are
-    /// cancelled.
+    /// The event that stops a thread which runs a supply, so that it closes the supply before it
+    /// ends. A thread without this event is cancelled.
     stop: Option<Arc<Event>>,
 }
 
@@ -258,7 +266,7 @@ impl<R> Beside<R> {
             Some(stop) => stop.set(),
             None => handle.cancel(),
         }
-        // A thread that is not wanted may panic unheard.
+        // The result of the thread is not wanted, and a panic of it neither.
         let _stopped = handle.await;
         self.handle = None;
     }

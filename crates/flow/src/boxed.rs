@@ -1,4 +1,8 @@
 //! Sources behind a pointer: pipelines that are put together while the program runs.
+//!
+//! Programs call [`Inflow::boxed`]; `apps/pipe` has each source of a script in a [`BoxedInflow`].
+//! `DynSupply` is [`Supply`] with boxed futures, because a trait with methods that return `impl
+//! Future` cannot be a trait object.
 
 use crate::role::{Inflow, Supply};
 use selvedge_coroutine::pipeline::{Item, StageFailure, Unchanged};
@@ -7,7 +11,7 @@ use std::pin::Pin;
 
 type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What the next chunk of a supply is, once it has come.
+/// The output of the future of [`Supply::next`].
 type NextChunk<'a, A> = Result<Option<<A as Item>::Chunk<'a>>, StageFailure>;
 
 /// A supply behind a pointer.
@@ -26,16 +30,16 @@ impl<A: Item + ?Sized, S: Supply<A> + 'static> DynSupply<A> for S {
     }
 }
 
-/// The supply of [`Inflow::boxed`]: it tells its items alone.
+/// The supply of [`Inflow::boxed`]: its type names the items and nothing else.
 pub struct BoxedSupply<A: Item + ?Sized> {
     supply: Box<dyn DynSupply<A>>,
 }
 
-/// A source without stages, of a type that tells its items alone.
+/// A source without stages, of a type that names the items and nothing else.
 pub type BoxedInflow<A> = Inflow<A, A, BoxedSupply<A>, Unchanged>;
 
 impl<A: Item + ?Sized, S: Supply<A> + 'static> Inflow<A, A, S, Unchanged> {
-    /// Forgets what the source is made of: a source of a type that tells its items alone.
+    /// The same source, of a type that names the items and nothing else.
     ///
     /// A program that puts a pipeline together while it runs has its sources in variables of one
     /// type. [`file()`](crate::file), [`command`](crate::command), [`through`](crate::through) and

@@ -1,4 +1,10 @@
 //! Bytes that are read and written: files, sockets, pipes, standard streams.
+//!
+//! Programs call the functions here as `flow::file`, `flow::read` and so on. `child.rs` uses
+//! [`ReadStream`] and [`Writing`] for the pipes of a child process.
+//!
+//! [`file()`] and [`create`] open their file when the pipeline runs and not before. A block that
+//! was read is lent to the stages as it is, without a copy, until the next read overwrites it.
 
 use crate::items::failed;
 use crate::role::{Accept, Inflow, Outflow, Supply};
@@ -115,8 +121,8 @@ pub struct Writing<W> {
 /// Writes the bytes to a stream: a socket, a pipe, anything that [`Write`]s. At the end the stream
 /// is [finished](Write::finish), so that its reader sees the end. After a failure it is dropped.
 ///
-/// A pipe that has no reader any more takes no bytes: then the target is finished, and no error is
-/// told, as in a shell.
+/// A pipe that has no reader any more takes no bytes. Then the target is finished, and that is no
+/// error, as in a shell.
 ///
 /// # Errors
 /// Those of the stream, with the number of bytes that were written before.

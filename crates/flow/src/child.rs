@@ -1,4 +1,13 @@
 //! Child processes as sources, and in the middle of a pipeline.
+//!
+//! Programs call [`command`] and [`through`]; `apps/pipe` runs its commands with both. `Talking` is
+//! a running child with the read end of its output, for either of them.
+//!
+//! A child never outlives its pipeline. At the end `Talking::end` waits for it, `close` kills it
+//! and waits, and `kill_on_drop` kills it if the pipeline is dropped.
+//!
+//! [`through`] needs a thread that writes: a program that has filled its output pipe reads no
+//! input, so one thread that did both would wait forever.
 
 use crate::beside::{Beside, until};
 use crate::bytes::{ReadStream, Writing};
@@ -84,7 +93,7 @@ impl Talking {
         self.output.block(self.length)
     }
 
-    /// The child has closed its output: how it ends.
+    /// Waits for the child, which has closed its output. A failure if it has not succeeded.
     async fn end(mut self) -> Result<(), StageFailure> {
         let status = self.child.wait().await.map_err(|error| failed("command", self.come, error))?;
         if status.success() {
@@ -126,9 +135,9 @@ pub struct Through {
     command: process::Command,
 }
 
-/// A program in the middle of a pipeline: it reads what comes from upstream on its standard input,
-/// and its standard output goes on. A thread of its own runs what is upstream and writes to the
-/// program, so that neither waits for the other.
+/// A program in the middle of a pipeline: it reads the bytes from upstream on its standard input,
+/// and its standard output goes downstream. A thread of its own runs the stages upstream and writes
+/// to the program, so that neither waits for the other.
 ///
 /// A program that closes its standard input stops what is upstream, as in a shell.
 ///
@@ -155,7 +164,7 @@ pub fn through(mut command: process::Command) -> Through {
 /// The supply of [`through`].
 pub struct ThroughCommand<A: ?Sized, S, T> {
     command: process::Command,
-    /// What will write to the program, until it is started.
+    /// The source of the program's input, until the program starts. Then it moves to the thread.
     upstream: Option<Upstream<A, u8, S, T>>,
     running: Option<(Talking, Beside<Result<(), StageFailure>>)>,
 }
@@ -232,8 +241,8 @@ where
         }
         let Some((running, mut feeding)) = self.running.take() else { return Ok(None) };
         let ended = running.end().await;
-        // The program may have ended without reading all of its input, for more of which the thread
-        // would wait.
+        // The program may have ended before it has read all of its input. Then the thread may still
+        // wait for a source, so it must be stopped.
         feeding.stop_and_join().await?;
         ended.map(|()| None)
     }

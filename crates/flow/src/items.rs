@@ -1,4 +1,12 @@
 //! Items of threads: queues and variables as sources and as targets; generators as sources.
+//!
+//! Programs call the functions of each end. A generator of the coroutine crate becomes a source in
+//! front of an `Outflow`, `ahead`, `map_par` or `through`, so the files of these call [`made`] too.
+//! All ends of the crate make their failures with `failed`.
+//!
+//! `Filler` and `Stores` are the two ends of the queue of `ahead`: full stores go downstream, and
+//! empty ones come back for their memory. The queue back is longer by one, so that a store is
+//! seldom thrown away.
 
 use crate::role::{Accept, Inflow, KeepItems, Outflow, Supply};
 use selvedge_core::yield_now;
@@ -62,7 +70,7 @@ where
     async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
         self.items.clear();
         while self.items.count() == 0 {
-            // A generator never waits, so other threads run in between.
+            // A generator never waits. So this yields to other threads now and then.
             self.pumps += 1;
             if self.pumps.is_multiple_of(PUMPS) {
                 yield_now().await;
@@ -71,7 +79,7 @@ where
                 return self.failure.take().map_or(Ok(None), Err);
             };
             if generator.pump(&mut KeepItems(&mut self.items)) != ControlFlow::Continue(true) {
-                // The items before a failure are given first.
+                // The failure waits in `failure` until the items before it have been given.
                 self.failure = generator.failure().cloned();
                 self.generator = None;
             }
@@ -86,8 +94,8 @@ pub struct FromTaker<T> {
     items: Vec<T>,
 }
 
-/// What other threads put into a bounded queue, until it is closed: until their last
-/// [`Putter`] is dropped.
+/// The items that other threads put into a bounded queue, until it is closed and empty. The drop of
+/// the last [`Putter`] closes it.
 ///
 /// # Examples
 /// ```
@@ -135,7 +143,7 @@ pub struct FromFifo<T> {
     items: Vec<T>,
 }
 
-/// What threads put into a [`Fifo`], without end.
+/// The items that threads put into a [`Fifo`], without end.
 ///
 /// # Examples
 /// ```
@@ -176,7 +184,8 @@ pub struct FromMVar<T> {
     items: Vec<T>,
 }
 
-/// What threads put into an [`MVar`], without end. An item is taken when the stages want one.
+/// The items that threads put into an [`MVar`], without end. It takes an item when the stages want
+/// one.
 pub fn from_mvar<T: Clone + Send + 'static>(mvar: Arc<MVar<T>>) -> Inflow<T, T, FromMVar<T>, Unchanged> {
     Inflow::new(FromMVar { mvar, items: Vec::new() })
 }
@@ -328,7 +337,7 @@ impl<C: Default> Filler<C> {
         self.empty.try_take().unwrap_or_default()
     }
 
-    /// Gives a store to the other end. Breaks if that is gone.
+    /// Gives a store to the other end. Breaks if the other end has been dropped.
     pub(crate) async fn give(&self, store: C) -> Flow {
         match self.full.put(store).await {
             Ok(()) => ControlFlow::Continue(()),
@@ -338,7 +347,7 @@ impl<C: Default> Filler<C> {
 }
 
 impl<C> Stores<C> {
-    /// The next store, or `None` when the filler is gone.
+    /// The next store, or `None` when the filler has been dropped and the queue is empty.
     pub(crate) async fn take(&self) -> Option<C> {
         self.full.take().await
     }

@@ -1,9 +1,11 @@
 //! Pipelines between things that wait: files, sockets, child processes, queues, and stages that run
 //! side by side in threads of their own.
 //!
-//! The stages of [`coroutine::pipeline`](selvedge_coroutine::pipeline) never wait. Here are the
-//! ends that do: a [`Inflow`] gives items when they come, a [`Outflow`] takes them when it can. In
-//! between stand the stages, and `a >> b` fits them together as everywhere.
+//! The stages of [`coroutine::pipeline`](selvedge_coroutine::pipeline) never wait. This crate has
+//! the ends that do: an [`Inflow`] gives items when they come, and an [`Outflow`] takes them when
+//! it can. The stages stand between the two, and `a >> b` joins the parts as in that module.
+//!
+//! Programs use the crate as `selvedge::flow`. `apps/pipe` runs its scripts with it.
 //!
 //! ```
 //! use selvedge::coroutine::pipeline::*;
@@ -40,13 +42,13 @@
 //! # Design
 //! The thread that runs a pipeline waits at its source or at its target, and runs all stages on
 //! each chunk in between. So a pipeline needs no thread of its own, no queue, and no lock.
-//! [`ahead`] is the one place where a queue stands: what is upstream of it runs in a thread of its
-//! own, which is ahead by at most so many chunks. The items that come through are the same,
-//! whether a pipeline has such places or not.
+//! [`ahead`] adds a thread and a queue: the thread runs all that is upstream of it, and is ahead by
+//! at most so many chunks. [`map_par`] and [`through`] add threads too. The items that come through
+//! are the same, whether a pipeline has such places or not.
 //!
 //! When a consumer is finished, or a stage fails, the source is closed before the pipeline gives
-//! its result: a file is shut, a thread that was ahead is cancelled and has run its destructors, a
-//! child process is killed and waited for.
+//! its result: a file is shut, the thread of an [`ahead`] has stopped and has run its destructors,
+//! a child process has been killed and has ended.
 #![forbid(unsafe_code)]
 
 mod adapt;

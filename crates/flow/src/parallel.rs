@@ -1,4 +1,11 @@
 //! One function over many items at once, in the order of the items.
+//!
+//! Programs call [`map_par`]. Its supply starts one thread, `feed`, which runs what is upstream and
+//! spawns a worker for each share of a chunk. The workers stand in a queue in the order of their
+//! items, and the supply joins them in this order.
+//!
+//! A worker holds a permit of a semaphore while it works, so at most `threads` of them work at a
+//! time. `feed` acquires all permits at its end: then no worker runs any more.
 
 use crate::beside::{Beside, until};
 use crate::items::{FromGenerator, made};
@@ -98,7 +105,7 @@ where
 /// The supply of [`map_par`].
 pub struct ParallelOf<A: ?Sized, B: ?Sized, C, S, T, F> {
     threads: u32,
-    /// What the threads will run, until they begin.
+    /// The work of the threads, until the first `next` starts them.
     begin: Option<(Upstream<A, B, S, T>, F)>,
     running: Option<ParallelWorkers<C>>,
     /// The items that are lent.
@@ -177,8 +184,9 @@ where
 {
     let permits = Arc::new(Semaphore::new(threads));
     let over = race((share_out(&mut upstream, f, &permits, threads, workers), until(&stop))).await;
-    // A worker that was not put into the queue is cancelled, and no other thread knows of it. A
-    // worker has its permit until it has ended.
+    // `race` may drop `share_out` with a worker that is not in the queue yet. The drop cancels this
+    // worker, and no other thread waits for it. A worker has its permit until it has ended, so this
+    // waits for all of them.
     let _all_ended = permits.acquire_many(threads).await;
     upstream.close().await;
     over

@@ -1,4 +1,16 @@
 //! Sources and targets, and how they are put together with stages.
+//!
+//! [`Supply`] and [`Accept`] are the traits of all ends in this crate, and of those that a program
+//! writes. [`Inflow`] and [`Outflow`] wrap them, so that `>>` accepts them, and [`FlowProgram`] and
+//! [`Pouring`] are the whole pipelines. `Upstream`, a supply with its stages, serves all files here
+//! in which another thread or a poll takes the items.
+//!
+//! A supply is called in one order: `next` until the end or a failure, then `close` once. A thread
+//! that must stop drops a `next` that still waits, and then calls `close`. So `next` must keep in
+//! `self` what `close` has to free. If the whole pipeline is dropped, then its supply is dropped
+//! without `close`.
+//!
+//! The operator is the paper's `=>=` (Pipes in `docs/PAPERS.md`), for ends that wait.
 
 use crate::items::{FromGenerator, made};
 use selvedge_coroutine::pipeline::{
@@ -9,7 +21,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{ControlFlow, Shr};
 
-/// What a [`Inflow`] is inside: it gives items when they come.
+/// The inside of an [`Inflow`]: it gives items when they come.
 pub trait Supply<A: Item + ?Sized>: Send {
     /// Waits for the next items, and lends them. `None` at the end. It is not called after the end,
     /// nor after a failure.
@@ -18,9 +30,10 @@ pub trait Supply<A: Item + ?Sized>: Send {
     /// Why there will be no more items.
     fn next(&mut self) -> impl Future<Output = Result<Option<A::Chunk<'_>>, StageFailure>> + Send;
 
-    /// No more items are wanted, or there are none. The supply frees what it holds.
+    /// The pipeline wants no more items, or there are none. The supply frees what it holds, and
+    /// waits until that has happened.
     ///
-    /// A supply that is only dropped frees it too, but its holder does not wait for that.
+    /// The drop of a supply frees it too, but waits for nothing.
     fn close(self) -> impl Future<Output = ()> + Send
     where
         Self: Sized,
@@ -29,7 +42,7 @@ pub trait Supply<A: Item + ?Sized>: Send {
     }
 }
 
-/// What a [`Outflow`] is inside: it takes items when it can.
+/// The inside of an [`Outflow`]: it takes items when it can.
 pub trait Accept<B: Item + ?Sized>: Send {
     /// Takes the items out of `items`, which may be empty, and waits until there is room for them.
     /// Breaks if it wants no more.
@@ -113,7 +126,7 @@ impl<A: ?Sized, B: ?Sized, T, W> fmt::Debug for Outflow<A, B, T, W> {
     }
 }
 
-/// What may stand downstream of a [`Inflow`] of `B`.
+/// The parts that may stand downstream of an [`Inflow`] of `B`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot stand downstream of a source of `{B}`",
     label = "expected a transducer, an iteratee or a target that takes `{B}`"
@@ -246,7 +259,7 @@ impl<A: ?Sized, S, I> fmt::Debug for FlowProgram<A, S, I> {
     }
 }
 
-/// Pours what comes from upstream into a target, until either has had enough.
+/// Pours the items of `upstream` into a target, until the source ends or the target breaks.
 pub(crate) async fn pour<A, B, S, T, W>(
     upstream: &mut Upstream<A, B, S, T>,
     accept: &mut W,
@@ -261,7 +274,7 @@ where
     let mut items = B::Store::default();
     loop {
         let more = upstream.fill(&mut items).await;
-        // What came before a failure goes to the target too.
+        // The items before a failure go to the target too.
         let taken = accept.put(&mut items).await;
         items.clear();
         match (more, taken) {
@@ -292,7 +305,7 @@ where
     ///
     /// # Errors
     /// The failure of the source, of the target, or of the first stage that fails. The target then
-    /// has what came before the failure.
+    /// has the items from before the failure.
     ///
     /// # Cancellation
     /// All stages are dropped, and the items that the target has not taken. The source is dropped,
@@ -313,7 +326,7 @@ impl<A: ?Sized, B: ?Sized, S, T, W> fmt::Debug for Pouring<A, B, S, T, W> {
     }
 }
 
-/// A supply and the stages after it, for a thread that wants what they yield.
+/// A supply and the stages after it, for a thread that takes the items that they yield.
 pub(crate) struct Upstream<A: ?Sized, B: ?Sized, S, T> {
     supply: S,
     stage: T,
@@ -334,8 +347,8 @@ where
 
     /// Puts items into `store`, at least one if there are any, and says whether there may be more.
     ///
-    /// What a chunk yields is given before the next one is waited for. So no item waits because the
-    /// source is slow.
+    /// It returns the items of one chunk before it waits for the next chunk. So no item waits
+    /// because the source is slow.
     pub(crate) async fn fill(&mut self, store: &mut B::Store) -> Result<bool, StageFailure> {
         while !self.over {
             let flow = match self.supply.next().await {

@@ -1,12 +1,16 @@
 //! The clock of the file system on which a build's logs lie. It may differ from the machine's: the
 //! file system may be another machine's, and its clock goes in larger steps.
+//!
+//! `runner.rs` makes a `Clock`, on the file `.ninja_lock` as ninja does. `Runner::prepare` reads it
+//! before each command. The build log compares this time with mtimes, so both must come from one
+//! clock.
 
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, fstat, futimens};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file that tells the time by its mtime. It is there as long as the value.
+/// A file with an mtime that is the time. The drop of the value removes it.
 #[derive(Debug)]
 pub(super) struct Clock {
     path: PathBuf,

@@ -1,4 +1,9 @@
-//! One command: a child process, what it writes, and how it ends.
+//! One command: a child process, the text that it writes, and how it ends.
+//!
+//! `Runner::child` in `finish.rs` calls `Running::start`, and waits for `Running::end`.
+//!
+//! This process must close its copies of the pipe's writing end before it reads, because the read
+//! ends only when no writer is left. `Running::spawn` does so.
 
 use selvedge_io::pipe::Receiver;
 use selvedge_io::process::{Child, Command};
@@ -14,7 +19,7 @@ use crate::shell;
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,
-    /// What it writes, unless it has the terminal.
+    /// The pipe with its output; `None` if it has the terminal.
     output: Option<Receiver>,
 }
 
@@ -52,13 +57,13 @@ impl Running {
             command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
             output = Some(Receiver::from_fd(reader.into())?);
         }
-        // The writing ends of the pipe are closed here with the `Command`, so the pipe ends with
-        // the child.
+        // The drop of the `Command` at the end of this statement closes this process's writing
+        // ends, so the pipe ends with the child.
         let child = Command::from(command).spawn().await?;
         Ok(Running { child, output })
     }
 
-    /// The number of its process, and of its group if it has one.
+    /// The id of its process, and of its process group if it has one of its own.
     pub(super) fn id(&self) -> u32 {
         self.child.id()
     }

@@ -1,4 +1,8 @@
-//! Which chain of commands took longest: a build with any number of jobs takes that long at least.
+//! The chain of commands that took longest: a build with any number of jobs takes that long at
+//! least.
+//!
+//! `tools/logs.rs` calls both functions for `-t critical-path`. The times are those of the build
+//! log, so a command that has never run counts as 0.
 
 use crate::graph::{EdgeId, Files, Graph, NodeId};
 use crate::log::build_log::BuildLog;
@@ -16,7 +20,7 @@ pub fn critical_path(graph: &Graph, log: &BuildLog, targets: &[NodeId]) -> Vec<(
             continue;
         }
         let makers = || graph.inputs(edge).filter_map(|input| graph.maker(input));
-        // A circle is told elsewhere. Here it is cut.
+        // `visit.rs` reports circles. Here an edge that is still open is left out.
         if !std::mem::replace(&mut within[edge.index()], true) {
             open.extend(makers().filter(|maker| chains[maker.index()].is_none() && !within[maker.index()]));
             continue;

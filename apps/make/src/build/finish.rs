@@ -1,4 +1,11 @@
 //! One edge's command, from its files before to its records after.
+//!
+//! `Runner::make` in `runner.rs` calls `Runner::run` when an edge must run. `run` waits for a
+//! permit, prepares files, runs the process, and calls `read_deps` and `record` in `records.rs`.
+//!
+//! If this process is killed at any point, then no output that is half made may look fresh to the
+//! next build. `distrust` keeps that rule: before the command starts, it replaces a log entry that
+//! would call such an output fresh.
 
 use std::fs;
 use std::io;
@@ -17,10 +24,10 @@ use crate::graph::{CONSOLE, EdgeId, NodeId, names};
 use crate::log::build_log::Entry;
 use crate::project::{Project, as_path};
 
-/// What is known of an edge's command before it runs.
+/// An edge's command, its files and its hash, all evaluated before it runs.
 pub(super) struct Order {
     command: Vec<u8>,
-    /// What the user sees of it.
+    /// The command or its description, as the user sees it.
     shown: String,
     console: bool,
     pub(super) depfile: Vec<u8>,
@@ -33,7 +40,7 @@ pub(super) struct Order {
 pub(super) struct Finished {
     /// Why it counts as a failure, in a few words.
     pub(super) failure: Option<String>,
-    /// What it has written, with what is to be said of the failure.
+    /// The text that it has written, and the reason of a failure that is this program's.
     pub(super) output: Vec<u8>,
 }
 
@@ -55,7 +62,7 @@ impl Order {
     }
 }
 
-/// Text with the path of which the system said something.
+/// An error of the system, with the path that it is about.
 pub(super) fn at(path: &[u8], error: &io::Error) -> String {
     format!("{}: {error}", String::from_utf8_lossy(path))
 }
@@ -101,7 +108,7 @@ impl Runner {
         Ok(if failure.is_some() { Ended::NotMade } else { Ended::Made })
     }
 
-    /// Counts a failure, and says what is shown of it.
+    /// Counts a failure, and returns the text that the user sees of it.
     fn failed(&self, order: &Order, reason: &str) -> String {
         self.failures.set(self.failures.get() + 1);
         let project = self.project.borrow();
@@ -110,9 +117,8 @@ impl Runner {
         format!("FAILED: [{reason}] {}\n{command}\n", outputs.join(" "))
     }
 
-    /// What must be there before the command runs: directories, the response file, and a record
-    /// that keeps a half-made output from looking fresh. Returns the time by the file system's
-    /// clock.
+    /// Makes the directories and the response file of the command, and calls `distrust`. Returns
+    /// the time by the file system's clock.
     fn prepare(&self, edge: EdgeId, order: &Order) -> Result<i64, String> {
         let mut project = self.project.borrow_mut();
         for output in &order.outputs {
@@ -131,10 +137,10 @@ impl Runner {
         clock.now().map_err(|error| at(b".ninja_lock", &error))
     }
 
-    /// The log may hold a record of each output that would fit what the command leaves half-made:
-    /// the same command, and no input is newer. That is so if the command runs because an output is
-    /// gone. Such a record is replaced, so that a process that is killed leaves nothing that looks
-    /// fresh.
+    /// Replaces the log's records that would make a half-made output look fresh: records of the
+    /// same command, with no newer input. The log has such records if the command runs because an
+    /// output is gone. Without them, the next build runs the command again if this process is
+    /// killed.
     fn distrust(&self, project: &mut Project, edge: EdgeId, order: &Order) -> Result<(), String> {
         for output in &order.outputs {
             let entry = project.build_log.entry(*output).filter(|entry| entry.hash == order.hash);

@@ -1,4 +1,8 @@
 //! `deps = msvc`: a compiler that names the headers it reads among its messages.
+//!
+//! `Runner::read_deps` in `records.rs` calls `read` after a command. The format is that of the
+//! option `/showIncludes` of Microsoft's compiler. The rules for the lines that are dropped are
+//! ninja's.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,12 @@
 //! What a command needs before it starts: room in its pool, one of the `-j` permits, a token of the
 //! job server, and a load that is low enough.
+//!
+//! `Runner::run` calls `Jobs::wait`, and holds the `Job` until the command has ended. A drop of the
+//! `Job` gives everything back.
+//!
+//! A command takes the room in its pool before a permit, so a command that waits for its pool keeps
+//! no permit from others. It takes a token when the load is low, and gives the token back if the
+//! load has risen meanwhile, because other builds wait for tokens.
 
 use selvedge_core::Local;
 use selvedge_io::pipe::Receiver;
@@ -33,11 +40,11 @@ pub(super) struct Jobs {
 struct Tokens {
     server: Arc<Jobserver>,
     pipe: Receiver,
-    /// The token of the first command, which lies in no pipe.
+    /// The right to run one command, which each build has without a token.
     first: Semaphore<Local>,
 }
 
-/// What a command has while it runs.
+/// The permits that a command holds while it runs.
 #[derive(Debug)]
 pub(super) struct Job<'a> {
     jobs: &'a Jobs,
@@ -88,8 +95,8 @@ impl Jobs {
             }
             let Some(tokens) = &self.tokens else { break None };
             let token = tokens.take().await?;
-            // Others may have begun meanwhile. The token is not kept while the load is too high,
-            // because other builds wait for it.
+            // Other commands may have begun meanwhile. If the load is too high now, then this drops
+            // the token, because other builds wait for it.
             if !self.is_loaded() {
                 break Some(token);
             }
@@ -99,8 +106,8 @@ impl Jobs {
     }
 
     /// Whether the load is too high for another command. The commands that run count too, because
-    /// the machine's load is a mean of the last minute, in which they may not have run yet. One
-    /// command runs at least, however high the load is.
+    /// the machine's load is a mean of the last minute, and a command that has just begun is not in
+    /// it yet. One command may always run, however high the load is.
     fn is_loaded(&self) -> bool {
         let running = self.running.get();
         let is_above = |most: f64| f64::from(running) >= most || load() > most;

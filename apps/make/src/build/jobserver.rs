@@ -1,9 +1,13 @@
 //! The job server of GNU make: tokens in a pipe, one for each command that may run beside the
 //! first.
 //!
-//! A build that is started by make, cargo or another ninja takes its tokens from there, so that all
-//! of them together run no more commands than the outermost one was told. `--jobserver` makes the
-//! tokens here, for builds that the commands start.
+//! If make, cargo or another ninja has started this build, then the build takes its tokens from
+//! there. All of them together run no more commands than the user told the outermost one.
+//! `--jobserver` makes the tokens here, for builds that the commands start.
+//!
+//! `app.rs` makes a [`Jobserver`], `jobs.rs` takes tokens and gives them back, and `finish.rs` sets
+//! `MAKEFLAGS` of commands. Each token must go back as the byte that was taken. The protocol is
+//! that of the section "Sharing Job Slots with GNU make" of GNU make's manual.
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::io::Errno;
@@ -22,13 +26,13 @@ const NONBLOCK: i32 = OFlags::NONBLOCK.bits().cast_signed();
 pub struct Jobserver {
     reading: PathBuf,
     writing: File,
-    /// The pipe that was made here, and the flags that tell commands of it.
+    /// The pipe that [`new`](Self::new) has made, and the `MAKEFLAGS` that name it.
     own: Option<(PathBuf, String)>,
 }
 
 impl Jobserver {
-    /// The job server of which the variable `MAKEFLAGS` tells. `None`: it tells of none that is
-    /// there.
+    /// The job server that the variable `MAKEFLAGS` names. `None` if it names none, or none of
+    /// which the pipes exist.
     pub fn from_makeflags(flags: &str) -> Option<Jobserver> {
         let auth = flags.split(' ').rev().find_map(|word| {
             word.strip_prefix("--jobserver-auth=").or_else(|| word.strip_prefix("--jobserver-fds="))
@@ -38,8 +42,8 @@ impl Jobserver {
             None => {
                 let (reading, writing) = auth.split_once(',')?;
                 let (reading, writing) = (reading.parse::<u32>().ok()?, writing.parse::<u32>().ok()?);
-                // Opened anew: the flag that reading must not block is of this opening alone, and
-                // make's own is left as it was.
+                // The path opens the pipe anew, with flags of its own. So make's descriptor
+                // stays blocking, although this program's one does not block.
                 let path = |fd| PathBuf::from(format!("/proc/self/fd/{fd}"));
                 (path(reading), path(writing))
             }
@@ -55,16 +59,17 @@ impl Jobserver {
         Some(Jobserver { reading, writing, own: None })
     }
 
-    /// A new job server with `jobs` - 1 tokens, and the first command's one that is in no pipe.
+    /// A new job server with `jobs` - 1 tokens. The first command needs none.
     ///
-    /// The name of the pipe has random letters, so that no other user can take it before.
+    /// The name of the pipe has random letters, so that no other user can make a file of this name
+    /// before.
     ///
     /// # Errors
     /// Those of the pipe, which lies in the directory for temporary files. A pipe holds a limited
     /// number of tokens: 65,535 jobs have room.
     pub fn new(jobs: u32) -> io::Result<Jobserver> {
         let path = loop {
-            // Each `RandomState` has keys that the system's random numbers have given.
+            // Each `RandomState` has keys that begin with random numbers of the system.
             let letters = RandomState::new().build_hasher().finish();
             let path = std::env::temp_dir().join(format!("selvedge-make-{letters:016x}"));
             match mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0) {
@@ -74,8 +79,8 @@ impl Jobserver {
             }
         };
         let flags = format!(" -j{jobs} --jobserver-auth=fifo:{}", path.display());
-        // From here on a drop removes the pipe, also if something goes wrong.
         let writing = File::options().read(true).write(true).open(&path)?;
+        // From here on the drop of `server` removes the pipe, also after an error.
         let server = Jobserver { reading: path.clone(), writing, own: Some((path, flags)) };
         let tokens = vec![b'+'; jobs.saturating_sub(1) as usize];
         let filling = File::options().write(true).custom_flags(NONBLOCK).open(&server.reading)?;
@@ -100,8 +105,8 @@ impl Jobserver {
 
     /// Gives a token back.
     pub(super) fn give_back(&self, token: u8) {
-        // The token was in the pipe before, so there is room for it. If the pipe's other users are
-        // gone, so is the need for tokens.
+        // The token was in the pipe before, so there is room for it. An error means that the pipe
+        // has no other users any more, so no build needs the token.
         let _ = (&self.writing).write_all(&[token]);
     }
 }

@@ -1,4 +1,16 @@
-//! Runs what must run.
+//! Runs the edges that must run. `app.rs` makes the [`Settings`] and calls [`build`].
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `runner.rs` | the threads of a build, one for each edge, and the signals |
+//! | `jobs.rs`, `jobserver.rs` | the permits that a command waits for |
+//! | `finish.rs`, `command.rs` | one command: its files before it, its process, its end |
+//! | `records.rs`, `includes.rs`, `clock.rs` | the headers that a command names, and the lines of the logs |
+//! | `status.rs`, `escapes.rs`, `timeline.rs` | the lines that the user sees, and the trace of a build |
+//! | `critical_path.rs` | the longest chain of commands, for `-t critical-path` |
+//!
+//! All of it runs on one OS thread, so cells and `RefCell`s guard what the threads share. No borrow
+//! may live across an `.await`.
 
 mod clock;
 mod command;
@@ -37,7 +49,7 @@ pub struct Settings {
     pub keep_depfile: bool,
     /// Response files stay after their command.
     pub keep_rspfile: bool,
-    /// What is shown.
+    /// How much of the build is shown, and how.
     pub style: Style,
     /// Where the times of all commands go.
     pub timeline: Option<PathBuf>,

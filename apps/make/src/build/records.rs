@@ -1,5 +1,9 @@
-//! What a command has left: the inputs that it names, outputs that it left as they were, and the
+//! What follows a command: the inputs that it names, the outputs that it left as they were, and the
 //! lines of the logs.
+//!
+//! `Runner::run` in `finish.rs` calls `read_deps` and then `record`. `record` writes the deps log
+//! before the build log. If this process is killed between the two, then the build log has no fresh
+//! line, and the command runs again.
 
 use std::fs;
 use std::io;
@@ -14,9 +18,9 @@ use crate::project::{Project, as_path};
 use crate::{canonical, depfile, disk};
 
 impl Runner {
-    /// The inputs that the edge's compiler names, if the edge has `deps`. Where the compiler names
-    /// them among its messages, they are taken out of `finished`. Something that cannot be
-    /// understood is a failure of the edge, and `finished` says which.
+    /// The inputs that the edge's compiler names, if the edge has `deps`. With `deps = msvc` it
+    /// takes them out of the messages in `finished`. A depfile that cannot be used, or an unknown
+    /// type of `deps`, makes the edge fail: then `failure` in `finished` says why.
     ///
     /// # Errors
     /// A circle of variables.
@@ -75,8 +79,8 @@ impl Runner {
         Ok(nodes)
     }
 
-    /// What follows a command that succeeded: outputs that it has left as they were are clean, and
-    /// the logs know the command and its inputs.
+    /// Follows a command that succeeded: marks outputs that it has left as they were clean, removes
+    /// its response file, and writes the command and its inputs to the logs.
     ///
     /// # Errors
     /// For the user, if the build cannot go on: a log cannot be written, an output cannot be looked

@@ -1,5 +1,8 @@
 //! The threads of a build: one for each edge that is not up to date.
 //!
+//! `Loaded::build` in `app.rs` calls [`build`], once for the manifest and once for the targets. The
+//! thread of an edge calls `Runner::run` in `finish.rs`, which runs the command.
+//!
 //! The program is the paper's [`make`](self#paper). The graph is not walked: each edge that may
 //! have to run has a thread and an [`MVar`] that is empty at first. The thread
 //!
@@ -9,8 +12,8 @@
 //! 3. waits for a permit of the semaphore that `-j` sets, and runs the command;
 //! 4. fills its own `MVar`, which lets the edges behind it go on.
 //!
-//! An edge that is up to date has no thread: what is behind it does not wait for it. The `MVar`
-//! says whether the edge has succeeded, so a failure travels to everything behind it. A dyndep file
+//! An edge that is up to date has no thread, so the edges behind it do not wait for it. The `MVar`
+//! says whether the edge has succeeded, so the edges behind a failed one do not run. A dyndep file
 //! adds inputs to edges while they wait: the thread that has made the file starts the threads of
 //! edges that were not needed before, and a thread looks at its inputs again until there is no new
 //! one.
@@ -63,11 +66,11 @@ pub enum Outcome {
     Interrupted,
 }
 
-/// The variable that an edge fills when it has ended, and whether the edge was counted as a command
-/// to come when its thread started.
+/// The variable that an edge fills when it has ended, and whether `Runner::start` added the edge to
+/// `Status::total`.
 type Variable = (Rc<MVar<Ended, Local>>, bool);
 
-/// What the threads share.
+/// The state that the threads of a build share.
 pub(super) struct Runner {
     pub(super) project: Rc<RefCell<Project>>,
     pub(super) options: Settings,
@@ -83,7 +86,7 @@ pub(super) struct Runner {
     pub(super) running: RefCell<BTreeMap<EdgeId, u32>>,
     pub(super) failures: Cell<u32>,
     pub(super) interrupted: Cell<Option<Signal>>,
-    /// What went wrong beside commands.
+    /// The first error that is not the failure of a command.
     error: RefCell<Option<String>>,
     /// Tells the file system's clock.
     pub(super) clock: Option<Clock>,
@@ -201,8 +204,8 @@ async fn thread_of(runner: Rc<Runner>, edge: EdgeId) {
 /// The paper's `readMVar`: waits until the variable is full, and leaves it so.
 async fn read(cell: &MVar<Ended, Local>) -> Ended {
     let ended = cell.take().await;
-    // Nothing else runs on this OS thread between the two, and the edge's thread has filled the
-    // variable already.
+    // There is no `.await` between the two, so no other thread of this OS thread runs in between.
+    // The edge's own thread fills the variable once, before the `take` returns.
     cell.try_put(ended).expect("the value was just taken out");
     ended
 }
@@ -224,7 +227,8 @@ impl Runner {
         }
     }
 
-    /// Stops the build, because the user or a command's end has told so.
+    /// Stops the build. `obey` calls it for a signal to this process, and `Runner::child` for a
+    /// command that such a signal has ended.
     pub(super) fn interrupt(self: &Rc<Runner>, signal: Signal) {
         self.interrupted.set(Some(signal));
         self.send_all(passed_on(signal));
@@ -236,7 +240,7 @@ impl Runner {
         self.running.borrow().values().for_each(|process| send(*process, signal));
     }
 
-    /// Whether no other command is to be started.
+    /// Whether the build starts no other command.
     pub(super) fn stopped(&self) -> bool {
         let failed = self.options.failures.is_some_and(|most| self.failures.get() >= most);
         failed || self.interrupted.get().is_some() || self.error.borrow().is_some()
@@ -281,7 +285,7 @@ impl Runner {
             if cells.len() == known {
                 return Ended::Made;
             }
-            // A variable that was read before is full.
+            // A variable that this thread has read before is full, so `read` does not wait again.
             for cell in &cells {
                 if read(cell).await == Ended::NotMade {
                     return Ended::NotMade;
@@ -337,7 +341,7 @@ impl Runner {
     }
 }
 
-/// Shows the explanations that have come together.
+/// Shows the reasons that [`Project`] has gathered since the last call, for `-d explain`.
 pub(crate) fn explain(project: &mut Project) {
     for reason in project.explanations.iter_mut().flat_map(std::mem::take) {
         complain(format_args!("selvedge-make explain: {reason}"));

@@ -1,4 +1,10 @@
 //! What the user sees of a build: a line for each command, and its output in one piece.
+//!
+//! `runner.rs` makes a `Status` and counts `total`, `finish.rs` calls `start` and `end` for each
+//! command, and a thread of the runner calls `tick` each second.
+//!
+//! While a command has the terminal, `held` keeps all other text back. There is room for one such
+//! command, because the pool `console` has the depth 1.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::escapes::without_escapes;
 use crate::graph::EdgeId;
 
-/// What is shown.
+/// How much of a build is shown, and how.
 #[derive(Clone, Debug)]
 pub struct Style {
     /// Whole commands instead of their descriptions.
@@ -29,7 +35,7 @@ pub struct Style {
 /// How long the longest command runs before the line on a terminal names it.
 const LONG: Duration = Duration::from_secs(2);
 
-/// The numbers of a build, and what has been written of it.
+/// The numbers of a build, and the state of its lines on the terminal.
 #[derive(Debug)]
 pub(super) struct Status {
     style: Style,
@@ -40,9 +46,9 @@ pub(super) struct Status {
     running: BTreeMap<EdgeId, (String, Instant)>,
     /// Whether the last line may be overwritten.
     line_open: bool,
-    /// What was written while a command had the terminal.
+    /// The text of other commands while a command has the terminal; `None` if none has it.
     held: Option<Vec<u8>>,
-    /// What a dry run has to say and has not written yet. Its lines come too fast for one call
+    /// The text of a dry run that is not written yet. Its lines come too fast for a system call for
     /// each.
     gathered: Option<Vec<u8>>,
 }
@@ -51,7 +57,7 @@ pub(super) struct Status {
 const GATHERED: usize = 1 << 15;
 
 impl Status {
-    /// A build that has not begun. What a dry run says is gathered.
+    /// A build that has not begun. The text of a dry run is gathered.
     pub(super) fn new(style: Style, dry_run: bool) -> Status {
         let gathered = dry_run.then(Vec::new);
         let (total, started, finished) = (0, 0, 0);
@@ -83,7 +89,7 @@ impl Status {
         }
     }
 
-    /// Nothing follows.
+    /// Ends the last line, and writes the text of a dry run that is still gathered.
     pub(super) fn close(&mut self) {
         self.close_line();
         self.gathered.iter_mut().for_each(|gathered| show(&std::mem::take(gathered)));
@@ -102,7 +108,7 @@ impl Status {
         }
     }
 
-    /// A command has ended. `failure` is what is said of it.
+    /// A command has ended. `failure` is the text about its failure, if it has failed.
     pub(super) fn end(
         &mut self,
         edge: EdgeId,
@@ -142,7 +148,7 @@ impl Status {
         }
     }
 
-    /// A line, which stays if it is `whole`.
+    /// Writes a line. The next line on a terminal overwrites it, unless it is `whole`.
     fn line(&mut self, shown: &str, whole: bool) {
         if self.style.quiet {
             return;
@@ -151,7 +157,7 @@ impl Status {
         line.push_str(shown);
         if self.style.terminal && !self.style.verbose {
             let width = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col);
-            // Some terminals do not know their width.
+            // Some terminals report the width 0.
             let width = if width == 0 { 80 } else { width };
             let line = elide(&line.replace('\n', " "), usize::from(width).max(10));
             self.write(format!("\r{line}\x1b[K").as_bytes());
@@ -165,7 +171,7 @@ impl Status {
         }
     }
 
-    /// What follows begins on a new line.
+    /// Ends the line that a later one would overwrite, so that the next text begins on a new line.
     pub(super) fn close_line(&mut self) {
         if std::mem::take(&mut self.line_open) {
             self.write(b"\n");
@@ -219,7 +225,7 @@ fn show(text: &[u8]) {
     let _ = stdout.write_all(text).and_then(|()| stdout.flush());
 }
 
-/// A line of at most `width` columns: the middle of a longer one is left out.
+/// A line of fewer than `width` columns: the middle of a longer one is left out.
 fn elide(line: &str, width: usize) -> String {
     let length = line.chars().count();
     if length < width {

@@ -1,4 +1,8 @@
-//! The times of all commands as a trace that Chrome and Perfetto show.
+//! `--timeline`: the times of all commands, as a trace that Chrome and Perfetto show.
+//!
+//! `Runner::run` calls `begin` and `end`, and `Runner::outcome` calls `write`. The format is the
+//! Trace Event Format, with one complete event (`"ph":"X"`) for each command. The lane of a command
+//! is its `tid`: two commands that run at the same time have different lanes.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -23,7 +27,7 @@ pub(super) struct Timeline {
 }
 
 impl Timeline {
-    /// A command begins. Returns its lane, which is free until it ends.
+    /// A command begins. Returns its lane: the first one in which no command runs.
     pub(super) fn begin(&mut self) -> usize {
         let lane = self.taken.iter().position(|taken| !taken).unwrap_or(self.taken.len());
         self.taken.resize(self.taken.len().max(lane + 1), false);

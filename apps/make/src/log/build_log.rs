@@ -1,8 +1,13 @@
 //! `.ninja_log`: for each output, the hash of the command that made it, and when that was.
 //!
+//! `Project` asks [`BuildLog::entry`] whether an output is stale, and `build/records.rs` calls
+//! [`BuildLog::record`] after each command. The tools `recompact`, `restat` and `cleandead` read or
+//! replace the file.
+//!
 //! A line is `start`, `end`, `mtime`, `output`, `hash`, with tabs between. `mtime` is the time, by
-//! the file system's clock, at which the command began; an input that is newer makes the output
-//! stale. A later line of the same output replaces the earlier one.
+//! the file system's clock, at which the command began. For an edge with `restat` or `generator` it
+//! may be the later time of its newest output. An input that is newer makes the output stale. A
+//! later line of the same output replaces the earlier one.
 //!
 //! Versions 5, 6 and 7 are read, and lines are appended in the version that was found, so that the
 //! ninja that wrote the log can go on with it. A new log has version 6, which ninja 1.11 and 1.12
@@ -24,14 +29,15 @@ const COMPACTION_LINES: usize = 100;
 /// How many lines there may be for each output.
 const COMPACTION_RATIO: usize = 3;
 
-/// What the log says of an output.
+/// One line of the log, without its output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// When the command began, in milliseconds of its build.
     pub start: u32,
     /// When the command ended.
     pub end: u32,
-    /// When the command began, by the file system's clock, in nanoseconds.
+    /// The time with which inputs are compared, by the file system's clock, in nanoseconds. See the
+    /// head of the module.
     pub mtime: i64,
     /// The hash of the command.
     pub hash: u64,
@@ -55,14 +61,14 @@ pub struct BuildLog {
     line: Vec<u8>,
 }
 
-/// What the text of a log says.
+/// The text of a log, cut into its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text<'a> {
     /// The version, if it is one that can be read.
     pub version: Option<u32>,
     /// The lines that are whole, in their order.
     pub lines: Vec<(&'a [u8], Entry)>,
-    /// How many bytes are whole lines. What follows was cut off while it was written.
+    /// How many bytes are whole lines. The rest is a line that an earlier process did not finish.
     pub whole: usize,
 }
 
@@ -88,7 +94,7 @@ pub fn read(text: &[u8]) -> Text<'_> {
 
 /// The number at the beginning of a line, and what follows the tab behind it.
 fn number(line: &[u8]) -> Option<(u64, &[u8])> {
-    /// So many digits make no number beyond 64 bits.
+    /// A number of at most this many digits fits in 64 bits.
     const DIGITS_MAX: usize = 19;
     let (mut value, mut digits) = (0_u64, 0);
     let end = loop {
@@ -110,7 +116,7 @@ fn hash(line: &[u8]) -> Option<(&[u8], u64)> {
     let digits = &line[tab + 1..];
     let (mut value, mut strange) = (0_u64, 0);
     for byte in digits {
-        // A letter has a bit that a digit has not, and its low bits count from 1.
+        // An ASCII letter has the bit 64, which a digit lacks, and its low bits count from 1.
         let digit = (byte & 15) + 9 * (byte >> 6);
         strange |= u8::from(!byte.is_ascii_hexdigit());
         value = (value << 4) | u64::from(digit);
@@ -183,7 +189,8 @@ impl BuildLog {
         self.entries[node.index()] = Some(entry);
     }
 
-    /// A dyndep file has named outputs of which the manifest does not know.
+    /// Finds the entries of outputs that only a dyndep file has named. `Project::load_dyndep` calls
+    /// it when the outputs have become nodes.
     pub fn meet(&mut self, graph: &Graph, outputs: impl IntoIterator<Item = NodeId>) {
         for output in outputs {
             if let Some(entry) = self.strangers.remove(graph.path(output)) {
@@ -197,7 +204,7 @@ impl BuildLog {
         self.path.exists()
     }
 
-    /// What the log says of an output.
+    /// The last line of an output.
     pub fn entry(&self, output: NodeId) -> Option<Entry> {
         self.entries.get(output.index()).copied().flatten()
     }
@@ -214,8 +221,8 @@ impl BuildLog {
         of_command(self.version, command)
     }
 
-    /// Opens the file for [`record`](Self::record). What is of no use in it is cut off, and a log
-    /// with too many lines of the past is written anew.
+    /// Opens the file for [`record`](Self::record). Cuts off an unfinished line at the end, and
+    /// writes a log anew that has too many lines for its outputs.
     ///
     /// # Errors
     /// Those of the file.
@@ -235,8 +242,8 @@ impl BuildLog {
         Ok(())
     }
 
-    /// Notes what made an output. The line is in the file when this returns, so a process that is
-    /// killed afterwards has not forgotten it.
+    /// Appends a line for an output. The line is in the file when this returns, so the next build
+    /// finds it even if this process is killed afterwards.
     ///
     /// # Errors
     /// Those of the file.

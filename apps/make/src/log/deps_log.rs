@@ -1,12 +1,20 @@
 //! `.ninja_deps`: for each output, the inputs that its compiler has read.
 //!
+//! `Project` asks [`DepsLog::deps`] for the inputs of an edge with `deps`, and `build/records.rs`
+//! calls [`DepsLog::record`] after its command. The tools `deps`, `missingdeps` and `recompact` use
+//! the log too.
+//!
 //! The file begins with `# ninjadeps`, an end of line and the version, 4. Records follow, each with
-//! a head of four bytes: its length, and the highest bit for its kind.
+//! a head of four bytes: its length, and the highest bit for its kind. All numbers are
+//! little-endian.
 //!
 //! | kind | content |
 //! |---|---|
 //! | path | the path, zeros up to a multiple of four, and the complement of its number; numbers go up from 0 |
 //! | deps | the output's number, its mtime (8 bytes), and the numbers of its inputs |
+//!
+//! A path's number is its place in the file. So `DepsLog::append` gives a number only together with
+//! the path's record, and checks everything that may fail before.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -49,8 +57,8 @@ pub enum Record<'a> {
     },
 }
 
-/// Reads the records of a file. Returns them and how many bytes are whole records: what follows was
-/// cut off or damaged. `None`: the file is no log of this version.
+/// Reads the records of a file. Returns them and how many bytes are whole records: the rest was
+/// cut off or is damaged. `None`: the file is no log of this version.
 pub fn read(text: &[u8]) -> Option<(Vec<Record<'_>>, usize)> {
     let mut rest = text.strip_prefix(SIGNATURE)?;
     let (mut records, mut paths) = (Vec::new(), 0_u32);
@@ -190,8 +198,8 @@ impl DepsLog {
         numbered.filter_map(|(index, deps)| Some((NodeId::at(index), deps.as_ref()?)))
     }
 
-    /// Opens the file for [`record`](Self::record). What is of no use in it is cut off, and a log
-    /// with too many records of the past is written anew.
+    /// Opens the file for [`record`](Self::record). Cuts off an unfinished record at the end, and
+    /// writes a log anew that has too many records for its outputs.
     ///
     /// # Errors
     /// Those of the file.
@@ -211,7 +219,7 @@ impl DepsLog {
         Ok(())
     }
 
-    /// Notes the inputs of an output, unless the log has the same already.
+    /// Appends the inputs of an output, unless the log has the same already.
     ///
     /// # Errors
     /// Those of the file, and a path or a list that is too long for it.
@@ -230,8 +238,8 @@ impl DepsLog {
 
     fn append(&mut self, graph: &Graph, output: NodeId, deps: &Deps, text: &mut Vec<u8>) -> io::Result<()> {
         let too_long = |what| io::Error::other(format!("{}: {what}", graph.path_text(output)));
-        // Before the first path has a number, because a number without a written record
-        // would shift all later ones.
+        // The checks come before the first path gets a number, because a number without a written
+        // record would shift all later ones.
         let length = 12 + 4 * deps.inputs.len();
         if length > RECORD_MAX {
             return Err(too_long("more inputs than the deps log can hold"));

@@ -1,8 +1,10 @@
-//! The hashes by which logs know a command again.
+//! The hashes by which the build log knows a command again.
 //!
-//! The algorithm belongs to the version of the log, because ninja changed it with the version.
+//! `BuildLog::hash` calls [`of_command`]. Each algorithm must give ninja's numbers bit by bit,
+//! because otherwise every command runs again after a change between the two programs. The version
+//! of the log selects the algorithm, because ninja changed it with version 7.
 
-/// The hash of a command in a log of this version: that of 5 and 6, or that of 7.
+/// The hash of a command in a log of this version: MurmurHash64A up to 6, rapidhash from 7 on.
 pub fn of_command(version: u32, command: &[u8]) -> u64 {
     if version >= 7 { rapid(command) } else { murmur(command) }
 }

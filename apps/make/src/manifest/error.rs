@@ -1,4 +1,7 @@
-//! What is wrong with a file, and where.
+//! [`Misread`]: the error of the lexer, the parser and the reader of dyndep files.
+//!
+//! `Lexer::error` makes it, with the place of the last token. `app.rs` and `dyndep.rs` turn it into
+//! the text for the user.
 
 use std::error::Error;
 use std::fmt;

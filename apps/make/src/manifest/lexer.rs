@@ -1,8 +1,15 @@
-//! Words and values of `build.ninja` and of dyndep files.
+//! The lexer: tokens between values, and the words of values and paths.
+//!
+//! The parser of manifests and the reader of dyndep files pull from a `Lexer`. A caller chooses
+//! what comes next, because the same bytes mean different things: `token` in the frame of a
+//! statement, `name` for an identifier, `path` for one path, `value` for the rest of a line.
+//!
+//! A path or a value is a list of `Word`s. Words borrow from the file, and variables in them are
+//! not evaluated. The rules are those of the section "Lexical syntax" of ninja's manual.
 
 use super::Misread;
 
-/// What stands between values.
+/// A token: a word or a sign between values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Build,
@@ -22,7 +29,7 @@ pub(crate) enum Token {
     Indent,
     Newline,
     End,
-    /// A byte that begins nothing.
+    /// A byte that begins no token.
     Strange,
 }
 

@@ -1,5 +1,11 @@
 //! The language of `build.ninja`: from bytes to a [`Graph`], without any input or output of its
 //! own.
+//!
+//! `app.rs` calls [`parse`], with a function that reads included files. `dyndep.rs` uses the lexer
+//! for dyndep files. The language is that of the section "Ninja file reference" of ninja's manual.
+//!
+//! `parser.rs` reads the statements, `lexer.rs` the words and values in them, and `error.rs` has
+//! the error of both.
 
 mod error;
 mod lexer;

@@ -1,11 +1,19 @@
-//! The statements of a manifest.
+//! The statements of a manifest, and the files that it includes.
+//!
+//! `manifest::parse` calls `parse` here for the first file, and `Parser::include` makes a parser
+//! for each other file. All parsers write into one `Graph`.
+//!
+//! Values of the file and of an edge are evaluated at once, in the order of the file. Values of a
+//! rule stay pieces, which `evaluate.rs` evaluates for each edge. An edge's paths are evaluated
+//! after its indented lines, because these may set the variables that the paths use.
 
 use super::{LIKE_NINJA, Lexer, Load, Misread, Token, Word};
 use crate::canonical::{canonicalize, is_canonical};
 use crate::evaluate::Paths;
 use crate::graph::{EdgeId, Files, Graph, Name, NodeId, PHONY, Piece, Pool, PoolId, Rule, ScopeId, names};
 
-/// How deep files may include one another. A file that includes itself is told by this.
+/// How deep files may include one another. The parser refuses a file that includes itself when it
+/// reaches this depth.
 const NESTED_MAX: usize = 200;
 
 /// The first two numbers of a version.
@@ -273,7 +281,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
             self.drop_own_output();
         }
         if self.files[0].is_empty() && self.files[1].is_empty() {
-            return Ok(()); // Each of its outputs is made by another edge, and that was only odd.
+            return Ok(()); // An edge that makes nothing does nothing.
         }
         let edge = self.graph.add_edge(rule, self.scope, variables, &self.files);
         self.set_pool(edge, &place)?;
@@ -351,7 +359,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         }
     }
 
-    /// No other edge makes one of the outputs, and none is named twice.
+    /// Refuses an output that another edge makes, and an output that this edge names twice.
     fn check_outputs(&mut self, phony: bool) -> Result<(), Misread> {
         let mut seen = Vec::new();
         for kind in [Files::Outputs, Files::ImplicitOutputs] {
@@ -371,8 +379,8 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         Ok(())
     }
 
-    /// A phony edge that has its own output as an input is an old way to say that the file may be
-    /// missing.
+    /// Takes the output of a phony edge out of its inputs, with a warning. Old generators write
+    /// such an edge for a file that may be missing.
     fn drop_own_output(&mut self) {
         let [outputs, implicit, inputs, ..] = &mut self.files;
         let ([output], []) = (&outputs[..], &implicit[..]) else { return };

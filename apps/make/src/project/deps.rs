@@ -1,4 +1,11 @@
-//! Inputs that the manifest does not name: what compilers have read, and what dyndep files say.
+//! Inputs that the manifest does not name: those that compilers have read, and those that dyndep
+//! files name.
+//!
+//! `visit.rs` calls `load_deps` and `load_dyndep` when it opens an edge. The runner of `build`
+//! calls `dyndep_made` after the command that has written a dyndep file.
+//!
+//! A new input of an edge that has been visited may change the edges behind it. So `dyndep_made`
+//! opens the visited edges behind the file's edges again, and visits and plans them anew.
 
 use std::io;
 
@@ -14,7 +21,8 @@ impl Project {
         self.deps[start as usize..end as usize].iter().copied()
     }
 
-    /// Learns what the edge's compiler has read. `false`: that is not known.
+    /// Reads the inputs that the edge's compiler has named, from the log or from a depfile. `false`
+    /// if there is no valid record of them, so that the edge must run.
     pub(super) fn load_deps(&mut self, edge: EdgeId) -> Result<bool, String> {
         self.edges[edge.index()].deps_loaded = true;
         let start = self.deps.len();
@@ -108,7 +116,7 @@ impl Project {
         self.graph.dyndeps.contains_key(&file) && !self.loaded.contains(&file)
     }
 
-    /// Reads a dyndep file. Returns the edges of which it speaks.
+    /// Reads a dyndep file. Returns the edges that it names.
     pub(super) fn load_dyndep(&mut self, file: NodeId) -> Result<Vec<EdgeId>, String> {
         let path = self.graph.path(file);
         let text = std::fs::read(as_path(path))
@@ -127,10 +135,9 @@ impl Project {
         Ok(edges)
     }
 
-    /// Reads a dyndep file that has just been made, and visits the edges of which it speaks again,
-    /// and those behind them that have been visited. Returns the edges that have to be looked at in
-    /// addition, as [`plan`](Self::plan) does: those before the edges of the file, and the
-    /// validations of them all.
+    /// Reads a dyndep file that has just been made. Visits again the edges that it names, and the
+    /// visited edges behind them. Returns the edges that need a thread in addition, as
+    /// [`plan`](Self::plan) does: those before the edges of the file, and the validations of all.
     ///
     /// # Errors
     /// As [`visit_all`](Self::visit_all) and [`plan`](Self::plan), and those of the file.

@@ -1,4 +1,16 @@
-//! A graph, what is on disk of it, and what the logs say: which edges must run, and why.
+//! A graph, the times of its files, and what the logs say: which edges must run, and why.
+//!
+//! `app.rs` makes a [`Project`], calls `look` to read the times of all files at once, and calls
+//! `visit_all` to mark the dirty files. The runner of `build` then calls `plan` for the edges that
+//! get a thread, `must_run` when everything before an edge has been made, and `dyndep_made` when a
+//! command has written a dyndep file. `build/records.rs` calls `set_clean`.
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `visit.rs` | the search for dirty files, before anything runs |
+//! | `outputs.rs` | rule 3 below, for one edge |
+//! | `plan.rs` | the edges that get a thread, and the last decision about each |
+//! | `deps.rs` | the inputs that logs, depfiles and dyndep files name |
 //!
 //! # When an edge is dirty
 //! 1. What its compiler read is not known: no deps in the log, no depfile.
@@ -22,7 +34,7 @@ use crate::graph::{EdgeId, Files, Graph, NodeId};
 use crate::log::build_log::BuildLog;
 use crate::log::deps_log::DepsLog;
 
-/// The mtime of a node at which nothing has looked yet.
+/// The mtime of a node that no call of `stat` has read yet.
 const UNKNOWN: i64 = -1;
 
 /// How far the visit of an edge has come.
@@ -30,20 +42,21 @@ const UNKNOWN: i64 = -1;
 enum Mark {
     #[default]
     New,
+    /// The visit is at an input of this edge.
     Within,
     Done,
 }
 
-/// What is known of an edge.
+/// The state of an edge, from its visit on.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     mark: Mark,
-    /// Whether neither it nor an edge before it has to run.
+    /// Whether no command has to run for its outputs: neither its own nor one before it.
     ready: bool,
     /// Whether [`Project::plan`] has met it, and whether it must run as far as that is known.
     planned: bool,
     wanted: bool,
-    /// Whether a dyndep file has changed what is before it since the plan has met it.
+    /// Whether a dyndep file has changed the edges before it since the plan has met it.
     changed: bool,
     deps_loaded: bool,
     deps_missing: bool,
@@ -51,7 +64,7 @@ struct State {
     deps: (u32, u32),
 }
 
-/// What is known of a node.
+/// The state of a node: its file, and whether the file must be made.
 #[derive(Clone, Copy, Debug)]
 struct Disk {
     mtime: i64,
@@ -60,7 +73,7 @@ struct Disk {
     borrowed: bool,
 }
 
-/// See the head of the module.
+/// A graph with its files and logs. See the head of the module.
 #[derive(Debug)]
 pub struct Project {
     /// The graph.
@@ -111,8 +124,8 @@ impl Project {
         }
     }
 
-    /// Forgets what was seen on disk and what was decided, because commands have run since. The
-    /// next visit looks at everything again. Dyndep files stay read.
+    /// Forgets the times of all files and the marks of all visits, because commands have run since.
+    /// The next visit looks at everything again. The inputs and outputs of dyndep files stay.
     pub fn forget(&mut self) {
         self.nodes.clear();
         self.deps.clear();
@@ -120,7 +133,7 @@ impl Project {
         self.users = None;
     }
 
-    /// Nodes may have come since the last look.
+    /// The state of a node. It makes the vector longer first, because the graph may have grown.
     fn disk(&mut self, node: NodeId) -> &mut Disk {
         if self.nodes.len() <= node.index() {
             let unknown = Disk { mtime: UNKNOWN, dirty: false, borrowed: false };
@@ -150,7 +163,8 @@ impl Project {
         self.disk(node).dirty = false;
     }
 
-    /// Looks at all files of the targets and of what is before them, many at a time.
+    /// Reads the times of the targets and of all files before them, many at a time. A visit then
+    /// finds them in `nodes`.
     pub fn look(&mut self, targets: &[NodeId]) {
         let mut seen = vec![false; self.graph.nodes()];
         let mut visited = vec![false; self.graph.edges.len()];

@@ -1,4 +1,8 @@
-//! Whether an edge with clean inputs has to run all the same.
+//! Whether an edge with clean inputs has to run all the same: rule 3 of `project/mod.rs`.
+//!
+//! `visit.rs` calls `outputs_dirty` before the build, and `Project::must_run` calls it again when
+//! everything before the edge has been made. `command_hash` is here too, because the hash of the
+//! command is one of the reasons. `build/finish.rs` records the same hash.
 
 use super::Project;
 use crate::disk;
@@ -6,6 +10,7 @@ use crate::graph::{EdgeId, Files, NodeId, names};
 
 impl Project {
     pub(super) fn set_outputs_dirty(&mut self, edge: EdgeId, dirty: bool) {
+        // `disk` makes `nodes` long enough for all outputs.
         let last = self.graph.outputs(edge).max();
         last.map(|last| self.disk(last));
         for output in self.graph.outputs(edge) {
@@ -60,7 +65,8 @@ impl Project {
         }
         let entry = self.build_log.entry(output);
         let restats = entry.is_some() && self.graph.restats(edge)?;
-        // A command that restats may have left the output as it was, so its own mtime says nothing.
+        // A command that restats may have left the output as it was. So only the time in the log
+        // counts, and not the output's own mtime.
         if let Some((input, newest)) = newest.filter(|(_, newest)| !restats && mtime < *newest) {
             self.explain(|graph| {
                 let (output, input) = (graph.path_text(output), graph.path_text(input));

@@ -1,14 +1,19 @@
-//! Which edges have to be looked at before a target is up to date, and which of them run.
+//! Which edges get a thread of the build, and whether such an edge runs when its turn comes.
+//!
+//! The runner of `build` calls `plan` before it starts threads, and `must_run` in the thread of an
+//! edge. `plan` relies on the marks of a visit: `app.rs` and `dyndep_made` visit the targets first.
+//!
+//! `plan` returns each edge once, because the runner makes one thread and one `MVar` for each.
 
 use super::Project;
 use crate::disk;
 use crate::graph::{EdgeId, NodeId};
 
 impl Project {
-    /// The edges that have to be looked at before the targets are up to date, as far as an earlier
-    /// plan has not had them, in the order of the manifest. An edge is wanted if its outputs are
-    /// dirty. The others wait for an order-only input. An edge that an earlier plan has had is not
-    /// passed, unless a dyndep file has changed what is before it.
+    /// The edges that need a thread before the targets are up to date, in the order of the
+    /// manifest, without those that an earlier plan has returned. An edge is wanted if its outputs
+    /// are dirty. The others only wait for an order-only input. The search does not go beyond an
+    /// edge of an earlier plan, unless a dyndep file has changed the edges before it.
     ///
     /// # Errors
     /// If a file is missing that no edge makes.

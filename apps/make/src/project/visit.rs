@@ -1,4 +1,11 @@
-//! The visit of a target: what is before it, and which of it is dirty.
+//! The visit of a target: it finds the files before the target, and marks the dirty ones.
+//!
+//! `app.rs` calls `visit_all` before a build, and `dyndep_made` calls it for the edges that a
+//! dyndep file has changed. A visit sets `Disk::dirty` of each file on its way, and `ready` of each
+//! edge.
+//!
+//! An edge is `Within` from `enter` until `close`, and `Done` after that. An input of which the
+//! edge is `Within` closes a circle, which is an error.
 //!
 //! The visit goes down the inputs with a stack of its own, because a chain of edges may be as long
 //! as the graph.
@@ -14,9 +21,11 @@ struct Frame {
     edge: EdgeId,
     /// The output through which the edge was reached.
     through: NodeId,
-    /// Where its inputs begin in the list of all frames, and which is next.
+    /// Where its inputs begin in the list that all frames share.
     inputs: usize,
+    /// Which of its inputs is next.
     next: usize,
+    /// How many of its inputs are reasons to build. These come first.
     reasons: usize,
     opened: bool,
     dyndep_visited: bool,
@@ -26,7 +35,8 @@ struct Frame {
 }
 
 impl Project {
-    /// Visits the targets, and the validations of what is before them. Returns them all, each once.
+    /// Visits the targets, and the validations of the edges before them. Returns them all, each
+    /// once.
     ///
     /// # Errors
     /// As [`visit`](Self::visit).
@@ -118,7 +128,7 @@ impl Project {
         Ok(validations)
     }
 
-    /// Whether a visit has neither met the node's edge nor, where there is none, the file.
+    /// Whether no visit has met the node: its edge, or its file if no edge makes it.
     fn is_new(&mut self, node: NodeId) -> bool {
         match self.graph.maker(node) {
             Some(edge) => self.edges[edge.index()].mark == Mark::New,

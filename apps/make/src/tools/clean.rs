@@ -1,4 +1,8 @@
-//! Tools that remove files.
+//! The tools that remove files: `-t clean` and `-t cleandead`.
+//!
+//! `tools::run` calls `clean` and `dead`. Both read dyndep files first, because these name further
+//! outputs. Only outputs, depfiles and response files go: `dead` keeps a file that is an input now,
+//! because it may be a source of the user.
 
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
@@ -59,7 +63,8 @@ pub(super) fn clean(
     arguments: &[String],
     out: &mut impl Write,
 ) -> Result<u8, String> {
-    // The outputs that a file names which cannot be understood stay.
+    // `read_dyndeps` stops at the first file that cannot be read. The outputs that this file and
+    // the later ones name stay.
     let _ = read_dyndeps(graph);
     let (generators, rest) = flag(arguments, "-g");
     let (rules, rest): (bool, Vec<&String>) = {
@@ -81,7 +86,7 @@ pub(super) fn clean(
         if graph.is_phony(edge) {
             continue;
         }
-        // What a generator has made is kept, if all is cleaned.
+        // The outputs of generators stay if the user names no rules, no targets and no `-g`.
         let kept = rest.is_empty() && !generators && graph.has(edge, names::GENERATOR)?;
         if kept {
             continue;
@@ -99,7 +104,7 @@ pub(super) fn dead(mut loaded: Loaded, options: &Options, out: &mut impl Write) 
     read_dyndeps(&mut loaded.project.graph)?;
     let graph = &loaded.project.graph;
     let users = graph.users();
-    // A file that is an input now is the user's own.
+    // A file that is an input now may be a source of the user.
     let dead = |path: &Vec<u8>| match graph.find(path) {
         Some(node) => graph.maker(node).is_none() && users[node.index()].is_empty(),
         None => true,

@@ -1,4 +1,8 @@
-//! Tools that read or write the logs.
+//! The tools that read or write the logs: `critical-path`, `deps`, `recompact`, `restat` and
+//! `missingdeps`.
+//!
+//! `tools::run` calls one function for each. They load the logs without opening them for records,
+//! so only `recompact` and `restat` change a file.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -117,7 +121,7 @@ pub(super) fn missing_deps(loaded: Loaded, arguments: &[String], out: &mut impl 
         }
         let inputs = deps_log.deps(output).map_or(&[][..], |deps| &deps.inputs);
         let makers: BTreeSet<EdgeId> = inputs.iter().filter_map(|input| graph.maker(*input)).collect();
-        // The manifest itself is made before everything.
+        // An edge with `generator` makes the manifest, so it has run before all other edges.
         let hidden = makers
             .into_iter()
             .filter(|maker| !is_generator(graph, *maker) && !is_before(graph, *maker, edge));
@@ -143,7 +147,7 @@ fn is_generator(graph: &Graph, edge: EdgeId) -> bool {
     graph.has(edge, names::GENERATOR).unwrap_or(false)
 }
 
-/// Whether the manifest has `edge` wait for `before`.
+/// Whether `edge` waits for `before` by the manifest.
 fn is_before(graph: &Graph, before: EdgeId, edge: EdgeId) -> bool {
     let mut seen = BTreeSet::new();
     let mut open = vec![edge];

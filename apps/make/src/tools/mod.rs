@@ -1,4 +1,8 @@
-//! `-t`: what can be asked of a manifest and its logs without a build.
+//! `-t`: the tools, which answer a question about a manifest and its logs without a build.
+//!
+//! `app.rs` calls `run`. The tools of `show.rs` need the graph alone, `logs.rs` has those that need
+//! the logs, and `clean.rs` those that remove files. Names and output are ninja's, because CMake
+//! and editors call the tools. Only `critical-path` is this program's own.
 
 mod clean;
 mod logs;
@@ -56,7 +60,7 @@ pub(crate) fn run(options: &Options, tool: &str, arguments: &[String]) -> Result
         other => Err(format!("unknown tool '{other}'; -t list names them")),
     };
     match out.flush() {
-        // The reader has seen enough.
+        // A reader that has closed the pipe misses the rest, and that is no error.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(text(error)),
         _ => status,
     }
@@ -66,7 +70,8 @@ fn text(error: io::Error) -> String {
     error.to_string()
 }
 
-/// The edges that make the targets, each behind those before it. O(size of the graph).
+/// The edges that make the targets, each after the edges that make its inputs. O(size of the
+/// graph).
 fn in_order(graph: &Graph, targets: &[NodeId]) -> Vec<EdgeId> {
     let mut met = vec![false; graph.edges.len()];
     let mut placed = vec![false; graph.edges.len()];

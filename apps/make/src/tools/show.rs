@@ -1,4 +1,9 @@
-//! Tools that show the graph.
+//! The tools that show the graph: `commands`, `inputs`, `query`, `targets`, `rules`, `graph` and
+//! `compdb`.
+//!
+//! `tools::run` calls one function for each. They write to `out`, which is the standard output. The
+//! formats are ninja's, and those of Graphviz (`graph`) and of Clang's compilation database
+//! (`compdb`).
 
 use std::io::{self, Write};
 
@@ -35,7 +40,7 @@ pub(super) fn inputs(graph: &Graph, arguments: &[String], out: &mut impl Write) 
     let mut paths: Vec<&[u8]> = Vec::new();
     for edge in in_order(graph, &named(graph, &arguments)?) {
         for input in graph.inputs(edge) {
-            // What a phony edge stands for is shown, and not its name.
+            // A phony edge's name is no file. `in_order` reaches the inputs for which it stands.
             if !graph.maker(input).is_some_and(|maker| graph.is_phony(maker)) {
                 paths.push(graph.path(input));
             }
@@ -126,7 +131,7 @@ pub(super) fn targets(graph: &Graph, arguments: &[String], out: &mut impl Write)
     shown.map(|()| 0).map_err(text)
 }
 
-/// The outputs that no edge has as an input, and what is before them, so many levels deep.
+/// Writes the outputs that no edge has as an input, and the files before them, `depth` levels deep.
 fn tree(graph: &Graph, depth: Option<usize>, out: &mut impl Write) -> io::Result<()> {
     let users = graph.users();
     let roots = graph.edge_ids().flat_map(|edge| graph.outputs(edge));

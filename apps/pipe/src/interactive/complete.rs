@@ -1,4 +1,9 @@
-//! Completion: the words that fit at the end of a text.
+//! Completion by Tab: the words that fit at the end of a text.
+//!
+//! `offer` in `terminal.rs` calls [`complete`]. It tries an example of each stage with
+//! `kinds::yields`, so it offers only stages that take what the stage before yields. A new stage
+//! needs an entry in `EXAMPLES`, because a word without one is not offered where kinds are known.
+//! `tests/suite/interactive.rs` checks this for all words.
 
 use crate::kinds::{Before, yields};
 use crate::language::parse::{CONDITIONS, ENCODINGS, STAGES, parse};
@@ -49,7 +54,8 @@ fn candidates(before: &str) -> Vec<String> {
             "then", "else", "end", "with", "and", "or", "having", "numbered", "by", "column", "nested",
         ]);
     }
-    // A branch or a join is open: all stages may follow.
+    // The text does not parse, because a branch or a join is open. So the kind is not known, and
+    // all stages may follow.
     let Some(stages) = stages_before(trimmed) else {
         return strings(&[&STAGES[..], &ENCODINGS[..]].concat());
     };

@@ -1,4 +1,8 @@
 //! A line that is edited: from keys to text, without a terminal.
+//!
+//! `read_line` in `terminal.rs` calls [`Editor::press`] for each key, and does what the [`Action`]
+//! says. The keys are those of Emacs and readline. One [`Editor`] lives as long as the prompt,
+//! because it holds the history.
 
 /// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +33,7 @@ pub enum Key {
     Enter,
 }
 
-/// What the holder of an [`Editor`] does next.
+/// What the terminal does after a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// It shows the line, and reads the next key.

@@ -1,4 +1,8 @@
-//! The prompt: a line editor, completion by what fits, a history.
+//! The prompt, which `main.rs` calls as [`serve`] if there is no script: a line editor, completion
+//! by the kinds of the stages, a history.
+//!
+//! `editor.rs` and `complete.rs` know no terminal, so the tests call them directly. `terminal.rs`
+//! is the only part that reads keys and writes lines.
 
 pub mod complete;
 pub mod editor;

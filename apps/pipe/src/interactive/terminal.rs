@@ -1,4 +1,8 @@
-//! The terminal: keys in, lines out.
+//! The terminal: reads keys, draws the line, and runs it.
+//!
+//! `main.rs` calls [`serve`]. The terminal is in raw mode only while a line is read: the drop of
+//! `Raw` ends the mode before a pipeline runs, so that the pipeline's output and Ctrl-C are as
+//! usual.
 
 use super::complete::complete;
 use super::editor::{Action, Editor, Key};

@@ -1,4 +1,9 @@
-//! What is wrong with a script, and where.
+//! [`Complaint`]: the error of the whole shell, with the place in the script, and [`Span`], that
+//! place.
+//!
+//! The lexer, the parser and the check make complaints, and `run.rs` makes one of each failure of a
+//! stage. `main.rs` and the prompt write them with [`Complaint::shown`]. Two spans are always
+//! equal, because trees are compared without their places.
 
 use std::fmt::Write;
 

@@ -1,5 +1,8 @@
 //! The language of pipelines: from text to a tree, and back.
 //!
+//! `run::prepare` and the completion call [`parse()`]. `explain.rs` and `kinds.rs` print parts of a
+//! tree, and `fuzz.rs` checks that a printed tree is read as the same tree.
+//!
 //! ```text
 //! script    = [pipeline {";" pipeline} [";"]]
 //! pipeline  = stage {"|" stage}

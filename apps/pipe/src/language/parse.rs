@@ -1,4 +1,11 @@
-//! From tokens to a tree.
+//! The parser: from tokens to a tree, by recursive descent over the grammar in `language/mod.rs`.
+//!
+//! `run::prepare` and `interactive/complete.rs` call [`parse`]. The completion offers the words of
+//! [`STAGES`], [`ENCODINGS`] and [`CONDITIONS`].
+//!
+//! The parser knows no kinds: `kinds.rs` checks afterwards whether the stages fit. But it reads
+//! each regular expression and each number, so no later module meets a wrong one. `deeper` limits
+//! how deep a script may nest, because parser, check and printer recurse.
 
 use super::complaint::{Complaint, Span};
 use super::token::{Token, TokenKind, tokens};
@@ -93,7 +100,7 @@ const CLOSING: [&str; 3] = ["then", "else", "end"];
 /// Reads a script.
 ///
 /// # Errors
-/// What is wrong first, and where.
+/// The first error, with its place.
 pub fn parse(text: &str) -> Result<Vec<Pipeline>, Complaint> {
     let tokens = tokens(text)?;
     let mut parser = Parser { tokens: &tokens, at: 0, end: text.len(), depth: 0 };
@@ -140,7 +147,7 @@ impl Parser<'_> {
         self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(Span::default(), |token| token.span)
     }
 
-    /// The next token is not what the language has here.
+    /// The complaint that the next token is not `what`.
     fn expected(&self, what: &str) -> Complaint {
         let found = match self.peek() {
             None => "the end".to_string(),
@@ -294,7 +301,7 @@ impl Parser<'_> {
         self.command(Stage { span, kind })
     }
 
-    /// Refuses a command that no process can be given.
+    /// Refuses a command with a zero byte, because no argument of a process may hold one.
     fn command(&self, stage: Stage) -> Result<Stage, Complaint> {
         match &stage.kind {
             StageKind::Shell(command) if command.contains('\0') => {
@@ -438,7 +445,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Conditions with `word` between them. One of them stays as it is.
+    /// Conditions with `word` between them. A single condition is returned as it is.
     fn listed(
         &mut self,
         word: &str,
@@ -571,7 +578,7 @@ fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
 /// How many characters must be put in, taken away or changed.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
-    // A word that is much longer than any that is known is near to none.
+    // Words longer than 32 bytes are near to no word of the language.
     for (i, a) in a.bytes().take(32).enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], i + 1);
         for (j, b) in b.bytes().enumerate() {

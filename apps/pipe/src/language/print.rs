@@ -1,4 +1,9 @@
-//! A tree as text. Reading the text gives the same tree.
+//! A tree as text. [`parse`](super::parse::parse) reads the text as the same tree; `fuzz.rs` checks
+//! this.
+//!
+//! `explain.rs` prints stages, `kinds.rs` their first words for messages, and `fuzz.rs` whole
+//! scripts. A condition gets brackets where the grammar in `language/mod.rs` needs them: `Binding`
+//! has the levels of that grammar.
 
 use super::tree::*;
 use std::fmt::{self, Write};
@@ -160,7 +165,7 @@ impl ConditionKind {
     }
 }
 
-/// A condition where one that binds at least so tightly is read.
+/// A condition in a place where the parser expects one that binds at least so tightly.
 struct Within<'a>(&'a Condition, Binding);
 
 impl fmt::Display for Within<'_> {

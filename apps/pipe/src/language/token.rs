@@ -1,4 +1,7 @@
-//! Words, strings and signs.
+//! The lexer: cuts a script into words, strings and signs.
+//!
+//! `parse` in `language/parse.rs` calls [`tokens`]. Every character that is no blank, sign or quote
+//! belongs to a word, so the parser itself finds numbers and comparisons among the words.
 
 use super::complaint::{Complaint, Span};
 
@@ -38,7 +41,7 @@ pub fn is_word(char: char) -> bool {
 /// Cuts a script into tokens.
 ///
 /// # Errors
-/// A string that does not end, or an escape that there is not.
+/// A string that does not end, or an unknown escape.
 pub fn tokens(text: &str) -> Result<Vec<Token>, Complaint> {
     let mut made = Vec::new();
     let mut at = 0;

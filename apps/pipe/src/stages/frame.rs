@@ -1,4 +1,8 @@
-//! Stages that put text around what passes.
+//! Stages that put text around the items: a line end behind the last line, and a text around a
+//! stream of bytes.
+//!
+//! `stage::dynamic` calls [`complete_line`] for `lines`, and [`around_stream`] for `prepend` and
+//! `append` over bytes.
 
 use selvedge_coroutine::pipeline::{Flow, Lists, Sink, Transduce, Transducer};
 use std::ops::ControlFlow;
@@ -20,8 +24,8 @@ impl Transduce<[u8], [u8]> for CompleteLine {
         if item.ends_with(b"\n") { out.put(item) } else { out.put(&[item, b"\n"].concat()) }
     }
 
-    /// Lists in one chunk were cut behind their line ends: only a line that comes alone may lack
-    /// one.
+    /// Each list in a chunk ends with a line end, because `whole_line` has cut the block there.
+    /// Only a list that comes alone, through `put`, may lack it.
     fn put_chunk<S: Sink<[u8]>>(&mut self, chunk: Lists<'_, u8>, out: &mut S) -> Flow {
         out.put_chunk(chunk)
     }

@@ -1,4 +1,9 @@
-//! Stages that gather what passes: counts, sums, what was seen, what came last.
+//! Stages that gather items, and yield at the end: counts, sums, the lines that came, the last
+//! items.
+//!
+//! `stage::dynamic` calls one function for each. [`unique`] is the exception: it yields each new
+//! line at once. Only [`unique`] and [`tally`] keep more, the longer the stream is: each different
+//! line once.
 
 use crate::language::tree::FoldKind;
 use selvedge_coroutine::pipeline::csv::Fields;
@@ -87,7 +92,7 @@ pub struct Unique {
     seen: HashSet<Vec<u8>>,
 }
 
-/// Yields each line that has not come before. All different lines are kept.
+/// Yields each line that has not come before. It keeps all different lines.
 pub fn unique() -> Transducer<[u8], [u8], Unique> {
     Transducer::new(Unique { seen: HashSet::new() })
 }
@@ -146,7 +151,7 @@ pub struct LastItems<C> {
     count: usize,
 }
 
-/// Yields the last `count` items. So many are kept, and as many again.
+/// Yields the last `count` items. It keeps up to twice as many and 64 more.
 pub fn last_items<A: Item + ?Sized>(count: usize) -> Transducer<A, A, LastItems<A::Store>> {
     Transducer::new(LastItems { items: A::Store::default(), count })
 }
@@ -154,7 +159,7 @@ pub fn last_items<A: Item + ?Sized>(count: usize) -> Transducer<A, A, LastItems<
 impl<A: Item + ?Sized, C: Store<A>> Transduce<A, A> for LastItems<C> {
     fn put<S: Sink<A>>(&mut self, item: &A, _out: &mut S) -> Flow {
         self.items.keep(item);
-        // To forget moves what is left, so it happens once for as many items as are left.
+        // `forget` moves the items that stay. So it is called once for so many items as it moves.
         if self.items.count() >= self.count.saturating_mul(2).saturating_add(64) {
             self.items.forget(self.items.count() - self.count);
         }

@@ -1,4 +1,8 @@
-//! A stage over bytes, for the text of items.
+//! A stage over bytes, for the text of lines.
+//!
+//! `branching_by_lines` in `stage.rs` calls [`over_text`] for the branches of an `if` or a
+//! `foreach` over bytes with a condition about whole lines. The lines are items there, and the
+//! stages of a branch take bytes.
 
 use selvedge_coroutine::pipeline::{Flow, Sink, Transduce, Transducer};
 use std::ops::ControlFlow;
@@ -12,7 +16,8 @@ pub struct OverText<T> {
     anew: bool,
 }
 
-/// Feeds the text of each item to `stage`, and yields what follows as items of any length.
+/// Feeds the text of each item to `stage`, and yields the chunks of its output as items of any
+/// length.
 ///
 /// With `anew` the stage begins anew for each item.
 pub fn over_text<T: Transduce<u8, u8> + Clone>(
@@ -42,7 +47,7 @@ impl<T: Transduce<u8, u8> + Clone> Transduce<[u8], [u8]> for OverText<T> {
         let stage = self.running.get_or_insert_with(|| self.recipe.clone());
         let flow = stage.put_chunk(item, &mut Pieces(out));
         if self.anew {
-            // A stage that has finished early has put out all that it has.
+            // A stage that has broken is finished, and has given all of its output.
             if flow.is_continue() {
                 stage.end(&mut Pieces(out))?;
             }

@@ -1,4 +1,7 @@
-//! Sorting: a merge sort that keeps the order of items that are equal.
+//! `sort`: keeps all items, and yields them in order at the end.
+//!
+//! `sorted` in `stage.rs` calls one function for each kind of items. The sort is stable: items that
+//! are equal keep their order. It moves numbers of places, and no items.
 
 use crate::language::tree::Order;
 use crate::regex::chomp;
