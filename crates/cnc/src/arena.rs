@@ -1,4 +1,14 @@
-//! What a graph owns: collections and steps, at addresses that stay until the graph ends.
+//! The objects that a graph owns: [`Arena`], which keeps them at fixed addresses until the graph
+//! ends.
+//!
+//! `Core::own` adds collections, step entries and hints, and returns references of the graph's
+//! lifetime `'g`. Handles such as `ItemCol` and `TagCol` are copies of these references.
+//!
+//! The arena ends in two passes. The first pass calls [`Owned::empty`] of each object, which runs
+//! the destructors of the program. The second pass frees the objects. So a destructor of the
+//! program may use any handle. An object keeps the program's values in cells that `empty` can clear
+//! through a shared reference: in [`UntilTheEnd`], in item slots, or behind a lock. `Core::close`
+//! calls [`Arena::leak`] if a handle of an async step may still hold a reference to an item.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -9,11 +19,11 @@ use crate::primitives::{Mutex, lock};
 
 /// An object of a graph.
 pub(crate) trait Owned {
-    /// Drops what the program has put into the object: items, tags and closures.
+    /// Drops the values of the program that are in the object: items, tags and closures.
     ///
     /// A destructor of the program's may hold handles of this object and of others. So no object is
     /// freed before all have been emptied, and this method borrows the object shared. If a
-    /// destructor panics, `empty` is called again: it drops what is left, and nothing twice.
+    /// destructor panics, the arena calls `empty` again: it drops the rest, and nothing twice.
     ///
     /// # Safety
     /// The graph has ended: no step runs, and no reference to a content is used any more.

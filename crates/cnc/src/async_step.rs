@@ -1,4 +1,17 @@
-//! Steps that are futures: [`AsyncStep`].
+//! Async steps: [`AsyncStep`], which the body of such a step gets, and the code that polls the
+//! body.
+//!
+//! `Graph::prescribe_async` calls [`entry`], which makes two entries for one step. `BeginCode`
+//! calls the body with a tag and stores the future in a [`StepFrame`]. `RestCode` polls that frame
+//! again after the step has waited. The frame's memory comes from the worker's `FramePool`; the
+//! address of the frame is the word of the `ReadyStep` that waits.
+//!
+//! An instance owns its frame: `poll` hands the frame on with `StepContext::set_rest`, or empties
+//! it once. While `poll` runs the future, `CURRENT` points to the worker's `StepContext`, where
+//! [`AsyncStep`] finds it. An `AsyncStep` keeps its claims until it is dropped, because references
+//! to counted items borrow the `AsyncStep`.
+//!
+//! Paper: [NCM11 §3.3], the continuation of a step waits for the item.
 
 use std::cell::Cell;
 use std::fmt;
@@ -37,7 +50,7 @@ struct StepFrame<T, Fut> {
     tag: T,
 }
 
-/// Drops what is in a frame: the future, then the tag, also when the future's destructor panics.
+/// Drops the content of a frame: the future, then the tag, also if the future's destructor panics.
 /// That destructor may put an item, and a fault of the put reads the frame's tag. So no reference
 /// to the whole frame exists meanwhile.
 ///
@@ -319,7 +332,8 @@ impl Drop for AsyncStep<'_> {
             step.handles.set(step.handles.get().wrapping_sub(1));
         });
         if here.is_none() {
-            // When the graph ends, no worker is here.
+            // No worker is here: the graph ends, or the handle was sent to another OS thread. The
+            // claims are not returned then, so their items stay until the graph ends.
             self.core.handles.fetch_sub(1, Ordering::Release);
         }
         panics.go_on();
@@ -352,7 +366,8 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
         this.step.here(|step| {
             step.note(EdgeEnd::Gets(store.number));
             if let Some(slot) = store.storage.kept(&this.key) {
-                // SAFETY: the item is kept.
+                // SAFETY: `kept` has seen that the item is kept, and only the drop of the arena
+                // drops a kept item. `Core::close` leaks the arena if this handle is never dropped.
                 return Poll::Ready(Ok(unsafe { slot.value() }));
             }
             let found = match step.find(store, &this.key) {
@@ -377,8 +392,9 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
                     return Poll::Ready(Err(step.fault(FaultCause::OverGet { collection, key })));
                 }
             }
-            // SAFETY: the item is kept, or the step's handle has claimed it, which is borrowed for
-            // `'s`. If the handle is never dropped, the graph drops no item.
+            // SAFETY: `look` has said `Kept`, or `Claimed`. A claim is in the step's handle, which
+            // is borrowed for `'s`, and the drop of the handle returns the claim. If the handle is
+            // never dropped, `Core::close` leaks the arena, so the graph drops no item.
             Poll::Ready(Ok(unsafe { slot.value() }))
         })
     }

@@ -1,4 +1,12 @@
-//! What workers look at before each step, [`Attention`]; and ends before the end: [`Canceller`].
+//! The word that a worker looks at before each step, [`Attention`], and the program's handle to end
+//! a run early: [`Canceller`].
+//!
+//! `Core` owns one `Attention`. `StepContext::run` loads `needed` before each step, and calls
+//! `StepContext::attend` if it is set. `Core::fail`, `Canceller::cancel`, `StepCol::cancel` and
+//! `Graph::record` set it.
+//!
+//! `needed` is never cleared, and each reason sets it. The loads are relaxed, so a worker may run
+//! some more steps before it sees a reason.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,15 @@
-//! Steps as the graph knows them: [`StepEntry`], one for each step collection, and [`ReadyStep`],
-//! an instance that can run.
+//! The steps of a graph as its workers run them: [`StepEntry`], one for each step collection, and
+//! [`ReadyStep`], an instance that can run.
+//!
+//! `Graph::prescribe` and its variants make an entry with one of the kinds of [`Code`]:
+//! [`ReplayCode`], [`DependsCode`], [`RangeCode`], [`ForkCode`], or the two kinds of
+//! `async_step.rs`. Puts of tags make `ReadyStep`s, schedulers move them, and
+//! `StepContext::run_to_end` calls [`Code::run`].
+//!
+//! A `ReadyStep` owns a word: the tag itself, or the address of a box or of an async step's frame.
+//! `StepEntry::free` frees the word, and is `None` for a word that is the tag. Each `ReadyStep` is
+//! dropped, or is taken apart with [`ReadyStep::into_parts`], because a lost word is a leak and a
+//! copied word is freed twice.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -31,7 +41,7 @@ pub(crate) trait Code<'g>: Send + Sync {
     /// As for `run`, but the word is only read.
     unsafe fn tag(&self, word: u64) -> String;
 
-    /// By what instances are sorted: the tag's word, as far as it fits.
+    /// The number by which reports sort instances: the tag's word, or 0 if the tag does not fit.
     ///
     /// # Safety
     /// As for `tag`.

@@ -1,4 +1,15 @@
-//! Item and tag collections: [`ItemCol`], [`Items`], [`TagCol`].
+//! Item and tag collections. The program has the handles [`ItemCol`] and [`TagCol`], and describes
+//! an item collection with [`Items`]. The graph owns the stores, [`ItemStore`] and [`TagStore`].
+//!
+//! `Core::add_items` and `Core::add_tags` make the stores. The gets and puts of `step/get.rs`,
+//! `step/put.rs` and `async_step.rs` use them with their types. `Core` and the reports use them
+//! without their types, as [`AnyItems`] and [`AnyTags`].
+//!
+//! A get of a counted item makes a [`GetClaim`]. The step returns it with [`AnyItems::give_back`]
+//! when the step ends, or takes it back with [`AnyItems::unclaim`] when the step will run again.
+//! The last `give_back` drops the value.
+//!
+//! Paper: [NCM11 §2, §2.1]; a memoised tag collection is from §3.2.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -137,7 +148,8 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
     /// of its items is touched, and is used for others when all its items are gone.
     ///
     /// # Complexity
-    /// A get is two indices and two atomic additions. The directory takes 8 bytes for 1,024 keys.
+    /// A get of a kept item is two indices. A put, and a get of a counted or missing item, is also
+    /// two atomic additions. The directory takes 8 bytes for 1,024 keys.
     pub fn paged(extent: K) -> Self
     where
         K: Grid,
@@ -219,7 +231,7 @@ impl<K: ItemKey, V> ItemStore<'_, K, V> {
         while !slot.state.was_put() {
             std::hint::spin_loop();
         }
-        // SAFETY: the item is kept, so its value stays.
+        // SAFETY: `is_kept` comes first, and only the drop of the arena drops a kept value.
         slot.state.is_kept() && equal(unsafe { slot.value() }, value)
     }
 
@@ -304,7 +316,8 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
             Left::None => {
                 let mut panics = FirstPanic::default();
                 if std::mem::needs_drop::<V>() {
-                    // SAFETY: `give_back` has made the item gone, and this caller is the one.
+                    // SAFETY: `SlotState::give_back` has made the item gone, and answers
+                    // `Left::None` to one caller alone.
                     panics.run(|| unsafe { slot.drop_value() });
                 }
                 self.storage.note_gone(claim.place);

@@ -1,4 +1,11 @@
-//! Steps that are made of simpler ones: reductions and joins.
+//! Steps that are made of simpler ones: `Graph::prescribe_reduce` and `Graph::prescribe_join`.
+//!
+//! The program calls them while it builds the graph. Both use public collections and
+//! `Graph::prescribe` only, so this file has no access to a graph's internals.
+//!
+//! The result must not depend on the order in which the steps run. A reduction is a tree, and the
+//! form of the tree depends on the number of items alone. A join makes each pair once: a step notes
+//! its tag and reads the tags of the other side under one lock.
 
 use std::sync::Arc;
 

@@ -1,4 +1,15 @@
-//! What the workers of a graph share: [`Core`].
+//! The part of a graph that its workers share: [`Core`].
+//!
+//! `Graph` (`graph.rs`) owns the `Core`, and the `StepContext` of each worker borrows it for `'g`.
+//! `Core` owns the arena with the collections and the steps. It also has the steps that are ready
+//! for the next run, the faults, and the counts that each worker adds with [`Core::account`] at its
+//! end.
+//!
+//! A run calls [`Core::take_pending`] first. After the scheduler has returned, `Graph::run`
+//! compares [`Core::outstanding`] with 0, takes the faults, and asks for the [`Core::missing`]
+//! items. No worker may run then, because `missing` reads the lists of waiters without a lock. At
+//! the end of the graph, [`Core::close`] drops the steps that still wait; `graph` calls it before
+//! it drops the `Core`.
 
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
@@ -110,9 +121,9 @@ impl<'g> Core<'g> {
 
     /// Takes an object in, which lasts as long as the graph.
     pub(crate) fn own<T: Owned + Send + Sync + 'g>(&'g self, object: T) -> &'g T {
-        // SAFETY: `self` is borrowed for `'g`, so the arena is dropped after `'g`. What is used of
-        // the graph later is `close`, which looks at the entries of suspended steps before the
-        // arena's drop.
+        // SAFETY: `self` is borrowed for `'g`, so the arena is dropped after `'g`. After `'g`,
+        // `graph` calls `close` alone, which uses the entries of suspended steps before the drop of
+        // the arena.
         unsafe { self.arena.add(object) }
     }
 
@@ -229,11 +240,11 @@ impl<'g> Core<'g> {
 
     /// Whether steps may wait for items. No worker may run.
     pub(crate) fn some_may_wait(&self) -> bool {
-        // A scheduler may have forgotten a worker, and with it what it has counted.
+        // A scheduler may have forgotten a worker, and with it the worker's counts.
         self.suspended.load(Ordering::Relaxed) != 0 || self.workers.load(Ordering::Relaxed) != 0
     }
 
-    /// Adds what a worker has counted, at the worker's end.
+    /// Adds the counts of a worker, at the worker's end.
     pub(crate) fn account(
         &self,
         made: u64,
@@ -298,8 +309,8 @@ impl<'g> Core<'g> {
         self.each_items().iter().flat_map(|items| items.left_over()).collect()
     }
 
-    /// Drops what a `Graph` must drop before its arena. A destructor that panics stops nothing; the
-    /// first panic goes on when all is dropped.
+    /// Drops the steps that are ready and those that wait, before the arena is dropped. A
+    /// destructor that panics stops nothing; the first panic goes on when all is dropped.
     pub(crate) fn close(&self) {
         let mut panics = FirstPanic::default();
         for ready in self.take_pending() {

@@ -1,4 +1,11 @@
-//! A graph as a picture, in the language of Graphviz: [`Graph::dot`].
+//! A picture of a graph in the language of Graphviz: [`Graph::dot`].
+//!
+//! The program calls `Graph::dot` between runs. The steps that a tag collection prescribes are
+//! always known. The gets and puts of steps come from the [`Edge`]s of `record.rs`, so the picture
+//! has them only after `Graph::record`.
+//!
+//! The lines are in the order of the collections' numbers, so the same program prints the same
+//! text. An async step has two entries; the picture shows the entry that begins.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,4 +1,13 @@
-//! What can go wrong in a run: [`GraphError`], with [`StepFault`].
+//! The errors of a run: [`GraphError`], which `Graph::run` returns, and [`StepFault`], one fault of
+//! one step.
+//!
+//! The operations of a step return [`Halted`], and the step passes it on with `?`. `Halted(None)`
+//! says that the `StepContext` already knows the reason: a missed item, or a fault.
+//! `Halted(Some(..))` has an error of the program. `StepContext::fault` and `Core::left_over` make
+//! the faults.
+//!
+//! `Graph` reports the faults in the order of [`FaultOrder`]. That order has no time and no worker
+//! in it, so it does not depend on the schedule.
 
 use std::any::Any;
 use std::error::Error;
@@ -91,7 +100,7 @@ pub struct StepFault {
     pub(crate) why: FaultCause,
 }
 
-/// By what faults are sorted: the cause, the number of the collection or step, the word of the key
+/// The order of faults: by the cause, the number of the collection or step, the word of the key
 /// or tag, and the text of both.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FaultOrder {
@@ -320,7 +329,7 @@ impl FaultCause {
     pub(crate) const DOUBLE_PUT: u8 = 0;
     pub(crate) const LEFT_OVER: u8 = 20;
 
-    /// By what faults are sorted first.
+    /// The number of the cause, by which reports sort faults first.
     pub(crate) fn cause(&self) -> u8 {
         match self {
             FaultCause::DoublePut { .. } => FaultCause::DOUBLE_PUT,

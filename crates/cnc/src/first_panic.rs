@@ -1,4 +1,11 @@
 //! Destructors of the program that panic while the graph cleans up: [`FirstPanic`].
+//!
+//! Code that drops several values of the program runs each drop with [`FirstPanic::run`], then
+//! calls [`FirstPanic::go_on`] or [`FirstPanic::take`]: `Arena`, `Core::close`, the storages,
+//! `AsyncStep`, and the end of a step in `step/run.rs`.
+//!
+//! A part that panics may be run again. So a part first notes that a value is gone, and then drops
+//! the value.
 
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
@@ -19,7 +26,7 @@ impl FirstPanic {
                 false
             }
             Err(panic) => {
-                // The destructor of what a panic carries may panic too.
+                // The destructor of a panic's payload may panic too.
                 mem::forget(panic);
                 false
             }

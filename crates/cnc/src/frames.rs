@@ -1,4 +1,13 @@
-//! The memory of async steps: [`FramePool`].
+//! The memory of async steps: [`FramePool`], one for each worker.
+//!
+//! `BeginCode` in `async_step.rs` takes memory for a `StepFrame`, and `poll` gives the memory back
+//! when the step has ended. `free_frame` frees a frame where there may be no worker, for example at
+//! the end of the graph.
+//!
+//! A frame may begin on one worker and end on another. The second worker's pool then keeps the
+//! memory. So all pools compute the layout of a type with the same function, [`memory_of`], and any
+//! pool or [`free_memory`] may free the memory. A pool frees its memory when its worker ends, and
+//! not before.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;

@@ -1,4 +1,15 @@
-//! [`graph`], [`Graph`] and what is left when a run has ended, [`FinishedGraph`].
+//! The program's interface to a graph: [`graph`] makes a [`Graph`], the program builds and runs it,
+//! and [`FinishedGraph`] shows the items after a run that ended well.
+//!
+//! All work is done elsewhere: `core.rs` has the state, `code.rs` and `async_step.rs` have the
+//! kinds of steps, and a [`Scheduler`] runs them. [`Graph::run`] decides how a run has ended:
+//! failed, stuck, cancelled, or finished.
+//!
+//! `Graph` and `View` are not `Sync`, because `View` and the reports read the collections while no
+//! worker runs. `'g` is a new lifetime for each graph. So a handle of one graph does not compile
+//! with another graph, and the end of the graph is the end of all its handles.
+//!
+//! Paper: [NCM11 §2.1].
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -75,8 +86,8 @@ impl Drop for Closing<'_, '_, '_> {
 /// A graph under construction, and between its runs.
 ///
 /// # Paper
-/// [NCM11 §2.1]: `GraphCode`, with `newTagCol`, `newItemCol`, `prescribe`, `initialize`. Table 3: the
-/// nodes are stateless tasks, in a dynamic set; the channels of tags have no order.
+/// [NCM11 §2.1]: `GraphCode`, with `newTagCol`, `newItemCol`, `prescribe`, `initialize`. Table 3:
+/// the nodes are stateless tasks, in a dynamic set; the channels of tags have no order.
 ///
 /// # Differences
 /// 1. The environment may put and run several times.
@@ -361,7 +372,7 @@ impl<'g> Graph<'g, '_> {
         }
     }
 
-    /// How often each step has run, and what became of the items.
+    /// How often each step has run, and how many items were put and are still there.
     pub fn statistics(&'g self) -> Statistics {
         Statistics::of(&self.core)
     }
@@ -399,7 +410,7 @@ impl<'g> FinishedGraph<'g> {
         look(&View { core: self.core, one_thread: PhantomData })
     }
 
-    /// How often each step has run, and what became of the items.
+    /// How often each step has run, and how many items were put and are still there.
     pub fn statistics(&self) -> Statistics {
         Statistics::of(self.core)
     }
@@ -431,7 +442,8 @@ impl<'g> View<'g> {
     pub fn get<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> Option<&V> {
         let found = items.0.storage.look(&key)?;
         let slot = found.slot;
-        // SAFETY: the item is kept.
+        // SAFETY: `is_kept` comes first. Only the drop of the arena drops a kept item, after `'g`,
+        // and a view lives within `'g`.
         slot.state.is_kept().then(|| unsafe { slot.value() })
     }
 
@@ -443,7 +455,7 @@ impl<'g> View<'g> {
         let mut found = Vec::new();
         items.0.storage.each(|key, slot| {
             if slot.state.is_kept() {
-                // SAFETY: the item is kept.
+                // SAFETY: as in `get`.
                 found.push((key.key(), unsafe { slot.value() }));
             }
         });

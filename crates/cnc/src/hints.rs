@@ -1,4 +1,12 @@
-//! What a program says about the instances of a step collection: [`StepCol`].
+//! The facts that a program adds about the instances of a step collection: [`StepCol`], the handle,
+//! and [`StepHints`], the store.
+//!
+//! `Graph::prescribe` and its variants return a `StepCol`. The code of each step borrows the
+//! `StepHints` and answers `ReadyStep::priority`, `ReadyStep::affinity`, `ReadyStep::is_cancelled`
+//! and the reports from them. `TaskPool::priority` and `Affine` use the first two.
+//!
+//! A hint changes where and when a step runs, and never its result. Only a cancellation changes
+//! which steps run.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -2,6 +2,16 @@
 //!
 //! A key says how it can be stored. A key that fits in a word is compared and hashed as that word.
 //! A key of a grid is a place in an array. All others are hashed.
+//!
+//! `collections.rs` and `storage.rs` store items by these answers, `code.rs` stores tags by them,
+//! and `error.rs` and the reports print and sort keys. The program implements [`ItemKey`] for types
+//! of its own.
+//!
+//! The trait is safe, so an implementation may contradict itself. No `unsafe` code may rely on an
+//! answer of `to_word`, `from_word` or `place`. A wrong answer may confuse two items or cause a
+//! panic.
+//!
+//! Paper: [NCM11 Appendix A].
 
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};

@@ -4,6 +4,9 @@
 //! share of the loan. A share is returned after its part was dropped. `lend` returns, or unwinds,
 //! when all shares were returned. A part that is never dropped has its share for ever, so that
 //! `lend` does not return.
+//!
+//! `ThreadPerStep` calls `lend`, and a scheduler of the program may. All other schedulers use
+//! scoped OS threads and need no loan.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{fmt, mem};

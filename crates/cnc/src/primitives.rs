@@ -1,5 +1,8 @@
-//! The synchronisation primitives of the protocols that loom checks: std's, or loom's under `--cfg
-//! loom`.
+//! The synchronisation primitives of the protocols that loom checks: those of std, or those of loom
+//! under `--cfg loom`.
+//!
+//! `slot.rs`, `storage.rs`, `waiters.rs` and `schedulers/circle.rs` must use these types and not
+//! those of std, because loom sees the accesses of its own types only.
 
 use std::sync::PoisonError;
 
@@ -21,7 +24,9 @@ pub(crate) use std::{
     thread,
 };
 
-/// Locks a mutex of this crate. No code of the program runs under such a mutex.
+/// Locks a mutex of this crate. Under some of these mutexes code of the program runs: `Eq`, `Hash`
+/// and `Clone` of keys, and the closures of `StepCol::makes`. If that code panics, the mutex is
+/// poisoned. The next owner of the lock ignores this, because each content is valid at each call.
 #[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

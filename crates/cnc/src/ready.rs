@@ -1,4 +1,10 @@
 //! The ready steps that a worker holds: [`ReadySteps`].
+//!
+//! `StepContext::push` adds a step. `Worker::newest` and `Worker::oldest` take one for the
+//! scheduler, and `StepContext::share` takes the older half for an idle worker.
+//!
+//! The list is in an `UnsafeCell` without a count of borrows. So a method must not call code of the
+//! program: it moves steps, and neither drops nor compares them.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -19,9 +25,9 @@ impl<'g> ReadySteps<'g> {
     /// Gives `work` the steps. `work` calls no code of the program.
     #[inline(always)]
     fn with<R>(&self, work: impl FnOnce(&mut VecDeque<ReadyStep<'g>>) -> R) -> R {
-        // SAFETY: the type is not `Sync`, so all calls are on one OS thread, and each caller in
-        // this file passes a closure that calls no code of the program. So there is no other
-        // reference while `work` runs.
+        // SAFETY: the type is not `Sync`, so no two calls on two OS threads overlap. Each caller in
+        // this file passes a closure that calls no code of the program, so no call is within
+        // another one. So there is no other reference while `work` runs.
         work(unsafe { &mut *self.0.get() })
     }
 

@@ -1,5 +1,12 @@
-//! What workers record: which step ran when, and which collections it used. [`Graph::record`]
-//! begins it, and [`Recording`] is what was recorded.
+//! The record of a run: which step ran when, and which collections it used. [`Graph::record`]
+//! begins it, and [`Recording`] is the result.
+//!
+//! A worker collects a [`WorkerRecord`] in `StepContext::attend` (`step/attend.rs`), and hands it
+//! to the [`Recorder`] of the graph when the record is full and when the worker ends.
+//! `Graph::recording`, `Graph::dot` and the scheduler `Replay` use the result.
+//!
+//! Without `Graph::record` no step pays for this: `Core::record` sets `Attention`, and only then a
+//! worker leaves the short way.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -81,7 +88,7 @@ impl Recorder {
         self.began.elapsed().as_nanos() as u64
     }
 
-    /// Takes what a worker has recorded.
+    /// Takes the runs and the edges that a worker has recorded.
     pub(crate) fn take(&self, record: &mut WorkerRecord) {
         let mut recorded = lock(&self.recorded);
         let room = self.runs_max - recorded.runs.len();

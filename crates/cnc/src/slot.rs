@@ -32,6 +32,9 @@
 //! comes first, `wait` fails, and the step runs again at once.
 //!
 //! `tests/loom_slot.rs` checks this with models.
+//!
+//! `storage.rs` keeps an [`ItemSlot`] for each key. The gets and puts of `step/` and
+//! `async_step.rs` call `look`, `take`, `put` and `wait`; `collections.rs` returns the claims.
 
 use std::mem::MaybeUninit;
 

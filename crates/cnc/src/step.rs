@@ -1,5 +1,17 @@
-//! What a step sees of its graph, [`StepContext`]. The files below `step/` have its parts, and what
-//! a scheduler sees of a worker, [`Worker`].
+//! The view that a step has of its graph: [`StepContext`]. There is one for each worker, inside its
+//! [`Worker`].
+//!
+//! `run.rs` runs an instance and ends it. `get.rs`, `put.rs` and `needs.rs` are the operations that
+//! the program calls in a step. `attend.rs` handles cancelled and recorded steps, and `worker.rs`
+//! is the interface of schedulers.
+//!
+//! `entry`, `word` and `flags` describe the instance that runs now. `StepContext::run_once` sets
+//! them at its begin. A get that misses an item sets `MISSED` and `missed`; after that, each
+//! operation returns an error, and `end_otherwise` has the instance wait for the item. The word may
+//! be dangling after the instance has ended, so only code of the running instance may report a
+//! fault with it.
+//!
+//! Paper: [NCM11 §2.1, §2.2].
 
 mod attend;
 mod get;
@@ -49,7 +61,7 @@ const CLAIMED: u16 = 128;
 /// What the code does is recorded.
 const OBSERVED: u16 = 256;
 
-/// What a step does now.
+/// The part of its code that an instance begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Phase {
     Declares,
@@ -71,7 +83,7 @@ enum MissedGet<'g> {
     ToBeLast(&'g dyn AnyItems<'g>, *const ()),
 }
 
-/// A worker has given `Outlet::give` its oldest steps when it has so many.
+/// A worker that holds so many ready steps gives the older half of them to its `Outlet`.
 const HELD_MAX: usize = 4096;
 
 /// The graph, as a step sees it: a step gets and puts items, and puts tags.
@@ -94,7 +106,7 @@ pub struct StepContext<'g> {
     missed: Cell<Option<MissedGet<'g>>>,
     /// The program's error that the step has returned.
     error: Cell<Option<Box<Box<dyn Error + Send + Sync>>>>,
-    /// What waits instead of the step: its continuation.
+    /// The continuation of an async step, which waits instead of the step.
     rest: RefCell<Option<ReadyStep<'g>>>,
     claims: RefCell<Vec<GetClaim<'g>>>,
     declared: RefCell<Vec<DeclaredItem>>,
@@ -279,7 +291,7 @@ impl<'g> StepContext<'g> {
         self.missed.set(Some(MissedGet::Item(state)));
     }
 
-    /// What waits if the instance has missed an item.
+    /// Keeps the continuation that waits if the instance has missed an item.
     pub(crate) fn set_rest(&self, rest: ReadyStep<'g>) {
         *self.rest.borrow_mut() = Some(rest);
     }

@@ -2,6 +2,16 @@
 //!
 //! An item never moves once it has a place, so a get is a reference. Nothing is removed while
 //! workers run, except whole pages. So readers need no lock and no epochs.
+//!
+//! `ItemStore` (`collections.rs`) owns a `Storage`. The gets and puts of `step/` and
+//! `async_step.rs` find a slot by its key with `find`, `kept` or `dense_slot`; the reports and the
+//! end of the graph walk all slots with `each`. There are three kinds: an array, an array of pages,
+//! and a hash table.
+//!
+//! A page is used for other keys when all its items are gone. The comment on [`Pages`] says why no
+//! get takes one key's slot for another's.
+//!
+//! Paper: [NCM11 Appendix A], the table is chosen by the type of the keys.
 
 use std::iter;
 use std::ptr;

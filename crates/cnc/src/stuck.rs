@@ -1,4 +1,11 @@
 //! The report of steps that wait for items which no step has put: [`Stuck`].
+//!
+//! `Graph::run` calls `Stuck::of` with the [`AwaitedItem`]s of `Core::missing`, after a run without
+//! faults in which steps still wait. `StepCol::makes` gives the [`MadeItem`]s from which the
+//! circles are found.
+//!
+//! Items and steps are sorted, so the report does not depend on the schedule. Each step waits for
+//! one item at most, so each step is in one circle at most.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -3,6 +3,14 @@
 //! A worker takes a place for each step that misses an item, and gets one back for each step that
 //! it wakes. The places are made in blocks and are freed with the graph, so a miss costs no call of
 //! the allocator.
+//!
+//! `Core` owns the `WaiterMemory`, and each `StepContext` has a `WaiterPool`. `SlotState::wait`
+//! takes a place and links it into the item's list. `WokenSteps::pop`, on the worker that has put
+//! the item, takes the step out and keeps the place in its own pool.
+//!
+//! A place has one owner at a time: a pool, or the list of one item. The list passes the places on
+//! by the exchange of the item's state word, and the pools need no atomic operation. The blocks
+//! must outlive the waiting steps, so `Core::close` drops those steps first.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;

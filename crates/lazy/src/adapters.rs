@@ -1,5 +1,10 @@
 //! Adapters: pieces of a slice that idle workers may do ([`InPieces`]), and results of an iterator
 //! that are made ahead ([`Ahead`]).
+//!
+//! The program calls these traits' methods on its own slices and iterators. All work is done by
+//! `join` (`spark.rs`) and by the functions of `strategy.rs`; this file has no protocol of its own.
+//!
+//! Pieces are split in halves by their number, so the pieces do not depend on the workers.
 
 use crate::spark::join;
 use crate::strategy::{ParBuffer, par_buffer, par_chunks};

@@ -27,6 +27,12 @@
 //! body that awaits a value and something else at once (`select!`) counts as one that needs the
 //! value. (A force that is leaked, by `mem::forget`, leaves its edge behind; then a circle may be
 //! found that is none.)
+//!
+//! # Callers
+//! `force.rs` adds records, parents and edges when an evaluation waits or is delegated. `node.rs`
+//! calls `give_up` and `release`. A fast evaluation never comes here. Drops of handles and wakers
+//! may run code that needs the lock, so the functions return them, and the caller drops them
+//! without the lock.
 
 use crate::failed::NoValue;
 use crate::node::NodeHandle;

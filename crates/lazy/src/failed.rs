@@ -1,4 +1,11 @@
-//! [`NoValue`]: why a value has none, kept for each thread that forces it.
+//! The reason why a value will never be there: [`NoValue`].
+//!
+//! `fail` in `node/typed.rs` makes it from the payload of a panic, and the table of `circle.rs`
+//! makes it for a circle of values. The node keeps it, and each later force returns a clone, or
+//! panics with its message.
+//!
+//! The payload itself is dropped, because many threads may fail with one reason. So only the text
+//! of a panic is kept.
 
 use std::any::Any;
 use std::fmt;

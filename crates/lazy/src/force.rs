@@ -18,6 +18,11 @@
 //! evaluation that demands it, and the driver. It may delegate only if its waker is the driver's:
 //! behind another waker, of `block_on` or of a combinator, the driver might not be polled before
 //! the value is there. Then the force is a driver itself.
+//!
+//! # Callers
+//! `Lazy::try_force` and `Lazy::force_blocking` in `value.rs`, and the converters of `spark.rs`,
+//! which force a sparked value. The rule: only the code that holds a [`NodeClaim`] polls a body,
+//! and each claim ends by an update or is given up, also when its future is dropped.
 
 use crate::circle::{CircleTable, RecordId, table};
 use crate::failed::NoValue;

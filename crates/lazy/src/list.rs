@@ -1,4 +1,11 @@
 //! Lazy lists in a region: [`LazyList`], a thunk of a cell, with [`Cons`] and the usual functions.
+//!
+//! The program makes a list with `Nursery::unfold`, or as the result of a thunk, and walks it with
+//! [`LazyList::iter`]. The functions of lists use the public functions of `Nursery` and `Thunk`
+//! only.
+//!
+//! A cell lies in the region and is never dropped by itself. So elements and closures are `Copy`,
+//! and a list that was walked stays in memory until its region goes.
 
 use crate::region::{Grey, Nursery, Thunk, ThunkEntry, ThunkWord};
 use std::fmt;

@@ -38,6 +38,11 @@
 //! # The files
 //! `typed.rs` has the value and the body, `waiters.rs` the threads that wait, `handle.rs` the
 //! handles, and `drops.rs` the drops of nodes within one another.
+//!
+//! # Callers
+//! `value.rs` makes nodes and reads their values. `force.rs` claims nodes, polls their bodies and
+//! gives claims up. `circle.rs` gives up the evaluations below one that is given up. `spark.rs`
+//! looks at the state before it forces a value.
 
 mod drops;
 mod handle;

@@ -8,6 +8,12 @@
 //! | `claim.rs` | the claim at the end of a quantum |
 //! | `nursery.rs` | a thread's part of a region: memory and counts |
 //! | `word.rs` | the values that fit into a result word |
+//!
+//! `Region` owns the memory and the counts. The program makes a region, and calls `Region::nursery`
+//! on each OS thread; all other work goes through the nursery. Results are references with the
+//! lifetime of the region, so memory is freed with the region alone.
+//!
+//! Paper: [HMP05 §3, §4].
 
 mod claim;
 mod engine;

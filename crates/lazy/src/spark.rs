@@ -18,6 +18,11 @@
 //! The maker of a half that was taken waits for it on its OS thread, and meanwhile does the halves
 //! that the taker has pushed since: they are parts of its own half. It does no other work, because
 //! that might need a lazy value that this very thread has claimed further down its stack.
+//!
+//! # Callers
+//! The program, and the maps of `strategy.rs` and `adapters.rs`, call [`join`], [`par`] and
+//! [`pseq`]. A spark may be dropped at any time, so only code that forces the value itself may rely
+//! on it.
 
 use crate::force::Settle;
 use crate::node::{IDLE, NodeHandle};

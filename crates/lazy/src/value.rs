@@ -1,4 +1,13 @@
 //! [`Lazy`]: a value that is made when it is needed, once, and that threads share.
+//!
+//! This is the program's interface. The state and the memory are in `node.rs`, the evaluation is in
+//! `force.rs`, and the reason of a failure is in `failed.rs`. `spark.rs` and `strategy.rs` call the
+//! methods of this file.
+//!
+//! `Lazy<T>` is a `NodeHandle` with a type. A node's values are of type `T`, because only the
+//! functions here make nodes, so the `unsafe` reads of this file need to check the state alone.
+//!
+//! Paper: [HMP05 §3.1, §3.5, §4.2, §4.3].
 
 use crate::failed::NoValue;
 use crate::force::{Settle, is_within, settle_blocking};

@@ -1,4 +1,12 @@
 //! Steps on the workers that they name: [`Affine`].
+//!
+//! `Graph::run` calls `Affine::run`. `StepCol::affinity` says where a step runs;
+//! `AffineQueues::push` asks for it with `ReadyStep::affinity`.
+//!
+//! A run ends when `left` is 0. So a worker pushes the steps that its step has made ready before it
+//! takes that step off `left`.
+//!
+//! Paper: [NCM11 §4].
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,11 @@
-//! How workers find work, sleep and end together: [`WorkerCircle`].
+//! The protocol by which workers find work, sleep and end together: [`WorkerCircle`].
+//!
+//! `Stealing` is the only scheduler that uses it; `models.rs` checks it with loom. Rings, injector
+//! and the choice of a sleeper are those of `IdleWorkers` in `selvedge-sched`. This file adds the
+//! places where workers sleep, and the end of the run.
+//!
+//! The rule: a worker that holds an item, or runs one, is in the count `active`. The worker that
+//! brings the count to 0 ends the run.
 
 use std::sync::PoisonError;
 

@@ -1,4 +1,13 @@
-//! One pool of ready steps for all workers: [`TaskPool`].
+//! One pool of ready steps for all workers, under one lock: [`TaskPool`].
+//!
+//! `Graph::run` calls `TaskPool::run`. The pool is a stack, a queue, a heap by `StepCol::priority`,
+//! or a line in an order that a seed determines; tests use the last one to meet many schedules.
+//!
+//! A worker pushes the steps that it has made and takes its next one without leaving the lock
+//! between them. So a worker with one new step wakes no other worker, and the pool never holds a
+//! step that no worker comes for.
+//!
+//! Paper: [NCM11 §3.2].
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,10 @@
-//! The order of a recorded run once more: [`Replay`].
+//! The order of a recorded run once more: [`Replay`], with the order as text, [`RunOrder`].
+//!
+//! `Recording::order` makes the order, and `Graph::run` calls `Replay::run`. A test or a debugger
+//! uses it to see one schedule again.
+//!
+//! A step is named by its line, that is, its name and its tag. Steps with the same line are taken
+//! in the order in which they became ready.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::str::FromStr;

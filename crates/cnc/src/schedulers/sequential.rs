@@ -1,4 +1,6 @@
-//! All steps on the calling OS thread: [`OneByOne`].
+//! All steps on the calling OS thread: [`OneByOne`]. `Graph::run` calls it. The order is
+//! determined, so this is the scheduler for examples, and for tests of other schedulers to compare
+//! with.
 
 use super::{GraphJob, Scheduler};
 

@@ -1,4 +1,14 @@
-//! Each worker its own ready steps, and others steal: [`Stealing`].
+//! Each worker has ready steps of its own, and idle workers steal: [`Stealing`].
+//!
+//! `Graph::run` calls `Stealing::run`, which starts an OS thread with a `Loop` for each worker but
+//! the first. `Loop::next` says where a worker looks for its next step. The sleep and the end are
+//! those of `circle.rs`.
+//!
+//! Only the owner uses a worker's private steps and its `batch`. Other workers see the steps in its
+//! ring and in the injector. So a worker shows some of its older steps, in `Loop::show` and in
+//! `StepContext::share`, before others can help.
+//!
+//! Paper: [NCM11 §3.3].
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

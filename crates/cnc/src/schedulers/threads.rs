@@ -1,4 +1,12 @@
-//! A thread for each step, under any scheduler of threads: [`ThreadPerStep`].
+//! A Selvedge thread for each step, under any scheduler of threads: [`ThreadPerStep`].
+//!
+//! `Graph::run` calls `ThreadPerStep::run`. It lends the job (`lend.rs`), because a thread takes
+//! only what is `'static`, and gives the main thread to a closure of the program.
+//!
+//! The main thread ends after all other threads. So a thread stores the handle of each thread that
+//! it spawns before it ends itself.
+//!
+//! Paper: [NCM11 §3.2].
 
 use std::fmt;
 use std::pin::Pin;

@@ -1,5 +1,11 @@
-//! Steps that a worker does not just run: the run was stopped, the step was cancelled, or it is to
-//! be recorded.
+//! The steps that a worker does not just run: the run was stopped, the step was cancelled, or the
+//! step is to be recorded.
+//!
+//! `StepContext::run` calls `attend` if `Attention` says so. The gets and puts of a step call
+//! `note`, which adds an edge to the worker's record if the instance began with `OBSERVED`.
+//!
+//! A step that `attend` refuses is dropped here, with its tag. It still counts as run, so that
+//! `Core::outstanding` is 0 at the end of the run.
 
 use std::sync::atomic::Ordering;
 
@@ -36,7 +42,7 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    /// Notes what the running code uses, if it is recorded.
+    /// Notes the collection that the running code uses, if the code is recorded.
     #[inline]
     pub(crate) fn note(&self, end: EdgeEnd) {
         if self.flags.get() & OBSERVED != 0 {
@@ -52,7 +58,7 @@ impl<'g> StepContext<'g> {
         record.note(Edge { step: self.entry.get().number, end });
     }
 
-    /// Hands over what was recorded of this worker.
+    /// Hands the record of this worker over to the recorder.
     pub(super) fn hand_over_record(&self) {
         if let (Some(recorder), Some(record)) = (self.core.recorder(), &mut *self.record.borrow_mut()) {
             recorder.take(record);

@@ -1,4 +1,14 @@
-//! Gets of a step: [`StepContext::get`] and [`StepContext::take`].
+//! The gets of a step: [`StepContext::get`] and [`StepContext::take`]. The program calls them in a
+//! step or in the environment.
+//!
+//! The short way of `get` is for an item that is kept, in a step that has only got items so far:
+//! one load of the item's state. All other cases are in `get_slowly`.
+//!
+//! A get returns a reference that must stay valid until the step ends. A kept item stays until the
+//! graph ends. A counted item stays because the step has a [`GetClaim`], which `step/run.rs`
+//! returns after the step's code has ended.
+//!
+//! Paper: [NCM11 §2.1] `get`.
 
 use crate::code::ReadyStep;
 use crate::collections::{GetClaim, ItemCol, ItemStore};
@@ -52,7 +62,8 @@ impl<'g> StepContext<'g> {
         if self.flags.get() & !CLAIMED == 0
             && let Some(slot) = items.0.storage.kept(&key)
         {
-            // SAFETY: the item is kept.
+            // SAFETY: `kept` has seen that the item is kept, and only the drop of the arena drops a
+            // kept item. The reference ends with the step.
             return Ok(unsafe { slot.value() });
         }
         self.get_slowly(items.0, &key)
@@ -94,7 +105,9 @@ impl<'g> StepContext<'g> {
             Look::Missing => return Err(self.miss(MissedGet::Item(&slot.state))),
             Look::Exhausted | Look::InUse => return Err(self.over_get(store, key)),
         }
-        // SAFETY: the item is kept, or this step has claimed it and returns the claim when it ends.
+        // SAFETY: `look` has said `Kept`, or `Claimed`. A kept item stays until the arena is
+        // dropped. A claim of this step is in `claims`, and `clean_up` or `end_badly` returns it
+        // after the step's code, with which the reference ends.
         Ok(unsafe { slot.value() })
     }
 

@@ -1,4 +1,10 @@
-//! How a step declares the items that it will get: [`Needs`].
+//! The declaration of the items that a step will get: [`Needs`].
+//!
+//! `DependsCode` in `code.rs` calls the program's closure with a `Needs` before each try of the
+//! step. [`Needs::on`] notes an item that is there, and makes the step wait for an item that is
+//! not. The gets of the body then accept the noted items only.
+//!
+//! A declaration claims nothing, so a closure that runs again declares all items again.
 
 use crate::code::ReadyStep;
 use crate::collections::ItemCol;

@@ -1,4 +1,13 @@
-//! Effects of a step: items, tags, forked steps and new collections.
+//! The effects of a step: items, tags, forked steps and new collections. The program calls them in
+//! a step or in the environment; `AsyncStep::put` calls `put_as`.
+//!
+//! The short way of `put_as` is for an item that is kept in an array. All other cases are in
+//! `put_slowly`. A put that finds waiters makes them ready on this worker.
+//!
+//! `begin_effect` comes first in each effect. It refuses an effect of an instance that has missed
+//! an item, because that instance will run again. It also sets `PUT`, after which a get is a fault.
+//!
+//! Paper: [NCM11 §2.1] `put` and `putt`, §2.2 `forkStep` and `newItemCol`.
 
 use crate::code::{ForkedBody, ReadyStep, StepEntry, to_word};
 use crate::collections::{ItemCol, ItemStore, Items, TagCol, maker_of};

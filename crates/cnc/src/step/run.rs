@@ -1,4 +1,15 @@
-//! How a worker runs an instance of a step, and how the instance ends.
+//! The run of one instance of a step, and its end. `Worker::run` calls [`StepContext::run`], and
+//! `Graph::initialize` calls [`StepContext::environment`].
+//!
+//! `run_to_end` is the loop. An instance that returns `Ok` without a missed item, a claim or a
+//! boxed tag has ended there. `end_otherwise` handles the rest: the instance waits for an item,
+//! returns its claims, or reports a fault. If the item came meanwhile, the instance runs again at
+//! once.
+//!
+//! Each path must use the instance's word exactly once: it frees the word, hands it to the item as
+//! a waiter, or the code has consumed it (`takes_word`). The worker counts a suspended step after
+//! `SlotState::wait` has published it. Another worker may wake the step before that, so the counts
+//! are right only as a sum over all workers.
 
 use std::error::Error;
 use std::panic::{self, AssertUnwindSafe};

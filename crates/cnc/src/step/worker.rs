@@ -1,4 +1,12 @@
-//! What a scheduler sees of a graph: [`Worker`] and [`Outlet`].
+//! The interface between a scheduler and the workers of a graph: [`Worker`] and [`Outlet`].
+//!
+//! A scheduler gets its workers from `GraphJob::worker` or `GraphJob::worker_with`. A worker stays
+//! on its OS thread. The scheduler calls [`Worker::run`] with a ready step, and then takes the
+//! steps that became ready. An `Outlet` is the scheduler's own: a worker gives it steps in the
+//! middle of a long step.
+//!
+//! A worker adds its counts to the graph when it is dropped. So a scheduler drops all its workers
+//! before it returns, and runs each step that it has taken.
 
 use std::sync::Arc;
 
@@ -7,9 +15,10 @@ use crate::core::Core;
 
 use super::StepContext;
 
-/// What a worker has that its scheduler shares with others.
+/// The way on which a worker gives steps to the other workers of its scheduler.
 pub trait Outlet<'g>: Send + Sync {
-    /// Whether a worker has nothing to do. Asked at every put of a tag.
+    /// Whether a worker has nothing to do. A worker asks when a step becomes ready while it holds
+    /// another one, and before it cuts the range of a range step.
     fn is_wanted(&self) -> bool;
 
     /// Takes steps of a worker that is in the middle of a step.

@@ -7,6 +7,9 @@
 //!
 //! A destructor that waits for another OS thread may rely on it that the handles which it has
 //! dropped before are gone, unless it runs at that depth.
+//!
+//! The drop of the last `NodeHandle` of a node calls [`free_in_turn`], if the value or the body of
+//! the node may contain handles.
 
 use super::NodeHead;
 use crate::primitives::thread_local;

@@ -1,4 +1,11 @@
 //! [`LazyNode`]: a node with its value and its body, and the functions of each type of node.
+//!
+//! `NodeHandle::new` makes a node. `NodeHandle::evaluate` and the drop of the last handle call the
+//! functions of the [`NodeTable`], because a [`NodeHead`] does not know its types.
+//!
+//! The body is there until the update, and the value is there from the update on. `evaluate` drops
+//! the body before it publishes the state, so no thread sees a value while the body's captures
+//! still live. `free` reads the state to decide which of the two it drops.
 
 use super::{FAILED, NodeHead, READY};
 use crate::failed::NoValue;

@@ -18,6 +18,10 @@
 //! the new state in its own step 3, and grants all.
 //!
 //! A body that is given up grants all waiters too, and one of them claims the value.
+//!
+//! `force.rs` calls `NodeHead::wait`. The update in `typed.rs` calls `NodeHead::end`, and `node.rs`
+//! calls `wake_all` when a claim is given up. Paper: [NCM11 §3.5], the queue of waiters is the
+//! value's own.
 
 use super::{CLAIMED, NodeHead};
 use crate::primitives::{Ordering, often, seldom};

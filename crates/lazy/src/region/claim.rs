@@ -26,6 +26,10 @@
 //! # Leaving
 //! The thread unwinds with [`LeftEvaluation`] to the outermost frame that is redundant. Each frame
 //! on the way that had claimed its thunk gives it back as it was.
+//!
+//! # Callers
+//! `Code::enter` in `thunk.rs` calls `evaluate_in_frame` if the engine is `ClaimAtYield`. The
+//! program calls `safe_point`. Paper: [HMP05 §4.1, §4.6].
 
 use super::engine::ThunkEntry;
 use super::hole::is_claim;

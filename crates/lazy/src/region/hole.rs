@@ -5,6 +5,9 @@
 //! forced with a nursery of another region of the same lifetime. An OS thread that finds its own
 //! number has found a value that needs its own: `<<loop>>`. One that finds another number looks
 //! again until the hole is filled, less and less often: the other OS thread evaluates at a stretch.
+//!
+//! `thunk.rs` enters holes and waits for them, and `claim.rs` makes claims. A waiting OS thread
+//! keeps its CPU's other threads waiting too, because a force in a region is no future.
 
 use crate::primitives::{Ordering, thread_local};
 

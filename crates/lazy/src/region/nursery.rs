@@ -1,4 +1,11 @@
-//! [`Nursery`]: the part of a region that one thread makes and forces thunks through.
+//! [`Nursery`]: the part of a region that one OS thread makes and forces thunks through.
+//!
+//! `Region::nursery` makes it, and the program passes it to each force. `thunk.rs` uses its number
+//! of the OS thread and its counts, and `claim.rs` uses its stack of frames.
+//!
+//! A nursery fills its chunk from the front, without an atomic operation, and takes a lock of the
+//! region only for a new chunk. Nothing in a chunk has a destructor, because the region frees whole
+//! chunks. A nursery is invariant in `'r`, so its thunks are of the region's own lifetime.
 
 use super::claim::{FrameStack, QUANTUM};
 use super::engine::{Grey, ThunkEntry};

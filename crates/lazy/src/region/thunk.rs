@@ -7,14 +7,18 @@
 //!    payload         what the closure has captured; never overwritten
 //! ```
 //! This is the layout of [HMP05 Figure 1(d)]. The payload stays where it is until the region goes,
-//! so a thread that entered late still reads it; and the result is a word, so two threads that
-//! evaluate the same thunk write the same word. Both races of the paper (§3.3 and §3.4) are so
-//! harmless, with stores alone.
+//! so a thread that entered late still reads it. The result is a word, so two threads that evaluate
+//! the same thunk write one whole word after the other. The words are equal, or they are references
+//! to equal values. So both races of the paper (§3.3 and §3.4) need stores alone.
 //!
 //! # The code
 //! The header of a thunk that has not been evaluated is the address of a [`CodeTable`]. Its
 //! function is the entry, the closure and the update of one type of thunk under one engine, in one
 //! piece. So a force that finds no result is one call through a pointer.
+//!
+//! # Callers
+//! `Nursery::thunk`, `just_once` and `ready` make thunks. The program calls [`Thunk::force`], and
+//! so do the closures of other thunks and the lists of `list.rs`.
 
 use super::engine::{Grey, ThunkEntry};
 use super::hole::{HolePatience, KIND};

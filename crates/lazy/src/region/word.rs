@@ -1,4 +1,8 @@
 //! [`ThunkWord`]: the values that fit into the result word of a thunk.
+//!
+//! `thunk.rs` stores the word at an update, and each force reads the value from it. The trait is
+//! sealed, because a force trusts `from_word` to be the inverse of `into_word`. A word keeps the
+//! provenance of a reference, so it is a pointer and not a number.
 
 use std::ptr;
 
