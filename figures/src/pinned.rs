@@ -5,6 +5,9 @@
 //! to its CPUs, opens a session of its own (a scheduler autogroup of its own, where the kernel has
 //! them), raises that group's priority if it may, and then becomes the program. It dies with its
 //! parent.
+//!
+//! `measure.rs` and the figures about servers start their processes through `command` and
+//! `command_on`. `main.rs` has the subcommand.
 
 use std::env;
 use std::fs;
