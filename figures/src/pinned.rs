@@ -6,8 +6,7 @@
 //! them), raises that group's priority if it may, and then becomes the program. It dies with its
 //! parent.
 //!
-//! `measure.rs` and the figures about servers start their processes through `command` and
-//! `command_on`. `main.rs` has the subcommand.
+//! `measure.rs` and the figures about servers call `command` and `command_on`.
 
 use std::env;
 use std::fs;

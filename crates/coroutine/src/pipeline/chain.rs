@@ -7,9 +7,6 @@
 //! cut: no call reaches it again. If the upstream stage has broken by itself, then the downstream
 //! stage is ended at once, because its input has ended. It is not ended if the upstream stage has
 //! failed: nothing follows a failure.
-//!
-//! `role.rs` has the roles that `>>` joins here. `join.rs` and users get such chains as any other
-//! stage.
 
 use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, Item};
