@@ -1,4 +1,8 @@
-//! The figure about the cost of combinators.
+//! The figure `cost-of-abstractions`: what join, select and a time-out cost under our runtime and
+//! under tokio. `main.rs` calls `costs`. The programs are in `child/abstractions.rs`.
+//!
+//! Each program prints the sum of what its operations count for. So an operation that did not
+//! happen makes a wrong answer, and no time is shown.
 
 use crate::contender::{LIMIT, NS, OURS, TOKIO, inner, table};
 use crate::effort::Effort;

@@ -1,5 +1,9 @@
-//! User instructions, which callgrind counts: a program runs under it twice, once for longer, and
-//! the difference between the two counts belongs to the additional operations.
+//! User instructions, which callgrind counts. The figures `instructions` and `web-instructions`
+//! call `each`.
+//!
+//! A program runs under callgrind twice, once for longer. The difference between the two counts
+//! belongs to the additional operations, so the start of the program does not count. The answers of
+//! both runs are checked. A machine without valgrind gives `Failure::Absent`.
 
 use std::process::Command;
 use std::time::Duration;

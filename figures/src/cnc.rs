@@ -1,4 +1,9 @@
-//! The figures about graphs of steps. The programs: `figures/src/child/cnc`, `figures/peers`.
+//! The figures about graphs of steps: `cnc-steps`, `cnc-miss`, `cnc-wavefront`, `cnc-items` and
+//! `cnc-six`, the programs of [NCM11 §6]. `main.rs` calls them. Our programs and rayon's are in
+//! `child/cnc.rs`; those of TBB, OpenMP and GHC are in `figures/peers`.
+//!
+//! The first number of a program of ours is its engine, by the constants of `child/cnc.rs`. A case
+//! on two CPUs runs every contender on the same two.
 
 use crate::child::cnc::cholesky::answer as factor_answer;
 use crate::child::cnc::kernels;

@@ -1,5 +1,9 @@
-//! The contenders of the figures: how a program of ours, or of a peer, is called, and the aim of
-//! its row.
+//! The contenders of the figures: how a program of ours, or of a peer, is called, which answers it
+//! must print, and the aim of its row. Every file with a figure builds its `Contender`s by `inner`,
+//! `outer` and `outer_on`; `measure.rs` runs them.
+//!
+//! A contender without an answer is not checked. So a new one calls `answers`, and `figures
+//! --faults` finds a contender for which a wrong answer is not noticed.
 
 use std::time::Duration;
 

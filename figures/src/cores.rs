@@ -2,6 +2,8 @@
 //!
 //! The tables show the time of the wall clock, because several CPUs work at once. The programs of
 //! ours and of tokio are one text (`figures/src/child/cores.rs`) under both runtimes.
+//!
+//! `main.rs` calls the figures.
 
 use crate::child::cores::burst;
 use crate::contender::{FORK_IO, GOROUTINES, LIMIT, OURS, TOKIO, WALL_NS, inner, outer_on, table, threads};

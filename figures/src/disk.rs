@@ -1,4 +1,10 @@
-//! The figure about the disk: random reads by very many threads.
+//! The figure `disk-random`: random reads of a file by very many threads of ours, beside fio and a
+//! program with pthreads. `main.rs` calls `random`; `child/disk.rs` shares `BLOCK`, `data_file` and
+//! `block_number`.
+//!
+//! The file has the number of each block in that block, so each reader checks its reads. The file
+//! is made once and kept in the target directory. A program of ours without io_uring says so, and
+//! its row is then named by the pool.
 
 use std::fs::File;
 use std::io::{self, Write};

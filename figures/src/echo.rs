@@ -4,6 +4,9 @@
 //! two workers the server has both and the client must share one of them; it sleeps while nothing
 //! comes. A run counts only if every message came back as it was sent, and every connection was
 //! answered.
+//!
+//! `main.rs` calls the figure. The servers are in `child/echo.rs`, and the client is in
+//! `child/load.rs`.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};

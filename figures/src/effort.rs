@@ -1,4 +1,8 @@
-//! How thoroughly figures are measured, and for which purpose.
+//! `Effort`: how thoroughly figures are measured, and for which purpose. `main.rs` makes it of the
+//! command line, and each figure takes its counts and rounds from it.
+//!
+//! A figure passes its counts through `count`. So the purposes other than times run every program
+//! with small numbers, which the tests of the project can wait for.
 
 /// The purpose for which the programs of a figure are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,9 @@
-//! The figure about instructions, which depend neither on the machine's speed nor on what else it
-//! does.
+//! The figure `instructions`: user instructions of one operation. They depend neither on the
+//! machine's speed nor on its other work. `main.rs` calls `instructions` for the table;
+//! `published.rs` calls `count` and compares ours with `figures/instructions.json`.
+//!
+//! `operations` has the list. Our program is the first of each entry, because `Counting` may leave
+//! the peers out.
 
 use crate::callgrind;
 use crate::child::stm::size_sum;

@@ -1,4 +1,9 @@
-//! The figures about lazy values. The programs: `figures/src/child/lazy.rs`.
+//! The figures about lazy values: `lazy-force`, `lazy-suite`, `lazy-conflicts`, `black-hole-wake`
+//! and `spark`. `main.rs` calls them. Our programs and those of the standard library are in
+//! `child/lazy.rs`; GHC's are in `figures/peers`.
+//!
+//! The names of the programs are made here and read in `child/lazy.rs`: `lazy-PROGRAM-ENGINE`. A
+//! name that only one of the files knows is an error at run time.
 
 use crate::contender::{LIMIT, NS, OURS, WALL_NS, inner, outer_on, table};
 use crate::effort::Effort;

@@ -1,5 +1,9 @@
-//! The code that was measured, the machine, and the other work on it. Every table of a figure has
-//! a [`Machine`].
+//! `Machine`: the code that was measured, the machine, and the other work on it. Every table of a
+//! figure has one, and `table.rs` writes it. `tasks_cpu_ns` gives the CPU time of a server to the
+//! figures about servers.
+//!
+//! `-dirty` behind the commit says that the tree had changes. The published pages show commit and
+//! machine of each figure.
 
 use std::fs;
 use std::path::Path;

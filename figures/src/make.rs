@@ -1,4 +1,8 @@
-//! The figures about `selvedge-make`.
+//! The figures about `selvedge-make`: `make-overhead` and `make-speedup`, beside ninja and GNU
+//! make. `main.rs` calls them. `child/make.rs` makes the projects and runs the build runners.
+//!
+//! A case measures the wall's clock and the CPU time in the same runs. The second figure also shows
+//! the numbers of [HMP05, Figures 7 to 9].
 
 use std::time::Duration;
 

@@ -4,6 +4,9 @@
 //! and prints `name value` lines. The rounds are interleaved (A B C A B C ..), so that a
 //! disturbance of the machine meets all contenders alike, and a table shows the median of the
 //! rounds.
+//!
+//! Every figure calls `case` with its contenders and a metric. A run with a wrong answer gives no
+//! time: see `Failure`.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -1,5 +1,9 @@
 //! The peers: which Debian package each comes from, and how the programs under `figures/peers` are
-//! built.
+//! built. `contender.rs` and the figures ask for the path of a peer; `main.rs` has `build-peers`
+//! and `packages`, which `cargo xtask peers` calls.
+//!
+//! A peer that is not installed is an `Err` with the package's name. The table shows it as missing,
+//! and no figure fails for it.
 
 use std::env;
 use std::fs;

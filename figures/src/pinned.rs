@@ -5,6 +5,8 @@
 //! to its CPUs, opens a session of its own (a scheduler autogroup of its own, where the kernel has
 //! them), raises that group's priority if it may, and then becomes the program. It dies with its
 //! parent.
+//!
+//! `measure.rs` and the figures about servers call `command` and `command_on`.
 
 use std::env;
 use std::fs;

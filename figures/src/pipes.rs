@@ -1,4 +1,9 @@
-//! The figures about pipes: pairs of threads that talk, beside threads that wait.
+//! The figures about the kernel's pipes and about MVars: pairs of threads that talk, beside threads
+//! that wait. `main.rs` calls them, and the programs are in `child/pipes.rs`. The pipelines of
+//! coroutines are another subject, in `streams.rs`.
+//!
+//! The figures are `fifo-idle`, over the number of idle threads, and `fifo-busy`, over the number
+//! of pairs. The paper's are [LZ07 §5.1].
 
 use std::time::Duration;
 

@@ -1,4 +1,8 @@
-//! The figure about simulated programs.
+//! The figure `simulation`: how many steps a second simulated programs make. A seed determines
+//! their order and their network. `main.rs` calls `simulation`, and the programs are in
+//! `child/simulation.rs`.
+//!
+//! The figure has no peers, and a note of its table says why.
 
 use crate::contender::{LIMIT, OURS, inner, table};
 use crate::effort::Effort;

@@ -1,4 +1,9 @@
-//! The figure about the STAMP programs, over our transactions and over GHC's.
+//! The figure `stamp`: the STAMP programs over our transactions and over GHC's, on one CPU and on
+//! two. `main.rs` calls `stamp`. Our programs are in `child/stamp`, and GHC's are in
+//! `figures/peers`.
+//!
+//! The answers of one thread are known for each configuration: see `StampProgram`. Two threads may
+//! do their work in several orders, so a case of two threads checks less.
 
 use crate::child::stamp::genome::{self, Sequence};
 use crate::child::stamp::intruder::{self, Traffic};

@@ -1,4 +1,9 @@
-//! The figures about transactions. The programs: `figures/src/child/stm`, `figures/peers`.
+//! The figures about transactions: counters, sizes, disjoint variables, a bank, sets, and
+//! transactions that wait. `main.rs` calls them. Our programs are in `child/stm`; those of GHC and
+//! of the Rust crates are in `figures/peers`.
+//!
+//! A program of ours has the name `stm-PROGRAM`, with the kind of variables or the engine in it.
+//! Both sides are compared on the same number of CPUs.
 
 use crate::child::stm::sets::SetMix;
 use crate::child::stm::{ACCOUNTS, BALANCE, size_sum};

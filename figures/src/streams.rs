@@ -1,5 +1,9 @@
-//! The figures about coroutine pipelines. The programs: `figures/src/child/streams`. The figures
-//! about the kernel's pipes are in `pipes.rs`.
+//! The figures about coroutine pipelines: over bytes in `streams/bytes.rs`, and over numbers in
+//! `streams/items.rs`. `main.rs` calls those. This file has the functions that build their
+//! contenders.
+//!
+//! The programs are in `child/streams`, under names that begin with `pipe-`. The figures about the
+//! kernel's pipes are in `pipes.rs`.
 
 pub(crate) mod bytes;
 pub(crate) mod items;

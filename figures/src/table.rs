@@ -1,4 +1,9 @@
-//! Rows of a figure, the table a reader sees and the JSON a program reads.
+//! `Table` and `Row`: the result of a figure, as the text that a reader sees and the JSON that a
+//! program reads. Every figure returns a `Table`, and `main.rs` prints it.
+//!
+//! The JSON is the format of `figures/published.json`, which `xtask/src/publish/measured.rs` reads.
+//! A field that is renamed here is renamed there. A row without a value says why, in the place of
+//! the value.
 
 use std::fmt::Write as _;
 

@@ -2,6 +2,9 @@
 //!
 //! All programs are single-threaded and never sleep, so the tables show the CPU time of the
 //! process. On an idle machine it is the time of the wall clock. On a busy machine it is steadier.
+//!
+//! `main.rs` calls the figures. The programs are in `child/ours.rs` and `child/tokio_peer.rs`, and
+//! those of other languages in `figures/peers`.
 
 use std::time::Duration;
 

@@ -1,4 +1,9 @@
-//! The figure about timers.
+//! The figure `timers`: setting, cancelling and firing a million timers, and threads that sleep,
+//! beside tokio and Go. `main.rs` calls `timers`. Our programs and tokio's are in
+//! `child/timers.rs`.
+//!
+//! One run gives several metrics, so `cases` runs the contenders once and makes a case of each
+//! metric.
 
 use crate::contender::{GOROUTINES, LIMIT, OURS, TOKIO, inner, outer_on, table};
 use crate::effort::Effort;

@@ -4,6 +4,9 @@
 //! without ever sleeping, so that no server pays for waking it. All servers of a figure are up at
 //! the same time and take turns round by round. A run counts only if every reply had the right
 //! status and length, and the access log, where it is on, only if it has a line for every request.
+//!
+//! `main.rs` calls the figures. `web/server.rs` starts the servers, `web/load.rs` loads them, and
+//! `web/site.rs` has the files.
 
 mod instructions;
 mod load;

@@ -1,4 +1,9 @@
-//! Runs one command: shows its output as it comes, and counts the tests that it reports.
+//! `Invocation` runs one command and shows its output as it comes; `Tally` adds up the tests that
+//! the command reports. Every command of xtask runs other programs through them.
+//!
+//! With several steps at the same time each line begins with the name of its step. The jobs of
+//! `side_by_side.rs` hold their lines and print them together. `timeout` ends the whole process
+//! group, so that no test outlives its limit.
 
 use std::io::{BufRead, BufReader, Write, pipe};
 use std::path::Path;

@@ -1,4 +1,9 @@
-//! `cargo xtask fuzz SECONDS [TARGET]`: libFuzzer over the targets under `fuzz/`.
+//! `cargo xtask fuzz SECONDS [TARGET]`: libFuzzer over the targets under `fuzz/`. `main.rs` calls
+//! `run`; `ci.rs` and `soak.rs` take `invocations`.
+//!
+//! The targets are the files in `fuzz/fuzz_targets`. They are a workspace of their own, because
+//! only they need the nightly toolchain. Each target calls a function of a crate, so that the
+//! ordinary tests can call that function too.
 
 use std::path::Path;
 use std::time::Duration;

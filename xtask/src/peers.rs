@@ -1,4 +1,9 @@
-//! `cargo xtask peers`: the systems the figures are measured against.
+//! `cargo xtask peers`: installs the systems that the figures are measured against, and builds
+//! their programs. `main.rs` calls `run`.
+//!
+//! The figures have the list of the packages (`figures/src/peers.rs`), and this command asks them
+//! for it. A package that cannot be had stops nothing, because the figures show its peer as
+//! missing.
 
 use std::process::Command;
 use std::time::Duration;

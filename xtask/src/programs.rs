@@ -1,4 +1,8 @@
-//! `cargo xtask programs RUNS [NAMES]`: the programs of `programs/`, so often in each surrounding.
+//! `cargo xtask programs RUNS [NAMES]`: runs the programs of `programs/`, so often in each
+//! surrounding. `main.rs` calls `run`, and `ci.rs` takes `invocation` with `RUNS` runs.
+//!
+//! The test `every_program` does the work: the head of a program says how the program must end.
+//! This file only starts the test, with room for the build.
 
 use std::time::Duration;
 

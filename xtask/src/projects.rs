@@ -3,6 +3,8 @@
 //!
 //! The sources are Debian's. They are fetched into the target directory, by an apt with lists of
 //! its own, so that the machine's configuration stays as it is.
+//!
+//! `main.rs` and `soak.rs` call `run`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

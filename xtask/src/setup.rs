@@ -1,4 +1,9 @@
-//! Installs the programs that tests and checkers need beyond the stable toolchain.
+//! `cargo xtask setup`: installs the programs that tests and checkers need beyond the stable
+//! toolchain. `main.rs` calls `run`, and so does `ci.rs` before its steps. `peers.rs` takes
+//! `install`.
+//!
+//! Only root installs Debian packages, and a message comes before, because the machine is changed.
+//! Another user gets the names of the packages. A program that is not required stops nothing.
 
 use std::os::unix::fs::MetadataExt;
 use std::process::Command;

@@ -2,6 +2,9 @@
 //!
 //! Each check is a function from the tree's text to the problems found in it, so that each is
 //! tested on a tree of three lines.
+//!
+//! `main.rs` and `ci.rs` call `run`. A new check is a file in `tidy/` with a function `check`, and
+//! a line in the list of `run`.
 
 mod changelog;
 mod glossary;

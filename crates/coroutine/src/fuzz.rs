@@ -1,5 +1,9 @@
-//! What the fuzz targets and the tests run over the parsers: each function takes any bytes and
-//! panics if an invariant does not hold.
+//! The checks of the parsers over any bytes: `csv`, `json`, `xml` and `records`. The fuzz targets
+//! under `fuzz/` and the tests of the crate call them.
+//!
+//! Each function panics if an invariant does not hold. The main invariant is that the cuts of the
+//! input into chunks change no output and no failure. A new parser needs a function here and a
+//! target in `fuzz/`.
 
 use crate::pipeline::binary::{self, Prefix};
 use crate::pipeline::csv::{self, Fields};

@@ -1,5 +1,8 @@
-//! The cost of combinators: one text under both runtimes, each of which brings its own join, select
-//! and time-out.
+//! The programs of the figure `cost-of-abstractions`: join, select and time-out, on futures that
+//! are ready and on futures that come later; and a one-shot channel. `child/mod.rs` calls them.
+//!
+//! One text runs under both runtimes. `Combinators` is the trait through which each runtime brings
+//! its own functions. A change of the text changes the work of both, so the rows stay comparable.
 
 use std::cell::RefCell;
 use std::future::{Future, pending};

@@ -1,4 +1,9 @@
-//! The clocks by which the measured programs of this binary measure themselves.
+//! `Times`: the clocks by which the measured programs of this binary measure themselves, and
+//! `rss_bytes`, the memory of the process. Every file of `child` calls them.
+//!
+//! A program reads the clocks around its operations, so that its start and its end do not count.
+//! CPU time is that of the whole process. The printed names are the keys of the metrics in
+//! `contender.rs`.
 
 use std::fs;
 use std::time::Instant;

@@ -1,4 +1,9 @@
-//! The programs about several workers: one text under both runtimes.
+//! The programs about several workers: threads that compute, yields, spawns, rings, a tree of
+//! threads, and counters under locks. `child/mod.rs` calls them for the figures in
+//! `figures/src/cores.rs`.
+//!
+//! One text runs under both runtimes, through the trait `Runtime`. A ring is generic over its
+//! `Cell` too, so our MVar, the hand-made one and tokio's channel do the same hops.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,9 @@
-//! Random reads of a disk by threads of ours, scheduled round-robin with an event loop.
+//! The program of the figure `disk-random`: threads of ours read random blocks of a file,
+//! round-robin with an event loop. `child/mod.rs` calls `random` with the io_uring driver or the
+//! pool of OS threads.
+//!
+//! Each thread checks its block, because a block holds its own number (`figures/src/disk.rs`). The
+//! program says if the process has no io_uring, and the figure then names the row by the pool.
 
 use std::cell::Cell;
 use std::fs;

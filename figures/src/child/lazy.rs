@@ -1,4 +1,10 @@
-//! Lazy values: first force, lazy programs under each engine, waiting for one evaluation, sparks.
+//! The programs about lazy values: the first force and later ones, lazy programs under each engine,
+//! waiting for one evaluation, and sparks. `child/mod.rs` calls `run` for the figures in
+//! `figures/src/lazy.rs`.
+//!
+//! A program has the name `PROGRAM` or `PROGRAM-ENGINE`. The parts: `suite.rs` has the programs
+//! over our engines, `locks.rs` those over the standard library, `conflicts.rs` two OS threads, and
+//! `wake.rs` threads that wait.
 
 mod conflicts;
 mod locks;

@@ -1,5 +1,9 @@
-//! The client of the echo servers: connections that each send a message, wait for it to come back,
-//! compare it, and send the next. One OS thread and one epoll set, without any runtime.
+//! The client of the echo servers of `echo.rs`: each connection sends a message, waits for it to
+//! come back, compares it, and sends the next. `child/mod.rs` calls `echo_load` for the figure in
+//! `figures/src/echo.rs`.
+//!
+//! The client is one OS thread and one epoll set, without any runtime, so that it is the same
+//! beside every server. It measures nothing until every connection has had its first answer.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

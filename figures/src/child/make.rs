@@ -1,6 +1,9 @@
 //! Builds by a build runner that is a process of its own: `selvedge-make`, ninja, samurai or make.
 //!
 //! Each run makes its project first, which no clock sees.
+//!
+//! `child/mod.rs` calls the programs for the figures in `figures/src/make.rs`. The build runners
+//! call `compile`, through this binary, as the compiler of a project.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

@@ -1,5 +1,9 @@
-//! The programs that are measured: ours and tokio's. Each runs as a process of its own and prints
-//! `name value` lines, like the peers in `figures/peers`.
+//! The programs that are measured: ours and tokio's. `figures child NAME NUMBERS..` runs one as a
+//! process of its own, and `main.rs` calls `run` for it. `contender.rs` makes these command lines.
+//!
+//! Each program prints `name value` lines, like the peers in `figures/peers`. The names are those
+//! of the metrics and answers of its figure. With `FIGURES_FAULT` in the environment a program
+//! gives a wrong answer, so that each figure's check is checked.
 
 mod abstractions;
 mod clock;

@@ -1,5 +1,10 @@
-//! Our threads, measured under the library's reference scheduler, round-robin. They wait only for
-//! one another, so there is no event source.
+//! The programs about our threads on one OS thread: memory, yields, spawns and rings.
+//! `child/mod.rs` calls them for the figures in `figures/src/threads.rs`; `tokio_peer.rs` has
+//! tokio's programs.
+//!
+//! They run under the library's reference scheduler, round-robin. The threads wait only for one
+//! another, so there is no event source. `BareScheduler` ends the process without a cancellation of
+//! each thread, because the end is no part of a figure.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,10 @@
-//! Pairs of threads that talk over pipes of 4 KB, beside threads that wait where nothing comes.
+//! The programs about pipes: pairs of threads talk over pipes of 4 KB, beside threads that wait
+//! where nothing comes. `child/mod.rs` calls `fifo` and `fifo_mvars` for the figures in
+//! `figures/src/pipes.rs`. The paper's measurement is [LZ07 §5.1].
+//!
+//! `Pipes` is the trait through which both runtimes run one text. Every message has labels, and the
+//! reader checks each of them. The process ends with the idle threads alive, because their end is
+//! no part of the figure.
 
 use std::future::Future;
 use std::io;

@@ -1,5 +1,9 @@
-//! A client of the web servers that makes a given number of requests, so that the server's
-//! instructions for each can be counted.
+//! A client of the web servers that makes a given number of requests. The figure in
+//! `figures/src/web/instructions.rs` runs it beside a server under callgrind, so that the server's
+//! instructions for each request can be counted. `child/mod.rs` calls `requests`.
+//!
+//! It has blocking sockets and one request in flight for each connection. It prints the replies and
+//! the bytes of their bodies, which the figure checks.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

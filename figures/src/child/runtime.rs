@@ -2,6 +2,9 @@
 //!
 //! Zero workers stand for the scheduler that has one OS thread and moves nothing: round-robin here,
 //! the current-thread runtime of tokio.
+//!
+//! `abstractions.rs`, `cores.rs`, `pipes.rs` and `timers.rs` are generic over `Runtime`. A function
+//! of the trait must do the same work under both.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;

@@ -1,4 +1,9 @@
-//! A million timers: set, cancelled, fired.
+//! The programs of the figure `timers`: a million timers that are set, cancelled or fired, and
+//! threads that sleep. `child/mod.rs` calls them for `figures/src/timers.rs`.
+//!
+//! `Timers` is the trait through which both runtimes run one text. The delays are spread over a
+//! second in no order. The timers are allocated before the clock is read, because the allocator's
+//! work is no part of the figure.
 
 use std::future::Future;
 use std::pin::Pin;

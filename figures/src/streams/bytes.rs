@@ -1,4 +1,8 @@
-//! Pipelines over the bytes of a file, beside the tools that do the same.
+//! The pipeline figures over the bytes of a file: `pipe-grep`, `pipe-lines`, `pipe-rewrite`,
+//! `pipe-xml` and `pipe-sort`, beside the tools that do the same. `main.rs` calls them.
+//!
+//! Each contender reads the input from the page cache and writes a file, and the figure compares
+//! that file with the right one (`writes`). So a tool with another result is no peer.
 
 use std::path::Path;
 

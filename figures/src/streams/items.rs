@@ -1,4 +1,6 @@
-//! Pipelines over numbers, and the memory of idle ones.
+//! The pipeline figures over numbers: `pipe-stages`, `pipe-hop`, `pipe-branch`, `pipe-ahead` and
+//! `pipe-memory`. `main.rs` calls them. The programs are in `child/streams/items.rs`, and they
+//! share the loops that give the right sums.
 
 use super::{ours, peer, theirs};
 use crate::child::streams::items::{branched, five, halves};

@@ -1,4 +1,10 @@
-//! User instructions of a web server for one keep-alive request.
+//! User instructions of a web server for one keep-alive request: ours, and nginx in two set-ups.
+//! The figure in `web.rs` calls `Counted::each`, and so does `figures/src/instructions.rs` for
+//! `figures/instructions.json`.
+//!
+//! A server runs under callgrind while `child/requests.rs` makes a given number of requests. The
+//! difference of two runs belongs to the requests. Without an access log and with one are separate
+//! rows.
 
 use crate::callgrind;
 use crate::measure::{Contender, Failure};

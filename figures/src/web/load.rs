@@ -1,4 +1,8 @@
-//! One run of the load generator against one server.
+//! `Load`: one run of the load generator `selvedge-load` against one server. The figures of
+//! `web.rs` call `run` for each round.
+//!
+//! It returns requests per second and the server's CPU time of a request. A reply with another
+//! status or length than the file's is an error, so a server that sends less is not faster.
 
 use std::process::Stdio;
 

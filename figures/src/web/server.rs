@@ -1,4 +1,10 @@
-//! The servers: how each is configured, started, accounted for and stopped.
+//! The servers of the web figures: how each is configured, started, accounted for and stopped.
+//! `web.rs`, `web/load.rs` and `web/instructions.rs` call `start`, which waits until the server
+//! accepts connections.
+//!
+//! A `Running` ends its server when it is dropped. Every server has one worker on one CPU and the
+//! same files. A difference between the set-ups belongs into `notes`, because a reader must know
+//! it.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,4 +1,8 @@
-//! The files that are served, in a directory that lives as long as the figure is measured.
+//! `Site`: the files that the web servers serve, in a directory that lives as long as the figure is
+//! measured. `web.rs` creates it; `server.rs` puts configurations and logs beside it.
+//!
+//! The lengths of the files are the answers that the load generator checks. With `longer` they are
+//! wrong by intent, so that a figure shows that it notices.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,8 @@
-//! The axes of the plots: round ticks, a logarithmic scale, and short numbers.
+//! The axes of the plots: round ticks, a logarithmic scale, and short numbers. `bars.rs` and
+//! `lines.rs` call it.
+//!
+//! A `Scale` gives positions between 0 and 1; the plots turn them into units. `short` never rounds
+//! a number to another one: a number that would lose digits is written out.
 
 /// From values to positions between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]

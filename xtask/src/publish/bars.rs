@@ -1,4 +1,8 @@
 //! A plot of one case: a bar for each system, its name and value over it, and the aim as a line.
+//! `plot.rs` calls `draw` for a case that is no size among others.
+//!
+//! All rows have one unit. A row without a value says why, in the place of its bar. The result must
+//! depend on the rows alone, because `tidy` compares it with the file in the tree.
 
 use super::axis::{Scale, short};
 use super::measured::{Row, number};

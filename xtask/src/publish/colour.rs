@@ -1,5 +1,8 @@
 //! The colours of Rust code on the site: keywords, strings and comments, by the classes of
-//! `site/style.css`. A scan over letters is enough for the guide's code; it has no raw strings.
+//! `site/style.css`. `html.rs` calls `rust` for each block of code.
+//!
+//! A scan over letters is enough for the guide's code. It has no raw strings, and the scan does not
+//! know them. The text of the code, without the tags, must stay as it is.
 
 use super::svg::escaped;
 

@@ -1,5 +1,9 @@
-//! All measurements as Markdown, `docs/FIGURES.md`, from which the site's page is made: a summary,
-//! every row in which a peer is better, and the plots and tables of each figure.
+//! All measurements as Markdown: `docs/FIGURES.md`, from which the site's page is made. It has a
+//! summary, every row in which a peer is better, and the plots and tables of each figure.
+//! `publish.rs` calls `markdown`.
+//!
+//! The page is made of `figures/published.json` alone. A change of words in it is a change here,
+//! because `tidy` refuses a page that differs from its source.
 
 use std::fmt::Write;
 

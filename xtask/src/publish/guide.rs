@@ -1,5 +1,9 @@
-//! The guide on the site: a page for each file of `docs/guide/`, in the order of the links in
-//! its `README.md`, with all pages in a navigation beside the text.
+//! The guide on the site: a page for each file of `docs/guide/`, in the order of the links in its
+//! `README.md`, with all pages in a navigation beside the text. `publish.rs` calls `pages` and
+//! `html`.
+//!
+//! The first page must name each file of the directory and nothing else. A file that it omits, and
+//! a name without a file, are errors.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

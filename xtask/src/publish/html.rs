@@ -1,5 +1,9 @@
 //! The site's pages that are made from Markdown: the frame that all pages have, and the body by
-//! `pulldown-cmark`, with links that lead where the site has the page.
+//! `pulldown-cmark`. `publish.rs` and `guide.rs` make a `Page` and call `html`.
+//!
+//! A link leads to the place that the site has for a file (`Places`). A link to a file that the
+//! site does not have becomes text. So a Markdown file has links that work in the repository, and
+//! the page has links that work on the site.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

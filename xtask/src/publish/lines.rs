@@ -1,5 +1,8 @@
-//! A plot over sizes: a line for each system, a logarithmic axis of sizes, and the aims as a
-//! dashed line.
+//! A plot over sizes: a line for each system, a logarithmic axis of sizes, and the aims as a dashed
+//! line. `plot.rs` calls `draw` for the cases that differ in a size alone.
+//!
+//! All rows have one unit. The legend says why a size has no value. Ours come first in the legend
+//! and are drawn last, so that their lines lie over the others.
 
 use super::axis::{Scale, short};
 use super::measured::Row;

@@ -1,6 +1,8 @@
 //! Which plots a figure has. Cases that differ in a size alone are lines over that size, if there
 //! are three sizes; each other case is a plot of bars. A case with a single value and no aim is no
 //! plot, and so is one without a value of ours: the table has them.
+//!
+//! `publish.rs` calls `plots` for each figure; `bars.rs` and `lines.rs` draw.
 
 use super::measured::{Aim, Figure, Row};
 use super::{bars, lines};

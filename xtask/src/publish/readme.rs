@@ -1,5 +1,9 @@
-//! The six rows of figures in the README. One of them is a row in which a peer is better, as long
-//! as there is such a row.
+//! The six rows of figures in the README. `publish.rs` calls `table`, and puts the result between
+//! the marks in `README.md`.
+//!
+//! One of the rows is a row in which a peer is better, as long as there is such a row. `table`
+//! refuses six rows that hide it. A row that is not measured is an error, so a figure that gets a
+//! new name changes the list here.
 
 use std::fmt::Write;
 

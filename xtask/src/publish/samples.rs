@@ -1,4 +1,9 @@
-//! A small figure for the tests of this module's files.
+//! A small figure for the tests of this directory: the JSON as `figures --json` writes it, and the
+//! same as a `Figure`. Only the tests of `figures.rs`, `measured.rs`, `plot.rs` and `publish.rs`
+//! call it.
+//!
+//! It has each kind of row once: a peer in two variants, a bound, a peer that is missing, and
+//! missed aims. A new kind of row is added here first.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,8 @@
-//! The changelog has an entry for the version in `Cargo.toml`.
+//! A check of `tidy`: the changelog has an entry for the version in `Cargo.toml`. `tidy.rs` calls
+//! `check` with the packages of the workspace.
+//!
+//! The entry is a heading of the second level that begins with the version. Packages may carry
+//! several versions, and each needs its entry.
 
 use super::{Problem, Tree, markdown};
 use crate::workspace::Package;

@@ -1,4 +1,8 @@
-//! The glossary's terms are names in the code.
+//! A check of `tidy`: the terms of `GLOSSARY.md` are names in the code. `tidy.rs` calls `check`.
+//!
+//! Code in the first column is an item or a `#[doc(alias)]`, and code in the second column is an
+//! item. The names come from `rust.rs`, which reads lines and no syntax tree. So the check finds
+//! that a name is gone, but not that it means another thing.
 
 use std::collections::BTreeSet;
 

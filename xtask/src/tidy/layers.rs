@@ -1,4 +1,9 @@
-//! The layer table of ARCHITECTURE.md against the real dependencies of the crates.
+//! A check of `tidy`: the layer table of `ARCHITECTURE.md` against the real dependencies of the
+//! crates, by `workspace.rs`. `tidy.rs` calls `check`.
+//!
+//! A package depends only on packages of lower layers, and dependencies of tests count. Only
+//! examples in documentation may import from the facade above. A new crate needs a row in the
+//! table.
 
 use std::collections::BTreeMap;
 

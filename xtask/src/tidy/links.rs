@@ -1,4 +1,8 @@
-//! Links from Markdown files and from the site's pages lead somewhere.
+//! A check of `tidy`: links from Markdown files and from the site's pages lead somewhere. `tidy.rs`
+//! calls `check`; `publish/html.rs` takes `joined`, which resolves a path.
+//!
+//! A link must name a tracked file or directory, and a heading or id in it if it names one. Links
+//! to other hosts are not followed, because a check must not depend on the network.
 
 use super::{Problem, Tree, markdown};
 

@@ -1,4 +1,8 @@
-//! As much of Markdown as the checks need: headings, tables and links outside of code.
+//! As much of Markdown as the checks need: headings, tables and links outside of code. The checks
+//! of `tidy` call it, and `publish/guide.rs` and `publish/html.rs` take its links and anchors.
+//!
+//! Fenced code is no prose: every function reads through `prose`, which leaves it out. The anchors
+//! are formed as GitHub forms them, and the site's pages use the same ones.
 
 use std::collections::BTreeMap;
 

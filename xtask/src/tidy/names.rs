@@ -2,6 +2,9 @@
 //!
 //! The check counts the structs, enums, traits, unions and type aliases in the `src` of each crate.
 //! Associated types do not count, because their trait names them; nor do the types of tests.
+//!
+//! `tidy.rs` calls `check`. A name that two crates need is one of a small number: see
+//! `NAMES_TO_A_SHARED_ONE`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,8 @@
-//! The pages that `cargo xtask publish` makes are as it makes them.
+//! A check of `tidy`: the pages that `cargo xtask publish` makes are as it makes them. `tidy.rs`
+//! calls `check`, which makes all pages anew and compares them with the tree.
+//!
+//! So a made page is never edited by hand, and `publish` must make the same bytes on each machine.
+//! A page without a source is a problem too.
 
 use super::{Problem, Tree};
 use crate::publish;

@@ -1,5 +1,9 @@
-//! `# Paper` headings: every key is listed in docs/PAPERS.md, and docs/CONCORDANCE.md tells where
-//! each section of each paper is implemented.
+//! A check of `tidy`, and a file that it makes: the headings `# Paper` in the documentation of the
+//! code. Every key is listed in `docs/PAPERS.md`. `docs/CONCORDANCE.md` tells where each section of
+//! each paper is implemented. `tidy.rs` calls `check`, and `concordance` for `tidy --write`.
+//!
+//! Only text under such a heading counts. A reference is a key and a place in brackets, and a key
+//! without a place is a problem.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};

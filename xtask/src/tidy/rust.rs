@@ -1,5 +1,9 @@
-//! As much of Rust's surface as the checks need, read from rustfmt-formatted source: which item a
-//! line declares, and which doc comment stands before it.
+//! As much of Rust's surface as the checks need: the lines of a file with code and comment apart
+//! (`lines`), and the doc comments with the item that each describes (`docs`). `glossary.rs`,
+//! `names.rs`, `papers.rs` and `words.rs` call it.
+//!
+//! The source must be as rustfmt formats it, because the item is found by the words at the
+//! beginning of a line. Macros are not expanded.
 
 /// A line of source, taken apart.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,4 +1,8 @@
-//! Nothing in the tree names a place that exists on one machine only.
+//! A check of `tidy`: no file of the tree names a place that exists on one machine only, such as a
+//! home directory or a replaced registry. `tidy.rs` calls `check`.
+//!
+//! The places are written here in two parts, so that this file does not name them. A place counts
+//! only where a path starts with it.
 
 use super::{Problem, Tree};
 

@@ -3,6 +3,8 @@
 //! A sentence names its actor by type or role, because a reader with another first language cannot
 //! guess which thread a pronoun stands for. The check refuses the pronouns in `REFUSED`. Code is no
 //! prose, so the check leaves out code spans and the code of fenced blocks.
+//!
+//! `tidy.rs` calls `check`.
 
 use super::{Problem, Tree, markdown, rust};
 

@@ -1,4 +1,11 @@
-//! Splitters of lists, by what a splitter says of the elements of each list.
+//! `any` and `all`: splitters of lists. The verdict on a list depends on the verdicts of another
+//! splitter on the elements of that list. `Detector` stops at the first element that decides;
+//! `section.rs` uses it too.
+//!
+//! The slow way clones the inner splitter for each list. The fast way asks `Split::search` for a
+//! place in the elements of all lists and looks for the list around that place. Both ways must give
+//! the same verdicts, because a chunk decides which of them runs. [Pipes, Parting and joining the
+//! stream].
 
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item};
 use super::list::{KnownEnds, Lists, ZippedLists};

@@ -1,4 +1,9 @@
-//! Records of bytes: of a fixed length, and with their length before them.
+//! Records of bytes for users of the pipeline: `fixed` cuts records of one length, `unframe` reads
+//! records with their length before them, and `frame` writes such records.
+//!
+//! Each stage keeps the part of a record that a chunk has cut off. `unframe` has a limit for the
+//! length, because the length comes from the input: without the limit an input could make the stage
+//! allocate any amount. A record that the end of the input cuts off is a failure.
 
 use super::failure::{StageFailure, StreamPlace};
 use super::item::{FINISHED, Flow, GO_ON};

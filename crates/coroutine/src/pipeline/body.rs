@@ -4,6 +4,9 @@
 //! In between, [`Io`] holds a chunk of the input and one of the output by itself, so that an item
 //! costs a move and no lock. The lock of [`Meet`] is taken twice for each meeting, and no other
 //! thread holds it.
+//!
+//! Users call `transducer` with an `async` body. The body must await nothing but its `Io`, because
+//! a stage never waits.
 
 use super::item::{FINISHED, Flow, GO_ON};
 use super::role::Transducer;

@@ -2,6 +2,9 @@
 //!
 //! A boxed stage is called once for each chunk. Within it the compiler sees the whole chain, as in
 //! any stage. What it yields one by one is gathered into chunks before it goes on.
+//!
+//! Users call `Transducer::boxed`. `kinds.rs` has the stages that know their items at run time, and
+//! `split.rs` has the boxed splitters.
 
 mod kinds;
 mod split;

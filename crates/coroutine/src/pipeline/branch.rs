@@ -3,6 +3,10 @@
 //! A splitter passes its sections on in order, and the branch that takes a section puts what
 //! follows from it into `out` at once. So the outputs are merged in the order in which they appear,
 //! and no branch has a queue.
+//!
+//! Users call `if_then_else` and its short forms. `section.rs`, `recur.rs` and `join/driven.rs` use
+//! `BranchSide` and `Gate`. They tell a branch that has ended from a downstream stage that has
+//! broken. A branch that fails must break, because its failure is looked up only then.
 
 use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, GO_ON, Item};

@@ -1,4 +1,10 @@
-//! Splitters that keep some of the true sections of another splitter, by their place.
+//! Splitters that keep some of the true sections of another splitter, by the place of the section:
+//! `first`, `prefix`, `start_of`, `end_of`, and `last` and `suffix`.
+//!
+//! The first four decide at once. `last` and `suffix` know the answer only later, so they keep a
+//! true section and all that follows it until the next true section, or the end, decides. Every
+//! item must leave in its order, whether its verdict changes or not. [Pipes, Parting and joining
+//! the stream].
 
 use super::item::{Chunk, Flow, GO_ON, Item, Store};
 use super::role::Splitter;

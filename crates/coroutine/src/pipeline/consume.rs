@@ -1,4 +1,9 @@
-//! Iteratees from functions.
+//! The iteratees for users: `fold`, `count`, `collect`, `each_chunk` and `head`. `Program` in
+//! `role.rs` drives them through `Consume`, and their result is that of the whole pipeline.
+//!
+//! An iteratee that needs no further item breaks, and no stage upstream is called after that.
+//! `count` and `collect` take whole chunks, so they cost nothing for each item. `try_fold` is in
+//! `failure.rs`.
 
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
 use super::role::Iteratee;

@@ -1,4 +1,10 @@
-//! Cycles, closed by a buffer.
+//! `cycle`: a transducer, a part of the output of which goes back to its own input. Users call it;
+//! the streaming merge sort of its documentation is the model.
+//!
+//! Stages call one another, so no graph of them has a cycle. `Cycle` breaks the cycle with
+//! `CycleBuffers`: the inner stage is called with the buffer `given` only after it has returned.
+//! All that goes round does so before the next item of the input. A buffer with more than `limit`
+//! items is a failure. [Pipes, Data-driven coroutines].
 
 use super::failure::{StageFailure, StreamPlace};
 use super::item::{FINISHED, Flow, GO_ON, Item, Store};

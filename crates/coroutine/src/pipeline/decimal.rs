@@ -1,4 +1,9 @@
-//! Numbers as text.
+//! `decimal`: a transducer that yields the decimal digits of each number as a list of bytes. Users
+//! call it, and the figures measure it as a stage.
+//!
+//! `Decimal` keeps the digits of the last number. If the next number is one more, the stage counts
+//! in these digits and does not divide. So `digits` must always show `shown`. [Pipes, Pipeline
+//! examples] `toString`.
 
 use super::item::{Flow, GO_ON};
 use super::role::Transducer;

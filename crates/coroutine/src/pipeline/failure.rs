@@ -1,4 +1,10 @@
-//! Why a pipeline stopped: which stage failed, at which item, and where in the stream.
+//! `StageFailure` tells which stage of a pipeline has failed, at which item and why. The stages
+//! that can fail by a function of the user are here: `try_lift121`, `try_fold` and `try_from_fn`;
+//! `named` names any stage. The parsers (`csv`, `json`, `xml`, `binary`, `gzip`, `cycle`) count
+//! with `StreamPlace`.
+//!
+//! A stage that has failed breaks and keeps its failure. Its caller then asks `failure` and does
+//! not end the next stage. The failure does not depend on the cuts of the input into chunks.
 
 use super::item::{FINISHED, Flow, Item};
 use super::role::{Generator, Iteratee, Transducer};

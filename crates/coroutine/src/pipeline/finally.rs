@@ -1,4 +1,9 @@
-//! What is to be done when a pipeline is over.
+//! `finally`: a stage that passes items on and calls a function once when the pipeline has no more
+//! use for the stage. Users call it to close files and to note the order of ends.
+//!
+//! Only the destructor makes the call, and `end` does not. So the end, a break, a failure, a panic
+//! and a pipeline that is dropped are one case. `f` is an `Option` because `drop` has only a
+//! reference and must move the function out.
 
 use super::item::{Flow, GO_ON, Item};
 use super::role::Transducer;

@@ -1,4 +1,9 @@
-//! Flow logic: one side of a splitter is the input of another splitter.
+//! `Splitter::and_then` and `or_else`: the items of one verdict of the first splitter are the input
+//! of the second one. `recur.rs` builds `nested_in` on `flowing`.
+//!
+//! The second splitter may hold items back, so `Flowing` keeps the items that it has not decided,
+//! and passes them on in the order of the input. An item that did not flow on waits behind the
+//! items before it. [Pipes, Parting and joining the stream].
 
 use super::item::{Flow, GO_ON, Item, Store};
 use super::record::Marks;

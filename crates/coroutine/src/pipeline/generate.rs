@@ -1,4 +1,9 @@
-//! Generators from iterators and functions.
+//! The generators for users: `from_iter`, `from_chunks`, `from_fn`, `naturals` and `repeat`.
+//! `Program`, `chain.rs` and the joins call their `pump`.
+//!
+//! One `pump` puts at most `CHUNK` items, or one chunk of the user, and returns whether there may
+//! be more. A join pumps two generators in turn, so this bound is the number of items that the join
+//! must keep. `try_from_fn` is in `failure.rs`.
 
 use super::role::Generator;
 use super::stage::{Generate, Sink};

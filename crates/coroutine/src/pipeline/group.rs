@@ -1,4 +1,9 @@
-//! Sections become lists.
+//! `group_by`: each true section of a splitter becomes one list, and false sections are dropped.
+//! Users call it to get lines, words or records out of a stream.
+//!
+//! If the splitter has a `Cut`, the stage passes the whole block on as `Lists` and looks for no
+//! end. Otherwise it copies a section that is not complete into `list`. A `close` without items is
+//! an empty list, which must not be lost. [Pipes, Parting and joining the stream].
 
 use super::item::{Flow, GO_ON};
 use super::list::Lists;

@@ -1,4 +1,10 @@
-//! The items that flow along an edge, and the chunks in which an edge carries them.
+//! The types that every stage deals with: `Item`, the borrowed `Chunk` of several items, the
+//! `Store` for items that a stage keeps, and `Flow`, the answer of each call.
+//!
+//! An item is a `Clone + 'static` value or a list `[E]`. The chunk of values is a slice, and the
+//! chunk of lists is `Lists`. A chunk is lent: it lives no longer than the call that passes it, so
+//! a stage copies into a store. `Flow::Break` means that the callee is finished; the caller then
+//! neither feeds nor ends it.
 
 use super::list::{ListStore, Lists, ZippedLists};
 use std::ops::{ControlFlow, Range};

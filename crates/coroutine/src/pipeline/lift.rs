@@ -1,4 +1,10 @@
-//! Transducers from functions.
+//! The transducers for users that keep little or nothing between two items: functions as stages
+//! (`lift121`, `lift_stateless`, `lift_stateful`, `filter`, `rewrite`), and `id`, `suppress`,
+//! `take`, `concatenate`, `prepend`, `append` and `trim_end`. `branch.rs` uses `Unchanged` and
+//! `Suppress`.
+//!
+//! A stage sets `CHUNKS` only if a chunk costs it less than its items one by one, because the stage
+//! upstream then gathers items for it. [Pipes, Transducers in the middle].
 
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item};
 use super::list::{ListStore, Lists};

@@ -1,4 +1,10 @@
-//! Lists as items: many lists in one chunk, with their ends found only when a stage asks for them.
+//! `Lists`, the chunk of items that are lists, and `ListStore`, its store. `group_by` makes
+//! `Lists`, and the stages over lists (`any.rs`, `number.rs`, `lift.rs`, `join.rs`) take them.
+//!
+//! A `Lists` is a block and a way to find the ends: a `Cut` that searches for them, known ends, or
+//! two chunks that `zip_lists` has joined. The ends are found only when a stage asks for a list. A
+//! stage that can work on the whole block uses `gapless` or `searchable`, and must take the slow
+//! way if these return `None`.
 
 use super::item::{Chunk, Flow, GO_ON, Store};
 use std::fmt;

@@ -1,5 +1,9 @@
-//! Boolean logic of splitters: `!`, and `&` and `|` of two splitters over the same stream;
-//! `between` two of them.
+//! Boolean logic of splitters for users: `!a`, `a & b`, `a | b`, and `between(a, b)`.
+//!
+//! `Zipped` feeds both splitters with the same stream. Each of them decides at its own time, so
+//! `Marks` keep the verdicts that one splitter has given first, and the items wait in a store until
+//! both have decided. `Runs` closes a section of the result where the verdict of the result
+//! changes. [Pipes, Parting and joining the stream].
 
 use super::item::{Flow, GO_ON, Item, Store};
 use super::record::{Mark, Marks};

@@ -1,4 +1,8 @@
-//! Lists with their numbers, where the lists that nothing asks for are only counted.
+//! `select_numbered`: the lists that a splitter calls true, each with its number before it, as in
+//! `grep -n`. Users and `selvedge-pipe` call it.
+//!
+//! A chunk of false lists is only counted, by `Chunk::count`, and no list in it is cut out. So
+//! every list, true or false, must pass `Numbering` exactly once. [Pipes, Pipeline examples].
 
 use super::item::{Chunk, Flow, GO_ON};
 use super::list::Lists;

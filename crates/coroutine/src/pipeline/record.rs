@@ -3,6 +3,8 @@
 //!
 //! Two splitters over one stream decide at different times: one of them may hold an item back until
 //! it sees the next ones. A [`Marks`] keeps the marks of the items that only one has decided.
+//!
+//! `logic.rs` and `flow.rs` use it as the downstream side of their splitters. It never breaks.
 
 use super::item::{Flow, GO_ON, Item};
 use super::stage::Sections;

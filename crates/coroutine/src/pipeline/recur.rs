@@ -2,6 +2,9 @@
 //!
 //! A level is the loop's parts once more. It is made when its first item comes, so that the depth
 //! of the recursion is the depth that the items need.
+//!
+//! Users call `while_` and `nested_in`. A loop that needs more than `LEVELS` levels panics, because
+//! it would not end.
 
 use super::branch::{BranchSide, Gate};
 use super::failure::StageFailure;

@@ -1,4 +1,10 @@
-//! The roles that a stage may play, with the types of its items.
+//! The types that users combine: `Generator`, `Transducer`, `Iteratee`, `Splitter`, `Join` and
+//! `Program`. Each wraps a stage of a protocol of `stage.rs`, so that the compiler knows the items
+//! of the stage. The methods that run a pipeline, and those that step it from outside (`step`,
+//! `feed`, `pull`), are here too.
+//!
+//! Stages use `Eats`, `Keep` and `GatherItems` as the downstream side of a call. A pipeline drops
+//! its generator before its consumer gives a result. [Pipes, Listings 10 and 14].
 
 use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, GO_ON, Item, Store};

@@ -1,4 +1,10 @@
-//! A component begins anew for each section: `foreach`, `having`.
+//! The stages that begin a component anew for each section: `foreach`, `having` and `having_only`.
+//! `substitute` is the usual component of `foreach`. Users call them.
+//!
+//! A fresh component is a clone of a recipe that was never fed. `foreach` ends its component at
+//! each `close`, so an empty section runs a component as well. `having` keeps the items of a
+//! section until its trial decides, and `Detector` of `any.rs` stops the trial as soon as it has.
+//! [Pipes, Parting and joining the stream].
 
 use super::any::Detector;
 use super::branch::{BranchSide, Gate};

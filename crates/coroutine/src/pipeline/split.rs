@@ -1,4 +1,10 @@
-//! Splitters that are made of no other splitter.
+//! The splitters that are made of no other splitter: `satisfies`, `everything`, `line`,
+//! `whole_line` and `substring`. Users call them. The parsers and the combinators of splitters use
+//! `Runs`, which closes a section where the verdict changes.
+//!
+//! `line` offers a `Cut`, and `substring` a `search`: these are the fast ways of `group_by` and
+//! `any`. A fast way must find the same sections as `put` of each item. `substring` holds back the
+//! bytes that may begin an occurrence.
 
 use super::item::{Chunk, Flow, GO_ON, Item};
 use super::list::Cut;

@@ -1,4 +1,10 @@
-//! The protocol between stages: which stage calls which, and what a call may return.
+//! The protocol between stages: `Sink`, `Generate`, `Transduce`, `Consume`, `Split` with
+//! `Sections`, and `Merge`. Users implement these traits for stages of their own; the types of
+//! `role.rs` wrap them.
+//!
+//! The upstream stage calls the downstream one. After a `Break` the caller neither feeds nor ends
+//! the callee. After a failure the next stage is not ended. `put_chunk` must do the same as `put`
+//! of each item, because a caller may use either. `end` comes at most once.
 
 use super::failure::StageFailure;
 use super::item::{Chunk, Flow, GO_ON, Item, Store};

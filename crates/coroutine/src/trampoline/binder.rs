@@ -1,4 +1,10 @@
-//! How two coroutines make one step together.
+//! `Binder`: the order in which the steps of two coroutines run. `Sequential` runs one after the
+//! other, `Concurrent` lets one run while the other waits, and `Parallel` runs the first in a
+//! thread of its own. `pipe.rs`, `interleave.rs` and `transducer.rs` take a binder in their
+//! functions with `_by`.
+//!
+//! A binder must end only when both steps have ended, and must not change the values that come out.
+//! It may change the order of effects only. [Pipes, Listing 11] `bindM2`.
 
 use selvedge_core::{JoinError, JoinHandle, spawn};
 use selvedge_scope::join;

@@ -1,4 +1,9 @@
-//! The side of the body: the handle through which it suspends.
+//! `Co`: the handle through which the body of a coroutine suspends, with one operation for each
+//! suspension. `Coroutine::new` makes the handle and passes it to the body.
+//!
+//! An operation puts its suspension into the `Handover` of `coroutine.rs` and is pending once. The
+//! holder then takes the suspension out. The operations borrow the handle by `&mut`, so a body has
+//! at most one suspension at a time. [Pipes, Listings 6 to 9].
 
 use super::coroutine::Handover;
 use super::roles::{InOrOut, Request};

@@ -1,4 +1,9 @@
-//! Generators, iteratees and trampolines as transducers, and back.
+//! The casts between the kinds of coroutines: a generator, an iteratee or a trampoline as a
+//! transducer, and back. Users need them to build a chain with `>>` and to run it.
+//!
+//! A side at which there is nothing has the item `Naught`, which has no values. So a yield of
+//! `Naught` cannot happen, and the match on it is empty. A transducer that awaits where nothing can
+//! come is fed `None`. [Pipes, Listing 13].
 
 use super::coroutine::{Natural, Resumed};
 use super::roles::{Generator, Iteratee, Trampoline};

@@ -1,4 +1,10 @@
-//! A coroutine as a value: its holder resumes it, and gets the rest.
+//! `Coroutine`: a coroutine as a value, with `resume`, `and_then`, `map` and `map_suspension`.
+//! `Handover` is the place where the body and the holder meet. Users and every other file of this
+//! module build on it.
+//!
+//! `resume` consumes the coroutine, so a resumption happens at most once. One `resume` polls the
+//! body to its next suspension. The body is pending for another reason if the `Handover` is empty,
+//! and then `resume` is pending too. [Pipes, Listing 9].
 
 use super::body::Co;
 use super::suspension::{Single, Suspension};

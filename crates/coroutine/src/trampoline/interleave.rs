@@ -1,4 +1,10 @@
-//! Trampolines that bounce together.
+//! Trampolines that bounce in lock-step: `mzip_with` for two, `interleave` for many, and both with
+//! a `Binder`. Users call them.
+//!
+//! No trampoline begins a bounce before all others have ended the bounce before. A trampoline that
+//! has ended keeps its result until the others end. `interleave` is a loop, because the paper's
+//! fold needs a stack as deep as the number of trampolines; `interleave_by` keeps the fold. [Pipes,
+//! Listing 6].
 
 use super::binder::{Binder, Sequential};
 use super::coroutine::Resumed;

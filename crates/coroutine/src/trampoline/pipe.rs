@@ -1,4 +1,10 @@
-//! A producer and a consumer.
+//! `pipe1` and `pipe2` run a generator and an iteratee together, and return both results. Users
+//! call them; the forms with `_by` take a `Binder`.
+//!
+//! Each step resumes the producer, then the consumer, and then feeds the value. So the producer is
+//! one step ahead, and the order of effects is the paper's. If the consumer ends first, the loop
+//! drains the producer. `pipe1` panics if the producer ends first; `pipe2` feeds `None`. [Pipes,
+//! Listing 11].
 
 use super::binder::{Binder, Sequential};
 use super::coroutine::Resumed;

@@ -1,4 +1,9 @@
-//! The coroutines with a name of their own, and the functions that run each of them.
+//! The coroutines with a name of their own, as aliases of `Coroutine`: `Trampoline`, `Generator`,
+//! `Iteratee`; the suspensions `Request` and `InOrOut`; and the functions `bounce`, `run`,
+//! `run_generator` and `run_iteratee`. Users call them.
+//!
+//! An alias adds nothing to `Coroutine`: all of it follows from the suspension. The functions are
+//! loops around `resume`, so they use no stack for a step. [Pipes, Listings 6 to 8 and 10].
 
 use super::coroutine::{Coroutine, Resumed};
 use super::suspension::{Await, Compose, EitherFunctor, Identity, Yield};

@@ -1,4 +1,10 @@
-//! What a coroutine hands out when it suspends: the suspension functors.
+//! `Suspension`: the types that a coroutine hands out when it suspends, which are the functors of
+//! the paper. Here are `Identity`, `Yield`, `Await`, `Compose`, `EitherFunctor` and `Many`. `Co`
+//! uses them in the body, and users may add their own.
+//!
+//! A suspension is `Single` if it has exactly one resumption. Only a `Single` works behind an
+//! `async` body, because the body has one rest. An await allocates nothing: its value goes through
+//! a `FeedSlot` that is made once for each `Co`. [Pipes, Listings 9 and 10].
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,10 @@
-//! Coroutines between a producer and a consumer, and how two of them become one.
+//! `Transducer`: a coroutine that awaits values from upstream and yields values downstream;
+//! `lift_one_to_one`, `lift_stateless` and `lift_stateful` make one of a function. `pipe`, or `>>`,
+//! makes one transducer of two. Users call them.
+//!
+//! `pipe` resumes both sides before a suspension reaches the holder. If upstream awaits, that await
+//! goes out first. `Side` notes which of the two has been resumed already, so that no side takes
+//! two steps in one. [Pipes, Listing 12] `=>=`.
 
 use super::binder::{Binder, Sequential};
 use super::coroutine::{Coroutine, Resumed};

@@ -1,4 +1,9 @@
-//! The Cholesky factor of a matrix in tiles.
+//! One of the six programs of [NCM11 §6]: the Cholesky factor of a matrix in tiles, in a plain
+//! loop, under rayon, and in a graph. `cnc.rs` beside it calls `cholesky`, and the figure compares
+//! the run with `answer`.
+//!
+//! A step of the graph takes the tile of the round before and changes it in place. So each item of
+//! `changing` is taken by exactly one step, and its count of gets is 1.
 
 use rayon::prelude::*;
 use selvedge_cnc::{Items, graph};

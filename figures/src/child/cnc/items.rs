@@ -1,4 +1,8 @@
-//! Puts and gets of items in each kind of storage.
+//! The programs of the figure `cnc-items`: puts and gets of items in each kind of storage, and an
+//! array of `OnceLock`s beside them. `cnc.rs` calls `items` and `once_lock`.
+//!
+//! The kind is a number of the command line, which the figure gives too: see `items`. All puts end
+//! before the first get, so that no get misses its item.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};

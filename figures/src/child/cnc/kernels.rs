@@ -2,6 +2,8 @@
 //!
 //! The graphs in `six.rs` and `cholesky.rs`, the loops under rayon, and the serial loops call the
 //! same kernels.
+//!
+//! A kernel is changed for all of them at once, so the rows of a case stay comparable.
 
 use std::f64::consts::SQRT_2;
 

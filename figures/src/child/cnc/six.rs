@@ -1,4 +1,9 @@
-//! Five of the six programs of [NCM11 §6]. The sixth one is in `cholesky.rs`.
+//! Five of the six programs of [NCM11 §6]: `mandel`, `primes`, `nbody`, `blackscholes` and
+//! `queens`. The sixth one is in `cholesky.rs`. `cnc.rs` calls them.
+//!
+//! The engine is a plain loop, rayon or a graph, and all of them call the kernels of `kernels.rs`.
+//! So a row compares the engines and not the kernels. Each program prints an answer that the figure
+//! knows.
 
 use rayon::prelude::*;
 use selvedge_cnc::{Items, graph};

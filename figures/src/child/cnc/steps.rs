@@ -1,4 +1,9 @@
-//! Steps that do nothing but put, get and miss; and wavefronts.
+//! The programs of the figures `cnc-steps`, `cnc-miss` and `cnc-wavefront`: steps that do nothing
+//! but put, get and miss an item. `cnc.rs` calls them. The functions `rayon_..` do the same under
+//! rayon.
+//!
+//! A step has no work of its own, because the figures are about the cost of a step. Each program
+//! prints a count or a last value, which the figure checks.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

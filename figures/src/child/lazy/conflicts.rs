@@ -1,5 +1,8 @@
-//! Two OS threads that force the same thunks: how many evaluations are duplicates, and how long the
-//! longest one is.
+//! The programs of the figure `lazy-conflicts`: two OS threads force the same thunks. They print
+//! how many evaluations are duplicates, and how long the longest one is. `lazy.rs` calls `run`.
+//!
+//! Both threads return the whole answer, and the program prints the smaller one. So a thread with a
+//! wrong answer shows. `both` needs an engine that leaves no hole at the entry: see there.
 
 use std::sync::Barrier;
 use std::thread;

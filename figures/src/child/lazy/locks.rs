@@ -1,4 +1,8 @@
-//! The same lazy programs over the standard library: `Arc<LazyLock<T, Box<dyn FnOnce() -> T>>>`.
+//! The lazy programs of `suite.rs` over the standard library: `Arc<LazyLock<T, Box<dyn FnOnce() ->
+//! T>>>`. `lazy.rs` calls `run` for the peer rows of `lazy-suite`.
+//!
+//! The functions have the names of those in `suite.rs` and give the same answers, because the
+//! figure compares their rows. A change of one program belongs into both files.
 
 use std::iter;
 use std::sync::{Arc, LazyLock};

@@ -1,4 +1,9 @@
-//! Lazy programs in a region, under each engine.
+//! The lazy programs of the figure `lazy-suite`: streams, a sieve, trees, queens, a sort, a
+//! knapsack and numbers as lists, each in a region, under each engine. `lazy.rs` calls `run`.
+//!
+//! Each program is generic over the engine's entry, so that all engines run one text. The program
+//! prints its answer, which the figure knows. `locks.rs` has the same programs over the standard
+//! library.
 
 use selvedge_lazy::{
     ClaimAtYield, Cons, Grey, LazyList, LockFree, Nursery, OneCas, Region, Thunk, ThunkEntry, TwoCas,

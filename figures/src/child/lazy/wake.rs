@@ -1,5 +1,9 @@
-//! How long a waiting thread takes to go on after the update of its value, beside threads that wait
-//! for other values: with the value's own waiters, and with the paper's global list.
+//! The program of the figure `black-hole-wake`: how long a waiting thread takes to go on after the
+//! update of its value, beside threads that wait for other values. `lazy.rs` calls `wake`.
+//!
+//! `Tells` chooses the part that tells the thread: the value's own waiters, or one global list that
+//! the idle CPU goes through, as [HMP05 §4.2] has it. The list is made in this file, to be
+//! measured.
 
 use std::cell::RefCell;
 use std::future::poll_fn;

@@ -1,6 +1,8 @@
 //! labyrinth: connects pairs of points in a grid by paths that do not cross. A thread takes a pair,
 //! searches the shortest path in a copy of the grid (Lee's algorithm), and lays it in a transaction
 //! that fails if one of its points is occupied by then; it then searches again.
+//!
+//! `child/mod.rs` calls `labyrinth`, and `figures/src/stamp.rs` gives the numbers.
 
 use std::iter;
 use std::sync::Arc;

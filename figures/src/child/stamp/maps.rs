@@ -1,4 +1,9 @@
-//! Maps of variables: the library's, and a tree like the one of the Haskell programs.
+//! The maps that the STAMP programs use: `Tries`, the hash trie of the library, and `Trees`, the
+//! treap of `treap.rs`, which is like the trees of the Haskell programs. `child/mod.rs` chooses one
+//! of them, and `vacation.rs` and `intruder.rs` are generic over `Maps`.
+//!
+//! A value is a handle to a variable, so a change of a value does not change the map. All functions
+//! run within a transaction.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

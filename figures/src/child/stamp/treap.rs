@@ -1,5 +1,8 @@
-//! An ordered map of variables: a treap, in which the hash of a key is its priority. So the tree
-//! has one shape for one set of keys.
+//! An ordered map of variables: a treap, in which the hash of a key is its priority. `maps.rs`
+//! offers it as `Trees`. The Haskell programs in `figures/peers` have the same tree.
+//!
+//! The tree has one shape for one set of keys, so the order of the transactions changes no cost.
+//! Each link is a variable of its own, so transactions at different places do not meet.
 
 use selvedge_stm::{TVar, Tried, Tx};
 

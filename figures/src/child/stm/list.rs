@@ -1,4 +1,8 @@
-//! A sorted list over variables.
+//! A sorted list over variables, in which each link is one: the set `list` of the figures about
+//! sets. `sets.rs` calls it.
+//!
+//! A search reads every link up to its key. So a transaction has many reads, and meets each
+//! transaction that changes the list before that key. The figure wants this.
 
 use selvedge_stm::{TLink, TLinkRef, TNode, TNodeRef, Tried, Tx};
 

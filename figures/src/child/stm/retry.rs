@@ -1,5 +1,9 @@
-//! Transactions that wait: two threads that hand a token to and fro, a thousand that wait for one
-//! variable, and a hundred thousand that are parked.
+//! The programs about transactions that wait: two threads that hand a token to and fro, a thousand
+//! that wait for one variable, and a hundred thousand that are parked. `stm/mod.rs` calls them for
+//! the figures in `figures/src/stm.rs`.
+//!
+//! `herd_retry` and `herd_predicate` differ only in the wait, so that their rows compare the
+//! wake-ups. The count of polls is an answer that the figure checks.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};

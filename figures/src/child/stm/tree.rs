@@ -3,6 +3,8 @@
 //! A red node has no red child, and each path from a node down to a missing child has the same
 //! number of black nodes. An operation descends by recursion and mends the tree on its way back;
 //! it writes only the variables that change.
+//!
+//! `sets.rs` calls it as one of the sets of the figure `stm-sets`.
 
 use selvedge_stm::{TLink, TLinkRef, TNode, TNodeRef, TWord, Tried, Tx};
 

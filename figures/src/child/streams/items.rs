@@ -1,4 +1,9 @@
-//! Pipelines over numbers: stages, hops, branches, two halves side by side, idle pipelines.
+//! The programs of the pipeline figures over numbers: five stages, a hop over an edge, branches,
+//! two halves side by side, and idle pipelines. `streams/mod.rs` calls them for
+//! `figures/src/streams/items.rs`.
+//!
+//! Beside each pipeline are the same functions by iterators or by the crate `futures`. All of them
+//! print the sum that a plain loop gives.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;

@@ -2,6 +2,8 @@
 //!
 //! The recipe says also what a plain loop over the lines makes of the text: every program has to
 //! give these bytes.
+//!
+//! The programs in `bytes.rs` and the figures in `figures/src/streams/bytes.rs` share it.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};

@@ -1,4 +1,10 @@
-//! Stages that tell the kinds of their items while the program runs.
+//! `DynStage`: a boxed transducer that knows the kinds of its input and output at run time.
+//! Programs that read a pipeline as text call `DynStage::then`, and get a `Misfit` where the
+//! compiler would refuse `>>`.
+//!
+//! `ItemKind` is a closed list, and `HasKind` is sealed, because each pair of kinds needs a
+//! conversion of chunks that the code here names. A new kind is a variant, an implementation of
+//! `HasKind`, and an arm of every match.
 
 use super::super::failure::StageFailure;
 use super::super::item::{Chunk, FINISHED, Flow, Item};

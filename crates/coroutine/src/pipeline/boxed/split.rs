@@ -1,4 +1,9 @@
-//! Splitters behind a pointer.
+//! `Splitter::boxed`: a splitter behind a pointer, so that a program can combine splitters that it
+//! reads at run time. The stages call it as any other `Split`.
+//!
+//! One call through the pointer passes a chunk of items. The parts that the inner splitter yields
+//! one by one are gathered into chunks before they go through the pointer back, and a `close`
+//! flushes them, so that the order of parts and ends stays.
 
 use super::super::item::{Chunk, Flow, GO_ON, Item, Store};
 use super::super::role::Splitter;

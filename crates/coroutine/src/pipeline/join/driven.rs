@@ -1,4 +1,10 @@
-//! What runs a join: two generators, two transducers of one input, a generator and the stream.
+//! The stages that run a join: `join_generators`, `join_transduced` and `join_with`. Users call
+//! them with a join of `join.rs`.
+//!
+//! The join is a state machine that is asked by `Merge::step`, and it says which side it wants. The
+//! items of the other side wait in `Untaken`, so the documentation of a join states how many these
+//! may be. A side that has failed must not end for the join: the join gets the items before the
+//! failure, and no end. [Pipes, Parting and joining the stream] `joinTransduced`.
 
 use super::super::branch::{BranchSide, Gate};
 use super::super::failure::StageFailure;
