@@ -365,7 +365,7 @@ fn looking_on_while_workers_steal() {
             }
         }
     });
-    let main = async {
+    let main = async move {
         let mutex = Arc::new(Mutex::new(0));
         let threads = (0..200).map(|i| {
             let (mutex, seen) = (mutex.clone(), seen.clone());
