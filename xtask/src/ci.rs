@@ -332,7 +332,7 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
     let mut words = vec!["cargo", "test", "--profile", soak::CHECKED];
     words.extend(["--test", "loom_*", "--locked", "--no-fail-fast"]);
     words.extend(UNDER_LOOM.iter().flat_map(|package| ["--package", package]));
-    let invocation = Invocation::new(minutes(10), &words)
+    let invocation = Invocation::new(minutes(15), &words)
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", path(&target_dir)?);
     ci.run(invocation)
