@@ -12,11 +12,11 @@
 
 use crate::language::tree::{Class, Condition, ConditionKind, Place, Test};
 use crate::regex::{chomp, matches};
+use crate::stages::{TooDeep, nested_in};
 use crate::test::{Asked, Question};
 use selvedge_coroutine::pipeline::{
     BoxedSplitter, Flow, HasKind, Sections, Split, Splitter, any, between, csv, end_of, everything, first,
-    having, having_only, json, last, nested_in, prefix, satisfies, start_of, substring, suffix, whole_line,
-    xml,
+    having, having_only, json, last, prefix, satisfies, start_of, substring, suffix, whole_line, xml,
 };
 use std::ops::ControlFlow;
 
@@ -33,6 +33,7 @@ pub fn of_lines(condition: &Condition) -> Option<&Condition> {
 /// A combination of conditions, where `inner` makes the splitters of its parts.
 fn combined<A: HasKind + ?Sized>(
     kind: &ConditionKind,
+    too_deep: &TooDeep,
     inner: &dyn Fn(&Condition) -> BoxedSplitter<A>,
 ) -> Option<BoxedSplitter<A>> {
     let together = |conditions: &[Condition],
@@ -56,13 +57,26 @@ fn combined<A: HasKind + ?Sized>(
         ConditionKind::Between(from, to) => between(inner(from), inner(to)).boxed(),
         ConditionKind::Having(outer, one) => having(inner(outer), inner(one)).boxed(),
         ConditionKind::HavingOnly(outer, one) => having_only(inner(outer), inner(one)).boxed(),
-        ConditionKind::NestedIn(found, around) => nested_in(inner(found), inner(around)).boxed(),
+        ConditionKind::NestedIn(found, around) => nested_in(inner(found), inner(around), too_deep),
         _ => return None,
     })
 }
 
+/// Whether [`nested_in`] is in the condition, so that it may set a [`TooDeep`].
+pub fn nests(condition: &Condition) -> bool {
+    match &condition.kind {
+        ConditionKind::NestedIn(..) => true,
+        ConditionKind::Not(inner) | ConditionKind::Place(_, inner) => nests(inner),
+        ConditionKind::And(all) | ConditionKind::Or(all) => all.iter().any(nests),
+        ConditionKind::Between(a, b) | ConditionKind::Having(a, b) | ConditionKind::HavingOnly(a, b) => {
+            nests(a) || nests(b)
+        }
+        _ => false,
+    }
+}
+
 /// A condition about bytes.
-pub fn bytes(condition: &Condition) -> BoxedSplitter<u8> {
+pub fn bytes(condition: &Condition, too_deep: &TooDeep) -> BoxedSplitter<u8> {
     if let Some(question) = of_lines(condition).and_then(Question::of) {
         return Splitter::new(AskedLines { question, line: Vec::new() }).boxed();
     }
@@ -86,28 +100,30 @@ pub fn bytes(condition: &Condition) -> BoxedSplitter<u8> {
         ConditionKind::JsonMember(name) => json::member(name).boxed(),
         ConditionKind::XmlElement(name) => xml::element(name).boxed(),
         ConditionKind::XmlContent(name) => xml::content(name).boxed(),
-        other => combined(other, &bytes).expect("the check refuses other conditions about bytes"),
+        other => combined(other, too_deep, &|inner| bytes(inner, too_deep))
+            .expect("the check refuses other conditions about bytes"),
     }
 }
 
 /// A condition about lines, where the items of a section need not be told apart.
 ///
 /// A search for a text or for a regular expression runs over many lines at once.
-pub fn lines(condition: &Condition) -> BoxedSplitter<[u8]> {
+pub fn lines(condition: &Condition, too_deep: &TooDeep) -> BoxedSplitter<[u8]> {
     match &condition.kind {
         ConditionKind::Test(Test::Substring(text)) => any(substring(text)).boxed(),
         ConditionKind::Test(Test::Regex(pattern)) => any(matches(pattern)).boxed(),
-        ConditionKind::Not(inner) => (!lines(inner)).boxed(),
-        _ => items(condition),
+        ConditionKind::Not(inner) => (!lines(inner, too_deep)).boxed(),
+        _ => items(condition, too_deep),
     }
 }
 
 /// A condition about items. Each item that is asked by itself is a section.
-pub fn items<A: Asked + ?Sized>(condition: &Condition) -> BoxedSplitter<A> {
+pub fn items<A: Asked + ?Sized>(condition: &Condition, too_deep: &TooDeep) -> BoxedSplitter<A> {
     if let Some(question) = Question::of(condition) {
         return Splitter::new(AskedItems { question }).boxed();
     }
-    combined(&condition.kind, &items).expect("the check refuses other conditions about items")
+    combined(&condition.kind, too_deep, &|inner| items(inner, too_deep))
+        .expect("the check refuses other conditions about items")
 }
 
 /// Each item is a section, with its answer for a verdict.

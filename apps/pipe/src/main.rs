@@ -56,6 +56,8 @@ fn serve(options: &Options) -> u8 {
         (None, None) if options.interactive || io::stdin().is_terminal() => {
             return match interactive::serve(progress) {
                 Ok(()) => 0,
+                // As in `shown`.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
                 Err(error) => refused(&format!("the terminal: {error}")),
             };
         }
@@ -66,13 +68,13 @@ fn serve(options: &Options) -> u8 {
         Ok(script) => script,
         Err(complaint) => return complain(&complaint),
     };
+    if script.is_empty() {
+        return refused("the script has no pipeline");
+    }
     match options.mode {
         Mode::Check => return 0,
         Mode::Explain => return shown(&explain::plan(&script)),
         Mode::Run => {}
-    }
-    if script.is_empty() {
-        return refused("the script has no pipeline");
     }
     let _seeing = match selvedge_see::from_environment() {
         Ok(seeing) => seeing,

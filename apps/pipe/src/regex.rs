@@ -44,8 +44,15 @@ pub struct Matches {
 pub fn matches(pattern: &str) -> Splitter<u8, Matches> {
     let regex = lines(pattern).expect("the parser has built the same expression");
     // `\A` and `\z`, and a `^` without the flag `m`, match at the ends of the whole text only.
-    let whole = !["\\A", "\\z", "(?-", "-m"].iter().any(|part| pattern.contains(part));
+    let whole = !pattern.contains("\\A") && !pattern.contains("\\z") && !takes_flags_away(pattern);
     Splitter::new(Matches { regex, whole, line: Vec::new(), open: None })
+}
+
+/// Whether a group such as `(?i-m)` may be in the expression: `?`, flags, `-`. Other expressions
+/// may look the same, and are then searched line by line.
+fn takes_flags_away(pattern: &str) -> bool {
+    let mut groups = pattern.split('?').skip(1);
+    groups.any(|group| group.trim_start_matches(|char: char| char.is_ascii_alphabetic()).starts_with('-'))
 }
 
 impl Matches {

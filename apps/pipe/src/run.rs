@@ -2,7 +2,8 @@
 //! status.
 //!
 //! `main.rs` and the prompt in `interactive/terminal.rs` call [`prepare`] and then [`run`].
-//! [`Target`] is the last part of each pipeline, which writes to the standard output or to a file.
+//! [`Target`] is the last part of each pipeline, which writes to the standard output, to a file, or
+//! to a pipe or a device that has a path.
 //!
 //! A stage that fails names itself with `stage::failure_name`: the place of its first word in the
 //! script. `complaint` turns the place back into a span, so that the user sees the caret below it.
@@ -12,16 +13,16 @@ use crate::language::complaint::{Complaint, Span};
 use crate::language::parse;
 use crate::language::tree::{Pipeline, Stage, StageKind};
 use crate::progress::Progress;
-use crate::source::failed;
+use crate::source::{failed, on_pool};
 use crate::stage::failure_name;
 use crate::stream::stream;
 use selvedge_core::round_robin_with;
 use selvedge_coroutine::pipeline::{Flow, StageFailure};
 use selvedge_flow::Accept;
 use selvedge_io::EventLoop;
-use selvedge_io::fs::File;
+use selvedge_io::fs::{File, metadata};
 use selvedge_io::stdio::{self, Output};
-use std::io;
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -89,18 +90,59 @@ fn complaint(failure: &StageFailure) -> Complaint {
 }
 
 async fn run_pipeline(pipeline: &[Stage], show_progress: bool) -> Result<Outcome, StageFailure> {
-    let counts = matches!(pipeline.last(), Some(Stage { kind: StageKind::Count, .. }));
+    // These stages write a count as it is.
+    let writes = |stage: &&Stage| {
+        matches!(stage.kind, StageKind::To(_) | StageKind::AppendTo(_) | StageKind::Bytes | StageKind::Lines)
+    };
+    let counts = pipeline.iter().rev().find(|stage| !writes(stage));
+    let counts = counts.is_some_and(|stage| stage.kind == StageKind::Count);
     let progress = Progress::of(pipeline, show_progress);
     let found = Arc::new(AtomicBool::new(false));
     let last = pipeline.last().expect("the parser makes no empty pipeline");
     let place = match &last.kind {
-        StageKind::To(name) => Destination::Closed(name.clone(), false),
-        StageKind::AppendTo(name) => Destination::Closed(name.clone(), true),
+        StageKind::To(name) | StageKind::AppendTo(name) => {
+            refuse_source(name, pipeline).await.map_err(|error| failed(&failure_name(last), 0, error))?;
+            Destination::Closed(name.clone(), matches!(last.kind, StageKind::AppendTo(_)))
+        }
         _ => Destination::Stdout(stdio::stdout().map_err(|error| failed(&failure_name(last), 0, error))?),
     };
     let target = Target { name: failure_name(last), place, written: 0, counts, found: found.clone() };
     stream(pipeline, &progress)?.pour(target).await?;
     Ok(if found.load(Relaxed) { Outcome::Found } else { Outcome::Nothing })
+}
+
+/// Adds the paths of all files that a pipeline reads, in the brackets of its joins too.
+fn add_sources<'a>(pipeline: &'a [Stage], paths: &mut Vec<&'a str>) {
+    match pipeline.first().map(|stage| &stage.kind) {
+        Some(StageKind::File(names)) => paths.extend(names.iter().map(String::as_str)),
+        // What a command reads is not known.
+        Some(StageKind::Text(_) | StageKind::Range(..) | StageKind::Shell(_)) | None => {}
+        Some(_) => paths.push("/dev/stdin"),
+    }
+    for stage in pipeline {
+        if let StageKind::Join2(_, inner) = &stage.kind {
+            add_sources(inner, paths);
+        }
+    }
+}
+
+/// Refuses a target that the pipeline reads: `to` would empty it before it is read, and a pipeline
+/// with `append to` would read its own text without end.
+async fn refuse_source(target: &str, pipeline: &[Stage]) -> io::Result<()> {
+    let identity = async |path: &str| match metadata(path).await {
+        Ok(status) if status.is_file() => Some((status.dev(), status.ino())),
+        // A pipe or a device may be both. A file that is not there is told when it is opened.
+        _ => None,
+    };
+    let Some(written) = identity(target).await else { return Ok(()) };
+    let mut paths = Vec::new();
+    add_sources(pipeline, &mut paths);
+    for path in paths {
+        if identity(path).await == Some(written) {
+            return Err(io::Error::other(format!("{target} is also a source of this pipeline")));
+        }
+    }
+    Ok(())
 }
 
 /// The end of a pipeline: it writes the text, and notes whether there was any.
@@ -119,23 +161,45 @@ enum Destination {
     Stdout(Output),
     /// The path of a file that is not open yet, and whether it keeps its content.
     Closed(String, bool),
-    Open(File),
+    /// A file with places in it.
+    Regular(File),
+    /// A pipe or a device, with its path: a thread of the pool waits for it.
+    Other(Arc<std::fs::File>, String),
 }
 
 impl Destination {
     async fn write(&mut self, items: &mut Vec<u8>, written: u64) -> io::Result<()> {
         if let Destination::Closed(path, append) = self {
-            let options = File::options().write(!*append).append(*append).truncate(!*append).create(true);
-            *self = Destination::Open(options.open(std::mem::take(path)).await?);
+            *self = Destination::open(std::mem::take(path), *append).await?;
         }
         match self {
             Destination::Stdout(output) => output.write_all(items).await,
-            Destination::Open(file) => {
+            Destination::Regular(file) => {
                 let (result, bytes) = file.write_all_at(std::mem::take(items), written).await;
                 *items = bytes;
                 result
             }
+            Destination::Other(file, path) => {
+                let (file, bytes) = (file.clone(), std::mem::take(items));
+                let (written, bytes) = on_pool(move || ((&*file).write_all(&bytes), bytes)).await?;
+                *items = bytes;
+                written.map_err(|error| io::Error::new(error.kind(), format!("write {path}: {error}")))
+            }
             Destination::Closed(..) => Ok(()),
+        }
+    }
+
+    async fn open(path: String, append: bool) -> io::Result<Destination> {
+        // Writes at places in the file fail for a pipe, a terminal and most devices.
+        if !metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
+            let options = File::options().write(!append).append(append).truncate(!append).create(true);
+            return Ok(Destination::Regular(options.open(path).await?));
+        }
+        let name = path.clone();
+        let opened = on_pool(move || std::fs::File::options().write(true).append(append).open(name)).await?;
+        match opened {
+            Ok(file) => Ok(Destination::Other(Arc::new(file), path)),
+            Err(error) => Err(io::Error::new(error.kind(), format!("open {path}: {error}"))),
         }
     }
 }

@@ -26,6 +26,14 @@ pub fn failed(name: &str, bytes: u64, cause: impl Into<Box<dyn Error + Send + Sy
     StageFailure::new(name.to_string(), StreamPlace { items: bytes, elements: bytes }, cause)
 }
 
+/// Runs `work` on a thread of the pool, which may wait.
+///
+/// # Errors
+/// If the thread is lost.
+pub async fn on_pool<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
+    selvedge_io::blocking(work).await.map_err(|lost| io::Error::other(lost.to_string()))
+}
+
 /// Files, one after the other. Each is opened when the one before has ended.
 #[derive(Debug)]
 pub struct Files {
@@ -55,9 +63,7 @@ impl OpenFile {
         }
         let opening = path.clone();
         let named = move |error: io::Error| io::Error::new(error.kind(), format!("open {path}: {error}"));
-        let opened = selvedge_io::blocking(move || std::fs::File::open(opening))
-            .await
-            .map_err(|lost| io::Error::other(lost.to_string()))?;
+        let opened = on_pool(move || std::fs::File::open(opening)).await?;
         Ok(OpenFile::Other(Arc::new(opened.map_err(named)?)))
     }
 
@@ -71,8 +77,8 @@ impl OpenFile {
             }
             OpenFile::Other(file) => {
                 let file = file.clone();
-                let read = selvedge_io::blocking(move || ((&*file).read(&mut block), block)).await;
-                read.unwrap_or_else(|lost| (Err(io::Error::other(lost.to_string())), Vec::new()))
+                let read = on_pool(move || ((&*file).read(&mut block), block)).await;
+                read.unwrap_or_else(|lost| (Err(lost), Vec::new()))
             }
         }
     }

@@ -102,8 +102,8 @@ fn branching<A: HasKind + ?Sized>(splitter: BoxedSplitter<A>, of: &Branch) -> Dy
 
 /// A branch of bytes with a condition about whole lines. The search runs over whole blocks, and
 /// only the lines that match are copied out of them.
-fn branching_by_lines(condition: &Condition, of: &Branch) -> DynStage {
-    let lines = condition::lines(condition);
+fn branching_by_lines(condition: &Condition, of: &Branch, too_deep: &TooDeep) -> DynStage {
+    let lines = condition::lines(condition, too_deep);
     let then = over_text(typed::<u8, u8>(branch(&of.then, ItemKind::Bytes)), of.foreach);
     if of.otherwise.is_empty() {
         return DynStage::new(group_by(whole_line()) >> if_then_else(lines, then, id()) >> concatenate());
@@ -113,23 +113,23 @@ fn branching_by_lines(condition: &Condition, of: &Branch) -> DynStage {
 }
 
 /// The items for which a condition is true.
-fn having<A: Asked + ?Sized>(condition: &Condition) -> DynStage {
+fn having<A: Asked + ?Sized>(condition: &Condition, too_deep: &TooDeep) -> DynStage {
     match Question::of(condition) {
         Some(question) => DynStage::new(select(satisfies(move |item: &A| item.answers(&question)))),
-        None => DynStage::new(select(condition::items::<A>(condition))),
+        None => DynStage::new(select(condition::items::<A>(condition, too_deep))),
     }
 }
 
 /// The lines for which a condition is true.
-fn having_lines(condition: &Condition, numbered: bool) -> DynStage {
+fn having_lines(condition: &Condition, numbered: bool, too_deep: &TooDeep) -> DynStage {
     if let (ConditionKind::And(all), false) = (&condition.kind, numbered)
         && Question::of(condition).is_some()
     {
         // Each part of the `and` searches whole blocks, and leaves few lines for the next part.
-        let stages = all.iter().map(|part| having_lines(part, false));
+        let stages = all.iter().map(|part| having_lines(part, false, too_deep));
         return stages.reduce(then).expect("the parser lists at least two");
     }
-    let lines = condition::lines(condition);
+    let lines = condition::lines(condition, too_deep);
     if !numbered {
         return DynStage::new(select(lines));
     }
@@ -259,6 +259,34 @@ fn sorted(order: Order, kind: ItemKind) -> DynStage {
 /// # Panics
 /// If the stage waits: a source, a command, a join or a target.
 pub fn dynamic(stage: &Stage, kind: ItemKind) -> DynStage {
+    let too_deep = TooDeep::default();
+    let made = made(stage, kind, &too_deep);
+    match &stage.kind {
+        StageKind::Each(condition) if condition::nests(condition) => {
+            guarded::<u8, [u8]>(typed(made), failure_name(stage), too_deep)
+        }
+        StageKind::Having(condition, _) if condition::nests(condition) => {
+            alike(made, failure_name(stage), too_deep)
+        }
+        StageKind::Branch(of) if condition::nests(&of.condition) => {
+            alike(made, failure_name(stage), too_deep)
+        }
+        _ => made,
+    }
+}
+
+/// A stage that yields what it takes, with the guard around it.
+fn alike(made: DynStage, name: String, too_deep: TooDeep) -> DynStage {
+    match made.takes() {
+        ItemKind::Bytes => guarded::<u8, u8>(typed(made), name, too_deep),
+        ItemKind::Lists => guarded::<[u8], [u8]>(typed(made), name, too_deep),
+        ItemKind::Records => guarded::<Fields, Fields>(typed(made), name, too_deep),
+        ItemKind::Numbers => guarded::<u64, u64>(typed(made), name, too_deep),
+    }
+}
+
+/// The stage of a tree, without the guard. A condition that nests too deep sets `too_deep`.
+fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
     /// Calls a generic function for the type of a kind.
     macro_rules! by_kind {
         ($f:ident($($argument:expr),*)) => {
@@ -278,7 +306,7 @@ pub fn dynamic(stage: &Stage, kind: ItemKind) -> DynStage {
                 line.extend_from_slice(chomp(section));
                 line.push(b'\n');
             };
-            DynStage::new(group_by(condition::bytes(condition)) >> rewrite(line))
+            DynStage::new(group_by(condition::bytes(condition, too_deep)) >> rewrite(line))
         }
         StageKind::Csv(delimiter) => DynStage::new(csv::records(*delimiter).named(named)),
         StageKind::Fields(delimiter) => fields(*delimiter),
@@ -316,15 +344,15 @@ pub fn dynamic(stage: &Stage, kind: ItemKind) -> DynStage {
             DynStage::new(try_lift121(number).named(named))
         }
         StageKind::Having(condition, numbered) => match kind {
-            ItemKind::Lists => having_lines(condition, *numbered),
+            ItemKind::Lists => having_lines(condition, *numbered, too_deep),
             ItemKind::Bytes => match condition::of_lines(condition) {
-                Some(inner) => {
-                    DynStage::new(group_by(whole_line()) >> select(condition::lines(inner)) >> concatenate())
-                }
-                None => DynStage::new(select(condition::bytes(condition))),
+                Some(inner) => DynStage::new(
+                    group_by(whole_line()) >> select(condition::lines(inner, too_deep)) >> concatenate(),
+                ),
+                None => DynStage::new(select(condition::bytes(condition, too_deep))),
             },
-            ItemKind::Records => having::<Fields>(condition),
-            ItemKind::Numbers => having::<u64>(condition),
+            ItemKind::Records => having::<Fields>(condition, too_deep),
+            ItemKind::Numbers => having::<u64>(condition, too_deep),
         },
         StageKind::First(count) => by_kind!(take(*count)),
         StageKind::Last(count) => by_kind!(last_items(usize::try_from(*count).unwrap_or(usize::MAX))),
@@ -357,14 +385,14 @@ pub fn dynamic(stage: &Stage, kind: ItemKind) -> DynStage {
         StageKind::Change(kind_of) => change(*kind_of, kind, named),
         StageKind::Branch(of) => match kind {
             ItemKind::Bytes => match condition::of_lines(&of.condition) {
-                Some(inner) => branching_by_lines(inner, of),
-                None => branching(condition::bytes(&of.condition), of),
+                Some(inner) => branching_by_lines(inner, of, too_deep),
+                None => branching(condition::bytes(&of.condition, too_deep), of),
             },
             // A branch that begins anew must see each line as a section of its own.
-            ItemKind::Lists if of.foreach => branching(condition::items::<[u8]>(&of.condition), of),
-            ItemKind::Lists => branching(condition::lines(&of.condition), of),
-            ItemKind::Records => branching(condition::items::<Fields>(&of.condition), of),
-            ItemKind::Numbers => branching(condition::items::<u64>(&of.condition), of),
+            ItemKind::Lists if of.foreach => branching(condition::items::<[u8]>(&of.condition, too_deep), of),
+            ItemKind::Lists => branching(condition::lines(&of.condition, too_deep), of),
+            ItemKind::Records => branching(condition::items::<Fields>(&of.condition, too_deep), of),
+            ItemKind::Numbers => branching(condition::items::<u64>(&of.condition, too_deep), of),
         },
         StageKind::File(_)
         | StageKind::Stdin

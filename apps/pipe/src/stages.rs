@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `frame.rs` | the last part of `lines`; `prepend` and `append` over bytes |
 //! | `gather.rs` | `count`, `sum`, `min`, `max`, `unique`, `tally`, `last` |
+//! | `nested.rs` | the condition `nested in`, and the failure at its limit |
 //! | `over.rs` | the branches of `if` and `foreach` that change whole lines as text |
 //! | `sort.rs` | `sort` |
 
 mod frame;
 mod gather;
+mod nested;
 mod over;
 mod sort;
 
@@ -17,5 +19,6 @@ pub use frame::{AroundStream, CompleteLine, around_stream, complete_line};
 pub use gather::{
     CountAll, FoldNumbers, LastItems, Tally, Unique, count_all, fold_numbers, last_items, tally, unique,
 };
+pub use nested::{Guarded, TooDeep, guarded, nested_in};
 pub use over::{OverText, over_text};
 pub use sort::{Sort, Sorted, sort_lines, sort_numbers, sort_records};

@@ -6,11 +6,13 @@
 //!
 //! A line is asked without its end.
 
+use crate::language::number::Number;
 use crate::language::tree::{Comparison, Condition, ConditionKind, Test};
 use crate::regex::{self, chomp};
 use ::regex::bytes::Regex;
 use memchr::memmem::Finder;
 use selvedge_coroutine::pipeline::{HasKind, csv::Fields};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// What is asked about an item.
@@ -46,7 +48,7 @@ pub enum TextQuestion {
     /// It is empty.
     Empty,
     /// It is such a number.
-    Compare(Comparison, f64),
+    Compare(Comparison, Number),
 }
 
 impl TextQuestion {
@@ -61,7 +63,7 @@ impl TextQuestion {
             Test::Suffix(text) => TextQuestion::Suffix(text.clone()),
             Test::Equals(text) => TextQuestion::Equals(text.clone()),
             Test::Empty => TextQuestion::Empty,
-            Test::Compare(comparison, number) => TextQuestion::Compare(*comparison, *number),
+            Test::Compare(comparison, number) => TextQuestion::Compare(*comparison, number.clone()),
         }
     }
 
@@ -74,21 +76,22 @@ impl TextQuestion {
             TextQuestion::Equals(other) => text == other,
             TextQuestion::Empty => text.is_empty(),
             TextQuestion::Compare(comparison, number) => {
-                let value = std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok());
-                value.is_some_and(|value| compare(*comparison, value, *number))
+                let order = std::str::from_utf8(text).ok().and_then(|text| number.compared_with(text.trim()));
+                order.is_some_and(|order| holds(*comparison, order))
             }
         }
     }
 }
 
-fn compare(comparison: Comparison, a: f64, b: f64) -> bool {
+/// Whether a comparison holds for two numbers of this order.
+fn holds(comparison: Comparison, order: Ordering) -> bool {
     match comparison {
-        Comparison::Greater => a > b,
-        Comparison::Less => a < b,
-        Comparison::AtLeast => a >= b,
-        Comparison::AtMost => a <= b,
-        Comparison::Equal => a == b,
-        Comparison::Differs => a != b,
+        Comparison::Greater => order.is_gt(),
+        Comparison::Less => order.is_lt(),
+        Comparison::AtLeast => order.is_ge(),
+        Comparison::AtMost => order.is_le(),
+        Comparison::Equal => order.is_eq(),
+        Comparison::Differs => order.is_ne(),
     }
 }
 
@@ -153,7 +156,9 @@ impl Asked for Fields {
 impl Asked for u64 {
     fn answers(&self, question: &Question) -> bool {
         let text = |question: &TextQuestion| match question {
-            TextQuestion::Compare(comparison, number) => compare(*comparison, *self as f64, *number),
+            TextQuestion::Compare(comparison, number) => {
+                holds(*comparison, number.compared_with_integer(*self))
+            }
             other => other.answer(self.to_string().as_bytes()),
         };
         question.with(&text, &|_, _| false)

@@ -94,7 +94,9 @@ impl Talking {
     }
 
     /// Waits for the child, which has closed its output. A failure if it has not succeeded.
-    async fn end(mut self) -> Result<(), StageFailure> {
+    ///
+    /// If this is dropped, then the child is still here, and [`stop`](Talking::stop) ends it.
+    async fn end(&mut self) -> Result<(), StageFailure> {
         let status = self.child.wait().await.map_err(|error| failed("command", self.come, error))?;
         if status.success() {
             return Ok(());
@@ -116,10 +118,11 @@ impl Supply<u8> for CommandOutput {
         if running.fill().await? {
             return Ok(self.running.as_ref().map(Talking::block));
         }
-        match self.running.take() {
-            Some(running) => running.end().await.map(|()| None),
-            None => Ok(None),
-        }
+        // The child stays in its place until it has ended, because a race may drop this `next`, and
+        // then `close` must find it.
+        let ended = running.end().await;
+        self.running = None;
+        ended.map(|()| None)
     }
 
     async fn close(mut self) {
@@ -235,15 +238,18 @@ where
             let feeding = spawn(feed(upstream, input, stop.clone()));
             self.running = Some((running, Beside::that_stops(feeding, stop)));
         }
-        let Some((running, _)) = &mut self.running else { return Ok(None) };
+        let Some((running, feeding)) = &mut self.running else { return Ok(None) };
         if running.fill().await? {
             return Ok(self.running.as_ref().map(|(running, _)| running.block()));
         }
-        let Some((running, mut feeding)) = self.running.take() else { return Ok(None) };
+        // Both stay in their place until they have ended, because a race may drop this `next`, and
+        // then `close` must find them.
         let ended = running.end().await;
         // The program may have ended before it has read all of its input. Then the thread may still
         // wait for a source, so it must be stopped.
-        feeding.stop_and_join().await?;
+        let fed = feeding.stop_and_join().await;
+        self.running = None;
+        fed?;
         ended.map(|()| None)
     }
 

@@ -43,7 +43,7 @@ fn candidates(before: &str) -> Vec<String> {
     if ["file", "cat", "to"].contains(&last) {
         return names();
     }
-    if ["having", "select", "each", "foreach", "if", "not", "and", "or", "between", "only", "of"]
+    if ["having", "select", "each", "foreach", "if", "not", "and", "or", "between", "only", "of", "in"]
         .contains(&last)
     {
         return strings(&CONDITIONS);
@@ -51,7 +51,7 @@ fn candidates(before: &str) -> Vec<String> {
     let begins = trimmed.is_empty() || trimmed.ends_with(['|', ';', '(']) || ["then", "else"].contains(&last);
     if !begins {
         return strings(&[
-            "then", "else", "end", "with", "and", "or", "having", "numbered", "by", "column", "nested",
+            "then", "else", "end", "with", "and", "or", "having", "numbered", "by", "column", "nested", "in",
         ]);
     }
     // The text does not parse, because a branch or a join is open. So the kind is not known, and

@@ -42,9 +42,8 @@ impl Drop for Raw {
 pub fn serve(show_progress: bool) -> io::Result<()> {
     let mut editor = Editor::default();
     if io::stdin().is_terminal() {
-        println!(
-            "Pipelines, one a line. Tab completes; `selvedge-pipe --stages` shows the stages; Ctrl-D leaves."
-        );
+        let how = "Tab completes; `selvedge-pipe --stages` shows the stages; Ctrl-D leaves.";
+        writeln!(io::stdout(), "Pipelines, one a line. {how}")?;
     }
     while let Some(line) = read_line(&mut editor)? {
         if line.trim().is_empty() {

@@ -21,6 +21,7 @@
 //! the system.
 
 pub mod complaint;
+pub mod number;
 pub mod parse;
 pub mod print;
 pub mod token;

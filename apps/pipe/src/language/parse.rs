@@ -8,6 +8,7 @@
 //! how deep a script may nest, because parser, check and printer recurse.
 
 use super::complaint::{Complaint, Span};
+use super::number::Number;
 use super::token::{Token, TokenKind, tokens};
 use super::tree::*;
 
@@ -63,7 +64,7 @@ pub const STAGES: [&str; 41] = [
 pub const ENCODINGS: [&str; 4] = ["unquote", "quote", "unescape", "escape"];
 
 /// The words that begin a condition.
-pub const CONDITIONS: [&str; 28] = [
+pub const CONDITIONS: [&str; 30] = [
     "substring",
     "regex",
     "prefix",
@@ -92,6 +93,8 @@ pub const CONDITIONS: [&str; 28] = [
     "<",
     ">=",
     "<=",
+    "=",
+    "!=",
 ];
 
 /// Words that end the part of a script before them.
@@ -222,15 +225,18 @@ impl Parser<'_> {
     fn name(&mut self) -> Result<String, Complaint> {
         let name = match self.peek() {
             Some(TokenKind::Word(word)) if !CLOSING.contains(&word.as_str()) => word.clone(),
-            Some(TokenKind::Text(_)) => return self.file_name(),
+            Some(TokenKind::Text(_)) => {
+                let name = self.string()?;
+                return self.file_name(name);
+            }
             _ => return Err(self.expected("the name of a file")),
         };
         self.at += 1;
-        Ok(name)
+        self.file_name(name)
     }
 
-    fn file_name(&mut self) -> Result<String, Complaint> {
-        let name = self.string()?;
+    /// Refuses a name that no file has. The name is the last token.
+    fn file_name(&self, name: String) -> Result<String, Complaint> {
         if name.is_empty() || name.contains('\0') {
             return Err(Complaint::new(self.behind(), "no file has this name"));
         }
@@ -542,9 +548,7 @@ impl Parser<'_> {
                 true => self.word().unwrap_or_default().to_string(),
                 false => glued.clone(),
             };
-            let plain = |byte: u8| byte.is_ascii_digit() || byte == b'.' || byte == b'-';
-            let number = if digits.bytes().all(plain) { digits.parse::<f64>().ok() } else { None };
-            let Some(number) = number.filter(|number| number.is_finite()) else {
+            let Some(number) = Number::of(&digits) else {
                 self.at -= usize::from(!glued.is_empty());
                 return Err(self.expected("a number"));
             };

@@ -5,6 +5,7 @@
 //! The compiler finds the other places, because their `match`es name each variant.
 
 use super::complaint::Span;
+use super::number::Number;
 
 /// Some stages, each fed by the one before.
 pub type Pipeline = Vec<Stage>;
@@ -323,6 +324,6 @@ pub enum Test {
     Equals(Vec<u8>),
     /// `empty`
     Empty,
-    /// `> X` and so on: the text as a number. Text that is no number is false.
-    Compare(Comparison, f64),
+    /// `> X` and so on: the text as a number. Text that is no finite number is false.
+    Compare(Comparison, Number),
 }

@@ -46,15 +46,17 @@ impl<T: Transduce<u8, u8> + Clone> Transduce<[u8], [u8]> for OverText<T> {
     fn put<S: Sink<[u8]>>(&mut self, item: &[u8], out: &mut S) -> Flow {
         let stage = self.running.get_or_insert_with(|| self.recipe.clone());
         let flow = stage.put_chunk(item, &mut Pieces(out));
-        if self.anew {
-            // A stage that has broken is finished, and has given all of its output.
-            if flow.is_continue() {
-                stage.end(&mut Pieces(out))?;
-            }
-            self.running = None;
-            return ControlFlow::Continue(());
+        if !self.anew {
+            return flow;
         }
-        flow
+        // A stage that has broken is finished, and has given all of its output.
+        let flow = if flow.is_continue() { stage.end(&mut Pieces(out)) } else { flow };
+        if flow.is_break() && stage.failure().is_some() {
+            // The stage is kept, because the caller asks it for the failure.
+            return flow;
+        }
+        self.running = None;
+        ControlFlow::Continue(())
     }
 
     fn end<S: Sink<[u8]>>(&mut self, out: &mut S) -> Flow {

@@ -37,10 +37,14 @@ pub trait Sorted: HasKind {
 fn value(text: &[u8]) -> f64 {
     let text = text.trim_ascii_start();
     let sign = usize::from(text.first() == Some(&b'-'));
-    let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
-    let length = text[sign..].iter().take_while(|byte| is_part(byte)).count();
-    let number = std::str::from_utf8(&text[..sign + length]).unwrap_or_default();
-    number.parse().unwrap_or(0.0)
+    let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut length = sign + digits(sign);
+    if text.get(length) == Some(&b'.') {
+        length += 1 + digits(length + 1);
+    }
+    let number = std::str::from_utf8(&text[..length]).unwrap_or_default();
+    // The sum makes 0 of -0, because the two are equal.
+    number.parse().unwrap_or(0.0) + 0.0
 }
 
 impl Sorted for [u8] {

@@ -60,6 +60,8 @@ fn completion_offers_what_fits() {
     assert_eq!(of("range 1 3 | s"), ["select", "sh", "sort", "sum", "suppress"]);
     assert_eq!(of("lines; c"), ["cat", "count", "csv"]);
     assert_eq!(of("lines | foreach not su"), ["substring", "suffix"]);
+    assert_eq!(of("having letters nested in di"), ["digits"]);
+    assert!(["=", "!="].iter().all(|sign| of("lines | having ").contains(&sign.to_string())));
     // Each word of a stage is offered somewhere.
     for word in STAGES.iter().chain(&ENCODINGS) {
         let texts = ["", "lines | ", "csv | ", "range 1 2 | "];

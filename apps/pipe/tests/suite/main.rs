@@ -4,6 +4,7 @@ mod chunks;
 mod data;
 mod interactive;
 mod language;
+mod mended;
 mod misfits;
 mod recipes;
 mod runs;

@@ -3,7 +3,7 @@
 use proptest::prelude::{ProptestConfig, Strategy, prop, prop_assert_eq, proptest};
 use selvedge_core::{round_robin_with, spawn_local};
 use selvedge_coroutine::pipeline::*;
-use selvedge_flow as flow;
+use selvedge_flow::{self as flow, Supply};
 use selvedge_io::net::UnixStream;
 use selvedge_io::process::Command;
 use selvedge_io::{EventLoop, pipe, time};
@@ -169,6 +169,45 @@ fn a_program_that_does_not_start_closes_what_is_upstream() {
         (upstream >> nowhere >> count()).run().await.unwrap_err()
     });
     assert!(failed.to_string().contains("no-such-program"), "{failed}");
+    assert_eq!(closed.load(Ordering::SeqCst), 1);
+}
+
+/// A source that is idle for ever, and tells when it is closed.
+struct Idle(Closes);
+
+impl flow::Supply<u8> for Idle {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+        std::future::pending().await
+    }
+
+    async fn close(self) {
+        self.0.close().await;
+    }
+}
+
+/// The program closes its output and lives on, so that `next` waits for its end.
+#[test]
+fn a_supply_whose_next_was_dropped_at_the_end_of_a_process_is_closed() {
+    let closed = Arc::new(AtomicU32::new(0));
+    let closes = Closes(closed.clone());
+    let silent = || {
+        let mut sh = Command::new("sh");
+        sh.args(["-c", "echo $$; exec >&-; exec sleep 600"]);
+        sh
+    };
+    run(async move {
+        let upstream = flow::Inflow::new(Idle(closes));
+        let through = (upstream >> flow::through(silent())).boxed().into_supply();
+        for mut supply in [flow::command(silent()).boxed().into_supply(), through] {
+            let process = String::from_utf8(supply.next().await.unwrap().unwrap().to_vec()).unwrap();
+            let process = PathBuf::from(format!("/proc/{}", process.trim()));
+            assert!(process.exists());
+            let waits = time::timeout(Duration::from_millis(50), async { supply.next().await.map(|_| ()) });
+            assert!(waits.await.is_err(), "`next` waits for the end of the program");
+            supply.close().await;
+            assert!(!process.exists(), "the program is waited for");
+        }
+    });
     assert_eq!(closed.load(Ordering::SeqCst), 1);
 }
 

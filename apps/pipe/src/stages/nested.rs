@@ -1,0 +1,142 @@
+//! `nested in`, with a limit on its levels that is a failure of the stage and no panic.
+//!
+//! `condition.rs` calls [`nested_in`] in place of the splitter of the coroutine crate, which panics
+//! at its limit. A splitter cannot fail, so the splitter at the limit notes it in a [`TooDeep`],
+//! and [`guarded`] makes a failure of the note. `dynamic` in `stage.rs` makes the note, and puts
+//! the guard around each stage with such a condition.
+
+use selvedge_coroutine::pipeline::{
+    BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, HasKind, Sections, Sink, Split, Splitter, StageFailure,
+    StreamPlace, Transduce, Transducer,
+};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// How many levels a condition may have. A condition that takes nothing away in a level needs more
+/// and more of them.
+const LEVELS: usize = 256;
+
+/// Whether a condition of a stage needs more levels than the limit.
+#[derive(Debug, Clone, Default)]
+pub struct TooDeep(Arc<AtomicBool>);
+
+/// The splitter of [`nested_in`].
+#[derive(Debug, Clone)]
+struct Nested<S> {
+    found: S,
+    around: S,
+    depth: usize,
+    too_deep: TooDeep,
+    /// It is made when its first item comes.
+    level: Option<S>,
+}
+
+/// The true sections of `found` at each depth: what `found` calls false flows into `around`, and
+/// what `around` calls true flows back into `found`.
+///
+/// At the limit the splitter sets `too_deep`, and drops the items.
+pub fn nested_in<A: HasKind + ?Sized>(
+    found: BoxedSplitter<A>,
+    around: BoxedSplitter<A>,
+    too_deep: &TooDeep,
+) -> BoxedSplitter<A> {
+    let (found, around, too_deep) = (found.into_stage(), around.into_stage(), too_deep.clone());
+    Splitter::new(Nested { found, around, depth: 0, too_deep, level: None }).boxed()
+}
+
+impl<A: HasKind + ?Sized> Nested<BoxedSplit<A>> {
+    /// The splitters of this level, and all levels below it. `None` at the limit.
+    fn level(&mut self) -> Option<&mut BoxedSplit<A>> {
+        let Nested { found, around, depth, too_deep, level } = self;
+        if *depth == LEVELS {
+            too_deep.0.store(true, Relaxed);
+            return None;
+        }
+        Some(level.get_or_insert_with(|| {
+            let deeper = Nested {
+                found: found.clone(),
+                around: around.clone(),
+                depth: *depth + 1,
+                too_deep: too_deep.clone(),
+                level: None,
+            };
+            let inside = Splitter::new(around.clone()).and_then(Splitter::new(deeper));
+            Splitter::new(found.clone()).or_else(inside).boxed().into_stage()
+        }))
+    }
+}
+
+impl<A: HasKind + ?Sized> Split<A> for Nested<BoxedSplit<A>> {
+    fn put<P: Sections<A>>(&mut self, item: &A, out: &mut P) -> Flow {
+        self.put_chunk(A::Chunk::one(item), out)
+    }
+
+    fn put_chunk<P: Sections<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut P) -> Flow {
+        match self.level() {
+            Some(level) => level.put_chunk(chunk, out),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn end<P: Sections<A>>(&mut self, out: &mut P) -> Flow {
+        match &mut self.level {
+            Some(level) => level.end(out),
+            None => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// The stage of [`guarded`].
+#[derive(Debug, Clone)]
+pub struct Guarded {
+    stage: DynStage,
+    name: String,
+    too_deep: TooDeep,
+    failure: Option<StageFailure>,
+}
+
+/// The stage `stage`, which fails under `name` when `too_deep` is set.
+pub fn guarded<A: HasKind + ?Sized, B: HasKind + ?Sized>(
+    stage: Transducer<A, B, DynStage>,
+    name: String,
+    too_deep: TooDeep,
+) -> DynStage {
+    let stage = Guarded { stage: stage.into_stage(), name, too_deep, failure: None };
+    DynStage::new(Transducer::<A, B, Guarded>::new(stage))
+}
+
+impl Guarded {
+    /// Fails if the stage has reached the limit while it took the last items.
+    fn looked_after(&mut self, flow: Flow) -> Flow {
+        if !self.too_deep.0.load(Relaxed) {
+            return flow;
+        }
+        let cause = format!("a condition is nested more than {LEVELS} levels deep");
+        self.failure = Some(StageFailure::new(self.name.clone(), StreamPlace::default(), cause));
+        ControlFlow::Break(())
+    }
+}
+
+impl<A: HasKind + ?Sized, B: HasKind + ?Sized> Transduce<A, B> for Guarded {
+    const CHUNKS: bool = true;
+
+    fn put<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
+        let flow = self.stage.put(item, out);
+        self.looked_after(flow)
+    }
+
+    fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
+        let flow = Transduce::<A, B>::put_chunk(&mut self.stage, chunk, out);
+        self.looked_after(flow)
+    }
+
+    fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
+        let flow = Transduce::<A, B>::end(&mut self.stage, out);
+        self.looked_after(flow)
+    }
+
+    fn failure(&self) -> Option<&StageFailure> {
+        self.failure.as_ref().or_else(|| Transduce::<A, B>::failure(&self.stage))
+    }
+}

@@ -1,0 +1,191 @@
+//! Mistakes that a review has found, each with the scripts that show it.
+
+use crate::data::{files, shell, system, text};
+use std::fs::{read, write};
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The shell fed with `input`, in a directory where it makes no file.
+fn run(script: &str, input: &str) -> Output {
+    shell(Path::new("/"), &[script], input.as_bytes())
+}
+
+/// What the shell says about a script that must end with status 2.
+fn refused(output: &Output) -> String {
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    error
+}
+
+#[test]
+fn a_failure_in_a_branch_that_begins_anew_ends_the_script() {
+    let numbers = "then lines | fields | column 2 | integers | sum end";
+    for condition in ["line having prefix 'x'", "line having not prefix 'y'"] {
+        let error = refused(&run(&format!("foreach {condition} {numbers}"), "x 1\nx oops\nx 3\n"));
+        assert!(error.contains("\"oops\": invalid digit"), "{error}");
+    }
+    let error = refused(&run(
+        "foreach line having prefix 'y' then else lines | fields | column 2 | integers | sum end",
+        "x 1\nx oops\nx 3\n",
+    ));
+    assert!(error.contains("\"oops\": invalid digit"), "{error}");
+    // A branch that only ends early is no failure, and the next line begins it anew.
+    let first = "foreach line having prefix 'x' then first 1 end";
+    assert_eq!(text(&run(first, "x 1\ny\nx 2\n"), 0), "xy\nx");
+}
+
+#[test]
+fn a_condition_that_nests_too_deep_is_a_failure() {
+    let cases = [
+        ("having letters nested in everything", "1"),
+        ("lines | having prefix 'a' nested in everything", "b\n"),
+        ("range 1 3 | having > 5 nested in everything", ""),
+        ("lines | fields | having column 1 empty nested in everything", "b\n"),
+        ("each letters nested in everything", "1"),
+        ("foreach letters nested in everything then uppercase end", "1"),
+        ("foreach line then if letters nested in everything then uppercase end end", "1"),
+        ("sh 'cat' | having letters having digits nested in everything | sh 'cat'", "a1"),
+    ];
+    for (script, input) in cases {
+        let error = refused(&run(script, input));
+        assert!(error.contains("a condition is nested more than 256 levels deep"), "{script}: {error}");
+    }
+    let found =
+        "having prefix substring 'x' nested in between end of substring '(' and start of substring ')'";
+    let nested = |depth: usize| format!("{}x{}", "(".repeat(depth), ")".repeat(depth));
+    assert_eq!(text(&run(found, &nested(200)), 0), "x");
+    let error = refused(&run(found, &nested(300)));
+    assert!(error.starts_with("selvedge-pipe: pipeline:1:1: a condition is nested"), "{error}");
+}
+
+#[test]
+fn a_target_that_is_a_source_is_refused() {
+    let directory = files();
+    let path = directory.path();
+    std::os::unix::fs::symlink(path.join("one"), path.join("link")).unwrap();
+    let scripts = [
+        "file one | append to one",
+        "file one | lines | sort | to one",
+        "file one | to link",
+        "file link | lines | count | to one",
+        "text 'a' | lines | merge (file two one | lines) | to one",
+        "append to one",
+        "stdin | lines | to one",
+    ];
+    for script in scripts {
+        write(path.join("one"), "b\na\n").unwrap();
+        write(path.join("two"), "").unwrap();
+        // A script that feeds itself is ended by the limit on its output.
+        let command =
+            format!("ulimit -f 2048; timeout 10 {} \"{script}\" < one", env!("CARGO_BIN_EXE_selvedge-pipe"));
+        let error = refused(&system(path, &command, b""));
+        assert!(error.contains("is also a source of this pipeline"), "{script}: {error}");
+        assert_eq!(read(path.join("one")).unwrap(), b"b\na\n", "{script}");
+    }
+    // The next pipeline may write what this one has read.
+    let script = "file one | lines | sort | to two; file two | to one";
+    assert_eq!(text(&shell(path, &[script], b""), 0), "");
+    assert_eq!(read(path.join("one")).unwrap(), b"a\nb\n");
+}
+
+#[test]
+fn a_name_holds_no_zero_byte() {
+    for script in ["file a\0b", "cat x a\0", "text 'a' | to a\0b", "append to \0"] {
+        let complaint = selvedge_pipe::language::parse(script).unwrap_err();
+        assert_eq!(complaint.message, "no file has this name", "{script:?}");
+        selvedge_pipe::fuzz::script(script);
+    }
+}
+
+#[test]
+fn a_regular_expression_may_take_its_flags_away() {
+    for regex in ["(?i-sm)^b$", "(?i-sm:^b)", "(?i-m)^b", "(?x) ( ?-m) ^b", "\\Ab", "b\\z"] {
+        for script in ["lines | having regex", "foreach line having regex"] {
+            let end =
+                if script.starts_with('f') { "then uppercase else suppress end" } else { "| uppercase" };
+            assert_eq!(text(&run(&format!("{script} '{regex}' {end}"), "a\nb\nc\n"), 0), "B\n", "{regex}");
+        }
+    }
+}
+
+#[test]
+fn numbers_are_sorted_by_the_number_at_the_beginning() {
+    let input = "1.3\n1.2.3\n-\n1.2\n.5.5\n-0.5.1\n2..1\n-0\n0\n";
+    let sorted = text(&run("lines | sort numeric", input), 0);
+    assert_eq!(sorted, "-0.5.1\n-\n-0\n0\n.5.5\n1.2.3\n1.2\n1.3\n2..1\n");
+    let theirs = system(Path::new("/"), "LC_ALL=C sort -n -s", input.as_bytes());
+    assert_eq!(sorted, text(&theirs, 0));
+}
+
+#[test]
+fn a_count_of_0_is_nothing_wherever_it_goes() {
+    let directory = files();
+    let status = |arguments: &[&str]| shell(directory.path(), arguments, b"a\n").status.code();
+    for end in
+        ["count", "count | to n", "count | append to n", "count | bytes", "count | bytes | lines | to n"]
+    {
+        assert_eq!(status(&[&format!("lines | having prefix 'b' | {end}")]), Some(1), "{end}");
+        assert_eq!(status(&[&format!("lines | having prefix 'a' | {end}")]), Some(0), "{end}");
+    }
+    for mode in ["--check", "--explain", "--progress=never"] {
+        let error = refused(&shell(directory.path(), &[mode, " # nothing"], b""));
+        assert_eq!(error, "selvedge-pipe: the script has no pipeline\n", "{mode}");
+    }
+}
+
+#[test]
+fn a_target_may_be_a_pipe_or_a_device() {
+    let directory = files();
+    let shell = env!("CARGO_BIN_EXE_selvedge-pipe");
+    let numbers: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
+    for variable in ["SELVEDGE_IO=epoll", "SELVEDGE_IO="] {
+        let shell = format!("timeout 60 env {variable} {shell}");
+        let system = |command: &str| text(&system(directory.path(), command, b""), 0);
+        assert_eq!(system(&format!("{shell} \"text 'a' | to /dev/stderr\" 2>&1 | cat")), "a");
+        assert_eq!(system(&format!("{shell} \"range 1 3 | append to /dev/stdout\" | cat")), "1\n2\n3\n");
+        let fifo = format!("mkfifo fifo; cat fifo & {shell} 'range 1 100000 | to fifo'; wait; rm fifo");
+        assert!(system(&fifo) == numbers, "{variable}");
+        // A reader that goes away is no error.
+        assert_eq!(system(&format!("{shell} 'range 1 100000000 | to /dev/stdout' | head -n 1")), "1\n");
+        assert_eq!(system(&format!("{shell} 'text \"a\" | to /dev/null'")), "");
+    }
+}
+
+#[test]
+fn a_prompt_without_a_reader_ends() {
+    const PLAY: &str = r#"
+import os, pty, subprocess, sys
+terminal, keys = pty.openpty()
+reader, writer = os.pipe()
+os.close(reader)
+ran = subprocess.run([sys.argv[1]], stdin=keys, stdout=writer, stderr=subprocess.PIPE)
+print(ran.returncode, ran.stderr)
+"#;
+    let shell = env!("CARGO_BIN_EXE_selvedge-pipe");
+    let output = Command::new("timeout").args(["60", "python3", "-c", PLAY, shell]).output().unwrap();
+    assert_eq!(text(&output, 0), "0 b''\n");
+}
+
+#[test]
+fn integers_are_compared_exactly() {
+    let input = "9007199254740992\n9007199254740993\n18446744073709551615\n";
+    for stage in ["lines", "lines | integers", "lines | fields"] {
+        let column = if stage.ends_with("fields") { "column 1 " } else { "" };
+        let found = |test: &str| text(&run(&format!("{stage} | having {column}{test}"), input), 0);
+        assert_eq!(found("= 9007199254740993"), "9007199254740993\n");
+        assert_eq!(found("> 9007199254740992"), "9007199254740993\n18446744073709551615\n");
+        assert_eq!(found("< 9007199254740992.5"), "9007199254740992\n");
+        assert_eq!(found("!= 18446744073709551615"), "9007199254740992\n9007199254740993\n");
+        assert_eq!(found(">= 18446744073709551615.0"), "18446744073709551615\n");
+    }
+    let words = "inf\nnan\n-infinity\n1e999\n1e2\n100.0\n+100\n-0\n";
+    assert_eq!(text(&run("lines | having != 5 numbered", words), 0), "5:1e2\n6:100.0\n7:+100\n8:-0\n");
+    assert_eq!(text(&run("lines | having = 100", words), 0), "1e2\n100.0\n+100\n");
+    assert_eq!(text(&run("lines | having = -0.0", words), 0), "-0\n");
+    for number in
+        ["-0", "-0.0", "1.0", "1.50", "9007199254740993.0", "-170141183460469231731687303715884105728"]
+    {
+        selvedge_pipe::fuzz::script(&format!("lines | having > {number}"));
+    }
+    selvedge_pipe::fuzz::script(&format!("having > 1{}", "0".repeat(60)));
+}
