@@ -6,6 +6,7 @@ mod cancelling;
 mod cleaning;
 mod composing;
 mod errors;
+mod lending;
 mod noticed_faults;
 mod random_graphs;
 mod recording;
