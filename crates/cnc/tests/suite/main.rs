@@ -7,6 +7,7 @@ mod cleaning;
 mod composing;
 mod errors;
 mod lending;
+mod misses;
 mod noticed_faults;
 mod random_graphs;
 mod recording;
