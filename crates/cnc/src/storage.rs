@@ -42,7 +42,11 @@ impl<K: Grid> Shape<K> {
 
 impl<K> Shape<K> {
     fn places(&self) -> usize {
-        self.lengths.iter().product()
+        if self.lengths.contains(&0) {
+            return 0;
+        }
+        let places = self.lengths.iter().try_fold(1_usize, |places, &length| places.checked_mul(length));
+        places.unwrap_or_else(|| panic!("a grid of {:?} has more places than a usize counts", self.lengths))
     }
 }
 
