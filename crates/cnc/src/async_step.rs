@@ -7,9 +7,12 @@
 //! address of the frame is the word of the `ReadyStep` that waits.
 //!
 //! An instance owns its frame: `poll` hands the frame on with `StepContext::set_rest`, or empties
-//! it once. While `poll` runs the future, `CURRENT` points to the worker's `StepContext`, where
-//! [`AsyncStep`] finds it. An `AsyncStep` keeps its claims until it is dropped, because references
-//! to counted items borrow the `AsyncStep`.
+//! it once. While `poll` runs the future, a [`PollEntry`] with the worker's `StepContext` is in a
+//! list of the OS thread. [`AsyncStep`] finds the entry of its own step there, by the address of
+//! the frame. It is a list and not one entry, because a step may run within the poll of another
+//! one, and because a direct-style thread may wait within a poll while another thread begins one;
+//! such polls end in any order. An `AsyncStep` keeps its claims until it is dropped, because
+//! references to counted items borrow the `AsyncStep`.
 //!
 //! Paper: [NCM11 §3.3], the continuation of a step waits for the item.
 
@@ -19,6 +22,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
+use std::process;
 use std::ptr;
 use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
@@ -38,8 +42,9 @@ use crate::step::{Phase, StepContext};
 use crate::stuck::MadeItem;
 
 thread_local! {
-    /// The `StepContext` of the worker that polls an async step on this OS thread; null otherwise.
-    static CURRENT: Cell<*const ()> = const { Cell::new(ptr::null()) };
+    /// The poll of an async step that began last on this OS thread, of those that have not ended;
+    /// null if there is none.
+    static POLLS: Cell<*const PollEntry> = const { Cell::new(ptr::null()) };
 }
 
 /// A suspended or running async step.
@@ -140,20 +145,22 @@ where
             unsafe { free(word) };
         }
         let maker = if is_word::<T>() { (step.entry_number(), word) } else { (self.rest.number, 0) };
-        let handle = AsyncStep::new(self.core, maker);
+        let frame = step.frames.take::<StepFrame<T, Fut>>();
+        let word = frame.expose_provenance() as u64;
+        let handle = AsyncStep::new(self.core, maker, word);
         step.handles.set(step.handles.get().wrapping_add(1));
         let future = match panic::catch_unwind(AssertUnwindSafe(|| (self.body)(tag.clone(), handle))) {
             Ok(future) => future,
             Err(panic) => {
+                // SAFETY: the memory came from a pool just now, and has no other user.
+                unsafe { step.frames.give(frame) };
                 let text = format!("{tag:?}");
                 let order = if is_word::<T>() { tag.to_word() } else { 0 };
                 return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(message(&*panic))));
             }
         };
-        let frame = step.frames.take::<StepFrame<T, Fut>>();
         // SAFETY: the memory is for such a frame, and has no other user.
         unsafe { frame.write(StepFrame { future: ManuallyDrop::new(future), tag }) };
-        let word = frame.expose_provenance() as u64;
         // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
         unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }
     }
@@ -188,18 +195,64 @@ unsafe fn with_frame_tag<T, Fut, R>(word: u64, see: impl FnOnce(&T) -> R) -> R {
     see(unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag })
 }
 
-/// Sets `CURRENT` while a step is polled.
-struct PollGuard(*const ());
+/// A poll of an async step that has begun on this OS thread and has not ended. It is in the list of
+/// `POLLS`.
+struct PollEntry {
+    /// The address of the step's frame, which is the same in all polls of the step.
+    frame: u64,
+    core: *const (),
+    /// The `StepContext` of the worker that polls.
+    step: *const (),
+    /// The poll that began before it.
+    outer: Cell<*const PollEntry>,
+}
 
-impl PollGuard {
-    fn enter(step: &StepContext<'_>) -> PollGuard {
-        PollGuard(CURRENT.replace(ptr::from_ref(step).cast()))
+impl PollEntry {
+    fn of(frame: u64, step: &StepContext<'_>) -> PollEntry {
+        let core = ptr::from_ref(step.core()).cast();
+        PollEntry { frame, core, step: ptr::from_ref(step).cast(), outer: Cell::new(ptr::null()) }
+    }
+
+    /// The innermost poll of this OS thread that `is_it` accepts.
+    fn find(is_it: impl Fn(&PollEntry) -> bool) -> Option<*const ()> {
+        let mut at = POLLS.get();
+        // SAFETY: `PollGuard` keeps each entry of the list alive, and takes it out at its end.
+        while let Some(entry) = unsafe { at.as_ref() } {
+            if is_it(entry) {
+                return Some(entry.step);
+            }
+            at = entry.outer.get();
+        }
+        None
     }
 }
 
-impl Drop for PollGuard {
+/// Has an entry in the list of `POLLS` while it exists.
+struct PollGuard<'a>(&'a PollEntry);
+
+impl<'a> PollGuard<'a> {
+    fn enter(entry: &'a PollEntry) -> PollGuard<'a> {
+        entry.outer.set(POLLS.replace(entry));
+        PollGuard(entry)
+    }
+}
+
+impl Drop for PollGuard<'_> {
     fn drop(&mut self) {
-        CURRENT.set(self.0);
+        let mut inner = POLLS.get();
+        if ptr::eq(inner, self.0) {
+            return POLLS.set(self.0.outer.get());
+        }
+        // A step of another direct-style thread began later, and waits within its poll.
+        // SAFETY: as in `find`.
+        while let Some(entry) = unsafe { inner.as_ref() } {
+            if ptr::eq(entry.outer.get(), self.0) {
+                return entry.outer.set(self.0.outer.get());
+            }
+            inner = entry.outer.get();
+        }
+        // The list of the OS thread on which the poll began would keep the entry for ever.
+        process::abort();
     }
 }
 
@@ -218,7 +271,8 @@ where
     // SAFETY: the frame never moves until it is dropped; the instance owns it, so no other worker
     // has it. The tag beside the future is only read meanwhile.
     let future = unsafe { Pin::new_unchecked(&mut *(*frame).future) };
-    let entered = PollGuard::enter(step);
+    let polled = PollEntry::of(ready.word, step);
+    let entered = PollGuard::enter(&polled);
     let end = panic::catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(Waker::noop()))));
     let result = match end {
         Ok(Poll::Pending) => {
@@ -247,6 +301,9 @@ where
 ///
 /// It is used within its step only. While a get waits, the step may wait for nothing else.
 ///
+/// The code of a step should not wait in direct style: its worker waits too, with all ready steps
+/// that it holds. A handle that outlives its step may be taken for that of a later step.
+///
 /// # Paper
 /// [NCM11 §3.3] `ContT`: the continuation of a step waits for the item.
 ///
@@ -256,12 +313,14 @@ pub struct AsyncStep<'g> {
     core: &'g Core<'g>,
     /// The number of the step collection, and the tag's word.
     maker: (usize, u64),
+    /// The address of the step's frame.
+    frame: u64,
     claims: Mutex<Vec<GetClaim<'g>>>,
 }
 
 impl<'g> AsyncStep<'g> {
-    fn new(core: &'g Core<'g>, maker: (usize, u64)) -> AsyncStep<'g> {
-        AsyncStep { core, maker, claims: Mutex::new(Vec::new()) }
+    fn new(core: &'g Core<'g>, maker: (usize, u64), frame: u64) -> AsyncStep<'g> {
+        AsyncStep { core, maker, frame, claims: Mutex::new(Vec::new()) }
     }
 
     /// The item of a key, when it is there.
@@ -311,27 +370,39 @@ impl<'g> AsyncStep<'g> {
     }
 
     fn try_here<R>(&self, work: impl FnOnce(&StepContext<'g>) -> R) -> Option<R> {
-        let at: *const StepContext<'g> = CURRENT.get().cast();
-        // SAFETY: `PollGuard` has set the pointer to a step that outlives the poll in which this
-        // call is. Only its field `core` is read before it is known to be of this graph, and that
-        // field has the same layout for each lifetime.
-        let step = unsafe { at.as_ref() }.filter(|step| ptr::eq(step.core(), self.core))?;
-        Some(work(step))
+        self.on_worker(work, |entry| entry.frame == self.frame)
+    }
+
+    /// Gives `work` the worker of a poll of this graph.
+    fn on_worker<R>(
+        &self,
+        work: impl FnOnce(&StepContext<'g>) -> R,
+        is_it: impl Fn(&PollEntry) -> bool,
+    ) -> Option<R> {
+        let core: *const () = ptr::from_ref(self.core).cast();
+        let at: *const StepContext<'g> =
+            PollEntry::find(|entry| ptr::eq(entry.core, core) && is_it(entry))?.cast();
+        // SAFETY: `PollEntry::of` has taken the pointer from a reference that outlives the poll,
+        // and the poll has not ended, because its entry is in the list. The worker is of this
+        // graph, so its lifetime is `'g`. No other OS thread uses the worker, because a poll stays
+        // on its OS thread.
+        Some(work(unsafe { &*at }))
     }
 }
 
-impl Drop for AsyncStep<'_> {
+impl<'g> Drop for AsyncStep<'g> {
     fn drop(&mut self) {
         let claims = self.claims.get_mut().unwrap_or_else(PoisonError::into_inner);
         let claims = std::mem::take(claims);
         let mut panics = FirstPanic::default();
-        let here = self.try_here(|step| {
+        let give_back = |step: &StepContext<'g>| {
             for claim in &claims {
                 panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));
             }
             step.handles.set(step.handles.get().wrapping_sub(1));
-        });
-        if here.is_none() {
+        };
+        // The program may have given the handle to another step, and any worker can take claims.
+        if self.on_worker(give_back, |_| true).is_none() {
             // No worker is here: the graph ends, or the handle was sent to another OS thread. The
             // claims are not returned then, so their items stay until the graph ends.
             self.core.handles.fetch_sub(1, Ordering::Release);

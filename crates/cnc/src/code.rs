@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 
 use crate::arena::{Owned, UntilTheEnd};
 use crate::collections::NO_TAG;
-use crate::error::StepResult;
+use crate::error::{Halted, StepResult};
 use crate::hints::StepHints;
 use crate::key::{ItemKey, is_word};
 use crate::primitives::AtomicU64;
@@ -352,6 +352,10 @@ where
         let tag: T = unsafe { tag_of(word) };
         step.enter(Phase::Declares);
         (self.needs)(tag.clone(), &Needs::of(step))?;
+        if step.is_halted() {
+            // The closure has dropped the error of a declaration.
+            return Err(Halted(None));
+        }
         step.enter(Phase::Declared);
         (self.body)(tag, step)
     }

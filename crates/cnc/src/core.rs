@@ -53,6 +53,8 @@ pub(crate) struct Core<'g> {
     tags: Mutex<Vec<&'g dyn AnyTags<'g>>>,
     /// Whether a fault stops the others.
     pub(crate) stop_at_fault: AtomicBool,
+    /// Whether `Graph::run` is running.
+    pub(crate) running: AtomicBool,
     /// The steps that were made ready, and those that were run.
     made: AtomicU64,
     ran: AtomicU64,
@@ -100,6 +102,7 @@ impl<'g> Core<'g> {
             recorder: OnceLock::new(),
             tags: Mutex::new(Vec::new()),
             stop_at_fault: AtomicBool::new(true),
+            running: AtomicBool::new(false),
             made: AtomicU64::new(0),
             ran: AtomicU64::new(0),
             suspended: AtomicU64::new(0),

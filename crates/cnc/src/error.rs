@@ -46,8 +46,8 @@ impl<E: Error + Send + Sync + 'static> From<E> for Halted {
 impl fmt::Debug for Halted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Some(error) => write!(f, "Stop({error})"),
-            None => f.write_str("Stop"),
+            Some(error) => write!(f, "Halted({error})"),
+            None => f.write_str("Halted"),
         }
     }
 }

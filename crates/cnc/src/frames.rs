@@ -6,8 +6,9 @@
 //!
 //! A frame may begin on one worker and end on another. The second worker's pool then keeps the
 //! memory. So all pools compute the layout of a type with the same function, [`memory_of`], and any
-//! pool or [`free_memory`] may free the memory. A pool frees its memory when its worker ends, and
-//! not before.
+//! pool or [`free_memory`] may free the memory. A pool keeps at most [`KEPT_BYTES`] of each size,
+//! because it would otherwise get the memory of all steps that begin on other workers and end on
+//! its own. It frees that memory when its worker ends.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
@@ -19,12 +20,16 @@ const UNIT: usize = 64;
 const ALIGN: usize = 16;
 /// The number of sizes that are kept. A larger frame goes to the allocator.
 const SIZES: usize = 16;
+/// The most memory that a pool keeps of each size.
+const KEPT_BYTES: usize = 1 << 20;
 
 /// Frames that a worker has freed and uses again, by their size. A frame costs no call of the
 /// allocator then.
 pub(crate) struct FramePool {
     /// The first free frame of each size, or null. The first word of a free frame is the next one.
     free: [Cell<*mut u8>; SIZES],
+    /// The number of free frames of each size.
+    kept: [Cell<usize>; SIZES],
 }
 
 /// The memory that a frame of this type takes, and its place in [`FramePool`], if it has one.
@@ -64,7 +69,10 @@ pub(crate) unsafe fn free_memory<F>(memory: *mut F) {
 
 impl FramePool {
     pub(crate) fn new() -> FramePool {
-        FramePool { free: [const { Cell::new(ptr::null_mut()) }; SIZES] }
+        FramePool {
+            free: [const { Cell::new(ptr::null_mut()) }; SIZES],
+            kept: [const { Cell::new(0) }; SIZES],
+        }
     }
 
     /// Memory for an `F`.
@@ -79,10 +87,11 @@ impl FramePool {
         // SAFETY: a free frame begins with the address of the next one, by `give`. This worker
         // alone has the list.
         self.free[number].set(unsafe { first.cast::<*mut u8>().read() });
+        self.kept[number].set(self.kept[number].get() - 1);
         first.cast()
     }
 
-    /// Keeps the memory of an `F`.
+    /// Keeps the memory of an `F`, or frees it if there is enough of its size.
     ///
     /// # Safety
     /// As for [`free_memory`].
@@ -92,6 +101,12 @@ impl FramePool {
             // SAFETY: as promised by the caller.
             return unsafe { free_memory(memory) };
         };
+        let kept = self.kept[number].get();
+        if kept >= KEPT_BYTES / ((number + 1) * UNIT) {
+            // SAFETY: as promised by the caller.
+            return unsafe { free_memory(memory) };
+        }
+        self.kept[number].set(kept + 1);
         let memory: *mut u8 = memory.cast();
         // SAFETY: the memory is this pool's from now on, and at least a word large.
         unsafe { memory.cast::<*mut u8>().write(self.free[number].get()) };

@@ -14,7 +14,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::async_step::{self, AsyncStep};
 use crate::cancel::Canceller;
@@ -339,11 +339,14 @@ impl<'g> Graph<'g, '_> {
     /// - [`GraphError::Cancelled`] if the run was cancelled.
     ///
     /// # Panics
-    /// If the scheduler returns while steps are ready.
+    /// - If the scheduler returns while steps are ready.
+    /// - If the scheduler calls it again within this run: the reports at the end of a run read the
+    ///   lists of waiting steps, and no worker may run meanwhile.
     ///
     /// # Paper
     /// [NCM11 §3.1]: any scheduler. The result of the graph does not depend on it.
     pub fn run(&'g self, scheduler: &(impl Scheduler + ?Sized)) -> Result<FinishedGraph<'g>, GraphError> {
+        let _running = Running::begin(&self.core.running);
         if !self.core.is_cancelled() {
             scheduler.run(&GraphJob::new(&self.core));
         }
@@ -384,6 +387,22 @@ impl fmt::Debug for Graph<'_, '_> {
     }
 }
 
+/// A run of a graph, until [`Graph::run`] returns or unwinds.
+struct Running<'a>(&'a AtomicBool);
+
+impl<'a> Running<'a> {
+    fn begin(running: &'a AtomicBool) -> Running<'a> {
+        assert!(!running.swap(true, Ordering::Relaxed), "a graph cannot be run within its own run");
+        Running(running)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 /// A graph that has run to its end: no step is ready, and none waits.
 ///
 /// It stays on the OS thread of the graph, so that no step of a later run can look at the items
@@ -418,7 +437,7 @@ impl<'g> FinishedGraph<'g> {
 
 impl fmt::Debug for FinishedGraph<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Finished").finish_non_exhaustive()
+        f.debug_struct("FinishedGraph").finish_non_exhaustive()
     }
 }
 

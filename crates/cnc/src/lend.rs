@@ -5,6 +5,10 @@
 //! when all shares were returned. A part that is never dropped has its share for ever, so that
 //! `lend` does not return.
 //!
+//! **No part of one loan gets into a part of another.** All parts have the lifetime `'static`, so
+//! the types do not tell the graphs apart. [`LentWorker::run`] is the only method that takes a part
+//! of a loan, and it compares the loans.
+//!
 //! `ThreadPerStep` calls `lend`, and a scheduler of the program may. All other schedulers use
 //! scoped OS threads and need no loan.
 
@@ -171,7 +175,15 @@ pub struct LentWorker {
 
 impl LentWorker {
     /// As [`Worker::run`].
+    ///
+    /// # Panics
+    /// If the step is from another [`GraphJob::lend`] than the worker: its graph may end while this
+    /// worker still uses it.
     pub fn run(&mut self, step: LentStep) {
+        assert!(
+            Arc::ptr_eq(&step.share.0, &self.job.share.0),
+            "a lent worker runs the steps of its own loan only"
+        );
         let LentStep { ready, share } = step;
         self.worker.run(ready);
         drop(share);

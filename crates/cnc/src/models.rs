@@ -106,6 +106,38 @@ pub fn a_take_and_a_get() {
     assert!(!slot.state.has_value());
 }
 
+/// A step gives its claim back, to run again, and another step has the get instead of it. The drop
+/// of the value by the second one comes after the read by the first one.
+pub fn a_claim_given_back() {
+    let slot = Arc::new(ModelSlot::new());
+    drop(slot.put(Box::new(7), GetCount::Times(1), 1, 1).expect("the first put"));
+    let end = |slot: &ModelSlot| match slot.state.look() {
+        Look::Claimed => {
+            assert_eq!(slot.state.give_back(), Left::None);
+            // SAFETY: this caller has made the item gone.
+            unsafe { slot.drop_value() };
+            true
+        }
+        Look::Exhausted => false,
+        look => panic!("{look:?}"),
+    };
+    let other = {
+        let slot = slot.clone();
+        thread::spawn(move || {
+            if slot.state.look() != Look::Claimed {
+                return;
+            }
+            // SAFETY: the item is claimed until `unclaim`.
+            assert_eq!(**unsafe { slot.value() }, 7);
+            slot.state.unclaim();
+        })
+    };
+    let ended = end(&slot);
+    other.join().unwrap();
+    assert!(ended || end(&slot));
+    assert!(!slot.state.has_value());
+}
+
 fn empty(slot: Arc<ModelSlot>) {
     drop(slot.state.take_waiters());
     let slot = Arc::try_unwrap(slot).ok().expect("the other OS threads have ended");

@@ -133,6 +133,6 @@ impl<'g> GraphJob<'g> {
 
 impl fmt::Debug for GraphJob<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job").finish_non_exhaustive()
+        f.debug_struct("GraphJob").finish_non_exhaustive()
     }
 }

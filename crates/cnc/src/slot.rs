@@ -177,7 +177,10 @@ impl<R> SlotState<R> {
 
     /// Gives a claim back, because the step that made it will run again.
     pub(crate) fn unclaim(&self) {
-        self.word.fetch_add(CLAIM, Ordering::Relaxed);
+        // Release: the step has read the value, and another step may now claim, give back, and be
+        // the one that drops the value. `give_back` acquires what this releases, because each
+        // change of the word in between is a read-modify-write.
+        self.word.fetch_add(CLAIM, Ordering::Release);
     }
 
     /// Returns a claim, because its step has ended. The result says how many are left.

@@ -125,6 +125,9 @@ pub struct StepContext<'g> {
     pub(crate) handles: Cell<u64>,
     /// How often each step collection ran and missed here.
     counts: Box<[StepCounts]>,
+    /// The runs and misses of the step collections that came after this worker: "fork", if the
+    /// first fork of the graph is inside a step.
+    late_counts: RefCell<Vec<(u64, u64)>>,
     /// What is recorded of this worker, since its first step that was recorded.
     record: RefCell<Option<WorkerRecord>>,
 }
@@ -158,6 +161,7 @@ impl<'g> StepContext<'g> {
             suspended: Cell::new(0),
             handles: Cell::new(0),
             counts: iter::repeat_with(StepCounts::default).take(core.entries()).collect(),
+            late_counts: RefCell::default(),
             record: RefCell::new(None),
         }
     }
@@ -191,6 +195,11 @@ impl<'g> StepContext<'g> {
     fn over_get<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
         let (collection, key) = store.name_and_key(key);
         self.fault(FaultCause::OverGet { collection, key })
+    }
+
+    /// Whether the running instance has missed an item or failed, so that it is to return.
+    pub(crate) fn is_halted(&self) -> bool {
+        self.flags.get() & (MISSED | FAILED) != 0
     }
 
     #[cold]

@@ -22,7 +22,7 @@ use crate::primitives::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, lock
 use crate::slot::ItemSlot;
 
 /// The number of items in a page.
-const PAGE: usize = 1024;
+const PAGE: usize = if cfg!(miri) { 16 } else { 1024 };
 
 /// The number of parts of a hashed storage. Each has a lock for those that add keys.
 const SHARDS: usize = 16;
@@ -42,7 +42,11 @@ impl<K: Grid> Shape<K> {
 
 impl<K> Shape<K> {
     fn places(&self) -> usize {
-        self.lengths.iter().product()
+        if self.lengths.contains(&0) {
+            return 0;
+        }
+        let places = self.lengths.iter().try_fold(1_usize, |places, &length| places.checked_mul(length));
+        places.unwrap_or_else(|| panic!("a grid of {:?} has more places than a usize counts", self.lengths))
     }
 }
 

@@ -8,6 +8,12 @@
 //! takes a place and links it into the item's list. `WokenSteps::pop`, on the worker that has put
 //! the item, takes the step out and keeps the place in its own pool.
 //!
+//! **The memory has a bound.** If the steps miss items on one worker and are woken on another one,
+//! the second pool gets all places. So a pool keeps at most [`LIST_MAX`] free places in each of its
+//! two lists, and gives further lists to the graph, from which the other pools take before they
+//! make a block. There are two lists so that a worker that goes to and fro at the limit takes no
+//! lock.
+//!
 //! A place has one owner at a time: a pool, or the list of one item. The list passes the places on
 //! by the exchange of the item's state word, and the pools need no atomic operation. The blocks
 //! must outlive the waiting steps, so `Core::close` drops those steps first.
@@ -23,6 +29,8 @@ use crate::primitives::{Mutex, lock};
 /// The number of places in the first block, and the most in a block.
 const BLOCK_MIN: usize = 32;
 const BLOCK_MAX: usize = 1024;
+/// The number of places in a list that a pool gives to the graph.
+const LIST_MAX: usize = 1024;
 
 /// A suspended step, in the list of the item that it waits for; or a free place.
 #[repr(align(8))]
@@ -48,10 +56,22 @@ pub(crate) struct WaiterMemory<R> {
     of: PhantomData<fn(R) -> R>,
 }
 
+/// A list of free places.
+#[derive(Clone, Copy)]
+struct FreePlaces {
+    /// The address of the first one, or 0.
+    first: u64,
+    count: usize,
+}
+
+impl FreePlaces {
+    const NONE: FreePlaces = FreePlaces { first: 0, count: 0 };
+}
+
 struct Blocks {
     all: Vec<(*mut u8, Layout)>,
-    /// The address of the first place of each list.
-    left: Vec<u64>,
+    /// The lists of free places that no pool has.
+    left: Vec<FreePlaces>,
 }
 
 // SAFETY: the pointers are those of blocks that the object owns.
@@ -72,11 +92,18 @@ impl<R> WaiterMemory<R> {
         WaiterMemory { blocks: Mutex::new(Blocks { all: Vec::new(), left: Vec::new() }), of: PhantomData }
     }
 
-    /// The address of the first of some free places.
-    fn list(&self) -> u64 {
+    /// Keeps free places for another pool.
+    fn leave(&self, list: FreePlaces) {
+        if list.count > 0 {
+            lock(&self.blocks).left.push(list);
+        }
+    }
+
+    /// Some free places.
+    fn list(&self) -> FreePlaces {
         let mut blocks = lock(&self.blocks);
-        if let Some(first) = blocks.left.pop() {
-            return first;
+        if let Some(list) = blocks.left.pop() {
+            return list;
         }
         let places = (BLOCK_MIN << blocks.all.len().min(16)).min(BLOCK_MAX);
         let layout = Layout::array::<SuspendedStep<R>>(places).expect("a block is small");
@@ -95,33 +122,49 @@ impl<R> WaiterMemory<R> {
             unsafe { place.write(SuspendedStep { ready: MaybeUninit::uninit(), next }) };
             next = place.expose_provenance() as u64;
         }
-        next
+        FreePlaces { first: next, count: places }
     }
 }
 
 /// The free places of one worker.
 pub(crate) struct WaiterPool<'m, R> {
     memory: &'m WaiterMemory<R>,
-    /// The address of the first one, or 0. The worker alone uses the places of this list.
-    free: Cell<u64>,
+    /// The list from which places are taken. The worker alone uses the places of its lists.
+    free: Cell<FreePlaces>,
+    /// A list of `LIST_MAX` places, or none.
+    spare: Cell<FreePlaces>,
 }
 
 impl<'m, R> WaiterPool<'m, R> {
     pub(crate) fn new(memory: &'m WaiterMemory<R>) -> WaiterPool<'m, R> {
-        WaiterPool { memory, free: Cell::new(0) }
+        WaiterPool { memory, free: Cell::new(FreePlaces::NONE), spare: Cell::new(FreePlaces::NONE) }
+    }
+
+    /// The next list, when the worker has used its own one up.
+    #[cold]
+    fn refill(&self) -> FreePlaces {
+        let spare = self.spare.replace(FreePlaces::NONE);
+        if spare.count > 0 { spare } else { self.memory.list() }
+    }
+
+    /// Puts a full list aside, and gives the one that was put aside before to the graph.
+    #[cold]
+    fn put_aside(&self) {
+        let full = self.free.replace(FreePlaces::NONE);
+        self.memory.leave(self.spare.replace(full));
     }
 
     /// A place with a step.
     #[inline]
     pub(crate) fn place(&self, ready: R) -> *mut SuspendedStep<R> {
-        let mut address = self.free.get();
-        if address == 0 {
-            address = self.memory.list();
+        let mut free = self.free.get();
+        if free.count == 0 {
+            free = self.refill();
         }
-        let place = place_at::<R>(address);
+        let place = place_at::<R>(free.first);
         // SAFETY: a place of the list is this worker's, and its block lasts as long as the memory.
         unsafe {
-            self.free.set((*place).next);
+            self.free.set(FreePlaces { first: (*place).next, count: free.count - 1 });
             (*place).ready.write(ready);
         }
         place
@@ -137,8 +180,12 @@ impl<'m, R> WaiterPool<'m, R> {
         // SAFETY: as promised by the caller, so there is a step in the place.
         unsafe {
             let (ready, next) = ((*place).ready.assume_init_read(), (*place).next);
-            (*place).next = self.free.get();
-            self.free.set(place.expose_provenance() as u64);
+            let free = self.free.get();
+            (*place).next = free.first;
+            self.free.set(FreePlaces { first: place.expose_provenance() as u64, count: free.count + 1 });
+            if free.count + 1 >= LIST_MAX {
+                self.put_aside();
+            }
             (ready, next)
         }
     }
@@ -146,8 +193,7 @@ impl<'m, R> WaiterPool<'m, R> {
 
 impl<R> Drop for WaiterPool<'_, R> {
     fn drop(&mut self) {
-        if self.free.get() != 0 {
-            lock(&self.memory.blocks).left.push(self.free.get());
-        }
+        self.memory.leave(self.free.get());
+        self.memory.leave(self.spare.get());
     }
 }

@@ -28,3 +28,8 @@ fn the_last_counted_get_drops_the_item() {
 fn a_take_waits_for_the_other_get() {
     model(models::a_take_and_a_get);
 }
+
+#[test]
+fn the_value_of_a_claim_that_is_given_back_is_dropped_after_the_read() {
+    model(models::a_claim_given_back);
+}

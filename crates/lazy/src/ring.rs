@@ -75,7 +75,8 @@ impl SparkRing {
             return None;
         }
         let last = bottom.wrapping_sub(1);
-        self.bottom.store(last, Ordering::Relaxed);
+        // Release: a thief that reads this bottom reads the items of the pushes before it.
+        self.bottom.store(last, Ordering::Release);
         often();
         let top = self.top.load(Ordering::Relaxed);
         let item = self.slots[last % SLOTS].load(Ordering::Relaxed);
@@ -84,7 +85,7 @@ impl SparkRing {
         }
         // It is the last item, or a thief has taken it.
         let mine = top == last && self.advance(top);
-        self.bottom.store(bottom, Ordering::Relaxed);
+        self.bottom.store(bottom, Ordering::Release);
         mine.then_some(item)
     }
 

@@ -27,7 +27,9 @@
 //!    or that panics, wakes its transaction. The transaction then registers anew, or panics itself.
 //! 5. While a transaction registers in its variables, one after the other, a commit may evaluate
 //!    its condition. If the predicate does not hold then, a variable without the registration has
-//!    had the value that the transaction has read, or the registration will find it changed.
+//!    had the value that the transaction has read, or the registration will find it changed. Under
+//!    `NOrec` it would not find a value that was written back; there no commit may come between the
+//!    first variable and the last (`Engine::moment`).
 //!
 //! The lists are not locked in g., because a predicate is code of the program: it may drop a future
 //! that is registered in the same list.

@@ -98,6 +98,13 @@ pub(crate) mod sealed {
         /// Step 2. of `wait.rs`: sets `WAITERS`, and tells whether the variable is as it was read.
         /// The caller has the lock of the variable's list.
         fn announce_waiter(inner: &Inner, seen: u64) -> bool;
+
+        /// A number that each commit changes, of an engine in which `announce_waiter` takes a
+        /// variable for unchanged that was written and written back. `Registration` asks for it
+        /// before and after it registers conditions.
+        fn moment() -> u64 {
+            0
+        }
     }
 }
 

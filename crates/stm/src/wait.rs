@@ -262,6 +262,7 @@ impl Registration {
         session: &mut Session,
         conditions: Option<AttemptConditions>,
     ) -> Option<Registration> {
+        let begun = conditions.as_ref().map(|_| E::moment());
         let log = &mut session.log;
         let outside = conditions.as_ref().map(|conditions| conditions.read_outside(&log.reads));
         let are_few = log.reads.len() <= FEW;
@@ -293,6 +294,10 @@ impl Registration {
                 unsafe { Inner::release(inner.pointer()) };
                 return None;
             }
+        }
+        // Step 5. of `condition.rs`.
+        if begun.is_some_and(|begun| begun != E::moment()) {
+            return None;
         }
         Some(registration)
     }

@@ -228,6 +228,29 @@ fn no_wake_up_of_a_predicate_is_lost_by_its_second_variable<E: Engine>() {
     no_wake_up_of_a_predicate_is_lost::<E>(false);
 }
 
+/// While the waiter registers in its two variables, one is written and written back. The predicate
+/// has been evaluated between.
+fn a_value_that_is_written_back_loses_no_wake_up<E: Engine>() {
+    model_with(1, || {
+        let (x, y) = (word::<E>(), word::<E>());
+        let (a, b) = (x.clone(), y.clone());
+        let set = |var: &TWord<u32, E>, value| {
+            run::<E, _>(|tx| {
+                var.write(tx, value);
+                Ok(())
+            });
+        };
+        let writer = thread::spawn(move || {
+            set(&y, 1);
+            set(&x, 1);
+            set(&y, 0);
+        });
+        // It reads both at each evaluation, so that it waits for both.
+        wait_blocking(predicate::<E>(move |tx| Ok((a.read(tx)?, b.read(tx)?) == (1, 0))));
+        writer.join().unwrap();
+    });
+}
+
 /// Two commits to the same variable: one may come while the other one has cleared `WAITERS`.
 fn no_wake_up_is_lost_between_two_commits_to_a_variable<E: Engine>() {
     model_with(3, || {
@@ -295,6 +318,7 @@ under_each_engine! {
     no_wake_up_of_a_predicate_is_lost_by_its_first_variable
     no_wake_up_of_a_predicate_is_lost_by_its_second_variable
     no_wake_up_is_lost_between_two_commits_to_a_variable
+    a_value_that_is_written_back_loses_no_wake_up
     no_variable_is_freed_while_an_attempt_reads_it
 }
 

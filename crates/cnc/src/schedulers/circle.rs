@@ -14,7 +14,7 @@ use selvedge_sched::{IdleWorkers, RunRing};
 use crate::primitives::{AtomicUsize, Condvar, Mutex, Ordering, lock, thread};
 
 /// How often a worker looks for items to steal before it sleeps.
-const LOOKS: u32 = if cfg!(loom) { 1 } else { 200 };
+const LOOKS: u32 = if cfg!(any(loom, miri)) { 1 } else { 200 };
 
 /// The most items that a worker takes out of the injector at once.
 const BATCH: usize = 32;

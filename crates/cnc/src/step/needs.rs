@@ -29,7 +29,7 @@ impl<'s, 'g> Needs<'s, 'g> {
     ///
     /// # Errors
     /// If the item is not there yet. The step is to return the error, and declares again when the
-    /// item is there.
+    /// item is there. If the closure returns something else, the step does the same.
     pub fn on<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult {
         self.declare(items, &key, false)
     }

@@ -67,16 +67,23 @@ impl<'g> StepContext<'g> {
                 Err(error) => self.keep_error(error),
             }
         }));
-        if let Some(counts) = self.counts.get(entry.number) {
-            counts.runs.set(counts.runs.get() + 1);
+        match self.counts.get(entry.number) {
+            Some(counts) => counts.runs.set(counts.runs.get() + 1),
+            None => self.count_late(entry.number, 1, 0),
         }
         end
     }
 
     /// Keeps the error of the program's that an instance has returned. False, as `run_once` says.
+    ///
+    /// The error of an instance that has missed an item is dropped here. The instance would have no
+    /// such error if the item had come earlier, so the error must not decide how the run ends. The
+    /// error of an instance that has failed is dropped too, because its fault is noted already.
     #[cold]
     fn keep_error(&self, Halted(error): Halted) -> bool {
-        self.error.set(error);
+        if !self.is_halted() {
+            self.error.set(error);
+        }
         false
     }
 
@@ -108,9 +115,7 @@ impl<'g> StepContext<'g> {
 
     /// Has an instance wait for an item. Returns it if the item is there now.
     fn wait_for(&self, state: &'g SlotState<ReadyStep<'g>>, this: ReadyStep<'g>) -> Option<ReadyStep<'g>> {
-        if let Some(counts) = self.counts.get(this.entry.number) {
-            counts.misses.set(counts.misses.get() + 1);
-        }
+        self.count_miss(this.entry.number);
         match state.wait(this, &self.waiters) {
             Ok(()) => {
                 self.suspended.set(self.suspended.get().wrapping_add(1));
@@ -118,6 +123,25 @@ impl<'g> StepContext<'g> {
             }
             Err(this) => Some(this),
         }
+    }
+
+    fn count_miss(&self, number: usize) {
+        match self.counts.get(number) {
+            Some(counts) => counts.misses.set(counts.misses.get() + 1),
+            None => self.count_late(number, 0, 1),
+        }
+    }
+
+    /// Counts for a step collection that is younger than the worker.
+    #[cold]
+    fn count_late(&self, number: usize, runs: u64, misses: u64) {
+        let mut counts = self.late_counts.borrow_mut();
+        let at = number - self.counts.len();
+        if counts.len() <= at {
+            counts.resize(at + 1, (0, 0));
+        }
+        counts[at].0 += runs;
+        counts[at].1 += misses;
     }
 
     /// Frees the tag of an instance that has ended, and returns its claims. Both may run
@@ -192,9 +216,7 @@ impl<'g> StepContext<'g> {
         match missed {
             MissedGet::Item(state) => self.wait_for(state, this),
             MissedGet::ToBeLast(items, slot) => {
-                if let Some(counts) = self.counts.get(entry.number) {
-                    counts.misses.set(counts.misses.get() + 1);
-                }
+                self.count_miss(entry.number);
                 let given_back = items.wait_as_last(slot, this).err();
                 if given_back.is_none() {
                     self.suspended.set(self.suspended.get().wrapping_add(1));

@@ -66,7 +66,8 @@ impl Drop for Worker<'_> {
         let step = &self.0;
         step.hand_over_record();
         let ready = step.ready.take();
-        let counts: Vec<_> = step.counts.iter().map(|of| (of.runs.get(), of.misses.get())).collect();
+        let counts = step.counts.iter().map(|of| (of.runs.get(), of.misses.get()));
+        let counts: Vec<_> = counts.chain(step.late_counts.take()).collect();
         let differences = (step.suspended.get(), step.handles.get());
         step.core.account(step.made.get(), step.ran.get(), differences, &counts);
         // The environment's steps run in the next run; those of a worker were lost by its

@@ -6,6 +6,8 @@ mod cancelling;
 mod cleaning;
 mod composing;
 mod errors;
+mod lending;
+mod misses;
 mod noticed_faults;
 mod random_graphs;
 mod recording;

@@ -103,7 +103,9 @@ pub(super) mod entry {
 
         #[inline(always)]
         fn update(header: &AtomicUsize, result: &AtomicPtr<()>, word: *mut ()) {
-            result.store(word, Ordering::Relaxed);
+            // Of two evaluations of one thunk, the later one may store over a result that the
+            // header says is there. So the word itself carries what its reference leads to.
+            result.store(word, if Self::ORDERED { Ordering::Release } else { Ordering::Relaxed });
             if Self::UPDATES_BY_EXCHANGE {
                 header.swap(INDIRECTION, Ordering::AcqRel);
             } else {

@@ -59,7 +59,7 @@ impl ThunkHead {
     /// The result of a thunk of which the caller has seen the indirection.
     #[inline(always)]
     fn result(&self) -> *mut () {
-        self.result.load(Ordering::Relaxed)
+        self.result.load(Ordering::Acquire)
     }
 
     /// Ends an evaluation. An error is the first result, if the thunk has one: it stands, so that

@@ -161,6 +161,10 @@ impl sealed::Engine for NOrec {
         }
         false
     }
+
+    fn moment() -> u64 {
+        sequence().load(Ordering::SeqCst)
+    }
 }
 
 impl Sequenced {
