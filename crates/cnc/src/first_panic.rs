@@ -26,8 +26,7 @@ impl FirstPanic {
                 false
             }
             Err(panic) => {
-                // The destructor of a panic's payload may panic too.
-                mem::forget(panic);
+                drop_payload(panic);
                 false
             }
         }
@@ -42,7 +41,15 @@ impl FirstPanic {
     pub(crate) fn go_on(self) {
         match self.0 {
             Some(panic) if !thread::panicking() => panic::resume_unwind(panic),
-            panic => mem::forget(panic),
+            Some(panic) => drop_payload(panic),
+            None => (),
         }
+    }
+}
+
+/// Drops what a panic carries. Its destructor may panic too; what that panic carries is leaked.
+fn drop_payload(payload: Box<dyn Any + Send>) {
+    if let Err(another) = panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        mem::forget(another);
     }
 }
