@@ -68,7 +68,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("every order", every_order),
     ("address sanitizer", address_sanitizer),
     ("direct, optimized", |ci| {
-        ci.cargo(8, &["test", "--release", "--package", "selvedge-direct", "--locked"])
+        ci.cargo(8, &["test", "--profile", soak::CHECKED, "--package", "selvedge-direct", "--locked"])
     }),
     ("shared library", shared_library),
     ("fuzz targets", fuzz_targets),
@@ -357,6 +357,7 @@ fn thread_sanitizer(ci: &mut Ci) -> Result<(), String> {
             .env("RUSTFLAGS", "-Zsanitizer=thread")
             .env("STRESS_SECONDS", "15")
             .env("STRESS_WITHOUT_STACKS", "1")
+            .env("CNC_SEEDS", "4")
             .env("CARGO_TARGET_DIR", path(&target_dir)?);
         ci.run(invocation)?;
     }
