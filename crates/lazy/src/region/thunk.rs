@@ -153,7 +153,7 @@ impl Drop for EnteredThunk<'_> {
     }
 }
 
-/// A lazy value in a [`Region`]: a word that is copied.
+/// A lazy value in a [`Region`](crate::Region): a word that is copied.
 ///
 /// Thunk and nursery are invariant in `'r`, so a thunk is forced with a nursery that lives as long
 /// as its own region: what its closure puts there is there for all of `'r`.

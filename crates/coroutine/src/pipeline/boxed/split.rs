@@ -110,10 +110,11 @@ where
     S: Split<A> + Clone + Send + 'static,
 {
     /// Forgets what the splitter is made of: a splitter of a type that tells its items alone. See
-    /// [`Transducer::boxed`].
+    /// [`Transducer::boxed`](crate::pipeline::Transducer::boxed).
     ///
-    /// The combinators that search a block as a whole, [`group_by`](super::group_by) of lines and
-    /// [`any`](super::any()) of a substring, do not see into a boxed splitter: box what they make.
+    /// The combinators that search a block as a whole, [`group_by`](crate::pipeline::group_by) of
+    /// lines and [`any`](crate::pipeline::any()) of a substring, do not see into a boxed splitter:
+    /// box what they make.
     ///
     /// # Examples
     /// ```
