@@ -353,7 +353,8 @@ impl<F: FnOnce() -> R, R> TypedHalf<F, R> {
 /// scheduler that has nothing else to do, or else here too.
 ///
 /// This is [`par`] and `pseq` in one, for two closures that may borrow. A thread that calls it
-/// keeps its worker until both are done.
+/// keeps its worker until both are done. Outside of a thread of ours both are done here, because
+/// there the second may block, which it may not within a step of a worker.
 ///
 /// # Panics
 /// If one of them panics, with its payload; after the other has ended, or without it having begun.
@@ -398,7 +399,8 @@ where
         work: UnsafeCell::new(Some(second)),
         result: UnsafeCell::new(None),
     };
-    let is_pushed = mine.halves.push(ptr::from_ref(&half).expose_provenance());
+    // The taker does the half within a step. Outside of one a half may do more: it may block.
+    let is_pushed = in_thread() && mine.halves.push(ptr::from_ref(&half).expose_provenance());
     if is_pushed {
         hire();
     }
@@ -562,7 +564,8 @@ fn spark(node: &NodeHandle) {
         if node.head().state() != IDLE {
             return mine.counts.dud.add_one();
         }
-        if !in_thread() && CONVERTERS.load(Ordering::Relaxed) == 0 {
+        // A converter evaluates it within a step. Outside of one a body may do more: it may block.
+        if !in_thread() {
             return mine.counts.overflowed.add_one();
         }
         let raw = node.clone().into_raw();
