@@ -95,7 +95,10 @@ fn threads_tasks_and_os_threads_wait_for_one_evaluation() {
 }
 
 fn text_of(payload: &(dyn std::any::Any + Send)) -> &str {
-    payload.downcast_ref::<&'static str>().copied().unwrap_or_else(|| payload.downcast_ref::<String>().unwrap())
+    payload
+        .downcast_ref::<&'static str>()
+        .copied()
+        .unwrap_or_else(|| payload.downcast_ref::<String>().unwrap())
 }
 
 /// What a force of the value throws.

@@ -163,12 +163,8 @@ where
     let address = std::ptr::from_ref(&places).expose_provenance();
     let nursery = region.nursery();
     for mine in 0..2 {
-        let met = AtomicUsize::new(0);
-        let met: &AtomicUsize = nursery.put(met);
         let thunk = nursery.just_once(move |nursery| {
-            if met.fetch_add(1, Ordering::Relaxed) == 0 {
-                meet.wait();
-            }
+            meet.wait();
             // SAFETY: the places are there until this function returns, and are not moved.
             let found = unsafe { &*std::ptr::with_exposed_provenance::<Circle<'_, E>>(address) };
             found.0[1 - mine].get().unwrap().force(nursery) + 1
