@@ -203,6 +203,47 @@ fn two_os_threads_find_a_circle_between_them_and_name_its_forces() {
     circle_of_two::<OneCas>();
 }
 
+/// As [`circle_of_two`], of thunks that both OS threads may enter at the same moment.
+fn circle_of_two_pure<E: ThunkEntry>()
+where
+    Region<E>: Sync,
+{
+    let region = Region::<E>::new();
+    let places = Circle(vec![OnceLock::new(), OnceLock::new()]);
+    let address = std::ptr::from_ref(&places).expose_provenance();
+    let nursery = region.nursery();
+    for mine in 0..2 {
+        let thunk = nursery.thunk(move |nursery| {
+            // SAFETY: as above.
+            let found = unsafe { &*std::ptr::with_exposed_provenance::<Circle<'_, E>>(address) };
+            found.0[1 - mine].get().unwrap().force(nursery) + 1
+        });
+        places.0[mine].set(thunk).ok().unwrap();
+    }
+    let thunks: Vec<_> = places.0.iter().map(|place| *place.get().unwrap()).collect();
+    let (start, region) = (Barrier::new(2), &region);
+    thread::scope(|scope| {
+        for thunk in thunks {
+            let start = &start;
+            scope.spawn(move || {
+                let nursery = region.nursery();
+                start.wait();
+                let payload = catch_unwind(AssertUnwindSafe(|| thunk.force(&nursery))).unwrap_err();
+                let message = payload.downcast_ref::<String>().unwrap();
+                assert!(message.starts_with("<<loop>>"), "{message}");
+            });
+        }
+    });
+}
+
+#[test]
+fn each_of_two_os_threads_in_one_circle_fails() {
+    for _ in 0..if cfg!(miri) { 2 } else { 100 } {
+        circle_of_two_pure::<Grey>();
+        circle_of_two_pure::<OneCas>();
+    }
+}
+
 #[test]
 fn a_just_once_thunk_takes_what_its_closure_moves_and_fails_for_ever_after_a_panic() {
     fn under<E: ThunkEntry>() {
