@@ -32,6 +32,8 @@ use crate::waiters::WaiterMemory;
 
 /// A number that no step has.
 pub(crate) const NO_STEP: usize = STEPS_MAX;
+/// A worker takes so many numbers for async steps at a time.
+pub(crate) const SERIALS: u64 = 1 << 16;
 
 /// The graph, without the functions that build it.
 ///
@@ -67,6 +69,9 @@ pub(crate) struct Core<'g> {
     counts: Mutex<Vec<(u64, u64)>>,
     /// The handles of async steps that are in existence. It wraps, as `suspended` does.
     pub(crate) handles: AtomicU64,
+    /// The numbers for async steps that no worker has taken. The first one is a multiple of
+    /// [`SERIALS`].
+    serials: AtomicU64,
     waiters: WaiterMemory<ReadyStep<'g>>,
 }
 
@@ -109,6 +114,7 @@ impl<'g> Core<'g> {
             workers: AtomicUsize::new(0),
             counts: Mutex::new(Vec::new()),
             handles: AtomicU64::new(0),
+            serials: AtomicU64::new(0),
             waiters: WaiterMemory::new(),
         }
     }
@@ -234,6 +240,11 @@ impl<'g> Core<'g> {
 
     pub(crate) fn waiters(&self) -> &WaiterMemory<ReadyStep<'g>> {
         &self.waiters
+    }
+
+    /// Takes [`SERIALS`] numbers for async steps. Returns the first one.
+    pub(crate) fn new_serials(&self) -> u64 {
+        self.serials.fetch_add(SERIALS, Ordering::Relaxed)
     }
 
     /// Notes a new worker, which calls [`account`](Core::account) at its end.

@@ -124,7 +124,8 @@ pub enum FaultCause {
         /// The name and the tag of both steps. The tag is `..` if it does not fit in a word.
         steps: [(String, String); 2],
     },
-    /// A step panicked.
+    /// A step panicked. A panic after the step has missed an item is none: the step runs again when
+    /// the item is there. The panic hook, which prints the message, is called all the same.
     Panicked(String),
     /// A step returned an error of the program's.
     Error(Box<dyn Error + Send + Sync>),

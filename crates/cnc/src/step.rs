@@ -32,7 +32,7 @@ use std::sync::Arc;
 use crate::cancel::Attention;
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::{AnyItems, GetClaim, ItemStore};
-use crate::core::Core;
+use crate::core::{Core, SERIALS};
 use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
 use crate::frames::FramePool;
 use crate::key::ItemKey;
@@ -123,6 +123,8 @@ pub struct StepContext<'g> {
     suspended: Cell<u64>,
     /// The async steps that began here, less those that ended here: it may wrap.
     pub(crate) handles: Cell<u64>,
+    /// The number of the next async step that begins here; see [`StepContext::new_serial`].
+    serial: Cell<u64>,
     /// How often each step collection ran and missed here.
     counts: Box<[StepCounts]>,
     /// The runs and misses of the step collections that came after this worker: "fork", if the
@@ -160,6 +162,7 @@ impl<'g> StepContext<'g> {
             ran: Cell::new(0),
             suspended: Cell::new(0),
             handles: Cell::new(0),
+            serial: Cell::new(0),
             counts: iter::repeat_with(StepCounts::default).take(core.entries()).collect(),
             late_counts: RefCell::default(),
             record: RefCell::new(None),
@@ -168,6 +171,17 @@ impl<'g> StepContext<'g> {
 
     pub(crate) fn core(&self) -> &'g Core<'g> {
         self.core
+    }
+
+    /// A number that no other async step of the graph has. A worker takes a block of them from the
+    /// graph; the first number of a block says that the block before it is used up.
+    pub(crate) fn new_serial(&self) -> u64 {
+        let serial = match self.serial.get() {
+            first if first.is_multiple_of(SERIALS) => self.core.new_serials(),
+            next => next,
+        };
+        self.serial.set(serial + 1);
+        serial
     }
 
     /// Whether the run was cancelled, or has failed. A long step may look now and then.

@@ -24,9 +24,9 @@ impl<'g> StepContext<'g> {
     ///
     /// # Errors
     /// If the item is not there yet: the step is to return the error, and runs again when the item
-    /// is there. It waits for the item also if it returns another error, or none, because that must
-    /// not depend on the time at which the item comes. Other errors end the run; see
-    /// [`FaultCause`].
+    /// is there. It waits for the item also if it returns another error, or none, or if it panics,
+    /// because that must not depend on the time at which the item comes. Other errors end the run;
+    /// see [`FaultCause`].
     ///
     /// # Complexity
     /// One load of the item's state after its place is found. A get of a counted item is an atomic

@@ -6,6 +6,10 @@
 //! returns its claims, or reports a fault. If the item came meanwhile, the instance runs again at
 //! once.
 //!
+//! An instance that has missed an item waits, whatever it does after the miss: it may return `Ok`,
+//! an error of the program, or panic. The same instance would do none of that if the item had come
+//! earlier, so a fault there would depend on the schedule.
+//!
 //! Each path must use the instance's word exactly once: it frees the word, hands it to the item as
 //! a waiter, or the code has consumed it (`takes_word`). The worker counts a suspended step after
 //! `SlotState::wait` has published it. Another worker may wake the step before that, so the counts
@@ -18,8 +22,8 @@ use std::thread;
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::NO_TAG;
 use crate::core::Core;
-use crate::error::{FaultCause, Halted, StepResult, message};
-use crate::first_panic::FirstPanic;
+use crate::error::{FaultCause, Halted, StepResult};
+use crate::first_panic::{FirstPanic, drop_payload, take_message};
 use crate::slot::SlotState;
 
 use super::{CLAIMED, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
@@ -150,7 +154,7 @@ impl<'g> StepContext<'g> {
     fn end_with_drops(&self, entry: &'g StepEntry<'g>, word: u64) {
         let tag = (!entry.takes_word).then_some(ReadyStep { entry, word });
         if let Some(panic) = self.clean_up(tag).take() {
-            self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(message(&*panic)));
+            self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(take_message(panic)));
         }
     }
 
@@ -195,8 +199,17 @@ impl<'g> StepContext<'g> {
         };
         match end {
             Err(panic) => {
-                fault(FaultCause::Panicked(message(&*panic)));
-                return None;
+                let flags = self.flags.get();
+                if flags & (MISSED | FAILED) == 0 {
+                    fault(FaultCause::Panicked(take_message(panic)));
+                } else {
+                    drop_payload(panic);
+                }
+                // The panic of an instance that has missed an item is dropped, as `keep_error` does
+                // with its error: the next attempt finds the item and may come to its end.
+                if flags & MISSED == 0 || flags & FAILED != 0 {
+                    return None;
+                }
             }
             _ if self.flags.get() & FAILED != 0 => return None,
             Ok(Some(error)) => {

@@ -9,6 +9,7 @@ mod errors;
 mod lending;
 mod misses;
 mod noticed_faults;
+mod outliving;
 mod random_graphs;
 mod recording;
 mod results;
