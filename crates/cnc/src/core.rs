@@ -47,8 +47,9 @@ pub(crate) struct Core<'g> {
     forked: OnceLock<&'g StepEntry<'g>>,
     /// The steps that are ready for the next run.
     pending: Mutex<ManuallyDrop<Vec<ReadyStep<'g>>>>,
+    /// The faults since the last report.
     faults: Mutex<Vec<StepFault>>,
-    /// The faults that were reported last.
+    /// The faults that were reported.
     reported: Mutex<Vec<StepFault>>,
     attention: Arc<Attention>,
     recorder: OnceLock<Recorder>,
@@ -195,22 +196,16 @@ impl<'g> Core<'g> {
         }
     }
 
-    /// Takes the faults, the smallest first.
-    pub(crate) fn take_faults(&self) -> Vec<StepFault> {
+    /// All faults so far, the smallest first. Those that were reported before have the text of an
+    /// error alone.
+    pub(crate) fn report_faults(&self) -> Vec<StepFault> {
         let mut faults = std::mem::take(&mut *lock(&self.faults));
+        let mut reported = lock(&self.reported);
+        let again: Vec<StepFault> = faults.iter().map(StepFault::again).collect();
+        faults.extend(reported.iter().map(StepFault::again));
+        reported.extend(again);
         faults.sort_by(|a, b| a.order.cmp(&b.order));
         faults
-    }
-
-    /// Remembers faults that are reported now, in their order.
-    pub(crate) fn keep_faults(&self, faults: &[StepFault]) {
-        let again = faults.iter().map(StepFault::again).collect();
-        *lock(&self.reported) = again;
-    }
-
-    /// The faults that were reported last.
-    pub(crate) fn past_faults(&self) -> Vec<StepFault> {
-        lock(&self.reported).iter().map(StepFault::again).collect()
     }
 
     #[inline]
