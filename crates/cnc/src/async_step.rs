@@ -488,6 +488,7 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
                     lock(&this.step.claims).push(claim);
                 }
                 Look::Missing => {
+                    step.note_missed(store, &this.key);
                     step.wait_once(&slot.state);
                     this.waits = true;
                     return Poll::Pending;

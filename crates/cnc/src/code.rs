@@ -52,6 +52,12 @@ pub(crate) trait Code<'g>: Send + Sync {
         None
     }
 
+    /// The number of parts of an instance, for counts of what is done. The word is read only if it
+    /// is the tag itself.
+    fn parts(&self, _word: u64) -> u64 {
+        1
+    }
+
     /// How urgent an instance is.
     ///
     /// # Safety
@@ -393,6 +399,10 @@ where
             step.narrow((begin, next).to_word());
         }
         (self.body)(begin..next, step)
+    }
+
+    fn parts(&self, word: u64) -> u64 {
+        T::from_word(word).map_or(0, |(begin, end)| u64::from(end.saturating_sub(begin)))
     }
 
     about_tags!(with_tag::<T, _>);

@@ -11,7 +11,7 @@
 //! the end of the graph, [`Core::close`] drops the steps that still wait; `graph` calls it before
 //! it drops the `Core`.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -23,8 +23,10 @@ use crate::collections::{AnyItems, AnyTags, ItemCol, Items, TagCol, TagStore};
 use crate::error::{StepFault, StepResult};
 use crate::first_panic::FirstPanic;
 use crate::key::ItemKey;
+use crate::monitor::Monitor;
+use crate::picture::Picture;
 use crate::primitives::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
-use crate::record::Recorder;
+use crate::record::{Edge, Recorder};
 use crate::slot::STEPS_MAX;
 use crate::step::StepContext;
 use crate::stuck::AwaitedItem;
@@ -53,6 +55,7 @@ pub(crate) struct Core<'g> {
     reported: Mutex<Vec<StepFault>>,
     attention: Arc<Attention>,
     recorder: OnceLock<Recorder>,
+    monitor: OnceLock<Monitor>,
     tags: Mutex<Vec<&'g dyn AnyTags<'g>>>,
     /// Whether a fault stops the others.
     pub(crate) stop_at_fault: AtomicBool,
@@ -106,6 +109,7 @@ impl<'g> Core<'g> {
             reported: Mutex::new(Vec::new()),
             attention: Arc::default(),
             recorder: OnceLock::new(),
+            monitor: OnceLock::new(),
             tags: Mutex::new(Vec::new()),
             stop_at_fault: AtomicBool::new(true),
             running: AtomicBool::new(false),
@@ -123,6 +127,11 @@ impl<'g> Core<'g> {
     pub(crate) fn environment(&'g self) -> &'g StepEntry<'g> {
         self.environment
             .get_or_init(|| self.add_entry("the environment", Box::new(EnvironmentCode), None, false))
+    }
+
+    /// Whether a step was forked.
+    pub(crate) fn has_forks(&self) -> bool {
+        self.forked.get().is_some()
     }
 
     pub(crate) fn forked(&'g self) -> &'g StepEntry<'g> {
@@ -231,6 +240,33 @@ impl<'g> Core<'g> {
 
     pub(crate) fn recorder(&self) -> Option<&Recorder> {
         self.recorder.get()
+    }
+
+    /// Has workers tell the monitor of the graph what they do, from now on.
+    pub(crate) fn monitor(&'g self) -> &'g Monitor {
+        let monitor = self.monitor.get_or_init(Monitor::new);
+        self.attention.need();
+        self.show_to_monitor();
+        monitor
+    }
+
+    /// The monitor, if the program wants one.
+    pub(crate) fn monitor_if_any(&self) -> Option<&Monitor> {
+        self.monitor.get()
+    }
+
+    /// Shows the monitor the collections that there are now.
+    pub(crate) fn show_to_monitor(&'g self) {
+        if let Some(monitor) = self.monitor.get() {
+            monitor.show(Picture::of(self));
+        }
+    }
+
+    /// The uses of collections that were recorded or monitored.
+    pub(crate) fn used_edges(&self) -> BTreeSet<Edge> {
+        let mut edges = self.recorder().map(Recorder::edges).unwrap_or_default();
+        edges.extend(self.monitor_if_any().into_iter().flat_map(Monitor::edges));
+        edges
     }
 
     pub(crate) fn waiters(&self) -> &WaiterMemory<ReadyStep<'g>> {

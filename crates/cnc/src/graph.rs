@@ -344,6 +344,7 @@ impl<'g> Graph<'g, '_> {
     /// [NCM11 §3.1]: any scheduler. The result of the graph does not depend on it.
     pub fn run(&'g self, scheduler: &(impl Scheduler + ?Sized)) -> Result<FinishedGraph<'g>, GraphError> {
         let _running = Running::begin(&self.core.running);
+        self.core.show_to_monitor();
         if !self.core.is_cancelled() {
             scheduler.run(&GraphJob::new(&self.core));
         }

@@ -36,6 +36,7 @@ use crate::core::{Core, SERIALS};
 use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
 use crate::frames::FramePool;
 use crate::key::ItemKey;
+use crate::monitor::MissedItem;
 use crate::ready::ReadySteps;
 use crate::record::WorkerRecord;
 use crate::slot::{SlotState, WokenSteps};
@@ -58,7 +59,7 @@ const ENVIRONMENT: u16 = 32;
 const ONCE: u16 = 64;
 /// The step has claimed a counted item.
 const CLAIMED: u16 = 128;
-/// What the code does is recorded.
+/// What the code does is recorded or monitored.
 const OBSERVED: u16 = 256;
 
 /// The part of its code that an instance begins.
@@ -130,6 +131,8 @@ pub struct StepContext<'g> {
     /// The runs and misses of the step collections that came after this worker: "fork", if the
     /// first fork of the graph is inside a step.
     late_counts: RefCell<Vec<(u64, u64)>>,
+    /// The item that the running instance has missed, for the monitor.
+    missed_item: RefCell<Option<MissedItem>>,
     /// What is recorded of this worker, since its first step that was recorded.
     record: RefCell<Option<WorkerRecord>>,
 }
@@ -165,6 +168,7 @@ impl<'g> StepContext<'g> {
             serial: Cell::new(0),
             counts: iter::repeat_with(StepCounts::default).take(core.entries()).collect(),
             late_counts: RefCell::default(),
+            missed_item: RefCell::new(None),
             record: RefCell::new(None),
         }
     }

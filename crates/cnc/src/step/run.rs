@@ -120,12 +120,16 @@ impl<'g> StepContext<'g> {
     /// Has an instance wait for an item. Returns it if the item is there now.
     fn wait_for(&self, state: &'g SlotState<ReadyStep<'g>>, this: ReadyStep<'g>) -> Option<ReadyStep<'g>> {
         self.count_miss(this.entry.number);
+        self.note_wait(&this);
         match state.wait(this, &self.waiters) {
             Ok(()) => {
                 self.suspended.set(self.suspended.get().wrapping_add(1));
                 None
             }
-            Err(this) => Some(this),
+            Err(this) => {
+                self.note_no_wait(&this);
+                Some(this)
+            }
         }
     }
 
@@ -230,9 +234,11 @@ impl<'g> StepContext<'g> {
             MissedGet::Item(state) => self.wait_for(state, this),
             MissedGet::ToBeLast(items, slot) => {
                 self.count_miss(entry.number);
+                self.note_wait(&this);
                 let given_back = items.wait_as_last(slot, this).err();
-                if given_back.is_none() {
-                    self.suspended.set(self.suspended.get().wrapping_add(1));
+                match &given_back {
+                    None => self.suspended.set(self.suspended.get().wrapping_add(1)),
+                    Some(this) => self.note_no_wait(this),
                 }
                 given_back
             }
@@ -252,7 +258,8 @@ impl<'g> StepContext<'g> {
     ) -> Option<A> {
         let worker = Worker::new(core, None);
         let step = &worker.0;
-        step.flags.set(if core.recorder().is_some() { ENVIRONMENT | OBSERVED } else { ENVIRONMENT });
+        let is_observed = core.recorder().is_some() || core.monitor_if_any().is_some();
+        step.flags.set(if is_observed { ENVIRONMENT | OBSERVED } else { ENVIRONMENT });
         let end = panic::catch_unwind(AssertUnwindSafe(|| work(step)));
         let panics = step.clean_up(None);
         let end = end.unwrap_or_else(|panic| panic::resume_unwind(panic));

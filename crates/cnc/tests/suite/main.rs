@@ -8,6 +8,7 @@ mod composing;
 mod errors;
 mod lending;
 mod misses;
+mod monitoring;
 mod noticed_faults;
 mod outliving;
 mod random_graphs;
