@@ -200,7 +200,8 @@ impl<'g> Graph<'g, '_> {
 
     /// Has each tag `(begin, end)` of a collection run a step over the numbers from `begin` to
     /// below `end`, `grain` of them at a time. What is left is cut in halves while other workers
-    /// are idle.
+    /// are idle. The parts that the body gets are the same under every scheduler: they begin at
+    /// `begin` and a whole number of grains.
     ///
     /// # Panics
     /// If the grain is 0.
