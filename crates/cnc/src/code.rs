@@ -94,6 +94,9 @@ pub(crate) trait Code<'g>: Send + Sync {
 /// A step collection of a graph.
 pub(crate) struct StepEntry<'g> {
     pub(crate) number: usize,
+    /// The number under which it is counted and reported. The two entries of an async step have
+    /// the same one.
+    pub(crate) row: usize,
     pub(crate) name: String,
     pub(crate) code: UntilTheEnd<Box<dyn Code<'g> + 'g>>,
     /// Frees the word of an instance; `None` if the word is the tag itself.

@@ -153,13 +153,26 @@ impl<'g> Core<'g> {
         free: Option<unsafe fn(u64)>,
         takes_word: bool,
     ) -> &'g StepEntry<'g> {
+        self.add_entry_of(None, name, code, free, takes_word)
+    }
+
+    /// As [`add_entry`](Core::add_entry), for another entry of the step with the number `row`.
+    pub(crate) fn add_entry_of(
+        &'g self,
+        row: Option<usize>,
+        name: &str,
+        code: Box<dyn Code<'g> + 'g>,
+        free: Option<unsafe fn(u64)>,
+        takes_word: bool,
+    ) -> &'g StepEntry<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
+        let row = row.unwrap_or(number);
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
         let (cancelled, next) = (AtomicU64::new(0), OnceLock::new());
         let (code, drops) = (UntilTheEnd::new(code), free.is_some() && !takes_word);
         let name = name.to_owned();
-        let entry = self.own(StepEntry { number, name, code, free, takes_word, cancelled, drops, next });
+        let entry = self.own(StepEntry { number, row, name, code, free, takes_word, cancelled, drops, next });
         entries.push(entry);
         entry
     }
@@ -321,10 +334,16 @@ impl<'g> Core<'g> {
     pub(crate) fn step_counts(&self) -> Vec<(String, u64, u64, u64)> {
         let counts = lock(&self.counts).clone();
         let entries = lock(&self.entries);
-        let name = |(entry, (runs, misses)): (&&StepEntry<'g>, (u64, u64))| {
-            (entry.name.clone(), runs, misses, entry.cancelled.load(Ordering::Relaxed))
+        let cancelled = |row: usize| {
+            let of_row = entries.iter().filter(|entry| entry.row == row);
+            of_row.map(|entry| entry.cancelled.load(Ordering::Relaxed)).sum()
         };
-        entries.iter().zip(counts).map(name).collect()
+        let rows = entries.iter().filter(|entry| entry.row == entry.number);
+        let counted = rows.map(|entry| {
+            let (runs, misses) = counts.get(entry.row).copied().unwrap_or_default();
+            (entry.name.clone(), runs, misses, cancelled(entry.row))
+        });
+        counted.collect()
     }
 
     /// Keeps ready steps for the next run.

@@ -47,6 +47,33 @@ fn a_run_after_a_failed_start_reports_the_faults_of_both() {
 }
 
 #[test]
+fn an_async_step_is_one_row_and_its_misses_are_counted_in_it() {
+    for gets in [1, 2] {
+        let statistics = graph(|graph| {
+            let tags = graph.tags::<u32>("tags");
+            let items = graph.items::<u32, u32>("items");
+            graph.prescribe_async(tags, "wait", move |_, step| async move {
+                for n in 0..gets {
+                    step.get(items, n).await?;
+                }
+                Ok(())
+            });
+            graph.initialize(|env| env.put_tag(tags, 0)).unwrap();
+            for n in 0..gets {
+                assert!(matches!(graph.run(&OneByOne), Err(GraphError::Stuck(_))));
+                let [_, wait] = &graph.statistics().steps[..] else { panic!("two rows") };
+                assert_eq!((wait.runs, wait.misses, wait.ended()), (u64::from(n) + 1, u64::from(n) + 1, 0));
+                graph.initialize(|env| env.put(items, n, 0)).unwrap();
+            }
+            graph.run(&OneByOne).unwrap();
+            graph.statistics()
+        });
+        let misses = format!("step wait: 1 ended, {gets} misses\n");
+        assert!(statistics.to_string().contains(&misses), "{statistics}");
+    }
+}
+
+#[test]
 fn the_environment_may_get_what_a_run_has_left() {
     each(|name, scheduler| {
         graph(|graph| {
