@@ -117,7 +117,7 @@ pub fn build(
         let runner = Rc::new(Runner {
             jobs,
             project,
-            status: RefCell::new(Status::new(options.style.clone(), options.dry_run)),
+            status: RefCell::new(Status::new(options.style.clone(), options.jobs, options.dry_run)),
             timeline: RefCell::default(),
             cells: RefCell::default(),
             unfinished: Cell::new(0),

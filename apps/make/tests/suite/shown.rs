@@ -26,6 +26,25 @@ fn the_status_line_follows_the_users_format() {
     assert_eq!(text, "<1/2 1 0 1  50%%> touch a\n<2/2 2 0 0 100%%> touch b\n");
 }
 
+/// The rate of the last commands is not that of the whole build, and the first command has none.
+#[test]
+fn the_status_line_tells_how_fast_commands_end_now_and_on_the_whole() {
+    let rates = {
+        let tree = tree(
+            "rule r\n  command = sleep 0.4\nrule t\n  command = true\nbuild a: r\nbuild b: t a\nbuild c: t b\n",
+        );
+        let mut build = command(OURS, tree.path(), &["-j2"]);
+        let output = build.env("NINJA_STATUS", "%c %o ").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let of =
+            |line: &str| line.split(' ').take(2).map(|rate| rate.parse::<f64>().ok()).collect::<Vec<_>>();
+        text.lines().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!((rates.len(), rates[0][0]), (3, None));
+    let (now, on_the_whole) = (rates[2][0].unwrap(), rates[2][1].unwrap());
+    assert!(now > on_the_whole && on_the_whole < 7.5, "{rates:?}");
+}
+
 #[test]
 fn colours_are_for_terminals_and_for_those_that_force_them() {
     let manifest = "rule r\n  command = printf '\\033[1;31mred\\033[0m\\n'\n  description = d\nbuild a: r\n";
