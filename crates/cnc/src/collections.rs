@@ -445,6 +445,28 @@ impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
 /// [NCM11 §2, §2.1]: `TagCol`. §3.2: executed tags may be stored.
 ///
 /// # Examples
+/// A graph's steps put tags in its own collections alone:
+/// ```compile_fail
+/// use selvedge::cnc;
+///
+/// cnc::graph(|one| {
+///     cnc::graph(|other| {
+///         let tags = one.tags::<u32>("of the first graph");
+///         other.initialize(|env| env.put_tag(tags, 1)) // another graph's handle
+///     })
+/// });
+/// ```
+/// Its tags run its own steps alone:
+/// ```compile_fail
+/// use selvedge::cnc;
+///
+/// cnc::graph(|one| {
+///     cnc::graph(|other| {
+///         let tags = one.tags::<u32>("of the first graph");
+///         other.prescribe(tags, "step", |_, _| Ok(())); // another graph's handle
+///     })
+/// });
+/// ```
 /// Of a memoised collection, a tag that is put again runs nothing:
 /// ```
 /// use selvedge::cnc::{self, schedulers::OneByOne};

@@ -43,7 +43,7 @@ use selvedge_core::in_thread;
 /// # Differences
 /// 1. Continuing with the second argument is the next statement of the program, or [`pseq`].
 #[inline]
-pub fn par<T: Send + Sync>(value: &Lazy<T>) {
+pub fn par<T: Send + Sync + 'static>(value: &Lazy<T>) {
     spark(value.node());
 }
 
