@@ -90,7 +90,7 @@ impl HolePatience {
         #[cfg(not(loom))]
         match self.rounds {
             0..64 => std::hint::spin_loop(),
-            64..LONG => std::thread::yield_now(),
+            rounds if rounds < LONG => std::thread::yield_now(),
             _ => std::thread::sleep(std::time::Duration::from_micros(50)),
         }
     }
