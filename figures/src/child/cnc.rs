@@ -12,10 +12,13 @@ pub(crate) mod kernels;
 mod on_rayon;
 mod six;
 pub(crate) mod steps;
+pub(crate) mod trace;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use selvedge_cnc::schedulers::{Affine, OneByOne, Scheduler, Stealing, TaskPool, ThreadPerStep};
 use selvedge_cnc::{FinishedGraph, Graph, StepContext, StepResult};
+use selvedge_core::NoEvents;
+use selvedge_sched::work_stealing;
 
 use self::on_rayon::OnRayon;
 use super::clock::Times;
@@ -94,6 +97,7 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
         ("rayon-tree", &[workers, depth]) => steps::rayon_tree(&rayon(workers as usize), depth),
         ("get", &[kind, workers, n]) => steps::gets(kind, &Stealing::new(workers as usize), n, false),
         ("miss", &[kind, workers, n]) => steps::gets(kind, &Stealing::new(workers as usize), n, true),
+        ("trace", &[kind, workers, n]) => trace::trace(kind, &Stealing::new(workers as usize), n),
         ("wavefront", &[kind, workers, side]) => {
             steps::wavefront(kind, &Stealing::new(workers as usize), side as u32);
         }
