@@ -130,7 +130,8 @@ where
 {
     let rest = RestCode::<'g, T, Fut> { hints, frame: PhantomData };
     let rest = core.add_entry(name, Box::new(rest), Some(free_frame::<T, Fut>), true);
-    core.add_entry(name, Box::new(BeginCode { core, body, rest, hints }), free_of::<T>(), true)
+    let begin = Box::new(BeginCode { core, body, rest, hints });
+    core.add_entry_of(Some(rest.number), name, begin, free_of::<T>(), true)
 }
 
 impl<'g, T, F, Fut> Code<'g> for BeginCode<'g, T, F>

@@ -94,6 +94,9 @@ pub(crate) trait Code<'g>: Send + Sync {
 /// A step collection of a graph.
 pub(crate) struct StepEntry<'g> {
     pub(crate) number: usize,
+    /// The number under which it is counted and reported. The two entries of an async step have
+    /// the same one.
+    pub(crate) row: usize,
     pub(crate) name: String,
     pub(crate) code: UntilTheEnd<Box<dyn Code<'g> + 'g>>,
     /// Frees the word of an instance; `None` if the word is the tag itself.
@@ -389,10 +392,11 @@ where
         }
         let next = begin.saturating_add(self.grain).min(end);
         if next < end {
-            let middle = next + (end - next) / 2;
-            if step.is_wanted() && middle - next > self.grain {
-                step.push_like_this((middle, end).to_word());
-                step.push_like_this((next, middle).to_word());
+            // A cut is a whole number of grains after the begin, so the parts are always the same.
+            let half = if step.is_wanted() { (end - next) / 2 / self.grain * self.grain } else { 0 };
+            if half > 0 {
+                step.push_like_this((next + half, end).to_word());
+                step.push_like_this((next, next + half).to_word());
             } else {
                 step.push_like_this((next, end).to_word());
             }

@@ -49,8 +49,9 @@ pub(crate) struct Core<'g> {
     forked: OnceLock<&'g StepEntry<'g>>,
     /// The steps that are ready for the next run.
     pending: Mutex<ManuallyDrop<Vec<ReadyStep<'g>>>>,
+    /// The faults since the last report.
     faults: Mutex<Vec<StepFault>>,
-    /// The faults that were reported last.
+    /// The faults that were reported.
     reported: Mutex<Vec<StepFault>>,
     attention: Arc<Attention>,
     recorder: OnceLock<Recorder>,
@@ -152,13 +153,26 @@ impl<'g> Core<'g> {
         free: Option<unsafe fn(u64)>,
         takes_word: bool,
     ) -> &'g StepEntry<'g> {
+        self.add_entry_of(None, name, code, free, takes_word)
+    }
+
+    /// As [`add_entry`](Core::add_entry), for another entry of the step with the number `row`.
+    pub(crate) fn add_entry_of(
+        &'g self,
+        row: Option<usize>,
+        name: &str,
+        code: Box<dyn Code<'g> + 'g>,
+        free: Option<unsafe fn(u64)>,
+        takes_word: bool,
+    ) -> &'g StepEntry<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
+        let row = row.unwrap_or(number);
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
         let (cancelled, next) = (AtomicU64::new(0), OnceLock::new());
         let (code, drops) = (UntilTheEnd::new(code), free.is_some() && !takes_word);
         let name = name.to_owned();
-        let entry = self.own(StepEntry { number, name, code, free, takes_word, cancelled, drops, next });
+        let entry = self.own(StepEntry { number, row, name, code, free, takes_word, cancelled, drops, next });
         entries.push(entry);
         entry
     }
@@ -204,22 +218,16 @@ impl<'g> Core<'g> {
         }
     }
 
-    /// Takes the faults, the smallest first.
-    pub(crate) fn take_faults(&self) -> Vec<StepFault> {
+    /// All faults so far, the smallest first. Those that were reported before have the text of an
+    /// error alone.
+    pub(crate) fn report_faults(&self) -> Vec<StepFault> {
         let mut faults = std::mem::take(&mut *lock(&self.faults));
+        let mut reported = lock(&self.reported);
+        let again: Vec<StepFault> = faults.iter().map(StepFault::again).collect();
+        faults.extend(reported.iter().map(StepFault::again));
+        reported.extend(again);
         faults.sort_by(|a, b| a.order.cmp(&b.order));
         faults
-    }
-
-    /// Remembers faults that are reported now, in their order.
-    pub(crate) fn keep_faults(&self, faults: &[StepFault]) {
-        let again = faults.iter().map(StepFault::again).collect();
-        *lock(&self.reported) = again;
-    }
-
-    /// The faults that were reported last.
-    pub(crate) fn past_faults(&self) -> Vec<StepFault> {
-        lock(&self.reported).iter().map(StepFault::again).collect()
     }
 
     #[inline]
@@ -326,10 +334,16 @@ impl<'g> Core<'g> {
     pub(crate) fn step_counts(&self) -> Vec<(String, u64, u64, u64)> {
         let counts = lock(&self.counts).clone();
         let entries = lock(&self.entries);
-        let name = |(entry, (runs, misses)): (&&StepEntry<'g>, (u64, u64))| {
-            (entry.name.clone(), runs, misses, entry.cancelled.load(Ordering::Relaxed))
+        let cancelled = |row: usize| {
+            let of_row = entries.iter().filter(|entry| entry.row == row);
+            of_row.map(|entry| entry.cancelled.load(Ordering::Relaxed)).sum()
         };
-        entries.iter().zip(counts).map(name).collect()
+        let rows = entries.iter().filter(|entry| entry.row == entry.number);
+        let counted = rows.map(|entry| {
+            let (runs, misses) = counts.get(entry.row).copied().unwrap_or_default();
+            (entry.name.clone(), runs, misses, cancelled(entry.row))
+        });
+        counted.collect()
     }
 
     /// Keeps ready steps for the next run.

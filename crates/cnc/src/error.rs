@@ -83,9 +83,8 @@ impl fmt::Debug for Halted {
 pub enum GraphError {
     /// No step can run any more, but some wait for items that no step has put.
     Stuck(Stuck),
-    /// A step failed, or the environment. The first fault is the smallest one. A graph that a fault
-    /// has stopped reports the faults at each later run too; then a [`FaultCause::Error`] has only
-    /// the text of the error.
+    /// A step failed, or the environment. The first fault is the smallest one. Each later run
+    /// reports the faults too; then a [`FaultCause::Error`] has only the text of the error.
     Failed(Vec<StepFault>),
     /// The run was cancelled by a [`Canceller`](crate::Canceller).
     Cancelled,

@@ -92,15 +92,17 @@ impl<R> SlotState<R> {
     /// Begins a put. False if there was one already.
     #[inline]
     pub(crate) fn begin(&self) -> bool {
-        let mut word = self.word.load(Ordering::Relaxed);
+        // The first access to the memory of an item is a write, because a read would have the
+        // system map a page of zeros, and take it back at the write that follows.
+        let mut word = 0;
         loop {
-            if word & (FULL | WRITING) != 0 {
-                return false;
-            }
             match self.word.compare_exchange_weak(word, word | WRITING, Ordering::Relaxed, Ordering::Relaxed)
             {
                 Ok(_) => return true,
                 Err(now) => word = now,
+            }
+            if word & (FULL | WRITING) != 0 {
+                return false;
             }
         }
     }

@@ -239,7 +239,7 @@ impl<'g> StepContext<'g> {
     pub(crate) fn fault_of(&self, entry: &StepEntry<'g>, word: u64, tag: String, why: FaultCause) -> Halted {
         self.flags.set(self.flags.get() | FAILED);
         let step = entry.name.clone();
-        let order = FaultOrder { cause: why.cause(), collection: entry.number, word, step, tag };
+        let order = FaultOrder { cause: why.cause(), collection: entry.row, word, step, tag };
         self.core.fail(StepFault { order, why });
         Halted(None)
     }

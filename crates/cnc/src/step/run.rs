@@ -71,9 +71,9 @@ impl<'g> StepContext<'g> {
                 Err(error) => self.keep_error(error),
             }
         }));
-        match self.counts.get(entry.number) {
+        match self.counts.get(entry.row) {
             Some(counts) => counts.runs.set(counts.runs.get() + 1),
-            None => self.count_late(entry.number, 1, 0),
+            None => self.count_late(entry.row, 1, 0),
         }
         end
     }
@@ -119,7 +119,7 @@ impl<'g> StepContext<'g> {
 
     /// Has an instance wait for an item. Returns it if the item is there now.
     fn wait_for(&self, state: &'g SlotState<ReadyStep<'g>>, this: ReadyStep<'g>) -> Option<ReadyStep<'g>> {
-        self.count_miss(this.entry.number);
+        self.count_miss(this.entry.row);
         self.note_wait(&this);
         match state.wait(this, &self.waiters) {
             Ok(()) => {
@@ -133,18 +133,18 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    fn count_miss(&self, number: usize) {
-        match self.counts.get(number) {
+    fn count_miss(&self, row: usize) {
+        match self.counts.get(row) {
             Some(counts) => counts.misses.set(counts.misses.get() + 1),
-            None => self.count_late(number, 0, 1),
+            None => self.count_late(row, 0, 1),
         }
     }
 
     /// Counts for a step collection that is younger than the worker.
     #[cold]
-    fn count_late(&self, number: usize, runs: u64, misses: u64) {
+    fn count_late(&self, row: usize, runs: u64, misses: u64) {
         let mut counts = self.late_counts.borrow_mut();
-        let at = number - self.counts.len();
+        let at = row - self.counts.len();
         if counts.len() <= at {
             counts.resize(at + 1, (0, 0));
         }
@@ -233,7 +233,7 @@ impl<'g> StepContext<'g> {
         match missed {
             MissedGet::Item(state) => self.wait_for(state, this),
             MissedGet::ToBeLast(items, slot) => {
-                self.count_miss(entry.number);
+                self.count_miss(entry.row);
                 self.note_wait(&this);
                 let given_back = items.wait_as_last(slot, this).err();
                 match &given_back {

@@ -15,4 +15,5 @@ mod outliving;
 mod random_graphs;
 mod recording;
 mod results;
+mod same_errors;
 mod schedulers;
