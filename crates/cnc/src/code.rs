@@ -17,7 +17,6 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use crate::arena::{Owned, UntilTheEnd};
-use crate::collections::NO_TAG;
 use crate::error::{Halted, StepResult};
 use crate::hints::StepHints;
 use crate::key::{ItemKey, is_word};
@@ -112,11 +111,6 @@ pub(crate) struct StepEntry<'g> {
 }
 
 impl StepEntry<'_> {
-    /// The name of the collection, and the tag of the instance that has put an item with this word.
-    pub(crate) fn made_by(&self, word: u64) -> (String, String) {
-        (self.name.clone(), self.tag_of_word(word).unwrap_or_else(|| NO_TAG.to_owned()))
-    }
-
     /// The tag of a word, if the word is the tag itself.
     pub(crate) fn tag_of_word(&self, word: u64) -> Option<String> {
         // SAFETY: the word is a tag, because there is nothing to free.

@@ -19,8 +19,9 @@ use std::sync::{Arc, OnceLock};
 use crate::arena::{Arena, Owned, UntilTheEnd};
 use crate::cancel::Attention;
 use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
-use crate::collections::{AnyItems, AnyTags, ItemCol, Items, TagCol, TagStore};
+use crate::collections::{AnyItems, AnyTags, ItemCol, ItemStatistics, Items, NO_TAG, TagCol, TagStore};
 use crate::error::{StepFault, StepResult};
+use crate::faults::{PutBy, settle};
 use crate::first_panic::FirstPanic;
 use crate::key::ItemKey;
 use crate::monitor::Monitor;
@@ -185,13 +186,31 @@ impl<'g> Core<'g> {
         lock(&self.entries).get(number).copied()
     }
 
-    pub(crate) fn add_items<K, V>(&'g self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    /// The step that has put an item, by the number of its entry and the word of its tag.
+    pub(crate) fn put_by(&self, number: usize, word: u64) -> PutBy {
+        match self.entry(number) {
+            Some(entry) => {
+                let (tag, row) = (entry.tag_of_word(word), entry.row);
+                let word = if tag.is_some() { word } else { 0 };
+                PutBy { row, word, step: entry.name.clone(), tag: tag.unwrap_or_else(|| NO_TAG.to_owned()) }
+            }
+            None => PutBy { row: number, word: 0, step: String::new(), tag: NO_TAG.to_owned() },
+        }
+    }
+
+    /// Adds an item collection, which the environment makes, or a step.
+    pub(crate) fn add_items<K, V>(
+        &'g self,
+        name: &str,
+        items: Items<'g, K, V>,
+        by_step: bool,
+    ) -> ItemCol<'g, K, V>
     where
         K: ItemKey + 'g,
         V: Send + Sync + 'g,
     {
         let mut all = lock(&self.items);
-        let store = self.own(items.build(all.len(), name));
+        let store = self.own(items.build(all.len(), name, by_step));
         all.push(store);
         ItemCol(store)
     }
@@ -226,8 +245,7 @@ impl<'g> Core<'g> {
         let again: Vec<StepFault> = faults.iter().map(StepFault::again).collect();
         faults.extend(reported.iter().map(StepFault::again));
         reported.extend(again);
-        faults.sort_by(|a, b| a.order.cmp(&b.order));
-        faults
+        settle(faults)
     }
 
     #[inline]
@@ -346,6 +364,19 @@ impl<'g> Core<'g> {
         counted.collect()
     }
 
+    /// What became of the items: of the environment's collections by their numbers, then of those
+    /// that steps have made by their names.
+    pub(crate) fn item_statistics(&self) -> Vec<ItemStatistics> {
+        let (mut of_steps, mut all) = (Vec::new(), Vec::new());
+        for items in self.each_items() {
+            let rows = if items.is_made_by_step() { &mut of_steps } else { &mut all };
+            rows.push(items.statistics());
+        }
+        of_steps.sort_by(|a, b| (&a.name, a.put, a.there).cmp(&(&b.name, b.put, b.there)));
+        all.append(&mut of_steps);
+        all
+    }
+
     /// Keeps ready steps for the next run.
     pub(crate) fn keep(&self, ready: VecDeque<ReadyStep<'g>>) {
         let mut pending = lock(&self.pending);
@@ -366,11 +397,13 @@ impl<'g> Core<'g> {
             debug_assert!(self.each_items().iter().all(|items| items.missing().is_empty()));
             return Vec::new();
         }
-        self.each_items().iter().flat_map(|items| items.missing()).collect()
+        let mut missing: Vec<_> = self.each_items().iter().flat_map(|items| items.missing()).collect();
+        AwaitedItem::sort_made_by_steps(&mut missing);
+        missing
     }
 
     pub(crate) fn left_over(&self) -> Vec<StepFault> {
-        self.each_items().iter().flat_map(|items| items.left_over()).collect()
+        settle(self.each_items().iter().flat_map(|items| items.left_over(self)).collect())
     }
 
     /// Drops the steps that are ready and those that wait, before the arena is dropped. A

@@ -124,7 +124,7 @@ impl<'g> Graph<'g, '_> {
         K: ItemKey + 'g,
         V: Send + Sync + 'g,
     {
-        self.core.add_items(name, items)
+        self.core.add_items(name, items, false)
     }
 
     /// A new item collection with one item. Its key is `()`.
@@ -521,7 +521,8 @@ impl fmt::Debug for View<'_> {
 pub struct Statistics {
     /// The step collections. The first is the environment.
     pub steps: Vec<StepStatistics>,
-    /// The item collections.
+    /// The item collections: those of the environment as it has made them, then those that steps
+    /// have made, by their names.
     pub items: Vec<ItemStatistics>,
 }
 
@@ -551,7 +552,7 @@ impl Statistics {
         let step = |(name, runs, misses, cancelled)| StepStatistics { name, runs, misses, cancelled };
         Statistics {
             steps: core.step_counts().into_iter().map(step).collect(),
-            items: core.each_items().iter().map(|items| items.statistics()).collect(),
+            items: core.item_statistics(),
         }
     }
 }

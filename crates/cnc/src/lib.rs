@@ -87,6 +87,7 @@ mod compose;
 mod core;
 mod dot;
 mod error;
+mod faults;
 mod first_panic;
 mod frames;
 mod graph;

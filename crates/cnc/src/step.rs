@@ -33,7 +33,8 @@ use crate::cancel::Attention;
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::{AnyItems, GetClaim, ItemStore};
 use crate::core::{Core, SERIALS};
-use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
+use crate::error::{FaultCause, Halted, StepFault, StepResult};
+use crate::faults::FaultOrder;
 use crate::frames::FramePool;
 use crate::key::ItemKey;
 use crate::monitor::MissedItem;
@@ -239,8 +240,9 @@ impl<'g> StepContext<'g> {
     pub(crate) fn fault_of(&self, entry: &StepEntry<'g>, word: u64, tag: String, why: FaultCause) -> Halted {
         self.flags.set(self.flags.get() | FAILED);
         let step = entry.name.clone();
-        let order = FaultOrder { cause: why.cause(), collection: entry.row, word, step, tag };
-        self.core.fail(StepFault { order, why });
+        let (cause, key) = (why.cause(), String::new());
+        let order = FaultOrder { cause, collection: entry.row, word, key, step, tag };
+        self.core.fail(StepFault { order, puts: None, why });
         Halted(None)
     }
 

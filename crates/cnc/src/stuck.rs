@@ -76,9 +76,25 @@ impl WaitingStep {
 #[derive(Debug)]
 pub(crate) struct AwaitedItem {
     pub(crate) item: MadeItem,
+    /// A step has made the collection, so its number depends on the schedule.
+    pub(crate) by_step: bool,
     /// The name of the collection.
     pub(crate) collection: String,
     pub(crate) steps: Vec<WaitingStep>,
+}
+
+impl AwaitedItem {
+    /// Sorts the items of collections that steps have made behind the others, by what a report says
+    /// of them.
+    pub(crate) fn sort_made_by_steps(awaited: &mut [AwaitedItem]) {
+        let steps = |item: &AwaitedItem| -> Vec<(String, u64, String)> {
+            item.steps.iter().map(|step| (step.step.clone(), step.order, step.tag.clone())).collect()
+        };
+        // The sort is stable, so the other items stay in the order of their collections and keys.
+        awaited.sort_by_cached_key(|item| {
+            item.by_step.then(|| (item.collection.clone(), item.item.key.clone(), steps(item)))
+        });
+    }
 }
 
 impl Stuck {

@@ -11,12 +11,13 @@
 
 use crate::code::{ForkedBody, ReadyStep, StepEntry, to_word};
 use crate::collections::{ItemCol, ItemStore, Items, TagCol, maker_of};
-use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
+use crate::error::{Halted, StepResult};
+use crate::faults::DoublePut;
 use crate::key::ItemKey;
 use crate::record::EdgeEnd;
 use crate::slot::{GetCount, ItemSlot};
 
-use super::{DECLARES, FAILED, MISSED, OBSERVED, ONCE, PUT, StepContext};
+use super::{DECLARES, ENVIRONMENT, FAILED, MISSED, OBSERVED, ONCE, PUT, StepContext};
 
 impl<'g> StepContext<'g> {
     /// Puts an item. The steps that wait for it become ready.
@@ -107,20 +108,9 @@ impl<'g> StepContext<'g> {
         slot: &ItemSlot<V, ReadyStep<'g>>,
         (maker, word): (usize, u64),
     ) -> Halted {
-        let name = |entry: &StepEntry<'g>| entry.made_by(word);
-        let mine = self.core.entry(maker).map_or_else(Default::default, name);
-        let mut steps = [mine, maker_of(slot, self)];
-        steps.sort();
-        let (collection, text) = store.name_and_key(key);
-        let order = FaultOrder {
-            cause: FaultCause::DOUBLE_PUT,
-            collection: store.number,
-            word: ItemStore::<K, V>::order(key),
-            step: steps[0].0.clone(),
-            tag: format!("{text} {}", steps[0].1),
-        };
+        let puts = [self.core.put_by(maker, word), maker_of(slot, self)];
         self.flags.set(self.flags.get() | FAILED);
-        self.core.fail(StepFault { order, why: FaultCause::DoublePut { collection, key: text, steps } });
+        self.core.fail(DoublePut { item: store.faulty_item(key), puts }.fault());
         Halted(None)
     }
 
@@ -214,16 +204,34 @@ impl<'g> StepContext<'g> {
 
     /// A new item collection, hashed. It lasts as long as the graph.
     ///
+    /// It is an effect, as a put: a step that may run again gets its items before. Reports sort the
+    /// collections that steps have made by their names, because the order in which they are made
+    /// depends on the schedule.
+    ///
     /// # Paper
     /// [NCM11 §2.2] `newItemCol`.
     #[doc(alias = "newItemCol")]
     pub fn items<K: ItemKey + 'g, V: Send + Sync + 'g>(&self, name: &str) -> ItemCol<'g, K, V> {
-        self.core.add_items(name, Items::hashed())
+        self.make_items(name, Items::hashed())
     }
 
-    /// A new item collection with one item. Its key is `()`.
+    /// A new item collection with one item. Its key is `()`. It is an effect, as
+    /// [`items`](StepContext::items).
     pub fn item<V: Send + Sync + 'g>(&self, name: &str) -> ItemCol<'g, (), V> {
-        self.core.add_items(name, Items::dense(()))
+        self.make_items(name, Items::dense(()))
+    }
+
+    fn make_items<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    where
+        K: ItemKey + 'g,
+        V: Send + Sync + 'g,
+    {
+        let flags = self.flags.get();
+        if flags & ONCE == 0 {
+            // An instance that ran again would make another collection.
+            self.flags.set(flags | PUT);
+        }
+        self.core.add_items(name, items, flags & ENVIRONMENT == 0)
     }
 
     #[inline]
