@@ -293,6 +293,9 @@ pub(crate) trait AnyItems<'g>: Sync {
     /// Gives the step back if it is.
     fn wait_as_last(&self, slot: *const (), ready: ReadyStep<'g>) -> Result<(), ReadyStep<'g>>;
 
+    /// Calls `see` with each step that waits. No worker may run.
+    fn each_waiting(&self, see: &mut dyn FnMut(&ReadyStep<'g>));
+
     /// The missing items for which steps wait. No worker may run.
     fn missing(&self) -> Vec<AwaitedItem>;
 
@@ -376,8 +379,13 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         Err(ready)
     }
 
+    fn each_waiting(&self, see: &mut dyn FnMut(&ReadyStep<'g>)) {
+        lock(&self.takers).iter().for_each(|(_, ready)| see(ready));
+        self.storage.each(|_, slot| slot.state.each_waiter(&mut *see));
+    }
+
     fn missing(&self) -> Vec<AwaitedItem> {
-        let mut found: Vec<(K, Vec<WaitingStep>)> = Vec::new();
+        let mut found: Vec<(K, bool, Vec<WaitingStep>)> = Vec::new();
         let mut takers: HashMap<usize, Vec<WaitingStep>> = HashMap::new();
         for (slot, ready) in &*lock(&self.takers) {
             if !ready.is_cancelled() {
@@ -393,17 +401,18 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
             });
             if !steps.is_empty() {
                 WaitingStep::sort(&mut steps);
-                found.push((key.key(), steps));
+                found.push((key.key(), slot.state.was_put(), steps));
             }
         });
         if !self.storage.is_ordered() {
-            found.sort_by(|(a, _), (b, _)| a.cmp(b));
+            found.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         }
-        let item = |(key, steps)| {
+        let item = |(key, was_put, steps)| {
             let (collection, key) = self.name_and_key(&key);
             AwaitedItem {
                 item: MadeItem { collection: self.number, key },
                 by_step: self.by_step,
+                was_put,
                 collection,
                 steps,
             }

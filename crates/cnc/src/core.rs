@@ -78,6 +78,11 @@ pub(crate) struct Core<'g> {
     /// [`SERIALS`].
     serials: AtomicU64,
     waiters: WaiterMemory<ReadyStep<'g>>,
+    /// The steps that the environment has forked.
+    environment_forks: AtomicU64,
+    /// The steps that wait, and that were told at the end of a run that they come too late: the
+    /// number of the entry and the word of each.
+    told: Mutex<BTreeSet<(usize, u64)>>,
 }
 
 /// The code of the environment's entry, which has no instances.
@@ -122,6 +127,8 @@ impl<'g> Core<'g> {
             handles: AtomicU64::new(0),
             serials: AtomicU64::new(0),
             waiters: WaiterMemory::new(),
+            environment_forks: AtomicU64::new(0),
+            told: Mutex::new(BTreeSet::new()),
         }
     }
 
@@ -169,11 +176,28 @@ impl<'g> Core<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
         let row = row.unwrap_or(number);
+        let twin = match entries.get(row) {
+            Some(first) => first.twin,
+            None => entries.iter().filter(|entry| entry.row == entry.number && entry.name == name).count(),
+        };
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
         let (cancelled, next) = (AtomicU64::new(0), OnceLock::new());
+        let missed_with_claims = AtomicBool::new(false);
         let (code, drops) = (UntilTheEnd::new(code), free.is_some() && !takes_word);
         let name = name.to_owned();
-        let entry = self.own(StepEntry { number, row, name, code, free, takes_word, cancelled, drops, next });
+        let entry = self.own(StepEntry {
+            number,
+            row,
+            twin,
+            name,
+            code,
+            free,
+            takes_word,
+            cancelled,
+            drops,
+            missed_with_claims,
+            next,
+        });
         entries.push(entry);
         entry
     }
@@ -300,6 +324,10 @@ impl<'g> Core<'g> {
         edges
     }
 
+    pub(crate) fn next_fork_of_environment(&self) -> u64 {
+        self.environment_forks.fetch_add(1, Ordering::Relaxed)
+    }
+
     pub(crate) fn waiters(&self) -> &WaiterMemory<ReadyStep<'g>> {
         &self.waiters
     }
@@ -391,6 +419,40 @@ impl<'g> Core<'g> {
         std::mem::take(&mut **lock(&self.pending))
     }
 
+    /// The steps that wait, without those that were cancelled. No worker may run.
+    ///
+    /// # Panics
+    /// If a step is lost: an item has forgotten it.
+    pub(crate) fn waiting(&self) -> Vec<(&'g StepEntry<'g>, u64)> {
+        let (mut waiting, mut count) = (Vec::new(), 0);
+        if self.some_may_wait() {
+            for items in self.each_items() {
+                items.each_waiting(&mut |ready| {
+                    count += 1;
+                    if !ready.is_cancelled() {
+                        waiting.push((ready.entry, ready.word));
+                    }
+                });
+            }
+        }
+        let suspended = self.suspended.load(Ordering::Relaxed);
+        // If a scheduler has forgotten a worker, the number of suspended steps is not known.
+        assert!(
+            self.workers.load(Ordering::Relaxed) != 0 || suspended == count,
+            "{suspended} steps wait for items, and the items know of {count}"
+        );
+        waiting
+    }
+
+    /// Whether a step that waits was told already that it comes too late.
+    pub(crate) fn was_told(&self, entry: usize, word: u64) -> bool {
+        lock(&self.told).contains(&(entry, word))
+    }
+
+    pub(crate) fn note_told(&self, entry: usize, word: u64) {
+        lock(&self.told).insert((entry, word));
+    }
+
     /// The missing items for which steps wait. No worker may run.
     pub(crate) fn missing(&self) -> Vec<AwaitedItem> {
         if !self.some_may_wait() {
@@ -422,5 +484,26 @@ impl<'g> Core<'g> {
             self.arena.leak();
         }
         panics.go_on();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::schedulers::OneByOne;
+    use crate::{GraphError, graph};
+
+    #[test]
+    #[should_panic = "1 steps wait for items, and the items know of 0"]
+    fn a_step_that_its_item_forgets_is_noticed() {
+        graph(|graph| {
+            let tags = graph.tags::<u32>("tags");
+            let items = graph.items::<u32, u32>("items");
+            graph.prescribe(tags, "get", move |n, step| step.get(items, n).map(|_| ()));
+            graph.initialize(|env| env.put_tag(tags, 7)).unwrap();
+            assert!(matches!(graph.run(&OneByOne), Err(GraphError::Stuck(_))));
+            let place = items.0.storage.find(&7).unwrap();
+            drop(place.slot.state.take_waiters());
+            let _ = graph.run(&OneByOne);
+        });
     }
 }

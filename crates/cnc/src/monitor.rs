@@ -180,7 +180,13 @@ impl MonitorState {
             let mut steps: Vec<WaitingStep> = group.iter().map(|at| at.step.clone()).collect();
             WaitingStep::sort(&mut steps);
             let MissedItem { number, collection, key, .. } = group[0].item.clone();
-            AwaitedItem { item: MadeItem { collection: number, key }, by_step: false, collection, steps }
+            AwaitedItem {
+                item: MadeItem { collection: number, key },
+                by_step: false,
+                was_put: false,
+                collection,
+                steps,
+            }
         });
         Stuck::of(awaited.collect())
     }

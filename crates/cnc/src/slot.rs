@@ -400,7 +400,8 @@ impl<V, R> ItemSlot<V, R> {
         unsafe { Box::new_zeroed_slice(slots).assume_init() }
     }
 
-    /// Puts a value, made by a step with a number and a tag.
+    /// Puts a value, made by a step with a number and a tag. With a count of 0 the item is gone, and
+    /// the caller drops the value.
     ///
     /// # Errors
     /// Gives the value back if there was a put before.
@@ -412,13 +413,7 @@ impl<V, R> ItemSlot<V, R> {
         self.maker.store(tag, Ordering::Relaxed);
         // SAFETY: `begin` has let this put alone pass, and no user reads the value before `end`.
         self.value.with_mut(|place| unsafe { (*place).write(value) });
-        let woken = self.state.end(step, count);
-        if count == GetCount::Times(0) {
-            // SAFETY: the item was gone from the moment it was full, so no other user has touched
-            // it.
-            unsafe { self.drop_value() };
-        }
-        Ok(woken)
+        Ok(self.state.end(step, count))
     }
 
     /// The value.

@@ -223,8 +223,9 @@ fn counts_that_are_too_small_or_too_large_are_errors() {
 #[test]
 fn two_steps_that_take_one_item_wait_for_each_other() {
     report_everywhere(
-        "2 steps wait for 1 items that no step has put\n  \
-         item items[0]: step take(0)\n  item items[0]: step take(1)",
+        "2 steps wait for 1 items\n  \
+         item items[0], which was put and has other gets left: step take(0)\n  \
+         item items[0], which was put and has other gets left: step take(1)",
         |graph| {
             let tags = graph.tags("tags");
             let items = graph.items_with("items", Items::hashed().counted(|_: &u32| Some(2)));
