@@ -121,7 +121,10 @@ impl<'g> StepContext<'g> {
                 self.suspended.set(self.suspended.get().wrapping_add(1));
                 None
             }
-            Err(this) => Some(this),
+            Err(this) => {
+                state.until_full();
+                Some(this)
+            }
         }
     }
 
