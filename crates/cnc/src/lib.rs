@@ -93,6 +93,8 @@ mod frames;
 mod graph;
 mod hints;
 mod key;
+#[cfg(not(loom))]
+mod large_pages;
 mod lend;
 #[cfg(loom)]
 pub mod models;

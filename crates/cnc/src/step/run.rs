@@ -129,6 +129,7 @@ impl<'g> StepContext<'g> {
             }
             Err(this) => {
                 self.note_no_wait(&this);
+                state.until_full();
                 Some(this)
             }
         }
