@@ -264,7 +264,9 @@ impl Runner {
             }
             (must_run, phony)
         };
-        if must_run && !phony && self.run(edge).await? == Ended::NotMade {
+        // The frame of `run` is large. With a box of its own it is there while the edge runs, and the
+        // threads of edges that wait stay small.
+        if must_run && !phony && Box::pin(self.run(edge)).await? == Ended::NotMade {
             return Ok(Ended::NotMade);
         }
         self.read_dyndeps(edge)?;

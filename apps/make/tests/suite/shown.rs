@@ -86,6 +86,20 @@ fn a_closed_pipe_does_not_end_a_build() {
     assert_eq!(status.code(), Some(1));
 }
 
+#[test]
+fn a_closed_pipe_does_not_make_a_tool_fail() {
+    // More than one buffer of text.
+    let edges: String = (0..2000).map(|edge| format!("build long-name-of-an-output-{edge}: r\n")).collect();
+    let tree = tree(&format!("rule r\n  command = touch $out\n{edges}"));
+    for tool in [&["-t", "targets", "all"][..], &["-t", "commands"], &["-t", "graph"], &["-n", "-t", "clean"]]
+    {
+        let gone = std::io::pipe().unwrap().1;
+        let ended = command(OURS, tree.path(), tool).stdout(gone).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), &said[..]), (Some(0), ""), "{tool:?}");
+    }
+}
+
 /// CMake asks for the version, and writes what that version has.
 #[test]
 fn a_manifest_may_ask_for_the_version_that_is_told_and_for_no_later_one() {
