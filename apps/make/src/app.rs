@@ -236,8 +236,8 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
         Some(jobs) => Some(jobs),
         None => Some(usual),
     };
-    let jobserver = if options.jobserver {
-        let server = Jobserver::new(jobs.unwrap_or(usual));
+    let jobserver = if let Some(form) = options.jobserver {
+        let server = Jobserver::new(jobs.unwrap_or(usual), form);
         Some(Arc::new(server.map_err(|error| format!("--jobserver: {error}"))?))
     } else if options.jobs.is_none() && !options.dry_run {
         Jobserver::from_makeflags(&makeflags).map(Arc::new)
@@ -268,6 +268,10 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
         },
         timeline: options.timeline.clone(),
         jobserver,
+        working_directory: match &options.directory {
+            Some(_) => Some(std::env::current_dir().map_err(|error| error.to_string())?),
+            None => None,
+        },
         clock: directory.join(".ninja_lock"),
     })
 }
