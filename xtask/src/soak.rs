@@ -25,7 +25,7 @@ const OPACITY: Long = Long { test: "opacity", variable: "PROBE_SECONDS" };
 pub(crate) const CHECKED: &str = "checked";
 
 /// Runs the list of a night, each part for so many seconds: the web server, the runtime,
-/// transactions, the fuzz targets, and real projects beside ninja. A part runs also after another
+/// transactions, builds that are killed, the fuzz targets, and real projects beside ninja. A part runs also after another
 /// has failed.
 ///
 /// # Errors
@@ -36,12 +36,25 @@ pub(crate) fn night(seconds: &str) -> Result<(), String> {
         ("server", SOAK.run(seconds)),
         ("stress", STRESS.run(seconds)),
         ("opacity", OPACITY.run(seconds)),
+        ("kills", kills(seconds)),
         ("fuzz", fuzz::run(seconds, None)),
         ("projects", projects::run(seconds)),
     ];
     let failed = parts.into_iter().filter_map(|(part, outcome)| Some(format!("{part}: {}", outcome.err()?)));
     let failed: Vec<String> = failed.collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+}
+
+/// Builds that are killed at random moments. Only the package of the build runner is built.
+fn kills(seconds: &str) -> Result<(), String> {
+    let limit: u64 = seconds.parse().map_err(|_| format!("{seconds:?} is no number of seconds"))?;
+    let words =
+        ["cargo", "test", "--profile", CHECKED, "--locked", "--package", "selvedge-make", "--test", "suite"];
+    let words = [&words[..], &["--", "--ignored", "--nocapture", "kills_for_long"]].concat();
+    let invocation =
+        Invocation::new(Duration::from_secs(limit) + BESIDES, &words).env("KILLS_SECONDS", seconds);
+    println!("kills: {}", invocation.display());
+    invocation.run(&workspace::root(), &mut Tally::default())
 }
 
 /// A test that runs for as long as it is told to by an environment variable.
@@ -84,6 +97,7 @@ mod tests {
             "server: \"soon\"",
             "stress: \"soon\"",
             "opacity: \"soon\"",
+            "kills: \"soon\"",
             "fuzz: fuzz: not a number",
             "projects: \"soon\"",
         ] {

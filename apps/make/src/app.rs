@@ -172,7 +172,8 @@ impl Loaded {
             visit(&project, &[own])?;
             match build::build(&project, &[own], &settings)? {
                 Outcome::Done(0) => {}
-                Outcome::Done(_) if options.dry_run => {}
+                // The commands behind it are those of a manifest that is not made yet.
+                Outcome::Done(_) if options.dry_run => return Ok(Some(0)),
                 Outcome::Done(_) => {
                     let now = crate::disk::mtime(&manifest).ok();
                     if now != before || project.borrow_mut().is_dirty(own) {

@@ -209,3 +209,17 @@ fn a_command_finds_the_directory_of_the_build_in_its_environment() {
         );
     }
 }
+
+/// The commands behind a manifest that is out of date are not known.
+#[test]
+fn a_dry_run_with_a_stale_manifest_shows_how_it_is_made() {
+    let manifest = "rule g\n  command = touch $out\n  generator = 1\nrule t\n  command = touch $out\n\
+                    build build.ninja: g source\nbuild a: t\n";
+    let tree = tree(manifest);
+    tick();
+    write(&tree, "source", "");
+    for program in [OURS, NINJA] {
+        let built = build(program, tree.path(), &["-n"]);
+        assert_eq!(built.commands, ["touch build.ninja"], "{program}");
+    }
+}

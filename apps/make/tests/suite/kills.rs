@@ -93,6 +93,18 @@ fn after_sigkill_at_any_moment_nothing_half_made_looks_fresh() {
     (0..3).for_each(|seed| disturbed(seed, Signal::KILL));
 }
 
+/// `cargo xtask soak` runs this for as many seconds as `KILLS_SECONDS` has.
+#[test]
+#[ignore = "as long as it is told"]
+fn kills_for_long() {
+    let seconds =
+        std::env::var("KILLS_SECONDS").map_or(10, |text| text.parse().expect("a number of seconds"));
+    let began = Instant::now();
+    let seeds = (100..).take_while(|_| began.elapsed() < Duration::from_secs(seconds));
+    let builds = seeds.map(|seed| disturbed(seed, [Signal::KILL, Signal::INT][usize::from(seed % 4 == 0)]));
+    println!("{} projects, each killed 5 times", builds.count());
+}
+
 #[test]
 fn after_sigint_at_any_moment_nothing_half_made_looks_fresh() {
     (3..5).for_each(|seed| disturbed(seed, Signal::INT));
