@@ -26,7 +26,7 @@ mod rings;
 pub use counts::SparkCounts;
 pub use join::join;
 
-use self::converter::{hire, is_there};
+use self::converter::hire;
 use self::rings::{registry, with_mine};
 use crate::node::{IDLE, NodeHandle};
 use crate::value::Lazy;
@@ -81,7 +81,8 @@ fn spark(node: &NodeHandle) {
         if node.head().state() != IDLE {
             return mine.counts.dud.add_one();
         }
-        if !in_thread() && !is_there() {
+        // A converter evaluates it within a step. Outside of one a body may do more: it may block.
+        if !in_thread() {
             return mine.counts.overflowed.add_one();
         }
         let raw = node.clone().into_raw();

@@ -135,8 +135,3 @@ async fn do_taken(taken: Taken) {
         }
     }
 }
-
-/// Whether a converter may be there to take what is pushed.
-pub(super) fn is_there() -> bool {
-    CONVERTERS.load(Ordering::Relaxed) > 0
-}

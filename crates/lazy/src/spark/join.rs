@@ -11,6 +11,7 @@
 
 use super::converter::hire;
 use super::rings::{Rings, half_of, registry, with_mine};
+use selvedge_core::in_thread;
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
@@ -61,7 +62,8 @@ impl<F: FnOnce() -> R, R> TypedHalf<F, R> {
 /// scheduler that has nothing else to do, or else here too.
 ///
 /// This is [`par`] and `pseq` in one, for two closures that may borrow. A thread that calls it
-/// keeps its worker until both are done.
+/// keeps its worker until both are done. Outside of a thread of ours both are done here, because
+/// there the second may block, which it may not within a step of a worker.
 ///
 /// # Panics
 /// If one of them panics, with its payload; after the other has ended, or without it having begun.
@@ -106,7 +108,8 @@ where
         work: UnsafeCell::new(Some(second)),
         result: UnsafeCell::new(None),
     };
-    let is_pushed = mine.halves.push(ptr::from_ref(&half).expose_provenance());
+    // The taker does the half within a step. Outside of one a half may do more: it may block.
+    let is_pushed = in_thread() && mine.halves.push(ptr::from_ref(&half).expose_provenance());
     if is_pushed {
         hire();
     }
