@@ -1,7 +1,7 @@
 //! [`RegionChunk`]: a piece of a region's memory, and how large the next piece of a nursery is.
 //!
-//! The first chunk of a nursery is small, so that a small region costs little. Each further chunk is
-//! four times as large as the one before, up to [`CHUNK_MAX`]. A chunk of [`HUGE_PAGE`] bytes or
+//! The first chunk of a nursery is small, so that a small region costs little. Each further chunk
+//! is four times as large as the one before, up to [`CHUNK_MAX`]. A chunk of [`HUGE_PAGE`] bytes or
 //! more begins at a multiple of [`HUGE_PAGE`], and the kernel is asked to back it with huge pages.
 //! Without them a program that fills its region faster than it computes with it spends most of its
 //! time in page faults: one for each 4 KiB.
