@@ -159,6 +159,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "cnc-six", about: "the six programs of the paper", measure: cnc::six },
     Figure { name: "cnc-cholesky", about: "a factor of a matrix in tiles", measure: cnc::cholesky },
     Figure { name: "cnc-async", about: "steps with continuations", measure: cnc::asynchronous },
+    Figure { name: "cnc-trace", about: "steps of a graph that is looked at", measure: cnc::trace },
     Figure {
         name: "cnc-schedulers",
         about: "the six programs under every scheduler",
