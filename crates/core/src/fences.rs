@@ -1,8 +1,8 @@
 //! A pair of fences of which one costs no instruction: [`light_fence`] and [`heavy_fence`].
 //!
-//! `biased.rs` uses them, and so do `stm`'s `session.rs` and `lazy`'s `primitives.rs`. The schedulers
-//! of `sched` with several OS threads call [`prepare_heavy_fence`]. A caller of `heavy_fence` needs another
-//! way for kernels without membarrier(2), where it returns false.
+//! `biased.rs` uses them, and so do `stm`'s `session.rs` and `lazy`'s `primitives.rs`. The
+//! schedulers of `sched` with several OS threads call [`prepare_heavy_fence`]. A caller of
+//! `heavy_fence` needs another way for kernels without membarrier(2), where it returns false.
 
 #[cfg(loom)]
 use loom::sync::atomic::{Ordering, fence};

@@ -121,7 +121,7 @@ fn attributes(tokens: &mut Tokens<'_>) -> Vec<DeepAttribute> {
 
 /// The path to the module of the trait.
 fn home(attributes: Vec<DeepAttribute>) -> Result<String, String> {
-    let mut home = "::selvedge::lazy".to_owned();
+    let mut home = concat!("::", "selvedge", "::", "lazy").to_owned();
     for DeepAttribute(tokens) in attributes {
         match &tokens[..] {
             [TokenTree::Ident(word), TokenTree::Punct(mark), path @ ..]

@@ -1,8 +1,9 @@
 //! The derive macro of `selvedge::lazy::Deep`. `selvedge-lazy` exports it beside the trait, and
 //! documents it there.
 //!
-//! `item.rs` reads the names of the fields from the tokens, and `code.rs` writes the implementation.
-//! Neither needs another crate: of a field the name is enough, because the compiler finds its type.
+//! `item.rs` reads the names of the fields from the tokens, and `code.rs` writes the
+//! implementation. Neither needs another crate: of a field the name is enough, because the compiler
+//! finds its type.
 #![deny(unsafe_code)]
 
 mod code;
