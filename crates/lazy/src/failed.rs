@@ -37,7 +37,7 @@ pub struct NoValue {
 }
 
 enum Reason {
-    /// The text of the program, in a panic whose payload has it in this type.
+    /// The text of the program, of a panic that has it as its payload.
     Literal(&'static str),
     Text(String),
     Loop(String),

@@ -1,8 +1,9 @@
 //! Strategies: how far values are evaluated, and where, apart from what they are. [`Strategy`] and
 //! its values, [`Deep`](trait@Deep), and maps over slices and iterators.
 //!
-//! The program passes a strategy to its own functions. Those for lists are in `lists.rs`. [`par_map`] and [`par_chunks`] cut a slice
-//! in halves with `join` of `spark.rs`; [`par_buffer`] and [`rpar`] spark `Lazy` values with `par`.
+//! The program passes a strategy to its own functions. Those for lists are in `lists.rs`.
+//! [`par_map`] and [`par_chunks`] cut a slice in halves with `join` of `spark.rs`; [`par_buffer`]
+//! and [`rpar`] spark `Lazy` values with `par`.
 //!
 //! No function here changes a value: a strategy that is left out changes the time alone.
 

@@ -87,6 +87,11 @@ impl FrameStack {
         }
     }
 
+    /// Whether no evaluation is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.top.get().is_null()
+    }
+
     /// Takes out a frame that is not the last one, because threads on several stacks have frames.
     #[cold]
     fn unlink(&self, frame: &UpdateFrame) {

@@ -181,6 +181,7 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
 
 impl<E: ThunkEntry> Drop for Nursery<'_, E> {
     fn drop(&mut self) {
+        debug_assert!(self.frames.is_empty(), "the frame of an evaluation that has ended is left");
         let mine = self.counts.get();
         let mut counts = lock(&self.region.counts);
         counts.evaluated += self.evaluated.get();

@@ -42,7 +42,7 @@ use std::ptr::{self, NonNull};
 /// The header of a thunk that has its result. It is neither the address of code nor a hole.
 pub(super) const INDIRECTION: usize = 1;
 
-/// The header of a thunk whose closure runs once, and has panicked.
+/// The header of a thunk with a closure that runs once, and has panicked.
 pub(super) const FAILED: usize = 5;
 
 /// Makes a type invariant in `'r`: see [`Thunk`].
@@ -268,9 +268,9 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
     ///
     /// # Panics
     /// If the closure panics. The thunk is then as before, unless it was made by
-    /// [`just_once`](Nursery::just_once). And if the value needs its own value: the message names the
-    /// places of the forces that were to give it. A circle that goes through several OS threads is
-    /// found too.
+    /// [`just_once`](Nursery::just_once). And if the value needs its own value: the message names
+    /// the places of the forces that were to give it. A circle that goes through several OS threads
+    /// is found too.
     ///
     /// # Paper
     /// [HMP05 §3.3]: the entry; [HMP05 §4.4]: with grey-holing.

@@ -7,14 +7,14 @@
 //!
 //! # Each circle is found
 //! An OS thread leaves its holes before it notes its own wait. So when the last OS thread of a
-//! circle makes its note, all the other notes and all the holes between them are there, and are seen
-//! under the lock.
+//! circle makes its note, all the other notes and all the holes between them are there, and are
+//! seen under the lock.
 //!
 //! # Nothing else is found
 //! A header with the number of an OS thread says that the evaluation of that OS thread has not
 //! ended. The OS thread has one native stack that waits at a time, so the evaluation waits for what
-//! the OS thread waits for. A note is removed before its OS thread goes on. A duplicate of a thunk in
-//! the circle, on an OS thread outside of it, needs the same values, because the code is pure.
+//! the OS thread waits for. A note is removed before its OS thread goes on. A duplicate of a thunk
+//! in the circle, on an OS thread outside of it, needs the same values, because the code is pure.
 //!
 //! `Thunk::meet` in `thunk.rs` is the caller. Lock-free thunks leave no holes, so their circles are
 //! not found.

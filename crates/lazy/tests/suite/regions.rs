@@ -279,7 +279,9 @@ fn threads_in_direct_style_that_share_a_nursery_leave_their_thunks_in_any_order(
     use selvedge_direct::{direct, spawn, wait, yield_now};
     selvedge_core::round_robin(direct(|| {
         let region: &'static Region<ClaimAtYield> = Box::leak(Box::new(Region::new()));
-        let nursery: &'static Nursery<'static, ClaimAtYield> = Box::leak(Box::new(region.nursery()));
+        let leaked: *mut Nursery<'static, ClaimAtYield> = Box::into_raw(Box::new(region.nursery()));
+        // SAFETY: it is freed below, when no thread uses it any more.
+        let nursery: &'static Nursery<'static, ClaimAtYield> = unsafe { &*leaked };
         let thread = |turns: u64| {
             spawn(move || {
                 let thunk = nursery.thunk(move |nursery| {
@@ -300,6 +302,8 @@ fn threads_in_direct_style_that_share_a_nursery_leave_their_thunks_in_any_order(
             7u64
         });
         assert_eq!(after.force(nursery), 7);
+        // SAFETY: as above. It asserts that no frame is left.
+        drop(unsafe { Box::from_raw(leaked) });
     }))
     .unwrap();
 }
