@@ -427,6 +427,27 @@ proptest! {
 }
 
 #[test]
+fn an_iterator_has_the_items_of_its_generator() {
+    let thirds = || from_iter(0..5000u32) >> filter(|n: &u32| n % 3 == 0);
+    assert_eq!(thirds().into_iter().collect::<Vec<_>>(), thirds().collect());
+    // It runs no further than it is asked, by some items.
+    let made = Cell::new(0);
+    let counted = from_iter((0..1_000_000).inspect(|_| made.set(made.get() + 1)));
+    assert_eq!(counted.into_iter().nth(9), Some(9));
+    assert!(made.get() <= 2048, "{} items made", made.get());
+    // What came before a failure comes out.
+    let mut failing = (from_iter(["1", "2", "x", "4"])
+        >> try_lift121(|s: &&str| s.parse::<u32>()).named("number"))
+    .into_iter();
+    assert_eq!((failing.next(), failing.next()), (Some(1), Some(2)));
+    let run = catch_unwind(AssertUnwindSafe(|| failing.next()));
+    let message = *run.unwrap_err().downcast::<String>().unwrap();
+    assert!(message.contains("number: item 3"), "{message}");
+    let mut ended = from_iter([7]).into_iter();
+    assert_eq!((ended.next(), ended.next(), ended.next()), (Some(7), None, None));
+}
+
+#[test]
 fn numbers_are_counted_in_their_digits() {
     let numbers = [0, 1, 2, 8, 9, 10, 98, 99, 100, 101, 7, 8, u64::MAX - 1, u64::MAX, 0, 1];
     let texts = (from_iter(numbers) >> decimal()).collect();
