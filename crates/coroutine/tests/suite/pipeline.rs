@@ -377,6 +377,12 @@ proptest! {
         prop_assert_eq!((from_chunks([&text]) >> marked).collect(), slow);
     }
 
+}
+
+proptest! {
+    // Each case runs some thirty pipelines.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn foreseen_lists_are_those_that_are_generated(
         text in long_text(),
@@ -428,7 +434,7 @@ proptest! {
 
 #[test]
 fn an_iterator_has_the_items_of_its_generator() {
-    let thirds = || from_iter(0..5000u32) >> filter(|n: &u32| n % 3 == 0);
+    let thirds = || from_iter(0..5000u32) >> filter(|n: &u32| n.is_multiple_of(3));
     assert_eq!(thirds().into_iter().collect::<Vec<_>>(), thirds().collect());
     // It runs no further than it is asked, by some items.
     let made = Cell::new(0);
