@@ -183,7 +183,7 @@ const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "pipe-sort",
-        about: "a merge sort with a cycle, beside sort -n",
+        about: "a merge sort with a cycle, beside a network of threads and sort -n",
         measure: streams::bytes::sort,
     },
     Figure {

@@ -210,6 +210,10 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> 
         StageKind::Substitute(_) => takes(&[Bytes], Bytes),
         StageKind::Replace(..) | StageKind::Prepend(_) | StageKind::Append(_) => takes(&[Lists, Bytes], fed),
         StageKind::Change(Change::Uppercase | Change::Lowercase) => takes(&[Bytes, Lists], fed),
+        #[cfg(feature = "gzip")]
+        StageKind::Change(Change::Gzip | Change::Gunzip) => takes(&[Bytes], Bytes),
+        #[cfg(feature = "zstd")]
+        StageKind::Change(Change::Zstd | Change::Unzstd) => takes(&[Bytes], Bytes),
         StageKind::Change(_) => takes(&[Lists], Lists),
         StageKind::Branch(branch) => {
             fits(&branch.condition, fed)?;

@@ -76,6 +76,7 @@ Choosing and changing
   suppress                K       -> K          nothing comes out
   unquote, quote          lines                 strings of JSON
   unescape, escape        lines                 text of XML
+  gunzip, gzip, unzstd, zstd                    bytes, if built with the features gzip and zstd
   if CONDITION then STAGES else STAGES end      merged in order
   foreach CONDITION then STAGES else STAGES end the same, anew for each section
   interleave (PIPELINE), zip (PIPELINE), concatenate (PIPELINE), merge (PIPELINE)

@@ -16,6 +16,10 @@ use crate::regex::{self, chomp};
 use crate::stages::*;
 use crate::test::{Asked, Question};
 use selvedge_coroutine::pipeline::csv::{self, Fields};
+#[cfg(feature = "gzip")]
+use selvedge_coroutine::pipeline::gzip;
+#[cfg(feature = "zstd")]
+use selvedge_coroutine::pipeline::zstd;
 use selvedge_coroutine::pipeline::{
     BoxedSplitter, DynStage, HasKind, ItemKind, Transducer, append, concatenate, foreach, group_by, id,
     if_then_else, json, lift121, rewrite, satisfies, select, select_numbered, substitute, substring,
@@ -203,6 +207,15 @@ fn change(change: Change, kind: ItemKind, named: String) -> DynStage {
         (Change::Quote, _) => DynStage::new(bare() >> json::encode_strings().named(named) >> append(b"\n")),
         (Change::Unescape, _) => DynStage::new(bare() >> xml::unescape().named(named) >> append(b"\n")),
         (Change::Escape, _) => DynStage::new(bare() >> xml::escape() >> append(b"\n")),
+        // The levels are those of the tools.
+        #[cfg(feature = "gzip")]
+        (Change::Gzip, _) => DynStage::new(gzip::gzip(6)),
+        #[cfg(feature = "gzip")]
+        (Change::Gunzip, _) => DynStage::new(gzip::gunzip().named(named)),
+        #[cfg(feature = "zstd")]
+        (Change::Zstd, _) => DynStage::new(zstd::zstd(3)),
+        #[cfg(feature = "zstd")]
+        (Change::Unzstd, _) => DynStage::new(zstd::unzstd().named(named)),
     }
 }
 

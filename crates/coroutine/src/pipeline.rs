@@ -77,8 +77,9 @@
 //! | lists | [`group_by`], [`any`], [`all`], [`concatenate`], [`select_numbered`] |
 //! | one stream of two | [`join`], [`join_generators`], [`join_transduced`], [`join_with`] |
 //! | parsers and encoders | [`csv`], [`json`], [`xml`], [`binary`], [`line`](line()) |
-//! | compressed streams | `gzip`, with the feature of that name |
+//! | compressed streams | `gzip`, `zstd`, with the features of these names |
 //! | stages that may fail | [`try_lift121`], [`try_fold`], [`try_from_fn`], [`StageFailure`], [`named`](Transducer::named) |
+//! | a generator as an iterator | [`Generator::into_iter`] |
 //! | the end of a pipeline | [`finally`], [`drain`](Generator::drain) |
 //! | a pipeline between things that wait | [`Transducer::step`], [`Iteratee::feed`], [`Generator::pull`] |
 //! | stages that are put together while the program runs | [`Transducer::boxed`], [`Splitter::boxed`], [`DynStage`] |
@@ -186,6 +187,7 @@ mod group;
 #[cfg(feature = "gzip")]
 pub mod gzip;
 mod item;
+mod iterate;
 pub mod join;
 pub mod json;
 mod lift;
@@ -199,6 +201,8 @@ mod section;
 mod split;
 mod stage;
 pub mod xml;
+#[cfg(feature = "zstd")]
+pub mod zstd;
 
 pub use any::{Within, all, any};
 pub use body::{Body, Io, NextItem, PutItem, transducer};
@@ -222,6 +226,7 @@ pub use generate::{
 };
 pub use group::{GroupBy, group_by};
 pub use item::{Chunk, Flow, Item, Store};
+pub use iterate::IntoIter;
 pub use join::{JoinGenerators, JoinTransduced, JoinWith, join_generators, join_transduced, join_with};
 pub use lift::{
     Concatenate, Filter, Framed, Lift121, LiftStateful, LiftStateless, Rewrite, Suppress, TakeFirst, TrimEnd,

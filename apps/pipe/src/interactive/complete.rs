@@ -57,7 +57,7 @@ fn candidates(before: &str) -> Vec<String> {
     // The text does not parse, because a branch or a join is open. So the kind is not known, and
     // all stages may follow.
     let Some(stages) = stages_before(trimmed) else {
-        return strings(&[&STAGES[..], &ENCODINGS[..]].concat());
+        return strings(&[&STAGES[..], ENCODINGS].concat());
     };
     let mut place = Before::Start;
     for stage in &stages {
@@ -71,7 +71,7 @@ fn candidates(before: &str) -> Vec<String> {
             known == *word && parse(text).is_ok_and(|script| fits_behind(&script, place))
         })
     };
-    STAGES.iter().chain(&ENCODINGS).filter(|word| fits(word)).map(ToString::to_string).collect()
+    STAGES.iter().chain(ENCODINGS).filter(|word| fits(word)).map(ToString::to_string).collect()
 }
 
 fn fits_behind(script: &[Pipeline], place: Before<'_>) -> bool {
@@ -98,7 +98,7 @@ fn names() -> Vec<String> {
 }
 
 /// A stage for each word, to see whether it fits.
-const EXAMPLES: [(&str, &str); 46] = [
+const EXAMPLES: &[(&str, &str)] = &[
     ("file", "file x"),
     ("cat", "cat x"),
     ("stdin", "stdin"),
@@ -143,6 +143,14 @@ const EXAMPLES: [(&str, &str); 46] = [
     ("quote", "quote"),
     ("unescape", "unescape"),
     ("escape", "escape"),
+    #[cfg(feature = "gzip")]
+    ("gzip", "gzip"),
+    #[cfg(feature = "gzip")]
+    ("gunzip", "gunzip"),
+    #[cfg(feature = "zstd")]
+    ("zstd", "zstd"),
+    #[cfg(feature = "zstd")]
+    ("unzstd", "unzstd"),
     ("zip", "zip (lines)"),
     ("merge", "merge (lines)"),
 ];

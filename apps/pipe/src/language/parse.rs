@@ -61,8 +61,21 @@ pub const STAGES: [&str; 41] = [
     "to",
 ];
 
-/// The stages about strings of JSON and text of XML, which [`CHANGES`] has too.
-pub const ENCODINGS: [&str; 4] = ["unquote", "quote", "unescape", "escape"];
+/// The stages about strings of JSON, text of XML and compressed bytes, which [`CHANGES`] has too.
+pub const ENCODINGS: &[&str] = &[
+    "unquote",
+    "quote",
+    "unescape",
+    "escape",
+    #[cfg(feature = "gzip")]
+    "gzip",
+    #[cfg(feature = "gzip")]
+    "gunzip",
+    #[cfg(feature = "zstd")]
+    "zstd",
+    #[cfg(feature = "zstd")]
+    "unzstd",
+];
 
 /// The words that begin a condition.
 pub const CONDITIONS: [&str; 30] = [
@@ -313,7 +326,7 @@ impl Parser<'_> {
         self.at += 1;
         let Some(kind) = self.stage_of(&word)? else {
             let complaint = Complaint::new(span, format!("there is no stage `{word}`"));
-            let known = STAGES.iter().chain(&ENCODINGS).copied();
+            let known = STAGES.iter().chain(ENCODINGS).copied();
             let command = "a command of the system is written sh \"..\"";
             return Err(match nearest(&word, known) {
                 Some(near) => complaint.with_help(format!("is it `{near}`? {command}")),
@@ -336,7 +349,7 @@ impl Parser<'_> {
     fn stage_of(&mut self, word: &str) -> Result<Option<StageKind>, Complaint> {
         let of =
             |table: &[(&str, _)]| table.iter().find(|(other, _)| *other == word).map(|(_, thing)| *thing);
-        if let Some(change) = of(&CHANGES) {
+        if let Some(change) = of(CHANGES) {
             return Ok(Some(StageKind::Change(change)));
         }
         if let Some((_, kind)) = FOLDS.iter().find(|(other, _)| *other == word) {

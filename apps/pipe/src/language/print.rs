@@ -109,7 +109,7 @@ impl fmt::Display for StageKind {
             StageKind::Substitute(text) => write!(f, "substitute {}", quoted(text)),
             StageKind::Prepend(text) => write!(f, "prepend {}", quoted(text)),
             StageKind::Append(text) => write!(f, "append {}", quoted(text)),
-            StageKind::Change(change) => f.write_str(word(&CHANGES, change)),
+            StageKind::Change(change) => f.write_str(word(CHANGES, change)),
             StageKind::Branch(branch) => {
                 let Branch { foreach, condition, then, otherwise } = &**branch;
                 write!(f, "{} {condition}", if *foreach { "foreach" } else { "if" })?;

@@ -136,10 +136,22 @@ pub enum Change {
     Unescape,
     /// Text becomes XML text.
     Escape,
+    /// Bytes are compressed in the format gzip.
+    #[cfg(feature = "gzip")]
+    Gzip,
+    /// Bytes in the format gzip are unpacked.
+    #[cfg(feature = "gzip")]
+    Gunzip,
+    /// Bytes are compressed in the format Zstandard.
+    #[cfg(feature = "zstd")]
+    Zstd,
+    /// Bytes in the format Zstandard are unpacked.
+    #[cfg(feature = "zstd")]
+    Unzstd,
 }
 
 /// The changes with their words.
-pub const CHANGES: [(&str, Change); 7] = [
+pub const CHANGES: &[(&str, Change)] = &[
     ("uppercase", Change::Uppercase),
     ("lowercase", Change::Lowercase),
     ("suppress", Change::Suppress),
@@ -147,6 +159,14 @@ pub const CHANGES: [(&str, Change); 7] = [
     ("quote", Change::Quote),
     ("unescape", Change::Unescape),
     ("escape", Change::Escape),
+    #[cfg(feature = "gzip")]
+    ("gzip", Change::Gzip),
+    #[cfg(feature = "gzip")]
+    ("gunzip", Change::Gunzip),
+    #[cfg(feature = "zstd")]
+    ("zstd", Change::Zstd),
+    #[cfg(feature = "zstd")]
+    ("unzstd", Change::Unzstd),
 ];
 
 /// The folds with their words.

@@ -63,7 +63,7 @@ fn completion_offers_what_fits() {
     assert_eq!(of("having letters nested in di"), ["digits"]);
     assert!(["=", "!="].iter().all(|sign| of("lines | having ").contains(&sign.to_string())));
     // Each word of a stage is offered somewhere.
-    for word in STAGES.iter().chain(&ENCODINGS) {
+    for word in STAGES.iter().chain(ENCODINGS) {
         let texts = ["", "lines | ", "csv | ", "range 1 2 | "];
         assert!(texts.iter().any(|text| of(text).contains(&word.to_string())), "{word}");
     }

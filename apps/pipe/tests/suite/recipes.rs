@@ -109,3 +109,28 @@ fn stages_do_what_tools_do_on_any_input() {
         }
     }
 }
+
+#[cfg(feature = "gzip")]
+#[test]
+fn what_the_tool_gzip_packs_is_unpacked() {
+    let directory = files();
+    let text = b"warp\nweft\nno warp\n";
+    let packed = system(directory.path(), "gzip -c", text).stdout;
+    let script = "gunzip | lines | having substring 'warp' numbered";
+    let found = shell(directory.path(), &[script], &packed);
+    assert_eq!(found.stdout, b"1:warp\n3:no warp\n");
+    let packed = shell(directory.path(), &["gzip"], text).stdout;
+    assert_eq!(system(directory.path(), "gzip -dc", &packed).stdout, text);
+    let refused = shell(directory.path(), &["gunzip | count"], b"no gzip at all");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("gunzip | count"));
+}
+
+#[cfg(feature = "zstd")]
+#[test]
+fn what_is_packed_by_zstd_is_unpacked() {
+    let directory = files();
+    let packed = shell(directory.path(), &["zstd"], b"warp\nweft\n").stdout;
+    assert_eq!(packed[..4], [0x28, 0xb5, 0x2f, 0xfd]);
+    assert_eq!(shell(directory.path(), &["unzstd | lines | last 1"], &packed).stdout, b"weft\n");
+}

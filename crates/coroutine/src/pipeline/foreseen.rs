@@ -1,9 +1,9 @@
 //! What is known of an endless generator before it runs: the list at each place.
 //!
-//! `Generate::foresee` and `Transduce::foresee` build a [`ForeseenLists`] from stages whose items
-//! depend on their place alone: `naturals`, `decimal`, `prepend`, `append`. A join that zips lists
-//! asks for it (`join/driven.rs`). Then the generator never runs, and `list.rs` writes a list only
-//! where a stage looks at it. So a numbered line that is dropped has no number.
+//! `Generate::foresee` and `Transduce::foresee` build a [`ForeseenLists`] from stages with items
+//! that depend on their place alone: `naturals`, `decimal`, `prepend`, `append`. A join that zips
+//! lists asks for it (`join/driven.rs`). Then the generator never runs, and `list.rs` writes a list
+//! only where a stage looks at it. So a numbered line that is dropped has no number.
 //!
 //! The lists must be the same as those of the generator. The property test
 //! `foreseen_lists_are_those_that_are_generated` compares the two ways.

@@ -2,9 +2,9 @@
 //! `Lists`, and the stages over lists (`any.rs`, `number.rs`, `lift.rs`, `join.rs`) take them.
 //!
 //! A `Lists` is a block and a way to find the ends: a `Cut` that searches for them, known ends, or
-//! two chunks that `zip_lists` has joined, of which the left one may be foreseen (`foreseen.rs`). The ends are found only when a stage asks for a list. A
-//! stage that can work on the whole block uses `gapless` or `searchable`, and must take the slow
-//! way if these return `None`.
+//! two chunks that `zip_lists` has joined, of which the left one may be foreseen (`foreseen.rs`).
+//! The ends are found only when a stage asks for a list. A stage that can work on the whole block
+//! uses `gapless` or `searchable`, and must take the slow way if these return `None`.
 
 use super::foreseen::ForeseenLists;
 use super::item::{Chunk, Flow, GO_ON, Item, Store};
@@ -235,8 +235,8 @@ impl<'a, E> ZippedLists<'a, E> {
         }
     }
 
-    /// The lists whose right ones lie in `range`. List `first` begins there. Returns also the index
-    /// after the last of them, or any number if no index is needed.
+    /// The lists with the right ones that lie in `range`. List `first` begins there. Returns also
+    /// the index after the last of them, or any number if no index is needed.
     pub(super) fn part(&self, first: usize, range: Range<usize>) -> (ZippedLists<'a, E>, usize) {
         let right = &self.right[range.clone()];
         let (left, next) = match &self.left {

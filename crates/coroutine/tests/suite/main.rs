@@ -4,6 +4,8 @@ mod against_the_listings;
 mod boxed;
 #[cfg(feature = "gzip")]
 mod compressed;
+#[cfg(feature = "zstd")]
+mod compressed_zstd;
 mod cycles;
 mod faults;
 mod parallel;

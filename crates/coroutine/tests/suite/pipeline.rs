@@ -377,6 +377,12 @@ proptest! {
         prop_assert_eq!((from_chunks([&text]) >> marked).collect(), slow);
     }
 
+}
+
+proptest! {
+    // Each case runs some thirty pipelines.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn foreseen_lists_are_those_that_are_generated(
         text in long_text(),
@@ -424,6 +430,27 @@ proptest! {
         let generated = chunks() >> lines() >> join_with(generated, join::zip_lists()) >> concatenate() >> count();
         prop_assert_eq!(generated.run(), slow);
     }
+}
+
+#[test]
+fn an_iterator_has_the_items_of_its_generator() {
+    let thirds = || from_iter(0..5000u32) >> filter(|n: &u32| n.is_multiple_of(3));
+    assert_eq!(thirds().into_iter().collect::<Vec<_>>(), thirds().collect());
+    // It runs no further than it is asked, by some items.
+    let made = Cell::new(0);
+    let counted = from_iter((0..1_000_000).inspect(|_| made.set(made.get() + 1)));
+    assert_eq!(counted.into_iter().nth(9), Some(9));
+    assert!(made.get() <= 2048, "{} items made", made.get());
+    // What came before a failure comes out.
+    let mut failing = (from_iter(["1", "2", "x", "4"])
+        >> try_lift121(|s: &&str| s.parse::<u32>()).named("number"))
+    .into_iter();
+    assert_eq!((failing.next(), failing.next()), (Some(1), Some(2)));
+    let run = catch_unwind(AssertUnwindSafe(|| failing.next()));
+    let message = *run.unwrap_err().downcast::<String>().unwrap();
+    assert!(message.contains("number: item 3"), "{message}");
+    let mut ended = from_iter([7]).into_iter();
+    assert_eq!((ended.next(), ended.next(), ended.next()), (Some(7), None, None));
 }
 
 #[test]

@@ -19,14 +19,14 @@ use super::super::runtime::{Ours, Runtime, Waits};
 use super::text::{INSTEAD, RARE, Written};
 
 /// Prints how many bytes of the input went by in a microsecond.
-fn print_rate(first: Times, input: &str) {
+pub(super) fn print_rate(first: Times, input: &str) {
     let seconds = first.seconds_until(Times::now());
     let length = Path::new(input).metadata().expect("the input is there").len();
     println!("rate {:.3}", length as f64 / 1e6 / seconds);
 }
 
 /// What the program has written, with a mistake if it has to make one.
-fn print_output(output: &str) {
+pub(super) fn print_output(output: &str) {
     let mut written = Written::of_file(output).expect("the output can be read");
     if fault() == 1 {
         written.add(b"?");
@@ -84,7 +84,7 @@ pub(super) fn grep(input: &str, output: &str) {
 pub(super) fn grep_numbered(input: &str, output: &str) {
     let found = flow::file(input)
         >> group_by(whole_line())
-        >> join_with(from_iter(1..) >> decimal() >> append(b":"), join::zip_lists())
+        >> join_with(naturals_from(1) >> decimal() >> append(b":"), join::zip_lists())
         >> if_then_else(any(substring(RARE.as_bytes())), id(), suppress())
         >> concatenate();
     ours(input, output, (found >> flow::create(output)).run());

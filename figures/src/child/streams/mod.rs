@@ -7,6 +7,7 @@
 
 mod bytes;
 pub(crate) mod items;
+mod sorter;
 pub(crate) mod text;
 
 /// Runs the program `name`, with paths and numbers.
@@ -25,6 +26,7 @@ pub(super) fn run(name: &str, words: &[String]) -> Result<(), String> {
         ("lines-read-until", [input]) => bytes::lines_read_until(input),
         ("xml", [input]) => bytes::xml(input),
         ("sort", [input, output]) => bytes::sort(input, output),
+        ("sorter", [input, output]) => sorter::sort(input, output),
         ("stages", [n]) => items::stages(number(n)?),
         ("stages-iterator", [n]) => items::stages_iterator(number(n)?),
         ("stages-futures", [n]) => items::stages_futures(number(n)?),
