@@ -52,6 +52,12 @@ pub(crate) trait Code<'g>: Send + Sync {
         None
     }
 
+    /// The number of parts of an instance, for counts of what is done. The word is read only if it
+    /// is the tag itself.
+    fn parts(&self, _word: u64) -> u64 {
+        1
+    }
+
     /// How urgent an instance is.
     ///
     /// # Safety
@@ -88,6 +94,9 @@ pub(crate) trait Code<'g>: Send + Sync {
 /// A step collection of a graph.
 pub(crate) struct StepEntry<'g> {
     pub(crate) number: usize,
+    /// The number under which it is counted and reported. The two entries of an async step have
+    /// the same one.
+    pub(crate) row: usize,
     pub(crate) name: String,
     pub(crate) code: UntilTheEnd<Box<dyn Code<'g> + 'g>>,
     /// Frees the word of an instance; `None` if the word is the tag itself.
@@ -383,16 +392,21 @@ where
         }
         let next = begin.saturating_add(self.grain).min(end);
         if next < end {
-            let middle = next + (end - next) / 2;
-            if step.is_wanted() && middle - next > self.grain {
-                step.push_like_this((middle, end).to_word());
-                step.push_like_this((next, middle).to_word());
+            // A cut is a whole number of grains after the begin, so the parts are always the same.
+            let half = if step.is_wanted() { (end - next) / 2 / self.grain * self.grain } else { 0 };
+            if half > 0 {
+                step.push_like_this((next + half, end).to_word());
+                step.push_like_this((next, next + half).to_word());
             } else {
                 step.push_like_this((next, end).to_word());
             }
             step.narrow((begin, next).to_word());
         }
         (self.body)(begin..next, step)
+    }
+
+    fn parts(&self, word: u64) -> u64 {
+        T::from_word(word).map_or(0, |(begin, end)| u64::from(end.saturating_sub(begin)))
     }
 
     about_tags!(with_tag::<T, _>);

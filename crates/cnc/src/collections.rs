@@ -136,7 +136,9 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
     /// The keys below `extent` on each axis, in an array that is made at once.
     ///
     /// # Complexity
-    /// A get is an index into the array. An item takes 16 bytes beside its value.
+    /// A get is an index into the array. An item takes 16 bytes beside its value. Memory is used from
+    /// the first touch of a page on. An array of 4 MiB or more asks the system for pages of 2 MiB,
+    /// so a large array with few items is better [`paged`](Items::paged).
     pub fn dense(extent: K) -> Self
     where
         K: Grid,
@@ -445,6 +447,28 @@ impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
 /// [NCM11 §2, §2.1]: `TagCol`. §3.2: executed tags may be stored.
 ///
 /// # Examples
+/// A graph's steps put tags in its own collections alone:
+/// ```compile_fail
+/// use selvedge::cnc;
+///
+/// cnc::graph(|one| {
+///     cnc::graph(|other| {
+///         let tags = one.tags::<u32>("of the first graph");
+///         other.initialize(|env| env.put_tag(tags, 1)) // another graph's handle
+///     })
+/// });
+/// ```
+/// Its tags run its own steps alone:
+/// ```compile_fail
+/// use selvedge::cnc;
+///
+/// cnc::graph(|one| {
+///     cnc::graph(|other| {
+///         let tags = one.tags::<u32>("of the first graph");
+///         other.prescribe(tags, "step", |_, _| Ok(())); // another graph's handle
+///     })
+/// });
+/// ```
 /// Of a memoised collection, a tag that is put again runs nothing:
 /// ```
 /// use selvedge::cnc::{self, schedulers::OneByOne};

@@ -11,7 +11,7 @@
 //! the end of the graph, [`Core::close`] drops the steps that still wait; `graph` calls it before
 //! it drops the `Core`.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -23,8 +23,10 @@ use crate::collections::{AnyItems, AnyTags, ItemCol, Items, TagCol, TagStore};
 use crate::error::{StepFault, StepResult};
 use crate::first_panic::FirstPanic;
 use crate::key::ItemKey;
+use crate::monitor::Monitor;
+use crate::picture::Picture;
 use crate::primitives::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
-use crate::record::Recorder;
+use crate::record::{Edge, Recorder};
 use crate::slot::STEPS_MAX;
 use crate::step::StepContext;
 use crate::stuck::AwaitedItem;
@@ -32,6 +34,8 @@ use crate::waiters::WaiterMemory;
 
 /// A number that no step has.
 pub(crate) const NO_STEP: usize = STEPS_MAX;
+/// A worker takes so many numbers for async steps at a time.
+pub(crate) const SERIALS: u64 = 1 << 16;
 
 /// The graph, without the functions that build it.
 ///
@@ -45,11 +49,13 @@ pub(crate) struct Core<'g> {
     forked: OnceLock<&'g StepEntry<'g>>,
     /// The steps that are ready for the next run.
     pending: Mutex<ManuallyDrop<Vec<ReadyStep<'g>>>>,
+    /// The faults since the last report.
     faults: Mutex<Vec<StepFault>>,
-    /// The faults that were reported last.
+    /// The faults that were reported.
     reported: Mutex<Vec<StepFault>>,
     attention: Arc<Attention>,
     recorder: OnceLock<Recorder>,
+    monitor: OnceLock<Monitor>,
     tags: Mutex<Vec<&'g dyn AnyTags<'g>>>,
     /// Whether a fault stops the others.
     pub(crate) stop_at_fault: AtomicBool,
@@ -67,6 +73,9 @@ pub(crate) struct Core<'g> {
     counts: Mutex<Vec<(u64, u64)>>,
     /// The handles of async steps that are in existence. It wraps, as `suspended` does.
     pub(crate) handles: AtomicU64,
+    /// The numbers for async steps that no worker has taken. The first one is a multiple of
+    /// [`SERIALS`].
+    serials: AtomicU64,
     waiters: WaiterMemory<ReadyStep<'g>>,
 }
 
@@ -100,6 +109,7 @@ impl<'g> Core<'g> {
             reported: Mutex::new(Vec::new()),
             attention: Arc::default(),
             recorder: OnceLock::new(),
+            monitor: OnceLock::new(),
             tags: Mutex::new(Vec::new()),
             stop_at_fault: AtomicBool::new(true),
             running: AtomicBool::new(false),
@@ -109,6 +119,7 @@ impl<'g> Core<'g> {
             workers: AtomicUsize::new(0),
             counts: Mutex::new(Vec::new()),
             handles: AtomicU64::new(0),
+            serials: AtomicU64::new(0),
             waiters: WaiterMemory::new(),
         }
     }
@@ -116,6 +127,11 @@ impl<'g> Core<'g> {
     pub(crate) fn environment(&'g self) -> &'g StepEntry<'g> {
         self.environment
             .get_or_init(|| self.add_entry("the environment", Box::new(EnvironmentCode), None, false))
+    }
+
+    /// Whether a step was forked.
+    pub(crate) fn has_forks(&self) -> bool {
+        self.forked.get().is_some()
     }
 
     pub(crate) fn forked(&'g self) -> &'g StepEntry<'g> {
@@ -137,13 +153,26 @@ impl<'g> Core<'g> {
         free: Option<unsafe fn(u64)>,
         takes_word: bool,
     ) -> &'g StepEntry<'g> {
+        self.add_entry_of(None, name, code, free, takes_word)
+    }
+
+    /// As [`add_entry`](Core::add_entry), for another entry of the step with the number `row`.
+    pub(crate) fn add_entry_of(
+        &'g self,
+        row: Option<usize>,
+        name: &str,
+        code: Box<dyn Code<'g> + 'g>,
+        free: Option<unsafe fn(u64)>,
+        takes_word: bool,
+    ) -> &'g StepEntry<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
+        let row = row.unwrap_or(number);
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
         let (cancelled, next) = (AtomicU64::new(0), OnceLock::new());
         let (code, drops) = (UntilTheEnd::new(code), free.is_some() && !takes_word);
         let name = name.to_owned();
-        let entry = self.own(StepEntry { number, name, code, free, takes_word, cancelled, drops, next });
+        let entry = self.own(StepEntry { number, row, name, code, free, takes_word, cancelled, drops, next });
         entries.push(entry);
         entry
     }
@@ -189,22 +218,16 @@ impl<'g> Core<'g> {
         }
     }
 
-    /// Takes the faults, the smallest first.
-    pub(crate) fn take_faults(&self) -> Vec<StepFault> {
+    /// All faults so far, the smallest first. Those that were reported before have the text of an
+    /// error alone.
+    pub(crate) fn report_faults(&self) -> Vec<StepFault> {
         let mut faults = std::mem::take(&mut *lock(&self.faults));
+        let mut reported = lock(&self.reported);
+        let again: Vec<StepFault> = faults.iter().map(StepFault::again).collect();
+        faults.extend(reported.iter().map(StepFault::again));
+        reported.extend(again);
         faults.sort_by(|a, b| a.order.cmp(&b.order));
         faults
-    }
-
-    /// Remembers faults that are reported now, in their order.
-    pub(crate) fn keep_faults(&self, faults: &[StepFault]) {
-        let again = faults.iter().map(StepFault::again).collect();
-        *lock(&self.reported) = again;
-    }
-
-    /// The faults that were reported last.
-    pub(crate) fn past_faults(&self) -> Vec<StepFault> {
-        lock(&self.reported).iter().map(StepFault::again).collect()
     }
 
     #[inline]
@@ -232,8 +255,40 @@ impl<'g> Core<'g> {
         self.recorder.get()
     }
 
+    /// Has workers tell the monitor of the graph what they do, from now on.
+    pub(crate) fn monitor(&'g self) -> &'g Monitor {
+        let monitor = self.monitor.get_or_init(Monitor::new);
+        self.attention.need();
+        self.show_to_monitor();
+        monitor
+    }
+
+    /// The monitor, if the program wants one.
+    pub(crate) fn monitor_if_any(&self) -> Option<&Monitor> {
+        self.monitor.get()
+    }
+
+    /// Shows the monitor the collections that there are now.
+    pub(crate) fn show_to_monitor(&'g self) {
+        if let Some(monitor) = self.monitor.get() {
+            monitor.show(Picture::of(self));
+        }
+    }
+
+    /// The uses of collections that were recorded or monitored.
+    pub(crate) fn used_edges(&self) -> BTreeSet<Edge> {
+        let mut edges = self.recorder().map(Recorder::edges).unwrap_or_default();
+        edges.extend(self.monitor_if_any().into_iter().flat_map(Monitor::edges));
+        edges
+    }
+
     pub(crate) fn waiters(&self) -> &WaiterMemory<ReadyStep<'g>> {
         &self.waiters
+    }
+
+    /// Takes [`SERIALS`] numbers for async steps. Returns the first one.
+    pub(crate) fn new_serials(&self) -> u64 {
+        self.serials.fetch_add(SERIALS, Ordering::Relaxed)
     }
 
     /// Notes a new worker, which calls [`account`](Core::account) at its end.
@@ -279,10 +334,16 @@ impl<'g> Core<'g> {
     pub(crate) fn step_counts(&self) -> Vec<(String, u64, u64, u64)> {
         let counts = lock(&self.counts).clone();
         let entries = lock(&self.entries);
-        let name = |(entry, (runs, misses)): (&&StepEntry<'g>, (u64, u64))| {
-            (entry.name.clone(), runs, misses, entry.cancelled.load(Ordering::Relaxed))
+        let cancelled = |row: usize| {
+            let of_row = entries.iter().filter(|entry| entry.row == row);
+            of_row.map(|entry| entry.cancelled.load(Ordering::Relaxed)).sum()
         };
-        entries.iter().zip(counts).map(name).collect()
+        let rows = entries.iter().filter(|entry| entry.row == entry.number);
+        let counted = rows.map(|entry| {
+            let (runs, misses) = counts.get(entry.row).copied().unwrap_or_default();
+            (entry.name.clone(), runs, misses, cancelled(entry.row))
+        });
+        counted.collect()
     }
 
     /// Keeps ready steps for the next run.

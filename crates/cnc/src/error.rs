@@ -83,9 +83,8 @@ impl fmt::Debug for Halted {
 pub enum GraphError {
     /// No step can run any more, but some wait for items that no step has put.
     Stuck(Stuck),
-    /// A step failed, or the environment. The first fault is the smallest one. A graph that a fault
-    /// has stopped reports the faults at each later run too; then a [`FaultCause::Error`] has only
-    /// the text of the error.
+    /// A step failed, or the environment. The first fault is the smallest one. Each later run
+    /// reports the faults too; then a [`FaultCause::Error`] has only the text of the error.
     Failed(Vec<StepFault>),
     /// The run was cancelled by a [`Canceller`](crate::Canceller).
     Cancelled,
@@ -124,7 +123,8 @@ pub enum FaultCause {
         /// The name and the tag of both steps. The tag is `..` if it does not fit in a word.
         steps: [(String, String); 2],
     },
-    /// A step panicked.
+    /// A step panicked. A panic after the step has missed an item is none: the step runs again when
+    /// the item is there. The panic hook, which prints the message, is called all the same.
     Panicked(String),
     /// A step returned an error of the program's.
     Error(Box<dyn Error + Send + Sync>),

@@ -200,7 +200,8 @@ impl<'g> Graph<'g, '_> {
 
     /// Has each tag `(begin, end)` of a collection run a step over the numbers from `begin` to
     /// below `end`, `grain` of them at a time. What is left is cut in halves while other workers
-    /// are idle.
+    /// are idle. The parts that the body gets are the same under every scheduler: they begin at
+    /// `begin` and a whole number of grains.
     ///
     /// # Panics
     /// If the grain is 0.
@@ -303,12 +304,7 @@ impl<'g> Graph<'g, '_> {
 
     /// What has gone wrong, if anything has.
     fn failure(&'g self) -> GraphError {
-        let mut faults = self.core.take_faults();
-        if faults.is_empty() {
-            faults = self.core.past_faults();
-        } else if self.core.stop_at_fault.load(Ordering::Relaxed) {
-            self.core.keep_faults(&faults);
-        }
+        let faults = self.core.report_faults();
         if faults.is_empty() { GraphError::Cancelled } else { GraphError::Failed(faults) }
     }
 
@@ -334,8 +330,10 @@ impl<'g> Graph<'g, '_> {
     /// # Errors
     /// - [`GraphError::Stuck`] if steps wait for items that no step has put. The environment may
     ///   put them, and run again.
-    /// - [`GraphError::Failed`] if a step has failed, or a counted item was got less often than its
-    ///   count says. The graph runs no more steps then.
+    /// - [`GraphError::Failed`] if a step or the environment has failed, in this run or before. A
+    ///   graph that a fault has stopped runs no more steps.
+    /// - [`GraphError::Failed`] with each [`LeftOver`](crate::FaultCause::LeftOver) if there is no
+    ///   other fault. The environment may have steps get the rest, and run again.
     /// - [`GraphError::Cancelled`] if the run was cancelled.
     ///
     /// # Panics
@@ -347,6 +345,7 @@ impl<'g> Graph<'g, '_> {
     /// [NCM11 §3.1]: any scheduler. The result of the graph does not depend on it.
     pub fn run(&'g self, scheduler: &(impl Scheduler + ?Sized)) -> Result<FinishedGraph<'g>, GraphError> {
         let _running = Running::begin(&self.core.running);
+        self.core.show_to_monitor();
         if !self.core.is_cancelled() {
             scheduler.run(&GraphJob::new(&self.core));
         }
@@ -360,7 +359,7 @@ impl<'g> Graph<'g, '_> {
             "the scheduler has returned while {} steps were ready",
             self.core.outstanding()
         );
-        let mut faults = self.core.take_faults();
+        let mut faults = self.core.report_faults();
         if faults.is_empty() {
             let missing = self.core.missing();
             if !missing.is_empty() {

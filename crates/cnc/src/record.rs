@@ -63,14 +63,14 @@ pub(crate) enum RecordedTag {
 }
 
 /// A step collection has used another collection.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Edge {
     pub(crate) step: usize,
     pub(crate) end: EdgeEnd,
 }
 
 /// What a step has used: the number of an item collection or of a tag collection.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EdgeEnd {
     Gets(usize),
     Puts(usize),

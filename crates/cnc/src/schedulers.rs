@@ -9,6 +9,7 @@
 //! | [`TaskPool::fuzz`] | any, as a seed determines | sleep |
 //! | [`Affine`] | each worker a queue of its own; a step runs where [`StepCol::affinity`](crate::StepCol::affinity) says | sleep |
 //! | [`ThreadPerStep`] | a thread of ours for each step, under any scheduler of threads | as that scheduler has it |
+//! | [`Watchdog`] | as another scheduler; it tells when there is no progress | as that one |
 //! | [`Replay`] | in the order of a recorded run, on the calling OS thread | |
 //!
 //! The result of a graph does not depend on the scheduler. Its time does.
@@ -57,13 +58,17 @@ mod replay;
 mod sequential;
 mod stealing;
 mod threads;
+mod watchdog;
 
 pub use affine::Affine;
 pub use pool::TaskPool;
+#[cfg(all(test, not(loom)))]
+pub(crate) use pool::random;
 pub use replay::{Replay, RunOrder};
 pub use sequential::OneByOne;
 pub use stealing::Stealing;
 pub use threads::{MainThread, ThreadPerStep};
+pub use watchdog::Watchdog;
 
 use std::sync::Arc;
 use std::{fmt, mem};

@@ -32,10 +32,11 @@ use std::sync::Arc;
 use crate::cancel::Attention;
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::{AnyItems, GetClaim, ItemStore};
-use crate::core::Core;
+use crate::core::{Core, SERIALS};
 use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
 use crate::frames::FramePool;
 use crate::key::ItemKey;
+use crate::monitor::MissedItem;
 use crate::ready::ReadySteps;
 use crate::record::WorkerRecord;
 use crate::slot::{SlotState, WokenSteps};
@@ -58,7 +59,7 @@ const ENVIRONMENT: u16 = 32;
 const ONCE: u16 = 64;
 /// The step has claimed a counted item.
 const CLAIMED: u16 = 128;
-/// What the code does is recorded.
+/// What the code does is recorded or monitored.
 const OBSERVED: u16 = 256;
 
 /// The part of its code that an instance begins.
@@ -123,11 +124,15 @@ pub struct StepContext<'g> {
     suspended: Cell<u64>,
     /// The async steps that began here, less those that ended here: it may wrap.
     pub(crate) handles: Cell<u64>,
+    /// The number of the next async step that begins here; see [`StepContext::new_serial`].
+    serial: Cell<u64>,
     /// How often each step collection ran and missed here.
     counts: Box<[StepCounts]>,
     /// The runs and misses of the step collections that came after this worker: "fork", if the
     /// first fork of the graph is inside a step.
     late_counts: RefCell<Vec<(u64, u64)>>,
+    /// The item that the running instance has missed, for the monitor.
+    missed_item: RefCell<Option<MissedItem>>,
     /// What is recorded of this worker, since its first step that was recorded.
     record: RefCell<Option<WorkerRecord>>,
 }
@@ -160,14 +165,27 @@ impl<'g> StepContext<'g> {
             ran: Cell::new(0),
             suspended: Cell::new(0),
             handles: Cell::new(0),
+            serial: Cell::new(0),
             counts: iter::repeat_with(StepCounts::default).take(core.entries()).collect(),
             late_counts: RefCell::default(),
+            missed_item: RefCell::new(None),
             record: RefCell::new(None),
         }
     }
 
     pub(crate) fn core(&self) -> &'g Core<'g> {
         self.core
+    }
+
+    /// A number that no other async step of the graph has. A worker takes a block of them from the
+    /// graph; the first number of a block says that the block before it is used up.
+    pub(crate) fn new_serial(&self) -> u64 {
+        let serial = match self.serial.get() {
+            first if first.is_multiple_of(SERIALS) => self.core.new_serials(),
+            next => next,
+        };
+        self.serial.set(serial + 1);
+        serial
     }
 
     /// Whether the run was cancelled, or has failed. A long step may look now and then.
@@ -221,7 +239,7 @@ impl<'g> StepContext<'g> {
     pub(crate) fn fault_of(&self, entry: &StepEntry<'g>, word: u64, tag: String, why: FaultCause) -> Halted {
         self.flags.set(self.flags.get() | FAILED);
         let step = entry.name.clone();
-        let order = FaultOrder { cause: why.cause(), collection: entry.number, word, step, tag };
+        let order = FaultOrder { cause: why.cause(), collection: entry.row, word, step, tag };
         self.core.fail(StepFault { order, why });
         Halted(None)
     }

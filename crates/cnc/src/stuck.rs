@@ -49,7 +49,7 @@ pub struct StuckStep {
 }
 
 /// An item that a step puts, as the program has said.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MadeItem {
     /// The number of the collection.
     pub(crate) collection: usize,
@@ -57,7 +57,7 @@ pub(crate) struct MadeItem {
 }
 
 /// A step that waits. They are sorted by name, order and tag.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WaitingStep {
     pub(crate) step: String,
     /// The word of the tag, if it fits.

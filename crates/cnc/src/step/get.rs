@@ -24,9 +24,9 @@ impl<'g> StepContext<'g> {
     ///
     /// # Errors
     /// If the item is not there yet: the step is to return the error, and runs again when the item
-    /// is there. It waits for the item also if it returns another error, or none, because that must
-    /// not depend on the time at which the item comes. Other errors end the run; see
-    /// [`FaultCause`].
+    /// is there. It waits for the item also if it returns another error, or none, or if it panics,
+    /// because that must not depend on the time at which the item comes. Other errors end the run;
+    /// see [`FaultCause`].
     ///
     /// # Complexity
     /// One load of the item's state after its place is found. A get of a counted item is an atomic
@@ -104,7 +104,10 @@ impl<'g> StepContext<'g> {
                 let (collection, key) = store.name_and_key(key);
                 return Err(self.fault(FaultCause::NotThere { collection, key }));
             }
-            Look::Missing => return Err(self.miss(MissedGet::Item(&slot.state))),
+            Look::Missing => {
+                self.note_missed(store, key);
+                return Err(self.miss(MissedGet::Item(&slot.state)));
+            }
             Look::Exhausted | Look::InUse => return Err(self.over_get(store, key)),
         }
         // SAFETY: `look` has said `Kept`, or `Claimed`. A kept item stays until the arena is
@@ -180,8 +183,14 @@ impl<'g> StepContext<'g> {
             // The step has declared that it takes the item, and has found it there and not in use.
             // Only a get of its own can have changed that.
             Look::Missing | Look::InUse if flags & DECLARED != 0 => Err(self.over_get(store, &key)),
-            Look::Missing => Err(self.miss(MissedGet::Item(&slot.state))),
-            Look::InUse => Err(self.miss(MissedGet::ToBeLast(store, at))),
+            Look::Missing => {
+                self.note_missed(store, &key);
+                Err(self.miss(MissedGet::Item(&slot.state)))
+            }
+            Look::InUse => {
+                self.note_missed(store, &key);
+                Err(self.miss(MissedGet::ToBeLast(store, at)))
+            }
             Look::Kept => {
                 let (collection, key) = store.name_and_key(&key);
                 Err(self.fault(FaultCause::NotCounted { collection, key }))

@@ -94,6 +94,7 @@ impl<'s, 'g> Needs<'s, 'g> {
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at = std::ptr::from_ref(slot).cast();
         if !slot.state.was_put() {
+            step.note_missed(store, key);
             return Err(step.miss(MissedGet::Item(&slot.state)));
         }
         if takes && slot.state.is_kept() {
@@ -101,6 +102,7 @@ impl<'s, 'g> Needs<'s, 'g> {
             return Err(step.fault(FaultCause::NotCounted { collection, key }));
         }
         if takes && slot.state.is_in_use() {
+            step.note_missed(store, key);
             return Err(step.miss(MissedGet::ToBeLast(store, at)));
         }
         step.declared.borrow_mut().push(DeclaredItem { slot: at, takes });

@@ -139,8 +139,17 @@ impl<'g> StepContext<'g> {
         if entry.next.get().is_some() {
             self.push_others(entry, &tag);
         }
-        self.push(ReadyStep { entry, word: to_word(tag) });
+        self.push_new(entry, to_word(tag));
         Ok(())
+    }
+
+    /// Makes a new instance ready.
+    #[inline]
+    fn push_new(&self, entry: &'g StepEntry<'g>, word: u64) {
+        if self.flags.get() & OBSERVED != 0 {
+            self.note_made(entry, word);
+        }
+        self.push(ReadyStep { entry, word });
     }
 
     /// Makes the steps ready that a tag collection prescribes after its first one.
@@ -148,7 +157,7 @@ impl<'g> StepContext<'g> {
     fn push_others<T: ItemKey>(&self, mut entry: &'g StepEntry<'g>, tag: &T) {
         while let Some(&next) = entry.next.get() {
             entry = next;
-            self.push(ReadyStep { entry, word: to_word(tag.clone()) });
+            self.push_new(entry, to_word(tag.clone()));
         }
     }
 
@@ -199,7 +208,7 @@ impl<'g> StepContext<'g> {
         self.begin_effect(EdgeEnd::Forks)?;
         let body: Box<ForkedBody<'g>> = Box::new(Box::new(body));
         let word = Box::into_raw(body).expose_provenance() as u64;
-        self.push(ReadyStep { entry: self.core.forked(), word });
+        self.push_new(self.core.forked(), word);
         Ok(())
     }
 

@@ -6,6 +6,10 @@
 //! returns its claims, or reports a fault. If the item came meanwhile, the instance runs again at
 //! once.
 //!
+//! An instance that has missed an item waits, whatever it does after the miss: it may return `Ok`,
+//! an error of the program, or panic. The same instance would do none of that if the item had come
+//! earlier, so a fault there would depend on the schedule.
+//!
 //! Each path must use the instance's word exactly once: it frees the word, hands it to the item as
 //! a waiter, or the code has consumed it (`takes_word`). The worker counts a suspended step after
 //! `SlotState::wait` has published it. Another worker may wake the step before that, so the counts
@@ -18,8 +22,8 @@ use std::thread;
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::NO_TAG;
 use crate::core::Core;
-use crate::error::{FaultCause, Halted, StepResult, message};
-use crate::first_panic::FirstPanic;
+use crate::error::{FaultCause, Halted, StepResult};
+use crate::first_panic::{FirstPanic, drop_payload, take_message};
 use crate::slot::SlotState;
 
 use super::{CLAIMED, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
@@ -67,9 +71,9 @@ impl<'g> StepContext<'g> {
                 Err(error) => self.keep_error(error),
             }
         }));
-        match self.counts.get(entry.number) {
+        match self.counts.get(entry.row) {
             Some(counts) => counts.runs.set(counts.runs.get() + 1),
-            None => self.count_late(entry.number, 1, 0),
+            None => self.count_late(entry.row, 1, 0),
         }
         end
     }
@@ -115,7 +119,8 @@ impl<'g> StepContext<'g> {
 
     /// Has an instance wait for an item. Returns it if the item is there now.
     fn wait_for(&self, state: &'g SlotState<ReadyStep<'g>>, this: ReadyStep<'g>) -> Option<ReadyStep<'g>> {
-        self.count_miss(this.entry.number);
+        self.count_miss(this.entry.row);
+        self.note_wait(&this);
         match state.wait(this, &self.waiters) {
             Ok(()) => {
                 self.suspended.set(self.suspended.get().wrapping_add(1));
@@ -123,23 +128,24 @@ impl<'g> StepContext<'g> {
             }
             Err(this) => {
                 state.until_full();
+                self.note_no_wait(&this);
                 Some(this)
             }
         }
     }
 
-    fn count_miss(&self, number: usize) {
-        match self.counts.get(number) {
+    fn count_miss(&self, row: usize) {
+        match self.counts.get(row) {
             Some(counts) => counts.misses.set(counts.misses.get() + 1),
-            None => self.count_late(number, 0, 1),
+            None => self.count_late(row, 0, 1),
         }
     }
 
     /// Counts for a step collection that is younger than the worker.
     #[cold]
-    fn count_late(&self, number: usize, runs: u64, misses: u64) {
+    fn count_late(&self, row: usize, runs: u64, misses: u64) {
         let mut counts = self.late_counts.borrow_mut();
-        let at = number - self.counts.len();
+        let at = row - self.counts.len();
         if counts.len() <= at {
             counts.resize(at + 1, (0, 0));
         }
@@ -153,7 +159,7 @@ impl<'g> StepContext<'g> {
     fn end_with_drops(&self, entry: &'g StepEntry<'g>, word: u64) {
         let tag = (!entry.takes_word).then_some(ReadyStep { entry, word });
         if let Some(panic) = self.clean_up(tag).take() {
-            self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(message(&*panic)));
+            self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(take_message(panic)));
         }
     }
 
@@ -198,8 +204,17 @@ impl<'g> StepContext<'g> {
         };
         match end {
             Err(panic) => {
-                fault(FaultCause::Panicked(message(&*panic)));
-                return None;
+                let flags = self.flags.get();
+                if flags & (MISSED | FAILED) == 0 {
+                    fault(FaultCause::Panicked(take_message(panic)));
+                } else {
+                    drop_payload(panic);
+                }
+                // The panic of an instance that has missed an item is dropped, as `keep_error` does
+                // with its error: the next attempt finds the item and may come to its end.
+                if flags & MISSED == 0 || flags & FAILED != 0 {
+                    return None;
+                }
             }
             _ if self.flags.get() & FAILED != 0 => return None,
             Ok(Some(error)) => {
@@ -219,10 +234,12 @@ impl<'g> StepContext<'g> {
         match missed {
             MissedGet::Item(state) => self.wait_for(state, this),
             MissedGet::ToBeLast(items, slot) => {
-                self.count_miss(entry.number);
+                self.count_miss(entry.row);
+                self.note_wait(&this);
                 let given_back = items.wait_as_last(slot, this).err();
-                if given_back.is_none() {
-                    self.suspended.set(self.suspended.get().wrapping_add(1));
+                match &given_back {
+                    None => self.suspended.set(self.suspended.get().wrapping_add(1)),
+                    Some(this) => self.note_no_wait(this),
                 }
                 given_back
             }
@@ -242,7 +259,8 @@ impl<'g> StepContext<'g> {
     ) -> Option<A> {
         let worker = Worker::new(core, None);
         let step = &worker.0;
-        step.flags.set(if core.recorder().is_some() { ENVIRONMENT | OBSERVED } else { ENVIRONMENT });
+        let is_observed = core.recorder().is_some() || core.monitor_if_any().is_some();
+        step.flags.set(if is_observed { ENVIRONMENT | OBSERVED } else { ENVIRONMENT });
         let end = panic::catch_unwind(AssertUnwindSafe(|| work(step)));
         let panics = step.clean_up(None);
         let end = end.unwrap_or_else(|panic| panic::resume_unwind(panic));
