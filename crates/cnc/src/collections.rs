@@ -137,7 +137,9 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
     /// The keys below `extent` on each axis, in an array that is made at once.
     ///
     /// # Complexity
-    /// A get is an index into the array. An item takes 16 bytes beside its value.
+    /// A get is an index into the array. An item takes 16 bytes beside its value. A page of memory
+    /// is used from its first touch on. An array of 4 MiB or more asks the system for pages of
+    /// 2 MiB, so a large array with few items is better [`paged`](Items::paged).
     pub fn dense(extent: K) -> Self
     where
         K: Grid,

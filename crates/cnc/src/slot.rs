@@ -150,8 +150,8 @@ impl<R> SlotState<R> {
         }
     }
 
-    /// Waits until the item is full, after a put has begun. That is the time of a move of the value,
-    /// unless the worker that puts loses its CPU.
+    /// Waits until the item is full, after a put has begun. That takes as long as a move of the
+    /// value, unless the worker that puts loses its CPU.
     #[inline]
     pub(crate) fn until_full(&self) {
         let mut looks = 0_u32;
