@@ -34,7 +34,7 @@ use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::{FirstPanic, take_message};
 use crate::frames::free_memory;
 use crate::hints::StepHints;
-use crate::key::{ItemKey, is_word};
+use crate::key::{ItemKey, hash_of, is_word};
 use crate::primitives::{Mutex, Ordering, lock};
 use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
@@ -260,6 +260,17 @@ impl Drop for PollGuard<'_> {
     }
 }
 
+/// Drops a step of any kind that was cancelled. The handle of an async step finds the worker as in
+/// a poll.
+pub(crate) fn drop_cancelled<'g>(ready: ReadyStep<'g>, step: &StepContext<'g>) {
+    // No step has this number.
+    let entry = PollEntry::of(u64::MAX, step);
+    let _entered = PollGuard::enter(&entry);
+    step.drops_cancelled.set(true);
+    step.drop_ended(ready);
+    step.drops_cancelled.set(false);
+}
+
 /// Runs an async step to its end, or to an item that it misses.
 ///
 /// # Safety
@@ -432,7 +443,12 @@ impl<'g> Drop for AsyncStep<'g> {
         let mut panics = FirstPanic::default();
         let give_back = |step: &StepContext<'g>| {
             for claim in &claims {
-                panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));
+                if step.drops_cancelled.get() {
+                    // A cancelled step has not got its items, whatever kind of step it is.
+                    claim.items.unclaim(claim);
+                } else {
+                    panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));
+                }
             }
             step.handles.set(step.handles.get().wrapping_sub(1));
         };
@@ -490,7 +506,7 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
                 }
                 Look::Missing => {
                     step.note_missed(store, &this.key);
-                    step.wait_once(&slot.state);
+                    step.wait_once(found);
                     this.waits = true;
                     return Poll::Pending;
                 }

@@ -19,8 +19,9 @@ use std::sync::{Arc, OnceLock};
 use crate::arena::{Arena, Owned, UntilTheEnd};
 use crate::cancel::Attention;
 use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
-use crate::collections::{AnyItems, AnyTags, ItemCol, Items, TagCol, TagStore};
+use crate::collections::{AnyItems, AnyTags, ItemCol, ItemStatistics, Items, NO_TAG, TagCol, TagStore};
 use crate::error::{StepFault, StepResult};
+use crate::faults::{PutBy, settle};
 use crate::first_panic::FirstPanic;
 use crate::key::ItemKey;
 use crate::monitor::Monitor;
@@ -77,6 +78,11 @@ pub(crate) struct Core<'g> {
     /// [`SERIALS`].
     serials: AtomicU64,
     waiters: WaiterMemory<ReadyStep<'g>>,
+    /// The steps that the environment has forked.
+    environment_forks: AtomicU64,
+    /// The steps that wait, and that were told at the end of a run that they come too late: the
+    /// number of the entry and the word of each.
+    told: Mutex<BTreeSet<(usize, u64)>>,
 }
 
 /// The code of the environment's entry, which has no instances.
@@ -121,6 +127,8 @@ impl<'g> Core<'g> {
             handles: AtomicU64::new(0),
             serials: AtomicU64::new(0),
             waiters: WaiterMemory::new(),
+            environment_forks: AtomicU64::new(0),
+            told: Mutex::new(BTreeSet::new()),
         }
     }
 
@@ -168,11 +176,28 @@ impl<'g> Core<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
         let row = row.unwrap_or(number);
+        let twin = match entries.get(row) {
+            Some(first) => first.twin,
+            None => entries.iter().filter(|entry| entry.row == entry.number && entry.name == name).count(),
+        };
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
         let (cancelled, next) = (AtomicU64::new(0), OnceLock::new());
+        let missed_with_claims = AtomicBool::new(false);
         let (code, drops) = (UntilTheEnd::new(code), free.is_some() && !takes_word);
         let name = name.to_owned();
-        let entry = self.own(StepEntry { number, row, name, code, free, takes_word, cancelled, drops, next });
+        let entry = self.own(StepEntry {
+            number,
+            row,
+            twin,
+            name,
+            code,
+            free,
+            takes_word,
+            cancelled,
+            drops,
+            missed_with_claims,
+            next,
+        });
         entries.push(entry);
         entry
     }
@@ -185,13 +210,31 @@ impl<'g> Core<'g> {
         lock(&self.entries).get(number).copied()
     }
 
-    pub(crate) fn add_items<K, V>(&'g self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    /// The step that has put an item, by the number of its entry and the word of its tag.
+    pub(crate) fn put_by(&self, number: usize, word: u64) -> PutBy {
+        match self.entry(number) {
+            Some(entry) => {
+                let (tag, row) = (entry.tag_of_word(word), entry.row);
+                let word = if tag.is_some() { word } else { 0 };
+                PutBy { row, word, step: entry.name.clone(), tag: tag.unwrap_or_else(|| NO_TAG.to_owned()) }
+            }
+            None => PutBy { row: number, word: 0, step: String::new(), tag: NO_TAG.to_owned() },
+        }
+    }
+
+    /// Adds an item collection, which the environment makes, or a step.
+    pub(crate) fn add_items<K, V>(
+        &'g self,
+        name: &str,
+        items: Items<'g, K, V>,
+        by_step: bool,
+    ) -> ItemCol<'g, K, V>
     where
         K: ItemKey + 'g,
         V: Send + Sync + 'g,
     {
         let mut all = lock(&self.items);
-        let store = self.own(items.build(all.len(), name));
+        let store = self.own(items.build(all.len(), name, by_step));
         all.push(store);
         ItemCol(store)
     }
@@ -226,8 +269,7 @@ impl<'g> Core<'g> {
         let again: Vec<StepFault> = faults.iter().map(StepFault::again).collect();
         faults.extend(reported.iter().map(StepFault::again));
         reported.extend(again);
-        faults.sort_by(|a, b| a.order.cmp(&b.order));
-        faults
+        settle(faults)
     }
 
     #[inline]
@@ -280,6 +322,10 @@ impl<'g> Core<'g> {
         let mut edges = self.recorder().map(Recorder::edges).unwrap_or_default();
         edges.extend(self.monitor_if_any().into_iter().flat_map(Monitor::edges));
         edges
+    }
+
+    pub(crate) fn next_fork_of_environment(&self) -> u64 {
+        self.environment_forks.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn waiters(&self) -> &WaiterMemory<ReadyStep<'g>> {
@@ -346,6 +392,19 @@ impl<'g> Core<'g> {
         counted.collect()
     }
 
+    /// What became of the items: of the environment's collections by their numbers, then of those
+    /// that steps have made by their names.
+    pub(crate) fn item_statistics(&self) -> Vec<ItemStatistics> {
+        let (mut of_steps, mut all) = (Vec::new(), Vec::new());
+        for items in self.each_items() {
+            let rows = if items.is_made_by_step() { &mut of_steps } else { &mut all };
+            rows.push(items.statistics());
+        }
+        of_steps.sort_by(|a, b| (&a.name, a.put, a.there).cmp(&(&b.name, b.put, b.there)));
+        all.append(&mut of_steps);
+        all
+    }
+
     /// Keeps ready steps for the next run.
     pub(crate) fn keep(&self, ready: VecDeque<ReadyStep<'g>>) {
         let mut pending = lock(&self.pending);
@@ -360,17 +419,53 @@ impl<'g> Core<'g> {
         std::mem::take(&mut **lock(&self.pending))
     }
 
+    /// The steps that wait, without those that were cancelled. No worker may run.
+    ///
+    /// # Panics
+    /// If a step is lost: an item has forgotten it.
+    pub(crate) fn waiting(&self) -> Vec<(&'g StepEntry<'g>, u64)> {
+        let (mut waiting, mut count) = (Vec::new(), 0);
+        if self.some_may_wait() {
+            for items in self.each_items() {
+                items.each_waiting(&mut |ready| {
+                    count += 1;
+                    if !ready.is_cancelled() {
+                        waiting.push((ready.entry, ready.word));
+                    }
+                });
+            }
+        }
+        let suspended = self.suspended.load(Ordering::Relaxed);
+        // If a scheduler has forgotten a worker, the number of suspended steps is not known.
+        assert!(
+            self.workers.load(Ordering::Relaxed) != 0 || suspended == count,
+            "{suspended} steps wait for items, and the items know of {count}"
+        );
+        waiting
+    }
+
+    /// Whether a step that waits was told already that it comes too late.
+    pub(crate) fn was_told(&self, entry: usize, word: u64) -> bool {
+        lock(&self.told).contains(&(entry, word))
+    }
+
+    pub(crate) fn note_told(&self, entry: usize, word: u64) {
+        lock(&self.told).insert((entry, word));
+    }
+
     /// The missing items for which steps wait. No worker may run.
     pub(crate) fn missing(&self) -> Vec<AwaitedItem> {
         if !self.some_may_wait() {
             debug_assert!(self.each_items().iter().all(|items| items.missing().is_empty()));
             return Vec::new();
         }
-        self.each_items().iter().flat_map(|items| items.missing()).collect()
+        let mut missing: Vec<_> = self.each_items().iter().flat_map(|items| items.missing()).collect();
+        AwaitedItem::sort_made_by_steps(&mut missing);
+        missing
     }
 
     pub(crate) fn left_over(&self) -> Vec<StepFault> {
-        self.each_items().iter().flat_map(|items| items.left_over()).collect()
+        settle(self.each_items().iter().flat_map(|items| items.left_over(self)).collect())
     }
 
     /// Drops the steps that are ready and those that wait, before the arena is dropped. A
@@ -389,5 +484,26 @@ impl<'g> Core<'g> {
             self.arena.leak();
         }
         panics.go_on();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::schedulers::OneByOne;
+    use crate::{GraphError, graph};
+
+    #[test]
+    #[should_panic = "1 steps wait for items, and the items know of 0"]
+    fn a_step_that_its_item_forgets_is_noticed() {
+        graph(|graph| {
+            let tags = graph.tags::<u32>("tags");
+            let items = graph.items::<u32, u32>("items");
+            graph.prescribe(tags, "get", move |n, step| step.get(items, n).map(|_| ()));
+            graph.initialize(|env| env.put_tag(tags, 7)).unwrap();
+            assert!(matches!(graph.run(&OneByOne), Err(GraphError::Stuck(_))));
+            let place = items.0.storage.find(&7).unwrap();
+            drop(place.slot.state.take_waiters());
+            let _ = graph.run(&OneByOne);
+        });
     }
 }

@@ -124,7 +124,7 @@ impl<'g> Graph<'g, '_> {
         K: ItemKey + 'g,
         V: Send + Sync + 'g,
     {
-        self.core.add_items(name, items)
+        self.core.add_items(name, items, false)
     }
 
     /// A new item collection with one item. Its key is `()`.
@@ -309,9 +309,14 @@ impl<'g> Graph<'g, '_> {
     }
 
     /// Has the others go on when a step fails, so that all that does not depend on it is done. Then
-    /// the faults are the same under every scheduler, unless an item was put twice. Without this,
-    /// no step begins after a fault, and of several steps that fail at the same time the smallest
-    /// is reported.
+    /// the faults are the same under every scheduler, unless a step would have put more after a
+    /// fault that names another step elsewhere: of two puts of an item, or of more gets than its
+    /// count, the step that comes last in time does not go on.
+    ///
+    /// Without this, no step begins after a fault. Then it is determined that the run fails, and
+    /// each fault is one of those that would be reported with this. Which of them are reported, and
+    /// which is first, depends on the schedule: a smaller fault can be ruled out only when no step
+    /// is left that could fail, and a graph with a step that puts tags for ever has always one left.
     pub fn finish_after_fault(&'g self) {
         self.core.stop_at_fault.store(false, Ordering::Relaxed);
     }
@@ -359,6 +364,7 @@ impl<'g> Graph<'g, '_> {
             "the scheduler has returned while {} steps were ready",
             self.core.outstanding()
         );
+        StepContext::get_again(&self.core, self.core.waiting());
         let mut faults = self.core.report_faults();
         if faults.is_empty() {
             let missing = self.core.missing();
@@ -521,7 +527,8 @@ impl fmt::Debug for View<'_> {
 pub struct Statistics {
     /// The step collections. The first is the environment.
     pub steps: Vec<StepStatistics>,
-    /// The item collections.
+    /// The item collections: those of the environment as it has made them, then those that steps
+    /// have made, by their names.
     pub items: Vec<ItemStatistics>,
 }
 
@@ -551,7 +558,7 @@ impl Statistics {
         let step = |(name, runs, misses, cancelled)| StepStatistics { name, runs, misses, cancelled };
         Statistics {
             steps: core.step_counts().into_iter().map(step).collect(),
-            items: core.each_items().iter().map(|items| items.statistics()).collect(),
+            items: core.item_statistics(),
         }
     }
 }

@@ -87,11 +87,14 @@ mod compose;
 mod core;
 mod dot;
 mod error;
+mod faults;
 mod first_panic;
 mod frames;
 mod graph;
 mod hints;
 mod key;
+#[cfg(not(loom))]
+mod large_pages;
 mod lend;
 #[cfg(loom)]
 pub mod models;

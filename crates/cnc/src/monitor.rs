@@ -180,7 +180,13 @@ impl MonitorState {
             let mut steps: Vec<WaitingStep> = group.iter().map(|at| at.step.clone()).collect();
             WaitingStep::sort(&mut steps);
             let MissedItem { number, collection, key, .. } = group[0].item.clone();
-            AwaitedItem { item: MadeItem { collection: number, key }, collection, steps }
+            AwaitedItem {
+                item: MadeItem { collection: number, key },
+                by_step: false,
+                was_put: false,
+                collection,
+                steps,
+            }
         });
         Stuck::of(awaited.collect())
     }
@@ -323,7 +329,9 @@ impl Monitor {
         let mut puts: BTreeMap<Place, u64> = BTreeMap::new();
         for (edge, times) in &state.uses {
             match edge.end {
-                EdgeEnd::Puts(items) => *puts.entry(Place::Items(items)).or_default() += times,
+                EdgeEnd::Puts(items) => {
+                    *puts.entry(Place::Items(picture.shown_items(items))).or_default() += times;
+                }
                 EdgeEnd::PutsTags(tags) => *puts.entry(Place::Tags(tags)).or_default() += times,
                 EdgeEnd::Gets(_) | EdgeEnd::Forks => {}
             }

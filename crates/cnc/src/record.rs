@@ -136,7 +136,9 @@ pub struct StepRun {
     pub worker: usize,
     /// The name of the step.
     pub step: String,
-    /// The tag, as `Debug` writes it.
+    /// How many steps before it have the same name.
+    twin: usize,
+    /// The tag, as `Debug` writes it. For a forked step, a number that is the same in each run.
     pub tag: String,
     /// When it began, since the record began.
     pub began: Duration,
@@ -159,7 +161,7 @@ pub struct Recording {
 impl Recording {
     /// The order in which the steps began, for [`Replay`](crate::schedulers::Replay).
     pub fn order(&self) -> RunOrder {
-        self.runs.iter().map(|run| (run.step.as_str(), run.tag.as_str())).collect()
+        RunOrder::of(self.runs.iter().map(|run| (run.step.as_str(), run.twin, run.tag.as_str())))
     }
 
     fn of(core: &Core<'_>) -> Recording {
@@ -175,6 +177,7 @@ impl Recording {
             StepRun {
                 worker: run.worker,
                 step: entry.name.clone(),
+                twin: entry.twin,
                 tag,
                 began: Duration::from_nanos(run.began),
                 ended: Duration::from_nanos(run.ended),

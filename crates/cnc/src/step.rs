@@ -33,14 +33,15 @@ use crate::cancel::Attention;
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::{AnyItems, GetClaim, ItemStore};
 use crate::core::{Core, SERIALS};
-use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
+use crate::error::{FaultCause, Halted, StepFault, StepResult};
+use crate::faults::FaultOrder;
 use crate::frames::FramePool;
 use crate::key::ItemKey;
 use crate::monitor::MissedItem;
 use crate::ready::ReadySteps;
 use crate::record::WorkerRecord;
 use crate::slot::{SlotState, WokenSteps};
-use crate::storage::NoPlace;
+use crate::storage::{ItemPlace, NoPlace, PageUse};
 use crate::waiters::WaiterPool;
 
 /// The step has missed an item, so it ends and runs again.
@@ -61,6 +62,8 @@ const ONCE: u16 = 64;
 const CLAIMED: u16 = 128;
 /// What the code does is recorded or monitored.
 const OBSERVED: u16 = 256;
+/// The step has forked another one, so `forks` is its own.
+const FORKED: u16 = 512;
 
 /// The part of its code that an instance begins.
 #[derive(Clone, Copy, Debug)]
@@ -79,9 +82,11 @@ struct DeclaredItem {
 }
 
 /// What a suspended step waits for.
+///
+/// The use of a page lasts until the step waits, so that the slot is not one of another key by then.
 enum MissedGet<'g> {
-    Item(&'g SlotState<ReadyStep<'g>>),
-    ToBeLast(&'g dyn AnyItems<'g>, *const ()),
+    Item(&'g SlotState<ReadyStep<'g>>, Option<PageUse<'g>>),
+    ToBeLast(&'g dyn AnyItems<'g>, *const (), Option<PageUse<'g>>),
 }
 
 /// A worker that holds so many ready steps gives the older half of them to its `Outlet`.
@@ -131,6 +136,10 @@ pub struct StepContext<'g> {
     /// The runs and misses of the step collections that came after this worker: "fork", if the
     /// first fork of the graph is inside a step.
     late_counts: RefCell<Vec<(u64, u64)>>,
+    /// The number of the next step that the running instance forks, if it has `FORKED`.
+    forks: Cell<u64>,
+    /// A cancelled step is being dropped.
+    pub(crate) drops_cancelled: Cell<bool>,
     /// The item that the running instance has missed, for the monitor.
     missed_item: RefCell<Option<MissedItem>>,
     /// What is recorded of this worker, since its first step that was recorded.
@@ -154,6 +163,8 @@ impl<'g> StepContext<'g> {
             missed: Cell::new(None),
             error: Cell::new(None),
             rest: RefCell::new(None),
+            forks: Cell::new(0),
+            drops_cancelled: Cell::new(false),
             claims: RefCell::default(),
             declared: RefCell::default(),
             ready: ReadySteps::new(),
@@ -198,7 +209,7 @@ impl<'g> StepContext<'g> {
         &self,
         store: &'s ItemStore<'g, K, V>,
         key: &K,
-    ) -> StepResult<crate::storage::ItemPlace<'s, V, ReadyStep<'g>>> {
+    ) -> StepResult<ItemPlace<'s, V, ReadyStep<'g>>> {
         match store.storage.find(key) {
             Ok(found) => Ok(found),
             Err(NoPlace::Retired) => Err(self.over_get(store, key)),
@@ -239,8 +250,9 @@ impl<'g> StepContext<'g> {
     pub(crate) fn fault_of(&self, entry: &StepEntry<'g>, word: u64, tag: String, why: FaultCause) -> Halted {
         self.flags.set(self.flags.get() | FAILED);
         let step = entry.name.clone();
-        let order = FaultOrder { cause: why.cause(), collection: entry.row, word, step, tag };
-        self.core.fail(StepFault { order, why });
+        let (cause, key) = (why.cause(), String::new());
+        let order = FaultOrder { cause, collection: entry.row, word, key, step, tag };
+        self.core.fail(StepFault { order, puts: None, why });
         Halted(None)
     }
 
@@ -313,9 +325,10 @@ impl<'g> StepContext<'g> {
     }
 
     /// Has the running instance wait for an item; its continuation runs then.
-    pub(crate) fn wait_once(&self, state: &'g SlotState<ReadyStep<'g>>) {
+    pub(crate) fn wait_once<V>(&self, found: ItemPlace<'g, V, ReadyStep<'g>>) {
+        let state = &found.slot.state;
         self.flags.set(self.flags.get() | MISSED);
-        self.missed.set(Some(MissedGet::Item(state)));
+        self.missed.set(Some(MissedGet::Item(state, found.into_page_use())));
     }
 
     /// Keeps the continuation that waits if the instance has missed an item.

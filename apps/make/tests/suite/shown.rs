@@ -91,12 +91,51 @@ fn a_closed_pipe_does_not_make_a_tool_fail() {
     // More than one buffer of text.
     let edges: String = (0..2000).map(|edge| format!("build long-name-of-an-output-{edge}: r\n")).collect();
     let tree = tree(&format!("rule r\n  command = touch $out\n{edges}"));
-    for tool in [&["-t", "targets", "all"][..], &["-t", "commands"], &["-t", "graph"], &["-t", "clean", "-n"]]
+    for tool in [&["-t", "targets", "all"][..], &["-t", "commands"], &["-t", "graph"], &["-n", "-t", "clean"]]
     {
         let gone = std::io::pipe().unwrap().1;
         let ended = command(OURS, tree.path(), tool).stdout(gone).output().unwrap();
         let said = String::from_utf8(ended.stderr).unwrap();
         assert_eq!((ended.status.code(), &said[..]), (Some(0), ""), "{tool:?}");
+    }
+}
+
+/// `script` gives the build runner a terminal.
+fn on_a_terminal(program: &str, manifest: &str) -> String {
+    let tree = tree(manifest);
+    let line = format!("stty cols 40; exec {program} -j1");
+    let mut script = command("script", tree.path(), &["-q", "-e", "-c", &line, "/dev/null"]);
+    let built = script.env("TERM", "xterm").stdin(Stdio::null()).output().unwrap();
+    assert!(built.status.success(), "{program}: {built:?}");
+    String::from_utf8(built.stdout).unwrap()
+}
+
+#[test]
+fn a_terminal_has_one_line_that_changes() {
+    let long = "with a description that is longer than a line of this terminal";
+    let manifest = format!(
+        "rule t\n  command = touch $out\n  description = $out\nrule say\n  command = echo said\n  \
+         description = says {long}\nbuild a: t\nbuild b: say a\nbuild c: t b\n"
+    );
+    let shown = on_a_terminal(OURS, &manifest);
+    let lines: Vec<&str> = shown.split("\r\n").collect();
+    // What a command has written stays below its line, and the next line begins anew.
+    assert_eq!(lines.len(), 4, "{shown:?}");
+    assert_eq!((lines[1], lines[3]), ("said", ""), "{shown:?}");
+    let changes: Vec<&str> = lines[0].split('\r').filter(|line| !line.is_empty()).collect();
+    assert_eq!(changes[..2], ["@@ a\x1b[K"; 2], "{shown:?}");
+    let last = changes.last().unwrap().trim_end_matches("\x1b[K");
+    assert!(last.len() < 40 && last.contains("...") && last.ends_with("terminal"), "{shown:?}");
+    assert!(lines[2].ends_with("@@ c\x1b[K"), "{shown:?}");
+}
+
+#[test]
+fn a_command_of_the_console_has_the_terminal_as_with_ninja() {
+    let manifest = "rule r\n  command = test -t 0 && test -t 1 && test -t 2 && echo terminal\n  \
+                    description = d\nbuild a: r\n  pool = console\n";
+    for program in [OURS, NINJA] {
+        let shown = on_a_terminal(program, manifest);
+        assert!(shown.contains("\r\nterminal\r\n"), "{program}: {shown:?}");
     }
 }
 

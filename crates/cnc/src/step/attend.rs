@@ -11,6 +11,7 @@
 use std::ptr;
 use std::sync::atomic::Ordering;
 
+use crate::async_step::drop_cancelled;
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::ItemStore;
 use crate::key::ItemKey;
@@ -26,6 +27,7 @@ impl<'g> StepContext<'g> {
     pub(super) fn attend(&self, ready: ReadyStep<'g>) {
         let attention = self.core.attention();
         if attention.is_stopped() {
+            self.drop_ended(ready);
             return;
         }
         let monitor = self.core.monitor_if_any();
@@ -34,6 +36,7 @@ impl<'g> StepContext<'g> {
             if let Some(monitor) = monitor {
                 monitor.dropped(&ready);
             }
+            drop_cancelled(ready, self);
             return;
         }
         match monitor {

@@ -17,7 +17,9 @@ use crate::key::ItemKey;
 use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
 
-use super::{CLAIMED, DECLARED, DeclaredItem, ENVIRONMENT, FAILED, MISSED, MissedGet, PUT, StepContext};
+use super::{
+    CLAIMED, DECLARED, DECLARES, DeclaredItem, ENVIRONMENT, FAILED, MISSED, MissedGet, PUT, StepContext,
+};
 
 impl<'g> StepContext<'g> {
     /// The item of a key.
@@ -106,7 +108,7 @@ impl<'g> StepContext<'g> {
             }
             Look::Missing => {
                 self.note_missed(store, key);
-                return Err(self.miss(MissedGet::Item(&slot.state)));
+                return Err(self.miss(MissedGet::Item(&slot.state, found.into_page_use())));
             }
             Look::Exhausted | Look::InUse => return Err(self.over_get(store, key)),
         }
@@ -150,7 +152,7 @@ impl<'g> StepContext<'g> {
     /// ```
     pub fn take<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<V> {
         let (store, flags) = (items.0, self.flags.get());
-        if flags & (MISSED | FAILED) != 0 {
+        if flags & (MISSED | FAILED | DECLARES) != 0 {
             return Err(Halted(None));
         }
         if flags & PUT != 0 && flags & (ENVIRONMENT | DECLARED) == 0 {
@@ -185,11 +187,11 @@ impl<'g> StepContext<'g> {
             Look::Missing | Look::InUse if flags & DECLARED != 0 => Err(self.over_get(store, &key)),
             Look::Missing => {
                 self.note_missed(store, &key);
-                Err(self.miss(MissedGet::Item(&slot.state)))
+                Err(self.miss(MissedGet::Item(&slot.state, found.into_page_use())))
             }
             Look::InUse => {
                 self.note_missed(store, &key);
-                Err(self.miss(MissedGet::ToBeLast(store, at)))
+                Err(self.miss(MissedGet::ToBeLast(store, at, found.into_page_use())))
             }
             Look::Kept => {
                 let (collection, key) = store.name_and_key(&key);

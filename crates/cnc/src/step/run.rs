@@ -17,6 +17,7 @@
 
 use std::error::Error;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use crate::code::{ReadyStep, StepEntry};
@@ -26,7 +27,7 @@ use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::{FirstPanic, drop_payload, take_message};
 use crate::slot::SlotState;
 
-use super::{CLAIMED, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
+use super::{CLAIMED, DECLARES, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
 
 impl<'g> StepContext<'g> {
     /// Runs an instance.
@@ -107,7 +108,7 @@ impl<'g> StepContext<'g> {
         }
         let missed = self.missed.take();
         let error = self.error.take();
-        if let (Ok(_), None, Some(MissedGet::Item(state))) = (&end, &error, &missed)
+        if let (Ok(_), None, Some(MissedGet::Item(state, _))) = (&end, &error, &missed)
             && flags & (MISSED | FAILED | CLAIMED) == MISSED
             && !entry.takes_word
         {
@@ -128,6 +129,7 @@ impl<'g> StepContext<'g> {
             }
             Err(this) => {
                 self.note_no_wait(&this);
+                state.until_full();
                 Some(this)
             }
         }
@@ -181,6 +183,16 @@ impl<'g> StepContext<'g> {
         panics
     }
 
+    /// Drops an instance that has ended or is not to run. If the destructor of its tag panics, that
+    /// is a fault.
+    pub(crate) fn drop_ended(&self, ready: ReadyStep<'g>) {
+        let (entry, mut panics) = (ready.entry, FirstPanic::default());
+        panics.run(|| drop(ready));
+        if let Some(panic) = panics.take() {
+            self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(take_message(panic)));
+        }
+    }
+
     /// What becomes of an instance that has not come to its end.
     #[cold]
     #[inline(never)]
@@ -191,13 +203,28 @@ impl<'g> StepContext<'g> {
         missed: Option<MissedGet<'g>>,
     ) -> Option<ReadyStep<'g>> {
         let rest = self.rest.take();
-        let this = if entry.takes_word { rest } else { Some(ReadyStep { entry, word: self.word.get() }) };
+        let mut this = if entry.takes_word { rest } else { Some(ReadyStep { entry, word: self.word.get() }) };
         for claim in self.claims.borrow_mut().drain(..) {
             claim.items.unclaim(&claim);
+            entry.missed_with_claims.store(true, Ordering::Relaxed);
         }
-        // Without `this`, the code has freed its word, so the tag cannot be read any more. `this`
-        // lives until the end of this function.
-        let fault = |why| match &this {
+        let again = self.wait_or_fail(entry, end, missed, &mut this);
+        if let Some(this) = this {
+            self.drop_ended(this);
+        }
+        again
+    }
+
+    /// Has an instance wait, which is then taken out of `this`, or notes its fault.
+    fn wait_or_fail(
+        &self,
+        entry: &'g StepEntry<'g>,
+        end: thread::Result<Option<Box<Box<dyn Error + Send + Sync>>>>,
+        missed: Option<MissedGet<'g>>,
+        this: &mut Option<ReadyStep<'g>>,
+    ) -> Option<ReadyStep<'g>> {
+        // Without `this`, the code has freed its word, so the tag cannot be read any more.
+        let fault = |why| match this {
             Some(_) => self.fault(why),
             None => self.fault_of(entry, 0, NO_TAG.to_owned(), why),
         };
@@ -226,13 +253,13 @@ impl<'g> StepContext<'g> {
             fault(FaultCause::Foreign);
             return None;
         };
-        let Some(this) = this else {
+        let Some(this) = this.take() else {
             self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Foreign);
             return None;
         };
         match missed {
-            MissedGet::Item(state) => self.wait_for(state, this),
-            MissedGet::ToBeLast(items, slot) => {
+            MissedGet::Item(state, _page) => self.wait_for(state, this),
+            MissedGet::ToBeLast(items, slot, _page) => {
                 self.count_miss(entry.row);
                 self.note_wait(&this);
                 let given_back = items.wait_as_last(slot, this).err();
@@ -249,6 +276,40 @@ impl<'g> StepContext<'g> {
     pub(crate) fn push_taker(&self, ready: ReadyStep<'g>) {
         self.suspended.set(self.suspended.get().wrapping_sub(1));
         self.push(ready);
+    }
+
+    /// Has the steps that wait get their items once more, at the end of a run in which no step can
+    /// run. None of them has an effect, because none has passed its gets.
+    ///
+    /// A step that may run again gives its claims back when it misses an item. Another step may
+    /// then get the last count of an item, and ends well; in the other order it is the waiting step
+    /// that comes too late. So that both orders are told, all of them claim what they need here.
+    pub(crate) fn get_again(core: &'g Core<'g>, waiting: Vec<(&'g StepEntry<'g>, u64)>) {
+        let claimed = |entry: &StepEntry<'g>| entry.missed_with_claims.load(Ordering::Relaxed);
+        if !waiting.iter().any(|(entry, _)| claimed(entry) && !entry.takes_word) {
+            return;
+        }
+        let worker = Worker::new(core, None);
+        let step = &worker.0;
+        let mut held = Vec::new();
+        for (entry, word) in waiting {
+            // The word of an async step belongs to the run, and its handle keeps its claims.
+            if !claimed(entry) || entry.takes_word || core.was_told(entry.number, word) {
+                continue;
+            }
+            let end = step.run_once(entry, word, DECLARES);
+            if step.flags.get() & FAILED != 0 {
+                core.note_told(entry.number, word);
+            }
+            if let Err(panic) = end {
+                drop_payload(panic);
+            }
+            held.append(&mut step.claims.borrow_mut());
+            drop((step.missed.take(), step.error.take()));
+        }
+        // This is no run that is counted.
+        step.counts.iter().for_each(|counts| counts.runs.set(0));
+        held.iter().for_each(|claim| claim.items.unclaim(claim));
     }
 
     /// Runs code of the environment.
