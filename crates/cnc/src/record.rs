@@ -43,6 +43,9 @@ pub(crate) struct WorkerRecord {
     worker: Option<usize>,
     runs: Vec<RunRecord>,
     edges: BTreeSet<Edge>,
+    /// The edges that were new last. A step uses the same ones again and again.
+    recent: [Option<Edge>; 4],
+    next_recent: usize,
 }
 
 /// A step that was run by a worker. Times are nanoseconds since the recorder began.
@@ -112,7 +115,12 @@ impl WorkerRecord {
     }
 
     pub(crate) fn note(&mut self, edge: Edge) {
+        if self.recent.contains(&Some(edge)) {
+            return;
+        }
         self.edges.insert(edge);
+        self.recent[self.next_recent] = Some(edge);
+        self.next_recent = (self.next_recent + 1) % self.recent.len();
     }
 
     pub(crate) fn is_full(&self) -> bool {
