@@ -45,6 +45,10 @@ impl<A: Item + ?Sized, S: Supply<A>> Supply<A> for NamedSupply<S> {
         supply.next().await.map_err(|failure| failure.renamed(name.clone()))
     }
 
+    fn is_prompt(&self) -> bool {
+        self.supply.is_prompt()
+    }
+
     async fn close(self) {
         self.supply.close().await;
     }

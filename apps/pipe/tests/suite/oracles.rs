@@ -53,7 +53,7 @@ def end(name):
         if depth == 0:
             last = parser.CurrentByteIndex
             # For an element without content this is the place behind it.
-            if text.startswith(b'</', last): last = text.index(b'>', last) + 1
+            if text.startswith(b'</a>', last): last = text.index(b'>', last) + 1
             sys.stdout.buffer.write(text[begin:last] + b'\\n')
 parser.StartElementHandler, parser.EndElementHandler = start, end
 parser.Parse(text, True)";
