@@ -115,6 +115,7 @@ const CNC_UNDER_MIRI: &[&str] = &[
     "errors::an_async_step_that_forgets",
     "errors::stuck_async_steps",
     "errors::two_steps_that_take",
+    "outliving::",
     "recording::a_record_of_one_worker",
     "results::a_key_may_use",
     "results::a_wavefront_in_hashed_words",

@@ -197,48 +197,90 @@ fn compare(project: &Project, source: &Path, directory: &Path, ours: &Path) -> R
     let theirs = theirs.ok_or("ninja is not installed: `cargo xtask setup` does that")?;
     fs::rename(&build, &configured).map_err(|error| at(&build, &error))?;
     let mut built = Vec::new();
-    for program in [theirs, ours] {
-        call(program)?;
+    // The third time both build the same tree in turn, and each reads the logs of the other.
+    for (programs, name) in [(&[theirs][..], "ninja"), (&[ours], "ours"), (&[ours, theirs], "in turn")] {
         let _ = fs::remove_dir_all(&build);
         output(Command::new("cp").arg("-a").arg(&configured).arg(&build))?;
-        built.push(steps(source, &build, &ninja)?);
+        let mut turns = programs.iter().cycle();
+        let mut next = || call(turns.next().expect("there are programs"));
+        let done = steps(source, &build, &ninja, &mut next);
+        built.push((name, done.map_err(|error| format!("{name}: {error}"))?));
     }
-    let [theirs, ours] = &built[..] else { unreachable!("two programs") };
-    for (theirs, ours) in theirs.steps.iter().zip(&ours.steps) {
-        if theirs != ours {
-            let of = |side: &[String]| side.iter().cloned().collect::<BTreeSet<_>>();
-            let differ: Vec<_> = of(&theirs.1).symmetric_difference(&of(&ours.1)).cloned().collect();
-            return Err(format!("{}: not the same commands: {}", ours.0, differ.join("\n")));
+    let [(_, theirs), others @ ..] = &built[..] else { unreachable!("three builds") };
+    for (name, ours) in others {
+        for (theirs, ours) in theirs.steps.iter().zip(&ours.steps) {
+            if theirs != ours {
+                let of = |side: &[String]| side.iter().cloned().collect::<BTreeSet<_>>();
+                let differ: Vec<_> = of(&theirs.1).symmetric_difference(&of(&ours.1)).cloned().collect();
+                return Err(format!("{name}: {}: not the same commands: {}", ours.0, differ.join("\n")));
+            }
+        }
+        let all: BTreeSet<_> = theirs.files.keys().chain(ours.files.keys()).collect();
+        let differ: Vec<_> =
+            all.into_iter().filter(|path| theirs.files.get(*path) != ours.files.get(*path)).collect();
+        if !differ.is_empty() {
+            return Err(format!("{name}: not the same files: {differ:?}"));
         }
     }
-    let all: BTreeSet<_> = theirs.files.keys().chain(ours.files.keys()).collect();
-    let differ: Vec<_> =
-        all.into_iter().filter(|path| theirs.files.get(*path) != ours.files.get(*path)).collect();
-    if !differ.is_empty() {
-        return Err(format!("not the same files: {differ:?}"));
-    }
+    let ours = &others[0].1;
     let counts = ours.steps.iter().map(|(step, commands)| format!("{step} {}", commands.len()));
     let counts: Vec<_> = counts.collect();
     Ok(format!("the same commands and {} files: {}", ours.files.len(), counts.join(", ")))
 }
 
-/// Builds all, nothing, what uses a header, and the manifest.
-fn steps(source: &Path, build: &Path, ninja: &Path) -> Result<Built, String> {
-    let commands = || -> Result<Vec<String>, String> {
+/// Builds all, nothing, what uses a header, what uses a source, with a source that is broken and
+/// then mended, after a build that was interrupted, and the manifest. Calls `next` before each
+/// build, which may put another program behind the name `ninja`.
+fn steps(
+    source: &Path,
+    build: &Path,
+    ninja: &Path,
+    next: &mut dyn FnMut() -> Result<(), String>,
+) -> Result<Built, String> {
+    let mut steps = Vec::new();
+    let mut step = |name: &'static str, arguments: &[&str], succeeds: bool| -> Result<(), String> {
+        next()?;
         let mut runner = Command::new(ninja);
-        let text = output(runner.arg("-v").current_dir(build).env("NINJA_STATUS", "@@ "))?;
+        runner.arg("-v").args(arguments).current_dir(build).env("NINJA_STATUS", "@@ ");
+        let output = runner.output().map_err(|error| at(ninja, &error))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        if output.status.success() != succeeds {
+            return Err(format!("{name}: {}\n{text}", output.status));
+        }
         let mut commands: Vec<_> =
             text.lines().filter_map(|line| line.strip_prefix("@@ ")).map(str::to_string).collect();
         commands.sort();
-        Ok(commands)
+        steps.push((name, commands));
+        Ok(())
     };
-    let mut steps = vec![("all", commands()?), ("nothing", commands()?)];
+    step("all", &[], true)?;
+    step("nothing", &[], true)?;
     let deps = output(Command::new(ninja).args(["-t", "deps"]).current_dir(build))?;
-    let header = most_used_header(&deps, source, build).ok_or("no compiler has read a header")?;
-    output(Command::new("touch").arg(header))?;
-    steps.push(("a header", commands()?));
-    output(Command::new("touch").arg(build.join("build.ninja")))?;
-    steps.push(("the manifest touched", commands()?));
+    let used = |endings: &[&str]| most_used(&deps, source, build, endings);
+    let header = used(&[".h", ".hpp"]).ok_or("no compiler has read a header")?;
+    let text = used(&[".c", ".cpp"]).ok_or("no compiler has read a source")?;
+    let touch = |path: &Path| output(Command::new("touch").arg(path));
+    touch(&header)?;
+    step("a header", &["-j4"], true)?;
+    touch(&text)?;
+    step("a source", &["-j1"], true)?;
+    let whole = fs::read(&text).map_err(|error| at(&text, &error))?;
+    let write = |content: &[u8]| fs::write(&text, content).map_err(|error| at(&text, &error));
+    write(&[&whole[..], b"\n#error broken\n"].concat())?;
+    touch(&header)?;
+    let failed = step("broken", &["-k0", "-j4"], false);
+    write(&whole)?;
+    failed?;
+    step("mended", &["-j4"], true)?;
+    touch(&header)?;
+    // How far it comes is not the same each time, and neither are the commands of the next build.
+    let mut interrupted = Command::new("timeout");
+    interrupted.args(["--foreground", "--signal=INT", "0.3"]).arg(ninja).current_dir(build);
+    interrupted.output().map_err(|error| format!("timeout: {error}"))?;
+    output(Command::new(ninja).current_dir(build))?;
+    step("nothing after an interrupted build and another", &[], true)?;
+    touch(&build.join("build.ninja"))?;
+    step("the manifest touched", &[], true)?;
     let mut files = BTreeMap::new();
     let mut open = vec![build.to_path_buf()];
     while let Some(directory) = open.pop() {
@@ -260,11 +302,12 @@ fn steps(source: &Path, build: &Path, ninja: &Path) -> Result<Built, String> {
     Ok(Built { steps, files })
 }
 
-/// The header of the source that most outputs have as an input, as `-t deps` tells.
-fn most_used_header(deps: &str, source: &Path, build: &Path) -> Option<PathBuf> {
+/// The file of the source with one of these endings that most outputs have as an input, as `-t
+/// deps` tells.
+fn most_used(deps: &str, source: &Path, build: &Path, endings: &[&str]) -> Option<PathBuf> {
     let mut uses = BTreeMap::<PathBuf, u32>::new();
     let inputs = deps.lines().filter_map(|line| line.strip_prefix("    "));
-    for input in inputs.filter(|input| input.ends_with(".h") || input.ends_with(".hpp")) {
+    for input in inputs.filter(|input| endings.iter().any(|ending| input.ends_with(ending))) {
         if let Ok(path) = build.join(input).canonicalize()
             && path.starts_with(source)
         {
@@ -288,7 +331,7 @@ mod tests {
         }
         let deps = "x.o: #deps 2, deps mtime 1 (VALID)\n    source/a.h\n    source/b.hpp\n    /usr/include/stdio.h\n\n\
                     y.o: #deps 2, deps mtime 1 (VALID)\n    source/b.hpp\n    /usr/include/stdio.h\n";
-        assert_eq!(most_used_header(deps, &source, &directory), Some(source.join("b.hpp")));
+        assert_eq!(most_used(deps, &source, &directory, &[".h", ".hpp"]), Some(source.join("b.hpp")));
         fs::remove_dir_all(&directory).unwrap();
     }
 

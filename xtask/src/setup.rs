@@ -53,6 +53,12 @@ const PROGRAMS: &[Program] = &[
         need: Need::Required,
     },
     Program {
+        name: "make",
+        package: "make",
+        purpose: "shares jobs with selvedge-make in its tests",
+        need: Need::Required,
+    },
+    Program {
         name: "cmake",
         package: "cmake",
         purpose: "writes a project for selvedge-make's tests",

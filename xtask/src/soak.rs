@@ -25,8 +25,8 @@ const OPACITY: Long = Long { test: "opacity", variable: "PROBE_SECONDS" };
 pub(crate) const CHECKED: &str = "checked";
 
 /// Runs the list of a night, each part for so many seconds: the web server, the runtime,
-/// transactions, the fuzz targets, and real projects beside ninja. A part runs also after another
-/// has failed.
+/// transactions, graphs, builds that are killed, the fuzz targets, and real projects beside ninja. A
+/// part runs also after another has failed.
 ///
 /// # Errors
 /// The parts that failed, with their errors.
@@ -36,12 +36,44 @@ pub(crate) fn night(seconds: &str) -> Result<(), String> {
         ("server", SOAK.run(seconds)),
         ("stress", STRESS.run(seconds)),
         ("opacity", OPACITY.run(seconds)),
+        ("graphs", graphs(seconds)),
+        ("kills", kills(seconds)),
         ("fuzz", fuzz::run(seconds, None)),
         ("projects", projects::run(seconds)),
     ];
     let failed = parts.into_iter().filter_map(|(part, outcome)| Some(format!("{part}: {}", outcome.err()?)));
     let failed: Vec<String> = failed.collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+}
+
+/// The graphs of `cnc`'s tests under 1,000 seeds of the scheduler that takes steps in any order.
+/// They take as long as they take: a few minutes.
+fn graphs(seconds: &str) -> Result<(), String> {
+    suite("graphs", "selvedge-cnc", &[], ("CNC_SEEDS", "1000"), seconds)
+}
+
+/// Builds that are killed at random moments.
+fn kills(seconds: &str) -> Result<(), String> {
+    let words = ["--", "--ignored", "--nocapture", "kills_for_long"];
+    suite("kills", "selvedge-make", &words, ("KILLS_SECONDS", seconds), seconds)
+}
+
+/// Runs the tests `suite` of one package with a variable that makes them long. Only that package
+/// is built.
+fn suite(
+    name: &str,
+    package: &str,
+    words: &[&str],
+    (variable, value): (&str, &str),
+    seconds: &str,
+) -> Result<(), String> {
+    let limit: u64 = seconds.parse().map_err(|_| format!("{seconds:?} is no number of seconds"))?;
+    let cargo = ["cargo", "test", "--profile", CHECKED, "--locked", "--package", package];
+    let words = [&cargo[..], &["--test", "suite"], words].concat();
+    let limit = Duration::from_secs(limit) + BESIDES;
+    let invocation = Invocation::new(limit, &words).env(variable, value);
+    println!("{name}: {}", invocation.display());
+    invocation.run(&workspace::root(), &mut Tally::default())
 }
 
 /// A test that runs for as long as it is told to by an environment variable.
@@ -84,6 +116,8 @@ mod tests {
             "server: \"soon\"",
             "stress: \"soon\"",
             "opacity: \"soon\"",
+            "graphs: \"soon\"",
+            "kills: \"soon\"",
             "fuzz: fuzz: not a number",
             "projects: \"soon\"",
         ] {

@@ -172,7 +172,8 @@ impl Loaded {
             visit(&project, &[own])?;
             match build::build(&project, &[own], &settings)? {
                 Outcome::Done(0) => {}
-                Outcome::Done(_) if options.dry_run => {}
+                // The commands behind it are those of a manifest that is not made yet.
+                Outcome::Done(_) if options.dry_run => return Ok(Some(0)),
                 Outcome::Done(_) => {
                     let now = crate::disk::mtime(&manifest).ok();
                     if now != before || project.borrow_mut().is_dirty(own) {
@@ -236,8 +237,8 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
         Some(jobs) => Some(jobs),
         None => Some(usual),
     };
-    let jobserver = if options.jobserver {
-        let server = Jobserver::new(jobs.unwrap_or(usual));
+    let jobserver = if let Some(form) = options.jobserver {
+        let server = Jobserver::new(jobs.unwrap_or(usual), form);
         Some(Arc::new(server.map_err(|error| format!("--jobserver: {error}"))?))
     } else if options.jobs.is_none() && !options.dry_run {
         Jobserver::from_makeflags(&makeflags).map(Arc::new)
@@ -268,6 +269,10 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
         },
         timeline: options.timeline.clone(),
         jobserver,
+        working_directory: match &options.directory {
+            Some(_) => Some(std::env::current_dir().map_err(|error| error.to_string())?),
+            None => None,
+        },
         clock: directory.join(".ninja_lock"),
     })
 }

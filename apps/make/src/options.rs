@@ -3,6 +3,7 @@
 //! `main.rs` calls [`parse`]. `app.rs` and the tools read [`Options`]. The options of ninja keep
 //! ninja's names and meanings here, because CMake and Meson call this program in place of ninja.
 
+use crate::build::jobserver::Form;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -34,13 +35,16 @@ Options:
   -t TOOL           a tool instead of a build; -t list names them
   -w FLAG           accepted, for ninja's users
   --timeline FILE   write the times of all commands, for Chrome or Perfetto
-  --jobserver       grant jobs to builds that commands start (GNU make's way)
+  --jobserver[=FORM]  grant jobs to builds that commands start (GNU make's way);
+                    FORM is pipe, which every GNU make knows, or fifo, which
+                    GNU make from 4.4 and ninja from 1.13 know (default: pipe)
   --version         the version of ninja that this one is like
   -h, --help        this text
 
 Environment:
   NINJA_STATUS      the beginning of each line; %f finished, %t all, %r running,
-                    %s started, %u not started, %p per cent, %o a second,
+                    %s started, %u not started, %p per cent,
+                    %o finished a second, %c the same of the last few,
                     %e %w time so far, %E %W time to come (default: \"[%f/%t] \")
   CLICOLOR_FORCE    if it is not 0, colours of commands are kept in a pipe
   MAKEFLAGS         tells of a job server
@@ -77,7 +81,7 @@ pub struct Options {
     /// `--timeline`
     pub timeline: Option<PathBuf>,
     /// `--jobserver`
-    pub jobserver: bool,
+    pub jobserver: Option<Form>,
     /// `-t`, with everything behind it.
     pub tool: Option<(String, Vec<String>)>,
     /// The targets.
@@ -127,7 +131,14 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, lexo
                 parser.value()?;
             }
             Long("timeline") => options.timeline = Some(parser.value()?.into()),
-            Long("jobserver") => options.jobserver = true,
+            Long("jobserver") => {
+                let form = parser.optional_value().map(ValueExt::string).transpose()?;
+                options.jobserver = Some(match form.as_deref() {
+                    None | Some("pipe") => Form::Pipe,
+                    Some("fifo") => Form::Fifo,
+                    Some(other) => return Err(format!("--jobserver={other} is none of: pipe, fifo").into()),
+                });
+            }
             Short('d') => match &parser.value()?.string()?[..] {
                 "explain" => options.explain = true,
                 "stats" => options.stats = true,

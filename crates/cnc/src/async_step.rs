@@ -30,11 +30,11 @@ use std::task::{Context, Poll, Waker};
 use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_of, tag_of, with_tag};
 use crate::collections::{GetClaim, ItemCol, NO_TAG};
 use crate::core::Core;
-use crate::error::{FaultCause, Halted, StepResult, message};
-use crate::first_panic::FirstPanic;
+use crate::error::{FaultCause, Halted, StepResult};
+use crate::first_panic::{FirstPanic, take_message};
 use crate::frames::free_memory;
 use crate::hints::StepHints;
-use crate::key::{ItemKey, is_word};
+use crate::key::{ItemKey, hash_of, is_word};
 use crate::primitives::{Mutex, Ordering, lock};
 use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
@@ -53,6 +53,8 @@ struct StepFrame<T, Fut> {
     future: ManuallyDrop<Fut>,
     /// Dropped after the future, because faults in the future's destructor name the tag.
     tag: T,
+    /// The number of the step, by `StepContext::new_serial`.
+    serial: u64,
 }
 
 /// Drops the content of a frame: the future, then the tag, also if the future's destructor panics.
@@ -128,7 +130,8 @@ where
 {
     let rest = RestCode::<'g, T, Fut> { hints, frame: PhantomData };
     let rest = core.add_entry(name, Box::new(rest), Some(free_frame::<T, Fut>), true);
-    core.add_entry(name, Box::new(BeginCode { core, body, rest, hints }), free_of::<T>(), true)
+    let begin = Box::new(BeginCode { core, body, rest, hints });
+    core.add_entry_of(Some(rest.number), name, begin, free_of::<T>(), true)
 }
 
 impl<'g, T, F, Fut> Code<'g> for BeginCode<'g, T, F>
@@ -147,7 +150,8 @@ where
         let maker = if is_word::<T>() { (step.entry_number(), word) } else { (self.rest.number, 0) };
         let frame = step.frames.take::<StepFrame<T, Fut>>();
         let word = frame.expose_provenance() as u64;
-        let handle = AsyncStep::new(self.core, maker, word);
+        let serial = step.new_serial();
+        let handle = AsyncStep::new(self.core, maker, serial);
         step.handles.set(step.handles.get().wrapping_add(1));
         let future = match panic::catch_unwind(AssertUnwindSafe(|| (self.body)(tag.clone(), handle))) {
             Ok(future) => future,
@@ -156,11 +160,11 @@ where
                 unsafe { step.frames.give(frame) };
                 let text = format!("{tag:?}");
                 let order = if is_word::<T>() { tag.to_word() } else { 0 };
-                return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(message(&*panic))));
+                return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(take_message(panic))));
             }
         };
         // SAFETY: the memory is for such a frame, and has no other user.
-        unsafe { frame.write(StepFrame { future: ManuallyDrop::new(future), tag }) };
+        unsafe { frame.write(StepFrame { future: ManuallyDrop::new(future), tag, serial }) };
         // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
         unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }
     }
@@ -198,8 +202,8 @@ unsafe fn with_frame_tag<T, Fut, R>(word: u64, see: impl FnOnce(&T) -> R) -> R {
 /// A poll of an async step that has begun on this OS thread and has not ended. It is in the list of
 /// `POLLS`.
 struct PollEntry {
-    /// The address of the step's frame, which is the same in all polls of the step.
-    frame: u64,
+    /// The number of the step, which is the same in all its polls.
+    serial: u64,
     core: *const (),
     /// The `StepContext` of the worker that polls.
     step: *const (),
@@ -208,9 +212,9 @@ struct PollEntry {
 }
 
 impl PollEntry {
-    fn of(frame: u64, step: &StepContext<'_>) -> PollEntry {
+    fn of(serial: u64, step: &StepContext<'_>) -> PollEntry {
         let core = ptr::from_ref(step.core()).cast();
-        PollEntry { frame, core, step: ptr::from_ref(step).cast(), outer: Cell::new(ptr::null()) }
+        PollEntry { serial, core, step: ptr::from_ref(step).cast(), outer: Cell::new(ptr::null()) }
     }
 
     /// The innermost poll of this OS thread that `is_it` accepts.
@@ -256,6 +260,17 @@ impl Drop for PollGuard<'_> {
     }
 }
 
+/// Drops a step of any kind that was cancelled. The handle of an async step finds the worker as in
+/// a poll.
+pub(crate) fn drop_cancelled<'g>(ready: ReadyStep<'g>, step: &StepContext<'g>) {
+    // No step has this number.
+    let entry = PollEntry::of(u64::MAX, step);
+    let _entered = PollGuard::enter(&entry);
+    step.drops_cancelled.set(true);
+    step.drop_ended(ready);
+    step.drops_cancelled.set(false);
+}
+
 /// Runs an async step to its end, or to an item that it misses.
 ///
 /// # Safety
@@ -271,7 +286,8 @@ where
     // SAFETY: the frame never moves until it is dropped; the instance owns it, so no other worker
     // has it. The tag beside the future is only read meanwhile.
     let future = unsafe { Pin::new_unchecked(&mut *(*frame).future) };
-    let polled = PollEntry::of(ready.word, step);
+    // SAFETY: as above: `BeginCode::run` has written the number, and it never changes.
+    let polled = PollEntry::of(unsafe { (*frame).serial }, step);
     let entered = PollGuard::enter(&polled);
     let end = panic::catch_unwind(AssertUnwindSafe(|| future.poll(&mut Context::from_waker(Waker::noop()))));
     let result = match end {
@@ -282,7 +298,7 @@ where
         Ok(Poll::Ready(Ok(()))) => Ok(()),
         Ok(Poll::Ready(Err(Halted(Some(error))))) => Err(step.fault(FaultCause::Error(*error))),
         Ok(Poll::Ready(Err(stop))) => Err(stop),
-        Err(panic) => Err(step.fault(FaultCause::Panicked(message(&*panic)))),
+        Err(panic) => Err(step.fault(FaultCause::Panicked(take_message(panic)))),
     };
     // The future's destructors may return claims, which needs the worker. They may panic too.
     let (entry, _) = ready.into_parts();
@@ -293,7 +309,9 @@ where
     unsafe { step.frames.give(frame) };
     match dropped {
         Ok(()) => result,
-        Err(panic) => Err(step.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(message(&*panic)))),
+        Err(panic) => {
+            Err(step.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(take_message(panic))))
+        }
     }
 }
 
@@ -302,25 +320,47 @@ where
 /// It is used within its step only. While a get waits, the step may wait for nothing else.
 ///
 /// The code of a step should not wait in direct style: its worker waits too, with all ready steps
-/// that it holds. A handle that outlives its step may be taken for that of a later step.
+/// that it holds.
+///
+/// The program may keep the handle after the step has ended, or give it to another step or OS
+/// thread. References that came from its gets stay valid until the handle is dropped. But each use
+/// of it there panics, because a put or a get belongs to a step that runs. If the handle is dropped
+/// outside of all async steps, the counted items that it has got stay until the graph ends.
 ///
 /// # Paper
 /// [NCM11 §3.3] `ContT`: the continuation of a step waits for the item.
 ///
 /// # Differences
 /// 1. The continuation is that of an `async` block, so the compiler makes it.
+///
+/// # Examples
+/// See [`Graph::prescribe_async`](crate::Graph::prescribe_async). A step uses the collections of its
+/// own graph alone:
+/// ```compile_fail
+/// use selvedge::cnc;
+///
+/// cnc::graph(|one| {
+///     cnc::graph(|other| {
+///         let items = one.items::<u32, u32>("of the first graph");
+///         let tags = other.tags::<u32>("of the other graph");
+///         other.prescribe_async(tags, "step", move |n, step| async move {
+///             step.put(items, n, 1) // another graph's handle
+///         });
+///     })
+/// });
+/// ```
 pub struct AsyncStep<'g> {
     core: &'g Core<'g>,
     /// The number of the step collection, and the tag's word.
     maker: (usize, u64),
-    /// The address of the step's frame.
-    frame: u64,
+    /// The number of the step.
+    serial: u64,
     claims: Mutex<Vec<GetClaim<'g>>>,
 }
 
 impl<'g> AsyncStep<'g> {
-    fn new(core: &'g Core<'g>, maker: (usize, u64), frame: u64) -> AsyncStep<'g> {
-        AsyncStep { core, maker, frame, claims: Mutex::new(Vec::new()) }
+    fn new(core: &'g Core<'g>, maker: (usize, u64), serial: u64) -> AsyncStep<'g> {
+        AsyncStep { core, maker, serial, claims: Mutex::new(Vec::new()) }
     }
 
     /// The item of a key, when it is there.
@@ -366,11 +406,17 @@ impl<'g> AsyncStep<'g> {
 
     /// Gives `work` the worker that runs this step.
     fn here<R>(&self, work: impl FnOnce(&StepContext<'g>) -> R) -> R {
-        self.try_here(work).expect("an async step is used within its step only")
+        self.try_here(work).unwrap_or_else(|| self.used_outside())
+    }
+
+    #[cold]
+    fn used_outside(&self) -> ! {
+        let name = self.core.entry(self.maker.0).map_or("", |entry| &entry.name);
+        panic!("the handle of an async step {name:?} was used outside of the step")
     }
 
     fn try_here<R>(&self, work: impl FnOnce(&StepContext<'g>) -> R) -> Option<R> {
-        self.on_worker(work, |entry| entry.frame == self.frame)
+        self.on_worker(work, |entry| entry.serial == self.serial)
     }
 
     /// Gives `work` the worker of a poll of this graph.
@@ -397,7 +443,12 @@ impl<'g> Drop for AsyncStep<'g> {
         let mut panics = FirstPanic::default();
         let give_back = |step: &StepContext<'g>| {
             for claim in &claims {
-                panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));
+                if step.drops_cancelled.get() {
+                    // A cancelled step has not got its items, whatever kind of step it is.
+                    claim.items.unclaim(claim);
+                } else {
+                    panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));
+                }
             }
             step.handles.set(step.handles.get().wrapping_sub(1));
         };
@@ -454,7 +505,8 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
                     lock(&this.step.claims).push(claim);
                 }
                 Look::Missing => {
-                    step.wait_once(&slot.state);
+                    step.note_missed(store, &this.key);
+                    step.wait_once(found);
                     this.waits = true;
                     return Poll::Pending;
                 }

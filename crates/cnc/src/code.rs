@@ -15,12 +15,12 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
 
 use crate::arena::{Owned, UntilTheEnd};
-use crate::collections::NO_TAG;
 use crate::error::{Halted, StepResult};
 use crate::hints::StepHints;
-use crate::key::{ItemKey, is_word};
+use crate::key::{ItemKey, hash_of, is_word};
 use crate::primitives::AtomicU64;
 use crate::record::RecordedTag;
 use crate::step::{Needs, Phase, StepContext};
@@ -41,15 +41,40 @@ pub(crate) trait Code<'g>: Send + Sync {
     /// As for `run`, but the word is only read.
     unsafe fn tag(&self, word: u64) -> String;
 
+    /// The tag of an instance as text, for a record.
+    ///
+    /// # Safety
+    /// As for `tag`.
+    unsafe fn tag_in_record(&self, word: u64) -> String {
+        // SAFETY: as promised by the caller.
+        unsafe { self.tag(word) }
+    }
+
     /// The number by which reports sort instances: the tag's word, or 0 if the tag does not fit.
     ///
     /// # Safety
     /// As for `tag`.
     unsafe fn order(&self, word: u64) -> u64;
 
+    /// A word that is the same for the instance in each run of the program: the word of the tag, or
+    /// its hash if the tag does not fit.
+    ///
+    /// # Safety
+    /// As for `tag`.
+    unsafe fn identity(&self, word: u64) -> u64 {
+        // SAFETY: as promised by the caller.
+        unsafe { self.order(word) }
+    }
+
     /// The number of the entry as which instances go on, if it is another one.
     fn rest(&self) -> Option<usize> {
         None
+    }
+
+    /// The number of parts of an instance, for counts of what is done. The word is read only if it
+    /// is the tag itself.
+    fn parts(&self, _word: u64) -> u64 {
+        1
     }
 
     /// How urgent an instance is.
@@ -88,6 +113,11 @@ pub(crate) trait Code<'g>: Send + Sync {
 /// A step collection of a graph.
 pub(crate) struct StepEntry<'g> {
     pub(crate) number: usize,
+    /// The number under which it is counted and reported. The two entries of an async step have
+    /// the same one.
+    pub(crate) row: usize,
+    /// How many steps before it have the same name.
+    pub(crate) twin: usize,
     pub(crate) name: String,
     pub(crate) code: UntilTheEnd<Box<dyn Code<'g> + 'g>>,
     /// Frees the word of an instance; `None` if the word is the tag itself.
@@ -98,16 +128,13 @@ pub(crate) struct StepEntry<'g> {
     pub(crate) cancelled: AtomicU64,
     /// Whether the word of an instance that has ended is to be freed.
     pub(crate) drops: bool,
+    /// An instance has got a counted item, and has then missed another one.
+    pub(crate) missed_with_claims: AtomicBool,
     /// The next step that the same tag collection prescribes.
     pub(crate) next: OnceLock<&'g StepEntry<'g>>,
 }
 
 impl StepEntry<'_> {
-    /// The name of the collection, and the tag of the instance that has put an item with this word.
-    pub(crate) fn made_by(&self, word: u64) -> (String, String) {
-        (self.name.clone(), self.tag_of_word(word).unwrap_or_else(|| NO_TAG.to_owned()))
-    }
-
     /// The tag of a word, if the word is the tag itself.
     pub(crate) fn tag_of_word(&self, word: u64) -> Option<String> {
         // SAFETY: the word is a tag, because there is nothing to free.
@@ -189,7 +216,17 @@ impl<'g> ReadyStep<'g> {
 
     /// The tag, for a record.
     pub(crate) fn recorded_tag(&self) -> RecordedTag {
-        if self.entry.free.is_none() { RecordedTag::Word(self.word) } else { RecordedTag::Text(self.tag()) }
+        if self.entry.free.is_none() {
+            RecordedTag::Word(self.word)
+        } else {
+            RecordedTag::Text(self.tag_in_record())
+        }
+    }
+
+    /// The text of the tag in a record. A forked step has its number there.
+    pub(crate) fn tag_in_record(&self) -> String {
+        // SAFETY: the word is that of `self`.
+        unsafe { self.entry.code.tag_in_record(self.word) }
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -291,6 +328,12 @@ macro_rules! about_tags {
             if is_word::<T>() { unsafe { $see(word, |tag| ItemKey::to_word(tag)) } } else { 0 }
         }
 
+        unsafe fn identity(&self, word: u64) -> u64 {
+            let identity = |tag: &T| if is_word::<T>() { tag.to_word() } else { hash_of(tag) };
+            // SAFETY: as promised by the caller.
+            unsafe { $see(word, identity) }
+        }
+
         unsafe fn priority(&self, word: u64) -> i64 {
             // SAFETY: as promised by the caller.
             unsafe { $see(word, |tag| self.hints.priority(tag)) }
@@ -383,10 +426,11 @@ where
         }
         let next = begin.saturating_add(self.grain).min(end);
         if next < end {
-            let middle = next + (end - next) / 2;
-            if step.is_wanted() && middle - next > self.grain {
-                step.push_like_this((middle, end).to_word());
-                step.push_like_this((next, middle).to_word());
+            // A cut is a whole number of grains after the begin, so the parts are always the same.
+            let half = if step.is_wanted() { (end - next) / 2 / self.grain * self.grain } else { 0 };
+            if half > 0 {
+                step.push_like_this((next + half, end).to_word());
+                step.push_like_this((next, next + half).to_word());
             } else {
                 step.push_like_this((next, end).to_word());
             }
@@ -395,35 +439,59 @@ where
         (self.body)(begin..next, step)
     }
 
+    fn parts(&self, word: u64) -> u64 {
+        T::from_word(word).map_or(0, |(begin, end)| u64::from(end.saturating_sub(begin)))
+    }
+
     about_tags!(with_tag::<T, _>);
+}
+
+/// A step that `StepContext::fork` has made.
+pub(crate) struct ForkedStep<'g> {
+    /// By `StepContext::next_fork`.
+    pub(crate) number: u64,
+    pub(crate) body: ForkedBody<'g>,
 }
 
 /// A closure that `StepContext::fork` was given.
 pub(crate) type ForkedBody<'g> = Box<dyn Fn(&StepContext<'g>) -> StepResult + Send + 'g>;
 
-/// The steps of `StepContext::fork`: the word is the address of a box with the closure.
+/// The steps of `StepContext::fork`: the word is the address of a box with a [`ForkedStep`]. Reports
+/// sort them by their numbers, and do not show the numbers.
 pub(crate) struct ForkCode;
+
+/// # Safety
+/// The word is that of a forked step, which lives during the use of the result.
+unsafe fn forked<'a, 'g>(word: u64) -> &'a ForkedStep<'g> {
+    // SAFETY: `StepContext::fork` has made the word so; and as promised by the caller.
+    unsafe { &*std::ptr::with_exposed_provenance(word as usize) }
+}
 
 impl<'g> Code<'g> for ForkCode {
     unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
-        // SAFETY: `StepContext::fork` has made the word so, and the caller owns it.
-        let body = unsafe { &*std::ptr::with_exposed_provenance::<ForkedBody<'g>>(word as usize) };
-        body(step)
+        // SAFETY: as promised by the caller, who owns the word.
+        (unsafe { forked::<'_, 'g>(word) }.body)(step)
     }
 
     unsafe fn tag(&self, _: u64) -> String {
         String::new()
     }
 
-    unsafe fn order(&self, _: u64) -> u64 {
-        0
+    unsafe fn tag_in_record(&self, word: u64) -> String {
+        // SAFETY: as promised by the caller.
+        format!("{:x}", unsafe { forked::<'_, 'g>(word) }.number)
+    }
+
+    unsafe fn order(&self, word: u64) -> u64 {
+        // SAFETY: as promised by the caller.
+        unsafe { forked::<'_, 'g>(word) }.number
     }
 }
 
 /// # Safety
-/// As for [`free_box`], with a `ForkedBody`.
+/// As for [`free_box`], with a `ForkedStep`.
 pub(crate) unsafe fn free_forked(word: u64) {
     // SAFETY: as promised by the caller. The lifetime of the closure does not matter to the drop of
     // its box, and it has not ended, because the instance has it.
-    unsafe { free_box::<ForkedBody<'_>>(word) };
+    unsafe { free_box::<ForkedStep<'_>>(word) };
 }

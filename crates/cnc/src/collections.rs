@@ -17,8 +17,9 @@ use std::sync::OnceLock;
 
 use crate::arena::{Owned, UntilTheEnd};
 use crate::code::{ReadyStep, StepEntry};
-use crate::core::NO_STEP;
-use crate::error::{FaultCause, FaultOrder, StepFault};
+use crate::core::{Core, NO_STEP};
+use crate::error::{FaultCause, StepFault};
+use crate::faults::{FaultOrder, FaultyItem, PutBy};
 use crate::first_panic::FirstPanic;
 use crate::key::{Grid, ItemKey, fold, hash_of, is_word};
 use crate::primitives::{AtomicUsize, Mutex, Ordering, lock};
@@ -168,7 +169,8 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
         self
     }
 
-    /// A second put of an equal value is no error, and has no effect.
+    /// A second put of an equal value is no error, and has no effect. For an item that is
+    /// [counted](Items::counted) it is an error, because its value may be gone.
     #[must_use]
     pub fn equal_allowed(mut self) -> Self
     where
@@ -178,7 +180,7 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
         self
     }
 
-    pub(crate) fn build(self, number: usize, name: &str) -> ItemStore<'g, K, V> {
+    pub(crate) fn build(self, number: usize, name: &str, by_step: bool) -> ItemStore<'g, K, V> {
         let storage = match self.place {
             StoragePlan::Hashed => Storage::table(),
             StoragePlan::Dense(shape) => Storage::dense(shape),
@@ -186,6 +188,7 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
         };
         ItemStore {
             number,
+            by_step,
             name: name.to_owned(),
             storage,
             count: UntilTheEnd::new(self.count),
@@ -204,6 +207,8 @@ impl<K, V> fmt::Debug for Items<'_, K, V> {
 
 pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) number: usize,
+    /// A step has made the collection, and not the environment.
+    by_step: bool,
     pub(crate) name: String,
     pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
     pub(crate) count: UntilTheEnd<Option<CountOf<'g, K>>>,
@@ -235,6 +240,18 @@ impl<K: ItemKey, V> ItemStore<'_, K, V> {
         slot.state.is_kept() && equal(unsafe { slot.value() }, value)
     }
 
+    /// The number by which reports sort the collection. Collections that steps have made have the
+    /// same one, because their own numbers depend on the schedule.
+    pub(crate) fn report_number(&self) -> usize {
+        if self.by_step { usize::MAX } else { self.number }
+    }
+
+    pub(crate) fn faulty_item(&self, key: &K) -> FaultyItem {
+        let (collection, text) = self.name_and_key(key);
+        let (order, store) = (self.report_number(), self.number);
+        FaultyItem { order, store, collection, word: Self::order(key), key: text }
+    }
+
     /// The key of a fault about an item of the collection.
     pub(crate) fn name_and_key(&self, key: &K) -> (String, String) {
         (self.name.clone(), format!("{key:?}"))
@@ -261,6 +278,9 @@ unsafe impl Send for GetClaim<'_> {}
 pub(crate) trait AnyItems<'g>: Sync {
     fn name(&self) -> &str;
 
+    /// Whether a step has made the collection, and not the environment.
+    fn is_made_by_step(&self) -> bool;
+
     /// Takes a claim back, because its step will run again.
     fn unclaim(&self, claim: &GetClaim<'g>);
 
@@ -273,11 +293,14 @@ pub(crate) trait AnyItems<'g>: Sync {
     /// Gives the step back if it is.
     fn wait_as_last(&self, slot: *const (), ready: ReadyStep<'g>) -> Result<(), ReadyStep<'g>>;
 
+    /// Calls `see` with each step that waits. No worker may run.
+    fn each_waiting(&self, see: &mut dyn FnMut(&ReadyStep<'g>));
+
     /// The missing items for which steps wait. No worker may run.
     fn missing(&self) -> Vec<AwaitedItem>;
 
     /// The counted items that are left. No worker may run.
-    fn left_over(&self) -> Vec<StepFault>;
+    fn left_over(&self, core: &Core<'g>) -> Vec<StepFault>;
 
     /// How many items were put, and how many of them are still there. No worker may run.
     fn statistics(&self) -> ItemStatistics;
@@ -301,6 +324,10 @@ pub struct ItemStatistics {
 impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn is_made_by_step(&self) -> bool {
+        self.by_step
     }
 
     fn unclaim(&self, claim: &GetClaim<'g>) {
@@ -352,8 +379,13 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         Err(ready)
     }
 
+    fn each_waiting(&self, see: &mut dyn FnMut(&ReadyStep<'g>)) {
+        lock(&self.takers).iter().for_each(|(_, ready)| see(ready));
+        self.storage.each(|_, slot| slot.state.each_waiter(&mut *see));
+    }
+
     fn missing(&self) -> Vec<AwaitedItem> {
-        let mut found: Vec<(K, Vec<WaitingStep>)> = Vec::new();
+        let mut found: Vec<(K, bool, Vec<WaitingStep>)> = Vec::new();
         let mut takers: HashMap<usize, Vec<WaitingStep>> = HashMap::new();
         for (slot, ready) in &*lock(&self.takers) {
             if !ready.is_cancelled() {
@@ -369,36 +401,44 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
             });
             if !steps.is_empty() {
                 WaitingStep::sort(&mut steps);
-                found.push((key.key(), steps));
+                found.push((key.key(), slot.state.was_put(), steps));
             }
         });
         if !self.storage.is_ordered() {
-            found.sort_by(|(a, _), (b, _)| a.cmp(b));
+            found.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         }
-        let item = |(key, steps)| {
+        let item = |(key, was_put, steps)| {
             let (collection, key) = self.name_and_key(&key);
-            AwaitedItem { item: MadeItem { collection: self.number, key }, collection, steps }
+            AwaitedItem {
+                item: MadeItem { collection: self.number, key },
+                by_step: self.by_step,
+                was_put,
+                collection,
+                steps,
+            }
         };
         found.into_iter().map(item).collect()
     }
 
-    fn left_over(&self) -> Vec<StepFault> {
+    fn left_over(&self, core: &Core<'g>) -> Vec<StepFault> {
         let mut faults = Vec::new();
         if self.count.is_some() {
             self.storage.each(|key, slot| {
                 let gets = slot.state.claims_left();
                 if gets > 0 {
-                    let key = key.key();
-                    let (collection, text) = self.name_and_key(&key);
+                    let item = self.faulty_item(&key.key());
+                    let (number, word) = slot.maker().unwrap_or((NO_STEP, 0));
+                    let by = core.put_by(number, word);
                     let order = FaultOrder {
                         cause: FaultCause::LEFT_OVER,
-                        collection: self.number,
-                        word: Self::order(&key),
-                        step: String::new(),
-                        tag: text.clone(),
+                        collection: item.order,
+                        word: item.word,
+                        key: item.key.clone(),
+                        step: by.step,
+                        tag: by.tag,
                     };
-                    faults
-                        .push(StepFault { order, why: FaultCause::LeftOver { collection, key: text, gets } });
+                    let why = FaultCause::LeftOver { collection: item.collection, key: item.key, gets };
+                    faults.push(StepFault { order, puts: None, why });
                 }
             });
         }
@@ -445,6 +485,28 @@ impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
 /// [NCM11 §2, §2.1]: `TagCol`. §3.2: executed tags may be stored.
 ///
 /// # Examples
+/// A graph's steps put tags in its own collections alone:
+/// ```compile_fail
+/// use selvedge::cnc;
+///
+/// cnc::graph(|one| {
+///     cnc::graph(|other| {
+///         let tags = one.tags::<u32>("of the first graph");
+///         other.initialize(|env| env.put_tag(tags, 1)) // another graph's handle
+///     })
+/// });
+/// ```
+/// Its tags run its own steps alone:
+/// ```compile_fail
+/// use selvedge::cnc;
+///
+/// cnc::graph(|one| {
+///     cnc::graph(|other| {
+///         let tags = one.tags::<u32>("of the first graph");
+///         other.prescribe(tags, "step", |_, _| Ok(())); // another graph's handle
+///     })
+/// });
+/// ```
 /// Of a memoised collection, a tag that is put again runs nothing:
 /// ```
 /// use selvedge::cnc::{self, schedulers::OneByOne};
@@ -566,11 +628,11 @@ impl<T> Owned for TagStore<'_, T> {
 /// The text for a tag that does not fit in a word and is not kept.
 pub(crate) const NO_TAG: &str = "..";
 
-/// The name and the tag of the step that has put an item.
-pub(crate) fn maker_of<V>(slot: &ItemSlot<V, ReadyStep<'_>>, step: &StepContext<'_>) -> (String, String) {
+/// The step that has put an item.
+pub(crate) fn maker_of<V>(slot: &ItemSlot<V, ReadyStep<'_>>, step: &StepContext<'_>) -> PutBy {
     while !slot.state.was_put() {
         std::hint::spin_loop();
     }
     let (number, word) = slot.maker().unwrap_or((NO_STEP, 0));
-    step.core().entry(number).map_or_else(|| (String::new(), NO_TAG.into()), |entry| entry.made_by(word))
+    step.core().put_by(number, word)
 }

@@ -11,7 +11,7 @@
 //! the end of the graph, [`Core::close`] drops the steps that still wait; `graph` calls it before
 //! it drops the `Core`.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -19,12 +19,15 @@ use std::sync::{Arc, OnceLock};
 use crate::arena::{Arena, Owned, UntilTheEnd};
 use crate::cancel::Attention;
 use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
-use crate::collections::{AnyItems, AnyTags, ItemCol, Items, TagCol, TagStore};
+use crate::collections::{AnyItems, AnyTags, ItemCol, ItemStatistics, Items, NO_TAG, TagCol, TagStore};
 use crate::error::{StepFault, StepResult};
+use crate::faults::{PutBy, settle};
 use crate::first_panic::FirstPanic;
 use crate::key::ItemKey;
+use crate::monitor::Monitor;
+use crate::picture::Picture;
 use crate::primitives::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
-use crate::record::Recorder;
+use crate::record::{Edge, Recorder};
 use crate::slot::STEPS_MAX;
 use crate::step::StepContext;
 use crate::stuck::AwaitedItem;
@@ -32,6 +35,8 @@ use crate::waiters::WaiterMemory;
 
 /// A number that no step has.
 pub(crate) const NO_STEP: usize = STEPS_MAX;
+/// A worker takes so many numbers for async steps at a time.
+pub(crate) const SERIALS: u64 = 1 << 16;
 
 /// The graph, without the functions that build it.
 ///
@@ -45,11 +50,13 @@ pub(crate) struct Core<'g> {
     forked: OnceLock<&'g StepEntry<'g>>,
     /// The steps that are ready for the next run.
     pending: Mutex<ManuallyDrop<Vec<ReadyStep<'g>>>>,
+    /// The faults since the last report.
     faults: Mutex<Vec<StepFault>>,
-    /// The faults that were reported last.
+    /// The faults that were reported.
     reported: Mutex<Vec<StepFault>>,
     attention: Arc<Attention>,
     recorder: OnceLock<Recorder>,
+    monitor: OnceLock<Monitor>,
     tags: Mutex<Vec<&'g dyn AnyTags<'g>>>,
     /// Whether a fault stops the others.
     pub(crate) stop_at_fault: AtomicBool,
@@ -67,7 +74,15 @@ pub(crate) struct Core<'g> {
     counts: Mutex<Vec<(u64, u64)>>,
     /// The handles of async steps that are in existence. It wraps, as `suspended` does.
     pub(crate) handles: AtomicU64,
+    /// The numbers for async steps that no worker has taken. The first one is a multiple of
+    /// [`SERIALS`].
+    serials: AtomicU64,
     waiters: WaiterMemory<ReadyStep<'g>>,
+    /// The steps that the environment has forked.
+    environment_forks: AtomicU64,
+    /// The steps that wait, and that were told at the end of a run that they come too late: the
+    /// number of the entry and the word of each.
+    told: Mutex<BTreeSet<(usize, u64)>>,
 }
 
 /// The code of the environment's entry, which has no instances.
@@ -100,6 +115,7 @@ impl<'g> Core<'g> {
             reported: Mutex::new(Vec::new()),
             attention: Arc::default(),
             recorder: OnceLock::new(),
+            monitor: OnceLock::new(),
             tags: Mutex::new(Vec::new()),
             stop_at_fault: AtomicBool::new(true),
             running: AtomicBool::new(false),
@@ -109,13 +125,21 @@ impl<'g> Core<'g> {
             workers: AtomicUsize::new(0),
             counts: Mutex::new(Vec::new()),
             handles: AtomicU64::new(0),
+            serials: AtomicU64::new(0),
             waiters: WaiterMemory::new(),
+            environment_forks: AtomicU64::new(0),
+            told: Mutex::new(BTreeSet::new()),
         }
     }
 
     pub(crate) fn environment(&'g self) -> &'g StepEntry<'g> {
         self.environment
             .get_or_init(|| self.add_entry("the environment", Box::new(EnvironmentCode), None, false))
+    }
+
+    /// Whether a step was forked.
+    pub(crate) fn has_forks(&self) -> bool {
+        self.forked.get().is_some()
     }
 
     pub(crate) fn forked(&'g self) -> &'g StepEntry<'g> {
@@ -137,13 +161,43 @@ impl<'g> Core<'g> {
         free: Option<unsafe fn(u64)>,
         takes_word: bool,
     ) -> &'g StepEntry<'g> {
+        self.add_entry_of(None, name, code, free, takes_word)
+    }
+
+    /// As [`add_entry`](Core::add_entry), for another entry of the step with the number `row`.
+    pub(crate) fn add_entry_of(
+        &'g self,
+        row: Option<usize>,
+        name: &str,
+        code: Box<dyn Code<'g> + 'g>,
+        free: Option<unsafe fn(u64)>,
+        takes_word: bool,
+    ) -> &'g StepEntry<'g> {
         let mut entries = lock(&self.entries);
         let number = entries.len();
+        let row = row.unwrap_or(number);
+        let twin = match entries.get(row) {
+            Some(first) => first.twin,
+            None => entries.iter().filter(|entry| entry.row == entry.number && entry.name == name).count(),
+        };
         assert!(number < NO_STEP, "a graph has at most {NO_STEP} step collections");
         let (cancelled, next) = (AtomicU64::new(0), OnceLock::new());
+        let missed_with_claims = AtomicBool::new(false);
         let (code, drops) = (UntilTheEnd::new(code), free.is_some() && !takes_word);
         let name = name.to_owned();
-        let entry = self.own(StepEntry { number, name, code, free, takes_word, cancelled, drops, next });
+        let entry = self.own(StepEntry {
+            number,
+            row,
+            twin,
+            name,
+            code,
+            free,
+            takes_word,
+            cancelled,
+            drops,
+            missed_with_claims,
+            next,
+        });
         entries.push(entry);
         entry
     }
@@ -156,13 +210,31 @@ impl<'g> Core<'g> {
         lock(&self.entries).get(number).copied()
     }
 
-    pub(crate) fn add_items<K, V>(&'g self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    /// The step that has put an item, by the number of its entry and the word of its tag.
+    pub(crate) fn put_by(&self, number: usize, word: u64) -> PutBy {
+        match self.entry(number) {
+            Some(entry) => {
+                let (tag, row) = (entry.tag_of_word(word), entry.row);
+                let word = if tag.is_some() { word } else { 0 };
+                PutBy { row, word, step: entry.name.clone(), tag: tag.unwrap_or_else(|| NO_TAG.to_owned()) }
+            }
+            None => PutBy { row: number, word: 0, step: String::new(), tag: NO_TAG.to_owned() },
+        }
+    }
+
+    /// Adds an item collection, which the environment makes, or a step.
+    pub(crate) fn add_items<K, V>(
+        &'g self,
+        name: &str,
+        items: Items<'g, K, V>,
+        by_step: bool,
+    ) -> ItemCol<'g, K, V>
     where
         K: ItemKey + 'g,
         V: Send + Sync + 'g,
     {
         let mut all = lock(&self.items);
-        let store = self.own(items.build(all.len(), name));
+        let store = self.own(items.build(all.len(), name, by_step));
         all.push(store);
         ItemCol(store)
     }
@@ -189,22 +261,15 @@ impl<'g> Core<'g> {
         }
     }
 
-    /// Takes the faults, the smallest first.
-    pub(crate) fn take_faults(&self) -> Vec<StepFault> {
+    /// All faults so far, the smallest first. Those that were reported before have the text of an
+    /// error alone.
+    pub(crate) fn report_faults(&self) -> Vec<StepFault> {
         let mut faults = std::mem::take(&mut *lock(&self.faults));
-        faults.sort_by(|a, b| a.order.cmp(&b.order));
-        faults
-    }
-
-    /// Remembers faults that are reported now, in their order.
-    pub(crate) fn keep_faults(&self, faults: &[StepFault]) {
-        let again = faults.iter().map(StepFault::again).collect();
-        *lock(&self.reported) = again;
-    }
-
-    /// The faults that were reported last.
-    pub(crate) fn past_faults(&self) -> Vec<StepFault> {
-        lock(&self.reported).iter().map(StepFault::again).collect()
+        let mut reported = lock(&self.reported);
+        let again: Vec<StepFault> = faults.iter().map(StepFault::again).collect();
+        faults.extend(reported.iter().map(StepFault::again));
+        reported.extend(again);
+        settle(faults)
     }
 
     #[inline]
@@ -232,8 +297,44 @@ impl<'g> Core<'g> {
         self.recorder.get()
     }
 
+    /// Has workers tell the monitor of the graph what they do, from now on.
+    pub(crate) fn monitor(&'g self) -> &'g Monitor {
+        let monitor = self.monitor.get_or_init(Monitor::new);
+        self.attention.need();
+        self.show_to_monitor();
+        monitor
+    }
+
+    /// The monitor, if the program wants one.
+    pub(crate) fn monitor_if_any(&self) -> Option<&Monitor> {
+        self.monitor.get()
+    }
+
+    /// Shows the monitor the collections that there are now.
+    pub(crate) fn show_to_monitor(&'g self) {
+        if let Some(monitor) = self.monitor.get() {
+            monitor.show(Picture::of(self));
+        }
+    }
+
+    /// The uses of collections that were recorded or monitored.
+    pub(crate) fn used_edges(&self) -> BTreeSet<Edge> {
+        let mut edges = self.recorder().map(Recorder::edges).unwrap_or_default();
+        edges.extend(self.monitor_if_any().into_iter().flat_map(Monitor::edges));
+        edges
+    }
+
+    pub(crate) fn next_fork_of_environment(&self) -> u64 {
+        self.environment_forks.fetch_add(1, Ordering::Relaxed)
+    }
+
     pub(crate) fn waiters(&self) -> &WaiterMemory<ReadyStep<'g>> {
         &self.waiters
+    }
+
+    /// Takes [`SERIALS`] numbers for async steps. Returns the first one.
+    pub(crate) fn new_serials(&self) -> u64 {
+        self.serials.fetch_add(SERIALS, Ordering::Relaxed)
     }
 
     /// Notes a new worker, which calls [`account`](Core::account) at its end.
@@ -279,10 +380,29 @@ impl<'g> Core<'g> {
     pub(crate) fn step_counts(&self) -> Vec<(String, u64, u64, u64)> {
         let counts = lock(&self.counts).clone();
         let entries = lock(&self.entries);
-        let name = |(entry, (runs, misses)): (&&StepEntry<'g>, (u64, u64))| {
-            (entry.name.clone(), runs, misses, entry.cancelled.load(Ordering::Relaxed))
+        let cancelled = |row: usize| {
+            let of_row = entries.iter().filter(|entry| entry.row == row);
+            of_row.map(|entry| entry.cancelled.load(Ordering::Relaxed)).sum()
         };
-        entries.iter().zip(counts).map(name).collect()
+        let rows = entries.iter().filter(|entry| entry.row == entry.number);
+        let counted = rows.map(|entry| {
+            let (runs, misses) = counts.get(entry.row).copied().unwrap_or_default();
+            (entry.name.clone(), runs, misses, cancelled(entry.row))
+        });
+        counted.collect()
+    }
+
+    /// What became of the items: of the environment's collections by their numbers, then of those
+    /// that steps have made by their names.
+    pub(crate) fn item_statistics(&self) -> Vec<ItemStatistics> {
+        let (mut of_steps, mut all) = (Vec::new(), Vec::new());
+        for items in self.each_items() {
+            let rows = if items.is_made_by_step() { &mut of_steps } else { &mut all };
+            rows.push(items.statistics());
+        }
+        of_steps.sort_by(|a, b| (&a.name, a.put, a.there).cmp(&(&b.name, b.put, b.there)));
+        all.append(&mut of_steps);
+        all
     }
 
     /// Keeps ready steps for the next run.
@@ -299,17 +419,53 @@ impl<'g> Core<'g> {
         std::mem::take(&mut **lock(&self.pending))
     }
 
+    /// The steps that wait, without those that were cancelled. No worker may run.
+    ///
+    /// # Panics
+    /// If a step is lost: an item has forgotten it.
+    pub(crate) fn waiting(&self) -> Vec<(&'g StepEntry<'g>, u64)> {
+        let (mut waiting, mut count) = (Vec::new(), 0);
+        if self.some_may_wait() {
+            for items in self.each_items() {
+                items.each_waiting(&mut |ready| {
+                    count += 1;
+                    if !ready.is_cancelled() {
+                        waiting.push((ready.entry, ready.word));
+                    }
+                });
+            }
+        }
+        let suspended = self.suspended.load(Ordering::Relaxed);
+        // If a scheduler has forgotten a worker, the number of suspended steps is not known.
+        assert!(
+            self.workers.load(Ordering::Relaxed) != 0 || suspended == count,
+            "{suspended} steps wait for items, and the items know of {count}"
+        );
+        waiting
+    }
+
+    /// Whether a step that waits was told already that it comes too late.
+    pub(crate) fn was_told(&self, entry: usize, word: u64) -> bool {
+        lock(&self.told).contains(&(entry, word))
+    }
+
+    pub(crate) fn note_told(&self, entry: usize, word: u64) {
+        lock(&self.told).insert((entry, word));
+    }
+
     /// The missing items for which steps wait. No worker may run.
     pub(crate) fn missing(&self) -> Vec<AwaitedItem> {
         if !self.some_may_wait() {
             debug_assert!(self.each_items().iter().all(|items| items.missing().is_empty()));
             return Vec::new();
         }
-        self.each_items().iter().flat_map(|items| items.missing()).collect()
+        let mut missing: Vec<_> = self.each_items().iter().flat_map(|items| items.missing()).collect();
+        AwaitedItem::sort_made_by_steps(&mut missing);
+        missing
     }
 
     pub(crate) fn left_over(&self) -> Vec<StepFault> {
-        self.each_items().iter().flat_map(|items| items.left_over()).collect()
+        settle(self.each_items().iter().flat_map(|items| items.left_over(self)).collect())
     }
 
     /// Drops the steps that are ready and those that wait, before the arena is dropped. A
@@ -328,5 +484,26 @@ impl<'g> Core<'g> {
             self.arena.leak();
         }
         panics.go_on();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::schedulers::OneByOne;
+    use crate::{GraphError, graph};
+
+    #[test]
+    #[should_panic = "1 steps wait for items, and the items know of 0"]
+    fn a_step_that_its_item_forgets_is_noticed() {
+        graph(|graph| {
+            let tags = graph.tags::<u32>("tags");
+            let items = graph.items::<u32, u32>("items");
+            graph.prescribe(tags, "get", move |n, step| step.get(items, n).map(|_| ()));
+            graph.initialize(|env| env.put_tag(tags, 7)).unwrap();
+            assert!(matches!(graph.run(&OneByOne), Err(GraphError::Stuck(_))));
+            let place = items.0.storage.find(&7).unwrap();
+            drop(place.slot.state.take_waiters());
+            let _ = graph.run(&OneByOne);
+        });
     }
 }

@@ -1,19 +1,10 @@
-//! A picture of a graph in the language of Graphviz: [`Graph::dot`].
-//!
-//! The program calls `Graph::dot` between runs. The steps that a tag collection prescribes are
-//! always known. The gets and puts of steps come from the [`Edge`]s of `record.rs`, so the picture
-//! has them only after `Graph::record`.
-//!
-//! The lines are in the order of the collections' numbers, so the same program prints the same
-//! text. An async step has two entries; the picture shows the entry that begins.
+//! The picture of a graph in the language of Graphviz: [`Graph::dot`]. The program calls it between
+//! runs. `picture.rs` has the nodes and arrows.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::iter;
 
-use crate::core::Core;
 use crate::graph::Graph;
-use crate::record::{Edge, EdgeEnd};
+use crate::picture::{Picture, Place};
 
 impl<'g> Graph<'g, '_> {
     /// The graph in the language of Graphviz: steps are ovals, item collections boxes, tag
@@ -48,7 +39,9 @@ impl<'g> Graph<'g, '_> {
     /// # }
     /// ```
     pub fn dot(&'g self) -> String {
-        dot(self.core())
+        let mut picture = Picture::of(self.core());
+        picture.add(self.core().used_edges());
+        dot(&picture)
     }
 }
 
@@ -57,46 +50,32 @@ fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
-fn dot<'g>(core: &'g Core<'g>) -> String {
+/// The name of a place in the text.
+fn id(place: Place) -> String {
+    match place {
+        Place::Step(number) => format!("step{number}"),
+        Place::Items(number) => format!("items{number}"),
+        Place::Tags(number) => format!("tags{number}"),
+    }
+}
+
+fn dot(picture: &Picture) -> String {
     let mut text = String::from("digraph cnc {\n");
     let mut line = |parts: std::fmt::Arguments<'_>| {
         writeln!(text, "  {parts}").expect("a string takes all");
     };
-    // A step that goes on as another entry is shown as the one that begins.
-    let entries: Vec<_> = (0..core.entries()).filter_map(|number| core.entry(number)).collect();
-    let mut shown: Vec<usize> = (0..entries.len()).collect();
-    for entry in &entries {
-        if let Some(rest) = entry.code.rest() {
-            shown[rest] = entry.number;
-        }
+    for node in &picture.nodes {
+        let shape = match node.place {
+            Place::Step(_) => "oval",
+            Place::Items(_) => "box",
+            Place::Tags(_) => "triangle",
+        };
+        let style = if node.is_environment { ", style=dashed" } else { "" };
+        line(format_args!("{} [label={}, shape={shape}{style}];", id(node.place), quoted(&node.name)));
     }
-    let environment = core.environment().number;
-    for entry in entries.iter().filter(|entry| shown[entry.number] == entry.number) {
-        let style = if entry.number == environment { ", style=dashed" } else { "" };
-        line(format_args!("step{} [label={}, shape=oval{style}];", entry.number, quoted(&entry.name)));
-    }
-    for (number, items) in core.each_items().iter().enumerate() {
-        line(format_args!("items{number} [label={}, shape=box];", quoted(items.name())));
-    }
-    let tags = core.each_tags();
-    for (number, tags) in tags.iter().enumerate() {
-        line(format_args!("tags{number} [label={}, shape=triangle];", quoted(tags.name())));
-    }
-    for (number, tags) in tags.iter().enumerate() {
-        for entry in iter::successors(tags.first(), |entry| entry.next.get().copied()) {
-            line(format_args!("tags{number} -> step{} [style=dotted];", entry.number));
-        }
-    }
-    let edges = core.recorder().map(|recorder| recorder.edges()).unwrap_or_default();
-    let edges: BTreeSet<Edge> =
-        edges.into_iter().map(|edge| Edge { step: shown[edge.step], ..edge }).collect();
-    for Edge { step, end } in edges {
-        match end {
-            EdgeEnd::Gets(items) => line(format_args!("items{items} -> step{step};")),
-            EdgeEnd::Puts(items) => line(format_args!("step{step} -> items{items};")),
-            EdgeEnd::PutsTags(tags) => line(format_args!("step{step} -> tags{tags};")),
-            EdgeEnd::Forks => line(format_args!("step{step} -> step{};", core.forked().number)),
-        }
+    for arrow in &picture.arrows {
+        let style = if arrow.prescribes { " [style=dotted]" } else { "" };
+        line(format_args!("{} -> {}{style};", id(arrow.from), id(arrow.to)));
     }
     text.push_str("}\n");
     text

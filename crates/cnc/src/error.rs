@@ -6,13 +6,13 @@
 //! `Halted(Some(..))` has an error of the program. `StepContext::fault` and `Core::left_over` make
 //! the faults.
 //!
-//! `Graph` reports the faults in the order of [`FaultOrder`]. That order has no time and no worker
-//! in it, so it does not depend on the schedule.
+//! `faults.rs` has the order in which `Graph` reports the faults.
 
 use std::any::Any;
 use std::error::Error;
 use std::fmt;
 
+use crate::faults::{DoublePut, FaultOrder};
 use crate::stuck::Stuck;
 
 /// The most lines that a report prints; all are in the value.
@@ -83,9 +83,8 @@ impl fmt::Debug for Halted {
 pub enum GraphError {
     /// No step can run any more, but some wait for items that no step has put.
     Stuck(Stuck),
-    /// A step failed, or the environment. The first fault is the smallest one. A graph that a fault
-    /// has stopped reports the faults at each later run too; then a [`FaultCause::Error`] has only
-    /// the text of the error.
+    /// A step failed, or the environment. The first fault is the smallest one. Each later run
+    /// reports the faults too; then a [`FaultCause::Error`] has only the text of the error.
     Failed(Vec<StepFault>),
     /// The run was cancelled by a [`Canceller`](crate::Canceller).
     Cancelled,
@@ -97,25 +96,20 @@ pub enum GraphError {
 #[derive(Debug)]
 pub struct StepFault {
     pub(crate) order: FaultOrder,
+    /// The two puts of a double put.
+    pub(crate) puts: Option<DoublePut>,
     pub(crate) why: FaultCause,
-}
-
-/// The order of faults: by the cause, the number of the collection or step, the word of the key
-/// or tag, and the text of both.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct FaultOrder {
-    pub(crate) cause: u8,
-    pub(crate) collection: usize,
-    pub(crate) word: u64,
-    pub(crate) step: String,
-    pub(crate) tag: String,
 }
 
 /// The cause of a [`StepFault`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FaultCause {
-    /// An item was put twice. The two steps are sorted.
+    /// An item was put twice. The two steps are sorted. If more steps have put the item, there is a
+    /// fault for the first of them with each other one.
+    ///
+    /// If the collection [allows equal values](crate::Items::equal_allowed), the item is
+    /// determined, and the steps are not: which value comes first depends on the schedule.
     DoublePut {
         /// The name of the collection.
         collection: String,
@@ -124,11 +118,15 @@ pub enum FaultCause {
         /// The name and the tag of both steps. The tag is `..` if it does not fit in a word.
         steps: [(String, String); 2],
     },
-    /// A step panicked.
+    /// A step panicked. A panic after the step has missed an item is none: the step runs again when
+    /// the item is there. The panic hook, which prints the message, is called all the same.
     Panicked(String),
     /// A step returned an error of the program's.
     Error(Box<dyn Error + Send + Sync>),
     /// A counted item was got more often than its count says.
+    ///
+    /// The item is determined. Which of the steps with a get comes too late, and so is the one that
+    /// is named and does not go on, depends on the schedule.
     OverGet {
         /// The name of the collection.
         collection: String,
@@ -185,7 +183,8 @@ pub enum FaultCause {
 }
 
 impl StepFault {
-    /// The name of the step, or of the environment. Empty for a [`FaultCause::LeftOver`].
+    /// The name of the step, or of the environment. For a [`FaultCause::LeftOver`], the step that
+    /// has put the item. For a [`FaultCause::DoublePut`], the first of the two.
     pub fn step(&self) -> &str {
         &self.order.step
     }
@@ -223,7 +222,8 @@ impl fmt::Display for StepFault {
                 write!(f, "got item {collection}[{key}] once more than its count says")
             }
             FaultCause::LeftOver { collection, key, gets } => {
-                write!(f, "item {collection}[{key}] has a count for {gets} more gets")
+                write!(f, "item {collection}[{key}], put by step {}({}), ", self.order.step, self.order.tag)?;
+                write!(f, "has a count for {gets} more gets")
             }
             FaultCause::Outside { collection, key } => {
                 at(f)?;
@@ -280,7 +280,7 @@ impl Error for GraphError {}
 impl StepFault {
     /// The same fault again. An error of the program's becomes its text.
     pub(crate) fn again(&self) -> StepFault {
-        StepFault { order: self.order.clone(), why: self.why.again() }
+        StepFault { order: self.order.clone(), puts: self.puts.clone(), why: self.why.again() }
     }
 }
 

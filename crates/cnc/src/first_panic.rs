@@ -2,7 +2,8 @@
 //!
 //! Code that drops several values of the program runs each drop with [`FirstPanic::run`], then
 //! calls [`FirstPanic::go_on`] or [`FirstPanic::take`]: `Arena`, `Core::close`, the storages,
-//! `AsyncStep`, and the end of a step in `step/run.rs`.
+//! `AsyncStep`, and the end of a step in `step/run.rs`. The panic of a step itself ends with
+//! [`take_message`].
 //!
 //! A part that panics may be run again. So a part first notes that a value is gone, and then drops
 //! the value.
@@ -10,6 +11,8 @@
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::{mem, thread};
+
+use crate::error::message;
 
 /// Runs the parts of a cleaning, each to its end, and remembers the first panic. So a destructor
 /// that panics keeps no other part from being cleaned.
@@ -47,8 +50,15 @@ impl FirstPanic {
     }
 }
 
+/// What a panic said. What it carries is dropped.
+pub(crate) fn take_message(payload: Box<dyn Any + Send>) -> String {
+    let text = message(&*payload);
+    drop_payload(payload);
+    text
+}
+
 /// Drops what a panic carries. Its destructor may panic too; what that panic carries is leaked.
-fn drop_payload(payload: Box<dyn Any + Send>) {
+pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(another) = panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         mem::forget(another);
     }

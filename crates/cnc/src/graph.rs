@@ -124,7 +124,7 @@ impl<'g> Graph<'g, '_> {
         K: ItemKey + 'g,
         V: Send + Sync + 'g,
     {
-        self.core.add_items(name, items)
+        self.core.add_items(name, items, false)
     }
 
     /// A new item collection with one item. Its key is `()`.
@@ -200,7 +200,8 @@ impl<'g> Graph<'g, '_> {
 
     /// Has each tag `(begin, end)` of a collection run a step over the numbers from `begin` to
     /// below `end`, `grain` of them at a time. What is left is cut in halves while other workers
-    /// are idle.
+    /// are idle. The parts that the body gets are the same under every scheduler: they begin at
+    /// `begin` and a whole number of grains.
     ///
     /// # Panics
     /// If the grain is 0.
@@ -303,19 +304,19 @@ impl<'g> Graph<'g, '_> {
 
     /// What has gone wrong, if anything has.
     fn failure(&'g self) -> GraphError {
-        let mut faults = self.core.take_faults();
-        if faults.is_empty() {
-            faults = self.core.past_faults();
-        } else if self.core.stop_at_fault.load(Ordering::Relaxed) {
-            self.core.keep_faults(&faults);
-        }
+        let faults = self.core.report_faults();
         if faults.is_empty() { GraphError::Cancelled } else { GraphError::Failed(faults) }
     }
 
     /// Has the others go on when a step fails, so that all that does not depend on it is done. Then
-    /// the faults are the same under every scheduler, unless an item was put twice. Without this,
-    /// no step begins after a fault, and of several steps that fail at the same time the smallest
-    /// is reported.
+    /// the faults are the same under every scheduler, unless a step would have put more after a
+    /// fault that names another step elsewhere: of two puts of an item, or of more gets than its
+    /// count, the step that comes last in time does not go on.
+    ///
+    /// Without this, no step begins after a fault. Then it is determined that the run fails, and
+    /// each fault is one of those that would be reported with this. Which of them are reported, and
+    /// which is first, depends on the schedule: a smaller fault can be ruled out only when no step
+    /// is left that could fail, and a graph with a step that puts tags for ever has always one left.
     pub fn finish_after_fault(&'g self) {
         self.core.stop_at_fault.store(false, Ordering::Relaxed);
     }
@@ -334,8 +335,10 @@ impl<'g> Graph<'g, '_> {
     /// # Errors
     /// - [`GraphError::Stuck`] if steps wait for items that no step has put. The environment may
     ///   put them, and run again.
-    /// - [`GraphError::Failed`] if a step has failed, or a counted item was got less often than its
-    ///   count says. The graph runs no more steps then.
+    /// - [`GraphError::Failed`] if a step or the environment has failed, in this run or before. A
+    ///   graph that a fault has stopped runs no more steps.
+    /// - [`GraphError::Failed`] with each [`LeftOver`](crate::FaultCause::LeftOver) if there is no
+    ///   other fault. The environment may have steps get the rest, and run again.
     /// - [`GraphError::Cancelled`] if the run was cancelled.
     ///
     /// # Panics
@@ -347,6 +350,7 @@ impl<'g> Graph<'g, '_> {
     /// [NCM11 §3.1]: any scheduler. The result of the graph does not depend on it.
     pub fn run(&'g self, scheduler: &(impl Scheduler + ?Sized)) -> Result<FinishedGraph<'g>, GraphError> {
         let _running = Running::begin(&self.core.running);
+        self.core.show_to_monitor();
         if !self.core.is_cancelled() {
             scheduler.run(&GraphJob::new(&self.core));
         }
@@ -360,7 +364,8 @@ impl<'g> Graph<'g, '_> {
             "the scheduler has returned while {} steps were ready",
             self.core.outstanding()
         );
-        let mut faults = self.core.take_faults();
+        StepContext::get_again(&self.core, self.core.waiting());
+        let mut faults = self.core.report_faults();
         if faults.is_empty() {
             let missing = self.core.missing();
             if !missing.is_empty() {
@@ -522,7 +527,8 @@ impl fmt::Debug for View<'_> {
 pub struct Statistics {
     /// The step collections. The first is the environment.
     pub steps: Vec<StepStatistics>,
-    /// The item collections.
+    /// The item collections: those of the environment as it has made them, then those that steps
+    /// have made, by their names.
     pub items: Vec<ItemStatistics>,
 }
 
@@ -552,7 +558,7 @@ impl Statistics {
         let step = |(name, runs, misses, cancelled)| StepStatistics { name, runs, misses, cancelled };
         Statistics {
             steps: core.step_counts().into_iter().map(step).collect(),
-            items: core.each_items().iter().map(|items| items.statistics()).collect(),
+            items: core.item_statistics(),
         }
     }
 }

@@ -165,6 +165,9 @@ impl<'g, T: ItemKey> StepCol<'g, T> {
     /// comes to its end. It is no error that the step does not run; but steps that wait for its
     /// items are reported.
     ///
+    /// Of a range step, cancel the tag that was put, or [all](StepCol::cancel). Which other ranges
+    /// hit a step depends on the schedule.
+    ///
     /// If the tag is cancelled before it is put, the result is determined. If it is cancelled by a
     /// step, the result may depend on the schedule where it depends on the step that was cancelled.
     ///

@@ -22,6 +22,7 @@
 //! | schedulers | [`schedulers`], [`Worker`], [`ReadyStep`], [`Outlet`] |
 //! | what went wrong | [`GraphError`], [`StepFault`], [`FaultCause`], [`Stuck`], [`MissingItem`], [`StuckStep`] |
 //! | what the graph did | [`Statistics`], [`StepStatistics`], [`ItemStatistics`], [`Recording`], [`StepRun`] |
+//! | what the graph does now | [`Monitor`], [`StepProgress`], [`Stalled`], [`RunningStep`] |
 //! | an end before the end | [`Canceller`] |
 //!
 //! Of steps there are four kinds:
@@ -86,14 +87,19 @@ mod compose;
 mod core;
 mod dot;
 mod error;
+mod faults;
 mod first_panic;
 mod frames;
 mod graph;
 mod hints;
 mod key;
+#[cfg(not(loom))]
+mod large_pages;
 mod lend;
 #[cfg(loom)]
 pub mod models;
+mod monitor;
+mod picture;
 mod primitives;
 mod ready;
 mod record;
@@ -102,6 +108,7 @@ mod slot;
 mod step;
 mod storage;
 mod stuck;
+mod svg;
 mod waiters;
 
 pub use async_step::{AsyncStep, Get};
@@ -113,6 +120,7 @@ pub use graph::{FinishedGraph, Graph, Statistics, StepStatistics, View, graph};
 pub use hints::StepCol;
 pub use key::{AxisLengths, Grid, ItemKey};
 pub use lend::{LentJob, LentStep, LentWorker};
+pub use monitor::{Monitor, RunningStep, Stalled, StepProgress};
 pub use record::{Recording, StepRun};
 pub use step::{Needs, Outlet, StepContext, Worker};
 pub use stuck::{MissingItem, Stuck, StuckStep};

@@ -15,31 +15,60 @@ use crate::waiters::{WaiterMemory, WaiterPool};
 
 type ModelSlot = ItemSlot<Box<u32>, u32>;
 
-/// One OS thread puts an item while two get it, or wait for it. Each gets it, or is woken once.
+/// Looks for an item that is kept, and waits for it. Tells whether it is there, or is being put.
+/// Otherwise the put has the waiter.
+fn get_or_wait(memory: &WaiterMemory<u32>, slot: &ModelSlot, name: u32) -> bool {
+    if slot.state.look() == Look::Kept {
+        // SAFETY: the item is kept.
+        assert_eq!(**unsafe { slot.value() }, 7);
+        return true;
+    }
+    slot.state.wait(name, &WaiterPool::new(memory)).is_err()
+}
+
+/// Puts the item, and counts the waiters that it wakes.
+fn put_and_wake(memory: &WaiterMemory<u32>, slot: &ModelSlot) -> u32 {
+    let mut waiters = slot.put(Box::new(7), GetCount::Kept, 3, 5).expect("the first put");
+    let pool = WaiterPool::new(memory);
+    let woken = std::iter::from_fn(|| waiters.pop(&pool)).count() as u32;
+    assert_eq!(slot.maker(), Some((3, 5)));
+    woken
+}
+
+/// One OS thread puts an item while two get it, or wait for it. Each gets it, or is told of the
+/// put, or is woken once.
 pub fn a_put_and_two_waiters() {
     let memory = Arc::new(WaiterMemory::new());
     let slot = Arc::new(ModelSlot::new());
     let getters: Vec<_> = (0..2)
         .map(|name| {
             let (memory, slot) = (memory.clone(), slot.clone());
-            thread::spawn(move || match slot.state.look() {
-                // SAFETY: the item is kept.
-                Look::Kept => u32::from(**unsafe { slot.value() } == 7),
-                _ => match slot.state.wait(name, &WaiterPool::new(&memory)) {
-                    // The put has the waiter.
-                    Ok(()) => 0,
-                    // SAFETY: `wait` fails only for a full item, and this one is kept.
-                    Err(_) => u32::from(slot.state.is_kept() && **unsafe { slot.value() } == 7),
-                },
-            })
+            thread::spawn(move || u32::from(get_or_wait(&memory, &slot, name)))
         })
         .collect();
-    let mut waiters = slot.put(Box::new(7), GetCount::Kept, 3, 5).expect("the first put");
-    let pool = WaiterPool::new(&memory);
-    let woken = std::iter::from_fn(|| waiters.pop(&pool)).count() as u32;
-    let got: u32 = getters.into_iter().map(|getter| getter.join().unwrap()).sum();
-    assert_eq!(woken + got, 2);
-    assert_eq!(slot.maker(), Some((3, 5)));
+    let woken = put_and_wake(&memory, &slot);
+    let told: u32 = getters.into_iter().map(|getter| getter.join().unwrap()).sum();
+    assert_eq!(woken + told, 2);
+    empty(slot);
+}
+
+/// An OS thread that is told of a put lets the put end, and then finds the item.
+pub fn a_put_that_has_begun() {
+    let memory = Arc::new(WaiterMemory::new());
+    let slot = Arc::new(ModelSlot::new());
+    let getter = {
+        let (memory, slot) = (memory.clone(), slot.clone());
+        thread::spawn(move || {
+            let told = get_or_wait(&memory, &slot, 0);
+            if told {
+                slot.state.until_full();
+                assert!(get_or_wait(&memory, &slot, 0));
+            }
+            u32::from(told)
+        })
+    };
+    let woken = put_and_wake(&memory, &slot);
+    assert_eq!(woken + getter.join().unwrap(), 1);
     empty(slot);
 }
 

@@ -63,14 +63,14 @@ pub(crate) enum RecordedTag {
 }
 
 /// A step collection has used another collection.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Edge {
     pub(crate) step: usize,
     pub(crate) end: EdgeEnd,
 }
 
 /// What a step has used: the number of an item collection or of a tag collection.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EdgeEnd {
     Gets(usize),
     Puts(usize),
@@ -128,7 +128,9 @@ pub struct StepRun {
     pub worker: usize,
     /// The name of the step.
     pub step: String,
-    /// The tag, as `Debug` writes it.
+    /// How many steps before it have the same name.
+    twin: usize,
+    /// The tag, as `Debug` writes it. For a forked step, a number that is the same in each run.
     pub tag: String,
     /// When it began, since the record began.
     pub began: Duration,
@@ -151,7 +153,7 @@ pub struct Recording {
 impl Recording {
     /// The order in which the steps began, for [`Replay`](crate::schedulers::Replay).
     pub fn order(&self) -> RunOrder {
-        self.runs.iter().map(|run| (run.step.as_str(), run.tag.as_str())).collect()
+        RunOrder::of(self.runs.iter().map(|run| (run.step.as_str(), run.twin, run.tag.as_str())))
     }
 
     fn of(core: &Core<'_>) -> Recording {
@@ -167,6 +169,7 @@ impl Recording {
             StepRun {
                 worker: run.worker,
                 step: entry.name.clone(),
+                twin: entry.twin,
                 tag,
                 began: Duration::from_nanos(run.began),
                 ended: Duration::from_nanos(run.ended),

@@ -9,6 +9,7 @@
 //! | [`TaskPool::fuzz`] | any, as a seed determines | sleep |
 //! | [`Affine`] | each worker a queue of its own; a step runs where [`StepCol::affinity`](crate::StepCol::affinity) says | sleep |
 //! | [`ThreadPerStep`] | a thread of ours for each step, under any scheduler of threads | as that scheduler has it |
+//! | [`Watchdog`] | as another scheduler; it tells when there is no progress | as that one |
 //! | [`Replay`] | in the order of a recorded run, on the calling OS thread | |
 //!
 //! The result of a graph does not depend on the scheduler. Its time does.
@@ -57,19 +58,24 @@ mod replay;
 mod sequential;
 mod stealing;
 mod threads;
+mod watchdog;
 
 pub use affine::Affine;
 pub use pool::TaskPool;
+#[cfg(all(test, not(loom)))]
+pub(crate) use pool::random;
 pub use replay::{Replay, RunOrder};
 pub use sequential::OneByOne;
 pub use stealing::Stealing;
 pub use threads::{MainThread, ThreadPerStep};
+pub use watchdog::Watchdog;
 
 use std::sync::Arc;
 use std::{fmt, mem};
 
 use crate::code::ReadyStep;
 use crate::core::Core;
+use crate::monitor::Monitor;
 use crate::step::{Outlet, Worker};
 
 /// Runs the ready steps of a graph until there are none.
@@ -118,6 +124,11 @@ impl<'g> GraphJob<'g> {
     /// Takes the steps that the environment has made ready, in the order of its puts.
     pub fn start(&self) -> Vec<ReadyStep<'g>> {
         self.core.take_pending()
+    }
+
+    /// The monitor of the graph, as [`Graph::monitor`](crate::Graph::monitor) returns it.
+    pub fn monitor(&self) -> Monitor {
+        self.core.monitor().clone()
     }
 
     /// A worker that holds all steps that it makes ready.

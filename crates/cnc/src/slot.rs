@@ -1,24 +1,22 @@
 //! The place of one item: a state word, and the value.
 //!
 //! ```text
-//!             wait                      fill                         the last count is given back,
-//!            ┌────┐      begin                     end                  or the value is taken
+//!             wait                                       the last count is given back,
+//!            ┌────┐      begin           end             or the value is taken
 //!            ▼    │
-//!          empty, with waiters ──▶ writing, with waiters ──▶ full ─────────────▶ gone
-//!                                     │    ▲
-//!                                     └────┘ wait
+//!          empty, with waiters ──▶ writing ──▶ full ─────────────▶ gone
 //! ```
 //!
 //! The word, while the item is not full:
 //! - `WRITING`: set by [`SlotState::begin`], which one put alone can pass. So a second put is
-//!   noticed before it touches the value.
+//!   noticed before it touches the value. The same exchange takes all waiters out, and there are
+//!   none while the value is being written.
 //! - The upper bits are the address of the first [`SuspendedStep`], or 0. [`SlotState::wait`] puts
-//!   a waiter before the others, also while the value is being written. The memory of the waiters
-//!   is that of [`WaiterPool`]s.
+//!   a waiter before the others. The memory of the waiters is that of [`WaiterPool`]s.
 //!
 //! While it is full:
-//! - `FULL`: set by [`SlotState::end`], after the value was written. The same exchange takes all
-//!   waiters out.
+//! - `FULL`: set by [`SlotState::end`], after the value was written. This is a store, because the
+//!   put alone changes the word while `WRITING` is set. So a put is one atomic exchange.
 //! - `KEPT`: the item stays to the end of the graph. Otherwise the item is counted.
 //! - `GONE`: the value was dropped or taken.
 //! - Bits 8 to 31: which step has put the item.
@@ -26,19 +24,23 @@
 //!   how many steps with a get are still to end. A get claims, and its step returns the claim when
 //!   it ends. So a value is never dropped while a step can reach it, however wrong the count is.
 //!
-//! **No wake-up is lost.** A waiter is added by an exchange that expects the item not to be full.
-//! Both this exchange and the one that makes the item full change the same word, so they have an
-//! order. If the waiter comes first, the put takes it out and makes its step ready. If the put
-//! comes first, `wait` fails, and the step runs again at once.
+//! **No wake-up is lost.** A waiter is added by an exchange that expects no put to have begun. Both
+//! this exchange and the one of `begin` change the same word, so they have an order. If the waiter
+//! comes first, the put takes it out, and makes its step ready after the item is full. If the put
+//! comes first, `wait` fails. The step lets the put end, which is a move of the value without code
+//! of the program, and then runs again at once.
 //!
 //! `tests/loom_slot.rs` checks this with models.
 //!
 //! `storage.rs` keeps an [`ItemSlot`] for each key. The gets and puts of `step/` and
 //! `async_step.rs` call `look`, `take`, `put` and `wait`; `collections.rs` returns the claims.
 
+use std::hint;
 use std::mem::MaybeUninit;
 
-use crate::primitives::{AtomicU64, ItemCell, Ordering};
+#[cfg(not(loom))]
+use crate::large_pages;
+use crate::primitives::{AtomicU64, ItemCell, Ordering, thread};
 use crate::waiters::{SuspendedStep, WaiterPool, place_at};
 
 const FULL: u64 = 1;
@@ -51,6 +53,9 @@ const STEP_MASK: u64 = (1 << 24) - 1;
 const CLAIM: u64 = 1 << 32;
 const RETURN: u64 = 1 << 48;
 const COUNT_MASK: u64 = 0xFFFF;
+
+/// How often a step looks whether a put has ended before it gives its CPU away.
+const LOOKS: u32 = if cfg!(any(loom, miri)) { 0 } else { 100 };
 
 /// The most steps that a graph may have, so that their numbers fit in a state word.
 pub(crate) const STEPS_MAX: usize = STEP_MASK as usize;
@@ -89,60 +94,74 @@ impl<R> SlotState<R> {
         SlotState { word: AtomicU64::new(0), waiters: std::marker::PhantomData }
     }
 
-    /// Begins a put. False if there was one already.
+    /// Begins a put, and returns the steps that waited. `None` if there was a put before.
     #[inline]
-    pub(crate) fn begin(&self) -> bool {
-        let mut word = self.word.load(Ordering::Relaxed);
+    pub(crate) fn begin(&self) -> Option<WokenSteps<R>> {
+        // The first access to the memory of an item is a write, because a read would have the
+        // system map a page of zeros, and take it back at the write that follows.
+        let mut word = 0;
         loop {
-            if word & (FULL | WRITING) != 0 {
-                return false;
-            }
-            match self.word.compare_exchange_weak(word, word | WRITING, Ordering::Relaxed, Ordering::Relaxed)
-            {
-                Ok(_) => return true,
+            // Acquire: the waiters are visible.
+            match self.word.compare_exchange_weak(word, WRITING, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(WokenSteps { next: word, waiters: self.waiters }),
                 Err(now) => word = now,
+            }
+            if word & (FULL | WRITING) != 0 {
+                return None;
             }
         }
     }
 
-    /// Makes the item full, after `begin` and after the value was written. Returns the steps that
-    /// waited. With a count of 0 the item is gone at once, and the caller drops the value.
+    /// Makes the item full, after `begin` and after the value was written. With a count of 0 the
+    /// item is gone at once, and the caller drops the value.
     #[inline]
-    pub(crate) fn end(&self, step: usize, count: GetCount) -> WokenSteps<R> {
+    pub(crate) fn end(&self, step: usize, count: GetCount) {
         let count = match count {
             GetCount::Kept => KEPT,
             GetCount::Times(0) => GONE,
             GetCount::Times(times) => u64::from(times) * (CLAIM + RETURN),
         };
         let word = FULL | (step as u64 & STEP_MASK) << STEP_SHIFT | count;
-        // Release: the value is visible to those that see the item full. Acquire: so are the
-        // waiters.
-        let before = self.word.swap(word, Ordering::AcqRel);
-        WokenSteps { next: before & WAITERS, waiters: self.waiters }
+        // Release: the value is visible to those that see the item full.
+        self.word.store(word, Ordering::Release);
     }
 
     /// Puts a waiter into the list, in a place of the worker's pool.
     ///
     /// # Errors
-    /// Gives it back if the item is full.
+    /// Gives it back if a put has begun. The caller then calls [`SlotState::until_full`].
     #[inline]
     pub(crate) fn wait(&self, waiter: R, pool: &WaiterPool<'_, R>) -> Result<(), R> {
         let mut word = self.word.load(Ordering::Relaxed);
-        if word & FULL != 0 {
+        if word & (FULL | WRITING) != 0 {
             return Err(waiter);
         }
         let place = pool.place(waiter);
         let address = place.expose_provenance() as u64;
         loop {
             // SAFETY: the place came from the pool just now, and no exchange has published it.
-            unsafe { (*place).next = word & WAITERS };
-            let with = address | word & WRITING;
-            match self.word.compare_exchange_weak(word, with, Ordering::Release, Ordering::Relaxed) {
+            unsafe { (*place).next = word };
+            match self.word.compare_exchange_weak(word, address, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Ok(()),
                 // SAFETY: as above, and the place is given back.
-                Err(now) if now & FULL != 0 => return Err(unsafe { pool.take_out(place) }.0),
+                Err(now) if now & (FULL | WRITING) != 0 => return Err(unsafe { pool.take_out(place) }.0),
                 Err(now) => word = now,
             }
+        }
+    }
+
+    /// Waits until the item is full, after a put has begun. That is the time of a move of the value,
+    /// unless the worker that puts loses its CPU.
+    #[inline]
+    pub(crate) fn until_full(&self) {
+        let mut looks = 0_u32;
+        while self.word.load(Ordering::Acquire) & FULL == 0 {
+            if looks < LOOKS {
+                hint::spin_loop();
+            } else {
+                thread::yield_now();
+            }
+            looks += 1;
         }
     }
 
@@ -273,7 +292,7 @@ impl<R> SlotState<R> {
         let word = self.word.load(Ordering::Acquire);
         let waiting = word & FULL == 0;
         if waiting {
-            self.word.store(word & !WAITERS, Ordering::Relaxed);
+            self.word.store(0, Ordering::Relaxed);
         }
         WokenSteps { next: if waiting { word & WAITERS } else { 0 }, waiters: self.waiters }
     }
@@ -395,27 +414,23 @@ impl<V, R> ItemSlot<V, R> {
     #[cfg(not(loom))]
     pub(crate) fn several(slots: usize) -> Box<[ItemSlot<V, R>]> {
         // SAFETY: a slot as `new` makes it has two words that are 0; the value may have any bytes.
-        unsafe { Box::new_zeroed_slice(slots).assume_init() }
+        let slots = unsafe { Box::new_zeroed_slice(slots).assume_init() };
+        large_pages::advise(&slots);
+        slots
     }
 
-    /// Puts a value, made by a step with a number and a tag.
+    /// Puts a value, made by a step with a number and a tag. With a count of 0 the item is gone, and
+    /// the caller drops the value.
     ///
     /// # Errors
     /// Gives the value back if there was a put before.
     #[inline(always)]
     pub(crate) fn put(&self, value: V, count: GetCount, step: usize, tag: u64) -> Result<WokenSteps<R>, V> {
-        if !self.state.begin() {
-            return Err(value);
-        }
+        let Some(woken) = self.state.begin() else { return Err(value) };
         self.maker.store(tag, Ordering::Relaxed);
         // SAFETY: `begin` has let this put alone pass, and no user reads the value before `end`.
         self.value.with_mut(|place| unsafe { (*place).write(value) });
-        let woken = self.state.end(step, count);
-        if count == GetCount::Times(0) {
-            // SAFETY: the item was gone from the moment it was full, so no other user has touched
-            // it.
-            unsafe { self.drop_value() };
-        }
+        self.state.end(step, count);
         Ok(woken)
     }
 

@@ -32,14 +32,16 @@ use std::sync::Arc;
 use crate::cancel::Attention;
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::{AnyItems, GetClaim, ItemStore};
-use crate::core::Core;
-use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
+use crate::core::{Core, SERIALS};
+use crate::error::{FaultCause, Halted, StepFault, StepResult};
+use crate::faults::FaultOrder;
 use crate::frames::FramePool;
 use crate::key::ItemKey;
+use crate::monitor::MissedItem;
 use crate::ready::ReadySteps;
 use crate::record::WorkerRecord;
 use crate::slot::{SlotState, WokenSteps};
-use crate::storage::NoPlace;
+use crate::storage::{ItemPlace, NoPlace, PageUse};
 use crate::waiters::WaiterPool;
 
 /// The step has missed an item, so it ends and runs again.
@@ -58,8 +60,10 @@ const ENVIRONMENT: u16 = 32;
 const ONCE: u16 = 64;
 /// The step has claimed a counted item.
 const CLAIMED: u16 = 128;
-/// What the code does is recorded.
+/// What the code does is recorded or monitored.
 const OBSERVED: u16 = 256;
+/// The step has forked another one, so `forks` is its own.
+const FORKED: u16 = 512;
 
 /// The part of its code that an instance begins.
 #[derive(Clone, Copy, Debug)]
@@ -78,9 +82,11 @@ struct DeclaredItem {
 }
 
 /// What a suspended step waits for.
+///
+/// The use of a page lasts until the step waits, so that the slot is not one of another key by then.
 enum MissedGet<'g> {
-    Item(&'g SlotState<ReadyStep<'g>>),
-    ToBeLast(&'g dyn AnyItems<'g>, *const ()),
+    Item(&'g SlotState<ReadyStep<'g>>, Option<PageUse<'g>>),
+    ToBeLast(&'g dyn AnyItems<'g>, *const (), Option<PageUse<'g>>),
 }
 
 /// A worker that holds so many ready steps gives the older half of them to its `Outlet`.
@@ -123,11 +129,19 @@ pub struct StepContext<'g> {
     suspended: Cell<u64>,
     /// The async steps that began here, less those that ended here: it may wrap.
     pub(crate) handles: Cell<u64>,
+    /// The number of the next async step that begins here; see [`StepContext::new_serial`].
+    serial: Cell<u64>,
     /// How often each step collection ran and missed here.
     counts: Box<[StepCounts]>,
     /// The runs and misses of the step collections that came after this worker: "fork", if the
     /// first fork of the graph is inside a step.
     late_counts: RefCell<Vec<(u64, u64)>>,
+    /// The number of the next step that the running instance forks, if it has `FORKED`.
+    forks: Cell<u64>,
+    /// A cancelled step is being dropped.
+    pub(crate) drops_cancelled: Cell<bool>,
+    /// The item that the running instance has missed, for the monitor.
+    missed_item: RefCell<Option<MissedItem>>,
     /// What is recorded of this worker, since its first step that was recorded.
     record: RefCell<Option<WorkerRecord>>,
 }
@@ -149,6 +163,8 @@ impl<'g> StepContext<'g> {
             missed: Cell::new(None),
             error: Cell::new(None),
             rest: RefCell::new(None),
+            forks: Cell::new(0),
+            drops_cancelled: Cell::new(false),
             claims: RefCell::default(),
             declared: RefCell::default(),
             ready: ReadySteps::new(),
@@ -160,14 +176,27 @@ impl<'g> StepContext<'g> {
             ran: Cell::new(0),
             suspended: Cell::new(0),
             handles: Cell::new(0),
+            serial: Cell::new(0),
             counts: iter::repeat_with(StepCounts::default).take(core.entries()).collect(),
             late_counts: RefCell::default(),
+            missed_item: RefCell::new(None),
             record: RefCell::new(None),
         }
     }
 
     pub(crate) fn core(&self) -> &'g Core<'g> {
         self.core
+    }
+
+    /// A number that no other async step of the graph has. A worker takes a block of them from the
+    /// graph; the first number of a block says that the block before it is used up.
+    pub(crate) fn new_serial(&self) -> u64 {
+        let serial = match self.serial.get() {
+            first if first.is_multiple_of(SERIALS) => self.core.new_serials(),
+            next => next,
+        };
+        self.serial.set(serial + 1);
+        serial
     }
 
     /// Whether the run was cancelled, or has failed. A long step may look now and then.
@@ -180,7 +209,7 @@ impl<'g> StepContext<'g> {
         &self,
         store: &'s ItemStore<'g, K, V>,
         key: &K,
-    ) -> StepResult<crate::storage::ItemPlace<'s, V, ReadyStep<'g>>> {
+    ) -> StepResult<ItemPlace<'s, V, ReadyStep<'g>>> {
         match store.storage.find(key) {
             Ok(found) => Ok(found),
             Err(NoPlace::Retired) => Err(self.over_get(store, key)),
@@ -221,8 +250,9 @@ impl<'g> StepContext<'g> {
     pub(crate) fn fault_of(&self, entry: &StepEntry<'g>, word: u64, tag: String, why: FaultCause) -> Halted {
         self.flags.set(self.flags.get() | FAILED);
         let step = entry.name.clone();
-        let order = FaultOrder { cause: why.cause(), collection: entry.number, word, step, tag };
-        self.core.fail(StepFault { order, why });
+        let (cause, key) = (why.cause(), String::new());
+        let order = FaultOrder { cause, collection: entry.row, word, key, step, tag };
+        self.core.fail(StepFault { order, puts: None, why });
         Halted(None)
     }
 
@@ -295,9 +325,10 @@ impl<'g> StepContext<'g> {
     }
 
     /// Has the running instance wait for an item; its continuation runs then.
-    pub(crate) fn wait_once(&self, state: &'g SlotState<ReadyStep<'g>>) {
+    pub(crate) fn wait_once<V>(&self, found: ItemPlace<'g, V, ReadyStep<'g>>) {
+        let state = &found.slot.state;
         self.flags.set(self.flags.get() | MISSED);
-        self.missed.set(Some(MissedGet::Item(state)));
+        self.missed.set(Some(MissedGet::Item(state, found.into_page_use())));
     }
 
     /// Keeps the continuation that waits if the instance has missed an item.

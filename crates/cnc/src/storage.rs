@@ -75,6 +75,23 @@ impl<V, R> Drop for ItemPlace<'_, V, R> {
     }
 }
 
+/// A use of a page, without its item. While it exists, the page is not used for other keys.
+#[derive(Debug)]
+pub(crate) struct PageUse<'s>(&'s AtomicUsize);
+
+impl Drop for PageUse<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl<'s, V, R> ItemPlace<'s, V, R> {
+    /// Keeps the use of the page alone, if the place is in a page.
+    pub(crate) fn into_page_use(mut self) -> Option<PageUse<'s>> {
+        self.page.take().map(|page| PageUse(&page.users))
+    }
+}
+
 /// A key that has a place. It is computed if it is needed alone, because that takes divisions.
 #[derive(Debug)]
 pub(crate) enum KeyOf<'s, K> {
@@ -223,7 +240,9 @@ struct ItemPage<V, R> {
 
 /// Pages that are made on the first touch, and used again when all their items are gone.
 ///
-/// **A page is not used again while another user looks at it.** A user counts itself in `users`,
+/// **A page is not used again while another user looks at it.** A step that has missed an item is a
+/// user until it waits in the item's list; then the item cannot be gone before its put has taken the
+/// step out of the list. A user counts itself in `users`,
 /// and then looks once more whether the directory still names the page. The one that retires a page
 /// writes to the directory first, and then looks at `users`. All four are `SeqCst`, so one of the
 /// two sees the other: either the user finds the page retired and goes, or the page is not used

@@ -24,13 +24,16 @@ pub struct Stuck {
     pub circles: Vec<Vec<StuckStep>>,
 }
 
-/// An item that was never put, though steps wait for it.
+/// An item that was never put, though steps wait for it; or one that was put, and that steps want
+/// to take though others have still to get it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingItem {
     /// The name of the collection.
     pub collection: String,
     /// The key.
     pub key: String,
+    /// Whether it was put. Then the steps wait to be the last ones that get it.
+    pub was_put: bool,
     /// The name and the tag of each step that waits for it, in order.
     pub steps: Vec<(String, String)>,
 }
@@ -49,7 +52,7 @@ pub struct StuckStep {
 }
 
 /// An item that a step puts, as the program has said.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MadeItem {
     /// The number of the collection.
     pub(crate) collection: usize,
@@ -57,7 +60,7 @@ pub(crate) struct MadeItem {
 }
 
 /// A step that waits. They are sorted by name, order and tag.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WaitingStep {
     pub(crate) step: String,
     /// The word of the tag, if it fits.
@@ -76,9 +79,27 @@ impl WaitingStep {
 #[derive(Debug)]
 pub(crate) struct AwaitedItem {
     pub(crate) item: MadeItem,
+    /// A step has made the collection, so its number depends on the schedule.
+    pub(crate) by_step: bool,
+    /// The item was put: the steps wait to be the last ones with a get of it.
+    pub(crate) was_put: bool,
     /// The name of the collection.
     pub(crate) collection: String,
     pub(crate) steps: Vec<WaitingStep>,
+}
+
+impl AwaitedItem {
+    /// Sorts the items of collections that steps have made behind the others, by what a report says
+    /// of them.
+    pub(crate) fn sort_made_by_steps(awaited: &mut [AwaitedItem]) {
+        let steps = |item: &AwaitedItem| -> Vec<(String, u64, String)> {
+            item.steps.iter().map(|step| (step.step.clone(), step.order, step.tag.clone())).collect()
+        };
+        // The sort is stable, so the other items stay in the order of their collections and keys.
+        awaited.sort_by_cached_key(|item| {
+            item.by_step.then(|| (item.collection.clone(), item.item.key.clone(), steps(item)))
+        });
+    }
 }
 
 impl Stuck {
@@ -87,6 +108,7 @@ impl Stuck {
         let items = awaited.into_iter().map(|awaited| MissingItem {
             collection: awaited.collection,
             key: awaited.item.key,
+            was_put: awaited.was_put,
             steps: awaited.steps.into_iter().map(|step| (step.step, step.tag)).collect(),
         });
         Stuck { items: items.collect(), circles }
@@ -135,7 +157,10 @@ fn circles(awaited: &[AwaitedItem]) -> Vec<Vec<StuckStep>> {
 impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let steps: usize = self.items.iter().map(|item| item.steps.len()).sum();
-        write!(f, "{steps} steps wait for {} items that no step has put", self.items.len())?;
+        write!(f, "{steps} steps wait for {} items", self.items.len())?;
+        if self.items.iter().all(|item| !item.was_put) {
+            f.write_str(" that no step has put")?;
+        }
         for circle in self.circles.iter().take(LINES_MAX) {
             f.write_str("\n  in a circle:")?;
             for StuckStep { step, tag, collection, key } in circle.iter().take(LINES_MAX) {
@@ -150,7 +175,8 @@ impl fmt::Display for Stuck {
         }
         let lines = self.items.iter().flat_map(|item| item.steps.iter().map(move |step| (item, step)));
         for (item, (step, tag)) in lines.take(LINES_MAX) {
-            write!(f, "\n  item {}[{}]: step {step}({tag})", item.collection, item.key)?;
+            let put = if item.was_put { ", which was put and has other gets left" } else { "" };
+            write!(f, "\n  item {}[{}]{put}: step {step}({tag})", item.collection, item.key)?;
         }
         if steps > LINES_MAX { write!(f, "\n  and {} more", steps - LINES_MAX) } else { Ok(()) }
     }

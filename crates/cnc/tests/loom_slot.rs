@@ -15,6 +15,11 @@ fn every_waiter_is_woken_or_finds_the_item() {
 }
 
 #[test]
+fn a_step_that_is_told_of_a_put_finds_the_item() {
+    model(models::a_put_that_has_begun);
+}
+
+#[test]
 fn of_two_puts_one_is_told() {
     model(models::two_puts);
 }

@@ -103,7 +103,9 @@ pub use alarm::SleepHandle;
 pub use alarm::{Alarm, CancelCount, CancelFlag};
 pub use arena::{ArenaFull, Unavailable};
 #[doc(hidden)]
-pub use around::{Around, around, exchange_around, exchange_frame};
+pub use around::{
+    Around, CancelPayload, around, exchange_around, exchange_frame, exchange_stack, this_stack,
+};
 pub use biased::{Guest, Inside, Outside, Owner, Visit, biased};
 pub use birth::{Adopt, Birth, adopter};
 #[doc(hidden)]
@@ -118,7 +120,7 @@ pub use cpu::inner::running_cpu;
 pub use deadlock::Deadlock;
 pub use events::{Events, NoEvents, Relief, RunError};
 pub use exception::{Catch, Exception, Panic, catch, throw};
-pub use fences::{heavy_fence, light_fence};
+pub use fences::{heavy_fence, light_fence, prepare_heavy_fence};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
 #[doc(hidden)]
 pub use freed::{FreedList, ListHead};

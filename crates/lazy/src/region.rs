@@ -5,8 +5,10 @@
 //! | `thunk.rs` | a thunk in memory, its entry and its update |
 //! | `engine.rs` | the engines: what entry and update do |
 //! | `hole.rs` | GREY and BLACK, and the wait for another OS thread |
+//! | `waits.rs` | which OS threads wait for which holes, and the search for a circle |
 //! | `claim.rs` | the claim at the end of a quantum |
 //! | `nursery.rs` | a thread's part of a region: memory and counts |
+//! | `chunk.rs` | the memory, in pieces that grow |
 //! | `word.rs` | the values that fit into a result word |
 //!
 //! `Region` owns the memory and the counts. The program makes a region, and calls `Region::nursery`
@@ -15,11 +17,13 @@
 //!
 //! Paper: [HMP05 §3, §4].
 
+mod chunk;
 mod claim;
 mod engine;
 mod hole;
 mod nursery;
 mod thunk;
+mod waits;
 mod word;
 
 pub use engine::{ClaimAtYield, Grey, LockFree, OneCas, ThunkEntry, TwoCas, Unsynchronised};
@@ -27,11 +31,10 @@ pub use nursery::Nursery;
 pub use thunk::Thunk;
 pub use word::ThunkWord;
 
+use self::chunk::RegionChunk;
 use crate::primitives::{Mutex, lock};
-use std::alloc::{Layout, dealloc};
 use std::fmt;
 use std::marker::PhantomData;
-use std::ptr::NonNull;
 
 /// What happened in a region, from the nurseries that are gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -67,8 +70,9 @@ pub struct RegionCounts {
 /// the update.
 ///
 /// # Differences
-/// 1. A thread that meets a hole of another one looks at it again and again, and is not parked. A
-///    circle that goes through several threads is not found. [`Lazy`](crate::Lazy) does both.
+/// 1. A thread that meets a hole of another one looks at it again and again, and is not parked: an
+///    update is two stores, and looks for no waiter. [`Lazy`](crate::Lazy) parks. So a closure must
+///    not wait in direct style: a thread that meets its hole on the same OS thread fails.
 /// 2. Evaluation nests on the native stack, so a chain of thunks is no longer than that allows. A
 ///    chain of [`Lazy`](crate::Lazy) values may be.
 ///
@@ -86,23 +90,6 @@ pub struct Region<E: ThunkEntry = Grey> {
     chunks: Mutex<Vec<RegionChunk>>,
     counts: Mutex<RegionCounts>,
     _entry: PhantomData<(E, E::Threads)>,
-}
-
-/// A piece of memory, freed with the region.
-struct RegionChunk {
-    memory: NonNull<u8>,
-    layout: Layout,
-}
-
-// SAFETY: a chunk is memory that its region has for itself. What lies in it is Send and Sync: see
-// `Nursery`.
-unsafe impl Send for RegionChunk {}
-
-impl Drop for RegionChunk {
-    fn drop(&mut self) {
-        // SAFETY: `Nursery::chunk` has allocated it with this layout.
-        unsafe { dealloc(self.memory.as_ptr(), self.layout) };
-    }
 }
 
 impl<E: ThunkEntry> Region<E> {

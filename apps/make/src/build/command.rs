@@ -7,6 +7,7 @@
 
 use selvedge_io::pipe::Receiver;
 use selvedge_io::process::{Child, Command};
+use selvedge_scope::{Selected, select};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -14,6 +15,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{ExitStatus, Stdio};
 
 use crate::shell;
+
+/// Variables of the environment, with their values where a command gets another value than this
+/// process has.
+pub(super) type Variables<'a> = [(&'static str, Option<&'a OsStr>); 2];
 
 /// A command that runs.
 #[derive(Debug)]
@@ -30,26 +35,30 @@ impl Running {
     /// A command that has the `console` has the streams of this process, and is in its process
     /// group: Ctrl-C reaches it. Every other one has a group of its own, no input, and one pipe for
     /// both of its outputs.
-    pub(super) async fn start(command: &[u8], console: bool, makeflags: Option<&str>) -> io::Result<Running> {
+    pub(super) async fn start(
+        command: &[u8],
+        console: bool,
+        variables: Variables<'_>,
+    ) -> io::Result<Running> {
         if let Some(words) = shell::words(command) {
             let mut direct = std::process::Command::new(OsStr::from_bytes(&words[0]));
             direct.args(words[1..].iter().map(|word| OsStr::from_bytes(word)));
-            if let Ok(running) = Running::spawn(direct, console, makeflags).await {
+            if let Ok(running) = Running::spawn(direct, console, variables).await {
                 return Ok(running);
             }
         }
         let mut shell = std::process::Command::new("/bin/sh");
         shell.arg("-c").arg(OsStr::from_bytes(command));
-        Running::spawn(shell, console, makeflags).await
+        Running::spawn(shell, console, variables).await
     }
 
     async fn spawn(
         mut command: std::process::Command,
         console: bool,
-        makeflags: Option<&str>,
+        variables: Variables<'_>,
     ) -> io::Result<Running> {
-        if let Some(flags) = makeflags {
-            command.env("MAKEFLAGS", flags);
+        for (name, value) in variables {
+            value.map(|value| command.env(name, value));
         }
         let mut output = None;
         if !console {
@@ -68,10 +77,15 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits for its end.
-    pub(super) async fn end(mut self) -> io::Result<(ExitStatus, Vec<u8>)> {
+    /// Waits for its end. The text that it writes is read until no process has the pipe any more, or
+    /// until `stop` ends: a process that the command has left behind may keep the pipe open, and a
+    /// build that a signal stops does not wait for that process.
+    pub(super) async fn end(mut self, stop: impl Future<Output = ()>) -> io::Result<(ExitStatus, Vec<u8>)> {
         let output = match self.output.take() {
-            Some(output) => output.read_to_end().await?,
+            Some(output) => match select((output.read_to_end(), stop)).await {
+                Selected::First(output) => output?,
+                _ => Vec::new(),
+            },
             None => Vec::new(),
         };
         Ok((self.child.wait().await?, output))

@@ -4,9 +4,10 @@
 //! permit, prepares files, runs the process, and calls `read_deps` and `record` in `records.rs`.
 //!
 //! If this process is killed at any point, then no output that is half made may look fresh to the
-//! next build. `distrust` keeps that rule: before the command starts, it replaces a log entry that
-//! would call such an output fresh.
+//! next build. `distrust` keeps that rule: before the command starts, it replaces the log's entries
+//! of the outputs.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -137,17 +138,19 @@ impl Runner {
         clock.now().map_err(|error| at(b".ninja_lock", &error))
     }
 
-    /// Replaces the log's records that would make a half-made output look fresh: records of the
-    /// same command, with no newer input. The log has such records if the command runs because an
-    /// output is gone. Without them, the next build runs the command again if this process is
-    /// killed.
+    /// Replaces each record of the outputs by [`Entry::UNFINISHED`]. A record of an earlier command
+    /// may fit the half-made output now, because an output was gone, or may fit it later, when flags
+    /// or an input are as they were. An output of a generator without a record gets one, because an
+    /// output without a record counts as made by hand there. Every other output without a record is
+    /// not up to date.
     fn distrust(&self, project: &mut Project, edge: EdgeId, order: &Order) -> Result<(), String> {
+        let generator = project.graph.has(edge, names::GENERATOR)?;
+        let Project { build_log, graph, .. } = &mut *project;
         for output in &order.outputs {
-            let entry = project.build_log.entry(*output).filter(|entry| entry.hash == order.hash);
-            if entry.is_some_and(|entry| !project.has_newer_input(edge, entry.mtime)) {
-                let nothing = Entry { start: 0, end: 0, mtime: 0, hash: 0 };
-                let Project { build_log, graph, .. } = &mut *project;
-                build_log.record(graph, *output, nothing).map_err(|error| error.to_string())?;
+            let known = build_log.entry(*output);
+            if known.map_or(generator, |entry| entry != Entry::UNFINISHED) {
+                let recorded = build_log.record(graph, *output, Entry::UNFINISHED);
+                recorded.map_err(|error| format!("the build log: {error}"))?;
             }
         }
         Ok(())
@@ -155,7 +158,9 @@ impl Runner {
 
     async fn child(self: &Rc<Runner>, edge: EdgeId, order: &Order) -> Result<Finished, String> {
         let flags = self.options.jobserver.as_ref().and_then(|server| server.makeflags());
-        let running = Running::start(&order.command, order.console, flags).await;
+        let pwd = self.options.working_directory.as_deref();
+        let variables = [("MAKEFLAGS", flags.map(OsStr::new)), ("PWD", pwd.map(Path::as_os_str))];
+        let running = Running::start(&order.command, order.console, variables).await;
         let running = match running {
             Ok(running) => running,
             Err(error) => {
@@ -172,7 +177,7 @@ impl Runner {
                 send(running.id(), passed_on(signal));
             }
         }
-        let ended = running.end().await;
+        let ended = running.end(self.stop()).await;
         self.running.borrow_mut().remove(&edge);
         let (status, output) = ended.map_err(|error| error.to_string())?;
         let signal = status.signal().map(Signal::from_raw);

@@ -15,7 +15,7 @@ use selvedge_io::pipe::Receiver;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
@@ -26,8 +26,27 @@ const NONBLOCK: i32 = OFlags::NONBLOCK.bits().cast_signed();
 pub struct Jobserver {
     reading: PathBuf,
     writing: File,
-    /// The pipe that [`new`](Self::new) has made, and the `MAKEFLAGS` that name it.
-    own: Option<(PathBuf, String)>,
+    own: Option<Own>,
+}
+
+/// The form of the pipe that a job server offers to commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Descriptors that commands inherit. Every GNU make knows them.
+    Pipe,
+    /// A named pipe. GNU make knows it from 4.4 on; an earlier one ends with an error.
+    Fifo,
+}
+
+/// What [`Jobserver::new`] has made.
+#[derive(Debug)]
+struct Own {
+    /// The `MAKEFLAGS` that name it.
+    flags: String,
+    /// The named pipe, which is removed in the end.
+    fifo: Option<PathBuf>,
+    /// The descriptors that commands inherit.
+    _inherited: Option<(OwnedFd, OwnedFd)>,
 }
 
 impl Jobserver {
@@ -61,13 +80,41 @@ impl Jobserver {
 
     /// A new job server with `jobs` - 1 tokens. The first command needs none.
     ///
+    /// # Errors
+    /// Those of the pipe. A named pipe lies in the directory for temporary files. A pipe holds a
+    /// limited number of tokens: 65,535 jobs have room.
+    pub fn new(jobs: u32, form: Form) -> io::Result<Jobserver> {
+        let server = match form {
+            Form::Pipe => Jobserver::with_pipe(jobs)?,
+            Form::Fifo => Jobserver::with_fifo(jobs)?,
+        };
+        // From here on the drop of `server` removes a named pipe, also after an error.
+        let tokens = vec![b'+'; jobs.saturating_sub(1) as usize];
+        let filling = File::options().write(true).custom_flags(NONBLOCK).open(&server.reading)?;
+        match (&filling).write_all(&tokens) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(io::Error::other(format!("no pipe holds the tokens of {jobs} jobs")))
+            }
+            written => written.map(|()| server),
+        }
+    }
+
+    fn with_pipe(jobs: u32) -> io::Result<Jobserver> {
+        let (reader, writer) = io::pipe()?;
+        let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));
+        for end in [&reader, &writer] {
+            rustix::io::fcntl_setfd(end, rustix::io::FdFlags::empty())?;
+        }
+        let flags = format!(" -j{jobs} --jobserver-auth={},{}", reader.as_raw_fd(), writer.as_raw_fd());
+        let reading = PathBuf::from(format!("/proc/self/fd/{}", reader.as_raw_fd()));
+        let writing = File::from(writer.try_clone()?);
+        let own = Own { flags, fifo: None, _inherited: Some((reader, writer)) };
+        Ok(Jobserver { reading, writing, own: Some(own) })
+    }
+
     /// The name of the pipe has random letters, so that no other user can make a file of this name
     /// before.
-    ///
-    /// # Errors
-    /// Those of the pipe, which lies in the directory for temporary files. A pipe holds a limited
-    /// number of tokens: 65,535 jobs have room.
-    pub fn new(jobs: u32) -> io::Result<Jobserver> {
+    fn with_fifo(jobs: u32) -> io::Result<Jobserver> {
         let path = loop {
             // Each `RandomState` has keys that begin with random numbers of the system.
             let letters = RandomState::new().build_hasher().finish();
@@ -80,21 +127,13 @@ impl Jobserver {
         };
         let flags = format!(" -j{jobs} --jobserver-auth=fifo:{}", path.display());
         let writing = File::options().read(true).write(true).open(&path)?;
-        // From here on the drop of `server` removes the pipe, also after an error.
-        let server = Jobserver { reading: path.clone(), writing, own: Some((path, flags)) };
-        let tokens = vec![b'+'; jobs.saturating_sub(1) as usize];
-        let filling = File::options().write(true).custom_flags(NONBLOCK).open(&server.reading)?;
-        match (&filling).write_all(&tokens) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                Err(io::Error::other(format!("no pipe holds the tokens of {jobs} jobs")))
-            }
-            written => written.map(|()| server),
-        }
+        let own = Own { flags, fifo: Some(path.clone()), _inherited: None };
+        Ok(Jobserver { reading: path, writing, own: Some(own) })
     }
 
     /// The value of `MAKEFLAGS` for commands, if it is another than that of this process.
     pub fn makeflags(&self) -> Option<&str> {
-        self.own.as_ref().map(|(_, flags)| &flags[..])
+        self.own.as_ref().map(|own| &own.flags[..])
     }
 
     /// The pipe, to take tokens from it.
@@ -113,7 +152,7 @@ impl Jobserver {
 
 impl Drop for Jobserver {
     fn drop(&mut self) {
-        if let Some((path, _)) = &self.own {
+        if let Some(Own { fifo: Some(path), .. }) = &self.own {
             let _ = std::fs::remove_file(path);
         }
     }

@@ -86,6 +86,8 @@ pub(super) struct Runner {
     pub(super) running: RefCell<BTreeMap<EdgeId, u32>>,
     pub(super) failures: Cell<u32>,
     pub(super) interrupted: Cell<Option<Signal>>,
+    /// Full from the first signal on.
+    stopped_by_signal: MVar<(), Local>,
     /// The first error that is not the failure of a command.
     error: RefCell<Option<String>>,
     /// Tells the file system's clock.
@@ -117,7 +119,7 @@ pub fn build(
         let runner = Rc::new(Runner {
             jobs,
             project,
-            status: RefCell::new(Status::new(options.style.clone(), options.dry_run)),
+            status: RefCell::new(Status::new(options.style.clone(), options.jobs, options.dry_run)),
             timeline: RefCell::default(),
             cells: RefCell::default(),
             unfinished: Cell::new(0),
@@ -125,6 +127,7 @@ pub fn build(
             running: RefCell::default(),
             failures: Cell::new(0),
             interrupted: Cell::new(None),
+            stopped_by_signal: MVar::empty_local(),
             error: RefCell::default(),
             clock,
             options,
@@ -231,8 +234,17 @@ impl Runner {
     /// command that such a signal has ended.
     pub(super) fn interrupt(self: &Rc<Runner>, signal: Signal) {
         self.interrupted.set(Some(signal));
+        // It is full already after an earlier signal.
+        let _ = self.stopped_by_signal.try_put(());
         self.send_all(passed_on(signal));
         detach_local(insist(self.clone(), passed_on(signal)));
+    }
+
+    /// Waits until a signal stops the build.
+    pub(super) async fn stop(&self) {
+        self.stopped_by_signal.take().await;
+        // It stays full for the other commands. No other thread runs in between.
+        let _ = self.stopped_by_signal.try_put(());
     }
 
     /// Sends a signal to all commands that run.
@@ -264,7 +276,9 @@ impl Runner {
             }
             (must_run, phony)
         };
-        if must_run && !phony && self.run(edge).await? == Ended::NotMade {
+        // The frame of `run` is large. With a box of its own it is there while the edge runs, and the
+        // threads of edges that wait stay small.
+        if must_run && !phony && Box::pin(self.run(edge)).await? == Ended::NotMade {
             return Ok(Ended::NotMade);
         }
         self.read_dyndeps(edge)?;

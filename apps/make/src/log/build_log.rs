@@ -43,6 +43,12 @@ pub struct Entry {
     pub hash: u64,
 }
 
+impl Entry {
+    /// The record of an output that a command is making. It fits no output: its hash is that of no
+    /// command, and its time is older than each input. If the build is killed, then it stays.
+    pub const UNFINISHED: Entry = Entry { start: 0, end: 0, mtime: 0, hash: 0 };
+}
+
 /// The log, and the file to which it goes.
 #[derive(Debug)]
 pub struct BuildLog {

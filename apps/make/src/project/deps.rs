@@ -106,9 +106,17 @@ impl Project {
         Ok(true)
     }
 
-    /// The dyndep file of an edge, if it has not been read yet.
-    pub fn pending_dyndep(&self, edge: EdgeId) -> Option<NodeId> {
-        self.graph.edge(edge).dyndep.filter(|file| !self.loaded.contains(file))
+    /// The next input of an edge that is a dyndep file and has not been read yet, behind as many
+    /// inputs as are `checked`. The file of the edge itself is one of its inputs. The file of
+    /// another edge may name an input of this edge as an output.
+    pub(super) fn next_dyndep(&self, edge: EdgeId, checked: &mut usize) -> Option<NodeId> {
+        if self.graph.dyndeps.is_empty() {
+            return None;
+        }
+        let mut inputs = self.graph.inputs(edge).enumerate().skip(*checked);
+        let (place, file) = inputs.find(|(_, input)| self.is_pending_dyndep(*input))?;
+        *checked = place;
+        Some(file)
     }
 
     /// Whether some edge waits for this file to be read.

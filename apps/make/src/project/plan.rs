@@ -6,7 +6,6 @@
 //! `plan` returns each edge once, because the runner makes one thread and one `MVar` for each.
 
 use super::Project;
-use crate::disk;
 use crate::graph::{EdgeId, NodeId};
 
 impl Project {
@@ -83,16 +82,5 @@ impl Project {
         let dirty = self.outputs_dirty(edge, newest.map(|(_, input)| input))?;
         self.set_outputs_dirty(edge, dirty);
         Ok(dirty)
-    }
-
-    /// Whether an input that is a reason to build the edge was written after `mtime`. Inputs that
-    /// have just been made are looked at again.
-    pub fn has_newer_input(&self, edge: EdgeId, mtime: i64) -> bool {
-        let mut inputs = self.graph.reasons(edge).chain(self.deps_of(edge));
-        inputs.any(|input| match self.nodes.get(input.index()) {
-            Some(disk) if disk.dirty => disk::mtime(self.graph.path(input)).is_ok_and(|now| now > mtime),
-            Some(disk) => disk.mtime > mtime,
-            None => false,
-        })
     }
 }

@@ -28,6 +28,8 @@ struct Frame {
     /// How many of its inputs are reasons to build. These come first.
     reasons: usize,
     opened: bool,
+    /// How many of its inputs are no dyndep files that are to be read before.
+    checked: usize,
     dyndep_visited: bool,
     dirty: bool,
     ready: bool,
@@ -68,7 +70,7 @@ impl Project {
         while let Some(frame) = frames.last_mut() {
             let edge = frame.edge;
             if !frame.opened {
-                if let Some(file) = self.pending_dyndep(edge) {
+                if let Some(file) = self.next_dyndep(edge, &mut frame.checked) {
                     if !frame.dyndep_visited {
                         frame.dyndep_visited = true;
                         self.enter(file, &mut frames)?;
@@ -77,6 +79,9 @@ impl Project {
                     if self.graph.maker(file).is_none_or(|maker| self.edges[maker.index()].ready) {
                         self.load_dyndep(file)?;
                     }
+                    frame.checked += 1;
+                    frame.dyndep_visited = false;
+                    continue;
                 }
                 frame.opened = true;
                 let mut place = 0;
@@ -153,7 +158,7 @@ impl Project {
             Mark::Within => return Err(self.circle(frames, edge, node)),
             Mark::New => {
                 self.edges[edge.index()].mark = Mark::Within;
-                let (opened, dyndep_visited, dirty) = Default::default();
+                let (opened, checked, dyndep_visited, dirty) = Default::default();
                 let (inputs, next, reasons) = Default::default();
                 let (through, ready, newest) = (node, true, None);
                 frames.push(Frame {
@@ -163,6 +168,7 @@ impl Project {
                     next,
                     reasons,
                     opened,
+                    checked,
                     dyndep_visited,
                     dirty,
                     ready,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::projects::{NINJA, OURS, build, output, tick};
+use crate::projects::{NINJA, OURS, build, command, output, tick};
 use crate::small::{read, run, tree, write};
 
 #[test]
@@ -188,5 +188,38 @@ fn less_than_no_failures_are_any_number() {
     let tree = tree("rule bad\n  command = echo $out >> ran; false\nbuild a: bad\nbuild b: bad\n");
     for program in [OURS, NINJA] {
         assert_eq!(build(program, tree.path(), &["-j1", "-k", "-1"]).commands.len(), 2, "{program}");
+    }
+}
+
+/// A command without a shell too: a shell corrects the variable itself.
+#[test]
+fn a_command_finds_the_directory_of_the_build_in_its_environment() {
+    let tree = tree("");
+    fs::create_dir(tree.path().join("c")).unwrap();
+    let manifest = "rule r\n  command = printenv PWD\n  description = d\nbuild a: r\n";
+    fs::write(tree.path().join("c/build.ninja"), manifest).unwrap();
+    for program in [OURS, NINJA] {
+        let mut build = command(program, tree.path(), &["--quiet", "-C", "c"]);
+        let built = build.env("PWD", tree.path()).output().unwrap();
+        let directory = tree.path().canonicalize().unwrap().join("c");
+        assert_eq!(
+            String::from_utf8(built.stdout).unwrap(),
+            format!("{}\n", directory.display()),
+            "{program}"
+        );
+    }
+}
+
+/// The commands behind a manifest that is out of date are not known.
+#[test]
+fn a_dry_run_with_a_stale_manifest_shows_how_it_is_made() {
+    let manifest = "rule g\n  command = touch $out\n  generator = 1\nrule t\n  command = touch $out\n\
+                    build build.ninja: g source\nbuild a: t\n";
+    let tree = tree(manifest);
+    tick();
+    write(&tree, "source", "");
+    for program in [OURS, NINJA] {
+        let built = build(program, tree.path(), &["-n"]);
+        assert_eq!(built.commands, ["touch build.ninja"], "{program}");
     }
 }

@@ -73,11 +73,18 @@ fn a_command_that_a_dyndep_file_makes_necessary_is_counted() {
 #[test]
 fn an_output_that_a_dyndep_file_names_is_made_before_its_users() {
     let manifest = "rule cp\n  command = cp $in $out\nrule m\n  command = echo new > x; touch $out\n\
-                    build dd: cp dd.in\nbuild m: m || dd\n  dyndep = dd\n\
+                    build dd: cp dd.in\nbuild m: m source || dd\n  dyndep = dd\n\
                     build b: cp x || dd\ndefault b\n";
     let tree = tree(manifest);
     write(&tree, "x", "old\n");
+    write(&tree, "source", "");
     write(&tree, "dd.in", "ninja_dyndep_version = 1\nbuild m | x: dyndep\n");
     assert_eq!(run(&tree, &[]).1, 0);
     assert_eq!(fs::read_to_string(tree.path().join("b")).unwrap(), "new\n");
+    // The file is up to date now, and it is read all the same.
+    tick();
+    write(&tree, "source", "");
+    assert_eq!(run(&tree, &["-n"]).0.lines().count(), 2);
+    assert_eq!(run(&tree, &[]).1, 0);
+    assert!(run(&tree, &[]).0.contains("no work to do"));
 }

@@ -93,6 +93,18 @@ fn after_sigkill_at_any_moment_nothing_half_made_looks_fresh() {
     (0..3).for_each(|seed| disturbed(seed, Signal::KILL));
 }
 
+/// `cargo xtask soak` runs this for as many seconds as `KILLS_SECONDS` has.
+#[test]
+#[ignore = "as long as it is told"]
+fn kills_for_long() {
+    let seconds =
+        std::env::var("KILLS_SECONDS").map_or(10, |text| text.parse().expect("a number of seconds"));
+    let began = Instant::now();
+    let seeds = (100..).take_while(|_| began.elapsed() < Duration::from_secs(seconds));
+    let builds = seeds.map(|seed| disturbed(seed, [Signal::KILL, Signal::INT][usize::from(seed % 4 == 0)]));
+    println!("{} projects, each killed 5 times", builds.count());
+}
+
 #[test]
 fn after_sigint_at_any_moment_nothing_half_made_looks_fresh() {
     (3..5).for_each(|seed| disturbed(seed, Signal::INT));
@@ -137,13 +149,105 @@ fn a_command_that_a_signal_ends_takes_the_others_with_it() {
     assert_eq!(files(tree.path()).into_keys().collect::<Vec<_>>(), ["build.ninja"]);
 }
 
+/// A command that waits for its end while there is a file `slow`, with its output half made.
+const HALF_AT_FIRST: &str = "echo half > $out && test ! -e slow || sleep 60; echo whole > $out";
+
+/// Builds until the output `a` is half made, and kills the build runner and its command.
+fn kill_when_half_made(directory: &Path) {
+    use std::os::unix::process::CommandExt;
+    fs::write(directory.join("slow"), "").unwrap();
+    let mut runner =
+        command(OURS, directory, &["-v"]).stdout(Stdio::null()).process_group(0).spawn().unwrap();
+    let began = Instant::now();
+    while !fs::read_to_string(directory.join("a")).is_ok_and(|text| text == "half\n") {
+        assert!(began.elapsed() < Duration::from_secs(30), "the command did not start");
+        sleep(Duration::from_millis(5));
+    }
+    let children = children(runner.id());
+    kill_process(Pid::from_child(&runner), Signal::KILL).unwrap();
+    runner.wait().unwrap();
+    assert_eq!(children.len(), 1, "the command runs in a process group of its own");
+    for group in children {
+        kill_process_group(group, Signal::KILL).unwrap();
+    }
+    fs::remove_file(directory.join("slow")).unwrap();
+}
+
+/// After the kill, the flags or the input are again what they were when the output was whole. So
+/// the record of that time would fit the half-made output.
+#[test]
+fn what_is_as_it_was_before_does_not_make_a_half_made_output_fresh() {
+    let manifest =
+        |flags: u32| format!("rule r\n  command = : {flags} && {HALF_AT_FIRST}\nbuild a: r source\n");
+    for flags_change in [true, false] {
+        let tree = tempfile::tempdir().unwrap();
+        let path = |name: &str| tree.path().join(name);
+        fs::write(path("build.ninja"), manifest(0)).unwrap();
+        fs::write(path("source"), "").unwrap();
+        tick();
+        assert!(build(OURS, tree.path(), &[]).success);
+        tick();
+        if flags_change {
+            fs::write(path("build.ninja"), manifest(1)).unwrap();
+        } else {
+            fs::rename(path("source"), path("before")).unwrap();
+            fs::write(path("source"), "edited").unwrap();
+        }
+        kill_when_half_made(tree.path());
+        if flags_change {
+            fs::write(path("build.ninja"), manifest(0)).unwrap();
+        } else {
+            fs::rename(path("before"), path("source")).unwrap();
+        }
+        for program in [OURS, NINJA] {
+            let again = build(program, tree.path(), &["-n"]).commands.len();
+            assert_eq!(again, 1, "{program}, {flags_change}");
+        }
+        assert!(build(OURS, tree.path(), &[]).success);
+        assert_eq!(fs::read_to_string(path("a")).unwrap(), "whole\n");
+    }
+}
+
+/// An output of a generator without a record counts as made by hand, so a record must be there
+/// before its command.
+#[test]
+fn what_a_generator_has_half_made_for_the_first_time_is_not_fresh() {
+    for (input, programs) in [("source", &[OURS, NINJA][..]), ("", &[OURS])] {
+        let tree = tempfile::tempdir().unwrap();
+        let manifest = format!("rule r\n  command = {HALF_AT_FIRST}\n  generator = 1\nbuild a: r {input}\n");
+        fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+        fs::write(tree.path().join("source"), "").unwrap();
+        tick();
+        kill_when_half_made(tree.path());
+        for program in programs {
+            assert_eq!(build(program, tree.path(), &["-n"]).commands.len(), 1, "{program} {input:?}");
+        }
+    }
+}
+
+/// A daemon that a command leaves behind keeps the pipe open.
+#[test]
+fn a_signal_does_not_wait_for_a_process_that_a_command_has_left_behind() {
+    let tree = tempfile::tempdir().unwrap();
+    let manifest = "rule r\n  command = setsid sleep 8 & touch $out; exec sleep 60\nbuild a: r\n";
+    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+    let mut runner = command(OURS, tree.path(), &[]).stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while !tree.path().join("a").exists() {
+        sleep(Duration::from_millis(5));
+        assert!(began.elapsed() < Duration::from_secs(5), "the command did not start");
+    }
+    kill_process(Pid::from_child(&runner), Signal::INT).unwrap();
+    assert_eq!(runner.wait().unwrap().code(), Some(130));
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+}
+
 /// The inputs are old and the command is the one of the log's record: the record of the earlier
 /// build would fit the half-made output.
 #[test]
 fn an_output_that_was_gone_and_is_half_made_does_not_fit_the_record_of_the_earlier_build() {
-    use std::os::unix::process::CommandExt;
     let tree = tempfile::tempdir().unwrap();
-    let rule = "command = echo half > $out && test ! -e slow || sleep 60; echo whole > $out";
+    let rule = format!("command = {HALF_AT_FIRST}");
     for more in ["", "  restat = 1\n", "  generator = 1\n"] {
         let manifest = format!("rule r\n  {rule}\n{more}build a: r source\n");
         fs::write(tree.path().join("build.ninja"), manifest).unwrap();
@@ -151,20 +255,7 @@ fn an_output_that_was_gone_and_is_half_made_does_not_fit_the_record_of_the_earli
         tick();
         assert!(build(OURS, tree.path(), &[]).success);
         fs::remove_file(tree.path().join("a")).unwrap();
-        fs::write(tree.path().join("slow"), "").unwrap();
-        let mut runner =
-            command(OURS, tree.path(), &["-v"]).stdout(Stdio::null()).process_group(0).spawn().unwrap();
-        while !fs::read_to_string(tree.path().join("a")).is_ok_and(|text| text == "half\n") {
-            sleep(Duration::from_millis(5));
-        }
-        let children = children(runner.id());
-        kill_process(Pid::from_child(&runner), Signal::KILL).unwrap();
-        runner.wait().unwrap();
-        assert_eq!(children.len(), 1, "the command runs in a process group of its own");
-        for group in children {
-            kill_process_group(group, Signal::KILL).unwrap();
-        }
-        fs::remove_file(tree.path().join("slow")).unwrap();
+        kill_when_half_made(tree.path());
         for program in [OURS, NINJA] {
             assert_eq!(build(program, tree.path(), &["-n"]).commands.len(), 1, "{program} {more}");
         }

@@ -3,8 +3,9 @@
 //! `Recording::order` makes the order, and `Graph::run` calls `Replay::run`. A test or a debugger
 //! uses it to see one schedule again.
 //!
-//! A step is named by its line, that is, its name and its tag. Steps with the same line are taken
-//! in the order in which they became ready.
+//! A step is named by its line, that is, its name and its tag. Instances with the same line (a tag
+//! that was put twice) are taken in the order in which they became ready. They have the same code
+//! and the same tag, so one does what the other would.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::str::FromStr;
@@ -14,19 +15,23 @@ use super::{GraphJob, Scheduler};
 use crate::code::ReadyStep;
 use crate::step::Worker;
 
-/// The order in which steps began, a line for each: its name, a tabulator, and its tag. The text is
-/// for files; it is read with `parse`.
+/// The order in which steps began, a line for each: its name, a tabulator, and its tag. Of several
+/// steps with one name, the second has ` (2)` behind its name. The tag of a forked step is a number
+/// that is the same in each run. The text is for files; it is read with `parse`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunOrder(Vec<String>);
 
-/// A line of a [`RunOrder`].
-fn line(step: &str, tag: &str) -> String {
-    format!("{step}\t{tag}").replace('\n', " ")
+/// A line of a [`RunOrder`]. `twin` steps before this one have the same name.
+fn line(step: &str, twin: usize, tag: &str) -> String {
+    let twin = if twin == 0 { String::new() } else { format!(" ({})", twin + 1) };
+    format!("{step}{twin}\t{tag}").replace('\n', " ")
 }
 
-impl<'a> FromIterator<(&'a str, &'a str)> for RunOrder {
-    fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(steps: I) -> RunOrder {
-        RunOrder(steps.into_iter().map(|(step, tag)| line(step, tag)).collect())
+impl RunOrder {
+    /// Of steps in their order: the name of each, how many steps before it have the same name, and
+    /// its tag.
+    pub(crate) fn of<'a>(steps: impl Iterator<Item = (&'a str, usize, &'a str)>) -> RunOrder {
+        RunOrder(steps.map(|(step, twin, tag)| line(step, twin, tag)).collect())
     }
 }
 
@@ -76,7 +81,8 @@ struct StepsByLine<'g> {
 impl<'g> StepsByLine<'g> {
     fn add(&mut self, ready: ReadyStep<'g>) {
         self.made += 1;
-        self.lines.entry(line(ready.step(), &ready.tag())).or_default().push_back(self.made);
+        let line = line(ready.step(), ready.entry.twin, &ready.tag_in_record());
+        self.lines.entry(line).or_default().push_back(self.made);
         self.steps.insert(self.made, ready);
     }
 

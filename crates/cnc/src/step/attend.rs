@@ -1,15 +1,21 @@
 //! The steps that a worker does not just run: the run was stopped, the step was cancelled, or the
-//! step is to be recorded.
+//! step is to be recorded or monitored.
 //!
 //! `StepContext::run` calls `attend` if `Attention` says so. The gets and puts of a step call
-//! `note`, which adds an edge to the worker's record if the instance began with `OBSERVED`.
+//! `note`, which adds an edge to the worker's record and tells the monitor if the instance began
+//! with `OBSERVED`.
 //!
 //! A step that `attend` refuses is dropped here, with its tag. It still counts as run, so that
 //! `Core::outstanding` is 0 at the end of the run.
 
+use std::ptr;
 use std::sync::atomic::Ordering;
 
-use crate::code::ReadyStep;
+use crate::async_step::drop_cancelled;
+use crate::code::{ReadyStep, StepEntry};
+use crate::collections::ItemStore;
+use crate::key::ItemKey;
+use crate::monitor::{MissedItem, Monitor};
 use crate::record::{Edge, EdgeEnd, RunRecord};
 
 use super::{MISSED, OBSERVED, StepContext};
@@ -21,13 +27,40 @@ impl<'g> StepContext<'g> {
     pub(super) fn attend(&self, ready: ReadyStep<'g>) {
         let attention = self.core.attention();
         if attention.is_stopped() {
+            self.drop_ended(ready);
             return;
         }
+        let monitor = self.core.monitor_if_any();
         if attention.are_some_cancelled() && ready.is_cancelled() {
             ready.entry.cancelled.fetch_add(1, Ordering::Relaxed);
+            if let Some(monitor) = monitor {
+                monitor.dropped(&ready);
+            }
+            drop_cancelled(ready, self);
             return;
         }
-        let Some(recorder) = self.core.recorder() else { return self.run_to_end(ready, 0) };
+        match monitor {
+            Some(monitor) => self.run_monitored(ready, monitor),
+            None => self.run_recorded(ready),
+        }
+    }
+
+    /// Runs an instance, and tells the monitor.
+    fn run_monitored(&self, ready: ReadyStep<'g>, monitor: &Monitor) {
+        // Only this worker has the address while it exists.
+        let (worker, code) = (ptr::from_ref(self).addr(), &ready.entry.code);
+        monitor.begin(worker, &ready);
+        self.run_recorded(ready);
+        let has_ended = self.flags.get() & MISSED == 0;
+        monitor.end(worker, has_ended.then(|| code.parts(self.word.get())));
+    }
+
+    /// Runs an instance, and records it if the program wants that.
+    fn run_recorded(&self, ready: ReadyStep<'g>) {
+        let Some(recorder) = self.core.recorder() else {
+            let is_monitored = self.core.monitor_if_any().is_some();
+            return self.run_to_end(ready, if is_monitored { OBSERVED } else { 0 });
+        };
         let (step, tag) = (ready.entry.number, ready.recorded_tag());
         let began = recorder.now();
         self.run_to_end(ready, OBSERVED);
@@ -53,9 +86,55 @@ impl<'g> StepContext<'g> {
     #[cold]
     #[inline(never)]
     pub(super) fn note_edge(&self, end: EdgeEnd) {
-        let mut record = self.record.borrow_mut();
-        let record = record.get_or_insert_default();
-        record.note(Edge { step: self.entry.get().number, end });
+        let edge = Edge { step: self.entry.get().number, end };
+        if let Some(monitor) = self.core.monitor_if_any() {
+            monitor.used(edge);
+        }
+        if self.core.recorder().is_some() {
+            self.record.borrow_mut().get_or_insert_default().note(edge);
+        }
+    }
+
+    /// Tells the monitor that an instance was made.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_made(&self, entry: &'g StepEntry<'g>, word: u64) {
+        if let Some(monitor) = self.core.monitor_if_any()
+            && !monitor.made(entry.number, entry.code.parts(word))
+        {
+            self.core.show_to_monitor();
+        }
+    }
+
+    /// Notes the item that the running instance has missed.
+    #[inline]
+    pub(crate) fn note_missed<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) {
+        if self.flags.get() & OBSERVED != 0 && self.core.monitor_if_any().is_some() {
+            let (collection, text) = store.name_and_key(key);
+            let (number, order) = (store.number, ItemStore::<K, V>::order(key));
+            let item = MissedItem { number, collection, order, key: text };
+            *self.missed_item.borrow_mut() = Some(item);
+        }
+    }
+
+    /// Tells the monitor that an instance waits, before it is where another worker finds it.
+    #[inline]
+    pub(super) fn note_wait(&self, ready: &ReadyStep<'g>) {
+        if self.flags.get() & OBSERVED != 0
+            && let (Some(monitor), Some(item)) = (self.core.monitor_if_any(), self.missed_item.take())
+        {
+            monitor.waits(ready, item);
+        }
+    }
+
+    /// Tells the monitor that an instance goes on, because its item has come.
+    #[inline]
+    pub(super) fn note_no_wait(&self, ready: &ReadyStep<'g>) {
+        if self.flags.get() & OBSERVED != 0
+            && let Some(monitor) = self.core.monitor_if_any()
+        {
+            monitor.dropped(ready);
+        }
     }
 
     /// Hands the record of this worker over to the recorder.

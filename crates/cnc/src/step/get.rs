@@ -17,16 +17,18 @@ use crate::key::ItemKey;
 use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
 
-use super::{CLAIMED, DECLARED, DeclaredItem, ENVIRONMENT, FAILED, MISSED, MissedGet, PUT, StepContext};
+use super::{
+    CLAIMED, DECLARED, DECLARES, DeclaredItem, ENVIRONMENT, FAILED, MISSED, MissedGet, PUT, StepContext,
+};
 
 impl<'g> StepContext<'g> {
     /// The item of a key.
     ///
     /// # Errors
     /// If the item is not there yet: the step is to return the error, and runs again when the item
-    /// is there. It waits for the item also if it returns another error, or none, because that must
-    /// not depend on the time at which the item comes. Other errors end the run; see
-    /// [`FaultCause`].
+    /// is there. It waits for the item also if it returns another error, or none, or if it panics,
+    /// because that must not depend on the time at which the item comes. Other errors end the run;
+    /// see [`FaultCause`].
     ///
     /// # Complexity
     /// One load of the item's state after its place is found. A get of a counted item is an atomic
@@ -104,7 +106,10 @@ impl<'g> StepContext<'g> {
                 let (collection, key) = store.name_and_key(key);
                 return Err(self.fault(FaultCause::NotThere { collection, key }));
             }
-            Look::Missing => return Err(self.miss(MissedGet::Item(&slot.state))),
+            Look::Missing => {
+                self.note_missed(store, key);
+                return Err(self.miss(MissedGet::Item(&slot.state, found.into_page_use())));
+            }
             Look::Exhausted | Look::InUse => return Err(self.over_get(store, key)),
         }
         // SAFETY: `look` has said `Kept`, or `Claimed`. A kept item stays until the arena is
@@ -147,7 +152,7 @@ impl<'g> StepContext<'g> {
     /// ```
     pub fn take<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<V> {
         let (store, flags) = (items.0, self.flags.get());
-        if flags & (MISSED | FAILED) != 0 {
+        if flags & (MISSED | FAILED | DECLARES) != 0 {
             return Err(Halted(None));
         }
         if flags & PUT != 0 && flags & (ENVIRONMENT | DECLARED) == 0 {
@@ -180,8 +185,14 @@ impl<'g> StepContext<'g> {
             // The step has declared that it takes the item, and has found it there and not in use.
             // Only a get of its own can have changed that.
             Look::Missing | Look::InUse if flags & DECLARED != 0 => Err(self.over_get(store, &key)),
-            Look::Missing => Err(self.miss(MissedGet::Item(&slot.state))),
-            Look::InUse => Err(self.miss(MissedGet::ToBeLast(store, at))),
+            Look::Missing => {
+                self.note_missed(store, &key);
+                Err(self.miss(MissedGet::Item(&slot.state, found.into_page_use())))
+            }
+            Look::InUse => {
+                self.note_missed(store, &key);
+                Err(self.miss(MissedGet::ToBeLast(store, at, found.into_page_use())))
+            }
             Look::Kept => {
                 let (collection, key) = store.name_and_key(&key);
                 Err(self.fault(FaultCause::NotCounted { collection, key }))

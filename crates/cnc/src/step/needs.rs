@@ -12,6 +12,7 @@ use crate::error::{FaultCause, Halted, StepResult};
 use crate::key::ItemKey;
 use crate::record::EdgeEnd;
 use crate::slot::ItemSlot;
+use crate::storage::NoPlace;
 
 use super::{DeclaredItem, FAILED, MISSED, MissedGet, StepContext};
 
@@ -25,7 +26,8 @@ impl<'s, 'g> Needs<'s, 'g> {
         Needs(step)
     }
 
-    /// Declares that the step will get an item.
+    /// Declares that the step will get an item, or only that it comes after the put of the item. A
+    /// step that does not get it is not in the item's count.
     ///
     /// # Errors
     /// If the item is not there yet. The step is to return the error, and declares again when the
@@ -90,18 +92,25 @@ impl<'s, 'g> Needs<'s, 'g> {
             return Err(Halted(None));
         }
         step.note(EdgeEnd::Gets(store.number));
+        if let Err(NoPlace::Retired) = store.storage.find(key) {
+            // All items of the page were put, and are gone. A step that only wants to come after the
+            // item is not in its count; a get in the body is told.
+            return Ok(());
+        }
         let found = step.find(store, key)?;
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at = std::ptr::from_ref(slot).cast();
         if !slot.state.was_put() {
-            return Err(step.miss(MissedGet::Item(&slot.state)));
+            step.note_missed(store, key);
+            return Err(step.miss(MissedGet::Item(&slot.state, found.into_page_use())));
         }
         if takes && slot.state.is_kept() {
             let (collection, key) = store.name_and_key(key);
             return Err(step.fault(FaultCause::NotCounted { collection, key }));
         }
         if takes && slot.state.is_in_use() {
-            return Err(step.miss(MissedGet::ToBeLast(store, at)));
+            step.note_missed(store, key);
+            return Err(step.miss(MissedGet::ToBeLast(store, at, found.into_page_use())));
         }
         step.declared.borrow_mut().push(DeclaredItem { slot: at, takes });
         Ok(())

@@ -9,14 +9,16 @@
 //!
 //! Paper: [NCM11 §2.1] `put` and `putt`, §2.2 `forkStep` and `newItemCol`.
 
-use crate::code::{ForkedBody, ReadyStep, StepEntry, to_word};
+use crate::code::{ForkedStep, ReadyStep, StepEntry, to_word};
 use crate::collections::{ItemCol, ItemStore, Items, TagCol, maker_of};
-use crate::error::{FaultCause, FaultOrder, Halted, StepFault, StepResult};
-use crate::key::ItemKey;
+use crate::error::{Halted, StepResult};
+use crate::faults::DoublePut;
+use crate::first_panic::FirstPanic;
+use crate::key::{ItemKey, fold};
 use crate::record::EdgeEnd;
 use crate::slot::{GetCount, ItemSlot};
 
-use super::{DECLARES, FAILED, MISSED, OBSERVED, ONCE, PUT, StepContext};
+use super::{DECLARES, ENVIRONMENT, FAILED, FORKED, MISSED, OBSERVED, ONCE, PUT, StepContext};
 
 impl<'g> StepContext<'g> {
     /// Puts an item. The steps that wait for it become ready.
@@ -77,7 +79,12 @@ impl<'g> StepContext<'g> {
                     self.wake(woken);
                 }
                 if count == GetCount::Times(0) {
+                    let mut panics = FirstPanic::default();
+                    // SAFETY: the item was gone from the moment it was full, so no other user has
+                    // touched it, and `put` has left the drop to its caller.
+                    panics.run(|| unsafe { found.slot.drop_value() });
                     store.storage.note_gone(found.place);
+                    panics.go_on();
                 }
                 Ok(())
             }
@@ -107,20 +114,9 @@ impl<'g> StepContext<'g> {
         slot: &ItemSlot<V, ReadyStep<'g>>,
         (maker, word): (usize, u64),
     ) -> Halted {
-        let name = |entry: &StepEntry<'g>| entry.made_by(word);
-        let mine = self.core.entry(maker).map_or_else(Default::default, name);
-        let mut steps = [mine, maker_of(slot, self)];
-        steps.sort();
-        let (collection, text) = store.name_and_key(key);
-        let order = FaultOrder {
-            cause: FaultCause::DOUBLE_PUT,
-            collection: store.number,
-            word: ItemStore::<K, V>::order(key),
-            step: steps[0].0.clone(),
-            tag: format!("{text} {}", steps[0].1),
-        };
+        let puts = [self.core.put_by(maker, word), maker_of(slot, self)];
         self.flags.set(self.flags.get() | FAILED);
-        self.core.fail(StepFault { order, why: FaultCause::DoublePut { collection, key: text, steps } });
+        self.core.fail(DoublePut { item: store.faulty_item(key), puts }.fault());
         Halted(None)
     }
 
@@ -139,8 +135,17 @@ impl<'g> StepContext<'g> {
         if entry.next.get().is_some() {
             self.push_others(entry, &tag);
         }
-        self.push(ReadyStep { entry, word: to_word(tag) });
+        self.push_new(entry, to_word(tag));
         Ok(())
+    }
+
+    /// Makes a new instance ready.
+    #[inline]
+    fn push_new(&self, entry: &'g StepEntry<'g>, word: u64) {
+        if self.flags.get() & OBSERVED != 0 {
+            self.note_made(entry, word);
+        }
+        self.push(ReadyStep { entry, word });
     }
 
     /// Makes the steps ready that a tag collection prescribes after its first one.
@@ -148,7 +153,7 @@ impl<'g> StepContext<'g> {
     fn push_others<T: ItemKey>(&self, mut entry: &'g StepEntry<'g>, tag: &T) {
         while let Some(&next) = entry.next.get() {
             entry = next;
-            self.push(ReadyStep { entry, word: to_word(tag.clone()) });
+            self.push_new(entry, to_word(tag.clone()));
         }
     }
 
@@ -197,24 +202,63 @@ impl<'g> StepContext<'g> {
     #[doc(alias = "forkStep")]
     pub fn fork(&self, body: impl Fn(&StepContext<'g>) -> StepResult + Send + 'g) -> StepResult {
         self.begin_effect(EdgeEnd::Forks)?;
-        let body: Box<ForkedBody<'g>> = Box::new(Box::new(body));
-        let word = Box::into_raw(body).expose_provenance() as u64;
-        self.push(ReadyStep { entry: self.core.forked(), word });
+        let step = Box::new(ForkedStep { number: self.next_fork(), body: Box::new(body) });
+        let word = Box::into_raw(step).expose_provenance() as u64;
+        self.push_new(self.core.forked(), word);
         Ok(())
     }
 
     /// A new item collection, hashed. It lasts as long as the graph.
     ///
+    /// It is an effect, as a put: a step that may run again gets its items before. Reports sort the
+    /// collections that steps have made by their names, because the order in which they are made
+    /// depends on the schedule.
+    ///
     /// # Paper
     /// [NCM11 §2.2] `newItemCol`.
     #[doc(alias = "newItemCol")]
     pub fn items<K: ItemKey + 'g, V: Send + Sync + 'g>(&self, name: &str) -> ItemCol<'g, K, V> {
-        self.core.add_items(name, Items::hashed())
+        self.make_items(name, Items::hashed())
     }
 
-    /// A new item collection with one item. Its key is `()`.
+    /// A new item collection with one item. Its key is `()`. It is an effect, as
+    /// [`items`](StepContext::items).
     pub fn item<V: Send + Sync + 'g>(&self, name: &str) -> ItemCol<'g, (), V> {
-        self.core.add_items(name, Items::dense(()))
+        self.make_items(name, Items::dense(()))
+    }
+
+    /// The number of the next step that the running instance forks: it follows from the instance and
+    /// from the forks before, so it is the same under every schedule. Two numbers may be equal, but
+    /// hardly ever are. The steps of one parent are in the order in which they were made.
+    fn next_fork(&self) -> u64 {
+        const ROOM: u32 = 20;
+        let flags = self.flags.get();
+        if flags & ENVIRONMENT != 0 {
+            return self.core.next_fork_of_environment();
+        }
+        if flags & FORKED == 0 {
+            self.flags.set(flags | FORKED);
+            let (entry, word) = (self.entry.get(), self.word.get());
+            // SAFETY: the word is that of the instance that runs.
+            let parent = fold(unsafe { entry.code.identity(word) }).wrapping_add(entry.row as u64);
+            self.forks.set(fold(parent) << ROOM);
+        }
+        let number = self.forks.get();
+        self.forks.set(number.wrapping_add(1));
+        number
+    }
+
+    fn make_items<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    where
+        K: ItemKey + 'g,
+        V: Send + Sync + 'g,
+    {
+        let flags = self.flags.get();
+        if flags & ONCE == 0 {
+            // An instance that ran again would make another collection.
+            self.flags.set(flags | PUT);
+        }
+        self.core.add_items(name, items, flags & ENVIRONMENT == 0)
     }
 
     #[inline]

@@ -6,6 +6,10 @@
 //! returns its claims, or reports a fault. If the item came meanwhile, the instance runs again at
 //! once.
 //!
+//! An instance that has missed an item waits, whatever it does after the miss: it may return `Ok`,
+//! an error of the program, or panic. The same instance would do none of that if the item had come
+//! earlier, so a fault there would depend on the schedule.
+//!
 //! Each path must use the instance's word exactly once: it frees the word, hands it to the item as
 //! a waiter, or the code has consumed it (`takes_word`). The worker counts a suspended step after
 //! `SlotState::wait` has published it. Another worker may wake the step before that, so the counts
@@ -13,16 +17,17 @@
 
 use std::error::Error;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::Ordering;
 use std::thread;
 
 use crate::code::{ReadyStep, StepEntry};
 use crate::collections::NO_TAG;
 use crate::core::Core;
-use crate::error::{FaultCause, Halted, StepResult, message};
-use crate::first_panic::FirstPanic;
+use crate::error::{FaultCause, Halted, StepResult};
+use crate::first_panic::{FirstPanic, drop_payload, take_message};
 use crate::slot::SlotState;
 
-use super::{CLAIMED, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
+use super::{CLAIMED, DECLARES, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
 
 impl<'g> StepContext<'g> {
     /// Runs an instance.
@@ -67,9 +72,9 @@ impl<'g> StepContext<'g> {
                 Err(error) => self.keep_error(error),
             }
         }));
-        match self.counts.get(entry.number) {
+        match self.counts.get(entry.row) {
             Some(counts) => counts.runs.set(counts.runs.get() + 1),
-            None => self.count_late(entry.number, 1, 0),
+            None => self.count_late(entry.row, 1, 0),
         }
         end
     }
@@ -103,7 +108,7 @@ impl<'g> StepContext<'g> {
         }
         let missed = self.missed.take();
         let error = self.error.take();
-        if let (Ok(_), None, Some(MissedGet::Item(state))) = (&end, &error, &missed)
+        if let (Ok(_), None, Some(MissedGet::Item(state, _))) = (&end, &error, &missed)
             && flags & (MISSED | FAILED | CLAIMED) == MISSED
             && !entry.takes_word
         {
@@ -115,28 +120,33 @@ impl<'g> StepContext<'g> {
 
     /// Has an instance wait for an item. Returns it if the item is there now.
     fn wait_for(&self, state: &'g SlotState<ReadyStep<'g>>, this: ReadyStep<'g>) -> Option<ReadyStep<'g>> {
-        self.count_miss(this.entry.number);
+        self.count_miss(this.entry.row);
+        self.note_wait(&this);
         match state.wait(this, &self.waiters) {
             Ok(()) => {
                 self.suspended.set(self.suspended.get().wrapping_add(1));
                 None
             }
-            Err(this) => Some(this),
+            Err(this) => {
+                self.note_no_wait(&this);
+                state.until_full();
+                Some(this)
+            }
         }
     }
 
-    fn count_miss(&self, number: usize) {
-        match self.counts.get(number) {
+    fn count_miss(&self, row: usize) {
+        match self.counts.get(row) {
             Some(counts) => counts.misses.set(counts.misses.get() + 1),
-            None => self.count_late(number, 0, 1),
+            None => self.count_late(row, 0, 1),
         }
     }
 
     /// Counts for a step collection that is younger than the worker.
     #[cold]
-    fn count_late(&self, number: usize, runs: u64, misses: u64) {
+    fn count_late(&self, row: usize, runs: u64, misses: u64) {
         let mut counts = self.late_counts.borrow_mut();
-        let at = number - self.counts.len();
+        let at = row - self.counts.len();
         if counts.len() <= at {
             counts.resize(at + 1, (0, 0));
         }
@@ -150,7 +160,7 @@ impl<'g> StepContext<'g> {
     fn end_with_drops(&self, entry: &'g StepEntry<'g>, word: u64) {
         let tag = (!entry.takes_word).then_some(ReadyStep { entry, word });
         if let Some(panic) = self.clean_up(tag).take() {
-            self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(message(&*panic)));
+            self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(take_message(panic)));
         }
     }
 
@@ -173,6 +183,16 @@ impl<'g> StepContext<'g> {
         panics
     }
 
+    /// Drops an instance that has ended or is not to run. If the destructor of its tag panics, that
+    /// is a fault.
+    pub(crate) fn drop_ended(&self, ready: ReadyStep<'g>) {
+        let (entry, mut panics) = (ready.entry, FirstPanic::default());
+        panics.run(|| drop(ready));
+        if let Some(panic) = panics.take() {
+            self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(take_message(panic)));
+        }
+    }
+
     /// What becomes of an instance that has not come to its end.
     #[cold]
     #[inline(never)]
@@ -183,20 +203,44 @@ impl<'g> StepContext<'g> {
         missed: Option<MissedGet<'g>>,
     ) -> Option<ReadyStep<'g>> {
         let rest = self.rest.take();
-        let this = if entry.takes_word { rest } else { Some(ReadyStep { entry, word: self.word.get() }) };
+        let mut this = if entry.takes_word { rest } else { Some(ReadyStep { entry, word: self.word.get() }) };
         for claim in self.claims.borrow_mut().drain(..) {
             claim.items.unclaim(&claim);
+            entry.missed_with_claims.store(true, Ordering::Relaxed);
         }
-        // Without `this`, the code has freed its word, so the tag cannot be read any more. `this`
-        // lives until the end of this function.
-        let fault = |why| match &this {
+        let again = self.wait_or_fail(entry, end, missed, &mut this);
+        if let Some(this) = this {
+            self.drop_ended(this);
+        }
+        again
+    }
+
+    /// Has an instance wait, which is then taken out of `this`, or notes its fault.
+    fn wait_or_fail(
+        &self,
+        entry: &'g StepEntry<'g>,
+        end: thread::Result<Option<Box<Box<dyn Error + Send + Sync>>>>,
+        missed: Option<MissedGet<'g>>,
+        this: &mut Option<ReadyStep<'g>>,
+    ) -> Option<ReadyStep<'g>> {
+        // Without `this`, the code has freed its word, so the tag cannot be read any more.
+        let fault = |why| match this {
             Some(_) => self.fault(why),
             None => self.fault_of(entry, 0, NO_TAG.to_owned(), why),
         };
         match end {
             Err(panic) => {
-                fault(FaultCause::Panicked(message(&*panic)));
-                return None;
+                let flags = self.flags.get();
+                if flags & (MISSED | FAILED) == 0 {
+                    fault(FaultCause::Panicked(take_message(panic)));
+                } else {
+                    drop_payload(panic);
+                }
+                // The panic of an instance that has missed an item is dropped, as `keep_error` does
+                // with its error: the next attempt finds the item and may come to its end.
+                if flags & MISSED == 0 || flags & FAILED != 0 {
+                    return None;
+                }
             }
             _ if self.flags.get() & FAILED != 0 => return None,
             Ok(Some(error)) => {
@@ -209,17 +253,19 @@ impl<'g> StepContext<'g> {
             fault(FaultCause::Foreign);
             return None;
         };
-        let Some(this) = this else {
+        let Some(this) = this.take() else {
             self.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Foreign);
             return None;
         };
         match missed {
-            MissedGet::Item(state) => self.wait_for(state, this),
-            MissedGet::ToBeLast(items, slot) => {
-                self.count_miss(entry.number);
+            MissedGet::Item(state, _page) => self.wait_for(state, this),
+            MissedGet::ToBeLast(items, slot, _page) => {
+                self.count_miss(entry.row);
+                self.note_wait(&this);
                 let given_back = items.wait_as_last(slot, this).err();
-                if given_back.is_none() {
-                    self.suspended.set(self.suspended.get().wrapping_add(1));
+                match &given_back {
+                    None => self.suspended.set(self.suspended.get().wrapping_add(1)),
+                    Some(this) => self.note_no_wait(this),
                 }
                 given_back
             }
@@ -232,6 +278,40 @@ impl<'g> StepContext<'g> {
         self.push(ready);
     }
 
+    /// Has the steps that wait get their items once more, at the end of a run in which no step can
+    /// run. None of them has an effect, because none has passed its gets.
+    ///
+    /// A step that may run again gives its claims back when it misses an item. Another step may
+    /// then get the last count of an item, and ends well; in the other order it is the waiting step
+    /// that comes too late. So that both orders are told, all of them claim what they need here.
+    pub(crate) fn get_again(core: &'g Core<'g>, waiting: Vec<(&'g StepEntry<'g>, u64)>) {
+        let claimed = |entry: &StepEntry<'g>| entry.missed_with_claims.load(Ordering::Relaxed);
+        if !waiting.iter().any(|(entry, _)| claimed(entry) && !entry.takes_word) {
+            return;
+        }
+        let worker = Worker::new(core, None);
+        let step = &worker.0;
+        let mut held = Vec::new();
+        for (entry, word) in waiting {
+            // The word of an async step belongs to the run, and its handle keeps its claims.
+            if !claimed(entry) || entry.takes_word || core.was_told(entry.number, word) {
+                continue;
+            }
+            let end = step.run_once(entry, word, DECLARES);
+            if step.flags.get() & FAILED != 0 {
+                core.note_told(entry.number, word);
+            }
+            if let Err(panic) = end {
+                drop_payload(panic);
+            }
+            held.append(&mut step.claims.borrow_mut());
+            drop((step.missed.take(), step.error.take()));
+        }
+        // This is no run that is counted.
+        step.counts.iter().for_each(|counts| counts.runs.set(0));
+        held.iter().for_each(|claim| claim.items.unclaim(claim));
+    }
+
     /// Runs code of the environment.
     pub(crate) fn environment<A>(
         core: &'g Core<'g>,
@@ -239,7 +319,8 @@ impl<'g> StepContext<'g> {
     ) -> Option<A> {
         let worker = Worker::new(core, None);
         let step = &worker.0;
-        step.flags.set(if core.recorder().is_some() { ENVIRONMENT | OBSERVED } else { ENVIRONMENT });
+        let is_observed = core.recorder().is_some() || core.monitor_if_any().is_some();
+        step.flags.set(if is_observed { ENVIRONMENT | OBSERVED } else { ENVIRONMENT });
         let end = panic::catch_unwind(AssertUnwindSafe(|| work(step)));
         let panics = step.clean_up(None);
         let end = end.unwrap_or_else(|panic| panic::resume_unwind(panic));

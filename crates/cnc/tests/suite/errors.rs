@@ -195,7 +195,7 @@ fn a_declared_step_gets_nothing_else() {
 
 #[test]
 fn counts_that_are_too_small_or_too_large_are_errors() {
-    report_everywhere("item items[1] has a count for 2 more gets", |graph| {
+    report_everywhere("item items[1], put by step the environment(), has a count for 2 more gets", |graph| {
         let tags = graph.tags("tags");
         let items = graph.items_with("items", Items::hashed().counted(|&n: &u32| Some(1 + 2 * n as u16)));
         graph.prescribe(tags, "get", move |n: u32, step| step.get(items, n).map(|_| ()));
@@ -223,8 +223,9 @@ fn counts_that_are_too_small_or_too_large_are_errors() {
 #[test]
 fn two_steps_that_take_one_item_wait_for_each_other() {
     report_everywhere(
-        "2 steps wait for 1 items that no step has put\n  \
-         item items[0]: step take(0)\n  item items[0]: step take(1)",
+        "2 steps wait for 1 items\n  \
+         item items[0], which was put and has other gets left: step take(0)\n  \
+         item items[0], which was put and has other gets left: step take(1)",
         |graph| {
             let tags = graph.tags("tags");
             let items = graph.items_with("items", Items::hashed().counted(|_: &u32| Some(2)));

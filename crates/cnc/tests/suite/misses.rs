@@ -3,7 +3,7 @@
 use std::fmt;
 
 use selvedge_cnc::schedulers::OneByOne;
-use selvedge_cnc::{Graph, Items, StepContext, StepResult, graph};
+use selvedge_cnc::{FaultCause, Graph, GraphError, Items, StepContext, StepResult, graph};
 
 use crate::schedulers::each;
 
@@ -90,6 +90,122 @@ fn a_declaration_may_return_its_own_error_for_a_missing_item() {
             move |n, needs| Ok(needs.on(items, n + 1).map_err(|_| Mine)?),
             move |n, step| step.put(copies, n, *step.get(items, n + 1)?),
         );
+    });
+}
+
+#[test]
+fn a_panic_that_stands_for_a_missing_item_fails_no_run() {
+    check(|graph, Steps { tags, items, copies }| {
+        graph.prescribe(tags, "get", move |n, step| {
+            let item = *step.get(items, n + 1).unwrap();
+            step.put(copies, n, item)
+        });
+    });
+}
+
+#[test]
+fn a_step_may_panic_any_time_after_it_has_swallowed_a_miss() {
+    check(|graph, Steps { tags, items, copies }| {
+        graph.prescribe(tags, "get", move |n, step| {
+            let item = step.get(items, n + 1).map_or(0, |item| *item);
+            // The item of `n` is n; 0 stands for no item.
+            assert!(item == n + 1, "expected to panic in some schedules");
+            step.put(copies, n, item)
+        });
+    });
+}
+
+#[test]
+fn a_declaration_and_a_fork_may_panic_for_a_missing_item() {
+    check(|graph, Steps { tags, items, copies }| {
+        graph.prescribe_depends(
+            tags,
+            "get",
+            move |n, needs| {
+                needs.on(items, n + 1).unwrap();
+                Ok(())
+            },
+            move |n, step| {
+                step.fork(move |step| {
+                    let item = *step.get(items, n + 1).unwrap();
+                    step.put(copies, n, item)
+                })
+            },
+        );
+    });
+}
+
+/// A step in a range, and one that has a get of a counted item when it panics.
+#[test]
+fn a_panic_for_a_missing_item_returns_the_counts_and_keeps_the_range() {
+    each(|name, scheduler| {
+        let found = graph(|graph| {
+            let (loops, tags) = (graph.tags("loops"), graph.tags::<u32>("tags"));
+            let once = graph.items_with("once", Items::dense(TAGS).counted(|_| Some(1)));
+            let items = graph.items_with("items", Items::dense(TAGS));
+            let sums = graph.items_with("sums", Items::dense(TAGS));
+            graph.prescribe_range(loops, "sum", 2, move |range, step| {
+                let of = |n| (n, *step.get(once, n).unwrap() + *step.get(items, n).unwrap());
+                let found: Vec<(u32, u32)> = range.map(of).collect();
+                found.into_iter().try_for_each(|(n, sum)| step.put(sums, n, sum))
+            });
+            graph.prescribe(tags, "put", move |n, step| {
+                step.put(once, n, n)?;
+                step.put(items, n, 10)
+            });
+            graph
+                .initialize(|env| {
+                    (0..TAGS).try_for_each(|n| env.put_tag(tags, n))?;
+                    env.put_tag(loops, (0, TAGS))
+                })
+                .unwrap();
+            let finished = graph.run(scheduler).unwrap_or_else(|error| panic!("{name}: {error}"));
+            finished.finalize(|view| view.iter(sums).map(|(_, sum)| *sum).collect::<Vec<_>>())
+        });
+        assert_eq!(found, (10..10 + TAGS).collect::<Vec<_>>(), "{name}");
+    });
+}
+
+#[test]
+fn a_panic_without_a_miss_is_a_fault_under_every_scheduler() {
+    each(|name, scheduler| {
+        let end = graph(|graph| {
+            graph.finish_after_fault();
+            let tags = graph.tags("tags");
+            let items = graph.items("items");
+            graph.prescribe(tags, "check", move |n, step| {
+                let item: u32 = *step.get(items, n).unwrap();
+                assert!(!item.is_multiple_of(5), "expected to panic: {item}");
+                Ok(())
+            });
+            graph.prescribe(tags, "put", move |n: u32, step| step.put(items, n, n));
+            graph.initialize(|env| (0..TAGS).try_for_each(|n| env.put_tag(tags, n))).unwrap();
+            graph.run(scheduler).map(|_| ())
+        });
+        let Err(GraphError::Failed(faults)) = end else { panic!("{name}: two steps or more fail") };
+        let texts: Vec<_> = faults.iter().map(ToString::to_string).collect();
+        let expected =
+            (0..TAGS).step_by(5).map(|n| format!("step check({n}) panicked: expected to panic: {n}"));
+        assert_eq!(texts, expected.collect::<Vec<_>>(), "{name}");
+    });
+}
+
+/// The fault of a get is reported, and not the panic which comes of it.
+#[test]
+fn a_panic_for_the_error_of_a_fault_adds_no_fault() {
+    each(|name, scheduler| {
+        let end = graph(|graph| {
+            let tags = graph.tags::<u32>("tags");
+            let items = graph.items_with("items", Items::<u32, u32>::dense(3));
+            graph.prescribe(tags, "get", move |n, step| {
+                step.get(items, n).map(|_| ()).map_err(|e| panic!("{e:?}"))
+            });
+            graph.initialize(|env| env.put_tag(tags, 7)).unwrap();
+            graph.run(scheduler).map(|_| ())
+        });
+        let Err(GraphError::Failed(faults)) = end else { panic!("{name}: the key is outside") };
+        assert_eq!(faults.len(), 1, "{name}");
+        assert!(matches!(faults[0].why(), FaultCause::Outside { .. }), "{name}: {}", faults[0]);
     });
 }
 

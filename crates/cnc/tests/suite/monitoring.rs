@@ -1,0 +1,206 @@
+//! What a monitor shows of a run, and when a watchdog tells that there is no progress.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
+
+use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler, Stealing, TaskPool, Watchdog};
+use selvedge_cnc::{Graph, GraphError, Items, Stalled, StepProgress, graph};
+
+use crate::schedulers::each;
+
+/// Steps of all kinds, of which some wait for items that `missing` does not have.
+fn all_kinds<'g>(graph: &'g Graph<'g, '_>, are_put: bool) {
+    let tags = graph.tags::<u32>("tags");
+    let names = graph.tags::<String>("names");
+    let loops = graph.tags("loops");
+    let items = graph.items_with("items", Items::dense(40_u32));
+    let others = graph.items::<String, u32>("others");
+    let once = graph.items_with("once", Items::<u32, u32>::hashed().counted(|_| Some(2)));
+    graph.prescribe(tags, "plain", move |n, step| {
+        let next = *step.get(items, n + 20)?;
+        step.put(items, n, next)
+    });
+    graph.prescribe_depends(
+        tags,
+        "declared",
+        move |n, needs| needs.on(items, n),
+        move |n, step| step.put(once, n, *step.get(items, n)?),
+    );
+    graph.prescribe_async(names, "async", move |name, step| async move {
+        let n: u32 = name.len() as u32;
+        let got = *step.get(items, n).await? + *step.get(once, n).await?;
+        step.put(others, name, got)
+    });
+    graph.prescribe(tags, "take", move |n, step| step.take(once, n).map(|_| ()));
+    graph.prescribe(tags, "forks", move |n, step| {
+        step.fork(move |step| step.get(others, "x".repeat(n as usize)).map(|_| ()))
+    });
+    graph.prescribe_range(loops, "range", 3, move |range, step| {
+        range.into_iter().try_for_each(|n| step.get(items, n).map(|_| ()))
+    });
+    graph
+        .initialize(|env| {
+            (0..20).try_for_each(|n| env.put_tag(tags, n))?;
+            (0..20).try_for_each(|n| env.put_tag(names, "x".repeat(n)))?;
+            env.put_tag(loops, (0, 40))?;
+            (20..40).filter(|n| are_put || n % 3 != 0).try_for_each(|n| env.put(items, n, n))
+        })
+        .unwrap();
+}
+
+fn counts(progress: &[StepProgress]) -> Vec<(String, [u64; 4])> {
+    progress.iter().map(|of| (of.name.clone(), [of.ended, of.known, of.waiting, of.running])).collect()
+}
+
+#[test]
+fn a_monitor_counts_the_steps_of_all_kinds_under_every_scheduler() {
+    each(|name, scheduler| {
+        let progress = graph(|graph| {
+            let monitor = graph.monitor();
+            all_kinds(graph, true);
+            graph.run(scheduler).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(monitor.waiting().items.is_empty(), "{name}");
+            counts(&monitor.progress())
+        });
+        let all = |name: &str, count| (name.to_owned(), [count, count, 0, 0]);
+        let steps = ["plain", "declared", "async", "take", "forks", "fork"].map(|name| all(name, 20));
+        let expected = [&steps[..5], &[all("range", 40)], &steps[5..]].concat();
+        assert_eq!(progress, expected, "{name}");
+    });
+}
+
+#[test]
+fn a_monitor_names_the_steps_that_the_report_of_the_run_names() {
+    each(|name, scheduler| {
+        graph(|graph| {
+            let monitor = graph.monitor();
+            all_kinds(graph, false);
+            let Err(GraphError::Stuck(stuck)) = graph.run(scheduler) else {
+                panic!("{name}: items are missing")
+            };
+            // An async step whose tag is a text has no word that sorts it, in both reports.
+            assert_eq!(monitor.waiting(), stuck, "{name}");
+            let waiting: u64 = monitor.progress().iter().map(|of| of.waiting).sum();
+            assert_eq!(waiting, stuck.items.iter().map(|item| item.steps.len() as u64).sum(), "{name}");
+        });
+    });
+}
+
+/// A step that waits for the world, and others that wait for its items. The watchdog tells, and
+/// then the world goes on.
+fn stalls(scheduler: impl Scheduler) -> (Vec<Stalled>, String) {
+    let (sender, receiver) = mpsc::channel();
+    let (receiver, told) = (Mutex::new(receiver), Mutex::new(Vec::new()));
+    let watched = Watchdog::new(scheduler, Duration::from_millis(40), |stalled| {
+        told.lock().unwrap().push(stalled.clone());
+        sender.send(7).unwrap();
+    });
+    let stuck = graph(|graph| {
+        let (sources, tags) = (graph.tags::<u32>("sources"), graph.tags::<u32>("tags"));
+        let received = graph.items_with("received", Items::<u32, u32>::dense(4));
+        let source = &receiver;
+        graph.prescribe(sources, "receive", move |n, step| {
+            let receiver = source.lock().unwrap();
+            for round in 0..2 {
+                step.put(received, 2 * n + round, receiver.recv()?)?;
+            }
+            Ok(())
+        });
+        graph.prescribe(tags, "use", move |n, step| step.get(received, n % 4).map(|_| ()));
+        graph
+            .initialize(|env| {
+                (0..6).try_for_each(|n| env.put_tag(tags, n))?;
+                env.put_tag(sources, 0)
+            })
+            .unwrap();
+        let Err(GraphError::Stuck(stuck)) = graph.run(&watched) else { panic!("two items are missing") };
+        stuck.to_string()
+    });
+    (told.into_inner().unwrap(), stuck)
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it has a limit of time")]
+fn a_watchdog_tells_which_steps_wait_and_for_what() {
+    let all = "6 steps wait for 4 items that no step has put\n  item received[0]: step use(0)\n  \
+               item received[0]: step use(4)\n  item received[1]: step use(1)\n  \
+               item received[1]: step use(5)\n  item received[2]: step use(2)\n  item received[3]: step use(3)";
+    for (told, stuck) in
+        [stalls(Stealing::new(2)), stalls(TaskPool::fifo(2)), stalls(TaskPool::lifo(3).spinning())]
+    {
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert_eq!(told[0].stuck.to_string(), all);
+        for stalled in &told {
+            assert!(stalled.time >= Duration::from_millis(40));
+            let running: Vec<_> = stalled.running.iter().map(|of| (&*of.step, &*of.tag)).collect();
+            assert_eq!(running, [("receive", "0")]);
+            assert!(stalled.to_string().ends_with("there run: receive(0)"), "{stalled}");
+        }
+        let left = "\n  item received[2]: step use(2)\n  item received[3]: step use(3)";
+        // The steps that item 0 has woken may be held by the worker that waits.
+        assert!(told[1].stuck.to_string().ends_with(left), "{}", told[1]);
+        assert_eq!(stuck, format!("2 steps wait for 2 items that no step has put{left}"));
+    }
+}
+
+#[test]
+fn a_watchdog_is_silent_while_there_is_progress_and_at_the_end() {
+    let silent = |_: &_| panic!("there is progress");
+    for scheduler in [Stealing::new(1), Stealing::new(2)] {
+        let watched = Watchdog::new(scheduler, Duration::from_secs(60), silent);
+        graph(|graph| {
+            all_kinds(graph, true);
+            graph.run(&watched).unwrap();
+        });
+    }
+    // A step that runs for long is no reason while no step waits.
+    let watched = Watchdog::new(OneByOne, Duration::from_millis(1), silent);
+    graph(|graph| {
+        let tags = graph.tags::<u32>("tags");
+        graph.prescribe(tags, "sleep", |_, _| {
+            std::thread::sleep(Duration::from_millis(30));
+            Ok(())
+        });
+        graph.initialize(|env| env.put_tag(tags, 0)).unwrap();
+        graph.run(&watched).unwrap();
+    });
+}
+
+/// Unwinds in the middle of a run.
+struct Unwinds;
+
+impl Scheduler for Unwinds {
+    fn run<'g>(&self, job: &GraphJob<'g>) {
+        drop(job.start());
+        panic!("the scheduler fails");
+    }
+}
+
+#[test]
+fn the_watch_ends_when_the_scheduler_unwinds() {
+    let watched = Watchdog::new(Unwinds, Duration::from_secs(60), |_| ());
+    let end = catch_unwind(AssertUnwindSafe(|| graph(|graph| graph.run(&watched).map(|_| ()))));
+    assert_eq!(*end.unwrap_err().downcast::<&str>().unwrap(), "the scheduler fails");
+}
+
+#[test]
+fn a_picture_shows_each_collection_once_with_its_numbers() {
+    let pictures = [&OneByOne as &dyn Scheduler, &TaskPool::fuzz(2, 9)].map(|scheduler| {
+        graph(|graph| {
+            let monitor = graph.monitor();
+            all_kinds(graph, true);
+            graph.run(scheduler).unwrap();
+            (monitor.svg(), graph.svg())
+        })
+    });
+    let (with_numbers, plain) = &pictures[0];
+    // The environment and 7 steps, 3 item collections, 3 tag collections and the tip of arrows.
+    let count = |text: &str, what: &str| text.matches(what).count();
+    assert_eq!([count(plain, "<ellipse"), count(plain, "<rect"), count(plain, "<text")], [8, 3, 14]);
+    assert_eq!(count(with_numbers, "20 of 20"), 6);
+    assert_eq!(count(with_numbers, "40 of 40"), 1);
+    assert_eq!(count(with_numbers, "40 put"), 1);
+    assert_eq!(plain, &pictures[1].1);
+    assert_eq!(plain.matches("marker-end").count(), 6 + 15);
+}
