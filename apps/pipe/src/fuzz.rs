@@ -2,11 +2,14 @@
 //! on any text.
 
 use crate::explain::plan;
-use crate::kinds::check;
+use crate::kinds::{Before, check, yields};
+use crate::language::tree::{Stage, StageKind};
 use crate::language::{parse, print};
+use crate::stage::dynamic;
 
 /// Any text is a script or is refused with a place in the text. A script is printed as a text that
-/// is the same script. One that fits has a plan.
+/// is the same script. One that fits has a plan, and stages can be made of it: those that the check
+/// lets through are those that `stage::dynamic` can build.
 ///
 /// # Panics
 /// If this does not hold.
@@ -22,7 +25,29 @@ pub fn script(text: &str) {
     let printed = print::script(&tree);
     assert_eq!(parse(&printed).as_ref(), Ok(&tree), "{printed}");
     match check(&tree) {
-        Ok(()) => assert_eq!(plan(&tree).is_empty(), tree.is_empty()),
+        Ok(()) => {
+            assert_eq!(plan(&tree).is_empty(), tree.is_empty());
+            tree.iter().for_each(|pipeline| build(pipeline));
+        }
         Err(complaint) => assert!(complaint.shown("script", text).contains('^')),
+    }
+}
+
+/// Makes the stages of a pipeline that do not wait, and those in the brackets of its joins.
+fn build(pipeline: &[Stage]) {
+    let mut before = Before::Start;
+    for stage in pipeline {
+        match &stage.kind {
+            StageKind::Join2(_, inner) => build(inner),
+            StageKind::File(_)
+            | StageKind::Stdin
+            | StageKind::Text(_)
+            | StageKind::Range(..)
+            | StageKind::Shell(_)
+            | StageKind::To(_)
+            | StageKind::AppendTo(_) => {}
+            _ => assert_eq!(dynamic(stage, before.kind()).takes(), before.kind()),
+        }
+        before = Before::Stage(yields(stage, before).expect("the check has passed"), stage);
     }
 }

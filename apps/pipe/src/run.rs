@@ -57,7 +57,8 @@ pub fn run(script: Vec<Pipeline>, show_progress: bool) -> Result<Outcome, Compla
     let main = async move {
         let mut outcome = Outcome::Nothing;
         for pipeline in &script {
-            outcome = run_pipeline(pipeline, show_progress).await?;
+            let ran = run_pipeline(pipeline, show_progress).await;
+            outcome = ran.map_err(|failure| complaint(&failure, &script))?;
         }
         Ok(outcome)
     };
@@ -68,28 +69,40 @@ pub fn run(script: Vec<Pipeline>, show_progress: bool) -> Result<Outcome, Compla
     };
     match ran {
         Ok(Ok(outcome)) => Ok(outcome),
-        Ok(Err(failure)) => Err(complaint(&failure)),
+        Ok(Err(complaint)) => Err(complaint),
         Err(error) => Err(Complaint::new(Span::default(), error.to_string())),
     }
 }
 
 /// The failure of a stage as the user sees it, with its place in the script.
-fn complaint(failure: &StageFailure) -> Complaint {
+fn complaint(failure: &StageFailure, script: &[Pipeline]) -> Complaint {
     let place = failure.stage().strip_prefix('@').and_then(|place| place.split_once(':'));
     let place = place.and_then(|(begin, end)| Some(Span::new(begin.parse().ok()?, end.parse().ok()?)));
-    match place {
-        Some(span) => {
-            let complaint = Complaint::new(span, failure.cause().to_string());
-            let (item, offset) = (failure.item(), failure.offset());
-            // A source or a target counts each byte as an item, so the two numbers say the same.
-            if item == offset + 1 {
-                complaint
-            } else {
-                complaint.with_help(format!("item {item}, offset {offset}"))
-            }
-        }
-        None => Complaint::new(Span::default(), failure.to_string()),
+    let Some(span) = place else { return Complaint::new(Span::default(), failure.to_string()) };
+    let complaint = Complaint::new(span, failure.cause().to_string());
+    if script.iter().any(|pipeline| waits(pipeline, span)) {
+        return complaint;
     }
+    let (item, offset) = (failure.item(), failure.offset());
+    complaint.with_help(match failure.section() {
+        Some(line) => format!("item {item}, in line {} at offset {}", line.items + 1, line.elements),
+        None => format!("item {item}, offset {offset}"),
+    })
+}
+
+/// Whether the stage at `span` is a source, a command or a target. What they say names the file or
+/// the command, and their items are bytes that a user does not count. Two stages never begin at one
+/// place.
+fn waits(pipeline: &[Stage], span: Span) -> bool {
+    pipeline.iter().any(|stage| match &stage.kind {
+        StageKind::Join2(_, inner) => waits(inner, span),
+        StageKind::File(_)
+        | StageKind::Stdin
+        | StageKind::Shell(_)
+        | StageKind::To(_)
+        | StageKind::AppendTo(_) => stage.span.begin == span.begin,
+        _ => false,
+    })
 }
 
 async fn run_pipeline(pipeline: &[Stage], show_progress: bool) -> Result<Outcome, StageFailure> {

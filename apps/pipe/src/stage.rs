@@ -22,7 +22,7 @@ use selvedge_coroutine::pipeline::gzip;
 use selvedge_coroutine::pipeline::zstd;
 use selvedge_coroutine::pipeline::{
     BoxedSplitter, DynStage, HasKind, ItemKind, Transducer, append, concatenate, foreach, group_by, id,
-    if_then_else, json, lift121, rewrite, satisfies, select, select_numbered, substitute, substring,
+    if_then_else, json, lift121, located, rewrite, satisfies, select, select_numbered, substitute, substring,
     suppress, take, try_lift121, whole_line, xml,
 };
 use std::io::Write;
@@ -80,6 +80,31 @@ fn branch(stages: &[Stage], kind: ItemKind) -> DynStage {
             ItemKind::Records => DynStage::new(id::<Fields>()),
             ItemKind::Numbers => DynStage::new(id::<u64>()),
         },
+    }
+}
+
+/// Whether a stage may fail at an item that is not as it should be, or a stage in it may.
+pub fn may_fail(stage: &Stage) -> bool {
+    match &stage.kind {
+        StageKind::Csv(_) | StageKind::Integers | StageKind::Fold(_) => true,
+        StageKind::Change(change) => matches!(change, Change::Unquote | Change::Quote | Change::Unescape),
+        StageKind::Each(condition) | StageKind::Having(condition, _) => condition::nests(condition),
+        StageKind::Branch(of) => {
+            let stages = of.then.iter().chain(&of.otherwise);
+            condition::nests(&of.condition) || stages.into_iter().any(may_fail)
+        }
+        _ => false,
+    }
+}
+
+/// Stages over bytes, which tell the line of their input in which one of them fails.
+pub fn located_in_lines(stages: DynStage) -> DynStage {
+    let line = whole_line;
+    match stages.yields() {
+        ItemKind::Bytes => DynStage::new(located(line(), typed::<u8, u8>(stages))),
+        ItemKind::Lists => DynStage::new(located(line(), typed::<u8, [u8]>(stages))),
+        ItemKind::Records => DynStage::new(located(line(), typed::<u8, Fields>(stages))),
+        ItemKind::Numbers => DynStage::new(located(line(), typed::<u8, u64>(stages))),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::language::tree::*;
 use crate::progress::Progress;
 use crate::run::Target;
 use crate::source::{Files, NamedSupply, failed};
-use crate::stage::{leading, then, to_text};
+use crate::stage::{leading, located_in_lines, may_fail, then, to_text};
 use selvedge_coroutine::pipeline::{DynStage, HasKind, ItemKind, StageFailure, from_chunks, from_iter, id};
 use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, ahead, made, through};
 use selvedge_io::process::Command;
@@ -32,6 +32,9 @@ pub struct Stream {
     origin: Origin,
     stages: Option<DynStage>,
     kind: ItemKind,
+    /// Whether one of the stages may fail at an item that lies behind the first stage. Only these
+    /// need the place in the input besides their own.
+    fails: bool,
 }
 
 fn shell(command: &str) -> Command {
@@ -71,7 +74,7 @@ pub fn stream(stages: &[Stage], progress: &Progress) -> Result<Stream, StageFail
             | StageKind::Stdin
     );
     let kind = if let Origin::Numbers(_) = origin { ItemKind::Numbers } else { ItemKind::Bytes };
-    let mut whole = Stream { origin, stages: None, kind };
+    let mut whole = Stream { origin, stages: None, kind, fails: false };
     let (mut rest, mut before) = (stages, Before::Start);
     if is_source {
         (rest, before) = (&stages[1..], Before::Stage(kind, first));
@@ -98,6 +101,9 @@ impl Stream {
     /// With the first stages of `stages`, and how many they are.
     fn with(mut self, stages: &[Stage]) -> (Stream, usize) {
         let (made, count) = leading(stages, self.kind);
+        // A first stage `csv` reads the input itself, and tells the very byte.
+        let first = self.stages.is_none() && matches!(stages[0].kind, StageKind::Csv(_));
+        self.fails |= !first && stages[..count].iter().any(may_fail);
         self.stages = Some(match self.stages {
             Some(up) => then(up, made),
             None => made,
@@ -108,16 +114,31 @@ impl Stream {
     fn through_named(self, stage: &Stage, command: &str) -> Stream {
         let supply = self.through(shell(command)).into_supply();
         let origin = Origin::Bytes(Inflow::new(NamedSupply::new(stage, supply)).boxed());
-        Stream { origin, stages: None, kind: ItemKind::Bytes }
+        Stream { origin, stages: None, kind: ItemKind::Bytes, fails: false }
     }
 
     fn joined(self, join: JoinKind, other: Stream) -> Stream {
         let supply = JoinedLines::new(join, self.lines(), other.lines());
-        Stream { origin: Origin::Lines(Inflow::new(supply).boxed()), stages: None, kind: ItemKind::Lists }
+        let origin = Origin::Lines(Inflow::new(supply).boxed());
+        Stream { origin, stages: None, kind: ItemKind::Lists, fails: false }
+    }
+
+    /// The same stream, whose failures tell the line of the input.
+    fn located(self) -> Stream {
+        match (self.origin, self.stages) {
+            (Origin::Bytes(source), Some(stages)) if self.fails => Stream {
+                origin: Origin::Bytes(source),
+                stages: Some(located_in_lines(stages)),
+                kind: self.kind,
+                fails: false,
+            },
+            (origin, stages) => Stream { origin, stages, ..self },
+        }
     }
 
     /// The same stream as text.
     fn text(mut self) -> Stream {
+        self = self.located();
         if let Some(text) = to_text(self.kind) {
             self.stages = Some(match self.stages {
                 Some(up) => then(up, text),
@@ -153,7 +174,8 @@ impl Stream {
             let stages = stages.transducer::<A, [u8]>().expect("the check has compared the kinds");
             (source >> stages >> ahead(1)).boxed().into_supply()
         }
-        match (self.origin, self.stages) {
+        let stream = self.located();
+        match (stream.origin, stream.stages) {
             (Origin::Lines(source), None) => source.into_supply(),
             (Origin::Lines(source), Some(stages)) => apart(source, stages),
             (Origin::Bytes(source), stages) => apart(source, stages.expect("bytes have become lines")),

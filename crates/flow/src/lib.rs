@@ -36,6 +36,7 @@
 //! | items of threads | [`from_taker`], [`from_fifo`], [`from_mvar`], [`to_putter`], [`to_fifo`], [`to_mvar`] |
 //! | a generator, an iterator, a stream | [`made`], [`from_iter`](selvedge_coroutine::pipeline::from_iter), [`stream`], [`Inflow::into_stream`] |
 //! | stages side by side | [`ahead`], [`par`], [`map_par`]; [`seq`] in their place |
+//! | a source with a name in its failures | [`Inflow::named`] |
 //! | a pipeline that is put together while the program runs | [`Inflow::boxed`], [`BoxedInflow`] |
 //! | ends of your own | [`Supply`], [`Accept`] |
 //!
@@ -57,6 +58,7 @@ mod boxed;
 mod bytes;
 mod child;
 mod items;
+mod named;
 mod parallel;
 mod role;
 
@@ -69,5 +71,6 @@ pub use bytes::{Creating, OpenFile, ReadStream, Writing, create, file, read, std
 pub use child::{CommandOutput, Through, ThroughCommand, command, through};
 pub use items::{FromFifo, FromGenerator, FromMVar, FromTaker, ToFifo, ToMVar, ToPutter};
 pub use items::{from_fifo, from_mvar, from_taker, made, to_fifo, to_mvar, to_putter};
+pub use named::NamedSupply;
 pub use parallel::{MapPar, ParallelOf, map_par};
 pub use role::{Accept, AfterInflow, FlowProgram, Inflow, Outflow, Pouring, Supply};

@@ -6,8 +6,9 @@
 //! `tests/suite/interactive.rs` checks this for all words.
 
 use crate::kinds::{Before, yields};
-use crate::language::parse::{CONDITIONS, ENCODINGS, STAGES, parse};
+use crate::language::parse;
 use crate::language::tree::{Pipeline, Stage};
+use crate::language::words::{CONDITIONS, ENCODINGS, STAGES};
 
 /// The words that may stand at the end of `text`, where its last word is one of their beginnings.
 /// Returns that beginning, and the words in alphabetical order.

@@ -27,6 +27,7 @@ pub mod parse;
 pub mod print;
 pub mod token;
 pub mod tree;
+pub mod words;
 
 pub use complaint::Complaint;
 pub use parse::parse;

@@ -1,115 +1,25 @@
 //! The parser: from tokens to a tree, by recursive descent over the grammar in `language/mod.rs`.
 //!
-//! `run::prepare` and `interactive/complete.rs` call [`parse`]. The completion offers the words of
-//! [`STAGES`], [`ENCODINGS`] and [`CONDITIONS`].
+//! `run::prepare` and `interactive/complete.rs` call [`parse`].
 //!
 //! The parser knows no kinds: `kinds.rs` checks afterwards whether the stages fit. But it reads
 //! each regular expression and each number, so no later module meets a wrong one. `deeper` limits
-//! how deep a script may nest, because parser, check and printer recurse.
+//! how deep a script may nest, and `part` how long a pipeline may be, because parser, check, printer
+//! and the stages recurse.
 
 use super::complaint::{Complaint, Span};
 use super::nearest::nearest;
 use super::number::Number;
 use super::token::{Token, TokenKind, tokens};
 use super::tree::*;
+use super::words::{CONDITIONS, ENCODINGS, STAGES};
 
 /// How deep stages and conditions may lie within one another.
 const DEPTH: usize = 64;
 
-/// The words that begin a stage.
-pub const STAGES: [&str; 41] = [
-    "file",
-    "cat",
-    "stdin",
-    "text",
-    "range",
-    "sh",
-    "lines",
-    "each",
-    "csv",
-    "fields",
-    "column",
-    "columns",
-    "join",
-    "bytes",
-    "integers",
-    "having",
-    "select",
-    "first",
-    "last",
-    "count",
-    "sum",
-    "min",
-    "max",
-    "unique",
-    "tally",
-    "sort",
-    "number",
-    "replace",
-    "substitute",
-    "prepend",
-    "append",
-    "uppercase",
-    "lowercase",
-    "suppress",
-    "if",
-    "foreach",
-    "interleave",
-    "zip",
-    "concatenate",
-    "merge",
-    "to",
-];
-
-/// The stages about strings of JSON, text of XML and compressed bytes, which [`CHANGES`] has too.
-pub const ENCODINGS: &[&str] = &[
-    "unquote",
-    "quote",
-    "unescape",
-    "escape",
-    #[cfg(feature = "gzip")]
-    "gzip",
-    #[cfg(feature = "gzip")]
-    "gunzip",
-    #[cfg(feature = "zstd")]
-    "zstd",
-    #[cfg(feature = "zstd")]
-    "unzstd",
-];
-
-/// The words that begin a condition.
-pub const CONDITIONS: [&str; 30] = [
-    "substring",
-    "regex",
-    "prefix",
-    "suffix",
-    "equals",
-    "empty",
-    "column",
-    "line",
-    "letters",
-    "digits",
-    "whitespace",
-    "capitals",
-    "smalls",
-    "csv",
-    "json",
-    "xml",
-    "everything",
-    "nothing",
-    "not",
-    "first",
-    "last",
-    "start",
-    "end",
-    "between",
-    ">",
-    "<",
-    ">=",
-    "<=",
-    "=",
-    "!=",
-];
+/// How many stages and conditions a pipeline may have. Each stage calls the next one, so a long
+/// pipeline needs a deep stack.
+const PARTS: usize = 1000;
 
 /// Words that end the part of a script before them.
 const CLOSING: [&str; 3] = ["then", "else", "end"];
@@ -120,9 +30,10 @@ const CLOSING: [&str; 3] = ["then", "else", "end"];
 /// The first error, with its place.
 pub fn parse(text: &str) -> Result<Vec<Pipeline>, Complaint> {
     let tokens = tokens(text)?;
-    let mut parser = Parser { tokens: &tokens, at: 0, end: text.len(), depth: 0 };
+    let mut parser = Parser { tokens: &tokens, at: 0, end: text.len(), depth: 0, parts: 0 };
     let mut pipelines = Vec::new();
     while parser.peek().is_some() {
+        parser.parts = 0;
         pipelines.push(parser.pipeline()?);
         match parser.peek() {
             None => break,
@@ -139,6 +50,8 @@ struct Parser<'a> {
     /// The length of the script.
     end: usize,
     depth: usize,
+    /// The stages and conditions of this pipeline that have been read.
+    parts: usize,
 }
 
 impl Parser<'_> {
@@ -306,6 +219,16 @@ impl Parser<'_> {
         made
     }
 
+    /// Counts a stage or a condition, which begins here.
+    fn part(&mut self) -> Result<(), Complaint> {
+        self.parts += 1;
+        if self.parts <= PARTS {
+            return Ok(());
+        }
+        let message = format!("more than {PARTS} stages and conditions in one pipeline");
+        Err(Complaint::new(self.span(), message))
+    }
+
     fn pipeline(&mut self) -> Result<Pipeline, Complaint> {
         let mut stages = vec![self.stage()?];
         while self.peek() == Some(&TokenKind::Pipe) {
@@ -316,6 +239,7 @@ impl Parser<'_> {
     }
 
     fn stage(&mut self) -> Result<Stage, Complaint> {
+        self.part()?;
         let span = self.span();
         if let Some(TokenKind::Command(command)) = self.peek() {
             let kind = StageKind::Shell(command.clone());
@@ -505,6 +429,7 @@ impl Parser<'_> {
     }
 
     fn unary(&mut self) -> Result<Condition, Complaint> {
+        self.part()?;
         let span = self.span();
         if self.peek() == Some(&TokenKind::Open) {
             self.at += 1;

@@ -3,7 +3,7 @@
 use crate::data::{files, shell, text};
 use selvedge_pipe::interactive::complete::complete;
 use selvedge_pipe::interactive::editor::{Action, Editor, Key};
-use selvedge_pipe::language::parse::{CONDITIONS, ENCODINGS, STAGES};
+use selvedge_pipe::language::words::{CONDITIONS, ENCODINGS, STAGES};
 use std::process::Command;
 
 #[test]

@@ -6,5 +6,6 @@ mod interactive;
 mod language;
 mod mended;
 mod misfits;
+mod oracles;
 mod recipes;
 mod runs;

@@ -233,3 +233,75 @@ fn a_replacement_names_groups_that_are_there() {
         assert_eq!(text(&run(&script, "abc"), 0), expected, "{script}");
     }
 }
+
+#[test]
+fn a_failure_tells_where_it_is_in_the_input() {
+    let place = |script: &str, input: &str| {
+        let error = refused(&run(script, input));
+        error.lines().last().unwrap().trim().to_string()
+    };
+    let numbers = "then lines | fields | column 2 | integers end";
+    let input = "x 1\nx 2\nx oops\n";
+    let third = "item 1, in line 3 at offset 8";
+    assert_eq!(place(&format!("foreach line having prefix 'x' {numbers}"), input), third);
+    assert_eq!(place(&format!("foreach line having not prefix 'y' {numbers}"), input), third);
+    assert_eq!(place(&format!("foreach line {numbers}"), input), third);
+    assert_eq!(place(&format!("if line {numbers}"), input), "item 3, in line 3 at offset 8");
+    assert_eq!(place("csv | column 2 | integers", "a,1\nb,x\n"), "item 2, in line 2 at offset 4");
+    assert_eq!(place("csv | column 2 | integers", "\"a\nb\",1\nb,x\n"), "item 2, in line 3 at offset 8");
+    let largest = u64::MAX;
+    assert_eq!(
+        place("lines | integers | sum", &format!("{largest}\n0\n1\n")),
+        "item 3, in line 3 at offset 23"
+    );
+    assert_eq!(
+        place("lines | having not prefix '#' | integers", "#\n#\n1\nx\n"),
+        "item 2, in line 4 at offset 6"
+    );
+    // The first item, and the last line without an end.
+    assert_eq!(place("lines | integers", "x"), "item 1, in line 1 at offset 0");
+    assert_eq!(place("lines | integers", "1\n2\nx"), "item 3, in line 3 at offset 4");
+    assert_eq!(place("sh 'cat' | lines | integers | `cat`", "1\nx\n"), "item 2, in line 2 at offset 2");
+    // The parser of the input tells the very byte.
+    assert_eq!(place("csv | column 1", "a,b\nc,d\"\n"), "item 2, offset 7");
+    // A source that is no text has items alone.
+    assert_eq!(
+        place("range 1 3 | bytes | lines | integers | sum | bytes | csv | column 9 | integers", ""),
+        "item 1, offset 0"
+    );
+    let script = format!("text '{largest}\n1\n' | lines | interleave (text 'x' | lines) | integers | sum");
+    assert_eq!(place(&script, ""), "item 2, offset 21");
+}
+
+#[test]
+fn a_long_pipeline_runs_or_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let ran = |script: &str| {
+        write(directory.path().join("script"), script).unwrap();
+        shell(directory.path(), &["-f", "script"], b"a\na\nb\n")
+    };
+    let row = |one: &str, between: &str, count: usize| vec![one; count].join(between);
+    // As long as a pipeline may be.
+    assert_eq!(text(&ran(&format!("lines | {} | count", row("first 5", " | ", 998))), 0), "3\n");
+    assert_eq!(text(&ran(&row("if line then end", " | ", 500)), 0), "a\na\nb\n");
+    assert_eq!(text(&ran(&row("foreach letters then end", " | ", 500)), 0), "a\na\nb\n");
+    for join in ["and", "or"] {
+        let found = |test: &str, count: usize| {
+            let script = format!("lines | having {}", row(test, &format!(" {join} "), count));
+            text(&ran(&script), 0)
+        };
+        assert_eq!(found("prefix 'a'", 998), "a\na\n", "{join}");
+        assert_eq!(found("first prefix 'a'", 499), "a\n", "{join}");
+    }
+    for script in [
+        format!("lines | {}", row("first 5", " | ", 20_000)),
+        format!("lines | having {}", row("prefix 'a'", " or ", 20_000)),
+        format!("if line then {} end", row("uppercase", " | ", 1_000)),
+        format!("text 'a'; lines | zip ({})", row("lines | bytes", " | ", 10_000)),
+    ] {
+        let error = refused(&ran(&script));
+        assert!(error.contains("more than 1000 stages and conditions in one pipeline"), "{error}");
+    }
+    // The limit is that of one pipeline.
+    assert_eq!(text(&ran(&row("text 'a'", ";", 1_200)), 0), "a".repeat(1_200));
+}

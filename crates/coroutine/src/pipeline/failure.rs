@@ -4,7 +4,8 @@
 //! with `StreamPlace`.
 //!
 //! A stage that has failed breaks and keeps its failure. Its caller then asks `failure` and does
-//! not end the next stage. The failure does not depend on the cuts of the input into chunks.
+//! not end the next stage. The failure does not depend on the cuts of the input into chunks, but for
+//! `gunzip`, which says so.
 
 use super::item::{FINISHED, Flow, Item};
 use super::role::{Generator, Iteratee, Transducer};
@@ -42,6 +43,8 @@ pub struct StageFailure {
 struct FailureParts {
     stage: Cow<'static, str>,
     place: StreamPlace,
+    /// Where the section of a stage around it begins.
+    section: Option<StreamPlace>,
     cause: Arc<dyn Error + Send + Sync>,
 }
 
@@ -52,7 +55,8 @@ impl StageFailure {
         place: StreamPlace,
         cause: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> StageFailure {
-        let inner = FailureParts { stage: stage.into(), place, cause: Arc::from(cause.into()) };
+        let inner =
+            FailureParts { stage: stage.into(), place, section: None, cause: Arc::from(cause.into()) };
         StageFailure { inner: Box::new(inner) }
     }
 
@@ -78,14 +82,33 @@ impl StageFailure {
         self.inner.place.elements
     }
 
+    /// The section in whose course the stage failed, if the stage stands in a
+    /// [`foreach`](super::foreach) or in a [`located`](super::located()): how many sections and how
+    /// many elements lie before it, in the stream that the `foreach` or the `located` takes. If
+    /// several of them stand around the stage, it is the outermost one.
+    ///
+    /// [`item`](StageFailure::item) and [`offset`](StageFailure::offset) are counted in the stream
+    /// of the stage itself. A stage of a `foreach` begins to count anew with each section.
+    pub fn section(&self) -> Option<StreamPlace> {
+        self.inner.section
+    }
+
+    /// The same failure, in the section that begins at `place`.
+    pub(super) fn within(&self, place: StreamPlace) -> StageFailure {
+        let mut within = self.clone();
+        within.inner.section = Some(place);
+        within
+    }
+
     /// What the stage says about it.
     pub fn cause(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.inner.cause
     }
 
-    fn renamed(&self, name: Cow<'static, str>) -> StageFailure {
+    /// The same failure under another name, as [`Transducer::named`] makes it.
+    pub fn renamed(&self, name: impl Into<Cow<'static, str>>) -> StageFailure {
         let mut renamed = self.clone();
-        renamed.inner.stage = name;
+        renamed.inner.stage = name.into();
         renamed
     }
 }
@@ -93,7 +116,11 @@ impl StageFailure {
 impl fmt::Display for StageFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (stage, item, offset) = (self.stage(), self.item(), self.offset());
-        write!(f, "{stage}: item {item}, offset {offset}: {}", self.inner.cause)
+        write!(f, "{stage}: item {item}, offset {offset}")?;
+        if let Some(StreamPlace { items, elements }) = self.section() {
+            write!(f, ", in section {} at offset {elements}", items + 1)?;
+        }
+        write!(f, ": {}", self.inner.cause)
     }
 }
 

@@ -49,6 +49,12 @@ pub trait Item: 'static {
         1
     }
 
+    /// How many [elements](Item::elements) the items of a chunk count as.
+    #[inline]
+    fn elements_of(chunk: Self::Chunk<'_>) -> u64 {
+        chunk.count()
+    }
+
     /// Passes to `take` the chunk in which each list of `left` has the list of `right` at its place
     /// after it. `None` if nothing was passed, because the lists would have to be written down.
     #[doc(hidden)]
@@ -110,6 +116,15 @@ impl<E: Clone + 'static> Item for [E] {
     #[inline(always)]
     fn elements(item: &[E]) -> u64 {
         item.len() as u64
+    }
+
+    fn elements_of(chunk: Lists<'_, E>) -> u64 {
+        let mut elements = 0;
+        let _never_breaks = chunk.each(|item| {
+            elements += item.len() as u64;
+            GO_ON
+        });
+        elements
     }
 
     fn zip_chunks(

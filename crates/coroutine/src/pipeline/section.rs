@@ -8,7 +8,7 @@
 
 use super::any::Detector;
 use super::branch::{BranchSide, Gate};
-use super::failure::StageFailure;
+use super::failure::{StageFailure, StreamPlace};
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
 use super::role::{Splitter, Transducer};
 use super::stage::{Sections, Sink, Split, Transduce};
@@ -19,6 +19,7 @@ use std::marker::PhantomData;
 pub struct Foreach<S, T, U> {
     splitter: S,
     sides: Sides<T, U>,
+    failure: Option<StageFailure>,
 }
 
 #[derive(Debug, Clone)]
@@ -28,10 +29,38 @@ struct Sides<T, U> {
     /// The side that runs, from its first item to the end of its section.
     yes: Option<BranchSide<T>>,
     no: Option<BranchSide<U>>,
+    place: SectionPlace,
+}
+
+/// Where the sections of a stream begin.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SectionPlace {
+    /// Where the section begins that is open: the sections and the elements before it.
+    pub(super) begun: StreamPlace,
+    /// Where the last section begins that has an element.
+    pub(super) last: StreamPlace,
+    /// The elements before what comes next.
+    elements: u64,
+}
+
+impl SectionPlace {
+    pub(super) fn pass(&mut self, elements: u64) {
+        self.elements += elements;
+        if elements > 0 {
+            self.last = self.begun;
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        self.begun = StreamPlace { items: self.begun.items + 1, elements: self.elements };
+    }
 }
 
 /// Pipes each true section of `splitter` into a `yes` of its own, and each false one into a `no` of
 /// its own. Each of them is ended with its section, an empty section too.
+///
+/// A stage in it that fails counts items and offset from the beginning of its section, and
+/// [`StageFailure::section`] tells which section that was.
 ///
 /// # Examples
 /// ```
@@ -58,8 +87,8 @@ where
     T: Transduce<A, B> + Clone,
     U: Transduce<A, B> + Clone,
 {
-    let sides = Sides { recipes: (yes.stage, no.stage), yes: None, no: None };
-    Transducer::new(Foreach { splitter: splitter.stage, sides })
+    let sides = Sides { recipes: (yes.stage, no.stage), yes: None, no: None, place: SectionPlace::default() };
+    Transducer::new(Foreach { splitter: splitter.stage, sides, failure: None })
 }
 
 struct Restart<'a, 'b, T, U, O, B: ?Sized> {
@@ -77,14 +106,16 @@ where
     O: Sink<B>,
 {
     fn part(&mut self, verdict: bool, item: &A) -> Flow {
-        let Sides { recipes, yes, no } = &mut *self.sides;
+        let Sides { recipes, yes, no, place } = &mut *self.sides;
         if verdict {
             let side = yes.get_or_insert_with(|| BranchSide::new(recipes.0.clone()));
             side.drive::<A, B, _>(self.gate, |stage, out| stage.put(item, out))
         } else {
             let side = no.get_or_insert_with(|| BranchSide::new(recipes.1.clone()));
             side.drive::<A, B, _>(self.gate, |stage, out| stage.put(item, out))
-        }
+        }?;
+        place.pass(A::elements(item));
+        GO_ON
     }
 
     fn part_chunk(&mut self, verdict: bool, chunk: A::Chunk<'_>) -> Flow {
@@ -92,18 +123,20 @@ where
         if chunk.is_empty() {
             return GO_ON;
         }
-        let Sides { recipes, yes, no } = &mut *self.sides;
+        let Sides { recipes, yes, no, place } = &mut *self.sides;
         if verdict {
             let side = yes.get_or_insert_with(|| BranchSide::new(recipes.0.clone()));
             side.drive::<A, B, _>(self.gate, |stage, out| stage.put_chunk(chunk, out))
         } else {
             let side = no.get_or_insert_with(|| BranchSide::new(recipes.1.clone()));
             side.drive::<A, B, _>(self.gate, |stage, out| stage.put_chunk(chunk, out))
-        }
+        }?;
+        place.pass(A::elements_of(chunk));
+        GO_ON
     }
 
     fn close(&mut self, verdict: bool) -> Flow {
-        let Sides { recipes, yes, no } = &mut *self.sides;
+        let Sides { recipes, yes, no, place } = &mut *self.sides;
         if verdict {
             let side = yes.get_or_insert_with(|| BranchSide::new(recipes.0.clone()));
             side.drive::<A, B, _>(self.gate, |stage, out| stage.end(out))?;
@@ -113,6 +146,7 @@ where
             side.drive::<A, B, _>(self.gate, |stage, out| stage.end(out))?;
             *no = None;
         }
+        place.close();
         GO_ON
     }
 }
@@ -129,22 +163,46 @@ where
 
     fn put<O: Sink<B>>(&mut self, item: &A, out: &mut O) -> Flow {
         let gate = &mut Gate::new(out);
-        self.splitter.put(item, &mut Restart { sides: &mut self.sides, gate, yields: PhantomData })
+        let sections = &mut Restart { sides: &mut self.sides, gate, yields: PhantomData };
+        let flow = self.splitter.put(item, sections);
+        self.looked_after::<A, B>(flow)
     }
 
     fn put_chunk<O: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut O) -> Flow {
         let gate = &mut Gate::new(out);
-        self.splitter.put_chunk(chunk, &mut Restart { sides: &mut self.sides, gate, yields: PhantomData })
+        let sections = &mut Restart { sides: &mut self.sides, gate, yields: PhantomData };
+        let flow = self.splitter.put_chunk(chunk, sections);
+        self.looked_after::<A, B>(flow)
     }
 
     fn end<O: Sink<B>>(&mut self, out: &mut O) -> Flow {
         let gate = &mut Gate::new(out);
-        self.splitter.end(&mut Restart { sides: &mut self.sides, gate, yields: PhantomData })
+        let sections = &mut Restart { sides: &mut self.sides, gate, yields: PhantomData };
+        let flow = self.splitter.end(sections);
+        self.looked_after::<A, B>(flow)
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        let yes = self.sides.yes.as_ref().and_then(|side| side.stage.failure());
-        yes.or_else(|| self.sides.no.as_ref().and_then(|side| side.stage.failure()))
+        self.failure.as_ref()
+    }
+}
+
+impl<S, T, U> Foreach<S, T, U> {
+    /// Keeps the failure of a side, with the place of its section.
+    fn looked_after<A, B>(&mut self, flow: Flow) -> Flow
+    where
+        A: Item + ?Sized,
+        B: Item + ?Sized,
+        T: Transduce<A, B>,
+        U: Transduce<A, B>,
+    {
+        if flow.is_break() {
+            let Sides { yes, no, place, .. } = &self.sides;
+            let failure = yes.as_ref().and_then(|side| side.stage.failure());
+            let failure = failure.or_else(|| no.as_ref().and_then(|side| side.stage.failure()));
+            self.failure = failure.map(|failure| failure.within(place.begun));
+        }
+        flow
     }
 }
 

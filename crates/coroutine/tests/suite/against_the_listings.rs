@@ -204,7 +204,6 @@ fn transducer(name: char) -> impl Strategy<Value = Script> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 4 } else { 256 }))]
 
     #[test]
     fn pipe2_is_that_of_listing_11(g in generator(), i in iteratee()) {

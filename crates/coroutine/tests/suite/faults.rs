@@ -270,7 +270,8 @@ fn a_failure_comes_through_each_combinator() {
     assert_eq!(failed(small().named("small")).0, "small: item 8, offset 7: too large");
     assert_eq!(failed(if_then_else(even(), small(), id())), (told(5), (0..8).collect(), true));
     assert_eq!(failed(if_then_else(even(), id(), small()) >> after()), (told(4), (0..7).collect(), true));
-    assert_eq!(failed(foreach(even(), small(), id())), (told(1), (0..8).collect(), true));
+    let ninth = "try_lift121: item 1, offset 0, in section 9 at offset 8: too large".to_string();
+    assert_eq!(failed(foreach(even(), small(), id())), (ninth, (0..8).collect(), true));
     let doubled = while_(lift121(|n: &u64| n * 2) >> small(), satisfies(|n: &u64| (1..4).contains(n)));
     assert_eq!(failed(doubled >> small()).0, told(8));
     assert_eq!(
@@ -341,5 +342,32 @@ fn the_first_failure_of_the_stream_is_told() {
             feeding
         });
         assert_eq!(failed.try_end().unwrap_err().stage(), "try_fold", "in chunks of {length}");
+    }
+}
+
+#[test]
+fn the_section_of_a_failure_is_told_at_every_cut() {
+    let text = b"10\n\n7\nx\n5";
+    let number = || {
+        let number = |line: &[u8]| String::from_utf8_lossy(line).parse::<u64>();
+        group_by(line()) >> select(satisfies(|line: &[u8]| !line.is_empty())) >> try_lift121(number)
+    };
+    let place = |items, elements| Some(StreamPlace { items, elements });
+    for length in 1..=text.len() {
+        let chunks = || from_chunks(text.chunks(length));
+        let failed = (chunks() >> located(whole_line(), number())).try_collect().unwrap_err();
+        assert_eq!((failed.item(), failed.section()), (3, place(3, 6)), "in chunks of {length}");
+        let each = foreach(whole_line(), number(), number());
+        let failed = (chunks() >> each).try_collect().unwrap_err();
+        assert_eq!((failed.item(), failed.section()), (1, place(3, 6)), "in chunks of {length}");
+        // The outermost section is told, and at the end the last one.
+        let wide = lift_stateful(|(): &mut (), _: &u8| None, |()| Some(b'9'), ());
+        let small = || try_lift121(|byte: &u8| if *byte == b'9' { Err("a nine") } else { Ok(*byte) });
+        let last = located(whole_line(), wide >> small());
+        let failed = (chunks() >> last).try_collect().unwrap_err();
+        assert_eq!((failed.item(), failed.section()), (1, place(4, 8)), "in chunks of {length}");
+        let nested = located(everything(), foreach(whole_line(), number(), number()));
+        let failed = (chunks() >> nested).try_collect().unwrap_err();
+        assert_eq!(failed.section(), place(0, 0), "in chunks of {length}");
     }
 }
