@@ -123,7 +123,7 @@ impl Stream {
         Stream { origin, stages: None, kind: ItemKind::Lists, fails: false }
     }
 
-    /// The same stream, whose failures tell the line of the input.
+    /// The same stream. Its failures tell the line of the input.
     fn located(self) -> Stream {
         match (self.origin, self.stages) {
             (Origin::Bytes(source), Some(stages)) if self.fails => Stream {

@@ -4,7 +4,7 @@ use crate::role::{Inflow, Supply};
 use selvedge_coroutine::pipeline::{Item, StageFailure};
 use std::borrow::Cow;
 
-/// A supply whose failures tell a name. See [`Inflow::named`].
+/// A supply with a name, which its failures tell. See [`Inflow::named`].
 #[derive(Debug)]
 pub struct NamedSupply<S> {
     supply: S,

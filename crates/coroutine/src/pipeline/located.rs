@@ -60,14 +60,14 @@ where
 }
 
 /// The stages and what lies behind them, as they take the sections.
-struct Feed<'a, T, O, B: ?Sized> {
+struct FeedSections<'a, T, O, B: ?Sized> {
     stage: &'a mut T,
     place: &'a mut SectionPlace,
     out: &'a mut O,
     yields: PhantomData<fn(&B)>,
 }
 
-impl<A, B, T, O> Sections<A> for Feed<'_, T, O, B>
+impl<A, B, T, O> Sections<A> for FeedSections<'_, T, O, B>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
@@ -96,14 +96,18 @@ where
 
 impl<S, T> Located<S, T> {
     /// Calls `put`, and keeps the failure of the stages.
-    fn fed<A, B, O>(&mut self, out: &mut O, put: impl FnOnce(&mut S, &mut Feed<'_, T, O, B>) -> Flow) -> Flow
+    fn fed<A, B, O>(
+        &mut self,
+        out: &mut O,
+        put: impl FnOnce(&mut S, &mut FeedSections<'_, T, O, B>) -> Flow,
+    ) -> Flow
     where
         A: Item + ?Sized,
         B: Item + ?Sized,
         T: Transduce<A, B>,
     {
         let Located { splitter, stage, place, .. } = self;
-        let flow = put(splitter, &mut Feed { stage, place, out, yields: PhantomData });
+        let flow = put(splitter, &mut FeedSections { stage, place, out, yields: PhantomData });
         if flow.is_break() {
             self.failure = self.stage.failure().map(|failure| failure.within(self.place.begun));
         }
