@@ -32,9 +32,9 @@ enum Generator {
 }
 
 const PROJECTS: [Project; 8] = [
-    Project { package: "cjson", with: Generator::CMake },
-    Project { package: "tinyxml2", with: Generator::CMake },
     Project { package: "pugixml", with: Generator::CMake },
+    Project { package: "tinyxml2", with: Generator::CMake },
+    Project { package: "cjson", with: Generator::CMake },
     Project { package: "yajl", with: Generator::CMake },
     Project { package: "json-c", with: Generator::CMake },
     Project { package: "libjsoncpp", with: Generator::Meson("") },

@@ -40,7 +40,7 @@ selvedge-make subtools:
 /// # Errors
 /// For the user.
 pub(crate) fn run(options: &Options, tool: &str, arguments: &[String]) -> Result<u8, String> {
-    let mut out = io::BufWriter::new(Reader(io::stdout().lock()));
+    let mut out = io::BufWriter::new(ToolOutput(io::stdout().lock()));
     let status = match tool {
         "list" => write!(out, "{LIST}").map(|()| 0).map_err(text),
         "commands" => show::commands(&graph(options)?.0, arguments, &mut out),
@@ -65,9 +65,9 @@ pub(crate) fn run(options: &Options, tool: &str, arguments: &[String]) -> Result
 
 /// The standard output of a tool. A reader that has closed the pipe misses the rest, and that is no
 /// error.
-struct Reader<W>(W);
+struct ToolOutput<W>(W);
 
-impl<W: Write> Write for Reader<W> {
+impl<W: Write> Write for ToolOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.0.write(bytes) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
