@@ -8,6 +8,7 @@
 use crate::child::cnc::cholesky::answer as factor_answer;
 use crate::child::cnc::kernels;
 use crate::child::cnc::steps::corner;
+use crate::child::cnc::trace;
 use crate::child::cnc::{ENGINES, LOOP, RAYON, STEALING};
 use crate::contender::{LIMIT, OURS, WALL_NS, inner, outer_on, table};
 use crate::effort::Effort;
@@ -352,6 +353,25 @@ pub(crate) fn asynchronous(effort: Effort) -> Result<Table, String> {
         machine,
         all,
     ))
+}
+
+/// `cnc-trace`.
+pub(crate) fn trace(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let n = effort.count(100_000);
+    let last = (0..n).fold(1, |item, _| trace::work(item)) % 1_000_000_007;
+    let run = |system, kind| ours(system, "trace", &[kind, 1, n], 1).answers("last", last);
+    let recorded = run("selvedge, recorded", 1);
+    // A record may cost a tenth of the step.
+    let neither = run("selvedge, neither", 0).times(1.0 / 1.1);
+    let all = case(
+        "a step of a microsecond",
+        &[recorded, neither, run("selvedge, monitored", 2)],
+        WALL_NS,
+        effort,
+        LIMIT,
+    )?;
+    Ok(table("cnc-trace", "time on the wall's clock of a step in a graph that is looked at", machine, all))
 }
 
 /// `cnc-schedulers`.

@@ -159,6 +159,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "cnc-six", about: "the six programs of the paper", measure: cnc::six },
     Figure { name: "cnc-cholesky", about: "a factor of a matrix in tiles", measure: cnc::cholesky },
     Figure { name: "cnc-async", about: "steps with continuations", measure: cnc::asynchronous },
+    Figure { name: "cnc-trace", about: "steps of a graph that is looked at", measure: cnc::trace },
     Figure {
         name: "cnc-schedulers",
         about: "the six programs under every scheduler",
@@ -213,8 +214,23 @@ const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "make-overhead",
-        about: "build runners: nothing to do, -n, commands that do nothing",
+        about: "build runners: 10,000 edges, nothing to do and -n",
         measure: make::overhead,
+    },
+    Figure {
+        name: "make-overhead-large",
+        about: "build runners: 100,000 edges, nothing to do and -n",
+        measure: make::overhead_large,
+    },
+    Figure {
+        name: "make-commands",
+        about: "build runners: commands that do nothing",
+        measure: make::commands,
+    },
+    Figure {
+        name: "make-projects",
+        about: "build runners: real projects from nothing, and nothing to do",
+        measure: make::projects,
     },
     Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers::timers },
     Figure {

@@ -1,21 +1,23 @@
-//! The figures about `selvedge-make`: `make-overhead` and `make-speedup`, beside ninja and GNU
-//! make. `main.rs` calls them. `child/make.rs` makes the projects and runs the build runners.
+//! The figures about `selvedge-make`, beside ninja, samurai and GNU make. `main.rs` calls them.
+//! `child/make.rs` and `child/projects.rs` make the projects and run the build runners.
 //!
-//! A case measures the wall's clock and the CPU time in the same runs. The second figure also shows
+//! A case measures the wall's clock and the CPU time in the same runs. `make-speedup` also shows
 //! the numbers of [HMP05, Figures 7 to 9].
 
 use std::time::Duration;
 
-use crate::child::make::RUNNERS;
+use crate::child::make::{MAKE, RUNNERS, SAMU};
+use crate::child::projects::{PROJECTS, commands as project_commands};
 use crate::contender::inner;
 use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case, reports, rows, values};
-use crate::peers::{built, program_path};
+use crate::peers::{SAMURAI, built, program_path};
 use crate::table::{Need, Row, Table};
 
 const WALL: Metric = Metric { key: "wall_ms", unit: "ms", better: Better::Lower };
 const CPU: Metric = Metric { key: "cpu_ms", unit: "ms CPU", better: Better::Lower };
+const NULL: Metric = Metric { key: "null_ms", unit: "ms", better: Better::Lower };
 const SPEED_UP: Metric = Metric { key: "speed_up", unit: "x", better: Better::Higher };
 
 /// How long one run may take, with the making of its project.
@@ -25,11 +27,15 @@ const LIMIT: Duration = Duration::from_secs(180);
 fn all(program: &str, numbers: &[u64], answer: u64) -> Result<Vec<Contender>, String> {
     built("selvedge-make", RUNNERS[0])?;
     let contender = |(number, runner): (usize, &&str)| {
-        let mut contender = inner(runner, program, &[&[number as u64], numbers].concat()).on(2);
+        let number = number as u64;
+        let mut contender = inner(runner, program, &[&[number], numbers].concat()).on(2);
         contender.ours = number == 0;
-        if number > 0
-            && let Err(missing) = program_path(runner)
-        {
+        let path = match number {
+            0 => Ok(String::new()),
+            SAMU => SAMURAI.executable(),
+            _ => program_path(runner),
+        };
+        if let Err(missing) = path {
             contender.command = Err(missing);
         }
         contender.answers("commands", answer)
@@ -61,30 +67,98 @@ fn both(
     Ok(table)
 }
 
+/// Builds of this many edges: with nothing to do, and with commands that are only shown.
+fn graph(n: u64, effort: Effort) -> Result<Vec<Row>, String> {
+    let null = all("make-null", &[n], 0)?;
+    let aims = [("samurai", 1.0), ("ninja", 1.0 / 0.9)];
+    let mut rows = both(&format!("nothing to do, {n} edges"), &null, [WALL, CPU], &aims, effort)?;
+    let dry = all("make-dry", &[n], n)?;
+    rows.extend(both(&format!("-n, {n} edges"), &dry, [CPU, WALL], &[("samurai", 1.0)], effort)?);
+    Ok(rows)
+}
+
 /// `make-overhead`.
 pub(crate) fn overhead(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
-    let mut table: Vec<Row> = Vec::new();
-    let sizes: &[u64] = if effort.is_small() { &[500] } else { &[10_000, 100_000] };
-    for n in sizes {
-        let null = all("make-null", &[*n], 0)?;
-        let aims = [("samu", 1.0), ("ninja", 1.0 / 0.9)];
-        table.extend(both(&format!("nothing to do, {n} edges"), &null, [WALL, CPU], &aims, effort)?);
-        let dry = all("make-dry", &[*n], *n)?;
-        table.extend(both(&format!("-n, {n} edges"), &dry, [CPU, WALL], &[("samu", 1.0)], effort)?);
-    }
-    // A command of the shell costs every build runner a shell, and tells less: fewer of them.
-    let (external, shell) = if effort.is_small() { (50, 50) } else { (10_000, 2_000) };
-    let few = effort.rounds_at_most(3);
-    let commands = all("make-commands", &[external], external)?;
-    let name = format!("{external} commands, each /bin/true");
-    table.extend(both(&name, &commands, [CPU, WALL], &[("ninja", 1.0 / 0.6)], few)?);
-    let commands = all("make-shell", &[shell], shell)?;
-    let name = format!("{shell} commands, each a word of the shell");
-    table.extend(both(&name, &commands, [CPU, WALL], &[], few)?);
+    let rows = graph(if effort.is_small() { 500 } else { 10_000 }, effort)?;
+    let title = "build runners: 10,000 edges with nothing to do, and commands that are shown only".to_owned();
+    Ok(Table { name: "make-overhead", title, machine, rows, notes: notes() })
+}
+
+/// `make-overhead-large`.
+pub(crate) fn overhead_large(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let rows = graph(if effort.is_small() { 2_000 } else { 100_000 }, effort)?;
     let title =
-        "build runners: nothing to do, commands that are shown only, commands that do nothing".to_owned();
-    Ok(Table { name: "make-overhead", title, machine, rows: table, notes: vec![] })
+        "build runners: 100,000 edges with nothing to do, and commands that are shown only".to_owned();
+    Ok(Table { name: "make-overhead-large", title, machine, rows, notes: notes() })
+}
+
+/// `make-commands`.
+pub(crate) fn commands(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let mut table: Vec<Row> = Vec::new();
+    // A command of the shell costs every build runner a shell, and tells less: fewer of them.
+    let (external, shell) = if effort.is_small() { (50, 50) } else { (10_000, 1_000) };
+    // A round takes half a minute.
+    let few = effort.rounds_at_most(2);
+    let without_samurai = |contenders: Vec<Contender>| -> Vec<Contender> {
+        contenders.into_iter().filter(|contender| contender.system != RUNNERS[SAMU as usize]).collect()
+    };
+    let contenders = without_samurai(all("make-commands", &[external], external)?);
+    let name = format!("{external} commands, each /bin/true");
+    table.extend(both(&name, &contenders, [CPU, WALL], &[("ninja", 1.0 / 0.6)], few)?);
+    let contenders = without_samurai(all("make-shell", &[shell], shell)?);
+    let name = format!("{shell} commands, each a word of the shell");
+    table.extend(both(&name, &contenders, [CPU, WALL], &[], few)?);
+    let title = "build runners: commands that do nothing, two at a time".to_owned();
+    let polls = "samurai has no row: the port in muon looks at its child processes without a pause, which samurai \
+                 itself does not";
+    Ok(Table { name: "make-commands", title, machine, rows: table, notes: vec![polls.into(), NO_N2.into()] })
+}
+
+/// `make-projects`.
+pub(crate) fn projects(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let mut table: Vec<Row> = Vec::new();
+    let count = if effort.is_small() { 1 } else { PROJECTS.len() };
+    for (number, project) in PROJECTS[..count].iter().enumerate() {
+        let number = number as u64;
+        let count = project_commands(number);
+        let mut contenders = all("make-project", &[number], *count.as_ref().unwrap_or(&0))?;
+        for contender in &mut contenders {
+            if let Err(missing) = &count {
+                contender.command = Err(missing.clone());
+            }
+            // The Makefiles of CMake have other commands.
+            match contender.system == RUNNERS[MAKE as usize] {
+                true => contender.answers.clear(),
+                false => contender.answers.push(("again", 0.0)),
+            }
+            contender.reason =
+                Some("the same compilers run for nearly all the time, which varies by some per cent");
+        }
+        let keys = [WALL.key, CPU.key, NULL.key];
+        let reports = reports(project, &contenders, &keys, effort, LIMIT)?;
+        let all = format!("{project}, all");
+        table.extend(rows(&all, &beside(&contenders, &[("ninja", 1.0)]), WALL, &values(&reports, WALL.key)));
+        table.extend(rows(&all, &contenders, CPU, &values(&reports, CPU.key)));
+        contenders.iter_mut().for_each(|contender| contender.reason = None);
+        let aims = [("samurai", 1.0), ("ninja", 1.0 / 0.9)];
+        let null = format!("{project}, nothing to do");
+        table.extend(rows(&null, &beside(&contenders, &aims), NULL, &values(&reports, NULL.key)));
+    }
+    let title = "real projects of CMake, built from nothing and once more, two commands at a time".to_owned();
+    Ok(Table { name: "make-projects", title, machine, rows: table, notes: notes() })
+}
+
+/// Why there is no row of n2.
+const NO_N2: &str = "n2 has no row: neither Debian nor crates.io has it (a crate of that name is another program), \
+                     and its repository is the only source";
+
+/// The facts about the peers.
+fn notes() -> Vec<String> {
+    vec!["samurai is the port of it in muon, built from Debian's source of muon".into(), NO_N2.into()]
 }
 
 /// `make-speedup`.

@@ -26,8 +26,8 @@ pub(crate) const PACKAGES: [&str; 18] = [
     "h2o",
     "valgrind",
     "ninja-build",
-    "samurai",
     "make",
+    "cmake",
     "ripgrep",
     "libghc-conduit-dev",
     "libxml2-utils",
@@ -212,6 +212,16 @@ pub(crate) const RUST_LAZY: Compiled = Compiled {
 pub(crate) const RUST_STREAMS: Compiled =
     Compiled { name: "stm-rust/release/streams-rust", source: "rust/src/streams.rs", ..RUST_STM };
 
+/// samurai, as a program of muon's: `muon samu`.
+pub(crate) const SAMURAI: Compiled = Compiled {
+    name: "samurai/muon",
+    source: "sh/samurai.sh",
+    compiler: &["sh"],
+    package: "dash",
+    arguments: &["{source}", "{directory}/samurai"],
+    fetches: true,
+};
+
 /// Conduits, in GHC's non-threaded runtime.
 pub(crate) const GHC_CONDUIT: Compiled =
     Compiled { name: "conduit-ghc", source: "haskell/Conduits.hs", ..GHC };
@@ -235,6 +245,7 @@ pub(crate) const COMPILED: &[Compiled] = &[
     GHC_LAZY,
     RUST_LAZY,
     RUST_STREAMS,
+    SAMURAI,
     GHC_CONDUIT,
     TBB,
     OPEN_MP,

@@ -25,7 +25,7 @@ const OPACITY: Long = Long { test: "opacity", variable: "PROBE_SECONDS" };
 pub(crate) const CHECKED: &str = "checked";
 
 /// Runs the list of a night, each part for so many seconds: the web server, the runtime,
-/// transactions, the fuzz targets, and real projects beside ninja. A part runs also after another
+/// transactions, graphs, the fuzz targets, and real projects beside ninja. A part runs also after another
 /// has failed.
 ///
 /// # Errors
@@ -36,12 +36,25 @@ pub(crate) fn night(seconds: &str) -> Result<(), String> {
         ("server", SOAK.run(seconds)),
         ("stress", STRESS.run(seconds)),
         ("opacity", OPACITY.run(seconds)),
+        ("graphs", graphs(seconds)),
         ("fuzz", fuzz::run(seconds, None)),
         ("projects", projects::run(seconds)),
     ];
     let failed = parts.into_iter().filter_map(|(part, outcome)| Some(format!("{part}: {}", outcome.err()?)));
     let failed: Vec<String> = failed.collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
+}
+
+/// The graphs of `cnc`'s tests under 1,000 seeds of the scheduler that takes steps in any order.
+/// They take as long as they take: a few minutes.
+fn graphs(seconds: &str) -> Result<(), String> {
+    let seconds: u64 = seconds.parse().map_err(|_| format!("{seconds:?} is no number of seconds"))?;
+    let cargo = ["cargo", "test", "--profile", CHECKED, "--locked", "--package", "selvedge-cnc"];
+    let words = [&cargo[..], &["--test", "suite"]].concat();
+    let limit = Duration::from_secs(seconds) + BESIDES;
+    let invocation = Invocation::new(limit, &words).env("CNC_SEEDS", "1000");
+    println!("graphs: {}", invocation.display());
+    invocation.run(&workspace::root(), &mut Tally::default())
 }
 
 /// A test that runs for as long as it is told to by an environment variable.
@@ -84,6 +97,7 @@ mod tests {
             "server: \"soon\"",
             "stress: \"soon\"",
             "opacity: \"soon\"",
+            "graphs: \"soon\"",
             "fuzz: fuzz: not a number",
             "projects: \"soon\"",
         ] {

@@ -40,7 +40,8 @@ Options:
 
 Environment:
   NINJA_STATUS      the beginning of each line; %f finished, %t all, %r running,
-                    %s started, %u not started, %p per cent, %o a second,
+                    %s started, %u not started, %p per cent,
+                    %o finished a second, %c the same of the last few,
                     %e %w time so far, %E %W time to come (default: \"[%f/%t] \")
   CLICOLOR_FORCE    if it is not 0, colours of commands are kept in a pipe
   MAKEFLAGS         tells of a job server

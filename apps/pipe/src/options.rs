@@ -69,7 +69,7 @@ Choosing and changing
   sort [by column N] [numeric] [descending]     lines, records, numbers
   columns N..             records -> records
   replace T with T        bytes, lines
-  replace regex T with T  bytes, lines          $1 is a group
+  replace regex T with T  bytes, lines          $1 or ${1} is a group, $$ a $
   prepend T, append T     bytes, lines          around all, or each line
   substitute T            bytes                 instead of all
   uppercase, lowercase    bytes, lines

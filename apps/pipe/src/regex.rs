@@ -4,24 +4,108 @@
 //! [`lines`], and the parser calls [`lines`] to refuse a wrong expression. [`chomp`] is here
 //! because a match sees each line without its end.
 //!
-//! A match never reaches over a line end. So a search may run over many lines at once: its first
-//! match is within a line, or the search looks at the line in which it begins once more by itself.
+//! A match never reaches over a line end. [`lines`] takes the line end out of the expression: out of
+//! `[^x]`, `\s` and `(?s).`, which are all classes of bytes or characters. A line has none, so the
+//! expression finds the same in each line as before. So a search may run over many lines at once.
+//! Each of its matches lies within a line, and the time is that of one search.
 
 use regex::bytes::{Regex, RegexBuilder};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange};
+use regex_syntax::hir::{Hir, HirKind, Look, LookSet};
 use selvedge_coroutine::pipeline::{Flow, Sections, Split, Splitter};
 use std::ops::{ControlFlow, Range};
 
-/// The expression for lines: `^` and `$` are the ends of a line.
+/// How many levels of the syntax an expression may have. The expression without line ends is
+/// written down with more brackets than the one of the user, so its limit is far away.
+const LEVELS: u32 = 250;
+
+/// The expression for lines: `^` and `$` are the ends of a line, and no match has a line end in it.
 ///
 /// # Errors
 /// What is wrong with it.
 pub fn lines(pattern: &str) -> Result<Regex, String> {
     // The limit on the size of the program is small, because `(a{1000}){1000}` is a short script.
-    let built = RegexBuilder::new(pattern).multi_line(true).unicode(true).size_limit(4 << 20).build();
-    built.map_err(|error| match error {
-        regex::Error::Syntax(message) => message.lines().last().unwrap_or_default().replace("error: ", ""),
-        other => other.to_string(),
-    })
+    let written = within_lines(pattern)?.to_string();
+    let mut builder = RegexBuilder::new(&written);
+    builder.unicode(true).size_limit(4 << 20).nest_limit(8 * LEVELS).build().map_err(message)
+}
+
+fn message(error: impl ToString) -> String {
+    let text = error.to_string();
+    text.lines().last().unwrap_or_default().replace("error: ", "")
+}
+
+/// The expression without line ends.
+fn within_lines(pattern: &str) -> Result<Hir, String> {
+    let mut parser = ParserBuilder::new().multi_line(true).utf8(false).nest_limit(LEVELS).build();
+    parser.parse(pattern).map(without_line_ends).map_err(message)
+}
+
+fn without_line_ends(hir: Hir) -> Hir {
+    let all = |parts: Vec<Hir>| parts.into_iter().map(without_line_ends).collect();
+    match hir.into_kind() {
+        HirKind::Empty => Hir::empty(),
+        HirKind::Look(look) => Hir::look(look),
+        HirKind::Literal(literal) if literal.0.contains(&b'\n') => Hir::fail(),
+        HirKind::Literal(literal) => Hir::literal(literal.0),
+        HirKind::Class(Class::Unicode(mut class)) => {
+            class.difference(&ClassUnicode::new([ClassUnicodeRange::new('\n', '\n')]));
+            Hir::class(Class::Unicode(class))
+        }
+        HirKind::Class(Class::Bytes(mut class)) => {
+            class.difference(&ClassBytes::new([ClassBytesRange::new(b'\n', b'\n')]));
+            Hir::class(Class::Bytes(class))
+        }
+        HirKind::Repetition(mut repetition) => {
+            *repetition.sub = without_line_ends(*repetition.sub);
+            Hir::repetition(repetition)
+        }
+        HirKind::Capture(mut capture) => {
+            *capture.sub = without_line_ends(*capture.sub);
+            Hir::capture(capture)
+        }
+        HirKind::Concat(parts) => Hir::concat(all(parts)),
+        HirKind::Alternation(parts) => Hir::alternation(all(parts)),
+    }
+}
+
+/// Whether a search over many lines finds what a search in each line finds. `\A`, `\z`, and a `^`
+/// without the flag `m`, match at the ends of the whole text only. With the flag `R` the end of a
+/// line depends on what comes behind it.
+fn is_about_lines(looks: LookSet) -> bool {
+    let others = [Look::Start, Look::End, Look::StartCRLF, Look::EndCRLF];
+    !others.into_iter().any(|look| looks.contains(look))
+}
+
+/// The name of a group in `with` that `regex` does not have: `$name` or `${name}`.
+pub fn unknown_group(regex: &Regex, with: &[u8]) -> Option<String> {
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let mut rest = with;
+    while let Some(at) = memchr::memchr(b'$', rest) {
+        rest = &rest[at + 1..];
+        let braced = rest.starts_with(b"{");
+        let name = match rest {
+            [b'$', after @ ..] => {
+                rest = after;
+                continue;
+            }
+            [b'{', after @ ..] => match memchr::memchr(b'}', after) {
+                Some(end) => &after[..end],
+                None => continue,
+            },
+            _ => &rest[..rest.iter().position(|byte| !is_name(byte)).unwrap_or(rest.len())],
+        };
+        let name = String::from_utf8_lossy(name);
+        let known = match name.parse::<usize>() {
+            Ok(number) => number < regex.captures_len(),
+            Err(_) => regex.capture_names().flatten().any(|other| other == name),
+        };
+        if !known && (braced || !name.is_empty()) {
+            return Some(name.into_owned());
+        }
+    }
+    None
 }
 
 /// A line without its end.
@@ -42,17 +126,10 @@ pub struct Matches {
 
 /// Each match that is not empty is a true section. None reaches over a line end.
 pub fn matches(pattern: &str) -> Splitter<u8, Matches> {
-    let regex = lines(pattern).expect("the parser has built the same expression");
-    // `\A` and `\z`, and a `^` without the flag `m`, match at the ends of the whole text only.
-    let whole = !pattern.contains("\\A") && !pattern.contains("\\z") && !takes_flags_away(pattern);
+    const PARSED: &str = "the parser has built the same expression";
+    let looks = within_lines(pattern).expect(PARSED).properties().look_set();
+    let (regex, whole) = (lines(pattern).expect(PARSED), is_about_lines(looks));
     Splitter::new(Matches { regex, whole, line: Vec::new(), open: None })
-}
-
-/// Whether a group such as `(?i-m)` may be in the expression: `?`, flags, `-`. Other expressions
-/// may look the same, and are then searched line by line.
-fn takes_flags_away(pattern: &str) -> bool {
-    let mut groups = pattern.split('?').skip(1);
-    groups.any(|group| group.trim_start_matches(|char: char| char.is_ascii_alphabetic()).starts_with('-'))
 }
 
 impl Matches {

@@ -75,6 +75,7 @@ use std::{fmt, mem};
 
 use crate::code::ReadyStep;
 use crate::core::Core;
+use crate::monitor::Monitor;
 use crate::step::{Outlet, Worker};
 
 /// Runs the ready steps of a graph until there are none.
@@ -123,6 +124,11 @@ impl<'g> GraphJob<'g> {
     /// Takes the steps that the environment has made ready, in the order of its puts.
     pub fn start(&self) -> Vec<ReadyStep<'g>> {
         self.core.take_pending()
+    }
+
+    /// The monitor of the graph, as [`Graph::monitor`](crate::Graph::monitor) returns it.
+    pub fn monitor(&self) -> Monitor {
+        self.core.monitor().clone()
     }
 
     /// A worker that holds all steps that it makes ready.

@@ -224,7 +224,11 @@ pub(crate) fn svg<'n>(picture: &Picture, note: impl Fn(Place) -> &'n str) -> Str
         .nodes
         .iter()
         .map(|node| {
-            let room = if matches!(node.place, Place::Items(_)) { 20.0 } else { 50.0 };
+            let room = match node.place {
+                Place::Items(_) => 20.0,
+                Place::Step(_) => 50.0,
+                Place::Tags(_) => 80.0,
+            };
             width(&node.name).max(width(note(node.place))) + room
         })
         .collect();

@@ -1,5 +1,5 @@
 //! The surroundings of a poll: one value ([`Around`]) and one pointer for each stack, which the
-//! crates above read and exchange.
+//! crates above read and exchange. And the stack itself ([`this_stack`]).
 //!
 //! `selvedge-scope` keeps the scope around a poll here, and `selvedge-lazy` the evaluation. A poll
 //! that sets one of the two restores it at its end. Code that leaves its stack in the middle of
@@ -13,11 +13,17 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::Arc;
 
+/// The payload of the panic that unwinds a cancelled thread in direct style. `selvedge-direct`
+/// throws it. Code that catches panics and keeps them, such as a lazy value, passes it on.
+#[derive(Debug)]
+pub struct CancelPayload;
+
 /// The surroundings of a poll. `selvedge-scope` keeps a scope here.
 pub type Around = Arc<dyn Any + Send + Sync>;
 
 std::thread_local! {
     static AROUND: Cell<Option<Around>> = const { Cell::new(None) };
+    static STACK: Cell<*const ()> = const { Cell::new(ptr::null()) };
 }
 
 #[cfg(not(loom))]
@@ -44,4 +50,18 @@ pub fn exchange_around(new: Option<Around>) -> Option<Around> {
 #[inline(always)]
 pub fn exchange_frame(new: *const ()) -> *const () {
     FRAME.with(|frame| frame.replace(new))
+}
+
+/// The native stack that the caller runs on: the control block of a stack of `selvedge-direct`, or
+/// null on the OS thread's own stack.
+#[inline(always)]
+pub fn this_stack() -> *const () {
+    STACK.get()
+}
+
+/// Exchanges the native stack for another, and gives the old one. Only the code that switches
+/// stacks calls it.
+#[inline(always)]
+pub fn exchange_stack(new: *const ()) -> *const () {
+    STACK.replace(new)
 }

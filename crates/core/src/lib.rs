@@ -103,7 +103,9 @@ pub use alarm::SleepHandle;
 pub use alarm::{Alarm, CancelCount, CancelFlag};
 pub use arena::{ArenaFull, Unavailable};
 #[doc(hidden)]
-pub use around::{Around, around, exchange_around, exchange_frame};
+pub use around::{
+    Around, CancelPayload, around, exchange_around, exchange_frame, exchange_stack, this_stack,
+};
 pub use biased::{Guest, Inside, Outside, Owner, Visit, biased};
 pub use birth::{Adopt, Birth, adopter};
 #[doc(hidden)]

@@ -6,7 +6,7 @@
 //! allocation, no lock, no formatting. A fault at any other address goes to the handler that was
 //! there before.
 
-use crate::stack::CURRENT;
+use crate::stack::current;
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -90,9 +90,9 @@ impl Drop for HandlerStack {
 extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passes a valid siginfo, and for SIGSEGV it has an address.
     let address = unsafe { (*info).si_addr() }.addr();
-    // SAFETY: `resume` (`thread.rs`) makes `CURRENT` non-null only while this OS thread is on that
+    // SAFETY: `resume` (`thread.rs`) makes it non-null only while this OS thread is on that
     // stack, which keeps its control block alive.
-    if let Some(control) = unsafe { CURRENT.get().as_ref() }
+    if let Some(control) = unsafe { current().as_ref() }
         && control.guards(address)
     {
         let mut kib = [0; 20];

@@ -18,7 +18,7 @@
 use corosensei::Yielder;
 use corosensei::stack::valgrind::ValgrindStackRegistration;
 use corosensei::stack::{STACK_ALIGNMENT, StackPointer};
-use selvedge_core::{Around, quietly};
+use selvedge_core::{Around, quietly, this_stack};
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::mem::{ManuallyDrop, size_of};
 use std::ptr::{self, NonNull};
@@ -51,12 +51,16 @@ const COLOURS: usize = 32;
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The control block of the stack on which this OS thread runs: of the innermost direct-style
-    /// thread, if one runs another. Null on the OS thread's own stack.
-    pub(crate) static CURRENT: Cell<*const Control> = const { Cell::new(ptr::null()) };
-
     /// Free stacks.
     static KEPT: RefCell<Kept> = const { RefCell::new(Kept([const { Vec::new() }; SIZES])) };
+}
+
+/// The control block of the stack on which this OS thread runs: of the innermost direct-style
+/// thread, if one runs another. Null on the OS thread's own stack. `core` has the pointer, because
+/// code there and in other crates asks whether it is still on the same stack.
+#[inline(always)]
+pub(crate) fn current() -> *const Control {
+    this_stack().cast()
 }
 
 /// The free stacks of an OS thread, by the logarithm of their size.

@@ -14,11 +14,11 @@
 //! lends the same waker to every step, and most executors have one waker for each task, so the rule
 //! holds there.
 
-use crate::stack::{CURRENT, Control, STACK_BYTES, Stack};
+use crate::stack::{Control, STACK_BYTES, Stack, current};
 use crate::unwinding;
 use corosensei::{Coroutine, CoroutineResult};
 use selvedge_core::{
-    around, exchange_around, exchange_frame, in_thread, is_indivisible, is_lent_here, running_cpu,
+    CancelPayload, around, exchange_around, exchange_frame, exchange_stack, in_thread, is_indivisible, is_lent_here, running_cpu,
     spawn_local,
 };
 use std::any::Any;
@@ -293,10 +293,10 @@ impl<T: 'static> Fiber<T> {
         control.panicking.set(std::thread::panicking());
         let around = exchange_around(control.around.take());
         let frame = exchange_frame(control.frame.replace(ptr::null()));
-        let outer = CURRENT.replace(self.control);
+        let outer = exchange_stack(self.control.cast());
         // This does not unwind, because `new` catches the body's panics on the body's own stack.
         let result = self.coroutine.resume(());
-        CURRENT.set(outer);
+        exchange_stack(outer);
         self.control().around.set(exchange_around(around));
         self.control().frame.set(exchange_frame(frame));
         result
@@ -387,9 +387,6 @@ impl<T: 'static> Drop for Remains<T> {
     }
 }
 
-/// The payload of the panic that unwinds a cancelled thread.
-struct CancelPayload;
-
 /// Waits for a future, in the middle of ordinary code: the thread stops here and goes on when the
 /// future is ready.
 ///
@@ -423,9 +420,9 @@ struct CancelPayload;
 /// ```
 #[inline(always)]
 pub fn wait<F: IntoFuture>(future: F) -> F::Output {
-    // SAFETY: `resume` makes `CURRENT` non-null only while the OS thread is on that stack. The
+    // SAFETY: `resume` makes it non-null only while the OS thread is on that stack. The
     // stack keeps the control block alive, and this function returns on the same stack.
-    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { refuse_wait() };
+    let Some(control) = (unsafe { current().as_ref() }) else { refuse_wait() };
     if control.cpu.get() != running_cpu() {
         another_runs();
     }
@@ -462,7 +459,7 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
 /// Outside of a direct-style thread.
 pub fn shield<T>(body: impl FnOnce() -> T) -> T {
     // SAFETY: as in `wait`.
-    let Some(control) = (unsafe { CURRENT.get().as_ref() }) else { refuse_wait() };
+    let Some(control) = (unsafe { current().as_ref() }) else { refuse_wait() };
     struct Shielded<'a>(&'a Control);
     impl Drop for Shielded<'_> {
         fn drop(&mut self) {
@@ -483,7 +480,7 @@ fn hold_shield(cx: &mut Context<'_>) {
 /// Whether the caller runs on the stack of a direct-style thread, so that [`wait`] may be called.
 pub fn in_direct() -> bool {
     // SAFETY: as in `wait`.
-    unsafe { CURRENT.get().as_ref() }.is_some_and(|control| control.cpu.get() == running_cpu())
+    unsafe { current().as_ref() }.is_some_and(|control| control.cpu.get() == running_cpu())
 }
 
 #[cold]

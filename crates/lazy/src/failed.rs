@@ -2,15 +2,18 @@
 //!
 //! `fail` in `node/typed.rs` makes it from the payload of a panic, and the table of `circle.rs`
 //! makes it for a circle of values. The node keeps it, and each later force returns a clone, or
-//! panics with its message.
+//! panics.
 //!
-//! The payload itself is dropped, because many threads may fail with one reason. So only the text
-//! of a panic is kept.
+//! A payload cannot be cloned, and many threads may fail for one reason. A text is copied for each
+//! of them, as the type that it was. Any other payload goes to the first that throws or takes it,
+//! and the others throw a message.
 
+use selvedge_core::quietly;
 use std::any::Any;
 use std::fmt;
+use std::mem;
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The reason why a lazy value will never be there: its body panicked, or needs its own value.
 ///
@@ -30,21 +33,61 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone)]
 pub struct NoValue {
-    message: Arc<str>,
+    reason: Arc<Reason>,
 }
 
-/// The begin of the message of a value that needs its own value.
-const LOOP: &str = "<<loop>>: ";
+enum Reason {
+    /// The text of the program, in a panic whose payload has it in this type.
+    Literal(&'static str),
+    Text(String),
+    Loop(String),
+    Payload(KeptPayload),
+}
+
+/// A payload that is no text, until a thread throws or takes it.
+struct KeptPayload(Mutex<Option<Box<dyn Any + Send>>>);
+
+impl KeptPayload {
+    fn take(&self) -> Option<Box<dyn Any + Send>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for KeptPayload {
+    fn drop(&mut self) {
+        // A node that is freed does not unwind.
+        quietly(|| drop(mem::take(&mut self.0)));
+    }
+}
+
+/// The message for a payload that is no text.
+const NO_TEXT: &str = "an exception that is not text";
 
 impl NoValue {
+    fn of(reason: Reason) -> NoValue {
+        NoValue { reason: Arc::new(reason) }
+    }
+
     /// The reason for a body that ended with this payload.
-    pub(crate) fn from_payload(payload: &(dyn Any + Send)) -> NoValue {
-        if let Some(failed) = payload.downcast_ref::<NoValue>() {
-            return failed.clone();
-        }
-        let text = payload.downcast_ref::<&'static str>().copied();
-        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-        NoValue { message: text.unwrap_or("an exception that is not text").into() }
+    pub(crate) fn from_payload(payload: Box<dyn Any + Send>) -> NoValue {
+        let payload = match payload.downcast::<NoValue>() {
+            Ok(failed) => return *failed,
+            Err(payload) => payload,
+        };
+        let payload = match payload.downcast::<String>() {
+            Ok(text) => return NoValue::of(Reason::Text(*text)),
+            Err(payload) => payload,
+        };
+        NoValue::of(match payload.downcast::<&'static str>() {
+            Ok(text) => Reason::Literal(*text),
+            Err(payload) => Reason::Payload(KeptPayload(Mutex::new(Some(payload)))),
+        })
+    }
+
+    /// The reason for a body that was unwound because its thread was cancelled, and that cannot go
+    /// on.
+    pub(crate) fn from_cancelled() -> NoValue {
+        NoValue::of(Reason::Literal("the thread that made the value was cancelled in the middle of its body"))
     }
 
     /// The reason for a circle of values. `circle` has their names; each needs the next, and the
@@ -53,36 +96,69 @@ impl NoValue {
         let first = circle.first().map_or("", String::as_str);
         let names = circle.iter().map(String::as_str).chain([first]);
         let names: Vec<&str> = names.collect();
-        NoValue { message: format!("{LOOP}{}", names.join(" needs ")).into() }
+        NoValue::of(Reason::Loop(format!("<<loop>>: {}", names.join(" needs "))))
     }
 
     /// The message of the panic. For a circle it names each value of the circle, with the place in
-    /// the program that made the value.
+    /// the program that made the value. If the payload of the panic was no text, it says so.
     pub fn message(&self) -> &str {
-        &self.message
+        match &*self.reason {
+            Reason::Literal(text) => text,
+            Reason::Text(text) | Reason::Loop(text) => text,
+            Reason::Payload(_) => NO_TEXT,
+        }
     }
 
     /// Whether the value needs its own value.
     pub fn is_loop(&self) -> bool {
-        self.message.starts_with(LOOP)
+        match &*self.reason {
+            Reason::Loop(_) => true,
+            // It has gone through a body that needed the value of a circle, as a panic.
+            Reason::Text(text) => text.starts_with("<<loop>>: "),
+            Reason::Literal(_) | Reason::Payload(_) => false,
+        }
     }
 
-    /// Panics with the message. The panic hook is not called, because it was called when the body
-    /// panicked.
+    /// The payload of the panic, if it is no text, and no thread has taken it or panicked with it
+    /// before.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::lazy::Lazy;
+    ///
+    /// let broken = Lazy::<u32>::new(|| std::panic::panic_any(7u8));
+    /// # std::panic::set_hook(Box::new(|_| {}));
+    /// let failed = selvedge::block_on(broken.try_force()).unwrap_err();
+    /// assert_eq!(*failed.take_payload().unwrap().downcast::<u8>().unwrap(), 7);
+    /// assert!(failed.take_payload().is_none());
+    /// ```
+    pub fn take_payload(&self) -> Option<Box<dyn Any + Send>> {
+        match &*self.reason {
+            Reason::Payload(payload) => payload.take(),
+            _ => None,
+        }
+    }
+
+    /// Panics with the payload, or with the text. The panic hook is not called, because it was
+    /// called when the body panicked.
     pub(crate) fn throw(self) -> ! {
-        resume_unwind(Box::new(self.message.to_string()))
+        resume_unwind(match &*self.reason {
+            Reason::Literal(text) => Box::new(*text),
+            Reason::Text(text) | Reason::Loop(text) => Box::new(text.clone()),
+            Reason::Payload(payload) => payload.take().unwrap_or_else(|| Box::new(String::from(NO_TEXT))),
+        })
     }
 }
 
 impl fmt::Display for NoValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(self.message())
     }
 }
 
 impl fmt::Debug for NoValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "NoValue({:?})", self.message)
+        write!(f, "NoValue({:?})", self.message())
     }
 }
 

@@ -50,7 +50,7 @@ mod typed;
 mod waiters;
 
 pub(crate) use handle::NodeHandle;
-pub(crate) use typed::{Once, Resumable};
+pub(crate) use typed::{Once, Restarted, Resumable};
 
 use self::typed::NodeTable;
 use self::waiters::NodeWaiters;
@@ -225,6 +225,14 @@ impl NodeHead {
             handle.head().wake_all();
             waker.into_iter().for_each(Waker::wake);
         }
+    }
+
+    /// Gives the present claim up. The caller has polled the body, and unwinds.
+    #[cold]
+    fn give_up_unwinding(&self) {
+        // Only this OS thread ends the claim, because the mark says that it polls the body.
+        let present = self.state.load(Ordering::Relaxed) & !(POLLING | ABANDONED);
+        self.give_up_as(NodeClaim(present), true);
     }
 
     /// Steps a. and b. of giving up, for this claim or the present one. Whether the node is idle

@@ -7,6 +7,7 @@
 //! | `hole.rs` | GREY and BLACK, and the wait for another OS thread |
 //! | `claim.rs` | the claim at the end of a quantum |
 //! | `nursery.rs` | a thread's part of a region: memory and counts |
+//! | `chunk.rs` | the memory, in pieces that grow |
 //! | `word.rs` | the values that fit into a result word |
 //!
 //! `Region` owns the memory and the counts. The program makes a region, and calls `Region::nursery`
@@ -15,6 +16,7 @@
 //!
 //! Paper: [HMP05 §3, §4].
 
+mod chunk;
 mod claim;
 mod engine;
 mod hole;
@@ -27,11 +29,10 @@ pub use nursery::Nursery;
 pub use thunk::Thunk;
 pub use word::ThunkWord;
 
+use self::chunk::RegionChunk;
 use crate::primitives::{Mutex, lock};
-use std::alloc::{Layout, dealloc};
 use std::fmt;
 use std::marker::PhantomData;
-use std::ptr::NonNull;
 
 /// What happened in a region, from the nurseries that are gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -86,23 +87,6 @@ pub struct Region<E: ThunkEntry = Grey> {
     chunks: Mutex<Vec<RegionChunk>>,
     counts: Mutex<RegionCounts>,
     _entry: PhantomData<(E, E::Threads)>,
-}
-
-/// A piece of memory, freed with the region.
-struct RegionChunk {
-    memory: NonNull<u8>,
-    layout: Layout,
-}
-
-// SAFETY: a chunk is memory that its region has for itself. What lies in it is Send and Sync: see
-// `Nursery`.
-unsafe impl Send for RegionChunk {}
-
-impl Drop for RegionChunk {
-    fn drop(&mut self) {
-        // SAFETY: `Nursery::chunk` has allocated it with this layout.
-        unsafe { dealloc(self.memory.as_ptr(), self.layout) };
-    }
 }
 
 impl<E: ThunkEntry> Region<E> {

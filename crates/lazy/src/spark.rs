@@ -524,7 +524,7 @@ fn help(taker: *mut Rings) -> bool {
 /// # Differences
 /// 1. Continuing with the second argument is the next statement of the program, or [`pseq`].
 #[inline]
-pub fn par<T: Send + Sync>(value: &Lazy<T>) {
+pub fn par<T: Send + Sync + 'static>(value: &Lazy<T>) {
     spark(value.node());
 }
 

@@ -172,7 +172,7 @@ impl<T: Send + Sync> Strategy<Lazy<T>> for rseq {
     }
 }
 
-impl<T: Send + Sync> Strategy<Lazy<T>> for rpar {
+impl<T: Send + Sync + 'static> Strategy<Lazy<T>> for rpar {
     async fn apply(self, value: &Lazy<T>) {
         par(value);
     }

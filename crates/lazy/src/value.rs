@@ -11,7 +11,7 @@
 
 use crate::failed::NoValue;
 use crate::force::{Settle, is_within, settle_blocking};
-use crate::node::{FAILED, NodeHandle, Once, Resumable};
+use crate::node::{FAILED, NodeHandle, Once, Restarted, Resumable};
 use selvedge_core::budget;
 use std::fmt;
 use std::marker::PhantomData;
@@ -28,8 +28,9 @@ use std::panic::Location;
 /// The body is a closure, or a future that may itself await other lazy values, sleep, and so on.
 ///
 /// # Failure
-/// - A body that panics leaves its message with the value. Each force of the value panics with the
-///   same message; [`try_force`](Lazy::try_force) gives it as an error.
+/// - A body that panics leaves its payload with the value. The first force that panics throws that
+///   very payload. Each later one throws the same text, or a message if the payload was no text.
+///   [`try_force`](Lazy::try_force) gives the reason as an error: see [`NoValue`].
 /// - A value that needs its own value is found, in one thread and across threads: that force fails
 ///   with a message `<<loop>>` that names each value of the circle. A value is named by the place
 ///   that made it, and by [`named`](Lazy::named).
@@ -44,8 +45,17 @@ use std::panic::Location;
 /// gives the evaluation up: the future of the body stays as it is, "frozen", and the next thread
 /// that needs the value goes on with it. Waiting threads are told, and one of them does so at once.
 /// A closure runs at a stretch, so no force is dropped in the middle of one. It is unwound there
-/// only if its thread is in [direct style](selvedge_core::in_thread) and is cancelled; that counts
-/// as a panic.
+/// only if it waits in direct style and its thread is cancelled. What happens to the value then
+/// depends on its body:
+///
+/// | made by | the body | cancelled in the middle |
+/// |---|---|---|
+/// | [`Lazy::future`] | a future that was dropped between its polls | goes on where it was |
+/// | [`Lazy::again`] | a closure that may be called again | is called again by the next force |
+/// | [`Lazy::new`] | a closure that is called once | the value fails for ever |
+///
+/// A future that calls code in direct style, and is unwound within its poll, fails as the last row
+/// does.
 ///
 /// ```
 /// use selvedge::{lazy::Lazy, scope::race, sleep, yield_now};
@@ -129,13 +139,70 @@ impl<T> Lazy<T> {
     ///
     /// let count = Lazy::new(|| Rc::new(0));
     /// ```
+    ///
+    /// It is `'static`, because a spark, or the search for a circle, may keep a handle for longer
+    /// than the program does. A closure that captures nothing is `'static` by itself, also if its
+    /// value is not:
+    /// ```compile_fail,E0597
+    /// use selvedge::lazy::{Lazy, par};
+    /// use std::sync::Mutex;
+    ///
+    /// struct PrintsAtDrop<'a>(&'a str);
+    /// impl Drop for PrintsAtDrop<'_> {
+    ///     fn drop(&mut self) {
+    ///         println!("{}", self.0);
+    ///     }
+    /// }
+    ///
+    /// let cloth = String::from("cloth");
+    /// let kept: Lazy<Mutex<Vec<PrintsAtDrop<'_>>>> = Lazy::new(|| Mutex::new(Vec::new()));
+    /// kept.force_blocking().lock().unwrap().push(PrintsAtDrop(&cloth));
+    /// ```
     #[track_caller]
     #[inline]
     pub fn new(body: impl FnOnce() -> T + Send + 'static) -> Lazy<T>
     where
-        T: Send,
+        T: Send + 'static,
     {
         Lazy::of(NodeHandle::new(Once(Some(body)), Location::caller()))
+    }
+
+    /// A value that the closure makes, which is called again if its thread was cancelled in the
+    /// middle of it.
+    ///
+    /// Only a closure that waits in direct style can be cancelled there. After a panic it is not
+    /// called again.
+    ///
+    /// # Paper
+    /// [HMP05 §4.3]: an evaluation that is interrupted is started again, or is frozen.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::direct::{direct, sleep, spawn, wait, yield_now};
+    /// use selvedge::lazy::Lazy;
+    /// use std::time::Duration;
+    ///
+    /// let answer = selvedge::run_local(direct(|| {
+    ///     let slow = Lazy::again(|| {
+    ///         sleep(Duration::from_millis(1));
+    ///         42
+    ///     });
+    ///     let forced = slow.clone();
+    ///     let hasty = spawn(move || *wait(forced.force()));
+    ///     yield_now();
+    ///     hasty.cancel();
+    ///     *wait(slow.force())
+    /// }))?;
+    /// assert_eq!(answer, 42);
+    /// # Ok::<(), selvedge::RunError>(())
+    /// ```
+    #[track_caller]
+    #[inline]
+    pub fn again(body: impl Fn() -> T + Send + 'static) -> Lazy<T>
+    where
+        T: Send + 'static,
+    {
+        Lazy::of(NodeHandle::new(Restarted(body), Location::caller()))
     }
 
     /// A value that the future makes.
@@ -143,7 +210,7 @@ impl<T> Lazy<T> {
     #[inline]
     pub fn future(body: impl Future<Output = T> + Send + 'static) -> Lazy<T>
     where
-        T: Send,
+        T: Send + 'static,
     {
         Lazy::of(NodeHandle::new(Resumable(body), Location::caller()))
     }
@@ -284,7 +351,7 @@ impl<T: Send + Sync + 'static> Lazy<T> {
     /// ```
     #[track_caller]
     #[must_use]
-    pub fn map<U: Send>(&self, f: impl FnOnce(&T) -> U + Send + 'static) -> Lazy<U> {
+    pub fn map<U: Send + 'static>(&self, f: impl FnOnce(&T) -> U + Send + 'static) -> Lazy<U> {
         let value = self.clone();
         Lazy::future(async move { f(value.force().await) })
     }

@@ -8,17 +8,23 @@
 pub(crate) mod cholesky;
 mod items;
 pub(crate) mod kernels;
+#[path = "../../../crates/cnc/tests/suite/on_rayon.rs"]
+mod on_rayon;
 mod six;
 pub(crate) mod steps;
+pub(crate) mod trace;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use selvedge_cnc::schedulers::{OneByOne, Scheduler, Stealing, TaskPool};
+use selvedge_cnc::schedulers::{Affine, OneByOne, Scheduler, Stealing, TaskPool, ThreadPerStep};
 use selvedge_cnc::{FinishedGraph, Graph, StepContext, StepResult};
+use selvedge_core::NoEvents;
+use selvedge_sched::work_stealing;
 
+use self::on_rayon::OnRayon;
 use super::clock::Times;
 
 /// What runs a program, by the numbers that a figure gives.
-pub(crate) const ENGINES: [&str; 9] = [
+pub(crate) const ENGINES: [&str; 13] = [
     "serial loop",
     "rayon",
     "selvedge, stealing",
@@ -28,6 +34,10 @@ pub(crate) const ENGINES: [&str; 9] = [
     "selvedge, FIFO pool that spins",
     "selvedge, priority pool",
     "selvedge, fuzz pool",
+    "selvedge, LIFO pool that spins",
+    "selvedge, affinity",
+    "selvedge, a thread for each step",
+    "selvedge, on rayon's pool",
 ];
 /// The plain loop.
 pub(crate) const LOOP: u64 = 0;
@@ -56,6 +66,12 @@ impl Engine {
             6 => Engine::Graph(Box::new(TaskPool::fifo(workers).spinning())),
             7 => Engine::Graph(Box::new(TaskPool::priority(workers))),
             8 => Engine::Graph(Box::new(TaskPool::fuzz(workers, 1))),
+            9 => Engine::Graph(Box::new(TaskPool::lifo(workers).spinning())),
+            10 => Engine::Graph(Box::new(Affine::new(workers))),
+            11 => Engine::Graph(Box::new(ThreadPerStep::under(move |main| {
+                work_stealing(workers, |_| Ok(NoEvents::new()), main).expect("no thread waits");
+            }))),
+            12 => Engine::Graph(Box::new(OnRayon::new(workers))),
             _ => return Err(format!("no such engine: {number}")),
         })
     }
@@ -81,6 +97,7 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
         ("rayon-tree", &[workers, depth]) => steps::rayon_tree(&rayon(workers as usize), depth),
         ("get", &[kind, workers, n]) => steps::gets(kind, &Stealing::new(workers as usize), n, false),
         ("miss", &[kind, workers, n]) => steps::gets(kind, &Stealing::new(workers as usize), n, true),
+        ("trace", &[kind, workers, n]) => trace::trace(kind, &Stealing::new(workers as usize), n),
         ("wavefront", &[kind, workers, side]) => {
             steps::wavefront(kind, &Stealing::new(workers as usize), side as u32);
         }

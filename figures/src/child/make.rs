@@ -1,9 +1,11 @@
 //! Builds by a build runner that is a process of its own: `selvedge-make`, ninja, samurai or make.
 //!
-//! Each run makes its project first, which no clock sees.
+//! Each run makes its project first, which no clock sees. Only the project of a build with nothing
+//! to do is kept for later runs, because it has up to 100,000 files.
 //!
 //! `child/mod.rs` calls the programs for the figures in `figures/src/make.rs`. The build runners
-//! call `compile`, through this binary, as the compiler of a project.
+//! call `compile`, through this binary, as the compiler of a project. `projects.rs` builds real
+//! projects with a `BuildTree`.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -16,29 +18,41 @@ use selvedge_make::log::hash::of_command;
 
 use super::fault;
 use super::session::PACKAGES;
-use crate::peers::target_directory;
+use crate::peers::{SAMURAI, target_directory};
 
 /// The build runners, by the numbers that a figure gives.
-pub(crate) const RUNNERS: [&str; 4] = ["selvedge-make", "ninja", "samu", "make"];
+pub(crate) const RUNNERS: [&str; 4] = ["selvedge-make", "ninja", "samurai", "make"];
+/// It is one of the programs of another binary.
+pub(crate) const SAMU: u64 = 2;
 /// make reads another manifest.
-const MAKE: u64 = 3;
+pub(crate) const MAKE: u64 = 3;
 
 /// The inputs that no edge makes.
 const SOURCES: u64 = 100;
 
 /// A project in a directory of its own, for one build runner.
-struct BuildTree {
+pub(super) struct BuildTree {
     directory: PathBuf,
     runner: u64,
 }
 
 impl BuildTree {
-    fn new(name: &str, runner: u64) -> BuildTree {
+    /// The project of this name, which an earlier run may have left.
+    pub(super) fn kept(name: &str, runner: u64) -> BuildTree {
         let name = format!("make-figure-{name}-{}", RUNNERS[runner as usize]);
-        let directory = target_directory().join(name);
-        let _ = fs::remove_dir_all(&directory);
-        fs::create_dir_all(directory.join("o")).expect("the target directory can be written");
-        BuildTree { directory, runner }
+        BuildTree { directory: target_directory().join(name), runner }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.directory
+    }
+
+    /// An empty project.
+    fn new(name: &str, runner: u64) -> BuildTree {
+        let tree = BuildTree::kept(name, runner);
+        let _ = fs::remove_dir_all(&tree.directory);
+        fs::create_dir_all(tree.directory.join("o")).expect("the target directory can be written");
+        tree
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -74,12 +88,17 @@ impl BuildTree {
 
     /// Runs the build runner, and returns how many commands it says it has run, and the time on the
     /// wall's clock and of the CPUs.
-    fn build(&self, arguments: &[&str]) -> (u64, Duration, Duration) {
+    pub(super) fn build(&self, arguments: &[&str]) -> (u64, Duration, Duration) {
         let name = RUNNERS[self.runner as usize];
-        let ours = target_directory().join("release").join(name);
-        let program = if ours.is_file() { ours } else { PathBuf::from(name) };
+        let mut command = match self.runner {
+            0 => Command::new(target_directory().join("release").join(name)),
+            SAMU => Command::new(SAMURAI.executable().expect("the figure has looked for the program")),
+            _ => Command::new(name),
+        };
+        if self.runner == SAMU {
+            command.arg("samu");
+        }
         let (before, began) = (cpu_of_children(), Instant::now());
-        let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.directory).stderr(Stdio::inherit()).env_remove("MAKEFLAGS");
         let output = command.output().expect("the figure has looked for the program");
         let (wall, cpu) = (began.elapsed(), cpu_of_children() - before);
@@ -100,7 +119,7 @@ fn cpu_of_children() -> Duration {
     time(usage.user_time()) + time(usage.system_time())
 }
 
-fn print(commands: u64, wall: Duration, cpu: Duration) {
+pub(super) fn print(commands: u64, wall: Duration, cpu: Duration) {
     println!("commands {commands}");
     println!("wall_ms {:.4}", wall.as_secs_f64() * 1e3);
     println!("cpu_ms {:.4}", cpu.as_secs_f64() * 1e3);
@@ -121,7 +140,18 @@ fn edges(n: u64) -> Vec<(String, String)> {
 
 /// A build of `n` edges with nothing to do.
 pub(super) fn null(runner: u64, n: u64) {
-    let tree = BuildTree::new("null", runner);
+    let name = format!("null-{n}{}", if fault() > 0 { "-fault" } else { "" });
+    let tree = BuildTree::kept(&name, runner);
+    if !tree.directory.join("complete").exists() {
+        null_tree(&name, runner, n);
+    }
+    let (commands, wall, cpu) = tree.build(if runner == MAKE { &["-j2"] } else { &[] });
+    print(commands, wall, cpu);
+}
+
+/// Makes the project of `null`.
+fn null_tree(name: &str, runner: u64, n: u64) {
+    let tree = BuildTree::new(name, runner);
     tree.manifest("touch $out", &edges(n));
     (0..SOURCES).for_each(|source| tree.touch(&format!("s{source}"), 200));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
@@ -138,8 +168,7 @@ pub(super) fn null(runner: u64, n: u64) {
     if runner != MAKE {
         tree.write(".ninja_log", &log);
     }
-    let (commands, wall, cpu) = tree.build(if runner == MAKE { &["-j2"] } else { &[] });
-    print(commands, wall, cpu);
+    tree.write("complete", "");
 }
 
 /// A build of `n` edges that shows its commands and runs none.

@@ -17,6 +17,7 @@ mod load;
 pub(crate) mod make;
 mod ours;
 mod pipes;
+pub(crate) mod projects;
 mod requests;
 mod runtime;
 mod session;
@@ -79,6 +80,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("make-dry", &[runner, n]) => make::dry(runner, n),
         ("make-commands", &[runner, n]) => make::commands(runner, n, false),
         ("make-shell", &[runner, n]) => make::commands(runner, n, true),
+        ("make-project", &[runner, project]) => projects::project(runner, project)?,
         ("make-session", &[modules, percent]) => session::session(modules, percent),
         ("make-modules", &[runner, modules, percent]) => make::speed_up(runner, modules, percent),
         ("memory", &[n]) => ours::memory(n),

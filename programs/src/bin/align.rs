@@ -9,7 +9,7 @@
 //! edges left: 0
 //! ```
 
-use selvedge::cnc::schedulers::Stealing;
+use selvedge::cnc::schedulers::{Scheduler, Stealing, TaskPool};
 use selvedge::cnc::{GraphError, Items, graph};
 
 const LENGTH: usize = 1_000;
@@ -62,41 +62,55 @@ fn main() -> Result<(), GraphError> {
     other[200..800].copy_from_slice(&one[100..700]);
     let (one, other) = (&one, &other);
 
-    let (best, left_over) = graph(|graph| {
-        let tags = graph.tags::<(u32, u32)>("tiles");
-        // The right, the lower and the diagonal neighbour get the edges of a tile.
-        let readers = |&(i, j): &(u32, u32)| {
-            let (below, right) = (u16::from(i + 1 < TILES), u16::from(j + 1 < TILES));
-            (below + right > 0).then_some(below + right + below * right)
-        };
-        let edges = graph.items_with("edges", Items::paged((TILES, TILES)).counted(readers));
-        graph.prescribe(tags, "align", move |(i, j), step| {
-            let above = if i > 0 { Some(step.get(edges, (i - 1, j))?) } else { None };
-            let left = if j > 0 { Some(step.get(edges, (i, j - 1))?) } else { None };
-            let corner = if i > 0 && j > 0 { Some(step.get(edges, (i - 1, j - 1))?) } else { None };
-            let (rows, columns) = (i as usize * TILE, j as usize * TILE);
-            let border = [0; TILE];
-            let mut mine = tile(
-                &one[rows..rows + TILE],
-                &other[columns..columns + TILE],
-                above.map_or(&border, |edges: &Edges| &edges.row),
-                left.map_or(&border, |edges| &edges.column),
-                corner.map_or(0, |edges| edges.row[TILE - 1]),
-            );
-            let before = [above, left].into_iter().flatten().map(|edges| edges.best);
-            mine.best = before.fold(mine.best, i32::max);
-            step.put(edges, (i, j), mine)
-        });
-        graph.initialize(|env| {
-            (0..TILES)
-                .flat_map(|i| (0..TILES).map(move |j| (i, j)))
-                .try_for_each(|tag| env.put_tag(tags, tag))
-        })?;
-        let finished = graph.run(&Stealing::new(2))?;
-        let last = (TILES - 1, TILES - 1);
-        let best = finished.finalize(|view| view.get(edges, last).map_or(0, |edges| edges.best));
-        Ok::<_, GraphError>((best, finished.statistics().items[0].there - 1))
-    })?;
+    let align = |scheduler: &dyn Scheduler| {
+        graph(|graph| {
+            let tags = graph.tags::<(u32, u32)>("tiles");
+            // The right, the lower and the diagonal neighbour get the edges of a tile.
+            let readers = |&(i, j): &(u32, u32)| {
+                let (below, right) = (u16::from(i + 1 < TILES), u16::from(j + 1 < TILES));
+                (below + right > 0).then_some(below + right + below * right)
+            };
+            let edges = graph.items_with("edges", Items::paged((TILES, TILES)).counted(readers));
+            graph.prescribe(tags, "align", move |(i, j), step| {
+                let above = if i > 0 { Some(step.get(edges, (i - 1, j))?) } else { None };
+                let left = if j > 0 { Some(step.get(edges, (i, j - 1))?) } else { None };
+                let corner = if i > 0 && j > 0 { Some(step.get(edges, (i - 1, j - 1))?) } else { None };
+                let (rows, columns) = (i as usize * TILE, j as usize * TILE);
+                let border = [0; TILE];
+                let mut mine = tile(
+                    &one[rows..rows + TILE],
+                    &other[columns..columns + TILE],
+                    above.map_or(&border, |edges: &Edges| &edges.row),
+                    left.map_or(&border, |edges| &edges.column),
+                    corner.map_or(0, |edges| edges.row[TILE - 1]),
+                );
+                let before = [above, left].into_iter().flatten().map(|edges| edges.best);
+                mine.best = before.fold(mine.best, i32::max);
+                step.put(edges, (i, j), mine)
+            });
+            graph.initialize(|env| {
+                (0..TILES)
+                    .flat_map(|i| (0..TILES).map(move |j| (i, j)))
+                    .try_for_each(|tag| env.put_tag(tags, tag))
+            })?;
+            let finished = graph.run(scheduler)?;
+            let last = (TILES - 1, TILES - 1);
+            let best = finished.finalize(|view| view.get(edges, last).map_or(0, |edges| edges.best));
+            Ok::<_, GraphError>((best, finished.statistics().items[0].there - 1))
+        })
+    };
+    let (best, left_over) = align(&Stealing::default())?;
+    for workers in [1, 2, 4, 8] {
+        let all: [&dyn Scheduler; 4] = [
+            &Stealing::new(workers),
+            &TaskPool::fifo(workers),
+            &TaskPool::lifo(workers),
+            &TaskPool::fuzz(workers, 3),
+        ];
+        for scheduler in all {
+            assert_eq!(align(scheduler)?, (best, left_over));
+        }
+    }
 
     let whole = tile(one, other, &[0; LENGTH], &[0; LENGTH], 0).best;
     println!("best score: {best}, {} a plain loop says", if best == whole { "as" } else { "not what" });

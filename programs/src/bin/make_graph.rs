@@ -18,7 +18,7 @@
 //!   item files["two.h"]: step make("one.h")
 //! ```
 
-use selvedge::cnc::schedulers::{Scheduler, Stealing, TaskPool};
+use selvedge::cnc::schedulers::{OneByOne, Scheduler, Stealing, TaskPool};
 use selvedge::cnc::{GraphError, graph};
 use std::collections::BTreeMap;
 
@@ -108,8 +108,13 @@ fn main() {
             Ok(made) => made,
             Err(error) => error.to_string(),
         };
-        let answer = said(&Stealing::new(2));
-        assert_eq!(answer, said(&TaskPool::fuzz(2, 7)));
+        let answer = said(&OneByOne);
+        for workers in [1, 2, 4, 8] {
+            assert_eq!(answer, said(&Stealing::new(workers)));
+            assert_eq!(answer, said(&TaskPool::fifo(workers)));
+            assert_eq!(answer, said(&TaskPool::lifo(workers)));
+            (0..20).for_each(|seed| assert_eq!(answer, said(&TaskPool::fuzz(workers, seed))));
+        }
         println!("{answer}");
     }
 }

@@ -1,5 +1,6 @@
 //! Concurrent Collections: the six programs of the paper, small, each as a graph. Every answer is
-//! known or checked, and is the same with one worker and with four.
+//! known or checked. Each graph runs under every scheduler, with 1, 2, 4 and 8 workers; all items at the
+//! end have the same hash each time.
 //!
 //! # Prints
 //! ```text
@@ -10,13 +11,28 @@
 //! n-body: the forces add up to nothing
 //! cholesky: the factor times itself is the matrix
 //! ```
+//!
+//! # CPU time
+//! 4000 ms.
 
-use selvedge::cnc::schedulers::Stealing;
-use selvedge::cnc::{GraphError, Items, graph};
+use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-type Answer<T> = Result<T, GraphError>;
+use selvedge::cnc::schedulers::{Affine, OneByOne, Scheduler, Stealing, TaskPool};
+use selvedge::cnc::{GraphError, ItemCol, ItemKey, Items, View, graph};
 
-fn primes(workers: usize) -> Answer<usize> {
+/// What a program finds out, and the hash of all items at its end.
+type Answer<T> = Result<(T, u64), GraphError>;
+
+/// The hash of all items of a collection: of their texts, because floating-point numbers have no
+/// hash. A text has all digits of a number.
+fn hash<'g, K: ItemKey, V: Debug + Send + Sync>(view: &View<'g>, items: ItemCol<'g, K, V>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    view.iter(items).for_each(|item| format!("{item:?}").hash(&mut hasher));
+    hasher.finish()
+}
+
+fn primes(scheduler: &dyn Scheduler) -> Answer<usize> {
     graph(|graph| {
         let candidates = graph.tags::<u32>("candidates");
         let primes = graph.items("primes");
@@ -25,12 +41,12 @@ fn primes(workers: usize) -> Answer<usize> {
             if is_prime { step.put(primes, n, ()) } else { Ok(()) }
         });
         graph.initialize(|env| (3..20_000).step_by(2).try_for_each(|n| env.put_tag(candidates, n)))?;
-        Ok(graph.run(&Stealing::new(workers))?.finalize(|view| view.iter(primes).count() + 1))
+        Ok(graph.run(scheduler)?.finalize(|view| (view.iter(primes).count() + 1, hash(view, primes))))
     })
 }
 
 /// A tag is a board: the columns of the queens, a row each.
-fn queens(workers: usize) -> Answer<usize> {
+fn queens(scheduler: &dyn Scheduler) -> Answer<usize> {
     graph(|graph| {
         let boards = graph.tags::<Vec<u8>>("boards");
         let solutions = graph.items("solutions");
@@ -46,11 +62,11 @@ fn queens(workers: usize) -> Answer<usize> {
             (0..8).filter(is_safe).try_for_each(|column| step.put_tag(boards, next(column)))
         });
         graph.initialize(|env| env.put_tag(boards, Vec::new()))?;
-        Ok(graph.run(&Stealing::new(workers))?.finalize(|view| view.iter(solutions).count()))
+        Ok(graph.run(scheduler)?.finalize(|view| (view.iter(solutions).count(), hash(view, solutions))))
     })
 }
 
-fn mandelbrot(workers: usize) -> Answer<(usize, usize)> {
+fn mandelbrot(scheduler: &dyn Scheduler) -> Answer<(usize, usize)> {
     let (rows, columns) = (21, 60);
     graph(|graph| {
         let pixels = graph.tags("pixels");
@@ -66,8 +82,9 @@ fn mandelbrot(workers: usize) -> Answer<(usize, usize)> {
         });
         let mut all = (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column)));
         graph.initialize(|env| all.try_for_each(|pixel| env.put_tag(pixels, pixel)))?;
-        Ok(graph.run(&Stealing::new(workers))?.finalize(|view| {
-            (view.iter(image).filter(|(_, count)| **count == 100).count(), view.iter(image).count())
+        Ok(graph.run(scheduler)?.finalize(|view| {
+            let inside = view.iter(image).filter(|(_, count)| **count == 100).count();
+            ((inside, view.iter(image).count()), hash(view, image))
         }))
     })
 }
@@ -83,7 +100,7 @@ fn normal(x: f64) -> f64 {
 }
 
 /// The price of the first option, and the largest difference to what a call tells of a put.
-fn black_scholes(workers: usize) -> Answer<(f64, f64)> {
+fn black_scholes(scheduler: &dyn Scheduler) -> Answer<(f64, f64)> {
     const OPTIONS: u32 = 200;
     graph(|graph| {
         let blocks = graph.tags("blocks");
@@ -101,15 +118,16 @@ fn black_scholes(workers: usize) -> Answer<(f64, f64)> {
             })
         });
         graph.initialize(|env| env.put_tag(blocks, (0, OPTIONS)))?;
-        Ok(graph.run(&Stealing::new(workers))?.finalize(|view| {
+        Ok(graph.run(scheduler)?.finalize(|view| {
             let first = view.get(prices, 0).map_or(0.0, |price| price.0);
-            (first, view.iter(prices).map(|(_, price)| price.1).fold(0.0, f64::max))
+            let largest = view.iter(prices).map(|(_, price)| price.1).fold(0.0, f64::max);
+            ((first, largest), hash(view, prices))
         }))
     })
 }
 
 /// The sum of all forces, each component.
-fn n_body(workers: usize) -> Answer<[f64; 3]> {
+fn n_body(scheduler: &dyn Scheduler) -> Answer<[f64; 3]> {
     const BODIES: u32 = 100;
     let place = |n: u32| [1, 7, 49].map(|k| f64::from(n * k % 101) / 10.0);
     graph(|graph| {
@@ -125,16 +143,16 @@ fn n_body(workers: usize) -> Answer<[f64; 3]> {
             step.put(forces, n, force)
         });
         graph.initialize(|env| (0..BODIES).try_for_each(|n| env.put_tag(bodies, n)))?;
-        Ok(graph.run(&Stealing::new(workers))?.finalize(|view| {
+        Ok(graph.run(scheduler)?.finalize(|view| {
             let add = |sum: [f64; 3], force: &[f64; 3]| std::array::from_fn(|axis| sum[axis] + force[axis]);
-            view.iter(forces).fold([0.0; 3], |sum, (_, force)| add(sum, force))
+            (view.iter(forces).fold([0.0; 3], |sum, (_, force)| add(sum, force)), hash(view, forces))
         }))
     })
 }
 
 /// The largest difference between the matrix and its factor times itself. The matrix is factored
 /// column by column. Each element is taken by the one step that changes it, and put for the next.
-fn cholesky(workers: usize) -> Answer<f64> {
+fn cholesky(scheduler: &dyn Scheduler) -> Answer<f64> {
     const SIDE: u32 = 12;
     let element = |i: u32, j: u32| 1.0 / f64::from(i.abs_diff(j) + 1) + if i == j { 2.0 } else { 0.0 };
     graph(|graph| {
@@ -159,35 +177,50 @@ fn cholesky(workers: usize) -> Answer<f64> {
                 (0..=j).rev().try_for_each(|round| env.put_tag(changes, (i, j, round)))
             })
         })?;
-        Ok(graph.run(&Stealing::new(workers))?.finalize(|view| {
+        Ok(graph.run(scheduler)?.finalize(|view| {
             let at = |i, j| view.get(factor, (i, j)).copied().unwrap_or(0.0);
             let product = |i, j| (0..=j).map(|k| at(i, k) * at(j, k)).sum::<f64>();
             let all = (0..SIDE).flat_map(|i| (0..=i).map(move |j| (i, j)));
-            all.map(|(i, j)| (product(i, j) - element(i, j)).abs()).fold(0.0, f64::max)
+            let difference = |(i, j)| f64::abs(product(i, j) - element(i, j));
+            (all.map(difference).fold(0.0, f64::max), hash(view, factor) ^ hash(view, partial))
         }))
     })
 }
 
-/// The answer of a program with one worker and with four, which must be equal.
-fn both<T: PartialEq + std::fmt::Debug>(program: fn(usize) -> Answer<T>) -> Answer<T> {
-    let (one, four) = (program(1)?, program(4)?);
-    assert_eq!(one, four);
-    Ok(one)
+/// The answer of a program, which is the same under every scheduler, and so are all its items.
+fn everywhere<T: PartialEq + Debug>(program: impl Fn(&dyn Scheduler) -> Answer<T>) -> Result<T, GraphError> {
+    let expected = program(&OneByOne)?;
+    for workers in [1, 2, 4, 8] {
+        let all: [&dyn Scheduler; 8] = [
+            &Stealing::new(workers),
+            &TaskPool::lifo(workers),
+            &TaskPool::fifo(workers),
+            &TaskPool::fifo(workers).spinning(),
+            &TaskPool::priority(workers),
+            &TaskPool::fuzz(workers, 1),
+            &TaskPool::fuzz(workers, 2),
+            &Affine::new(workers),
+        ];
+        for (number, scheduler) in all.into_iter().enumerate() {
+            assert_eq!(program(scheduler)?, expected, "scheduler {number} with {workers} workers");
+        }
+    }
+    Ok(expected.0)
 }
 
 fn main() -> Result<(), GraphError> {
-    println!("primes below 20000: {}", both(primes)?);
-    println!("queens on 8 x 8: {}", both(queens)?);
-    let (inside, pixels) = both(mandelbrot)?;
+    println!("primes below 20000: {}", everywhere(primes)?);
+    println!("queens on 8 x 8: {}", everywhere(queens)?);
+    let (inside, pixels) = everywhere(mandelbrot)?;
     println!("mandelbrot: {inside} of {pixels} inside");
-    let (price, difference) = both(black_scholes)?;
+    let (price, difference) = everywhere(black_scholes)?;
     println!(
         "black-scholes: {price:.4}, and puts and calls {}",
         if difference < 1e-9 { "agree" } else { "differ" }
     );
-    let still = both(n_body)?.iter().all(|force| force.abs() < 1e-9);
+    let still = everywhere(n_body)?.iter().all(|force| force.abs() < 1e-9);
     println!("n-body: the forces add up to {}", if still { "nothing" } else { "something" });
-    let right = both(cholesky)? < 1e-12;
+    let right = everywhere(cholesky)? < 1e-12;
     println!("cholesky: the factor times itself is {}the matrix", if right { "" } else { "not " });
     Ok(())
 }

@@ -117,7 +117,7 @@ pub fn build(
         let runner = Rc::new(Runner {
             jobs,
             project,
-            status: RefCell::new(Status::new(options.style.clone(), options.dry_run)),
+            status: RefCell::new(Status::new(options.style.clone(), options.jobs, options.dry_run)),
             timeline: RefCell::default(),
             cells: RefCell::default(),
             unfinished: Cell::new(0),
@@ -264,7 +264,9 @@ impl Runner {
             }
             (must_run, phony)
         };
-        if must_run && !phony && self.run(edge).await? == Ended::NotMade {
+        // The frame of `run` is large. With a box of its own it is there while the edge runs, and the
+        // threads of edges that wait stay small.
+        if must_run && !phony && Box::pin(self.run(edge)).await? == Ended::NotMade {
             return Ok(Ended::NotMade);
         }
         self.read_dyndeps(edge)?;

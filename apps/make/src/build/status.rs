@@ -6,7 +6,7 @@
 //! While a command has the terminal, `held` keeps all other text back. There is room for one such
 //! command, because the pool `console` has the depth 1.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub struct Style {
     pub quiet: bool,
     /// The beginning of each line, as `NINJA_STATUS` has it: `%s` commands that were started, `%t`
     /// all, `%p` per cent finished, `%r` running, `%u` not started, `%f` finished, `%o` finished in
-    /// a second, `%e` seconds so far, `%w` the same as minutes and seconds, `%E` seconds to come,
+    /// a second, `%c` the same of the last few, as many as run together, `%e` seconds so far, `%w` the same as minutes and seconds, `%E` seconds to come,
     /// `%W` the same as minutes and seconds, `%%` a per cent sign.
     pub format: String,
     /// Whether the standard output is a terminal that understands escapes.
@@ -44,6 +44,9 @@ pub(super) struct Status {
     finished: u32,
     began: Instant,
     running: BTreeMap<EdgeId, (String, Instant)>,
+    /// When the last commands ended, as many as run together.
+    ends: VecDeque<Instant>,
+    ends_max: usize,
     /// Whether the last line may be overwritten.
     line_open: bool,
     /// The text of other commands while a command has the terminal; `None` if none has it.
@@ -53,16 +56,29 @@ pub(super) struct Status {
     gathered: Option<Vec<u8>>,
 }
 
+/// How many ends of commands are kept for `%c` at most.
+const ENDS_MAX: usize = 64;
+
 /// How many bytes of a dry run are written together.
 const GATHERED: usize = 1 << 15;
 
 impl Status {
-    /// A build that has not begun. The text of a dry run is gathered.
-    pub(super) fn new(style: Style, dry_run: bool) -> Status {
-        let gathered = dry_run.then(Vec::new);
-        let (total, started, finished) = (0, 0, 0);
-        let (began, running) = (Instant::now(), BTreeMap::new());
-        Status { style, total, started, finished, began, running, line_open: false, held: None, gathered }
+    /// A build that has not begun, with so many commands at a time. The text of a dry run is
+    /// gathered.
+    pub(super) fn new(style: Style, jobs: Option<u32>, dry_run: bool) -> Status {
+        Status {
+            style,
+            total: 0,
+            started: 0,
+            finished: 0,
+            began: Instant::now(),
+            running: BTreeMap::new(),
+            ends: VecDeque::new(),
+            ends_max: jobs.map_or(ENDS_MAX, |jobs| ENDS_MAX.min(jobs as usize)).max(2),
+            line_open: false,
+            held: None,
+            gathered: dry_run.then(Vec::new),
+        }
     }
 
     /// The time since the build began.
@@ -119,6 +135,10 @@ impl Status {
     ) {
         self.running.remove(&edge);
         self.finished += 1;
+        if self.ends.len() == self.ends_max {
+            self.ends.pop_front();
+        }
+        self.ends.push_back(Instant::now());
         if console {
             let held = self.held.take().unwrap_or_default();
             self.write(&held);
@@ -178,6 +198,12 @@ impl Status {
         }
     }
 
+    /// How many commands end in a second, over the last ones.
+    fn recent_rate(&self) -> Option<String> {
+        let (first, last) = (self.ends.front()?, self.ends.back()?);
+        rate(self.ends.len(), last.duration_since(*first).as_secs_f64())
+    }
+
     fn prefix(&self) -> String {
         let mut prefix = String::new();
         let running = self.running.len();
@@ -201,9 +227,10 @@ impl Status {
                 Some('u') => write!(prefix, "{}", self.total.saturating_sub(self.started)),
                 Some('f') => write!(prefix, "{}", self.finished),
                 Some('p') => write!(prefix, "{:3}%", self.finished * 100 / self.total.max(1)),
-                Some('o' | 'c') if seconds > 0.0 => {
-                    write!(prefix, "{:.1}", f64::from(self.finished) / seconds)
+                Some('o') => {
+                    write!(prefix, "{}", rate(self.finished as usize, seconds).unwrap_or_else(unknown))
                 }
+                Some('c') => write!(prefix, "{}", self.recent_rate().unwrap_or_else(unknown)),
                 Some('e') => write!(prefix, "{seconds:.3}"),
                 Some('w') => write!(prefix, "{}", clock(seconds)),
                 Some('E') => write!(prefix, "{}", left.map_or_else(unknown, |left| format!("{left:.3}"))),
@@ -216,6 +243,11 @@ impl Status {
         }
         prefix
     }
+}
+
+/// How many of these there are in a second. `None` if no time has passed.
+fn rate(count: usize, seconds: f64) -> Option<String> {
+    (seconds > 0.0).then(|| format!("{:.1}", count as f64 / seconds))
 }
 
 /// Writes to the standard output.

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fmt;
 
 /// A file that cannot be understood: the message, the place, and the line with a caret below the
-/// place.
+/// place. As ninja's text, it shows no line if the place is the beginning of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Misread {
     /// The file.
@@ -44,10 +44,14 @@ impl Misread {
 
 impl fmt::Display for Misread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)?;
+        write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)?;
+        // An error of a whole statement is found at the line behind it, which tells nothing of it.
+        if self.column == 1 {
+            return Ok(());
+        }
         let shown: String = self.text.chars().take(SHOWN).collect();
         let dots = if shown.len() < self.text.len() { "..." } else { "" };
-        write!(f, "{shown}{dots}")?;
+        write!(f, "\n{shown}{dots}")?;
         if self.column <= SHOWN {
             write!(f, "\n{:>width$} near here", "^", width = self.column)?;
         }

@@ -273,19 +273,15 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
             }
         }
         self.lexer.expect(Token::Newline)?;
-        let place = self.lexer.clone();
         let variables = self.own_variables()?;
         self.resolve(variables)?;
         self.check_outputs(rule == PHONY)?;
         if rule == PHONY {
             self.drop_own_output();
         }
-        if self.files[0].is_empty() && self.files[1].is_empty() {
-            return Ok(()); // An edge that makes nothing does nothing.
-        }
         let edge = self.graph.add_edge(rule, self.scope, variables, &self.files);
-        self.set_pool(edge, &place)?;
-        self.set_dyndep(edge, &place)
+        self.set_pool(edge)?;
+        self.set_dyndep(edge)
     }
 
     /// The indented lines below an edge. Their values are evaluated in the scope of the file.
@@ -392,10 +388,10 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         }
     }
 
-    fn set_pool(&mut self, edge: EdgeId, place: &Lexer<'_>) -> Result<(), Misread> {
+    fn set_pool(&mut self, edge: EdgeId) -> Result<(), Misread> {
         self.scratch.clear();
         let evaluated = self.graph.evaluate(edge, names::POOL, Paths::Quoted, &mut self.scratch);
-        evaluated.map_err(|circle| place.error(circle.to_string()))?;
+        evaluated.map_err(|circle| self.lexer.error(circle.to_string()))?;
         if !self.scratch.is_empty() {
             let name = String::from_utf8_lossy(&self.scratch);
             let unknown = || self.lexer.error(format!("unknown pool name '{name}'"));
@@ -405,16 +401,16 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         Ok(())
     }
 
-    fn set_dyndep(&mut self, edge: EdgeId, place: &Lexer<'_>) -> Result<(), Misread> {
+    fn set_dyndep(&mut self, edge: EdgeId) -> Result<(), Misread> {
         self.scratch.clear();
         let evaluated = self.graph.evaluate(edge, names::DYNDEP, Paths::Plain, &mut self.scratch);
-        evaluated.map_err(|circle| place.error(circle.to_string()))?;
+        evaluated.map_err(|circle| self.lexer.error(circle.to_string()))?;
         if !self.scratch.is_empty() {
             canonicalize(&mut self.scratch);
             let file = self.graph.node(&self.scratch);
             if !self.graph.inputs(edge).any(|input| input == file) {
                 let path = self.graph.path_text(file);
-                return Err(place.error(format!("dyndep '{path}' is not an input")));
+                return Err(self.lexer.error(format!("dyndep '{path}' is not an input")));
             }
             self.graph.set_dyndep(edge, file);
         }

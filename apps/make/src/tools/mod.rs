@@ -40,7 +40,7 @@ selvedge-make subtools:
 /// # Errors
 /// For the user.
 pub(crate) fn run(options: &Options, tool: &str, arguments: &[String]) -> Result<u8, String> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut out = io::BufWriter::new(Reader(io::stdout().lock()));
     let status = match tool {
         "list" => write!(out, "{LIST}").map(|()| 0).map_err(text),
         "commands" => show::commands(&graph(options)?.0, arguments, &mut out),
@@ -59,10 +59,27 @@ pub(crate) fn run(options: &Options, tool: &str, arguments: &[String]) -> Result
         "missingdeps" => logs::missing_deps(Loaded::for_tools(options)?, arguments, &mut out),
         other => Err(format!("unknown tool '{other}'; -t list names them")),
     };
-    match out.flush() {
-        // A reader that has closed the pipe misses the rest, and that is no error.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(text(error)),
-        _ => status,
+    out.flush().map_err(text)?;
+    status
+}
+
+/// The standard output of a tool. A reader that has closed the pipe misses the rest, and that is no
+/// error.
+struct Reader<W>(W);
+
+impl<W: Write> Write for Reader<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.write(bytes) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
+            written => written,
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self.0.flush() {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            flushed => flushed,
+        }
     }
 }
 

@@ -3,6 +3,9 @@
 use selvedge_make::graph::{CONSOLE, EdgeId, Files, Graph, names};
 use selvedge_make::manifest::{Misread, parse};
 
+use crate::projects::{NINJA, OURS, output};
+use crate::small::tree;
+
 const CAT: &str = "rule cat\n  command = cat $in > $out\n";
 
 fn read(text: &str) -> Result<Graph, Misread> {
@@ -177,7 +180,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("pool console\n  depth = 1\n", "duplicate pool 'console'", 1, 13),
         ("build a: phony\n  pool = none\n", "unknown pool name 'none'", 3, 1),
         ("include gone.ninja\n", "loading 'gone.ninja': no file gone.ninja", 1, 9),
-        ("build a: phony b\n  dyndep = dd\n", "dyndep 'dd' is not an input", 1, 17),
+        ("build a: phony b\n  dyndep = dd\n", "dyndep 'dd' is not an input", 3, 1),
         ("\tx = 1\n", "tabs are not allowed, use spaces", 1, 1),
         ("  x = 1\n", "unexpected indent", 1, 1),
         ("ninja_required_version = 99.0\n", "the manifest needs ninja 99.0, and this is like 1.12.1", 1, 26),
@@ -185,8 +188,8 @@ fn what_is_wrong_is_told_with_its_place() {
         (
             "rule r\n  command = $r\nbuild a: r\n  pool = $pool\nrule s\n  command = x\n  pool = $pool\nbuild b: s\n",
             "cycle in rule variables: pool -> pool",
-            8,
-            11,
+            9,
+            1,
         ),
     ];
     let expected: Vec<_> = cases
@@ -208,6 +211,30 @@ fn the_place_is_shown_with_a_caret() {
     let misread = read("# first\nbuild x: dog y\n").unwrap_err();
     let shown = "build.ninja:2:10: unknown build rule 'dog'\nbuild x: dog y\n         ^ near here";
     assert_eq!(misread.to_string(), shown);
+    // The statement has ended before its pool is looked for.
+    let misread = read("build x: phony\n  pool = none\nbuild y: phony\n").unwrap_err();
+    assert_eq!(misread.to_string(), "build.ninja:3:1: unknown pool name 'none'");
+}
+
+#[test]
+fn errors_of_a_manifest_name_the_lines_that_ninja_names() {
+    for manifest in [
+        "build a: phony\n  pool = none\nbuild b: phony\n",
+        "build a: phony b\n  dyndep = dd\n\n",
+        "build a: phony\nbuild a: phony\n  x = y\n",
+        "rule r\n  command = c\nbuild $none: r\n",
+        "rule r\n  command = c\nbuild | : r\n",
+        "rule r\n  nothing = c\n",
+        "build a: none\n",
+    ] {
+        let tree = tree(manifest);
+        let of = |program| {
+            let said = String::from_utf8(output(program, tree.path(), &[]).stderr).unwrap();
+            let place = said.split("build.ninja:").nth(1).unwrap_or_else(|| panic!("{program}: {said}"));
+            (place.split(':').next().unwrap().to_string(), said.contains("near here"))
+        };
+        assert_eq!(of(OURS), of(NINJA), "{manifest}");
+    }
 }
 
 #[test]

@@ -26,6 +26,25 @@ fn the_status_line_follows_the_users_format() {
     assert_eq!(text, "<1/2 1 0 1  50%%> touch a\n<2/2 2 0 0 100%%> touch b\n");
 }
 
+/// The rate of the last commands is not that of the whole build, and the first command has none.
+#[test]
+fn the_status_line_tells_how_fast_commands_end_now_and_on_the_whole() {
+    let rates = {
+        let tree = tree(
+            "rule r\n  command = sleep 0.4\nrule t\n  command = true\nbuild a: r\nbuild b: t a\nbuild c: t b\n",
+        );
+        let mut build = command(OURS, tree.path(), &["-j2"]);
+        let output = build.env("NINJA_STATUS", "%c %o ").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let of =
+            |line: &str| line.split(' ').take(2).map(|rate| rate.parse::<f64>().ok()).collect::<Vec<_>>();
+        text.lines().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!((rates.len(), rates[0][0]), (3, None));
+    let (now, on_the_whole) = (rates[2][0].unwrap(), rates[2][1].unwrap());
+    assert!(now > on_the_whole && on_the_whole < 7.5, "{rates:?}");
+}
+
 #[test]
 fn colours_are_for_terminals_and_for_those_that_force_them() {
     let manifest = "rule r\n  command = printf '\\033[1;31mred\\033[0m\\n'\n  description = d\nbuild a: r\n";
@@ -65,6 +84,20 @@ fn a_closed_pipe_does_not_end_a_build() {
     assert!(tree.path().join("b").exists());
     let status = command(OURS, tree.path(), &["nothing"]).stderr(gone()).status().unwrap();
     assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn a_closed_pipe_does_not_make_a_tool_fail() {
+    // More than one buffer of text.
+    let edges: String = (0..2000).map(|edge| format!("build long-name-of-an-output-{edge}: r\n")).collect();
+    let tree = tree(&format!("rule r\n  command = touch $out\n{edges}"));
+    for tool in [&["-t", "targets", "all"][..], &["-t", "commands"], &["-t", "graph"], &["-t", "clean", "-n"]]
+    {
+        let gone = std::io::pipe().unwrap().1;
+        let ended = command(OURS, tree.path(), tool).stdout(gone).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!((ended.status.code(), &said[..]), (Some(0), ""), "{tool:?}");
+    }
 }
 
 /// CMake asks for the version, and writes what that version has.

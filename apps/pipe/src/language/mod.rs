@@ -21,6 +21,7 @@
 //! the system.
 
 pub mod complaint;
+mod nearest;
 pub mod number;
 pub mod parse;
 pub mod print;

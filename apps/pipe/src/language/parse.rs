@@ -8,6 +8,7 @@
 //! how deep a script may nest, because parser, check and printer recurse.
 
 use super::complaint::{Complaint, Span};
+use super::nearest::nearest;
 use super::number::Number;
 use super::token::{Token, TokenKind, tokens};
 use super::tree::*;
@@ -221,6 +222,21 @@ impl Parser<'_> {
         }
     }
 
+    /// The text that comes in place of a match. It may name groups of a regular expression.
+    fn replacement(&mut self, pattern: &Pattern) -> Result<Vec<u8>, Complaint> {
+        let text = self.text()?;
+        let Pattern::Regex(pattern) = pattern else { return Ok(text) };
+        let regex = crate::regex::lines(pattern).expect("it has just been read");
+        match crate::regex::unknown_group(&regex, &text) {
+            None => Ok(text),
+            Some(group) => {
+                let complaint =
+                    Complaint::new(self.behind(), format!("the expression has no group `{group}`"));
+                Err(complaint.with_help("a group before a letter or digit is ${1}, and $$ is a dollar sign"))
+            }
+        }
+    }
+
     /// The name of a file: a word, or a text in quotes.
     fn name(&mut self) -> Result<String, Complaint> {
         let name = match self.peek() {
@@ -385,7 +401,7 @@ impl Parser<'_> {
                     false => Pattern::Text(self.some_text()?),
                 };
                 self.needs("with")?;
-                StageKind::Replace(pattern, self.text()?)
+                StageKind::Replace(pattern.clone(), self.replacement(&pattern)?)
             }
             "substitute" => StageKind::Substitute(self.text()?),
             "prepend" => StageKind::Prepend(self.text()?),
@@ -571,25 +587,4 @@ impl Parser<'_> {
             }
         }))
     }
-}
-
-/// The word that differs least, if one differs little.
-fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let near = known.map(|other| (distance(word, other), other)).min()?;
-    (near.0 <= word.len().min(near.1.len()) / 2 && near.0 <= 3).then_some(near.1)
-}
-
-/// How many characters must be put in, taken away or changed.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    // Words longer than 32 bytes are near to no word of the language.
-    for (i, a) in a.bytes().take(32).enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, b) in b.bytes().enumerate() {
-            let change = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -1,13 +1,13 @@
-//! What comes out does not depend on how the input was cut into chunks.
+//! What comes out, and where a stage fails, does not depend on how the input was cut into chunks.
 
 use crate::data::{Numbers, shell, text};
-use selvedge_coroutine::pipeline::{ItemKind, from_chunks};
+use selvedge_coroutine::pipeline::ItemKind;
 use selvedge_pipe::kinds::{Before, yields};
 use selvedge_pipe::run::prepare;
 use selvedge_pipe::stage::{dynamic, then, to_text};
 
-/// What a pipeline without a source makes of chunks.
-fn made(script: &str, chunks: &[&[u8]]) -> Vec<u8> {
+/// What a pipeline without a source makes of chunks, and the failure that ends it, if one does.
+fn made(script: &str, chunks: &[&[u8]]) -> (String, Option<String>) {
     let script = prepare(script).unwrap();
     let (mut whole, mut before) = (None, Before::Start);
     for stage in &script[0] {
@@ -24,7 +24,33 @@ fn made(script: &str, chunks: &[&[u8]]) -> Vec<u8> {
         None => whole,
     };
     assert_eq!((whole.takes(), whole.yields()), (ItemKind::Bytes, ItemKind::Bytes));
-    (from_chunks(chunks.to_vec()) >> whole.transducer::<u8, u8>().unwrap()).collect()
+    let mut stages = whole.transducer::<u8, u8>().unwrap().step();
+    let mut out = Vec::new();
+    for chunk in chunks {
+        out.extend_from_slice(stages.put_chunk(chunk));
+    }
+    out.extend_from_slice(stages.end());
+    (String::from_utf8_lossy(&out).into_owned(), stages.failure().map(|failure| failure.to_string()))
+}
+
+/// Compares what comes out of random inputs of `pieces`, whole and in chunks. Returns how many of
+/// the inputs made a stage fail.
+fn compare(scripts: &[&str], pieces: &[&str]) -> usize {
+    let mut numbers = Numbers::new(3);
+    let mut failed = 0;
+    for script in scripts {
+        for round in 0..12 {
+            let length = [0, 1, 4, 40][round % 4];
+            let input: String = (0..length).map(|_| numbers.pick(pieces)).collect();
+            let whole = made(script, &[input.as_bytes()]);
+            failed += usize::from(whole.1.is_some());
+            for length in [1, 2, 3, 7] {
+                let chunks: Vec<&[u8]> = input.as_bytes().chunks(length).collect();
+                assert_eq!(made(script, &chunks), whole, "{script}, in chunks of {length} of {input:?}");
+            }
+        }
+    }
+    failed
 }
 
 #[test]
@@ -32,6 +58,7 @@ fn the_output_does_not_depend_on_the_chunks() {
     let scripts = [
         "lines | having substring 'ab' numbered",
         "lines | having not regex 'a.b|^$' | number",
+        "lines | having regex '^[^,]*B' | count",
         "lines | having substring 'a' and regex 'b$' | count",
         "lines | having between start of first prefix 'a' and end of last suffix 'b' | uppercase",
         "lines | if regex '^b' then replace 'b' with 'BB' else prepend '-' end | last 3",
@@ -46,28 +73,59 @@ fn the_output_does_not_depend_on_the_chunks() {
         "foreach csv column 2 then uppercase end",
         "each json member 'a' | unique | sort descending",
         "select prefix letters or suffix 'b'",
+        "foreach line then prepend '<' | append '>' end",
+        "foreach csv row then prepend '<' | append '>' else substitute '-' end",
+        "foreach csv column 2 then substitute '*' end",
+        "if line then prepend '<' | append '>' end",
+        "if csv row then append '>' else prepend '-' end",
+        "foreach not line then prepend '<' end",
+        "foreach (line having letters) having only (letters or substring ',') then prepend '<' end",
+        "foreach last line then prepend '<' else append '>' end",
+        "foreach start of line then prepend '<' end",
+        "lines | fields ',' | columns 2 1 | join '+'",
+        "lines | fields | columns 2",
+        "lines | escape",
     ];
-    let mut numbers = Numbers::new(3);
-    for script in scripts {
-        for round in 0..12 {
-            let length = [0, 1, 4, 40][round % 4];
-            let pieces = ["a", "b", "ab", "\n", ",", "\"a\":1 ", "aab\n", "B"];
-            let input: String = (0..length).map(|_| numbers.pick(&pieces)).collect();
-            let input = input.as_bytes();
-            let whole = made(script, &[input]);
-            for length in [1, 2, 3, 7] {
-                let chunks: Vec<&[u8]> = input.chunks(length).collect();
-                let cut = made(script, &chunks);
-                let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                assert_eq!(
-                    shown(&cut),
-                    shown(&whole),
-                    "{script}, in chunks of {length} of {:?}",
-                    shown(input)
-                );
-            }
-        }
-    }
+    compare(&scripts, &["a", "b", "ab", "\n", ",", "\"a\":1 ", "aab\n", "B"]);
+}
+
+#[test]
+fn sections_of_xml_and_json_do_not_depend_on_the_chunks() {
+    let scripts = [
+        "foreach xml element 'a' then prepend '[' | append ']' end",
+        "foreach xml content 'a' then substitute '*' end",
+        "each xml element 'b' | tally",
+        "if xml content 'b' having substring 'x' then uppercase end",
+        "foreach json value then prepend '[' | append ']' end",
+        "foreach json member 'a' then prepend '[' | append ']' else append ';' end",
+        "foreach letters nested in between end of substring '<' and start of substring '>' then uppercase end",
+    ];
+    let xml = ["<a>", "</a>", "<b x='>'>", "</b>", "x", "<!-- <a> -->", "<a/>", "&lt;", "<![CDATA[<b>]]>"];
+    compare(&scripts, &xml);
+    compare(&scripts, &["{", "}", "\"a\"", ":", ",", "[1, ", "]", "\"b\\\"\":2", "\n", "null", "-1.5e3"]);
+}
+
+#[test]
+fn a_failure_does_not_depend_on_the_chunks() {
+    let scripts = [
+        "csv | column 1",
+        "csv | column 2 | integers | sum",
+        "csv | columns 2 1 | sort by column 1",
+        "lines | integers",
+        "lines | having not substring 'x' | integers | max",
+        "lines | fields ',' | column 1 | integers | sum",
+        "lines | unquote | count",
+        "lines | unescape",
+        "each letters or digits | integers",
+        "foreach line having prefix '1' then lines | integers | sum end",
+        "foreach line then csv | column 1 end",
+        "if csv row then csv | column 2 | integers | sum end",
+        "lines | foreach prefix '1' then integers | bytes | lines end | count",
+    ];
+    let scripts: Vec<&str> = scripts.into_iter().filter(|script| prepare(script).is_ok()).collect();
+    let failed =
+        compare(&scripts, &["1", "2,", "\n", "18446744073709551615\n", "\"", "x", "&", "3\n", "\"\\"]);
+    assert!(failed > 60, "{failed} failures");
 }
 
 #[test]

@@ -189,3 +189,47 @@ fn integers_are_compared_exactly() {
     }
     selvedge_pipe::fuzz::script(&format!("having > 1{}", "0".repeat(60)));
 }
+
+#[test]
+fn a_search_for_an_expression_takes_one_pass() {
+    let directory = tempfile::tempdir().unwrap();
+    let lines = "a short line of a file\n".repeat(13_000) + "one TODO\n";
+    write(directory.path().join("q"), lines).unwrap();
+    for regex in [r"^[^#]*TODO", r"[^#]*TODO", r"(?s)o.*TODO", r"o[\s\S]+TODO", r"\W+(.|\s)*TODO"] {
+        let script = format!("file q | lines | having regex '{regex}' numbered");
+        write(directory.path().join("script"), script).unwrap();
+        // A search that begins anew at each line takes minutes.
+        let command = format!("timeout 20 {} -f script", env!("CARGO_BIN_EXE_selvedge-pipe"));
+        assert_eq!(text(&system(directory.path(), &command, b""), 0), "13001:one TODO\n", "{regex}");
+    }
+}
+
+#[test]
+fn a_match_lies_within_a_line() {
+    let input = "b\na\n\nab\nx";
+    let found = |regex: &str| text(&run(&format!("lines | having regex '{regex}'"), input), 0);
+    assert_eq!(found(r"[^a]b?$"), "b\nab\nx\n");
+    assert_eq!(found(r"a[^x]"), "ab\n");
+    assert_eq!(found(r"(?s)a."), "ab\n");
+    assert_eq!(found(r"^$|(?:a|\n)b"), "\nab\n");
+    assert_eq!(found(r"(?-u:[^a-z])|x"), "x\n");
+    assert_eq!(text(&run(r"lines | having regex 'b[^a]a|a\na'", input), 1), "");
+    let marked = "foreach regex '[^a]+' then prepend '<' | append '>' end";
+    assert_eq!(text(&run(marked, input), 0), "<b>\na\n\na<b>\n<x>");
+}
+
+#[test]
+fn a_replacement_names_groups_that_are_there() {
+    let cases = [("(a)", "$1b", "1b"), ("b", "$5.00", "5"), ("(?<n>a)", "$m", "m"), ("a", "${}", "")];
+    for (regex, with, group) in cases {
+        let error = refused(&run(&format!("replace regex '{regex}' with '{with}'"), "abc"));
+        let complaint = format!("the expression has no group `{group}`\n");
+        assert!(error.contains(&complaint) && error.contains("\n  ") && error.contains("^~~"), "{error}");
+        assert!(error.contains("${1}") && error.contains("$$"), "{error}");
+    }
+    let cases = [("(a)", "${1}b", "abbc"), ("b", "$$5.00", "a$5.00c"), ("(?<n>b)", "$n$n$0", "abbbc")];
+    for (regex, with, expected) in cases.into_iter().chain([("b", "1$ ", "a1$ c"), ("b", "$", "a$c")]) {
+        let script = format!("replace regex '{regex}' with '{with}'");
+        assert_eq!(text(&run(&script, "abc"), 0), expected, "{script}");
+    }
+}

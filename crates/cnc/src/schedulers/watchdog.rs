@@ -108,7 +108,7 @@ fn watch(limit: Duration, tell: impl Fn(&Stalled), monitor: &Monitor, end: &RunE
 
 impl<S: Scheduler, F: Fn(&Stalled) + Sync> Scheduler for Watchdog<S, F> {
     fn run<'g>(&self, job: &GraphJob<'g>) {
-        let (monitor, end) = (job.core().monitor().clone(), RunEnd::default());
+        let (monitor, end) = (job.monitor(), RunEnd::default());
         let (limit, tell) = (self.limit, &self.tell);
         thread::scope(|scope| {
             scope.spawn(|| watch(limit, tell, &monitor, &end));

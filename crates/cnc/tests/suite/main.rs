@@ -10,6 +10,7 @@ mod lending;
 mod misses;
 mod monitoring;
 mod noticed_faults;
+mod on_rayon;
 mod outliving;
 mod random_graphs;
 mod recording;

@@ -1,14 +1,24 @@
 //! Every scheduler, for tests that hold under all of them.
 
+use std::sync::OnceLock;
+
 use selvedge_cnc::schedulers::{Affine, MainThread, OneByOne, Scheduler, Stealing, TaskPool, ThreadPerStep};
 use selvedge_core::{NoEvents, round_robin};
 use selvedge_sched::{priority, work_stealing};
+
+use crate::on_rayon::OnRayon;
 
 /// The seeds that a test tries: `CNC_SEEDS`, or so many.
 const SEEDS: u64 = 40;
 
 fn seeds() -> u64 {
     std::env::var("CNC_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS)
+}
+
+/// rayon's threads would be started for each graph otherwise.
+fn rayon(workers: usize) -> &'static OnRayon {
+    static POOLS: [OnceLock<OnRayon>; 9] = [const { OnceLock::new() }; 9];
+    POOLS[workers].get_or_init(|| OnRayon::new(workers))
 }
 
 /// Each scheduler with 1, 2, 4 and 8 workers, and a random one with several seeds.
@@ -32,6 +42,7 @@ pub(crate) fn each(mut see: impl FnMut(&str, &dyn Scheduler)) {
         see(&format!("fifo {workers}"), &TaskPool::fifo(workers));
         see(&format!("fifo, spinning {workers}"), &TaskPool::fifo(workers).spinning());
         see(&format!("affine {workers}"), &Affine::new(workers));
+        see(&format!("rayon {workers}"), rayon(workers));
         let stealing =
             ThreadPerStep::under(move |main| work_stealing(workers, |_| Ok(NoEvents::new()), main).unwrap());
         see(&format!("a thread per step, work_stealing {workers}"), &stealing);

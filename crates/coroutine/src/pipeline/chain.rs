@@ -7,6 +7,11 @@
 //! cut: no call reaches it again. If the upstream stage has broken by itself, then the downstream
 //! stage is ended at once, because its input has ended. It is not ended if the upstream stage has
 //! failed: nothing follows a failure.
+//!
+//! Both may have failed, because a stage that fails still passes on the items that it has gathered,
+//! and the downstream stage may fail at one of them. These items lie before the failure of the
+//! upstream stage. So the failure of the downstream stage comes first in the stream, and it is the
+//! one that is told.
 
 use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, Item};
@@ -113,7 +118,7 @@ where
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.up.failure().or_else(|| self.down.failure())
+        self.down.failure().or_else(|| self.up.failure())
     }
 }
 
@@ -144,7 +149,7 @@ where
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.up.failure().or_else(|| self.down.failure())
+        self.down.failure().or_else(|| self.up.failure())
     }
 }
 
@@ -189,7 +194,7 @@ where
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.up.failure().or_else(|| self.down.failure())
+        self.down.failure().or_else(|| self.up.failure())
     }
 }
 

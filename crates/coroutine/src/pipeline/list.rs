@@ -376,6 +376,11 @@ impl<E: Clone + 'static> Store<[E]> for ListStore<E> {
     }
 
     fn forget(&mut self, count: usize) {
+        // A join forgets what its two sides have passed on after each item, and one of them often
+        // none. So this must not walk over the lists that are kept.
+        if count == 0 {
+            return;
+        }
         if count == self.ends.len() {
             return self.clear();
         }

@@ -161,7 +161,8 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
         // The generator and the iteratee stay fields of `self`, so that a panic drops them in the
         // order of the stream too.
         self.generator.stage.all(&mut Eats(&mut self.iteratee.stage));
-        let failure = self.generator.stage.failure().cloned();
+        // The consumer's failure lies first in the stream, if both have failed: see `chain.rs`.
+        let failure = self.iteratee.stage.failure().or_else(|| self.generator.stage.failure()).cloned();
         drop(self.generator);
         let mut consumer = self.iteratee.stage;
         if let Some(failure) = failure {

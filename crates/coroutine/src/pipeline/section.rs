@@ -9,7 +9,7 @@
 use super::any::Detector;
 use super::branch::{BranchSide, Gate};
 use super::failure::StageFailure;
-use super::item::{FINISHED, Flow, GO_ON, Item, Store};
+use super::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
 use super::role::{Splitter, Transducer};
 use super::stage::{Sections, Sink, Split, Transduce};
 use std::marker::PhantomData;
@@ -88,6 +88,10 @@ where
     }
 
     fn part_chunk(&mut self, verdict: bool, chunk: A::Chunk<'_>) -> Flow {
+        // Without items no section has begun, and so no side does.
+        if chunk.is_empty() {
+            return GO_ON;
+        }
         let Sides { recipes, yes, no } = &mut *self.sides;
         if verdict {
             let side = yes.get_or_insert_with(|| BranchSide::new(recipes.0.clone()));

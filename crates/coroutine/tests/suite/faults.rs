@@ -309,3 +309,37 @@ fn a_source_that_fails_tells_how_far_it_came() {
 fn a_failure_that_the_caller_does_not_take_is_a_panic() {
     let _ = (from_iter(0..20) >> small()).collect();
 }
+
+#[test]
+fn the_first_failure_of_the_stream_is_told() {
+    // The record that is no number comes before the mistake in the form of a record. The parser has
+    // gathered both records when it fails, or has passed on the first one before.
+    let text = b"1,2\nx,3\n4\"\n";
+    let number = || {
+        try_lift121(|record: &csv::Fields| {
+            String::from_utf8_lossy(record.get(0).unwrap_or_default()).parse::<u64>()
+        })
+        .named("number")
+    };
+    let add = |sum: &mut u64, record: &csv::Fields| {
+        let number = String::from_utf8_lossy(record.get(0).unwrap_or_default()).parse::<u64>()?;
+        *sum += number;
+        Ok::<(), std::num::ParseIntError>(())
+    };
+    for length in 1..=text.len() {
+        let chunks = || from_chunks(text.chunks(length));
+        let failed = (chunks() >> csv::records(b',') >> number()).try_collect().unwrap_err();
+        assert_eq!(failed.to_string(), "number: item 2, offset 1: invalid digit found in string");
+        let boxed = DynStage::new(csv::records(b',')).then(DynStage::new(number())).unwrap();
+        let failed = (chunks() >> boxed.transducer::<u8, u64>().unwrap()).try_collect().unwrap_err();
+        assert_eq!(failed.stage(), "number", "in chunks of {length}");
+        let failed = (chunks() >> csv::records(b',') >> try_fold(0, add)).try_run().unwrap_err();
+        assert_eq!((failed.stage(), failed.item()), ("try_fold", 2), "in chunks of {length}");
+        let failed = (csv::records(b',') >> try_fold(0, add)).feed();
+        let failed = text.chunks(length).fold(failed, |mut feeding, chunk| {
+            let _finished = feeding.put_chunk(chunk);
+            feeding
+        });
+        assert_eq!(failed.try_end().unwrap_err().stage(), "try_fold", "in chunks of {length}");
+    }
+}

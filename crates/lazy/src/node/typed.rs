@@ -10,12 +10,12 @@
 use super::{FAILED, NodeHead, READY};
 use crate::failed::NoValue;
 use crate::primitives::Ordering;
-use selvedge_core::quietly;
+use selvedge_core::{CancelPayload, quietly};
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::future::Future;
 use std::mem::{MaybeUninit, needs_drop};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll};
@@ -52,6 +52,9 @@ pub(super) struct LazyNode<T, B> {
 
 /// The code that makes a value.
 pub(crate) trait NodeBody<T> {
+    /// Whether the body may be run from its start when it was unwound in the middle.
+    const RESTARTS: bool = false;
+
     fn run(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T>;
 }
 
@@ -65,6 +68,17 @@ impl<T, F: FnOnce() -> T> NodeBody<T> for Once<F> {
     fn run(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
         let closure = self.0.take().expect("a closure is called once");
         Poll::Ready(closure())
+    }
+}
+
+/// A closure that may be called again.
+pub(crate) struct Restarted<F>(pub(crate) F);
+
+impl<T, F: Fn() -> T> NodeBody<T> for Restarted<F> {
+    const RESTARTS: bool = true;
+
+    fn run(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
+        Poll::Ready((self.0)())
     }
 }
 
@@ -98,6 +112,11 @@ impl<T, B: NodeBody<T>> LazyNode<T, B> {
         let result = match catch_unwind(AssertUnwindSafe(|| body.run(cx))) {
             Ok(Poll::Pending) => return Poll::Pending,
             Ok(Poll::Ready(value)) => Ok(value),
+            Err(payload) if B::RESTARTS && payload.is::<CancelPayload>() => {
+                // The next claim calls the closure from its start.
+                head.give_up_unwinding();
+                resume_unwind(payload);
+            }
             Err(payload) => Err(payload),
         };
         // The environment goes before other threads see the value.
@@ -154,8 +173,15 @@ impl<T, B: NodeBody<T>> LazyNode<T, B> {
 #[cold]
 #[inline(never)]
 unsafe fn fail(head: &NodeHead, payload: Box<dyn Any + Send>) {
+    // A cancellation unwinds its own thread only, and on.
+    let (failed, cancelled) = match payload.is::<CancelPayload>() {
+        true => (NoValue::from_cancelled(), Some(payload)),
+        false => (NoValue::from_payload(payload), None),
+    };
     // SAFETY: the claimant has the place for itself.
-    unsafe { *head.failed.get() = Some(NoValue::from_payload(&*payload)) };
-    quietly(|| drop(payload));
+    unsafe { *head.failed.get() = Some(failed) };
     head.end(FAILED);
+    if let Some(payload) = cancelled {
+        resume_unwind(payload);
+    }
 }

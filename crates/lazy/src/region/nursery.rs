@@ -7,22 +7,20 @@
 //! region only for a new chunk. Nothing in a chunk has a destructor, because the region frees whole
 //! chunks. A nursery is invariant in `'r`, so its thunks are of the region's own lifetime.
 
+use super::chunk::{CHUNK_FIRST, RegionChunk};
 use super::claim::{FrameStack, QUANTUM};
 use super::engine::{Grey, ThunkEntry};
 use super::hole::ThreadHoles;
 use super::thunk::{Code, Invariant, Thunk, ThunkCell, ThunkHead};
 use super::word::ThunkWord;
-use super::{Region, RegionChunk, RegionCounts};
+use super::{Region, RegionCounts};
 use crate::primitives::lock;
-use std::alloc::{Layout, alloc, handle_alloc_error};
+use std::alloc::Layout;
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, needs_drop};
 use std::ptr::{self, NonNull};
-
-/// The bytes of a chunk.
-const CHUNK: usize = if cfg!(any(loom, miri)) { 1 << 10 } else { 1 << 18 };
 
 /// A thread's part of a [`Region`]. It stays on its OS thread.
 pub struct Nursery<'r, E: ThunkEntry = Grey> {
@@ -33,6 +31,8 @@ pub struct Nursery<'r, E: ThunkEntry = Grey> {
     /// The free memory of the chunk.
     next: Cell<*mut u8>,
     end: Cell<usize>,
+    /// The bytes of the next chunk.
+    next_chunk: Cell<usize>,
     /// The thunks that were evaluated.
     evaluated: Cell<u64>,
     /// What happens seldom.
@@ -52,6 +52,7 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
             holes: ThreadHoles::of_this_thread(),
             next: Cell::new(ptr::without_provenance_mut(1)),
             end: Cell::new(0),
+            next_chunk: Cell::new(CHUNK_FIRST),
             evaluated: Cell::new(0),
             counts: Cell::new(RegionCounts::default()),
             frames: FrameStack::new(),
@@ -139,13 +140,12 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
     #[cold]
     #[inline(never)]
     fn place_in_new_chunk(&self, layout: Layout) -> NonNull<u8> {
-        let size = CHUNK.max(layout.size() + layout.align());
-        let of_chunk = Layout::from_size_align(size, 16).expect("a chunk is small");
-        // SAFETY: the size is not 0.
-        let memory = NonNull::new(unsafe { alloc(of_chunk) }).unwrap_or_else(|| handle_alloc_error(of_chunk));
-        lock(&self.region.chunks).push(RegionChunk { memory, layout: of_chunk });
-        self.next.set(memory.as_ptr());
-        self.end.set(memory.as_ptr().addr() + size);
+        let size = self.next_chunk.get();
+        self.next_chunk.set(RegionChunk::size_after(size));
+        let chunk = RegionChunk::new(size.max(layout.size() + layout.align()));
+        self.next.set(chunk.memory().as_ptr());
+        self.end.set(chunk.memory().addr().get() + chunk.size());
+        lock(&self.region.chunks).push(chunk);
         self.place(layout)
     }
 

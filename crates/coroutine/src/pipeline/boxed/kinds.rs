@@ -284,7 +284,7 @@ impl AnyStage for Two {
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.up.failure().or_else(|| self.down.failure())
+        self.down.failure().or_else(|| self.up.failure())
     }
 
     fn again(&self) -> Box<dyn AnyStage> {

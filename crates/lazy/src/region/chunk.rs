@@ -1,0 +1,77 @@
+//! [`RegionChunk`]: a piece of a region's memory, and how large the next piece of a nursery is.
+//!
+//! The first chunk of a nursery is small, so that a small region costs little. Each further chunk is
+//! four times as large as the one before, up to [`CHUNK_MAX`]. A chunk of [`HUGE_PAGE`] bytes or
+//! more begins at a multiple of [`HUGE_PAGE`], and the kernel is asked to back it with huge pages.
+//! Without them a program that fills its region faster than it computes with it spends most of its
+//! time in page faults: one for each 4 KiB.
+//!
+//! `nursery.rs` takes a chunk when the one before is full, and the region frees all chunks at once.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+
+/// The bytes of the first chunk of a nursery.
+pub(super) const CHUNK_FIRST: usize = if cfg!(any(loom, miri)) { 1 << 10 } else { 1 << 15 };
+/// The most bytes of a chunk, but for one that a larger value needs.
+const CHUNK_MAX: usize = if cfg!(any(loom, miri)) { 1 << 12 } else { 1 << 23 };
+/// The bytes of a huge page.
+const HUGE_PAGE: usize = 1 << 21;
+
+/// A piece of memory, freed with the region.
+pub(super) struct RegionChunk {
+    memory: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: a chunk is memory that its region has for itself. What lies in it is Send and Sync: see
+// `Nursery`.
+unsafe impl Send for RegionChunk {}
+
+impl RegionChunk {
+    /// Fresh memory of `size` bytes at least.
+    pub(super) fn new(size: usize) -> RegionChunk {
+        let align = if size < HUGE_PAGE { 16 } else { HUGE_PAGE };
+        let layout = Layout::from_size_align(size, align).expect("a chunk is small");
+        // SAFETY: the size is not 0.
+        let memory = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
+        let chunk = RegionChunk { memory, layout };
+        chunk.advise_huge_pages();
+        chunk
+    }
+
+    /// The size of the chunk after one of `size` bytes.
+    pub(super) fn size_after(size: usize) -> usize {
+        (size * 4).min(CHUNK_MAX)
+    }
+
+    pub(super) fn memory(&self) -> NonNull<u8> {
+        self.memory
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.layout.size()
+    }
+
+    /// Asks for huge pages under the whole huge pages of the chunk. A refusal only costs speed, so
+    /// it is ignored.
+    #[cfg(not(any(loom, miri)))]
+    fn advise_huge_pages(&self) {
+        let whole = self.size() & !(HUGE_PAGE - 1);
+        if whole > 0 {
+            let begin = self.memory.as_ptr().cast();
+            // SAFETY: the range lies in the chunk, and this advice changes no content of it.
+            let _ = unsafe { rustix::mm::madvise(begin, whole, rustix::mm::Advice::LinuxHugepage) };
+        }
+    }
+
+    #[cfg(any(loom, miri))]
+    fn advise_huge_pages(&self) {}
+}
+
+impl Drop for RegionChunk {
+    fn drop(&mut self) {
+        // SAFETY: `RegionChunk::new` has allocated it with this layout.
+        unsafe { dealloc(self.memory.as_ptr(), self.layout) };
+    }
+}
