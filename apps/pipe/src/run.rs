@@ -27,6 +27,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+/// How many bytes of small outputs go into one write, if the source does not wait.
+const GATHERS: usize = 16 << 10;
+
 /// What a run has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -205,6 +208,8 @@ impl Destination {
 }
 
 impl Accept<u8> for Target {
+    const GATHERS: usize = GATHERS;
+
     async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
         if items.is_empty() {
             return Ok(ControlFlow::Continue(()));

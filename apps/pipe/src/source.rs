@@ -12,14 +12,14 @@ use crate::progress::Progress;
 use crate::stage::failure_name;
 use selvedge_coroutine::pipeline::{StageFailure, StreamPlace};
 use selvedge_flow::{BoxedSupply, Supply};
-use selvedge_io::fs::File;
+use selvedge_io::fs::{File, Position};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{self, Read};
 use std::sync::Arc;
 
 /// How many bytes one read of a file asks for.
-const BLOCK: usize = 256 << 10;
+const BLOCK: usize = 128 << 10;
 
 /// A failure of a source or a target, after so many bytes.
 pub fn failed(name: &str, bytes: u64, cause: impl Into<Box<dyn Error + Send + Sync>>) -> StageFailure {
@@ -49,7 +49,7 @@ pub struct Files {
 #[derive(Debug)]
 enum OpenFile {
     /// A file with a place in it.
-    Regular(File, u64),
+    Regular(Position),
     /// A pipe or a device: a thread of the pool waits for it.
     Other(Arc<std::fs::File>),
 }
@@ -59,7 +59,7 @@ impl OpenFile {
         // The kind of the file is asked before it is opened. A pipe must be opened once only,
         // because its writer fails when the first reader goes.
         if !selvedge_io::fs::metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
-            return Ok(OpenFile::Regular(File::open(path).await?, 0));
+            return Ok(OpenFile::Regular(File::open(path).await?.stream()));
         }
         let opening = path.clone();
         let named = move |error: io::Error| io::Error::new(error.kind(), format!("open {path}: {error}"));
@@ -70,9 +70,8 @@ impl OpenFile {
     /// Fills a block. 0 bytes are the end.
     async fn read(&mut self, mut block: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
         match self {
-            OpenFile::Regular(file, offset) => {
-                let (read, block) = file.read_at(block, *offset).await;
-                *offset += read.as_ref().map_or(0, |length| *length as u64);
+            OpenFile::Regular(file) => {
+                let read = selvedge_io::io::Read::read(file, &mut block).await;
                 (read, block)
             }
             OpenFile::Other(file) => {
@@ -118,6 +117,10 @@ impl Supply<u8> for Files {
         }
     }
 
+    fn is_prompt(&self) -> bool {
+        matches!(&self.open, Some(OpenFile::Regular(file)) if file.was_in_memory())
+    }
+
     async fn close(self) {
         self.progress.end();
     }
@@ -147,6 +150,10 @@ impl Supply<u8> for NamedSupply {
             }
             failed(name, failure.offset(), failure.cause().to_string())
         })
+    }
+
+    fn is_prompt(&self) -> bool {
+        self.supply.is_prompt()
     }
 
     async fn close(self) {

@@ -1,6 +1,7 @@
 //! A pair of fences of which one costs no instruction: [`light_fence`] and [`heavy_fence`].
 //!
-//! `biased.rs` uses them, and so does `stm`'s `session.rs`. A caller of `heavy_fence` needs another
+//! `biased.rs` uses them, and so do `stm`'s `session.rs` and `lazy`'s `primitives.rs`. The schedulers
+//! of `sched` with several OS threads call [`prepare_heavy_fence`]. A caller of `heavy_fence` needs another
 //! way for kernels without membarrier(2), where it returns false.
 
 #[cfg(loom)]
@@ -69,7 +70,24 @@ pub fn heavy_fence() -> bool {
 /// A system call, which interrupts each OS thread of the process that runs: some microseconds.
 #[cfg(not(any(loom, miri)))]
 pub fn heavy_fence() -> bool {
+    prepare_heavy_fence() && membarrier(MembarrierCommand::PrivateExpedited).is_ok()
+}
+
+/// Tells the kernel that the process will use [`heavy_fence`]. False if the kernel has no such
+/// call. The first call of [`heavy_fence`] does it too.
+///
+/// # Complexity
+/// One system call in the life of the process. It takes less than a microsecond while the process
+/// has one OS thread, and some 10 ms later, because the kernel then waits until each CPU has
+/// switched. So a scheduler calls it before it starts its OS threads.
+#[cfg(not(any(loom, miri)))]
+pub fn prepare_heavy_fence() -> bool {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
-    let register = || membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok();
-    *REGISTERED.get_or_init(register) && membarrier(MembarrierCommand::PrivateExpedited).is_ok()
+    *REGISTERED.get_or_init(|| membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok())
+}
+
+/// Tells the kernel that the process will use [`heavy_fence`]: nothing is to be told here.
+#[cfg(any(loom, miri))]
+pub fn prepare_heavy_fence() -> bool {
+    true
 }

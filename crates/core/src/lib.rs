@@ -120,7 +120,7 @@ pub use cpu::inner::running_cpu;
 pub use deadlock::Deadlock;
 pub use events::{Events, NoEvents, Relief, RunError};
 pub use exception::{Catch, Exception, Panic, catch, throw};
-pub use fences::{heavy_fence, light_fence};
+pub use fences::{heavy_fence, light_fence, prepare_heavy_fence};
 pub use fork::{Fork, detach, detach_local, fork, fork_local};
 #[doc(hidden)]
 pub use freed::{FreedList, ListHead};

@@ -62,7 +62,7 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | where items come from | [`from_iter`], [`from_chunks`], [`from_fn`], [`naturals`], [`repeat`] |
+//! | where items come from | [`from_iter`], [`from_chunks`], [`from_fn`], [`naturals`], [`naturals_from`], [`repeat`] |
 //! | numbers as text | [`decimal`] |
 //! | functions as stages | [`lift121`], [`lift_stateless`], [`lift_stateful`], [`filter`], [`take`], [`rewrite`] |
 //! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`trim_end`], [`substitute`] |
@@ -94,6 +94,11 @@
 //! splitter cuts it without a copy. [`Lists`] are a block with the ends of its lists not yet
 //! searched for. A stage copies the items that it must keep: a list that reaches over the end of a
 //! block, a section that is not decided, one side of a join.
+//!
+//! **Foreseen.** A generator such as `naturals() >> decimal()` tells the list at each place
+//! ([`Generate::foresee`]). A join that zips such lists with lines does not run the generator: a
+//! number is written where a stage looks at the numbered line, and the lines that are dropped are
+//! only counted.
 //!
 //! **Sections.** A splitter tells where a section ends ([`Sections::close`]). So an empty section
 //! is not lost, and two neighbours of one verdict are two.
@@ -175,6 +180,7 @@ mod decimal;
 mod failure;
 mod finally;
 mod flow;
+mod foreseen;
 mod generate;
 mod group;
 #[cfg(feature = "gzip")]
@@ -210,7 +216,10 @@ pub use failure::{
 };
 pub use finally::{Finally, finally};
 pub use flow::Flowing;
-pub use generate::{FromChunks, FromFn, FromIter, from_chunks, from_fn, from_iter, naturals, repeat};
+pub use foreseen::ForeseenLists;
+pub use generate::{
+    FromChunks, FromFn, FromIter, Naturals, from_chunks, from_fn, from_iter, naturals, naturals_from, repeat,
+};
 pub use group::{GroupBy, group_by};
 pub use item::{Chunk, Flow, Item, Store};
 pub use join::{JoinGenerators, JoinTransduced, JoinWith, join_generators, join_transduced, join_with};

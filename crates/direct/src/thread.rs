@@ -18,8 +18,8 @@ use crate::stack::{Control, STACK_BYTES, Stack, current};
 use crate::unwinding;
 use corosensei::{Coroutine, CoroutineResult};
 use selvedge_core::{
-    CancelPayload, around, exchange_around, exchange_frame, exchange_stack, in_thread, is_indivisible, is_lent_here, running_cpu,
-    spawn_local,
+    CancelPayload, around, exchange_around, exchange_frame, exchange_stack, in_thread, is_indivisible,
+    is_lent_here, running_cpu, spawn_local,
 };
 use std::any::Any;
 use std::fmt;

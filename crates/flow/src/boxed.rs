@@ -17,12 +17,17 @@ type NextChunk<'a, A> = Result<Option<<A as Item>::Chunk<'a>>, StageFailure>;
 /// A supply behind a pointer.
 trait DynSupply<A: Item + ?Sized>: Send {
     fn upcoming(&mut self) -> BoxedFuture<'_, NextChunk<'_, A>>;
+    fn prompt(&self) -> bool;
     fn shut(self: Box<Self>) -> BoxedFuture<'static, ()>;
 }
 
 impl<A: Item + ?Sized, S: Supply<A> + 'static> DynSupply<A> for S {
     fn upcoming(&mut self) -> BoxedFuture<'_, NextChunk<'_, A>> {
         Box::pin(self.next())
+    }
+
+    fn prompt(&self) -> bool {
+        self.is_prompt()
     }
 
     fn shut(self: Box<Self>) -> BoxedFuture<'static, ()> {
@@ -83,6 +88,10 @@ impl<A: Item + ?Sized> BoxedInflow<A> {
 impl<A: Item + ?Sized> Supply<A> for BoxedSupply<A> {
     async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageFailure> {
         self.supply.upcoming().await
+    }
+
+    fn is_prompt(&self) -> bool {
+        self.supply.prompt()
     }
 
     async fn close(self) {

@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 /// How many bytes one read asks for.
 const BLOCK: usize = 128 << 10;
 
+/// How many bytes of small outputs go into one write, if the source does not wait.
+const GATHERS: usize = 16 << 10;
+
 /// The supply of [`read`].
 #[derive(Debug)]
 pub struct ReadStream<R> {
@@ -101,6 +104,10 @@ impl Supply<u8> for OpenFile {
         };
         reading.next().await
     }
+
+    fn is_prompt(&self) -> bool {
+        self.reading.as_ref().is_some_and(|reading| reading.stream.was_in_memory())
+    }
 }
 
 /// The bytes of standard input.
@@ -137,6 +144,8 @@ impl<W> Writing<W> {
 }
 
 impl<W: Write> Accept<u8> for Writing<W> {
+    const GATHERS: usize = GATHERS;
+
     async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
         match self.stream.write_all(items).await {
             Ok(()) => {
@@ -201,6 +210,8 @@ impl Creating {
 }
 
 impl Accept<u8> for Creating {
+    const GATHERS: usize = GATHERS;
+
     async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
         self.open().await?.put(items).await
     }

@@ -30,6 +30,12 @@ pub trait Supply<A: Item + ?Sized>: Send {
     /// Why there will be no more items.
     fn next(&mut self) -> impl Future<Output = Result<Option<A::Chunk<'_>>, StageFailure>> + Send;
 
+    /// Whether the next items are likely to come at once, as from a file in memory. A pipeline then
+    /// gathers small outputs, so that its target is called less often.
+    fn is_prompt(&self) -> bool {
+        false
+    }
+
     /// The pipeline wants no more items, or there are none. The supply frees what it holds, and
     /// waits until that has happened.
     ///
@@ -44,6 +50,11 @@ pub trait Supply<A: Item + ?Sized>: Send {
 
 /// The inside of an [`Outflow`]: it takes items when it can.
 pub trait Accept<B: Item + ?Sized>: Send {
+    /// Up to how many items the target would rather take at once than one after the other. The
+    /// pipeline gathers so many while its source [is prompt](Supply::is_prompt). No item waits for
+    /// a source that waits.
+    const GATHERS: usize = 0;
+
     /// Takes the items out of `items`, which may be empty, and waits until there is room for them.
     /// Breaks if it wants no more.
     ///
@@ -274,6 +285,9 @@ where
     let mut items = B::Store::default();
     loop {
         let more = upstream.fill(&mut items).await;
+        if matches!(more, Ok(true)) && items.count() < W::GATHERS && upstream.supply.is_prompt() {
+            continue;
+        }
         // The items before a failure go to the target too.
         let taken = accept.put(&mut items).await;
         items.clear();
@@ -345,7 +359,8 @@ where
         Upstream { supply, stage, over: false, items: PhantomData }
     }
 
-    /// Puts items into `store`, at least one if there are any, and says whether there may be more.
+    /// Puts the items of the next chunk into `store`, so that `store` has at least one if there are
+    /// any, and says whether there may be more.
     ///
     /// It returns the items of one chunk before it waits for the next chunk. So no item waits
     /// because the source is slow.

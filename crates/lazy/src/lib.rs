@@ -6,7 +6,7 @@
 //! | [`Region`], [`Nursery`], [`Thunk`], [`LazyList`] | many small values of pure code, freed together | mostly once; entered by stores alone | looks until it is there |
 //! | [`join`], [`par_map`], [`par_chunks`], [`InPieces`] | two or many pieces of work, by idle workers | once | does parts of it |
 //! | [`par`], [`pseq`], [`par_buffer`], [`Ahead`] | a [`Lazy`] value that will be needed soon | once, by an idle worker or where it is needed | as for [`Lazy`] |
-//! | [`Strategy`], [`Deep`] | how far values are evaluated, and where | | |
+//! | [`Strategy`], [`par_list`], [`par_chunk`], [`par_ahead`], [`in_turn`], [`Deep`](trait@Deep) | how far values are evaluated, and where | | |
 //! | [`NoValue`] | why a value has none: a panic, or `<<loop>>` with the names of the circle | | |
 //!
 //! # Which, when
@@ -60,8 +60,11 @@ pub use region::{
 };
 #[doc(hidden)]
 pub use ring::SparkRing;
+#[doc(inline)]
+pub use selvedge_lazy_derive::Deep;
 pub use spark::{SparkCounts, join, par, pseq, spark_counts};
 pub use strategy::{
-    Deep, EachOf, ParBuffer, Strategy, par_buffer, par_chunks, par_list, par_map, rdeepseq, rpar, rseq,
+    AheadOf, ChunksOf, Deep, EachOf, InTurn, ParBuffer, Strategy, in_turn, par_ahead, par_buffer, par_chunk,
+    par_chunks, par_list, par_map, rdeepseq, rpar, rseq,
 };
 pub use value::Lazy;

@@ -5,6 +5,7 @@
 //! | `thunk.rs` | a thunk in memory, its entry and its update |
 //! | `engine.rs` | the engines: what entry and update do |
 //! | `hole.rs` | GREY and BLACK, and the wait for another OS thread |
+//! | `waits.rs` | which OS threads wait for which holes, and the search for a circle |
 //! | `claim.rs` | the claim at the end of a quantum |
 //! | `nursery.rs` | a thread's part of a region: memory and counts |
 //! | `chunk.rs` | the memory, in pieces that grow |
@@ -22,6 +23,7 @@ mod engine;
 mod hole;
 mod nursery;
 mod thunk;
+mod waits;
 mod word;
 
 pub use engine::{ClaimAtYield, Grey, LockFree, OneCas, ThunkEntry, TwoCas, Unsynchronised};
@@ -68,8 +70,9 @@ pub struct RegionCounts {
 /// the update.
 ///
 /// # Differences
-/// 1. A thread that meets a hole of another one looks at it again and again, and is not parked. A
-///    circle that goes through several threads is not found. [`Lazy`](crate::Lazy) does both.
+/// 1. A thread that meets a hole of another one looks at it again and again, and is not parked: an
+///    update is two stores, and looks for no waiter. [`Lazy`](crate::Lazy) parks. So a closure must
+///    not wait in direct style: a thread that meets its hole on the same OS thread fails.
 /// 2. Evaluation nests on the native stack, so a chain of thunks is no longer than that allows. A
 ///    chain of [`Lazy`](crate::Lazy) values may be.
 ///

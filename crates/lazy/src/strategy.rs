@@ -1,10 +1,14 @@
 //! Strategies: how far values are evaluated, and where, apart from what they are. [`Strategy`] and
-//! its values, [`Deep`], and maps over slices and iterators.
+//! its values, [`Deep`](trait@Deep), and maps over slices and iterators.
 //!
-//! The program passes a strategy to its own functions. [`par_map`] and [`par_chunks`] cut a slice
+//! The program passes a strategy to its own functions. Those for lists are in `lists.rs`. [`par_map`] and [`par_chunks`] cut a slice
 //! in halves with `join` of `spark.rs`; [`par_buffer`] and [`rpar`] spark `Lazy` values with `par`.
 //!
 //! No function here changes a value: a strategy that is left out changes the time alone.
+
+mod lists;
+
+pub use lists::{AheadOf, ChunksOf, InTurn, in_turn, par_ahead, par_chunk};
 
 use crate::spark::{join, par};
 use crate::value::Lazy;
@@ -12,17 +16,69 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 /// A future in a box.
 type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// A type with lazy values in it, or without: how to force all of them.
 ///
-/// [`deep!`](crate::deep!) implements it for a struct.
+/// `#[derive(Deep)]` implements it for structs and enums: each field is forced, in order, but for
+/// those with `#[deep(skip)]`. A type that contains itself does so within a [`Lazy`], a `Box` or an
+/// `Arc`. A crate that does not depend on `selvedge` names the module of the trait:
+/// `#[deep(crate = selvedge_lazy)]`.
 ///
 /// # Paper
 /// [HMP05 §9] leaves strategies to later work; this is the class of evaluation to normal form that
 /// they need.
+///
+/// # Examples
+/// ```
+/// use selvedge::lazy::{Deep, Lazy};
+///
+/// #[derive(Deep)]
+/// struct Cloth<T> {
+///     warp: Lazy<u32>,
+///     weft: Vec<Lazy<T>>,
+///     #[deep(skip)]
+///     weaver: &'static str,
+/// }
+///
+/// #[derive(Deep)]
+/// enum Tree {
+///     Leaf(Lazy<u32>),
+///     Fork { left: Box<Tree>, right: Box<Tree> },
+/// }
+///
+/// let weft = vec![Lazy::new(|| 2u8), Lazy::new(|| 3)];
+/// let cloth = Cloth { warp: Lazy::new(|| 1), weft, weaver: "Penelope" };
+/// let leaf = Lazy::new(|| 5);
+/// let of = |leaf: &Lazy<u32>| Box::new(Tree::Leaf(leaf.clone()));
+/// let tree = Tree::Fork { left: of(&leaf), right: of(&cloth.warp) };
+/// selvedge::block_on(cloth.deep());
+/// selvedge::block_on(tree.deep());
+/// assert_eq!((cloth.warp.get(), cloth.weft[1].get(), leaf.get()), (Some(&1), Some(&3), Some(&5)));
+/// # assert_eq!(cloth.weaver, "Penelope");
+/// ```
+/// A field must be Deep, or be skipped:
+/// ```compile_fail,E0277
+/// use selvedge::lazy::Deep;
+///
+/// #[derive(Deep)]
+/// struct Loom {
+///     since: std::time::Instant,
+/// }
+/// ```
+/// A union has no fields that are known to be there:
+/// ```compile_fail
+/// use selvedge::lazy::Deep;
+///
+/// #[derive(Deep)]
+/// union Thread {
+///     warp: u32,
+///     weft: f32,
+/// }
+/// ```
 #[doc(alias = "NFData")]
 pub trait Deep {
     /// Forces all lazy values in this one, and those in them. It panics if one of them does.
@@ -88,38 +144,48 @@ impl<T: Deep + Sync> Deep for Option<T> {
     }
 }
 
+impl<T: Deep + Sync, const N: usize> Deep for [T; N] {
+    async fn deep(&self) {
+        self.as_slice().deep().await;
+    }
+}
+
+impl<T: Deep + Sync, E: Deep + Sync> Deep for Result<T, E> {
+    async fn deep(&self) {
+        match self {
+            Ok(value) => value.deep().await,
+            Err(error) => error.deep().await,
+        }
+    }
+}
+
+impl<T: Deep + Sync + ?Sized> Deep for &T {
+    async fn deep(&self) {
+        (**self).deep().await;
+    }
+}
+
+impl<T: Deep + Sync + ?Sized> Deep for Box<T> {
+    fn deep(&self) -> impl Future<Output = ()> + Send {
+        // As for `Lazy`.
+        let deep: Boxed<'_> = Box::pin((**self).deep());
+        deep
+    }
+}
+
+impl<T: Deep + Sync + ?Sized> Deep for Arc<T> {
+    fn deep(&self) -> impl Future<Output = ()> + Send {
+        // As for `Lazy`.
+        let deep: Boxed<'_> = Box::pin((**self).deep());
+        deep
+    }
+}
+
 impl<A: Deep + Sync, B: Deep + Sync> Deep for (A, B) {
     async fn deep(&self) {
         self.0.deep().await;
         self.1.deep().await;
     }
-}
-
-/// Implements [`Deep`] for a struct: all the fields that are named are forced.
-///
-/// # Examples
-/// ```
-/// use selvedge::lazy::{Deep, Lazy, deep};
-///
-/// struct Cloth {
-///     warp: Lazy<u32>,
-///     weft: Vec<Lazy<u32>>,
-/// }
-/// deep!(Cloth { warp, weft });
-///
-/// let cloth = Cloth { warp: Lazy::new(|| 1), weft: vec![Lazy::new(|| 2), Lazy::new(|| 3)] };
-/// selvedge::block_on(cloth.deep());
-/// assert_eq!((cloth.warp.get(), cloth.weft[1].get()), (Some(&1), Some(&3)));
-/// ```
-#[macro_export]
-macro_rules! deep {
-    ($type:ty { $($field:ident),* $(,)? }) => {
-        impl $crate::Deep for $type {
-            async fn deep(&self) {
-                $( $crate::Deep::deep(&self.$field).await; )*
-            }
-        }
-    };
 }
 
 /// How far a lazy value is evaluated, and where: a value that is passed to functions.
@@ -152,7 +218,7 @@ pub struct rseq;
 #[derive(Debug, Clone, Copy)]
 pub struct rpar;
 
-/// Forces the value in this thread, and all in it: see [`Deep`].
+/// Forces the value in this thread, and all in it: see [`Deep`](trait@Deep).
 #[expect(non_camel_case_types, reason = "the name of the literature")]
 #[derive(Debug, Clone, Copy)]
 pub struct rdeepseq;

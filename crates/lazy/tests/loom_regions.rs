@@ -7,7 +7,8 @@ use loom::thread;
 use selvedge_lazy::{
     ClaimAtYield, Grey, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry, TwoCas,
 };
-use std::sync::{Arc, Mutex};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, OnceLock};
 
 fn model(f: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
@@ -108,4 +109,63 @@ fn a_duplicate_ends_with_its_quantum() {
         *LEFT.lock().unwrap() += usize::from(counts.duplicates > 0);
     });
     assert!(*LEFT.lock().unwrap() > 0, "in some order there is a duplicate");
+}
+
+/// Two threads force two thunks that need one another. Gives what each of them panics with.
+fn circle_of_two<E: ThunkEntry>() -> [String; 2]
+where
+    Region<E>: Sync,
+{
+    type Places<E> = [OnceLock<Thunk<'static, u64, E>>; 2];
+    let memory = Box::into_raw(Box::new(Region::<E>::new()));
+    // SAFETY: the region is freed below, when both threads have ended and no thunk is used.
+    let region: &'static Region<E> = unsafe { &*memory };
+    let places = Arc::new([OnceLock::new(), OnceLock::new()]);
+    let address = Arc::as_ptr(&places).expose_provenance();
+    let nursery = region.nursery();
+    let thunks = [0, 1].map(|mine| {
+        let thunk = nursery.thunk(move |nursery| {
+            // SAFETY: the places are there until both threads have ended.
+            let places = unsafe { &*std::ptr::with_exposed_provenance::<Places<E>>(address) };
+            places[1 - mine].get().unwrap().force(nursery) + 1
+        });
+        places[mine].set(thunk).ok().unwrap();
+        thunk
+    });
+    drop(nursery);
+    let fail = move |mine: usize| {
+        let force = AssertUnwindSafe(|| thunks[mine].force(&region.nursery()));
+        *catch_unwind(force).unwrap_err().downcast::<String>().unwrap()
+    };
+    let other = thread::spawn(move || fail(1));
+    let both = [fail(0), other.join().unwrap()];
+    // SAFETY: as above.
+    drop(unsafe { Box::from_raw(memory) });
+    both
+}
+
+#[test]
+fn a_circle_between_two_threads_is_found_by_each_of_them() {
+    static BETWEEN: Mutex<usize> = Mutex::new(0);
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !panic.to_string().contains("<<loop>>") {
+            hook(panic);
+        }
+    }));
+    // Not under `Grey`: two relaxed stores of GREY have no order in loom, so that each of the two
+    // threads may find that the other's is the later one.
+    for engine in [circle_of_two::<OneCas>, circle_of_two::<TwoCas>] {
+        *BETWEEN.lock().unwrap() = 0;
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(2);
+        model.check(move || {
+            for message in engine() {
+                assert!(message.starts_with("<<loop>>"), "{message}");
+                // The message of a circle between the two has the places of both forces.
+                *BETWEEN.lock().unwrap() += usize::from(message.contains(" waits for "));
+            }
+        });
+        assert!(*BETWEEN.lock().unwrap() > 0, "in some order each has entered one");
+    }
 }

@@ -6,7 +6,7 @@
 //! counts as quiet while a worker is present (`core`'s `quiet.rs`); otherwise no deadlock of the
 //! workers would be reported.
 
-use selvedge_core::{Cpu, Events, Quiet, RunError, Unpark, round_robin_until};
+use selvedge_core::{Cpu, Events, Quiet, RunError, Unpark, prepare_heavy_fence, round_robin_until};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -85,6 +85,7 @@ where
 {
     let group = WorkerGroup::default();
     let (group, events, main) = (&group, &events, &main);
+    prepare_heavy_fence();
     let ended: Vec<_> = std::thread::scope(|scope| {
         let start = |worker: usize| {
             group.attendance().present += 1;

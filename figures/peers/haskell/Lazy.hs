@@ -15,6 +15,7 @@ import Data.Bits
 import Data.List (unfoldr)
 import Data.Word (Word64)
 import GHC.Clock (getMonotonicTimeNSec)
+import GHC.Exts (lazy)
 import System.CPUTime (getCPUTime)
 import System.Environment (getArgs)
 import System.Exit (ExitCode (..), exitWith)
@@ -84,11 +85,20 @@ queens size = go 0 0
     go :: Int -> Word64 -> Word64
     go rows board
       | rows == size = 1
-      | otherwise = sum [go (rows + 1) (board `shiftL` 4 .|. fromIntegral c) | c <- filter safe [0 .. size - 1]]
+      | otherwise = sum [go (rows + 1) (board `shiftL` 4 .|. fromIntegral c) | c <- keep safe (columns size)]
       where
         safe column = and [apart (fromIntegral (board `shiftR` (4 * back) .&. 15)) back | back <- [0 .. rows - 1]]
           where
             apart queen back = queen /= column && abs (queen - column) /= back + 1
+
+-- | The columns, as a list that is there: it is not fused with its consumers.
+columns :: Int -> [Int]
+columns size = [0 .. size - 1]
+{-# NOINLINE columns #-}
+
+keep :: (Int -> Bool) -> [Int] -> [Int]
+keep = filter
+{-# NOINLINE keep #-}
 
 data Nat = Z | S Nat
 
@@ -109,10 +119,11 @@ exp3 size = count 0 (power (number 3) size)
     count !n Z = n
     count !n (S a) = count (n + 1) a
 
--- | Takeuchi's function, with arguments that are evaluated when they are needed.
+-- | Takeuchi's function, the last argument of which is evaluated when it is needed: by 'lazy' it is not found to be
+-- strict.
 tak :: Int -> Int -> Int -> Int
 tak x y z
-  | x <= y = z
+  | x <= y = lazy z
   | otherwise = tak (tak (x - 1) y z) (tak (y - 1) z x) (tak (z - 1) x y)
 
 calls :: Int -> Word64

@@ -11,6 +11,7 @@ mod locks;
 mod suite;
 mod wake;
 
+use std::hint::black_box;
 use std::sync::{LazyLock, OnceLock};
 use std::thread;
 
@@ -58,27 +59,40 @@ fn lazy_lock(i: u64) -> LazyLock<u64, Box<dyn FnOnce() -> u64>> {
     LazyLock::new(Box::new(move || i))
 }
 
-/// The first force of each of `n` values, and then another one; prints both times, and the sum.
+/// The values that lie in the cache when they are forced many times.
+const CACHED: usize = 1024;
+
+/// The first force of each of `n` values, then another one, then many of a few; prints the times,
+/// and the sum.
 fn force<L>(n: u64, make: impl Fn(u64) -> L, force: impl Fn(&L) -> u64) {
     let values: Vec<L> = (0..n).map(|i| make(i + fault())).collect();
-    forced_twice(n, || values.iter().map(&force).sum());
+    forced(&values, force);
 }
 
 fn force_arena(n: u64) {
     let region: Region = Region::new();
     let nursery = region.nursery();
     let values: Vec<_> = (0..n).map(|i| nursery.thunk(move |_| i + fault())).collect();
-    forced_twice(n, || values.iter().map(|value| value.force(&nursery)).sum());
+    forced(&values, |value| value.force(&nursery));
 }
 
-fn forced_twice(n: u64, sum: impl Fn() -> u64) {
+fn forced<L>(values: &[L], force: impl Fn(&L) -> u64) {
+    let sum = |values: &[L]| values.iter().map(&force).sum::<u64>();
     let first = Times::now();
-    let of_first = sum();
+    let of_first = sum(values);
     let second = Times::now();
-    let of_second = sum();
+    let of_second = sum(black_box(values));
     let last = Times::now();
+    let n = values.len() as u64;
     first.print_as("first_ns", second, n);
     second.print_as("again_ns", last, n);
+    let cached = &values[..values.len().min(CACHED)];
+    let rounds = 4 * n / cached.len() as u64;
+    let first = Times::now();
+    for _ in 0..rounds {
+        black_box(sum(black_box(cached)));
+    }
+    first.print_as("cached_ns", Times::now(), rounds * cached.len() as u64);
     println!("sum {}", of_first.max(of_second));
 }
 
@@ -98,25 +112,34 @@ fn timed(answer: impl FnOnce() -> u64) {
     println!("answer {}", answer + fault());
 }
 
-fn fib(n: u64, cut_off: u64) -> u64 {
-    if n < 2 {
-        return n;
+/// The calls of `fib` before the one that is measured.
+const ROUNDS_BEFORE: u32 = 8;
+
+/// In one OS thread. As for GHC, a function of its own: its code does not depend on `join`.
+fn fib(n: u64) -> u64 {
+    if n < 2 { n } else { fib(n - 1) + fib(n - 2) }
+}
+
+fn fib_joined(n: u64, cut_off: u64) -> u64 {
+    if n < 2 || n <= cut_off {
+        return fib(n);
     }
-    if n <= cut_off {
-        return fib(n - 1, cut_off) + fib(n - 2, cut_off);
-    }
-    let (a, b) = join(|| fib(n - 1, cut_off), || fib(n - 2, cut_off));
+    let (a, b) = join(|| fib_joined(n - 1, cut_off), || fib_joined(n - 2, cut_off));
     a + b
 }
 
-/// The calls of a `fib` in which each call above the cut-off is a join.
+/// The calls of a `fib` in which each call above the cut-off is a join. The workers have done the
+/// same before they are measured, because the kernel takes some milliseconds to give each a CPU.
 fn fork_join(workers: u64, n: u64, cut_off: u64) {
     let (first, answer, last) = Ours::run(workers as usize, Waits::Nothing, async move {
+        for _ in 0..ROUNDS_BEFORE {
+            black_box(fib_joined(black_box(n), cut_off));
+        }
         let first = Times::now();
-        let answer = fib(n, cut_off);
+        let answer = fib_joined(black_box(n), cut_off);
         (first, answer, Times::now())
     });
     // A fib of n has 2 fib (n + 1) - 1 calls.
-    first.print_until(last, 2 * fib(n + 1, n + 1) - 1);
+    first.print_until(last, 2 * fib(n + 1) - 1);
     println!("answer {}", answer + fault());
 }

@@ -151,12 +151,13 @@ impl<S> Within<S> {
                 from = found.start + 1;
                 continue;
             }
-            let index = first + cut.count(&stream[begin..list]) as usize;
-            self.part(false, zipped.part(first, index, &stream[begin..list]).lists(), out)?;
-            self.part(true, zipped.part(index, index + 1, &stream[list..list + next]).lists(), out)?;
-            (first, begin, from) = (index + 1, list + next, list + next);
+            let (before, index) = zipped.part(first, begin..list);
+            self.part(false, before.lists(), out)?;
+            let (found, index) = zipped.part(index, list..list + next);
+            self.part(true, found.lists(), out)?;
+            (first, begin, from) = (index, list + next, list + next);
         }
-        self.part(false, zipped.part(first, zipped.left.count(), &stream[begin..]).lists(), out)
+        self.part(false, zipped.part(first, begin..stream.len()).0.lists(), out)
     }
 
     fn part<E: Clone + 'static>(
@@ -184,7 +185,7 @@ impl<E: Clone + 'static, S: Split<E> + Clone> Split<[E]> for Within<S> {
     fn put_chunk<P: Sections<[E]>>(&mut self, chunk: Lists<'_, E>, out: &mut P) -> Flow {
         let searches = self.wanted && self.splitter.search(&[]).is_ok();
         if let Some(zipped) = chunk.zipped().filter(|_| searches)
-            && !self.splitter.may_begin(zipped.left.flat)
+            && !zipped.any_left(|left| self.splitter.may_begin(left))
         {
             return self.put_zipped(zipped, out);
         }

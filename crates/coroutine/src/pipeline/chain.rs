@@ -117,6 +117,10 @@ where
         if onto.finished || self.up.failure().is_some() { FINISHED } else { self.down.end(out) }
     }
 
+    fn foresee(&self, input: A::Foreseen) -> Option<C::Foreseen> {
+        self.down.foresee(self.up.foresee(input)?)
+    }
+
     fn failure(&self) -> Option<&StageFailure> {
         self.down.failure().or_else(|| self.up.failure())
     }
@@ -146,6 +150,10 @@ where
         if !onto.finished && self.up.failure().is_none() {
             let _finished = self.down.end(out);
         }
+    }
+
+    fn foresee(&self) -> Option<C::Foreseen> {
+        self.down.foresee(self.up.foresee()?)
     }
 
     fn failure(&self) -> Option<&StageFailure> {

@@ -5,10 +5,10 @@
 //! in these digits and does not divide. So `digits` must always show `shown`. [Pipes, Pipeline
 //! examples] `toString`.
 
+use super::foreseen::ForeseenLists;
 use super::item::{Flow, GO_ON};
 use super::role::Transducer;
 use super::stage::{Sink, Transduce};
-use std::io::Write;
 
 /// The stage of [`decimal`].
 #[derive(Debug, Clone)]
@@ -39,6 +39,21 @@ pub fn decimal() -> Transducer<u64, [u8], Decimal> {
     Transducer::new(Decimal { shown: 0, digits: vec![b'0'] })
 }
 
+/// Writes the digits of a number to the end of `list`.
+fn write_digits(mut number: u64, list: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let mut begin = digits.len();
+    loop {
+        begin -= 1;
+        digits[begin] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    list.extend_from_slice(&digits[begin..]);
+}
+
 impl Decimal {
     /// Counts one up.
     fn count(&mut self) {
@@ -60,7 +75,7 @@ impl Transduce<u64, [u8]> for Decimal {
             self.count();
         } else {
             self.digits.clear();
-            write!(self.digits, "{item}").expect("a vector takes all bytes");
+            write_digits(*item, &mut self.digits);
         }
         self.shown = *item;
         out.put(&self.digits)
@@ -68,5 +83,9 @@ impl Transduce<u64, [u8]> for Decimal {
 
     fn end<S: Sink<[u8]>>(&mut self, _out: &mut S) -> Flow {
         GO_ON
+    }
+
+    fn foresee(&self, first: u64) -> Option<ForeseenLists<u8>> {
+        Some(ForeseenLists::numbers(first, write_digits, b"0123456789"))
     }
 }

@@ -1,4 +1,5 @@
-//! The generators for users: `from_iter`, `from_chunks`, `from_fn`, `naturals` and `repeat`.
+//! The generators for users: `from_iter`, `from_chunks`, `from_fn`, `naturals`,
+//! `naturals_from` and `repeat`.
 //! `Program`, `chain.rs` and the joins call their `pump`.
 //!
 //! One `pump` puts at most `CHUNK` items, or one chunk of the user, and returns whether there may
@@ -135,12 +136,59 @@ impl<B: Clone + 'static, F: FnMut(&mut [B]) -> usize> Generate<B> for FromFn<B, 
     }
 }
 
+/// The stage of [`naturals`] and [`naturals_from`].
+#[derive(Debug, Clone)]
+pub struct Naturals {
+    numbers: FromIter<std::ops::RangeFrom<u64>>,
+}
+
 /// Yields 0, 1, 2 and so on.
 ///
 /// # Paper
 /// [Pipes, Pipeline examples] `naturals`.
-pub fn naturals() -> Generator<u64, FromIter<std::ops::RangeFrom<u64>>> {
-    from_iter(0..)
+pub fn naturals() -> Generator<u64, Naturals> {
+    naturals_from(0)
+}
+
+/// Yields `first` and the numbers after it.
+///
+/// The digits of these numbers ([`decimal`](super::decimal())) are known before the generator runs.
+/// So a [`join`](super::join::zip_lists) with lines writes the number of a line only where a stage
+/// looks at it.
+///
+/// # Panics
+/// The pipeline panics after [`u64::MAX`] in a debug build, and goes on with 0 otherwise.
+///
+/// # Examples
+/// `grep -n`:
+/// ```
+/// use selvedge::coroutine::pipeline::*;
+///
+/// let numbers = naturals_from(1) >> decimal() >> append(b":");
+/// let numbered = from_chunks(["warp\n\nweft\nno warp\n"])
+///     >> group_by(whole_line())
+///     >> join_with(numbers, join::zip_lists());
+/// let found = numbered >> select(any(substring(b"warp"))) >> concatenate();
+/// assert_eq!(found.collect(), b"1:warp\n4:no warp\n");
+/// ```
+pub fn naturals_from(first: u64) -> Generator<u64, Naturals> {
+    Generator::new(Naturals { numbers: FromIter { items: first.. } })
+}
+
+impl Generate<u64> for Naturals {
+    #[inline(always)]
+    fn pump<S: Sink<u64>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
+        self.numbers.pump(out)
+    }
+
+    #[inline(always)]
+    fn all<S: Sink<u64>>(&mut self, out: &mut S) {
+        self.numbers.all(out);
+    }
+
+    fn foresee(&self) -> Option<u64> {
+        Some(self.numbers.items.start)
+    }
 }
 
 /// Yields `item` for ever.

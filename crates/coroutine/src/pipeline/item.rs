@@ -6,7 +6,8 @@
 //! a stage copies into a store. `Flow::Break` means that the callee is finished; the caller then
 //! neither feeds nor ends it.
 
-use super::list::{ListStore, Lists, ZippedLists};
+use super::foreseen::ForeseenLists;
+use super::list::{ForeseenPlace, ListStore, Lists, ZippedLists};
 use std::ops::{ControlFlow, Range};
 
 /// Whether the stage downstream still listens.
@@ -36,6 +37,10 @@ pub trait Item: 'static {
     /// Items that a stage keeps: `Vec<T>`, or [`ListStore`] for lists.
     type Store: Store<Self>;
 
+    /// What an endless generator of such items tells of them before it runs: [`ForeseenLists`] for
+    /// lists, the first of numbers that follow one another for `u64`.
+    type Foreseen: Clone;
+
     /// How many elements the item counts as, where a [`StageFailure`](super::StageFailure) tells
     /// its place: a list counts as many as it has, any other item as one.
     #[inline(always)]
@@ -55,16 +60,52 @@ pub trait Item: 'static {
         let _ = (left, right, take);
         None
     }
+
+    /// Passes to `take` the lists of `right` with foreseen lists before them, from the one at
+    /// `place` on. Returns also the place after the last one. `None` if the items are no lists.
+    #[doc(hidden)]
+    fn zip_foreseen(
+        left: &Self::Foreseen,
+        place: u64,
+        right: Self::Chunk<'_>,
+        take: &mut dyn FnMut(Self::Chunk<'_>) -> Flow,
+    ) -> Option<(Flow, u64)> {
+        let _ = (left, place, right, take);
+        None
+    }
+
+    /// Keeps in `store` the list at `place` with `right` after it. Does nothing if the items are no
+    /// lists.
+    #[doc(hidden)]
+    fn keep_foreseen(left: &Self::Foreseen, place: u64, right: &Self, store: &mut Self::Store) {
+        let _ = (left, place, right, store);
+    }
+
+    /// The foreseen lists that a join may zip. `None` if the items are no lists.
+    #[doc(hidden)]
+    fn foreseen_lists(foreseen: Option<Self::Foreseen>) -> Option<Self::Foreseen> {
+        let _ = foreseen;
+        None
+    }
+
+    /// Foreseen lists, each with the one of `right` after it. `None` if the items are no lists.
+    #[doc(hidden)]
+    fn zip_both_foreseen(left: Self::Foreseen, right: Self::Foreseen) -> Option<Self::Foreseen> {
+        let _ = (left, right);
+        None
+    }
 }
 
 impl<T: Clone + 'static> Item for T {
     type Chunk<'a> = &'a [T];
     type Store = Vec<T>;
+    type Foreseen = u64;
 }
 
 impl<E: Clone + 'static> Item for [E] {
     type Chunk<'a> = Lists<'a, E>;
     type Store = ListStore<E>;
+    type Foreseen = ForeseenLists<E>;
 
     #[inline(always)]
     fn elements(item: &[E]) -> u64 {
@@ -78,6 +119,42 @@ impl<E: Clone + 'static> Item for [E] {
     ) -> Option<Flow> {
         let zipped = ZippedLists::new(left, right)?;
         Some(take(zipped.lists()))
+    }
+
+    fn zip_foreseen(
+        left: &ForeseenLists<E>,
+        place: u64,
+        right: Lists<'_, E>,
+        take: &mut dyn FnMut(Lists<'_, E>) -> Flow,
+    ) -> Option<(Flow, u64)> {
+        if let Some((stream, cut)) = right.searchable() {
+            let lefts = ForeseenPlace::new(left, place, stream, cut);
+            let zipped = ZippedLists::foreseen(&lefts);
+            return Some((take(zipped.lists()), lefts.place_at(stream.len())));
+        }
+        let (mut store, mut next) = (ListStore::default(), place);
+        let _never_breaks = right.each(|list| {
+            Self::keep_foreseen(left, next, list, &mut store);
+            next += 1;
+            GO_ON
+        });
+        Some((take(store.all()), next))
+    }
+
+    #[inline]
+    fn keep_foreseen(left: &ForeseenLists<E>, place: u64, right: &[E], store: &mut ListStore<E>) {
+        store.keep_made(|list| {
+            left.write(place, list);
+            list.extend_from_slice(right);
+        });
+    }
+
+    fn foreseen_lists(foreseen: Option<ForeseenLists<E>>) -> Option<ForeseenLists<E>> {
+        foreseen
+    }
+
+    fn zip_both_foreseen(left: ForeseenLists<E>, right: ForeseenLists<E>) -> Option<ForeseenLists<E>> {
+        Some(left.zipped(right))
     }
 }
 

@@ -6,6 +6,7 @@
 //! A stage sets `CHUNKS` only if a chunk costs it less than its items one by one, because the stage
 //! upstream then gathers items for it. [Pipes, Transducers in the middle].
 
+use super::foreseen::ForeseenLists;
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item};
 use super::list::{ListStore, Lists};
 use super::role::Transducer;
@@ -270,6 +271,10 @@ impl<A: Item + ?Sized> Transduce<A, A> for Unchanged {
     fn end<S: Sink<A>>(&mut self, _out: &mut S) -> Flow {
         GO_ON
     }
+
+    fn foresee(&self, input: A::Foreseen) -> Option<A::Foreseen> {
+        Some(input)
+    }
 }
 
 /// The stage of [`suppress`].
@@ -461,5 +466,9 @@ impl<E: Clone + 'static> Transduce<[E], [E]> for Framed<E> {
 
     fn end<S: Sink<[E]>>(&mut self, _out: &mut S) -> Flow {
         GO_ON
+    }
+
+    fn foresee(&self, input: ForeseenLists<E>) -> Option<ForeseenLists<E>> {
+        Some(input.framed(&self.before, &self.after))
     }
 }

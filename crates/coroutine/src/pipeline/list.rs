@@ -2,14 +2,15 @@
 //! `Lists`, and the stages over lists (`any.rs`, `number.rs`, `lift.rs`, `join.rs`) take them.
 //!
 //! A `Lists` is a block and a way to find the ends: a `Cut` that searches for them, known ends, or
-//! two chunks that `zip_lists` has joined. The ends are found only when a stage asks for a list. A
+//! two chunks that `zip_lists` has joined, of which the left one may be foreseen (`foreseen.rs`). The ends are found only when a stage asks for a list. A
 //! stage that can work on the whole block uses `gapless` or `searchable`, and must take the slow
 //! way if these return `None`.
 
-use super::item::{Chunk, Flow, GO_ON, Store};
+use super::foreseen::ForeseenLists;
+use super::item::{Chunk, Flow, GO_ON, Item, Store};
 use std::fmt;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Lists in a row: a piece of the stream that they were cut from, and where to cut it.
 ///
@@ -71,7 +72,7 @@ impl<'a, E> Lists<'a, E> {
     /// The elements of all lists, if no separators lie among them.
     pub(super) fn gapless(self) -> Option<&'a [E]>
     where
-        E: Clone,
+        E: Clone + 'static,
     {
         match self.ends {
             Ends::Cut(cut) if !cut.is_gapless() => None,
@@ -83,7 +84,7 @@ impl<'a, E> Lists<'a, E> {
     /// The elements of all lists, and the end of each, if the ends are known.
     pub(super) fn known(self) -> Option<KnownEnds<'a, E>>
     where
-        E: Clone,
+        E: Clone + 'static,
     {
         match self.ends {
             Ends::At { ends, from } => Some(KnownEnds { flat: self.flat, ends, from }),
@@ -146,12 +147,46 @@ impl<'a, E> KnownEnds<'a, E> {
     }
 }
 
+/// The place at which a stream of lists is zipped with foreseen lists.
+pub(super) struct ForeseenPlace<'a, E> {
+    lists: &'a ForeseenLists<E>,
+    /// The place of the first list of `stream` among the foreseen lists.
+    first: u64,
+    stream: &'a [E],
+    cut: &'a dyn Cut<E>,
+    /// How many lists begin before an element of `stream`: the last element that was asked for.
+    counted: Mutex<(usize, u64)>,
+}
+
+impl<'a, E> ForeseenPlace<'a, E> {
+    pub(super) fn new(lists: &'a ForeseenLists<E>, first: u64, stream: &'a [E], cut: &'a dyn Cut<E>) -> Self {
+        ForeseenPlace { lists, first, stream, cut, counted: Mutex::new((0, 0)) }
+    }
+
+    /// The place of the list that begins at element `at` of the stream. Each element is counted
+    /// once, if the places are asked for from the front to the back.
+    pub(super) fn place_at(&self, at: usize) -> u64 {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let (from, before) = if counted.0 <= at { *counted } else { (0, 0) };
+        *counted = (at, before + self.cut.count(&self.stream[from..at]));
+        self.first + counted.1
+    }
+}
+
+/// The left lists of [`ZippedLists`].
+enum LeftLists<'a, E> {
+    Known(KnownEnds<'a, E>),
+    /// They are written when a stage asks for them. The right lists begin at this element of the
+    /// stream.
+    Foreseen(&'a ForeseenPlace<'a, E>, usize),
+}
+
 /// The lists of two chunks: each list of the one has the list of the other at its place before it.
 ///
 /// They are written down when a stage asks for the lists. A search through the right ones needs no
 /// left one, unless what it looks for may begin in a left one.
 pub(super) struct ZippedLists<'a, E> {
-    pub(super) left: KnownEnds<'a, E>,
+    left: LeftLists<'a, E>,
     right: &'a [E],
     cut: &'a dyn Cut<E>,
     whole: OnceLock<ListStore<E>>,
@@ -162,8 +197,14 @@ impl<'a, E> ZippedLists<'a, E> {
     /// have the same number of lists.
     pub(super) fn new(left: Lists<'a, E>, right: Lists<'a, E>) -> Option<Self> {
         let (Ends::At { ends, from }, Ends::Cut(cut)) = (left.ends, right.ends) else { return None };
-        let left = KnownEnds { flat: left.flat, ends, from };
+        let left = LeftLists::Known(KnownEnds { flat: left.flat, ends, from });
         Some(ZippedLists { left, right: right.flat, cut, whole: OnceLock::new() })
+    }
+
+    /// The lists of a stream, with foreseen lists before them.
+    pub(super) fn foreseen(place: &'a ForeseenPlace<'a, E>) -> Self {
+        let left = LeftLists::Foreseen(place, 0);
+        ZippedLists { left, right: place.stream, cut: place.cut, whole: OnceLock::new() }
     }
 
     pub(super) fn lists(&'a self) -> Lists<'a, E> {
@@ -175,31 +216,78 @@ impl<'a, E> ZippedLists<'a, E> {
         (self.right, self.cut)
     }
 
-    /// The lists from `first` to before `last`, of which the right ones are `right`.
-    pub(super) fn part(&self, first: usize, last: usize, right: &'a [E]) -> ZippedLists<'a, E> {
-        let left = self.left.known_lists(first, last);
-        ZippedLists { left, right, cut: self.cut, whole: OnceLock::new() }
+    /// How many lists there are.
+    fn count(&self) -> u64 {
+        match &self.left {
+            LeftLists::Known(known) => known.count() as u64,
+            LeftLists::Foreseen(..) => self.cut.count(self.right),
+        }
+    }
+
+    /// Whether `is_in` is true of elements that the left lists may have.
+    pub(super) fn any_left(&self, mut is_in: impl FnMut(&[E]) -> bool) -> bool
+    where
+        E: Clone + 'static,
+    {
+        match &self.left {
+            LeftLists::Known(known) => is_in(known.flat),
+            LeftLists::Foreseen(place, _) => place.lists.any_elements(is_in),
+        }
+    }
+
+    /// The lists whose right ones lie in `range`. List `first` begins there. Returns also the index
+    /// after the last of them, or any number if no index is needed.
+    pub(super) fn part(&self, first: usize, range: Range<usize>) -> (ZippedLists<'a, E>, usize) {
+        let right = &self.right[range.clone()];
+        let (left, next) = match &self.left {
+            LeftLists::Known(known) => {
+                let next = first + self.cut.count(right) as usize;
+                (LeftLists::Known(known.known_lists(first, next)), next)
+            }
+            LeftLists::Foreseen(place, at) => (LeftLists::Foreseen(place, at + range.start), 0),
+        };
+        (ZippedLists { left, right, cut: self.cut, whole: OnceLock::new() }, next)
     }
 
     /// Copies the lists to the end of `store`.
     fn keep_in(&self, store: &mut ListStore<E>)
     where
-        E: Clone,
+        E: Clone + 'static,
     {
-        store.ends.reserve(self.left.count());
-        store.flat.reserve(self.left.flat.len() + self.right.len());
-        let (mut rest, mut begin) = (self.right, 0);
-        for index in 0..self.left.count() {
+        let mut rest = self.right;
+        let mut next_right = || {
             let (end, next) = self.cut.first(rest).unwrap_or((rest.len(), rest.len()));
-            store.keep_parts([&self.left.flat[begin..self.left.end(index)], &rest[..end]]);
-            (rest, begin) = (&rest[next..], self.left.end(index));
+            let list = &rest[..end];
+            rest = &rest[next..];
+            (list, rest.is_empty())
+        };
+        match &self.left {
+            LeftLists::Known(left) => {
+                store.ends.reserve(left.count());
+                store.flat.reserve(left.flat.len() + self.right.len());
+                let mut begin = 0;
+                for index in 0..left.count() {
+                    store.keep_parts([&left.flat[begin..left.end(index)], next_right().0]);
+                    begin = left.end(index);
+                }
+            }
+            LeftLists::Foreseen(place, at) => {
+                let mut left = place.place_at(*at);
+                let mut over = self.right.is_empty();
+                while !over {
+                    let right;
+                    (right, over) = next_right();
+                    <[E]>::keep_foreseen(place.lists, left, right, store);
+                    left += 1;
+                }
+            }
         }
     }
 
     /// The lists, written down, with their ends.
     fn known(&self) -> KnownEnds<'_, E>
     where
-        E: Clone,
+        E: Clone + 'static,
     {
         let whole = self.whole();
         KnownEnds { flat: &whole.flat, ends: &whole.ends, from: 0 }
@@ -209,7 +297,7 @@ impl<'a, E> ZippedLists<'a, E> {
     #[cold]
     fn whole(&self) -> &ListStore<E>
     where
-        E: Clone,
+        E: Clone + 'static,
     {
         self.whole.get_or_init(|| {
             let mut store = ListStore::default();
@@ -264,7 +352,7 @@ impl<'a, E: Clone + 'static> Chunk<'a, [E]> for Lists<'a, E> {
             Ends::One => 1,
             Ends::At { ends, .. } => ends.len() as u64,
             Ends::Cut(cut) => cut.count(self.flat),
-            Ends::Zip(zipped) => zipped.left.count() as u64,
+            Ends::Zip(zipped) => zipped.count(),
         }
     }
 
@@ -323,6 +411,13 @@ impl<E> ListStore<E> {
     /// ```
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[E]> {
         (0..self.ends.len()).map(|index| &self.flat[self.begin(index)..self.ends[index]])
+    }
+
+    /// Keeps the list that `make` writes to the end of its vector.
+    #[inline]
+    pub(super) fn keep_made(&mut self, make: impl FnOnce(&mut Vec<E>)) {
+        make(&mut self.flat);
+        self.ends.push(self.flat.len());
     }
 
     /// Copies the list of all `parts`, in their order, to the end.

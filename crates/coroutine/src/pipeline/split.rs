@@ -218,14 +218,40 @@ pub struct Substring {
 #[derive(Debug)]
 struct Needle {
     finder: memchr::memmem::Finder<'static>,
+    /// The place of the byte that is the rarest of the needle in most data.
+    rarest: usize,
     /// `fallback[n]` is the longest start of the needle that ends its first `n` bytes, and is
     /// shorter than `n`.
     fallback: Vec<usize>,
 }
 
+/// In streams that are shorter, the search for one byte gains nothing.
+const SHORT: usize = 256;
+/// The mean distance of the rarest byte at which the search for it is as fast as that for the
+/// needle: measured, some 500 bytes.
+const DISTANCE: usize = 512;
+/// How often the rarest byte may be found in vain before its distance counts.
+const FREE: usize = 4;
+
 impl Needle {
     fn bytes(&self) -> &[u8] {
         self.finder.needle()
+    }
+
+    /// The first occurrence in `stream`. A search for one byte needs a third of the instructions of
+    /// the search for a needle. So this looks for the rarest byte, until that proves to be
+    /// frequent.
+    fn find(&self, stream: &[u8]) -> Option<usize> {
+        let needle = self.bytes();
+        let (mut from, mut in_vain) = (0, 0);
+        while stream.len() >= SHORT && in_vain * DISTANCE <= from + FREE * DISTANCE {
+            let at = from + memchr::memchr(needle[self.rarest], stream.get(from + self.rarest..)?)?;
+            if stream[at..].starts_with(needle) {
+                return Some(at);
+            }
+            (from, in_vain) = (at + 1, in_vain + 1);
+        }
+        Some(from + self.finder.find(&stream[from..])?)
     }
 }
 
@@ -261,7 +287,8 @@ pub fn substring(needle: &[u8]) -> Splitter<u8, Substring> {
         fallback[at + 1] = matched;
     }
     let finder = memchr::memmem::Finder::new(needle).into_owned();
-    let needle = Arc::new(Needle { finder, fallback });
+    let rarest = memchr::arch::all::packedpair::Pair::new(needle).map_or(0, |pair| pair.index1().into());
+    let needle = Arc::new(Needle { finder, rarest, fallback });
     Splitter::new(Substring { needle, held: 0, runs: Runs::default() })
 }
 
@@ -317,7 +344,7 @@ impl Split<u8> for Substring {
             }
         }
         let length = self.needle.bytes().len();
-        while let Some(at) = self.needle.finder.find(chunk) {
+        while let Some(at) = self.needle.find(chunk) {
             self.part(false, &chunk[..at], out)?;
             self.occurrence(&chunk[at..at + length], out)?;
             chunk = &chunk[at + length..];
@@ -342,7 +369,7 @@ impl Split<u8> for Substring {
 
     #[inline]
     fn search(&self, stream: &[u8]) -> Result<Option<Range<usize>>, ()> {
-        let found = self.needle.finder.find(stream);
+        let found = self.needle.find(stream);
         Ok(found.map(|at| at..at + self.needle.bytes().len()))
     }
 }

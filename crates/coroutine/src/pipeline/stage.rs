@@ -69,6 +69,13 @@ pub trait Generate<B: Item + ?Sized> {
         while let ControlFlow::Continue(true) = self.pump(out) {}
     }
 
+    /// If the generator is endless, each of its items depends on its place alone, and nothing is to
+    /// be seen of its run: what the items are, from its first one on. It is asked before the first
+    /// `pump`.
+    fn foresee(&self) -> Option<B::Foreseen> {
+        None
+    }
+
     /// Why the generator has ended, if it has failed.
     fn failure(&self) -> Option<&StageFailure> {
         None
@@ -93,6 +100,13 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
 
     /// The input has ended. The stage puts into `out` what it still has.
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow;
+
+    /// If the stage yields one item for each, which depends on that one alone, and nothing is to be
+    /// seen of its run: what it yields for the items of `input`.
+    fn foresee(&self, input: A::Foreseen) -> Option<B::Foreseen> {
+        let _ = input;
+        None
+    }
 
     /// Why the stage has broken, or cannot end its output, if it has failed. The next stage is not
     /// ended then.

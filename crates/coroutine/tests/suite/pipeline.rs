@@ -353,6 +353,79 @@ proptest! {
     }
 }
 
+/// Bytes of which some are frequent and others are not, and line ends.
+fn long_text() -> impl Strategy<Value = Vec<u8>> {
+    let run = (prop::sample::select(b"aqz1:\n".to_vec()), prop::sample::select(vec![1usize, 2, 7, 300]));
+    prop::collection::vec(run, 0..60)
+        .prop_map(|runs| runs.iter().flat_map(|&(byte, length)| vec![byte; length]).collect())
+}
+
+proptest! {
+    #[test]
+    fn a_needle_is_found_in_long_texts(
+        text in long_text(),
+        needle in prop::collection::vec(prop::sample::select(b"aqz1".to_vec()), 1..4),
+    ) {
+        let mut slow = Vec::new();
+        let mut from = 0;
+        while let Some(at) = text[from..].windows(needle.len()).position(|window| window == needle) {
+            slow.extend([&text[from..from + at], b"<>"].concat());
+            from += at + needle.len();
+        }
+        slow.extend_from_slice(&text[from..]);
+        let marked = foreach(substring(&needle), substitute(b"<>"), id());
+        prop_assert_eq!((from_chunks([&text]) >> marked).collect(), slow);
+    }
+
+    #[test]
+    fn foreseen_lists_are_those_that_are_generated(
+        text in long_text(),
+        needle in prop::collection::vec(prop::sample::select(b"aqz1:".to_vec()), 1..4),
+        first in prop::sample::select(vec![0, 1, 7, 95, 999]),
+        at in prop::collection::vec(prop::sample::select(vec![0usize, 1, 2, 5, 40, 700]), 0..12),
+        whole in prop::bool::ANY,
+    ) {
+        let chunks = || from_chunks(cut(&text, &at));
+        let lines = || group_by(if whole { whole_line() } else { line() });
+        let numbers = || naturals_from(first) >> id() >> decimal() >> append(b":");
+        // A closure is opaque: nothing is foreseen behind it.
+        let opaque = || numbers() >> rewrite(|text: &[u8], copy: &mut Vec<u8>| copy.extend_from_slice(text));
+        let needle = || substring(&needle);
+        macro_rules! same {
+            ($($stages:expr),+ $(,)?) => {$({
+                let slow = (chunks() >> lines() >> join_with(opaque(), join::zip_lists()) >> $stages).collect();
+                let quick = (chunks() >> lines() >> join_with(numbers(), join::zip_lists()) >> $stages).collect();
+                prop_assert_eq!(&quick, &slow);
+                let joined = join_generators(numbers(), chunks() >> lines(), join::zip_lists());
+                prop_assert_eq!((joined >> $stages).collect(), slow);
+            })+};
+        }
+        same!(
+            id(),
+            select(any(needle())),
+            select(!any(needle())),
+            // Both splitters look at each chunk, so its lists are asked for twice.
+            select(any(needle()) | any(substring(b"a"))),
+            if_then_else(any(needle()), prepend(b">"), id()),
+            select(any(needle())) >> take(2),
+            take(3),
+            filter(|list: &[u8]| list.len() > 4) >> prepend(b"<"),
+        );
+        let slow = (chunks() >> lines() >> join_with(opaque(), join::zip_lists()) >> count()).run();
+        prop_assert_eq!((chunks() >> lines() >> join_with(numbers(), join::zip_lists()) >> count()).run(), slow);
+        // Two joins, one on the other.
+        let twice = || {
+            let right = naturals_from(first) >> decimal() >> append(b"-");
+            join_generators(naturals() >> decimal(), right, join::zip_lists())
+        };
+        let found = chunks() >> lines() >> join_with(twice(), join::zip_lists()) >> concatenate() >> count();
+        let slow = found.run();
+        let generated = twice() >> rewrite(|text: &[u8], copy: &mut Vec<u8>| copy.extend_from_slice(text));
+        let generated = chunks() >> lines() >> join_with(generated, join::zip_lists()) >> concatenate() >> count();
+        prop_assert_eq!(generated.run(), slow);
+    }
+}
+
 #[test]
 fn numbers_are_counted_in_their_digits() {
     let numbers = [0, 1, 2, 8, 9, 10, 98, 99, 100, 101, 7, 8, u64::MAX - 1, u64::MAX, 0, 1];

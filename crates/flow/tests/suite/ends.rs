@@ -3,13 +3,14 @@
 use proptest::prelude::{ProptestConfig, Strategy, prop, prop_assert_eq, proptest};
 use selvedge_core::{round_robin_with, spawn_local};
 use selvedge_coroutine::pipeline::*;
-use selvedge_flow::{self as flow, Supply};
+use selvedge_flow::{self as flow, Accept, Inflow, Outflow, Supply};
 use selvedge_io::net::UnixStream;
 use selvedge_io::process::Command;
 use selvedge_io::{EventLoop, pipe, time};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// A name for a file that no other test has.
@@ -277,4 +278,54 @@ fn a_failure_comes_out_of_a_stream_and_of_a_reader() {
             (&b"ab"[..], "try_lift121: item 3, offset 2: a mark")
         );
     });
+}
+
+/// A supply of numbered bytes, and whether it says that the next ones are likely to be there.
+struct Bytes {
+    next: u8,
+    prompt: bool,
+    block: [u8; 1],
+}
+
+impl Supply<u8> for Bytes {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+        if self.next == 9 {
+            return Err(StageFailure::new("bytes", StreamPlace::default(), "no more"));
+        }
+        self.next += 1;
+        self.block = [self.next];
+        Ok(Some(&self.block))
+    }
+
+    fn is_prompt(&self) -> bool {
+        self.prompt
+    }
+}
+
+/// A target that keeps what each call brought, and wants three bytes at once.
+struct Calls(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Accept<u8> for Calls {
+    const GATHERS: usize = 3;
+
+    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
+        self.0.lock().unwrap().push(items.clone());
+        Ok(ControlFlow::Continue(()))
+    }
+}
+
+#[test]
+fn small_outputs_are_gathered_while_the_source_is_prompt() {
+    let calls_of = |prompt| {
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let source = Inflow::new(Bytes { next: 0, prompt, block: [0] }).boxed();
+        let odd = filter(|byte: &u8| byte % 2 == 1);
+        let failed = run((source >> odd >> Outflow::new(Calls(calls.clone()))).run());
+        assert_eq!(failed.unwrap_err().stage(), "bytes");
+        let calls = calls.lock().unwrap();
+        calls.clone()
+    };
+    // What came before the failure arrives.
+    assert_eq!(calls_of(true), [vec![1, 3, 5], vec![7, 9]]);
+    assert_eq!(calls_of(false), [vec![1], vec![3], vec![5], vec![7], vec![9], vec![]]);
 }

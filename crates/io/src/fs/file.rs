@@ -11,6 +11,7 @@ use super::operation::{Opened, Operation, Transfer};
 use super::queue::OperationFuture;
 use super::{Metadata, OpenOptions, at, result, status};
 use crate::sys;
+use rustix::io::Errno;
 use std::future::Future;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -43,6 +44,10 @@ use std::task::{Context, Poll, ready};
 pub struct File {
     opened: Arc<Opened>,
 }
+
+/// Why bytes could not be read without an operation: whether later bytes of the file may be in
+/// memory.
+pub(super) struct MayBeCached(pub(super) bool);
 
 impl File {
     pub(super) fn new(opened: Opened) -> File {
@@ -95,6 +100,20 @@ impl File {
     /// With the path in the message. The buffer comes back in any case.
     pub async fn read_at<B: Buffer>(&self, buffer: B, offset: u64) -> (io::Result<usize>, B) {
         self.fill(buffer, 0, offset).await
+    }
+
+    /// Reads bytes that are in memory from `offset` on, without an operation. `Err` if an operation
+    /// has to read them, and whether the next attempt may succeed.
+    pub(super) fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, MayBeCached> {
+        // A direct read waits for the disk in spite of the flag.
+        if self.opened.direct {
+            return Err(MayBeCached(false));
+        }
+        match sys::pread_ahead_of(&*self.opened, buffer, offset) {
+            Some(Ok(read)) => Ok(read),
+            Some(Err(error)) => Err(MayBeCached(matches!(error, Errno::AGAIN | Errno::INTR))),
+            None => Err(MayBeCached(false)),
+        }
     }
 
     /// Fills `buffer` from `offset` on, and returns it.

@@ -5,11 +5,19 @@
 //! offset, so several positions in one file do not disturb each other.
 
 use super::File;
+use super::file::MayBeCached;
 use crate::io::{Read, Write};
+use selvedge_core::budget;
+use std::future::poll_fn;
 use std::io;
+use std::task::{Poll, ready};
 
-/// The most bytes that one read or write moves.
+/// The most bytes that one operation moves.
 const PIECE: usize = 64 << 10;
+
+/// The most bytes that one call copies from memory. It counts as a call for each `PIECE` in the
+/// thread's budget, so the thread lets others run.
+const CACHED: usize = 4 * PIECE;
 
 /// A place in a file, from [`File::stream`] or [`File::stream_from`]. Reads and writes go on from
 /// there. A file may have several.
@@ -39,6 +47,10 @@ pub struct Position {
     offset: u64,
     /// The buffer is kept for its memory.
     piece: Vec<u8>,
+    /// Whether the file can be read without an operation, where its bytes are in memory.
+    cached: bool,
+    /// Whether the last read found its bytes in memory.
+    in_memory: bool,
 }
 
 impl File {
@@ -52,7 +64,7 @@ impl File {
     /// The file as a stream, from an offset in bytes.
     #[doc(alias = "seek")]
     pub fn stream_from(self, offset: u64) -> Position {
-        Position { file: self, offset, piece: Vec::new() }
+        Position { file: self, offset, piece: Vec::new(), cached: true, in_memory: false }
     }
 }
 
@@ -67,6 +79,12 @@ impl Position {
         &self.file
     }
 
+    /// Whether the last read found its bytes in memory and waited for no disk. The next read
+    /// probably does too.
+    pub fn was_in_memory(&self) -> bool {
+        self.in_memory
+    }
+
     /// The stream with a buffer, to read it by lines, for example.
     pub fn buffered(self) -> crate::io::BufReader<Position> {
         crate::io::BufReader::new(self)
@@ -78,8 +96,37 @@ impl Position {
     }
 }
 
+impl Position {
+    /// Reads bytes that are in memory. `None` if the disk has to be waited for.
+    async fn read_cached(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        if !self.cached {
+            return None;
+        }
+        let room = buffer.len().min(CACHED);
+        poll_fn(|cx| {
+            ready!(budget::spend_on_call(cx));
+            let read = self.file.read_cached_at(&mut buffer[..room], self.offset);
+            match read {
+                Ok(read) => budget::charge(budget::CALL * (read / PIECE) as u32),
+                Err(MayBeCached(later)) => {
+                    self.cached = later;
+                    budget::refund(budget::CALL);
+                }
+            }
+            Poll::Ready(read.ok())
+        })
+        .await
+    }
+}
+
 impl Read for Position {
     async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.read_cached(buffer).await;
+        self.in_memory = read.is_some();
+        if let Some(read) = read {
+            self.offset += read as u64;
+            return Ok(read);
+        }
         let mut piece = std::mem::take(&mut self.piece);
         piece.resize(buffer.len().min(PIECE), 0);
         let (read, piece) = self.file.read_at(piece, self.offset).await;

@@ -188,6 +188,13 @@ pub fn pread_cached(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<u
     })
 }
 
+/// As [`pread_cached`], for an attempt in front of an operation that reads the same bytes. `None` if
+/// that operation has to decide: in a simulated world, and where calls are counted or made to fail.
+#[inline]
+pub(crate) fn pread_ahead_of(file: impl AsFd, buffer: &mut [u8], offset: u64) -> Option<Result<usize>> {
+    (!is_interposed()).then(|| pread_cached(file, buffer, offset))
+}
+
 #[inline(always)]
 fn read_at(
     file: BorrowedFd<'_>,

@@ -27,6 +27,12 @@
 //! The thread unwinds with [`LeftEvaluation`] to the outermost frame that is redundant. Each frame
 //! on the way that had claimed its thunk gives it back as it was.
 //!
+//! # Several stacks
+//! Threads in direct style may share a nursery, and a closure may wait in the middle, although it
+//! should not. So the frames of several stacks may be in one list, in the order of the entries, and
+//! they end in any order. A frame is taken out of the list from where it is, and a look passes over
+//! the frames of other stacks, because the OS thread cannot unwind to them.
+//!
 //! # Callers
 //! `Code::enter` in `thunk.rs` calls `evaluate_in_frame` if the engine is `ClaimAtYield`. The
 //! program calls `safe_point`. Paper: [HMP05 §4.1, §4.6].
@@ -34,8 +40,9 @@
 use super::engine::ThunkEntry;
 use super::hole::is_claim;
 use super::nursery::Nursery;
-use super::thunk::{INDIRECTION, ThunkHead};
+use super::thunk::{INDIRECTION, ThunkHead, end_unwinding};
 use crate::primitives::Ordering;
+use selvedge_core::this_stack;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
@@ -47,18 +54,21 @@ pub(super) const QUANTUM: u32 = if cfg!(any(loom, miri)) { 4 } else { 1024 };
 pub(super) struct UpdateFrame {
     /// In a region, which stays at least as long as the evaluation.
     thunk: NonNull<ThunkHead>,
-    /// The header before the entry.
-    code: usize,
+    /// The header after an evaluation that has unwound.
+    after_panic: usize,
     /// Whether the thunk must not be evaluated a second time.
     once: bool,
-    /// The evaluation that demands this one.
-    up: *const UpdateFrame,
+    /// The native stack that the frame lies on.
+    stack: *const (),
+    /// The frame that was made before this one, and has not ended. If it is of the same stack, its
+    /// evaluation demands this one.
+    up: Cell<*const UpdateFrame>,
     is_claimed: Cell<bool>,
 }
 
 /// What a nursery knows of its frames.
 pub(super) struct FrameStack {
-    /// The innermost frame.
+    /// The frame that was made last.
     top: Cell<*const UpdateFrame>,
     /// The frame to which the OS thread unwinds.
     leave: Cell<*const UpdateFrame>,
@@ -76,6 +86,19 @@ impl FrameStack {
             left: Cell::new(QUANTUM),
         }
     }
+
+    /// Takes out a frame that is not the last one, because threads on several stacks have frames.
+    #[cold]
+    fn unlink(&self, frame: &UpdateFrame) {
+        let mut at = self.top.get();
+        // SAFETY: each frame is taken out before its evaluation ends, so those in the list live.
+        while let Some(later) = unsafe { at.as_ref() } {
+            if ptr::eq(later.up.get(), frame) {
+                later.up.set(frame.up.get());
+            }
+            at = later.up.get();
+        }
+    }
 }
 
 /// The payload of the unwinding that leaves an evaluation.
@@ -91,12 +114,16 @@ struct PopFrame<'a> {
 
 impl Drop for PopFrame<'_> {
     fn drop(&mut self) {
-        self.frames.top.set(self.frame.up);
+        if ptr::eq(self.frames.top.get(), self.frame) {
+            self.frames.top.set(self.frame.up.get());
+        } else {
+            self.frames.unlink(self.frame);
+        }
         let header = &self.frame.thunk().header;
-        // Only an evaluation that has not ended has the claim still, and only its OS thread ends
-        // the claim.
+        // An evaluation that has ended has no claim any more. If it has not, a duplicate that was
+        // entered before the claim may update the thunk at any moment.
         if header.load(Ordering::Relaxed) == self.mine {
-            header.store(self.frame.code, Ordering::Release);
+            end_unwinding(header, self.mine, self.frame.after_panic);
         }
     }
 }
@@ -152,10 +179,16 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
         self.frames.left.set(QUANTUM);
         let mine = self.holes.black;
         let (mut redundant, mut keeps) = (ptr::null(), false);
-        let mut next = self.frames.top.get();
-        // SAFETY: a frame is in the stack until its evaluation ends, and this code is called by the
-        // innermost one.
-        while let Some(frame) = unsafe { next.as_ref() }.filter(|frame| !frame.is_claimed.get()) {
+        let (mut next, stack) = (self.frames.top.get(), this_stack());
+        // SAFETY: each frame is taken out of the list before its evaluation ends.
+        while let Some(frame) = unsafe { next.as_ref() } {
+            if !ptr::eq(frame.stack, stack) {
+                next = frame.up.get();
+                continue;
+            }
+            if frame.is_claimed.get() {
+                break;
+            }
             let header = &frame.thunk().header;
             let mut found = header.load(Ordering::Acquire);
             while found != INDIRECTION && !is_claim(found) {
@@ -173,7 +206,7 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
                 frame.is_claimed.set(true);
             }
             keeps |= frame.once;
-            next = frame.up;
+            next = frame.up.get();
         }
         let may_leave = cfg!(panic = "unwind") && !std::thread::panicking();
         if !redundant.is_null() && may_leave {
@@ -188,16 +221,21 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
     pub(super) fn evaluate_in_frame(
         &self,
         thunk: &ThunkHead,
-        code: usize,
+        after_panic: usize,
         once: bool,
         evaluate: impl FnOnce() -> *mut (),
     ) -> Option<*mut ()> {
         let frames = &self.frames;
         let entered = frames.entries.get();
         frames.entries.set(entered + 1);
-        let up = frames.top.get();
-        let is_claimed = Cell::new(false);
-        let frame = UpdateFrame { thunk: NonNull::from(thunk), code, once, up, is_claimed };
+        let frame = UpdateFrame {
+            thunk: NonNull::from(thunk),
+            after_panic,
+            once,
+            stack: this_stack(),
+            up: Cell::new(frames.top.get()),
+            is_claimed: Cell::new(false),
+        };
         frames.top.set(&frame);
         let _pop = PopFrame { frames, frame: &frame, mine: self.holes.black };
         let evaluated = catch_unwind(AssertUnwindSafe(|| {

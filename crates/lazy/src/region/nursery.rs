@@ -11,7 +11,7 @@ use super::chunk::{CHUNK_FIRST, RegionChunk};
 use super::claim::{FrameStack, QUANTUM};
 use super::engine::{Grey, ThunkEntry};
 use super::hole::ThreadHoles;
-use super::thunk::{Code, Invariant, Thunk, ThunkCell, ThunkHead};
+use super::thunk::{Code, Invariant, JustOnce, Pure, Thunk, ThunkBody, ThunkCell, ThunkHead};
 use super::word::ThunkWord;
 use super::{Region, RegionCounts};
 use crate::primitives::lock;
@@ -66,32 +66,49 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
         V: ThunkWord + Send + Sync + 'r,
         F: Fn(&Nursery<'r, E>) -> V + Send + Sync + 'r,
     {
-        self.make::<V, F, false>(code)
+        self.make(Pure(code))
     }
 
     /// A thunk with a closure that runs once, also if several threads force it at the same moment:
     /// its entry is an atomic exchange.
+    ///
+    /// If the closure panics, the force panics with its payload. The closure is gone then, and each
+    /// later force panics too.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::lazy::Region;
+    ///
+    /// let mut threads = [1, 2, 3];
+    /// let region: Region = Region::new();
+    /// let nursery = region.nursery();
+    /// let all = &mut threads;
+    /// let sum = nursery.just_once(move |_| {
+    ///     all[0] += 10;
+    ///     all.iter().sum::<u32>()
+    /// });
+    /// assert_eq!((sum.force(&nursery), sum.force(&nursery)), (16, 16));
+    /// ```
     ///
     /// # Paper
     /// [HMP05 §3.5] `justOnce`, which the paper proposes.
     pub fn just_once<V, F>(&self, code: F) -> Thunk<'r, V, E>
     where
         V: ThunkWord + Send + Sync + 'r,
-        F: Fn(&Nursery<'r, E>) -> V + Send + Sync + 'r,
+        F: FnOnce(&Nursery<'r, E>) -> V + Send + 'r,
     {
-        self.make::<V, F, true>(code)
+        self.make(JustOnce(code))
     }
 
     #[inline(always)]
-    fn make<V, F, const ONCE: bool>(&self, closure: F) -> Thunk<'r, V, E>
+    fn make<V, B>(&self, body: B) -> Thunk<'r, V, E>
     where
         V: ThunkWord + 'r,
-        F: Fn(&Nursery<'r, E>) -> V + 'r,
+        B: ThunkBody<'r, V, E> + 'r,
     {
-        const { assert!(!needs_drop::<F>(), "what a thunk captures must need no destructor") };
-        let code = Code::<F, V, E, ONCE>::TABLE;
-        let cell =
-            ThunkCell { head: ThunkHead::of(code), payload: UnsafeCell::new(ManuallyDrop::new(closure)) };
+        const { assert!(!needs_drop::<B>(), "what a thunk captures must need no destructor") };
+        let code = Code::<B, V, E>::TABLE;
+        let cell = ThunkCell { head: ThunkHead::of(code), payload: UnsafeCell::new(ManuallyDrop::new(body)) };
         Thunk::at(self.put_cell(cell))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! # The thunk
 //! ```text
-//!    header          the thunk's code, or GREY, BLACK or INDIRECTION
+//!    header          the thunk's code, or GREY, BLACK, INDIRECTION or FAILED
 //!    result word     written before the header says INDIRECTION
 //!    payload         what the closure has captured; never overwritten
 //! ```
@@ -16,6 +16,11 @@
 //! function is the entry, the closure and the update of one type of thunk under one engine, in one
 //! piece. So a force that finds no result is one call through a pointer.
 //!
+//! # A closure that panics
+//! The header becomes the code again, by an exchange for the hole of this OS thread. If another
+//! thread has entered or updated the thunk meanwhile, its hole or its result stands. A closure that
+//! runs once is gone after a panic, so its header becomes FAILED for good.
+//!
 //! # Callers
 //! `Nursery::thunk`, `just_once` and `ready` make thunks. The program calls [`Thunk::force`], and
 //! so do the closures of other thunks and the lists of `list.rs`.
@@ -23,16 +28,22 @@
 use super::engine::{Grey, ThunkEntry};
 use super::hole::{HolePatience, KIND};
 use super::nursery::Nursery;
+use super::waits::HoleWait;
 use super::word::{ThunkWord, sealed};
 use crate::primitives::{AtomicPtr, AtomicUsize, Ordering};
+use selvedge_core::in_thread;
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
+use std::panic::Location;
 use std::ptr::{self, NonNull};
 
 /// The header of a thunk that has its result. It is neither the address of code nor a hole.
 pub(super) const INDIRECTION: usize = 1;
+
+/// The header of a thunk whose closure runs once, and has panicked.
+pub(super) const FAILED: usize = 5;
 
 /// Makes a type invariant in `'r`: see [`Thunk`].
 pub(super) type Invariant<'r> = PhantomData<fn(&'r ()) -> &'r ()>;
@@ -83,6 +94,41 @@ pub(super) struct ThunkCell<F> {
     pub(super) payload: UnsafeCell<ManuallyDrop<F>>,
 }
 
+/// The closure of a thunk.
+pub(super) trait ThunkBody<'r, V, E: ThunkEntry> {
+    /// Whether it runs once: then its thunk is entered by an exchange.
+    const ONCE: bool;
+
+    /// # Safety
+    /// The body lies in a thunk. If it runs [once](ThunkBody::ONCE), this is the only call.
+    unsafe fn run(body: *const Self, nursery: &Nursery<'r, E>) -> V;
+}
+
+/// A closure that two threads may run at the same moment.
+pub(super) struct Pure<F>(pub(super) F);
+
+impl<'r, V, E: ThunkEntry, F: Fn(&Nursery<'r, E>) -> V> ThunkBody<'r, V, E> for Pure<F> {
+    const ONCE: bool = false;
+
+    #[inline(always)]
+    unsafe fn run(body: *const Self, nursery: &Nursery<'r, E>) -> V {
+        // SAFETY: it lies in a thunk, where it is never written again.
+        (unsafe { &*body }.0)(nursery)
+    }
+}
+
+/// A closure that runs once.
+pub(super) struct JustOnce<F>(pub(super) F);
+
+impl<'r, V, E: ThunkEntry, F: FnOnce(&Nursery<'r, E>) -> V> ThunkBody<'r, V, E> for JustOnce<F> {
+    const ONCE: bool = true;
+
+    unsafe fn run(body: *const Self, nursery: &Nursery<'r, E>) -> V {
+        // SAFETY: it lies in a thunk, and this is the only call, so it is moved out once.
+        (unsafe { body.read() }.0)(nursery)
+    }
+}
+
 /// The code of a type of thunk.
 pub(super) struct CodeTable<E: ThunkEntry> {
     /// Enters a thunk of which the caller has found this table in the header, and gives the result.
@@ -93,12 +139,12 @@ pub(super) struct CodeTable<E: ThunkEntry> {
     _entry: PhantomData<fn() -> E>,
 }
 
-pub(super) struct Code<F, V, E, const ONCE: bool>(PhantomData<(F, V, E)>);
+pub(super) struct Code<B, V, E>(PhantomData<(B, V, E)>);
 
-impl<'r, F, V, E: ThunkEntry, const ONCE: bool> Code<F, V, E, ONCE>
+impl<'r, B, V, E: ThunkEntry> Code<B, V, E>
 where
     V: ThunkWord + 'r,
-    F: Fn(&Nursery<'r, E>) -> V + 'r,
+    B: ThunkBody<'r, V, E> + 'r,
 {
     pub(super) const TABLE: &'static CodeTable<E> = &CodeTable { enter: Self::enter, _entry: PhantomData };
 
@@ -107,26 +153,32 @@ where
     unsafe fn enter(thunk: NonNull<ThunkHead>, nursery: NonNull<()>, code: usize) -> *mut () {
         // SAFETY: the thunk is one of this code, by the caller's contract, and its payload is never
         // written again. The nursery is one of the same region and so of the same lifetime.
-        let (head, payload, nursery) = unsafe {
-            let cell = thunk.cast::<ThunkCell<F>>().as_ref();
-            (&cell.head, &*cell.payload.get(), nursery.cast::<Nursery<'r, E>>().as_ref())
+        let (head, body, nursery) = unsafe {
+            let cell = thunk.cast::<ThunkCell<B>>().as_ref();
+            (&cell.head, cell.payload.get().cast::<B>(), nursery.cast::<Nursery<'r, E>>().as_ref())
         };
-        if ONCE || E::CLAIMS {
+        // SAFETY: if the body runs once, this code has claimed the thunk, and no code gives such a
+        // claim back.
+        let evaluate = || unsafe { B::run(body, nursery) }.into_word();
+        if B::ONCE || E::CLAIMS {
             let black = nursery.holes.black;
             let claimed = head.header.compare_exchange(code, black, Ordering::Acquire, Ordering::Relaxed);
             if claimed.is_err() {
-                return Thunk::<V, E>::at(thunk).meet(nursery);
+                return Thunk::<V, E>::at(thunk).meet(nursery, Location::caller());
             }
         } else if E::GREYS {
             head.header.store(nursery.holes.grey, Ordering::Relaxed);
         }
+        let after_panic = if B::ONCE { FAILED } else { code };
         if E::CLAIMS_AT_YIELD {
-            let evaluated = nursery.evaluate_in_frame(head, code, ONCE, || payload(nursery).into_word());
+            let evaluated = nursery.evaluate_in_frame(head, after_panic, B::ONCE, evaluate);
             nursery.count_evaluated();
-            return evaluated.unwrap_or_else(|| Thunk::<V, E>::at(thunk).meet(nursery));
+            return evaluated.unwrap_or_else(|| Thunk::<V, E>::at(thunk).meet(nursery, Location::caller()));
         }
-        let entered = EnteredThunk { header: &head.header, code };
-        let word = payload(nursery).into_word();
+        let is_claimed = B::ONCE || E::CLAIMS;
+        let hole = if is_claimed { nursery.holes.black } else { nursery.holes.grey };
+        let entered = EnteredThunk { header: &head.header, hole, after_panic };
+        let word = evaluate();
         std::mem::forget(entered);
         nursery.count_evaluated();
         match head.update::<E>(word) {
@@ -139,18 +191,25 @@ where
     }
 }
 
-/// Puts the code back, if the closure panics.
+/// Ends the evaluation of a closure that panics.
 struct EnteredThunk<'a> {
     header: &'a AtomicUsize,
-    code: usize,
+    /// What the entry has left in the header, if it has left anything there.
+    hole: usize,
+    after_panic: usize,
 }
 
 impl Drop for EnteredThunk<'_> {
     fn drop(&mut self) {
-        if self.header.load(Ordering::Relaxed) != INDIRECTION {
-            self.header.store(self.code, Ordering::Release);
-        }
+        end_unwinding(self.header, self.hole, self.after_panic);
     }
+}
+
+/// Ends an evaluation that unwinds: exchanges the hole of this OS thread for `after`. If the header
+/// is not that hole, another OS thread has entered, claimed or updated the thunk, or the entry has
+/// left the code there: then it stays.
+pub(super) fn end_unwinding(header: &AtomicUsize, hole: usize, after: usize) {
+    let _ = header.compare_exchange(hole, after, Ordering::Release, Ordering::Relaxed);
 }
 
 /// A lazy value in a [`Region`](crate::Region): a word that is copied.
@@ -208,16 +267,20 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
     /// The value; evaluated if it is not there.
     ///
     /// # Panics
-    /// If the closure panics. The thunk is then as before. And if the value needs its own value.
+    /// If the closure panics. The thunk is then as before, unless it was made by
+    /// [`just_once`](Nursery::just_once). And if the value needs its own value: the message names the
+    /// places of the forces that were to give it. A circle that goes through several OS threads is
+    /// found too.
     ///
     /// # Paper
     /// [HMP05 §3.3]: the entry; [HMP05 §4.4]: with grey-holing.
     #[inline(always)]
+    #[track_caller]
     pub fn force(self, nursery: &Nursery<'r, E>) -> V {
         let head = self.head();
         let word = match E::load(&head.header) {
             INDIRECTION => head.result(),
-            hole if hole & KIND != 0 => self.meet(nursery),
+            hole if hole & KIND != 0 => self.meet(nursery, Location::caller()),
             // SAFETY: the header of this thunk is neither an indirection nor a hole.
             code => unsafe { self.enter(nursery, code) },
         };
@@ -244,27 +307,52 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
         }
     }
 
-    /// Waits until the thunk has its result, or its code: then enters it.
+    /// Waits until the thunk has its result, or its code: then enters it. `place` is that of the
+    /// force.
     #[cold]
     #[inline(never)]
-    fn meet(self, nursery: &Nursery<'r, E>) -> *mut () {
+    fn meet(self, nursery: &Nursery<'r, E>, place: &'static Location<'static>) -> *mut () {
         let head = self.head();
         let mut patience = HolePatience::default();
+        let mut noted = None;
         loop {
             match E::load(&head.header) {
                 INDIRECTION => return head.result(),
+                FAILED => panic!("the closure of a just_once thunk has panicked, and is gone"),
                 hole if hole & KIND != 0 => {
                     if nursery.holes.has(hole) {
-                        panic!("<<loop>>: a value of a region needs its own value");
+                        fail_in_circle(&[place]);
                     }
                     nursery.count(|counts| counts.holes_met += u64::from(patience.is_new()));
+                    if patience.is_long() && noted.is_none() {
+                        match HoleWait::note(nursery.holes, &head.header, place) {
+                            Ok(wait) => noted = Some(wait),
+                            Err(circle) => fail_in_circle(&circle),
+                        }
+                    }
                     patience.wait();
                 }
-                // SAFETY: as in `force`.
-                code => return unsafe { self.enter(nursery, code) },
+                code => {
+                    drop(noted);
+                    // SAFETY: as in `force`.
+                    return unsafe { self.enter(nursery, code) };
+                }
             }
         }
     }
+}
+
+/// Panics because a value needs its own value. The forces at these places need one another.
+#[cold]
+#[inline(never)]
+fn fail_in_circle(places: &[&Location<'_>]) -> ! {
+    let forces: Vec<String> = places.iter().map(|place| format!("the force of {place}")).collect();
+    // The number in a hole is that of an OS thread, not of a stack.
+    let hint = match in_thread() {
+        true => ". (So it seems also if the closure of a thunk waits in direct style: it must not)",
+        false => "",
+    };
+    panic!("<<loop>>: a value of a region needs its own value: {}{hint}", forces.join(" waits for "));
 }
 
 impl<V, E: ThunkEntry> Thunk<'_, V, E> {

@@ -11,6 +11,15 @@ fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
     thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap().join().unwrap();
 }
 
+/// 2 GB for a moment, and some seconds.
+#[cfg(not(debug_assertions))]
+#[test]
+fn a_chain_of_ten_million_values_is_forced_and_dropped() {
+    const LENGTH: u64 = 10_000_000;
+    on_a_small_stack(|| assert_eq!(*chain(LENGTH).force_blocking(), LENGTH));
+    on_a_small_stack(|| drop(chain(LENGTH)));
+}
+
 fn chain(length: u64) -> Lazy<u64> {
     (0..length).fold(Lazy::ready(0), |value, _| value.map(|n| n + 1))
 }

@@ -210,3 +210,71 @@ fn a_delegated_body_that_is_given_up_while_it_is_polled_goes_on_afterwards() {
         driver.join().unwrap();
     });
 }
+
+/// A closure that waits twice in direct style, with a count of its starts.
+fn waits_in_direct_style(starts: &Arc<AtomicUsize>) -> impl Fn() -> u32 + Send + 'static {
+    let starts = starts.clone();
+    move || {
+        starts.fetch_add(1, Ordering::Relaxed);
+        selvedge_direct::yield_now();
+        selvedge_direct::yield_now();
+        7
+    }
+}
+
+/// Cancels a thread in direct style in the middle of the closure, while another one waits for the
+/// value. Gives what that one sees.
+fn cancel_in_the_middle(lazy: &Lazy<u32>) -> Result<u32, String> {
+    use selvedge_direct::{direct, spawn as spawn_direct, wait, yield_now};
+    let lazy = lazy.clone();
+    round_robin(direct(move || {
+        let cancelled = spawn_direct({
+            let lazy = lazy.clone();
+            move || *wait(lazy.force())
+        });
+        yield_now();
+        let waits = spawn_direct({
+            let lazy = lazy.clone();
+            move || wait(lazy.try_force()).copied().map_err(|failed| failed.to_string())
+        });
+        yield_now();
+        cancelled.cancel();
+        assert!(wait(cancelled).is_err());
+        wait(waits).unwrap()
+    }))
+    .unwrap()
+}
+
+#[test]
+fn a_closure_that_is_cancelled_in_direct_style_is_restarted_if_it_may_be() {
+    let starts = Arc::new(AtomicUsize::new(0));
+    let again = Lazy::again(waits_in_direct_style(&starts));
+    assert_eq!(cancel_in_the_middle(&again), Ok(7));
+    assert_eq!((*again.force_blocking(), starts.load(Ordering::Relaxed)), (7, 2));
+    // A panic is no cancellation.
+    let panics: Lazy<u32> = Lazy::again(|| panic!("torn"));
+    for _ in 0..2 {
+        assert_eq!(wait_blocking(panics.try_force()).unwrap_err().message(), "torn");
+    }
+}
+
+#[test]
+fn a_closure_that_runs_once_and_is_cancelled_in_direct_style_fails() {
+    let starts = Arc::new(AtomicUsize::new(0));
+    let once = Lazy::new(waits_in_direct_style(&starts));
+    let failed = cancel_in_the_middle(&once).unwrap_err();
+    assert!(failed.contains("was cancelled"), "{failed}");
+    assert!(once.has_failed());
+    assert_eq!(starts.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_value_that_is_restarted_in_direct_style_has_left_the_one_that_needed_it() {
+    let starts = Arc::new(AtomicUsize::new(0));
+    let inner = Lazy::again(waits_in_direct_style(&starts));
+    let outer = inner.map(|n| n + 1);
+    let failed = cancel_in_the_middle(&outer).unwrap_err();
+    assert!(failed.contains("was cancelled"), "{failed}");
+    assert_eq!(cancel_in_the_middle(&inner), Ok(7));
+    assert_eq!(starts.load(Ordering::Relaxed), 3);
+}

@@ -3,6 +3,7 @@
 
 mod chains;
 mod circles;
+mod derived;
 // The other modules have all of its paths of unsafe code.
 #[cfg(not(miri))]
 mod everywhere;

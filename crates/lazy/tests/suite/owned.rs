@@ -94,13 +94,60 @@ fn threads_tasks_and_os_threads_wait_for_one_evaluation() {
     assert_eq!(foreign.join().unwrap(), 5);
 }
 
+fn text_of(payload: &(dyn std::any::Any + Send)) -> &str {
+    payload
+        .downcast_ref::<&'static str>()
+        .copied()
+        .unwrap_or_else(|| payload.downcast_ref::<String>().unwrap())
+}
+
+/// What a force of the value throws.
+fn thrown_by(lazy: &Lazy<u32>) -> Box<dyn std::any::Any + Send> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| *lazy.force_blocking())).unwrap_err()
+}
+
+#[test]
+fn the_payload_of_a_panic_goes_to_the_first_that_throws_it_and_a_text_to_all() {
+    let literal: Lazy<u32> = Lazy::new(|| std::panic::resume_unwind(Box::new("torn")));
+    let text: Lazy<u32> = Lazy::new(|| std::panic::resume_unwind(Box::new(String::from("torn"))));
+    for _ in 0..2 {
+        assert_eq!(*thrown_by(&literal).downcast::<&'static str>().unwrap(), "torn");
+        assert_eq!(*thrown_by(&text).downcast::<String>().unwrap(), "torn");
+    }
+    // Through two values that need it.
+    let typed: Lazy<u32> = Lazy::new(|| std::panic::resume_unwind(Box::new(3u8)));
+    let outer = typed.map(|n| n + 1).map(|n| n + 1);
+    assert_eq!(*thrown_by(&outer).downcast::<u8>().unwrap(), 3);
+    for value in [&typed, &outer] {
+        assert_eq!(*thrown_by(value).downcast::<String>().unwrap(), "an exception that is not text");
+    }
+}
+
+#[test]
+fn a_payload_that_no_thread_takes_goes_with_the_value_also_if_its_destructor_panics() {
+    struct Payload(Arc<AtomicUsize>);
+    impl Drop for Payload {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            panic!("in a destructor");
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let payload = Payload(dropped.clone());
+    let lazy: Lazy<u32> = Lazy::new(move || std::panic::resume_unwind(Box::new(payload)));
+    assert!(wait_blocking(lazy.try_force()).is_err());
+    assert_eq!(dropped.load(Ordering::Relaxed), 0);
+    drop(lazy);
+    assert_eq!(dropped.load(Ordering::Relaxed), 1);
+}
+
 #[test]
 fn a_panic_is_kept_for_all() {
     let lazy: Lazy<u32> = Lazy::new(|| panic!("torn at {}", 3));
     for _ in 0..2 {
         assert_eq!(wait_blocking(lazy.try_force()).unwrap_err().message(), "torn at 3");
         let again = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| *lazy.force_blocking()));
-        assert_eq!(again.unwrap_err().downcast_ref::<String>().unwrap(), "torn at 3");
+        assert_eq!(text_of(&*again.unwrap_err()), "torn at 3");
     }
     assert!(lazy.has_failed() && lazy.get().is_none());
     // It goes on to those that need it, with the same message.

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const MANY: u64 = if cfg!(miri) { 8 } else { 2_000 };
 
@@ -143,7 +143,213 @@ fn knot<E: ThunkEntry>() {
     });
     place.0.set(thunk).ok().unwrap();
     let panic = catch_unwind(AssertUnwindSafe(|| thunk.force(&nursery))).unwrap_err();
-    assert!(panic.downcast_ref::<&str>().unwrap().starts_with("<<loop>>"));
+    let message = panic.downcast_ref::<String>().unwrap();
+    assert!(message.starts_with("<<loop>>") && message.contains("suite/regions.rs:"), "{message}");
+}
+
+/// Thunks that find one another in places that are filled later.
+struct Circle<'r, E: ThunkEntry>(Vec<OnceLock<Thunk<'r, u64, E>>>);
+
+/// Each of two OS threads has entered a thunk, and needs that of the other.
+fn circle_of_two<E: ThunkEntry>()
+where
+    Region<E>: Sync,
+{
+    let meet = Barrier::new(2);
+    let meet = &meet;
+    let region = Region::<E>::new();
+    let places = Circle(vec![OnceLock::new(), OnceLock::new()]);
+    // The places are read through a number, because they refer to the region that refers to them.
+    let address = std::ptr::from_ref(&places).expose_provenance();
+    let nursery = region.nursery();
+    for mine in 0..2 {
+        let thunk = nursery.just_once(move |nursery| {
+            meet.wait();
+            // SAFETY: the places are there until this function returns, and are not moved.
+            let found = unsafe { &*std::ptr::with_exposed_provenance::<Circle<'_, E>>(address) };
+            found.0[1 - mine].get().unwrap().force(nursery) + 1
+        });
+        places.0[mine].set(thunk).ok().unwrap();
+    }
+    let thunks: Vec<_> = places.0.iter().map(|place| *place.get().unwrap()).collect();
+    let begun = Instant::now();
+    let region = &region;
+    let messages: Vec<String> = thread::scope(|scope| {
+        let forcers = thunks.iter().map(|&thunk| {
+            scope.spawn(move || {
+                let force = AssertUnwindSafe(|| thunk.force(&region.nursery()));
+                let payload = catch_unwind(force).unwrap_err();
+                let text = payload.downcast_ref::<String>().cloned();
+                text.unwrap_or_else(|| (*payload.downcast_ref::<&str>().unwrap()).into())
+            })
+        });
+        let forcers: Vec<_> = forcers.collect();
+        forcers.into_iter().map(|forcer| forcer.join().unwrap()).collect()
+    });
+    // One finds the circle. The other finds that the thunk of the first has failed.
+    let found = messages.iter().filter(|message| message.starts_with("<<loop>>"));
+    let found: Vec<_> = found.collect();
+    assert_eq!(found.len(), 1, "{messages:?}");
+    assert_eq!(found[0].matches("suite/regions.rs:").count(), 2, "{messages:?}");
+    assert!(messages.iter().any(|message| message.contains("has panicked")), "{messages:?}");
+    assert!(begun.elapsed() < Duration::from_secs(10));
+}
+
+#[test]
+fn two_os_threads_find_a_circle_between_them_and_name_its_forces() {
+    circle_of_two::<LockFree>();
+    circle_of_two::<ClaimAtYield>();
+    circle_of_two::<Grey>();
+    circle_of_two::<OneCas>();
+}
+
+/// As [`circle_of_two`], of thunks that both OS threads may enter at the same moment.
+fn circle_of_two_pure<E: ThunkEntry>()
+where
+    Region<E>: Sync,
+{
+    let region = Region::<E>::new();
+    let places = Circle(vec![OnceLock::new(), OnceLock::new()]);
+    let address = std::ptr::from_ref(&places).expose_provenance();
+    let nursery = region.nursery();
+    for mine in 0..2 {
+        let thunk = nursery.thunk(move |nursery| {
+            // SAFETY: as above.
+            let found = unsafe { &*std::ptr::with_exposed_provenance::<Circle<'_, E>>(address) };
+            found.0[1 - mine].get().unwrap().force(nursery) + 1
+        });
+        places.0[mine].set(thunk).ok().unwrap();
+    }
+    let thunks: Vec<_> = places.0.iter().map(|place| *place.get().unwrap()).collect();
+    let (start, region) = (Barrier::new(2), &region);
+    thread::scope(|scope| {
+        for thunk in thunks {
+            let start = &start;
+            scope.spawn(move || {
+                let nursery = region.nursery();
+                start.wait();
+                let payload = catch_unwind(AssertUnwindSafe(|| thunk.force(&nursery))).unwrap_err();
+                let message = payload.downcast_ref::<String>().unwrap();
+                assert!(message.starts_with("<<loop>>"), "{message}");
+            });
+        }
+    });
+}
+
+#[test]
+fn each_of_two_os_threads_in_one_circle_fails() {
+    for _ in 0..if cfg!(miri) { 2 } else { 100 } {
+        circle_of_two_pure::<Grey>();
+        circle_of_two_pure::<OneCas>();
+    }
+}
+
+#[test]
+fn a_just_once_thunk_takes_what_its_closure_moves_and_fails_for_ever_after_a_panic() {
+    fn under<E: ThunkEntry>() {
+        let mut counts = [0u32; 2];
+        let region = Region::<E>::new();
+        let nursery = region.nursery();
+        let [good, bad] = &mut counts;
+        let sum = nursery.just_once(move |_| {
+            *good += 1;
+            *good
+        });
+        assert_eq!((sum.force(&nursery), sum.force(&nursery)), (1, 1));
+        let fails = nursery.just_once(move |_| -> u32 {
+            *bad += 1;
+            std::panic::resume_unwind(Box::new(*bad));
+        });
+        let thrown = || catch_unwind(AssertUnwindSafe(|| fails.force(&nursery))).unwrap_err();
+        assert_eq!(*thrown().downcast::<u32>().unwrap(), 1);
+        for _ in 0..2 {
+            assert!(thrown().downcast_ref::<&str>().unwrap().contains("has panicked"));
+        }
+        assert_eq!(fails.get(&nursery), None);
+    }
+    under::<LockFree>();
+    under::<ClaimAtYield>();
+    under::<Grey>();
+    under::<OneCas>();
+    under::<TwoCas>();
+}
+
+#[test]
+fn threads_in_direct_style_that_share_a_nursery_leave_their_thunks_in_any_order() {
+    use selvedge_direct::{direct, spawn, wait, yield_now};
+    selvedge_core::round_robin(direct(|| {
+        let region: &'static Region<ClaimAtYield> = Box::leak(Box::new(Region::new()));
+        let nursery: &'static Nursery<'static, ClaimAtYield> = Box::leak(Box::new(region.nursery()));
+        let thread = |turns: u64| {
+            spawn(move || {
+                let thunk = nursery.thunk(move |nursery| {
+                    (0..turns).for_each(|_| yield_now());
+                    (0..QUANTUM).for_each(|_| nursery.safe_point());
+                    turns
+                });
+                thunk.force(nursery)
+            })
+        };
+        // The first ends before the second and after the third, and so on.
+        let threads: Vec<_> = [2, 3, 1, 5, 4].map(thread).into();
+        let sum: u64 = threads.into_iter().map(|thread| wait(thread).unwrap()).sum();
+        assert_eq!(sum, 15);
+        // A list of frames that had one of an ended thread would be read here.
+        let after = nursery.thunk(|nursery| {
+            (0..3 * QUANTUM).for_each(|_| nursery.safe_point());
+            7u64
+        });
+        assert_eq!(after.force(nursery), 7);
+    }))
+    .unwrap();
+}
+
+#[test]
+fn a_thread_in_direct_style_does_not_unwind_to_the_thunk_of_another() {
+    use selvedge_direct::{direct, spawn, wait, yield_now};
+    selvedge_core::round_robin(direct(|| {
+        let region: &'static Region<ClaimAtYield> = Box::leak(Box::new(Region::new()));
+        let nursery: &'static Nursery<'static, ClaimAtYield> = Box::leak(Box::new(region.nursery()));
+        let shared = nursery.thunk(|_| {
+            yield_now();
+            5u64
+        });
+        let first = spawn(move || shared.force(nursery));
+        yield_now();
+        // Another OS thread updates the thunk that the first thread is in.
+        let other = thread::spawn(move || {
+            let nursery = region.nursery();
+            selvedge_core::round_robin(direct(move || shared.force(&nursery))).unwrap()
+        });
+        assert_eq!(other.join().unwrap(), 5);
+        // This thread looks at its frames, and finds none that is redundant.
+        let mine = nursery.thunk(|nursery| {
+            (0..QUANTUM).for_each(|_| nursery.safe_point());
+            2u64
+        });
+        assert_eq!(mine.force(nursery), 2);
+        assert_eq!(wait(first).unwrap(), 5);
+    }))
+    .unwrap();
+}
+
+#[test]
+fn a_thunk_that_waits_in_direct_style_fails_with_the_reason_for_other_threads_there() {
+    use selvedge_direct::{direct, spawn, wait, yield_now};
+    let message = selvedge_core::round_robin(direct(|| {
+        let region: &'static Region = Box::leak(Box::new(Region::new()));
+        let thunk = region.nursery().thunk(|_| {
+            yield_now();
+            5u64
+        });
+        let first = spawn(move || thunk.force(&region.nursery()));
+        yield_now();
+        let second = catch_unwind(AssertUnwindSafe(|| thunk.force(&region.nursery()))).unwrap_err();
+        assert_eq!(wait(first).unwrap(), 5);
+        assert_eq!(thunk.force(&region.nursery()), 5);
+        *second.downcast::<String>().unwrap()
+    }));
+    assert!(message.unwrap().contains("waits in direct style"));
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! Sparks, joins and strategies, under several schedulers.
 
-use selvedge_core::{NoEvents, round_robin, spawn, yield_now};
+use selvedge_core::{NoEvents, in_thread, round_robin, spawn, yield_now};
 use selvedge_direct::{direct, spawn as spawn_direct};
 use selvedge_lazy::{
-    Deep, Lazy, Strategy, join, par, par_buffer, par_chunks, par_list, par_map, rdeepseq, rpar, rseq,
-    spark_counts,
+    Deep, Lazy, Strategy, in_turn, join, par, par_ahead, par_buffer, par_chunk, par_chunks, par_list,
+    par_map, rdeepseq, rpar, rseq, spark_counts,
 };
 use selvedge_sched::work_stealing;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 fn fib(n: u32) -> u64 {
@@ -105,11 +107,111 @@ fn threads_in_direct_style_leave_their_joins_in_any_order() {
     assert_eq!(sum.unwrap(), 30);
 }
 
+/// Whether this process has one test only, so that the counts of sparks are those of the test. If
+/// not, runs the test in a process of its own.
+fn is_alone(test: &str) -> bool {
+    const ALONE: &str = "SPARK_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = child.args(["--exact", test]).env(ALONE, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    false
+}
+
 #[test]
-fn sparks_are_converted_and_each_value_is_made_once() {
+#[cfg_attr(miri, ignore = "it starts a process")]
+fn each_spark_is_counted_as_what_became_of_it() {
+    if !is_alone("sparks::each_spark_is_counted_as_what_became_of_it") {
+        return;
+    }
+    const SLOTS: u64 = 4096;
+    let runs = Arc::new(AtomicU64::new(0));
+    let make = |count: u64| -> Vec<Lazy<u64>> {
+        let value = |n| {
+            let runs = runs.clone();
+            Lazy::new(move || {
+                runs.fetch_add(1, Ordering::Relaxed);
+                n
+            })
+        };
+        (0..count).map(value).collect()
+    };
+    let (many, few, outside) = (make(SLOTS + 5), make(10), make(1));
+    round_robin(async move {
+        // No other thread runs before this one yields.
+        many.iter().for_each(par);
+        for value in &many {
+            value.force().await;
+        }
+        let limit = Instant::now() + Duration::from_secs(20);
+        while spark_counts().fizzled < SLOTS {
+            assert!(Instant::now() < limit, "{:?}", spark_counts());
+            yield_now().await;
+        }
+        // This thread forces none of them.
+        few.iter().for_each(par);
+        while !few.iter().all(Lazy::is_ready) {
+            assert!(Instant::now() < limit, "{:?}", spark_counts());
+            yield_now().await;
+        }
+        few.iter().for_each(par);
+    })
+    .unwrap();
+    outside.iter().for_each(par);
+    let counts = spark_counts();
+    assert_eq!((counts.created, counts.converted, counts.fizzled), (SLOTS + 10, 10, SLOTS), "{counts:?}");
+    assert_eq!((counts.overflowed, counts.dud, counts.halves_taken), (5 + 1, 10, 0), "{counts:?}");
+    assert_eq!(runs.load(Ordering::Relaxed), SLOTS + 5 + 10);
+}
+
+#[test]
+fn what_an_os_thread_outside_of_a_scheduler_sparks_or_joins_stays_there() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let elsewhere = std::thread::spawn(move || {
+        on_workers(2, async move {
+            while !stopped.load(Ordering::Relaxed) {
+                // A converter is there all the time.
+                let spark = Lazy::new(|| 1);
+                par(&spark);
+                join(|| (), || ());
+                yield_now().await;
+            }
+        });
+    });
+    let value = Lazy::new(|| 7);
+    for _ in 0..if cfg!(miri) { 1 } else { 30 } {
+        let pause = || std::thread::sleep(Duration::from_millis(1));
+        // Within a step `force_blocking` panics.
+        let sparked = Lazy::new({
+            let value = value.clone();
+            move || value.map(|n| n * 2).force_blocking() + u64::from(in_thread())
+        });
+        par(&sparked);
+        let ((), joined) = join(pause, || value.map(|n| n * 3).force_blocking() + u64::from(in_thread()));
+        assert_eq!((*sparked.force_blocking(), joined), (14, 21));
+    }
+    stop.store(true, Ordering::Relaxed);
+    elsewhere.join().unwrap();
+}
+
+#[test]
+fn each_value_of_a_spark_is_made_once_also_if_it_is_forced_at_once() {
     let before = spark_counts();
-    let sum = on_workers(2, async {
-        let values: Vec<_> = (0..SPARKS).map(|n| Lazy::new(move || n)).collect();
+    let runs = Arc::new(AtomicU64::new(0));
+    let counter = runs.clone();
+    let sum = on_workers(2, async move {
+        let value = |n| {
+            let runs = counter.clone();
+            Lazy::new(move || {
+                runs.fetch_add(1, Ordering::Relaxed);
+                n
+            })
+        };
+        let values: Vec<_> = (0..SPARKS).map(value).collect();
         values.iter().for_each(par);
         let mut sum = 0;
         for value in &values {
@@ -120,6 +222,7 @@ fn sparks_are_converted_and_each_value_is_made_once() {
         sum
     });
     assert_eq!(sum, SPARKS * (SPARKS - 1) / 2);
+    assert_eq!(runs.load(Ordering::Relaxed), SPARKS);
     let now = spark_counts();
     assert!(now.dud - before.dud >= SPARKS);
     assert!(now.created + now.overflowed - before.created - before.overflowed >= SPARKS);
@@ -186,6 +289,33 @@ fn strategies_are_values() {
         par_list(rdeepseq).apply(&nested).await;
         assert!(nested.iter().all(|outer| outer.get().unwrap()[0].is_ready()));
         (Some(nested[0].clone()), String::from("weft")).deep().await;
+    })
+    .unwrap();
+}
+
+#[test]
+fn strategies_of_lists_are_made_of_others() {
+    let count = if cfg!(miri) { 5 } else { 100u64 };
+    round_robin(async move {
+        let fresh = || -> Vec<Lazy<u64>> { (0..count).map(|n| Lazy::new(move || n)).collect() };
+        let ready = |values: &[Lazy<u64>]| values.iter().filter(|value| value.is_ready()).count() as u64;
+        // Nothing is evaluated before this thread yields; then all, and not by this thread.
+        let chunked = fresh();
+        let grain = count as usize / 3 + 1;
+        par_chunk(grain, rseq).apply(&chunked).await;
+        assert_eq!(ready(&chunked), 0);
+        let limit = Instant::now() + Duration::from_secs(20);
+        while ready(&chunked) < count {
+            assert!(Instant::now() < limit, "{} of {count}", ready(&chunked));
+            yield_now().await;
+        }
+        let in_order = fresh();
+        par_ahead(3, rseq).apply(&in_order).await;
+        assert_eq!(ready(&in_order), count);
+        // What lies ahead is sparked: `rpar` for each would leave the last ones too.
+        let first = fresh();
+        in_turn(par_list(rpar), par_list(rseq)).apply(&first).await;
+        assert_eq!(ready(&first), count);
     })
     .unwrap();
 }

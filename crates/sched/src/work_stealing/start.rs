@@ -10,7 +10,9 @@ use super::desk::Desk;
 use super::pool::WorkerPool;
 use super::worker::WorkerLoop;
 use crate::Failure;
-use selvedge_core::{Cpu, Deadlock, Events, Group, JoinError, JoinHandle, Owner, RunError, ThreadInfo};
+use selvedge_core::{
+    Cpu, Deadlock, Events, Group, JoinError, JoinHandle, Owner, RunError, ThreadInfo, prepare_heavy_fence,
+};
 use std::any::Any;
 use std::future::Future;
 use std::io;
@@ -34,6 +36,8 @@ where
     F::Output: Send,
 {
     let workers = desks.len();
+    // Without it the first heavy fence would stop its OS thread for some 10 ms.
+    prepare_heavy_fence();
     let start = WorkerStart {
         pool,
         group: &Group::new(),

@@ -4,6 +4,7 @@
 //! Prints `name value` lines: the answer that is checked, and nanoseconds.
 
 use std::env;
+use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -42,41 +43,60 @@ impl Times {
 
 type Boxed = Box<dyn FnOnce() -> u64 + Send>;
 
-/// The first force of each of `n` values, and then another one.
+/// The values that lie in the cache when they are forced many times.
+const CACHED: usize = 1024;
+
+/// The first force of each of `n` values, then another one, then many of a few.
 fn force(n: u64) {
     let values: Vec<Lazy<u64, Boxed>> = (0..n).map(|i| Lazy::new(Box::new(move || i) as Boxed)).collect();
-    let sum = || values.iter().map(|value| **value).sum::<u64>();
+    let sum = |values: &[Lazy<u64, Boxed>]| values.iter().map(|value| **value).sum::<u64>();
     let first = Times::now();
-    let of_first = sum();
+    let of_first = sum(&values);
     let second = Times::now();
-    let of_second = sum();
+    let of_second = sum(black_box(&values));
     let last = Times::now();
     first.print_as("first_ns", second, n);
     second.print_as("again_ns", last, n);
+    let cached = &values[..values.len().min(CACHED)];
+    let rounds = 4 * n / cached.len() as u64;
+    let first = Times::now();
+    for _ in 0..rounds {
+        black_box(sum(black_box(cached)));
+    }
+    first.print_as("cached_ns", Times::now(), rounds * cached.len() as u64);
     println!("sum {}", of_first.max(of_second));
 }
 
-fn fib(n: u64, cut_off: u64) -> u64 {
-    if n < 2 {
-        return n;
+/// The calls of `fib` before the one that is measured.
+const ROUNDS_BEFORE: u32 = 8;
+
+/// In one OS thread. As for GHC, a function of its own: its code does not depend on `join`.
+fn fib(n: u64) -> u64 {
+    if n < 2 { n } else { fib(n - 1) + fib(n - 2) }
+}
+
+fn fib_joined(n: u64, cut_off: u64) -> u64 {
+    if n < 2 || n <= cut_off {
+        return fib(n);
     }
-    if n <= cut_off {
-        return fib(n - 1, cut_off) + fib(n - 2, cut_off);
-    }
-    let (a, b) = rayon::join(|| fib(n - 1, cut_off), || fib(n - 2, cut_off));
+    let (a, b) = rayon::join(|| fib_joined(n - 1, cut_off), || fib_joined(n - 2, cut_off));
     a + b
 }
 
-/// The calls of a `fib` in which each call above the cut-off is a join.
+/// The calls of a `fib` in which each call above the cut-off is a join. The pool has done the same
+/// before it is measured, because the kernel takes some milliseconds to give each worker a CPU.
 fn fork_join(workers: u64, n: u64, cut_off: u64) {
     let pool = ThreadPoolBuilder::new().num_threads(workers as usize).build().expect("the system has threads");
     let (first, answer, last) = pool.install(|| {
+        for _ in 0..ROUNDS_BEFORE {
+            black_box(fib_joined(black_box(n), cut_off));
+        }
         let first = Times::now();
-        let answer = fib(n, cut_off);
+        let answer = fib_joined(black_box(n), cut_off);
         (first, answer, Times::now())
     });
     // A fib of n has 2 fib (n + 1) - 1 calls.
-    let calls = 2 * fib(n + 1, n + 1) - 1;
+    let calls = 2 * fib(n + 1) - 1;
     first.print_as("ns", last, calls);
     println!("wall_ns {:.4}", (last.wall - first.wall).as_nanos() as f64 / calls as f64);
     println!("answer {answer}");

@@ -18,8 +18,11 @@ const ZIPPED: usize = 1 << 14;
 
 /// A join and the items that it has not taken.
 #[derive(Debug, Clone)]
-struct Meeting<J, C> {
+struct Meeting<J, C, L> {
     join: J,
+    /// The left lists, if the join zips lists and the left generator tells them: then the generator
+    /// never runs. And the place of the next one.
+    foreseen: Option<(L, u64)>,
     left: Untaken<C>,
     right: Untaken<C>,
 }
@@ -62,10 +65,20 @@ enum Wants {
     Right,
 }
 
-impl<J, C: Default> Meeting<J, C> {
+impl<J, C: Default, L> Meeting<J, C, L> {
     fn new(join: J) -> Self {
         let queue = || Untaken { items: C::default(), taken: 0, ended: false };
-        Meeting { join, left: queue(), right: queue() }
+        Meeting { join, foreseen: None, left: queue(), right: queue() }
+    }
+
+    /// The meeting of a generator on the left side.
+    fn of<A>(join: J, left: &impl Generate<A>) -> Self
+    where
+        A: Item<Foreseen = L> + ?Sized,
+        J: Merge<A>,
+    {
+        let foreseen = if join.zips() { A::foreseen_lists(left.foresee()) } else { None };
+        Meeting { foreseen: foreseen.map(|lists| (lists, 0)), ..Meeting::new(join) }
     }
 
     /// Runs the join until it wants an item that is not there. Breaks when it is finished.
@@ -93,10 +106,10 @@ impl<J, C: Default> Meeting<J, C> {
 
 /// The stage of [`join_generators`].
 #[derive(Debug, Clone)]
-pub struct JoinGenerators<G, H, J, C> {
+pub struct JoinGenerators<G, H, J, C, L> {
     left: G,
     right: H,
-    meeting: Meeting<J, C>,
+    meeting: Meeting<J, C, L>,
     /// What the join has put since the last chunk.
     joined: C,
 }
@@ -105,18 +118,19 @@ pub struct JoinGenerators<G, H, J, C> {
 ///
 /// # Paper
 /// [Pipes, Parting and joining the stream] `joinTransduced` of two generators.
+#[expect(clippy::type_complexity, reason = "the last two parameters follow from the item")]
 pub fn join_generators<A, G, H, J>(
     left: Generator<A, G>,
     right: Generator<A, H>,
     join: Join<A, J>,
-) -> Generator<A, JoinGenerators<G, H, J, A::Store>>
+) -> Generator<A, JoinGenerators<G, H, J, A::Store, A::Foreseen>>
 where
     A: Item + ?Sized,
     G: Generate<A>,
     H: Generate<A>,
     J: Merge<A>,
 {
-    let meeting = Meeting::new(join.stage);
+    let meeting = Meeting::of(join.stage, &left.stage);
     let joined = A::Store::default();
     Generator::new(JoinGenerators { left: left.stage, right: right.stage, meeting, joined })
 }
@@ -135,13 +149,13 @@ fn pump<A: Item + ?Sized>(generator: &mut impl Generate<A>, queue: &mut Untaken<
 
 /// Items of the right side as they come: the join takes each of them before the next one, so none
 /// is kept. The left side generates when the join wants it.
-struct TakesRight<'a, G, J, C, S> {
+struct TakesRight<'a, G, J, C, L, S> {
     left: &'a mut G,
-    meeting: &'a mut Meeting<J, C>,
+    meeting: &'a mut Meeting<J, C, L>,
     out: &'a mut S,
 }
 
-impl<A, G, J, S> Sink<A> for TakesRight<'_, G, J, A::Store, S>
+impl<A, G, J, S> Sink<A> for TakesRight<'_, G, J, A::Store, A::Foreseen, S>
 where
     A: Item + ?Sized,
     G: Generate<A>,
@@ -150,7 +164,13 @@ where
 {
     #[inline]
     fn put(&mut self, item: &A) -> Flow {
-        let Meeting { join, left, .. } = &mut *self.meeting;
+        let Meeting { join, foreseen, left, right } = &mut *self.meeting;
+        if let Some((lists, place)) = foreseen {
+            let at = *place;
+            *place += 1;
+            let spare = &mut right.items;
+            return self.out.put_made(spare, |store| A::keep_foreseen(lists, at, item, store));
+        }
         loop {
             match join.step(left.head(), Upcoming::Item(item), self.out) {
                 JoinStep::Took { left: took, right } => {
@@ -177,18 +197,25 @@ where
     }
 }
 
-impl<G, J, C, S> TakesRight<'_, G, J, C, S> {
+impl<G, J, C, L, S> TakesRight<'_, G, J, C, L, S> {
     /// Joins the chunk as a whole, if the join puts lists one before the other, and the left side
     /// has as many of them.
     fn zip_chunk<A>(&mut self, chunk: A::Chunk<'_>) -> Option<Flow>
     where
-        A: Item<Store = C> + ?Sized,
+        A: Item<Store = C, Foreseen = L> + ?Sized,
         G: Generate<A>,
         J: Merge<A>,
         C: Store<A>,
         S: Sink<A>,
     {
-        let Meeting { join, left, .. } = &mut *self.meeting;
+        let Meeting { join, foreseen, left, .. } = &mut *self.meeting;
+        if let Some((lists, place)) = foreseen {
+            let taken = A::zip_foreseen(lists, *place, chunk, &mut |zipped| self.out.put_chunk(zipped));
+            return taken.map(|(flow, next)| {
+                *place = next;
+                flow
+            });
+        }
         if !join.zips() {
             return None;
         }
@@ -209,7 +236,7 @@ impl<G, J, C, S> TakesRight<'_, G, J, C, S> {
     }
 }
 
-impl<A, G, H, J> Generate<A> for JoinGenerators<G, H, J, A::Store>
+impl<A, G, H, J> Generate<A> for JoinGenerators<G, H, J, A::Store, A::Foreseen>
 where
     A: Item + ?Sized,
     G: Generate<A>,
@@ -220,7 +247,13 @@ where
         let Self { left, right, meeting, joined } = self;
         let mut gather = GatherItems { items: joined, out };
         let out = &mut Gate::new(&mut gather);
-        let pumped = match meeting.run(out) {
+        // The join would ask for a left item first, but the foreseen ones are no items yet.
+        let wants = match meeting.foreseen {
+            Some(_) if meeting.right.ended => ControlFlow::Break(()),
+            Some(_) => ControlFlow::Continue(Wants::Right),
+            None => meeting.run(out),
+        };
+        let pumped = match wants {
             ControlFlow::Continue(Wants::Left) => pump(left, &mut meeting.left),
             ControlFlow::Continue(Wants::Right) if right.failure().is_some() => FINISHED,
             ControlFlow::Continue(Wants::Right) => {
@@ -237,6 +270,11 @@ where
         ControlFlow::Continue(pumped.is_continue())
     }
 
+    fn foresee(&self) -> Option<A::Foreseen> {
+        let (left, _) = self.meeting.foreseen.clone()?;
+        A::zip_both_foreseen(left, self.right.foresee()?)
+    }
+
     fn failure(&self) -> Option<&StageFailure> {
         self.left.failure().or_else(|| self.right.failure())
     }
@@ -247,7 +285,7 @@ where
 pub struct JoinTransduced<T, U, J, C> {
     left: BranchSide<T>,
     right: BranchSide<U>,
-    meeting: Meeting<J, C>,
+    meeting: Meeting<J, C, ()>,
 }
 
 /// Sends the input to `left` and to `right`, and joins what they yield.
@@ -356,9 +394,9 @@ where
 
 /// The stage of [`join_with`].
 #[derive(Debug, Clone)]
-pub struct JoinWith<G, J, C> {
+pub struct JoinWith<G, J, C, L> {
     left: G,
-    meeting: Meeting<J, C>,
+    meeting: Meeting<J, C, L>,
     /// What the join has put since the last chunk.
     joined: C,
 }
@@ -375,20 +413,21 @@ pub struct JoinWith<G, J, C> {
 /// let raised = from_iter([10, 10, 10]) >> join_with(naturals(), join::zip_with(|a, b| a + b));
 /// assert_eq!(raised.collect(), [10, 11, 12]);
 /// ```
+#[expect(clippy::type_complexity, reason = "the last two parameters follow from the item")]
 pub fn join_with<A, G, J>(
     left: Generator<A, G>,
     join: Join<A, J>,
-) -> Transducer<A, A, JoinWith<G, J, A::Store>>
+) -> Transducer<A, A, JoinWith<G, J, A::Store, A::Foreseen>>
 where
     A: Item + ?Sized,
     G: Generate<A>,
     J: Merge<A>,
 {
-    let (meeting, joined) = (Meeting::new(join.stage), A::Store::default());
+    let (meeting, joined) = (Meeting::of(join.stage, &left.stage), A::Store::default());
     Transducer::new(JoinWith { left: left.stage, meeting, joined })
 }
 
-impl<G, J, C> JoinWith<G, J, C> {
+impl<G, J, C, L> JoinWith<G, J, C, L> {
     /// Runs the join until it wants an item of the stream.
     fn run<A: Item<Store = C> + ?Sized>(&mut self, out: &mut impl Sink<A>) -> Flow
     where
@@ -403,7 +442,7 @@ impl<G, J, C> JoinWith<G, J, C> {
     }
 }
 
-impl<A, G, J> Transduce<A, A> for JoinWith<G, J, A::Store>
+impl<A, G, J> Transduce<A, A> for JoinWith<G, J, A::Store, A::Foreseen>
 where
     A: Item + ?Sized,
     G: Generate<A>,

@@ -1,0 +1,137 @@
+//! Converters: threads of the scheduler that do what lies in the rings of other OS threads.
+//!
+//! # When a converter is there
+//! The thread that makes a spark hires a converter if none is there. A converter that finds more
+//! sparks than one hires another, up to one for each CPU but one. A converter that has found
+//! nothing for [`LOOKS`] looks leaves: it takes itself off the count, passes the heavy fence, reads
+//! the registry again, and looks once more. The maker enlists its rings, if it is a new OS thread,
+//! pushes its spark, passes the light fence, and loads the count. So either the maker sees that no
+//! converter is there, or the last converter that leaves sees the rings and the spark.
+//!
+//! `join` and `par` call [`hire`] after each push.
+
+use super::join::{Pointer, do_half};
+use super::rings::{Rings, half_of, handle_of, registry, with_mine};
+use crate::force::Settle;
+use crate::node::{IDLE, NodeHandle};
+use crate::primitives::{often, seldom};
+use selvedge_core::{Cpu, adopter, in_thread, yield_now};
+use std::num::NonZeroUsize;
+use std::panic::Location;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::thread::available_parallelism;
+
+/// How often a converter looks for sparks in vain before it leaves.
+const LOOKS: u32 = if cfg!(miri) { 5 } else { 200 };
+
+/// The number of converters.
+static CONVERTERS: AtomicUsize = AtomicUsize::new(0);
+
+/// The most converters: one for each CPU but the caller's.
+fn converters_max() -> usize {
+    static MAX: LazyLock<usize> =
+        LazyLock::new(|| available_parallelism().map_or(1, NonZeroUsize::get).saturating_sub(1).max(1));
+    *MAX
+}
+
+/// Sees to it that a converter looks for the spark that the caller has pushed.
+#[inline(always)]
+pub(super) fn hire() {
+    often();
+    if CONVERTERS.load(Ordering::Relaxed) == 0 {
+        hire_one();
+    }
+}
+
+/// Has the scheduler of the running thread start a converter, if fewer are there than may be.
+#[cold]
+#[inline(never)]
+fn hire_one() {
+    if !in_thread() {
+        return;
+    }
+    let Some(scheduler) = adopter() else { return };
+    // One may always be there, so the number of CPUs is not asked for in the way of the first one.
+    let more = |there: usize| (there == 0 || there < converters_max()).then_some(there + 1);
+    if CONVERTERS.fetch_update(Ordering::SeqCst, Ordering::Relaxed, more).is_ok() {
+        let employed = Employed;
+        // If the scheduler has ended, it gives the birth back, and its drop takes the converter
+        // off the count.
+        drop(scheduler.adopt(Box::new(move |cpu: &mut Cpu| {
+            if let Ok(thread) = cpu.spawn(convert(employed)) {
+                drop(thread);
+            }
+        })));
+    }
+}
+
+/// A converter in the count.
+struct Employed;
+
+impl Drop for Employed {
+    fn drop(&mut self) {
+        CONVERTERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A converter: a thread that does what lies in the rings of others.
+async fn convert(employed: Employed) {
+    let mut employed = Some(employed);
+    let mut vain = 0;
+    loop {
+        let all: Vec<Arc<Rings>> = registry().rings.clone();
+        if let Some(taken) = all.iter().find_map(|rings| take(rings)) {
+            // There may be more than one converter can do.
+            if all.iter().any(|rings| rings.has_items()) {
+                hire_one();
+            }
+            do_taken(taken).await;
+            vain = 0;
+        } else {
+            vain += 1;
+            if vain > LOOKS {
+                drop(employed.take());
+                seldom();
+                // Not `all`: an OS thread may have enlisted its rings since.
+                let all: Vec<Arc<Rings>> = registry().rings.clone();
+                if !all.iter().any(|rings| rings.has_items()) {
+                    return;
+                }
+                CONVERTERS.fetch_add(1, Ordering::SeqCst);
+                employed = Some(Employed);
+                vain = 0;
+            }
+        }
+        yield_now().await;
+    }
+}
+
+/// What a converter has taken from a ring.
+enum Taken {
+    Half(Pointer),
+    Value(NodeHandle),
+}
+
+fn take(rings: &Rings) -> Option<Taken> {
+    if let Some(item) = rings.halves.steal() {
+        // SAFETY: the ring of halves has the addresses of halves, which wait for their takers.
+        return Some(Taken::Half(Pointer(unsafe { half_of(item) })));
+    }
+    // SAFETY: the ring of values has handles, and this one was taken from it.
+    rings.values.steal().map(|item| Taken::Value(unsafe { handle_of(item) }))
+}
+
+async fn do_taken(taken: Taken) {
+    match taken {
+        Taken::Half(half) => do_half(half),
+        Taken::Value(handle) => {
+            let is_idle = handle.head().state() == IDLE;
+            with_mine(|mine| if is_idle { &mine.counts.converted } else { &mine.counts.fizzled }.add_one());
+            if is_idle {
+                // A failure is kept with the value.
+                let _ = Settle::new(&handle, Location::caller()).await;
+            }
+        }
+    }
+}
