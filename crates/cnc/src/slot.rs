@@ -150,8 +150,8 @@ impl<R> SlotState<R> {
         }
     }
 
-    /// Waits until the item is full, after a put has begun. That is the time of a move of the value,
-    /// unless the worker that puts loses its CPU.
+    /// Waits until the item is full, after a put has begun. That is the time of a move of the
+    /// value, unless the worker that puts loses its CPU.
     #[inline]
     pub(crate) fn until_full(&self) {
         let mut looks = 0_u32;
@@ -419,8 +419,8 @@ impl<V, R> ItemSlot<V, R> {
         slots
     }
 
-    /// Puts a value, made by a step with a number and a tag. With a count of 0 the item is gone, and
-    /// the caller drops the value.
+    /// Puts a value, made by a step with a number and a tag. With a count of 0 the item is gone,
+    /// and the caller drops the value.
     ///
     /// # Errors
     /// Gives the value back if there was a put before.
