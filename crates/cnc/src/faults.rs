@@ -1,7 +1,7 @@
 //! The order of faults in a report, and the faults of an item that several steps have put.
 //!
-//! `StepContext::fault` and `Core::left_over` make faults, and `Core::report_faults` sorts them. The
-//! order has no time and no worker in it, so it does not depend on the schedule.
+//! `StepContext::fault` and `Core::left_over` make faults, and `Core::report_faults` sorts them.
+//! The order has no time and no worker in it, so it does not depend on the schedule.
 //!
 //! **The pairs of a double put.** A put finds the put that came first in time. If three steps put
 //! an item, which pairs are found depends on the schedule, but all three steps are in them. So
@@ -92,7 +92,7 @@ pub(crate) fn settle(faults: Vec<StepFault>) -> Vec<StepFault> {
             settled.push(DoublePut { item, puts }.fault());
         };
         match steps.next() {
-            // One step has put the item twice, or several steps whose tags are not known.
+            // One step has put the item twice, or several steps with tags that are not known.
             None => pair(first.clone()),
             Some(second) => std::iter::once(second).chain(steps).for_each(pair),
         }
