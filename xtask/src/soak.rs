@@ -25,8 +25,8 @@ const OPACITY: Long = Long { test: "opacity", variable: "PROBE_SECONDS" };
 pub(crate) const CHECKED: &str = "checked";
 
 /// Runs the list of a night, each part for so many seconds: the web server, the runtime,
-/// transactions, graphs, builds that are killed, the fuzz targets, and real projects beside ninja. A
-/// part runs also after another has failed.
+/// transactions, graphs, builds that are killed, the fuzz targets, and real projects beside ninja.
+/// A part runs also after another has failed.
 ///
 /// # Errors
 /// The parts that failed, with their errors.
