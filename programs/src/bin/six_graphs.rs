@@ -1,6 +1,6 @@
 //! Concurrent Collections: the six programs of the paper, small, each as a graph. Every answer is
-//! known or checked. Each graph runs under every scheduler, with 1, 2, 4 and 8 workers; all items at the
-//! end have the same hash each time.
+//! known or checked. Each graph runs under every scheduler, with 1, 2, 4 and 8 workers; all items
+//! at the end have the same hash each time.
 //!
 //! # Prints
 //! ```text
