@@ -4,10 +4,10 @@
 //! [`lines`], and the parser calls [`lines`] to refuse a wrong expression. [`chomp`] is here
 //! because a match sees each line without its end.
 //!
-//! A match never reaches over a line end. [`lines`] takes the line end out of the expression: out of
-//! `[^x]`, `\s` and `(?s).`, which are all classes of bytes or characters. A line has none, so the
-//! expression finds the same in each line as before. So a search may run over many lines at once.
-//! Each of its matches lies within a line, and the time is that of one search.
+//! A match never reaches over a line end. [`lines`] takes the line end out of the expression: out
+//! of `[^x]`, `\s` and `(?s).`, which are all classes of bytes or characters. A line has none, so
+//! the expression finds the same in each line as before. So a search may run over many lines at
+//! once. Each of its matches lies within a line, and the time is that of one search.
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::ParserBuilder;

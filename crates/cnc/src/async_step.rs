@@ -334,8 +334,8 @@ where
 /// 1. The continuation is that of an `async` block, so the compiler makes it.
 ///
 /// # Examples
-/// See [`Graph::prescribe_async`](crate::Graph::prescribe_async). A step uses the collections of its
-/// own graph alone:
+/// See [`Graph::prescribe_async`](crate::Graph::prescribe_async). A step uses the collections of
+/// its own graph alone:
 /// ```compile_fail
 /// use selvedge::cnc;
 ///

@@ -456,8 +456,8 @@ pub(crate) struct ForkedStep<'g> {
 /// A closure that `StepContext::fork` was given.
 pub(crate) type ForkedBody<'g> = Box<dyn Fn(&StepContext<'g>) -> StepResult + Send + 'g>;
 
-/// The steps of `StepContext::fork`: the word is the address of a box with a [`ForkedStep`]. Reports
-/// sort them by their numbers, and do not show the numbers.
+/// The steps of `StepContext::fork`: the word is the address of a box with a [`ForkedStep`].
+/// Reports sort them by their numbers, and do not show the numbers.
 pub(crate) struct ForkCode;
 
 /// # Safety
@@ -469,7 +469,7 @@ unsafe fn forked<'a, 'g>(word: u64) -> &'a ForkedStep<'g> {
 
 impl<'g> Code<'g> for ForkCode {
     unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
-        // SAFETY: as promised by the caller, who owns the word.
+        // SAFETY: as promised by the caller, which owns the word.
         (unsafe { forked::<'_, 'g>(word) }.body)(step)
     }
 

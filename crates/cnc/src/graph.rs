@@ -316,7 +316,8 @@ impl<'g> Graph<'g, '_> {
     /// Without this, no step begins after a fault. Then it is determined that the run fails, and
     /// each fault is one of those that would be reported with this. Which of them are reported, and
     /// which is first, depends on the schedule: a smaller fault can be ruled out only when no step
-    /// is left that could fail, and a graph with a step that puts tags for ever has always one left.
+    /// is left that could fail, and a graph with a step that puts tags for ever has always one
+    /// left.
     pub fn finish_after_fault(&'g self) {
         self.core.stop_at_fault.store(false, Ordering::Relaxed);
     }

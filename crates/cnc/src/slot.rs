@@ -419,8 +419,8 @@ impl<V, R> ItemSlot<V, R> {
         slots
     }
 
-    /// Puts a value, made by a step with a number and a tag. With a count of 0 the item is gone, and
-    /// the caller drops the value.
+    /// Puts a value, made by a step with a number and a tag. With a count of 0 the item is gone,
+    /// and the caller drops the value.
     ///
     /// # Errors
     /// Gives the value back if there was a put before.

@@ -83,7 +83,8 @@ struct DeclaredItem {
 
 /// What a suspended step waits for.
 ///
-/// The use of a page lasts until the step waits, so that the slot is not one of another key by then.
+/// The use of a page lasts until the step waits, so that the slot is not one of another key by
+/// then.
 enum MissedGet<'g> {
     Item(&'g SlotState<ReadyStep<'g>>, Option<PageUse<'g>>),
     ToBeLast(&'g dyn AnyItems<'g>, *const (), Option<PageUse<'g>>),

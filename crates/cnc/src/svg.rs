@@ -193,7 +193,8 @@ impl Layout {
         if sorts {
             wishes.sort_by(|a, b| a.0.total_cmp(&b.0));
         }
-        // Each one not nearer to the one before than it may be; then all to the middle of the wishes.
+        // Each one not nearer to the one before than it may be; then all to the middle of the
+        // wishes.
         let (mut end, mut moved) = (f64::NEG_INFINITY, 0.0);
         for &(wish, number) in &wishes {
             let vertex = &mut self.vertices[number];

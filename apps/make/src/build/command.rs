@@ -77,9 +77,9 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits for its end. The text that it writes is read until no process has the pipe any more, or
-    /// until `stop` ends: a process that the command has left behind may keep the pipe open, and a
-    /// build that a signal stops does not wait for that process.
+    /// Waits for its end. The text that it writes is read until no process has the pipe any more,
+    /// or until `stop` ends: a process that the command has left behind may keep the pipe open, and
+    /// a build that a signal stops does not wait for that process.
     pub(super) async fn end(mut self, stop: impl Future<Output = ()>) -> io::Result<(ExitStatus, Vec<u8>)> {
         let output = match self.output.take() {
             Some(output) => match select((output.read_to_end(), stop)).await {

@@ -139,10 +139,10 @@ impl Runner {
     }
 
     /// Replaces each record of the outputs by [`Entry::UNFINISHED`]. A record of an earlier command
-    /// may fit the half-made output now, because an output was gone, or may fit it later, when flags
-    /// or an input are as they were. An output of a generator without a record gets one, because an
-    /// output without a record counts as made by hand there. Every other output without a record is
-    /// not up to date.
+    /// may fit the half-made output now, because an output was gone, or may fit it later, when
+    /// flags or an input are as they were. An output of a generator without a record gets one,
+    /// because an output without a record counts as made by hand there. Every other output without
+    /// a record is not up to date.
     fn distrust(&self, project: &mut Project, edge: EdgeId, order: &Order) -> Result<(), String> {
         let generator = project.graph.has(edge, names::GENERATOR)?;
         let Project { build_log, graph, .. } = &mut *project;

@@ -276,8 +276,8 @@ impl Runner {
             }
             (must_run, phony)
         };
-        // The frame of `run` is large. With a box of its own it is there while the edge runs, and the
-        // threads of edges that wait stay small.
+        // The frame of `run` is large. With a box of its own it is there while the edge runs, and
+        // the threads of edges that wait stay small.
         if must_run && !phony && Box::pin(self.run(edge)).await? == Ended::NotMade {
             return Ok(Ended::NotMade);
         }

@@ -23,8 +23,9 @@ pub struct Style {
     pub quiet: bool,
     /// The beginning of each line, as `NINJA_STATUS` has it: `%s` commands that were started, `%t`
     /// all, `%p` per cent finished, `%r` running, `%u` not started, `%f` finished, `%o` finished in
-    /// a second, `%c` the same of the last few, as many as run together, `%e` seconds so far, `%w` the same as minutes and seconds, `%E` seconds to come,
-    /// `%W` the same as minutes and seconds, `%%` a per cent sign.
+    /// a second, `%c` the same of the last few, as many as run together, `%e` seconds so far, `%w`
+    /// the same as minutes and seconds, `%E` seconds to come, `%W` the same as minutes and seconds,
+    /// `%%` a per cent sign.
     pub format: String,
     /// Whether the standard output is a terminal that understands escapes.
     pub terminal: bool,

@@ -4,8 +4,8 @@
 //!
 //! The parser knows no kinds: `kinds.rs` checks afterwards whether the stages fit. But it reads
 //! each regular expression and each number, so no later module meets a wrong one. `deeper` limits
-//! how deep a script may nest, and `part` how long a pipeline may be, because parser, check, printer
-//! and the stages recurse.
+//! how deep a script may nest, and `part` how long a pipeline may be, because parser, check,
+//! printer and the stages recurse.
 
 use super::complaint::{Complaint, Span};
 use super::nearest::nearest;

@@ -66,7 +66,8 @@ impl Transduce<u8, u8> for AroundStream {
     }
 
     fn put_chunk<S: Sink<u8>>(&mut self, chunk: &[u8], out: &mut S) -> Flow {
-        // An empty chunk begins no stream: a splitter passes one behind the last line end of a block.
+        // An empty chunk begins no stream: a splitter passes one behind the last line end of a
+        // block.
         if chunk.is_empty() {
             return ControlFlow::Continue(());
         }

@@ -1,5 +1,5 @@
-//! A scheduler that tells when a run makes no progress: [`Watchdog`]. It runs another scheduler, and
-//! an OS thread beside it looks at the graph's `Monitor`.
+//! A scheduler that tells when a run makes no progress: [`Watchdog`]. It runs another scheduler,
+//! and an OS thread beside it looks at the graph's `Monitor`.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -93,8 +93,8 @@ impl<'s, 'g> Needs<'s, 'g> {
         }
         step.note(EdgeEnd::Gets(store.number));
         if let Err(NoPlace::Retired) = store.storage.find(key) {
-            // All items of the page were put, and are gone. A step that only wants to come after the
-            // item is not in its count; a get in the body is told.
+            // All items of the page were put, and are gone. A step that only wants to come after
+            // the item is not in its count; a get in the body is told.
             return Ok(());
         }
         let found = step.find(store, key)?;

@@ -227,9 +227,9 @@ impl<'g> StepContext<'g> {
         self.make_items(name, Items::dense(()))
     }
 
-    /// The number of the next step that the running instance forks: it follows from the instance and
-    /// from the forks before, so it is the same under every schedule. Two numbers may be equal, but
-    /// hardly ever are. The steps of one parent are in the order in which they were made.
+    /// The number of the next step that the running instance forks: it follows from the instance
+    /// and from the forks before, so it is the same under every schedule. Two numbers may be equal,
+    /// but hardly ever are. The steps of one parent are in the order in which they were made.
     fn next_fork(&self) -> u64 {
         const ROOM: u32 = 20;
         let flags = self.flags.get();

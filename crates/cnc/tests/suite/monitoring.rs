@@ -79,7 +79,7 @@ fn a_monitor_names_the_steps_that_the_report_of_the_run_names() {
             let Err(GraphError::Stuck(stuck)) = graph.run(scheduler) else {
                 panic!("{name}: items are missing")
             };
-            // An async step whose tag is a text has no word that sorts it, in both reports.
+            // An async step with a text as its tag has no word that sorts it, in both reports.
             assert_eq!(monitor.waiting(), stuck, "{name}");
             let waiting: u64 = monitor.progress().iter().map(|of| of.waiting).sum();
             assert_eq!(waiting, stuck.items.iter().map(|item| item.steps.len() as u64).sum(), "{name}");

@@ -1,5 +1,5 @@
-//! A scheduler of the program's own: the steps of a graph on rayon's thread pool. `figures` measures
-//! this file too.
+//! A scheduler of the program's own: the steps of a graph on rayon's thread pool. `figures`
+//! measures this file too.
 
 use std::fmt;
 

@@ -263,7 +263,8 @@ fn an_item_that_only_gives_an_order_may_have_gone_with_its_page() {
 
 #[test]
 fn a_step_that_missed_an_item_does_not_wait_for_another_one() {
-    // The step "late" misses items[0], and is held there until the page of items[0] has other items.
+    // The step "late" misses items[0], and is held there until the page of items[0] has other
+    // items.
     let (page_is_used, wait) = mpsc::channel();
     let (has_missed, missed) = mpsc::channel();
     let (wait, missed) = (Mutex::new(wait), Mutex::new(missed));

@@ -4,8 +4,8 @@
 //! with `StreamPlace`.
 //!
 //! A stage that has failed breaks and keeps its failure. Its caller then asks `failure` and does
-//! not end the next stage. The failure does not depend on the cuts of the input into chunks, but for
-//! `gunzip`, which says so.
+//! not end the next stage. The failure does not depend on the cuts of the input into chunks, but
+//! for `gunzip`, which says so.
 
 use super::item::{FINISHED, Flow, Item};
 use super::role::{Generator, Iteratee, Transducer};
@@ -82,7 +82,7 @@ impl StageFailure {
         self.inner.place.elements
     }
 
-    /// The section in whose course the stage failed, if the stage stands in a
+    /// The section in the course of which the stage failed, if the stage stands in a
     /// [`foreach`](super::foreach) or in a [`located`](super::located()): how many sections and how
     /// many elements lie before it, in the stream that the `foreach` or the `located` takes. If
     /// several of them stand around the stage, it is the outermost one.

@@ -21,8 +21,8 @@ pub struct Located<S, T> {
     failure: Option<StageFailure>,
 }
 
-/// The stages `stage`, which tell by [`StageFailure::section`] in which section of `splitter` one of
-/// them has failed: with [`whole_line`](super::whole_line), in which line of the input.
+/// The stages `stage`, which tell by [`StageFailure::section`] in which section of `splitter` one
+/// of them has failed: with [`whole_line`](super::whole_line), in which line of the input.
 ///
 /// `stage` takes all sections, true and false, as one stream.
 ///

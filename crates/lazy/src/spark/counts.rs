@@ -34,7 +34,7 @@ pub struct SparkCounts {
     pub overflowed: u64,
     /// Those that were there already when they were to be sparked.
     pub dud: u64,
-    /// Halves of [`join`]s that another worker has done.
+    /// Halves of [`join`](super::join())s that another worker has done.
     pub halves_taken: u64,
 }
 

@@ -61,7 +61,7 @@ impl<F: FnOnce() -> R, R> TypedHalf<F, R> {
 /// Does both, perhaps at the same time: the first on this OS thread, the second on a worker of the
 /// scheduler that has nothing else to do, or else here too.
 ///
-/// This is [`par`] and `pseq` in one, for two closures that may borrow. A thread that calls it
+/// This is [`par`](super::par) and `pseq` in one, for two closures that may borrow. A thread that calls it
 /// keeps its worker until both are done. Outside of a thread of ours both are done here, because
 /// there the second may block, which it may not within a step of a worker.
 ///
