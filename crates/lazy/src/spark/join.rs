@@ -61,9 +61,9 @@ impl<F: FnOnce() -> R, R> TypedHalf<F, R> {
 /// Does both, perhaps at the same time: the first on this OS thread, the second on a worker of the
 /// scheduler that has nothing else to do, or else here too.
 ///
-/// This is [`par`](super::par) and `pseq` in one, for two closures that may borrow. A thread that calls it
-/// keeps its worker until both are done. Outside of a thread of ours both are done here, because
-/// there the second may block, which it may not within a step of a worker.
+/// This is [`par`](super::par) and `pseq` in one, for two closures that may borrow. A thread that
+/// calls it keeps its worker until both are done. Outside of a thread of ours both are done here,
+/// because there the second may block, which it may not within a step of a worker.
 ///
 /// # Panics
 /// If one of them panics, with its payload; after the other has ended, or without it having begun.
