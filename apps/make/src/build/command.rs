@@ -77,17 +77,22 @@ impl Running {
         self.child.id()
     }
 
-    /// Waits for its end. The text that it writes is read until no process has the pipe any more,
-    /// or until `stop` ends: a process that the command has left behind may keep the pipe open, and
-    /// a build that a signal stops does not wait for that process.
+    /// Waits for its end. The text that it writes is read until no process has the pipe any more.
+    ///
+    /// After `stop` has ended, the text is read until the command has ended, and is left out. It is
+    /// still read, because SIGPIPE would kill a command that writes a line before it cleans up. It
+    /// is read no longer than that, because a process that the command has left behind may keep the
+    /// pipe open.
     pub(super) async fn end(mut self, stop: impl Future<Output = ()>) -> io::Result<(ExitStatus, Vec<u8>)> {
-        let output = match self.output.take() {
-            Some(output) => match select((output.read_to_end(), stop)).await {
-                Selected::First(output) => output?,
-                _ => Vec::new(),
-            },
-            None => Vec::new(),
+        let Some(output) = self.output.take() else {
+            return Ok((self.child.wait().await?, Vec::new()));
         };
-        Ok((self.child.wait().await?, output))
+        if let Selected::First(text) = select((output.read_to_end(), stop)).await {
+            return Ok((self.child.wait().await?, text?));
+        }
+        if let Selected::Second(status) = select((output.read_to_end(), self.child.wait())).await {
+            return Ok((status?, Vec::new()));
+        }
+        Ok((self.child.wait().await?, Vec::new()))
     }
 }

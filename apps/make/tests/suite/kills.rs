@@ -225,6 +225,25 @@ fn what_a_generator_has_half_made_for_the_first_time_is_not_fresh() {
     }
 }
 
+/// The command writes a line after the signal, and then removes a file that is no output. Without a
+/// reader of its pipe the line would be its end.
+#[test]
+fn a_command_that_a_signal_ends_may_write_before_it_cleans_up() {
+    let tree = tempfile::tempdir().unwrap();
+    let manifest = "rule r\n  command = trap 'echo stopping; rm part; exit 1' INT; touch part; touch $out; \
+                    while :; do sleep 0.02; done\nbuild a: r\n";
+    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+    let mut runner = command(OURS, tree.path(), &[]).stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while !tree.path().join("a").exists() {
+        sleep(Duration::from_millis(5));
+        assert!(began.elapsed() < Duration::from_secs(30), "the command did not start");
+    }
+    kill_process(Pid::from_child(&runner), Signal::INT).unwrap();
+    assert_eq!(runner.wait().unwrap().code(), Some(130));
+    assert_eq!(files(tree.path()).into_keys().collect::<Vec<_>>(), ["build.ninja"]);
+}
+
 /// A daemon that a command leaves behind keeps the pipe open.
 #[test]
 fn a_signal_does_not_wait_for_a_process_that_a_command_has_left_behind() {
