@@ -12,7 +12,8 @@
 
 use std::cell::RefCell;
 use std::fs;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -269,12 +270,19 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
         },
         timeline: options.timeline.clone(),
         jobserver,
-        working_directory: match &options.directory {
-            Some(_) => Some(std::env::current_dir().map_err(|error| error.to_string())?),
-            None => None,
-        },
+        working_directory: working_directory().map_err(|error| error.to_string())?,
         clock: directory.join(".ninja_lock"),
     })
+}
+
+/// The directory of the build, if `PWD` names another one: after `-C`, or if the caller has changed
+/// its directory and not the variable, as `cmake --build` does.
+fn working_directory() -> io::Result<Option<PathBuf>> {
+    let here = fs::metadata(".")?;
+    let named = std::env::var_os("PWD").map(PathBuf::from).filter(|path| path.is_absolute());
+    let named = named.and_then(|path| fs::metadata(path).ok());
+    let fits = named.is_some_and(|named| (named.dev(), named.ino()) == (here.dev(), here.ino()));
+    if fits { Ok(None) } else { std::env::current_dir().map(Some) }
 }
 
 /// The nodes that the user names, or the default ones. `FILE^` is looked up in the deps log too, if

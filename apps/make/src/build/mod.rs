@@ -55,8 +55,8 @@ pub struct Settings {
     pub timeline: Option<PathBuf>,
     /// The job server that grants commands, beside `jobs`.
     pub jobserver: Option<Arc<Jobserver>>,
-    /// The directory of `-C`, which commands get as `PWD`. The variable of this process names the
-    /// directory before.
+    /// The directory of the build, which commands get as `PWD`; `None` if the variable of this
+    /// process names it.
     pub working_directory: Option<PathBuf>,
     /// The file that tells the file system's clock by its mtime.
     pub clock: PathBuf,

@@ -1,6 +1,7 @@
 //! What a build does beside running commands in order.
 
 use std::fs;
+use std::path::Path;
 
 use crate::projects::{NINJA, OURS, build, command, output, tick};
 use crate::small::{read, run, tree, write};
@@ -198,15 +199,21 @@ fn a_command_finds_the_directory_of_the_build_in_its_environment() {
     fs::create_dir(tree.path().join("c")).unwrap();
     let manifest = "rule r\n  command = printenv PWD\n  description = d\nbuild a: r\n";
     fs::write(tree.path().join("c/build.ninja"), manifest).unwrap();
+    let root = tree.path().canonicalize().unwrap();
+    std::os::unix::fs::symlink("c", root.join("link")).unwrap();
+    let pwd = |program: &str, start: &str, arguments: &[&str], pwd: &Path| {
+        let mut build = command(program, &root.join(start), &[&["--quiet"], arguments].concat());
+        let built = build.env("PWD", pwd).output().unwrap();
+        String::from_utf8(built.stdout).unwrap().trim_end().to_string()
+    };
+    let directory = root.join("c").display().to_string();
     for program in [OURS, NINJA] {
-        let mut build = command(program, tree.path(), &["--quiet", "-C", "c"]);
-        let built = build.env("PWD", tree.path()).output().unwrap();
-        let directory = tree.path().canonicalize().unwrap().join("c");
-        assert_eq!(
-            String::from_utf8(built.stdout).unwrap(),
-            format!("{}\n", directory.display()),
-            "{program}"
-        );
+        assert_eq!(pwd(program, "", &["-C", "c"], &root), directory, "{program}");
+        // `cmake --build` changes its directory, and not the variable.
+        assert_eq!(pwd(program, "c", &[], &root), directory, "{program}");
+        // The variable is right, and names the directory by a symbolic link.
+        let link = root.join("link");
+        assert_eq!(pwd(program, "c", &["-C", "."], &link), link.display().to_string(), "{program}");
     }
 }
 
