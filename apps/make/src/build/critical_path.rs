@@ -2,13 +2,13 @@
 //! least.
 //!
 //! `tools/logs.rs` calls both functions for `-t critical-path`. The times are those of the build
-//! log, so a command that has never run counts as 0.
+//! log, so a command that has never succeeded counts as 0.
 
 use crate::graph::{EdgeId, Files, Graph, NodeId};
 use crate::log::build_log::BuildLog;
 
 /// The commands of the longest chain to `targets`, in their order, each with the milliseconds that
-/// it took when it ran last. O(size of the graph).
+/// it took when it succeeded last. O(size of the graph).
 pub fn critical_path(graph: &Graph, log: &BuildLog, targets: &[NodeId]) -> Vec<(EdgeId, u32)> {
     // By edges: the milliseconds of the longest chain that ends with the edge, and the edge before.
     let mut chains: Vec<Option<(u64, Option<EdgeId>)>> = vec![None; graph.edges.len()];
@@ -43,7 +43,8 @@ pub fn critical_path(graph: &Graph, log: &BuildLog, targets: &[NodeId]) -> Vec<(
     path
 }
 
-/// The milliseconds that an edge's command took when it ran last; 0 if the log does not know it.
+/// The milliseconds that an edge's command took when it succeeded last; 0 if the log does not know
+/// it.
 pub fn took(graph: &Graph, log: &BuildLog, edge: EdgeId) -> u32 {
     let outputs = graph.files_of(edge, Files::Outputs).iter();
     let entry =

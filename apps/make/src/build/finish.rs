@@ -138,7 +138,7 @@ impl Runner {
         clock.now().map_err(|error| at(b".ninja_lock", &error))
     }
 
-    /// Replaces each record of the outputs by [`Entry::UNFINISHED`]. A record of an earlier command
+    /// Replaces each record of the outputs by [`Entry::unfinished`]. A record of an earlier command
     /// may fit the half-made output now, because an output was gone, or may fit it later, when
     /// flags or an input are as they were. An output of a generator without a record gets one,
     /// because an output without a record counts as made by hand there. Every other output without
@@ -148,8 +148,9 @@ impl Runner {
         let Project { build_log, graph, .. } = &mut *project;
         for output in &order.outputs {
             let known = build_log.entry(*output);
-            if known.map_or(generator, |entry| entry != Entry::UNFINISHED) {
-                let recorded = build_log.record(graph, *output, Entry::UNFINISHED);
+            if known.map_or(generator, |entry| !entry.is_unfinished()) {
+                let unfinished = known.unwrap_or_default().unfinished();
+                let recorded = build_log.record(graph, *output, unfinished);
                 recorded.map_err(|error| format!("the build log: {error}"))?;
             }
         }

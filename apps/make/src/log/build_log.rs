@@ -1,7 +1,8 @@
 //! `.ninja_log`: for each output, the hash of the command that made it, and when that was.
 //!
-//! `Project` asks [`BuildLog::entry`] whether an output is stale, and `build/records.rs` calls
-//! [`BuildLog::record`] after each command. The tools `recompact`, `restat` and `cleandead` read or
+//! `Project` asks [`BuildLog::entry`] whether an output is stale, and `build/finish.rs` calls
+//! [`BuildLog::record`] before each command, and `build/records.rs` after each command that
+//! succeeds. The tools `recompact`, `restat` and `cleandead` read or
 //! replace the file.
 //!
 //! A line is `start`, `end`, `mtime`, `output`, `hash`, with tabs between. `mtime` is the time, by
@@ -44,9 +45,18 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The record of an output that a command is making. It fits no output: its hash is that of no
-    /// command, and its time is older than each input. If the build is killed, then it stays.
-    pub const UNFINISHED: Entry = Entry { start: 0, end: 0, mtime: 0, hash: 0 };
+    /// The record of an output that a command is making, from the record of the command before,
+    /// with the times of that command. It fits no output: its hash is that of no command, and its
+    /// `mtime` is older than each input. It stays until a command succeeds.
+    #[must_use]
+    pub fn unfinished(self) -> Entry {
+        Entry { mtime: 0, hash: 0, ..self }
+    }
+
+    /// Whether it is the record of an output whose command has not succeeded.
+    pub fn is_unfinished(&self) -> bool {
+        self.mtime == 0 && self.hash == 0
+    }
 }
 
 /// The log, and the file to which it goes.
@@ -291,6 +301,11 @@ impl BuildLog {
 
     /// Sets the recorded times of outputs to those that `mtime` gives for their paths, and writes
     /// the file anew. Every output stays in it.
+    ///
+    /// An unfinished record gets a time too, and then fits the output of a generator. Meson relies
+    /// on it: the command that makes its manifest calls `-t restat`, and the file that this method
+    /// writes replaces the one to which the build then appends. If the record stayed unfinished,
+    /// then the build would make the manifest again and again.
     ///
     /// # Errors
     /// Those of the files.

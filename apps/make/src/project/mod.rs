@@ -15,8 +15,8 @@
 //! # When an edge is dirty
 //! 1. What its compiler read is not known: no deps in the log, no depfile.
 //! 2. An input is dirty that is a reason to build.
-//! 3. An output is missing, is older than the newest input, was made by another command, or by a
-//!    command that began before the newest input was written.
+//! 3. An output is missing, is older than the newest input, was made by another command, by a
+//!    command that began before the newest input was written, or by one that did not succeed.
 //!
 //! The rules are ninja's, so that both run the same commands. A phony edge is dirty if an input is,
 //! or if it has no input and its output is missing.

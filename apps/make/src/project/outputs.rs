@@ -7,7 +7,6 @@
 use super::Project;
 use crate::disk;
 use crate::graph::{EdgeId, Files, NodeId, names};
-use crate::log::build_log::Entry;
 
 impl Project {
     pub(super) fn set_outputs_dirty(&mut self, edge: EdgeId, dirty: bool) {
@@ -84,8 +83,8 @@ impl Project {
             }
             return Ok(!generator);
         };
-        if entry == Entry::UNFINISHED {
-            self.explain(|graph| format!("the command of {} did not finish", graph.path_text(output)));
+        if entry.is_unfinished() {
+            self.explain(|graph| format!("the command of {} did not succeed", graph.path_text(output)));
             return Ok(true);
         }
         if !generator && self.hash(edge, hash)? != entry.hash {

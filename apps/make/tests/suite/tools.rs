@@ -100,6 +100,18 @@ fn the_critical_path_is_the_longest_chain() {
     assert_eq!(text, "      70 ms  b\n      10 ms  c\n      80 ms  in a row, of 205 ms in all commands\n");
 }
 
+/// A command that fails leaves the record of its last success, with its times.
+#[test]
+fn the_critical_path_knows_the_time_of_a_command_that_has_failed_since() {
+    let tree = tempfile::tempdir().unwrap();
+    fs::write(tree.path().join("build.ninja"), "rule f\n  command = false\nbuild a: f\n").unwrap();
+    fs::write(tree.path().join(".ninja_log"), "# ninja log v6\n10\t80\t1\ta\t1\n").unwrap();
+    assert!(!output(OURS, tree.path(), &[]).status.success());
+    let output = output(OURS, tree.path(), &["-t", "critical-path"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text, "      70 ms  a\n      70 ms  in a row, of 70 ms in all commands\n");
+}
+
 /// CMake takes the times of files into the log before there is a manifest.
 #[test]
 fn restat_finds_the_log_in_the_directory_that_it_is_told() {
