@@ -48,6 +48,9 @@ const PROGRAMS: [&str; 5] = ["apt-get", "dpkg-source", "cmake", "meson", "ninja"
 /// How long one command of this list may take.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 
+/// A file beside a project's source, while a file of the source is broken.
+const BROKEN: &str = "broken";
+
 /// What a build runner did with a project.
 #[derive(Debug, PartialEq, Eq)]
 struct Built {
@@ -136,6 +139,7 @@ impl Fetch<'_> {
     fn source(&self, package: &str) -> Result<PathBuf, String> {
         let place = self.directory.join(package);
         let source = place.join("source");
+        remove_broken(&place)?;
         if source.is_dir() {
             return Ok(source);
         }
@@ -148,6 +152,19 @@ impl Fetch<'_> {
         fs::rename(&unpacked, &source).map_err(|error| at(&unpacked, &error))?;
         Ok(source)
     }
+}
+
+/// Removes a project's source if an earlier run was killed while a file of it was broken.
+fn remove_broken(place: &Path) -> Result<(), String> {
+    let mark = place.join(BROKEN);
+    if mark.exists() {
+        let source = place.join("source");
+        if source.exists() {
+            fs::remove_dir_all(&source).map_err(|error| at(&source, &error))?;
+        }
+        fs::remove_file(&mark).map_err(|error| at(&mark, &error))?;
+    }
+    Ok(())
 }
 
 /// The output of a command that succeeds.
@@ -266,10 +283,13 @@ fn steps(
     step("a source", &["-j1"], true)?;
     let whole = fs::read(&text).map_err(|error| at(&text, &error))?;
     let write = |content: &[u8]| fs::write(&text, content).map_err(|error| at(&text, &error));
+    let mark = build.with_file_name(BROKEN);
+    fs::write(&mark, "").map_err(|error| at(&mark, &error))?;
     write(&[&whole[..], b"\n#error broken\n"].concat())?;
     touch(&header)?;
     let failed = step("broken", &["-k0", "-j4"], false);
     write(&whole)?;
+    fs::remove_file(&mark).map_err(|error| at(&mark, &error))?;
     failed?;
     step("mended", &["-j4"], true)?;
     touch(&header)?;
@@ -333,6 +353,20 @@ mod tests {
                     y.o: #deps 2, deps mtime 1 (VALID)\n    source/b.hpp\n    /usr/include/stdio.h\n";
         assert_eq!(most_used(deps, &source, &directory, &[".h", ".hpp"]), Some(source.join("b.hpp")));
         fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn a_source_that_a_killed_run_has_left_broken_is_removed() {
+        let place = std::env::temp_dir().join("selvedge-xtask-broken");
+        fs::create_dir_all(place.join("source/a")).unwrap();
+        remove_broken(&place).unwrap();
+        assert!(place.join("source/a").is_dir(), "there is no mark");
+        fs::write(place.join(BROKEN), "").unwrap();
+        remove_broken(&place).unwrap();
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+        fs::write(place.join(BROKEN), "").unwrap();
+        remove_broken(&place).unwrap();
+        fs::remove_dir(&place).unwrap();
     }
 
     #[test]

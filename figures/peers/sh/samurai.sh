@@ -7,8 +7,12 @@
 # as it is. apt checks Debian's signature.
 set -eu
 directory=$1
-mkdir -p "$directory/lists/partial" "$directory/cache/archives/partial" "$directory/source"
+mkdir -p "$directory"
 cd "$directory"
+# apt takes a relative path as one below its own directories.
+directory=$(pwd)
+rm -rf source muon-meson_*
+mkdir -p lists/partial cache/archives/partial source
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 echo "deb-src [signed-by=$keys] http://deb.debian.org/debian trixie main" > sources.list
 apt() {

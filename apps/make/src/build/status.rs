@@ -23,9 +23,9 @@ pub struct Style {
     pub quiet: bool,
     /// The beginning of each line, as `NINJA_STATUS` has it: `%s` commands that were started, `%t`
     /// all, `%p` per cent finished, `%r` running, `%u` not started, `%f` finished, `%o` finished in
-    /// a second, `%c` the same of the last few, as many as run together, `%e` seconds so far, `%w`
-    /// the same as minutes and seconds, `%E` seconds to come, `%W` the same as minutes and seconds,
-    /// `%%` a per cent sign.
+    /// a second, `%c` the same of the last few, as many as run together or 64, `%e` seconds so far,
+    /// `%w` the same as minutes and seconds, `%E` seconds to come, `%W` the same as minutes and
+    /// seconds, `%%` a per cent sign.
     pub format: String,
     /// Whether the standard output is a terminal that understands escapes.
     pub terminal: bool,
@@ -45,7 +45,8 @@ pub(super) struct Status {
     finished: u32,
     began: Instant,
     running: BTreeMap<EdgeId, (String, Instant)>,
-    /// When the last commands ended, as many as run together.
+    /// When the last commands ended, as many as run together. With a job server that number is not
+    /// known, and these are the last [`ENDS_MAX`].
     ends: VecDeque<Instant>,
     ends_max: usize,
     /// Whether the last line may be overwritten.
