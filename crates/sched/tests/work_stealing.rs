@@ -3,7 +3,9 @@
 mod naps;
 
 use naps::Naps;
-use selvedge_core::{JoinError, JoinHandle, NoEvents, fork, sleep, spawn, spawn_local, yield_now};
+use selvedge_core::{
+    Cpu, Events, JoinError, JoinHandle, NoEvents, Trace, Unpark, fork, sleep, spawn, spawn_local, yield_now,
+};
 use selvedge_sched::{Handle, WorkStealing, block_on, per_core, round_robin, work_stealing};
 use selvedge_sync::{Event, Fifo, MVar};
 use std::collections::HashSet;
@@ -243,6 +245,48 @@ fn short_steps_spread_over_the_workers_too() {
 #[test]
 fn zero_workers_are_as_many_as_the_machine_has() {
     assert_eq!(work_stealing(0, |_| Ok(NoEvents::new()), async { 7 }).unwrap(), 7);
+}
+
+/// Counts the calls of `poll` that may wait.
+struct CountedSleeps(NoEvents, Arc<AtomicUsize>);
+
+impl Events for CountedSleeps {
+    fn submit(&mut self, cpu: &mut Cpu, node: Trace) -> Result<(), Trace> {
+        self.0.submit(cpu, node)
+    }
+
+    fn poll(&mut self, cpu: &mut Cpu, timeout: Option<Duration>) -> io::Result<()> {
+        self.1.fetch_add(usize::from(timeout != Some(Duration::ZERO)), Ordering::Relaxed);
+        self.0.poll(cpu, timeout)
+    }
+
+    fn armed(&self) -> usize {
+        self.0.armed()
+    }
+
+    fn cancel_all(&mut self, cpu: &mut Cpu) {
+        self.0.cancel_all(cpu);
+    }
+
+    fn unparker(&self) -> Arc<dyn Unpark> {
+        self.0.unparker()
+    }
+}
+
+/// A worker that wakes up and has no thread to run calls no other worker.
+#[test]
+fn workers_without_threads_do_not_wake_each_other_again_and_again() {
+    let (sleeps, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(Event::new()));
+    let (counted, waits) = (sleeps.clone(), done.clone());
+    let helper = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        done.set();
+    });
+    let events = |_| Ok(CountedSleeps(NoEvents::new(), counted.clone()));
+    work_stealing(4, events, async move { waits.wait().await }).unwrap();
+    helper.join().unwrap();
+    let sleeps = sleeps.load(Ordering::Relaxed);
+    assert!(sleeps < 100, "the workers fell asleep {sleeps} times in 300 ms");
 }
 
 #[test]

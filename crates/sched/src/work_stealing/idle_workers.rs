@@ -100,16 +100,21 @@
 //!   all workers sleep, and have been quiet for some time, the worker does not become the watcher.
 //!   So an idle program uses no CPU.
 //! - **W2.** In [`wake_up`](IdleWorkers::wake_up) a watcher stops being the watcher.
-//! - **W3.** A worker that has woken up looks in [`call_watcher`](IdleWorkers::call_watcher)
-//!   whether there is a watcher. If there is none, it makes the worker that has slept longest the
-//!   watcher and unparks it. That worker wakes up (W2), finds nothing to do, and falls asleep as
-//!   the watcher (W1).
+//! - **W3.** A worker that has slept looks in [`call_watcher`](IdleWorkers::call_watcher), before
+//!   it runs its first thread, whether there is a watcher. If there is none, it makes the worker
+//!   that has slept longest the watcher and unparks it. That worker wakes up (W2), finds nothing to
+//!   do, and falls asleep as the watcher (W1).
 //!
-//! *While one worker is awake and another sleeps, there is a watcher, or a worker is about to
-//! become the watcher.* Three changes could end that, all of them under the lock. The watcher wakes
-//! up: then it is awake itself and does W3. A worker wakes up while there is no watcher: it does
-//! W3. The watcher finds that all workers sleep, and does not become the watcher again (W1): then
-//! no worker is awake, and the first worker that wakes up does W3.
+//! *While one worker works and another sleeps, there is a watcher, or a worker is about to become
+//! the watcher.* Three changes could end that, all of them under the lock. The watcher wakes up:
+//! if it finds a thread, it does W3, and otherwise it falls asleep (W1), when not all workers
+//! sleep. A worker wakes up while there is no watcher: it does W3 before it works. The watcher
+//! finds that all workers sleep, and does not become the watcher again (W1): then no worker works,
+//! and the first worker that has a thread to run does W3.
+//!
+//! A worker that finds no thread must not do W3. If it did, it would call a worker that finds none
+//! either and does W3 in its turn. Two workers on one CPU would wake each other without end,
+//! because each sleeps before the other one runs.
 //!
 //! # How many workers search
 //! While no other worker works, no worker searches: there is nothing to steal, and an item from

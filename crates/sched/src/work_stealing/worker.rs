@@ -65,6 +65,8 @@ pub(super) struct WorkerLoop<'a, E> {
     lookout: Lookout,
     /// Whether this worker was the watcher until now, and no turn has followed.
     has_watched: bool,
+    /// Whether this worker has slept, and no turn has followed.
+    has_slept: bool,
 }
 
 impl<'a, E: Events> WorkerLoop<'a, E> {
@@ -77,6 +79,9 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
             if self.is_ready() {
                 if std::mem::take(&mut self.is_searching) {
                     self.pool.unpark(self.pool.idle.found());
+                }
+                if std::mem::take(&mut self.has_slept) {
+                    self.pool.unpark(self.pool.idle.call_watcher());
                 }
                 self.turn()?;
             } else {
@@ -241,6 +246,7 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
             pairing: Pairing::new(),
             lookout: Lookout::new(me, pool.idle.workers()),
             has_watched: false,
+            has_slept: false,
         })
     }
 

@@ -33,7 +33,7 @@ impl<E: Events> WorkerLoop<'_, E> {
         let watches = self.workers > 1 && idle.become_watcher(self.me, self.lookout.is_quiet());
         let polled = self.cpu.poll_for(&mut self.events, watches.then(|| self.lookout.tick()));
         self.is_searching = idle.wake_up(self.me);
-        self.pool.unpark(idle.call_watcher());
+        self.has_slept = true;
         self.has_watched = watches && !self.is_searching;
         polled.map(drop)
     }
