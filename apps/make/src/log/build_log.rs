@@ -53,7 +53,7 @@ impl Entry {
         Entry { mtime: 0, hash: 0, ..self }
     }
 
-    /// Whether it is the record of an output whose command has not succeeded.
+    /// Whether it is such a record: no command has succeeded since.
     pub fn is_unfinished(&self) -> bool {
         self.mtime == 0 && self.hash == 0
     }
