@@ -50,7 +50,7 @@ impl Field {
     }
 }
 
-/// The tokens of an attribute `#[deep(..)]`.
+/// The tokens of an attribute `#[deep(..)]`: those between the parentheses, or all after the name.
 struct DeepAttribute(Vec<TokenTree>);
 
 type Tokens<'a> = Peekable<Iter<'a, TokenTree>>;
@@ -122,10 +122,13 @@ fn attributes(tokens: &mut Tokens<'_>) -> Vec<DeepAttribute> {
         tokens.next();
         let Some(TokenTree::Group(group)) = tokens.next() else { break };
         let attribute = flat(group.stream());
-        if let [TokenTree::Ident(name), TokenTree::Group(inner)] = &attribute[..]
-            && name.to_string() == "deep"
-        {
-            found.push(DeepAttribute(flat(inner.stream())));
+        let Some((TokenTree::Ident(name), rest)) = attribute.split_first() else { continue };
+        // A path `deep::name` is of another macro.
+        if name.to_string() == "deep" && !next_is(&mut rest.iter().peekable(), ':') {
+            found.push(DeepAttribute(match rest {
+                [TokenTree::Group(inner)] => flat(inner.stream()),
+                _ => rest.to_vec(),
+            }));
         }
     }
     found
@@ -263,7 +266,9 @@ fn variants(body: &Group) -> Result<Vec<Variant>, String> {
     let trees = flat(body.stream());
     let variant = |tokens: &[TokenTree]| {
         let mut tokens = tokens.iter().peekable();
-        attributes(&mut tokens);
+        if !attributes(&mut tokens).is_empty() {
+            return Err("`deep` is written before a type or a field, not before a variant".into());
+        }
         let name = tokens.next().map(ToString::to_string).unwrap_or_default();
         let body = match tokens.next() {
             Some(TokenTree::Group(group)) => Some(group),
