@@ -67,8 +67,8 @@ pub struct AheadOf<S> {
 }
 
 /// The strategy that applies `each` to one value of a slice after the other, and keeps the `count`
-/// values after it sparked: none if the count is 0. [`par_buffer`](crate::par_buffer) does so for an
-/// iterator.
+/// values after it sparked: none if the count is 0. [`par_buffer`](crate::par_buffer) does so for
+/// an iterator.
 ///
 /// # Examples
 /// ```
