@@ -234,8 +234,6 @@ pub(crate) fn spark(effort: Effort) -> Result<Table, String> {
     }
     let title = "time of a call of fib(30), in which each call above the cut-off is a join";
     let mut table = table("spark", title, machine, all);
-    table
-        .notes
-        .push("the workers of both Rust programs have done the same 8 times before the clock starts".into());
+    table.notes.push("each program has done the same 8 times before the clock starts".into());
     Ok(table)
 }

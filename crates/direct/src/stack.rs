@@ -57,7 +57,7 @@ thread_local! {
 
 /// The control block of the stack on which this OS thread runs: of the innermost direct-style
 /// thread, if one runs another. Null on the OS thread's own stack. `core` has the pointer, because
-/// code there and in other crates asks whether it is still on the same stack.
+/// code in other crates asks whether it is still on the same stack.
 #[inline(always)]
 pub(crate) fn current() -> *const Control {
     this_stack().cast()

@@ -50,7 +50,7 @@ impl Field {
     }
 }
 
-/// The tokens of an attribute `#[deep(..)]`.
+/// The tokens of an attribute `#[deep(..)]`: those between the parentheses, or all after the name.
 struct DeepAttribute(Vec<TokenTree>);
 
 type Tokens<'a> = Peekable<Iter<'a, TokenTree>>;
@@ -60,7 +60,7 @@ type Tokens<'a> = Peekable<Iter<'a, TokenTree>>;
 /// # Errors
 /// A message for the program's author: the item is a union, or an attribute is not known.
 pub(super) fn read(item: TokenStream) -> Result<Item, String> {
-    let trees: Vec<TokenTree> = item.into_iter().collect();
+    let trees = flat(item);
     let mut tokens = trees.iter().peekable();
     let home = home(attributes(&mut tokens))?;
     skip_visibility(&mut tokens);
@@ -70,18 +70,16 @@ pub(super) fn read(item: TokenStream) -> Result<Item, String> {
         true => angle_brackets(&mut tokens).iter().map(|tokens| parameter(tokens)).collect(),
         false => Vec::new(),
     };
-    let mut bounds = Vec::new();
-    let mut body = None;
-    for token in tokens {
-        match token {
-            TokenTree::Group(group) if is_body(group) && (body.is_none() || keyword == "enum") => {
-                body = Some(group);
-            }
-            TokenTree::Punct(mark) if mark.as_char() == ';' => {}
-            TokenTree::Ident(word) if word.to_string() == "where" => {}
-            other => bounds.push(other.clone()),
-        }
-    }
+    // The fields of a tuple struct come before the bounds. The fields of another struct, and the
+    // variants, come last. Each group between belongs to the bounds: `where F: Fn(u8) -> u8`.
+    let tuple = tokens.next_if(|token| has_delimiter(token, Delimiter::Parenthesis)).cloned();
+    let mut bounds: Vec<TokenTree> = tokens.cloned().collect();
+    let body = tuple.or_else(|| bounds.pop_if(|token| has_delimiter(token, Delimiter::Brace)));
+    let body = match &body {
+        Some(TokenTree::Group(group)) => Some(group),
+        _ => None,
+    };
+    bounds.retain(|token| !matches!(token.to_string().as_str(), ";" | "where"));
     let variants = match keyword.as_str() {
         "struct" => vec![Variant { path: "Self".into(), fields: fields(body)? }],
         "enum" => body.map_or(Ok(Vec::new()), variants)?,
@@ -90,9 +88,23 @@ pub(super) fn read(item: TokenStream) -> Result<Item, String> {
     Ok(Item { name, generics, bounds: text(bounds), variants, home })
 }
 
-/// Whether the group may have the fields of a struct, or the variants of an enum.
-fn is_body(group: &Group) -> bool {
-    matches!(group.delimiter(), Delimiter::Brace | Delimiter::Parenthesis)
+fn has_delimiter(token: &TokenTree, delimiter: Delimiter) -> bool {
+    matches!(token, TokenTree::Group(group) if group.delimiter() == delimiter)
+}
+
+/// The tokens of a stream. The compiler passes a fragment of `macro_rules!`, as `$vis:vis` is one,
+/// as a group without delimiters: its tokens are taken out of the group.
+fn flat(stream: TokenStream) -> Vec<TokenTree> {
+    let mut all = Vec::new();
+    for token in stream {
+        match token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::None => {
+                all.extend(flat(group.stream()));
+            }
+            other => all.push(other),
+        }
+    }
+    all
 }
 
 fn text(tokens: impl IntoIterator<Item = TokenTree>) -> String {
@@ -109,11 +121,14 @@ fn attributes(tokens: &mut Tokens<'_>) -> Vec<DeepAttribute> {
     while next_is(tokens, '#') {
         tokens.next();
         let Some(TokenTree::Group(group)) = tokens.next() else { break };
-        let attribute: Vec<TokenTree> = group.stream().into_iter().collect();
-        if let [TokenTree::Ident(name), TokenTree::Group(inner)] = &attribute[..]
-            && name.to_string() == "deep"
-        {
-            found.push(DeepAttribute(inner.stream().into_iter().collect()));
+        let attribute = flat(group.stream());
+        let Some((TokenTree::Ident(name), rest)) = attribute.split_first() else { continue };
+        // A path `deep::name` is of another macro.
+        if name.to_string() == "deep" && !next_is(&mut rest.iter().peekable(), ':') {
+            found.push(DeepAttribute(match rest {
+                [TokenTree::Group(inner)] => flat(inner.stream()),
+                _ => rest.to_vec(),
+            }));
         }
     }
     found
@@ -138,7 +153,7 @@ fn home(attributes: Vec<DeepAttribute>) -> Result<String, String> {
 fn skip_visibility(tokens: &mut Tokens<'_>) {
     if matches!(tokens.peek(), Some(TokenTree::Ident(word)) if word.to_string() == "pub") {
         tokens.next();
-        let is_restricted = |token: &&TokenTree| matches!(token, TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis);
+        let is_restricted = |token: &&TokenTree| has_delimiter(token, Delimiter::Parenthesis);
         // The parentheses may be the type of a field of a tuple struct: `pub (T, u8)`. They are
         // `pub(in path)` or `pub(crate)` only if more follows.
         let mut ahead = tokens.clone();
@@ -225,7 +240,7 @@ fn parameter(tokens: &[TokenTree]) -> Parameter {
 /// The fields that are forced.
 fn fields(body: Option<&Group>) -> Result<Vec<Field>, String> {
     let Some(body) = body else { return Ok(Vec::new()) };
-    let trees: Vec<TokenTree> = body.stream().into_iter().collect();
+    let trees = flat(body.stream());
     let mut named = Vec::new();
     for (number, field) in cut(&trees).iter().enumerate() {
         let mut tokens = field.iter().peekable();
@@ -248,10 +263,12 @@ fn fields(body: Option<&Group>) -> Result<Vec<Field>, String> {
 
 /// The variants of an enum.
 fn variants(body: &Group) -> Result<Vec<Variant>, String> {
-    let trees: Vec<TokenTree> = body.stream().into_iter().collect();
-    let variant = |tokens: &Vec<TokenTree>| {
+    let trees = flat(body.stream());
+    let variant = |tokens: &[TokenTree]| {
         let mut tokens = tokens.iter().peekable();
-        attributes(&mut tokens);
+        if !attributes(&mut tokens).is_empty() {
+            return Err("`deep` is written before a type or a field, not before a variant".into());
+        }
         let name = tokens.next().map(ToString::to_string).unwrap_or_default();
         let body = match tokens.next() {
             Some(TokenTree::Group(group)) => Some(group),
@@ -259,5 +276,8 @@ fn variants(body: &Group) -> Result<Vec<Variant>, String> {
         };
         Ok(Variant { path: format!("Self::{name}"), fields: fields(body)? })
     };
-    cut(&trees).iter().map(variant).collect()
+    // A discriminant may be a shift, `1 << 2`, so angle brackets do not count here. They need not:
+    // the fields of a variant are in a group.
+    let is_comma = |token: &TokenTree| matches!(token, TokenTree::Punct(mark) if mark.as_char() == ',');
+    trees.split(is_comma).filter(|part| !part.is_empty()).map(variant).collect()
 }

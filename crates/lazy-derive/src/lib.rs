@@ -14,7 +14,8 @@ use proc_macro::TokenStream;
 /// Implements `Deep` for a struct or an enum: it forces all lazy values in the fields, one field
 /// after the other.
 ///
-/// - A field with `#[deep(skip)]` is left as it is. Its type need not implement `Deep`.
+/// - A field with `#[deep(skip)]` is left as it is. Its type need not implement `Deep`, but must be
+///   `Sync`.
 /// - Each type parameter must be `Send + Sync`, and `Deep` if a field that is forced names it.
 /// - `#[deep(crate = path)]` on the type names the module of the trait, for a crate that does not
 ///   depend on `selvedge`. It is `::selvedge::lazy` if the attribute is left out.

@@ -20,9 +20,10 @@
 //! the value is there. Then the force is a driver itself.
 //!
 //! # Callers
-//! `Lazy::try_force` and `Lazy::force_blocking` in `value.rs`, and the converters of `spark.rs`,
-//! which force a sparked value. The rule: only the code that holds a [`NodeClaim`] polls a body,
-//! and each claim ends by an update or is given up, also when its future is dropped.
+//! `Lazy::try_force` and `Lazy::force_blocking` in `value.rs`, and the converters of
+//! `spark/converter.rs`, which force a sparked value. The rule: only the code that holds a
+//! [`NodeClaim`] polls a body, and each claim ends by an update or is given up, also when its
+//! future is dropped.
 
 use crate::circle::{CircleTable, RecordId, table};
 use crate::failed::NoValue;

@@ -7,7 +7,7 @@
 //!    IDLE ─────────────▶ CLAIMED ─────────────────▶ READY, or FAILED if the body panicked
 //!      ▲                    │
 //!      └────────────────────┘
-//!             give up: the force was dropped
+//!             give up: the force was dropped, or a cancellation unwound the closure
 //! ```
 //! - IDLE: the body is there, and no evaluation is under way. A body that has been polled and was
 //!   given up is IDLE too ("frozen", [HMP05 §4.3]); the next claim goes on with it.
@@ -41,8 +41,8 @@
 //!
 //! # Callers
 //! `value.rs` makes nodes and reads their values. `force.rs` claims nodes, polls their bodies and
-//! gives claims up. `circle.rs` gives up the evaluations below one that is given up. `spark.rs`
-//! looks at the state before it forces a value.
+//! gives claims up. `circle.rs` gives up the evaluations below one that is given up.
+//! `spark/converter.rs` looks at the state before it forces a value.
 
 mod drops;
 mod handle;

@@ -1,8 +1,9 @@
 //! The synchronisation primitives of the protocols that loom checks: those of std, or those of loom
 //! under `--cfg loom`. And the asymmetric fence of this crate: [`often`] and [`seldom`].
 //!
-//! `node/waiters.rs`, `ring.rs` and `spark.rs` use the two fences as a pair. The frequent side pays
-//! nothing if the kernel has membarrier(2), because the seldom side then interrupts all other CPUs.
+//! `node/waiters.rs`, `ring.rs` and `spark/converter.rs` use the two fences as a pair. The frequent
+//! side pays nothing if the kernel has membarrier(2), because the seldom side then interrupts all
+//! other CPUs.
 //!
 //! A side that uses `often` is correct only if the other side of its protocol uses `seldom`. Two
 //! `often` fences do not order one another.

@@ -21,8 +21,8 @@
 //! A slot is written again only after the top has passed it by a whole turn of the ring, and the
 //! exchange of e. fails then. So an item that was read in d. and overwritten meanwhile is not used.
 //!
-//! `spark.rs` has two rings for each OS thread: one for halves of `join`, one for lazy values.
-//! `tests/loom_spark_ring.rs` checks the ring with models.
+//! `spark/rings.rs` has two rings for each OS thread: one for halves of `join`, one for lazy
+//! values. `tests/loom_spark_ring.rs` checks the ring with models.
 
 use crate::primitives::{AtomicUsize, Ordering, often, seldom};
 

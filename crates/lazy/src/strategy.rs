@@ -25,9 +25,9 @@ type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// A type with lazy values in it, or without: how to force all of them.
 ///
 /// `#[derive(Deep)]` implements it for structs and enums: each field is forced, in order, but for
-/// those with `#[deep(skip)]`. A type that contains itself does so within a [`Lazy`], a `Box` or an
-/// `Arc`. A crate that does not depend on `selvedge` names the module of the trait:
-/// `#[deep(crate = selvedge_lazy)]`.
+/// those with `#[deep(skip)]`. The type of a skipped field need not implement `Deep`, but must be
+/// `Sync`. A type that contains itself does so within a [`Lazy`], a `Box` or an `Arc`. A crate that
+/// does not depend on `selvedge` names the module of the trait: `#[deep(crate = selvedge_lazy)]`.
 ///
 /// # Paper
 /// [HMP05 §9] leaves strategies to later work; this is the class of evaluation to normal form that
@@ -69,6 +69,23 @@ type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// struct Loom {
 ///     since: std::time::Instant,
 /// }
+/// ```
+/// A variant is not skipped, but its fields may be:
+/// ```compile_fail
+/// use selvedge::lazy::{Deep, Lazy};
+///
+/// #[derive(Deep)]
+/// enum Thread {
+///     #[deep(skip)]
+///     Knot(Lazy<u8>),
+/// }
+/// ```
+/// To skip is written out:
+/// ```compile_fail
+/// use selvedge::lazy::{Deep, Lazy};
+///
+/// #[derive(Deep)]
+/// struct Spool(#[deep] Lazy<u8>);
 /// ```
 /// A union has no fields that are known to be there:
 /// ```compile_fail

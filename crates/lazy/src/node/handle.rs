@@ -1,7 +1,7 @@
 //! [`NodeHandle`]: one of the handles that keep a node in memory.
 //!
 //! `Lazy` has one. The table of `circle.rs` has one for each recorded evaluation, `force.rs` for
-//! each delegated node, and a ring of `spark.rs` for each spark, as a word.
+//! each delegated node, and a ring of `spark/rings.rs` for each spark, as a word.
 //!
 //! The count of handles alone decides when a node is freed. The functions that read or move a value
 //! check no type: the caller names the type that made the node.

@@ -28,7 +28,7 @@ pub enum Unsynchronised {}
 /// The paper's entry without a lock: duplicates are possible for as long as an evaluation takes.
 ///
 /// The entry leaves no mark, so a value that needs its own value is not found: its evaluation
-/// overflows the native stack. The other engines find it.
+/// overflows the native stack. [`Unsynchronised`] does not find it either. The other engines do.
 ///
 /// # Paper
 /// [HMP05 §3.3, §3.4].

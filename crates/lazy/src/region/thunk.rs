@@ -31,7 +31,7 @@ use super::nursery::Nursery;
 use super::waits::HoleWait;
 use super::word::{ThunkWord, sealed};
 use crate::primitives::{AtomicPtr, AtomicUsize, Ordering};
-use selvedge_core::in_thread;
+use selvedge_core::{in_thread, this_stack};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -269,8 +269,12 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
     /// # Panics
     /// If the closure panics. The thunk is then as before, unless it was made by
     /// [`just_once`](Nursery::just_once). And if the value needs its own value: the message names
-    /// the places of the forces that were to give it. A circle that goes through several OS threads
-    /// is found too.
+    /// the places of the forces that were to give it. If another OS thread claims the value while
+    /// a force enters it, the message may name a line of this crate for that force.
+    ///
+    /// A circle that goes through several OS threads is found too. [`LockFree`](crate::LockFree)
+    /// and [`Unsynchronised`](crate::Unsynchronised) find no circle, unless a thunk of it was made
+    /// by [`just_once`](Nursery::just_once): other entries leave no mark there.
     ///
     /// # Paper
     /// [HMP05 §3.3]: the entry; [HMP05 §4.4]: with grey-holing.
@@ -347,8 +351,9 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
 #[inline(never)]
 fn fail_in_circle(places: &[&Location<'_>]) -> ! {
     let forces: Vec<String> = places.iter().map(|place| format!("the force of {place}")).collect();
-    // The number in a hole is that of an OS thread, not of a stack.
-    let hint = match in_thread() {
+    // The number in a hole is that of an OS thread, not of a stack. Under a foreign executor there
+    // is no thread of ours, but a stack if this force is in direct style.
+    let hint = match in_thread() || !this_stack().is_null() {
         true => ". (So it seems also if the closure of a thunk waits in direct style: it must not)",
         false => "",
     };

@@ -67,7 +67,8 @@ pub struct AheadOf<S> {
 }
 
 /// The strategy that applies `each` to one value of a slice after the other, and keeps the `count`
-/// values after it sparked. [`par_buffer`](crate::par_buffer) does so for an iterator.
+/// values after it sparked: none if the count is 0. [`par_buffer`](crate::par_buffer) does so for
+/// an iterator.
 ///
 /// # Examples
 /// ```
@@ -87,10 +88,16 @@ pub fn par_ahead<S>(count: usize, each: S) -> AheadOf<S> {
 
 impl<T: Send + Sync + 'static, S: Strategy<Lazy<T>>> Strategy<[Lazy<T>]> for AheadOf<S> {
     async fn apply(self, values: &[Lazy<T>]) {
-        values.iter().skip(1).take(self.count).for_each(par);
-        for (at, value) in values.iter().enumerate() {
+        let mut ahead = values.iter().skip(1);
+        ahead.by_ref().take(self.count).for_each(par);
+        for value in values {
             self.each.apply(value).await;
-            values.get(at + 1 + self.count).into_iter().for_each(par);
+            // If the count is 0, `next` is the value of the next turn.
+            if let Some(next) = ahead.next()
+                && self.count > 0
+            {
+                par(next);
+            }
         }
     }
 }

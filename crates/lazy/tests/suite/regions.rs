@@ -357,6 +357,28 @@ fn a_thunk_that_waits_in_direct_style_fails_with_the_reason_for_other_threads_th
 }
 
 #[test]
+fn a_thunk_that_waits_in_direct_style_fails_with_the_reason_under_a_foreign_executor() {
+    use selvedge_direct::{direct, wait};
+    let region: &'static Region = Box::leak(Box::new(Region::new()));
+    let (go, gone) = futures::channel::oneshot::channel::<u64>();
+    // A closure that may be called again does not own the receiver.
+    let gone: &'static _ = Box::leak(Box::new(std::sync::Mutex::new(Some(gone))));
+    let thunk = region.nursery().thunk(move |_| {
+        let gone = gone.lock().unwrap().take();
+        wait(gone.expect("it is called once")).unwrap()
+    });
+    let first = direct(move || thunk.force(&region.nursery()));
+    let second = direct(move || {
+        let failed = catch_unwind(AssertUnwindSafe(|| thunk.force(&region.nursery()))).unwrap_err();
+        go.send(5).unwrap();
+        *failed.downcast::<String>().unwrap()
+    });
+    let (value, message) = futures::executor::block_on(futures::future::join(first, second));
+    assert_eq!(value, 5);
+    assert!(message.contains("<<loop>>") && message.contains("waits in direct style"), "{message}");
+}
+
+#[test]
 fn a_thunk_that_needs_itself_is_found_where_holes_are_left() {
     knot::<ClaimAtYield>();
     knot::<Grey>();

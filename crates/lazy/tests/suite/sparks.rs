@@ -294,6 +294,25 @@ fn strategies_are_values() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "it starts a process")]
+fn a_list_is_sparked_ahead_as_far_as_the_count_says() {
+    if !is_alone("sparks::a_list_is_sparked_ahead_as_far_as_the_count_says") {
+        return;
+    }
+    for (ahead, sparks) in [(0, 0), (1, 9), (3, 9), (usize::MAX, 9)] {
+        round_robin(async move {
+            let values: Vec<_> = (0..10).map(|n| Lazy::new(move || n)).collect();
+            let before = spark_counts();
+            par_ahead(ahead, rseq).apply(&values).await;
+            let now = spark_counts();
+            assert_eq!((now.created - before.created, now.dud - before.dud), (sparks, 0), "{ahead}");
+            assert!(values.iter().all(Lazy::is_ready));
+        })
+        .unwrap();
+    }
+}
+
+#[test]
 fn strategies_of_lists_are_made_of_others() {
     let count = if cfg!(miri) { 5 } else { 100u64 };
     round_robin(async move {
