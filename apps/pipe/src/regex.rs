@@ -59,8 +59,8 @@ fn without_line_ends(hir: Hir) -> Hir {
         }
         HirKind::Repetition(mut repetition) => {
             let sub = without_line_ends(*repetition.sub);
-            // The printer writes no brackets around a repetition in a repetition, so `(?:a+)?` would
-            // become the lazy `a+?`. The printer writes brackets around an alternation.
+            // The printer writes no brackets around a repetition in a repetition, so `(?:a+)?`
+            // would become the lazy `a+?`. The printer writes brackets around an alternation.
             *repetition.sub = match sub.kind() {
                 HirKind::Repetition(_) => Hir::alternation(vec![sub, Hir::fail()]),
                 _ => sub,

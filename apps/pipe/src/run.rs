@@ -110,9 +110,9 @@ fn waits(pipeline: &[Stage], span: Span) -> bool {
     })
 }
 
-/// Whether `stream.rs` tells the line of the input for a failure at `span`: the source yields bytes,
-/// and no join and no stage that leaves the lines is between. Otherwise a section of the failure is
-/// one of `foreach`.
+/// Whether `stream.rs` tells the line of the input for a failure at `span`: the source yields
+/// bytes, and no join and no stage that leaves the lines is between. Otherwise a section of the
+/// failure is one of `foreach`.
 fn has_lines(pipeline: &[Stage], span: Span) -> bool {
     // The last of these stages holds `span`.
     let mut before = pipeline.iter().take_while(|stage| stage.span.begin <= span.begin).peekable();
