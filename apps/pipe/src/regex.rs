@@ -58,7 +58,13 @@ fn without_line_ends(hir: Hir) -> Hir {
             Hir::class(Class::Bytes(class))
         }
         HirKind::Repetition(mut repetition) => {
-            *repetition.sub = without_line_ends(*repetition.sub);
+            let sub = without_line_ends(*repetition.sub);
+            // The printer writes no brackets around a repetition in a repetition, so `(?:a+)?`
+            // would become the lazy `a+?`. The printer writes brackets around an alternation.
+            *repetition.sub = match sub.kind() {
+                HirKind::Repetition(_) => Hir::alternation(vec![sub, Hir::fail()]),
+                _ => sub,
+            };
             Hir::repetition(repetition)
         }
         HirKind::Capture(mut capture) => {

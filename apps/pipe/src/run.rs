@@ -14,7 +14,7 @@ use crate::language::parse;
 use crate::language::tree::{Pipeline, Stage, StageKind};
 use crate::progress::Progress;
 use crate::source::{failed, on_pool};
-use crate::stage::failure_name;
+use crate::stage::{failure_name, leaves_lines};
 use crate::stream::stream;
 use selvedge_core::round_robin_with;
 use selvedge_coroutine::pipeline::{Flow, StageFailure};
@@ -85,7 +85,12 @@ fn complaint(failure: &StageFailure, script: &[Pipeline]) -> Complaint {
     }
     let (item, offset) = (failure.item(), failure.offset());
     complaint.with_help(match failure.section() {
-        Some(line) => format!("item {item}, in line {} at offset {}", line.items + 1, line.elements),
+        Some(place) => {
+            let held = script.iter().rfind(|pipeline| pipeline[0].span.begin <= span.begin);
+            let is_line = held.is_some_and(|pipeline| has_lines(pipeline, span));
+            let section = if is_line { "line" } else { "section" };
+            format!("item {item}, in {section} {} at offset {}", place.items + 1, place.elements)
+        }
         None => format!("item {item}, offset {offset}"),
     })
 }
@@ -103,6 +108,23 @@ fn waits(pipeline: &[Stage], span: Span) -> bool {
         | StageKind::AppendTo(_) => stage.span.begin == span.begin,
         _ => false,
     })
+}
+
+/// Whether `stream.rs` tells the line of the input for a failure at `span`: the source yields
+/// bytes, and no join and no stage that leaves the lines is between. Otherwise a section of the
+/// failure is one of `foreach`.
+fn has_lines(pipeline: &[Stage], span: Span) -> bool {
+    // The last of these stages holds `span`.
+    let mut before = pipeline.iter().take_while(|stage| stage.span.begin <= span.begin).peekable();
+    let mut lines = !matches!(pipeline[0].kind, StageKind::Range(..));
+    while let Some(stage) = before.next() {
+        lines = match &stage.kind {
+            StageKind::Join2(_, inner) => before.peek().is_none() && has_lines(inner, span),
+            StageKind::Shell(_) => true,
+            _ => lines && !leaves_lines(stage),
+        };
+    }
+    lines
 }
 
 async fn run_pipeline(pipeline: &[Stage], show_progress: bool) -> Result<Outcome, StageFailure> {

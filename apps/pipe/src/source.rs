@@ -118,7 +118,8 @@ impl Supply<u8> for Files {
     }
 
     fn is_prompt(&self) -> bool {
-        matches!(&self.open, Some(OpenFile::Regular(file)) if file.was_in_memory())
+        // Behind the end of this file may come one that waits: a pipe, a terminal.
+        self.paths.is_empty() && matches!(&self.open, Some(OpenFile::Regular(file)) if file.was_in_memory())
     }
 
     async fn close(self) {

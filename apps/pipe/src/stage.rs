@@ -87,12 +87,31 @@ fn branch(stages: &[Stage], kind: ItemKind) -> DynStage {
 pub fn may_fail(stage: &Stage) -> bool {
     match &stage.kind {
         StageKind::Csv(_) | StageKind::Integers | StageKind::Fold(_) => true,
-        StageKind::Change(change) => matches!(change, Change::Unquote | Change::Quote | Change::Unescape),
+        StageKind::Change(change) => {
+            matches!(change, Change::Unquote | Change::Quote | Change::Unescape) || unpacks(*change)
+        }
         StageKind::Each(condition) | StageKind::Having(condition, _) => condition::nests(condition),
         StageKind::Branch(of) => {
             let stages = of.then.iter().chain(&of.otherwise);
             condition::nests(&of.condition) || stages.into_iter().any(may_fail)
         }
+        _ => false,
+    }
+}
+
+/// Whether a stage takes packed bytes.
+fn unpacks(change: Change) -> bool {
+    CHANGES.iter().any(|(word, known)| *known == change && ["gunzip", "unzstd"].contains(word))
+}
+
+/// Whether the line of the input is not known for the items that come out of a stage: the stage
+/// keeps its items to the end, or its input is packed.
+pub fn leaves_lines(stage: &Stage) -> bool {
+    match &stage.kind {
+        StageKind::Sort(_) | StageKind::Last(_) | StageKind::Tally => true,
+        StageKind::Change(change) => unpacks(*change),
+        // A branch of `foreach` ends with each of its sections, and a branch of `if` at the end.
+        StageKind::Branch(of) => !of.foreach && of.then.iter().chain(&of.otherwise).any(leaves_lines),
         _ => false,
     }
 }

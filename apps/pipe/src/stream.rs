@@ -13,7 +13,7 @@ use crate::language::tree::*;
 use crate::progress::Progress;
 use crate::run::Target;
 use crate::source::{Files, NamedSupply, failed};
-use crate::stage::{leading, located_in_lines, may_fail, then, to_text};
+use crate::stage::{leading, leaves_lines, located_in_lines, may_fail, then, to_text};
 use selvedge_coroutine::pipeline::{DynStage, HasKind, ItemKind, StageFailure, from_chunks, from_iter, id};
 use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, ahead, made, through};
 use selvedge_io::process::Command;
@@ -35,6 +35,8 @@ pub struct Stream {
     /// Whether one of the stages may fail at an item that lies behind the first stage. Only these
     /// need the place in the input besides their own.
     fails: bool,
+    /// Whether the items are no longer those of one line of the input.
+    apart: bool,
 }
 
 fn shell(command: &str) -> Command {
@@ -74,7 +76,7 @@ pub fn stream(stages: &[Stage], progress: &Progress) -> Result<Stream, StageFail
             | StageKind::Stdin
     );
     let kind = if let Origin::Numbers(_) = origin { ItemKind::Numbers } else { ItemKind::Bytes };
-    let mut whole = Stream { origin, stages: None, kind, fails: false };
+    let mut whole = Stream { origin, stages: None, kind, fails: false, apart: false };
     let (mut rest, mut before) = (stages, Before::Start);
     if is_source {
         (rest, before) = (&stages[1..], Before::Stage(kind, first));
@@ -103,7 +105,11 @@ impl Stream {
         let (made, count) = leading(stages, self.kind);
         // A first stage `csv` reads the input itself, and tells the very byte.
         let first = self.stages.is_none() && matches!(stages[0].kind, StageKind::Csv(_));
-        self.fails |= !first && stages[..count].iter().any(may_fail);
+        if stages[..count].iter().any(leaves_lines) {
+            self = self.located();
+            self.apart = true;
+        }
+        self.fails |= !first && !self.apart && stages[..count].iter().any(may_fail);
         self.stages = Some(match self.stages {
             Some(up) => then(up, made),
             None => made,
@@ -114,16 +120,17 @@ impl Stream {
     fn through_named(self, stage: &Stage, command: &str) -> Stream {
         let supply = self.through(shell(command)).into_supply();
         let origin = Origin::Bytes(Inflow::new(NamedSupply::new(stage, supply)).boxed());
-        Stream { origin, stages: None, kind: ItemKind::Bytes, fails: false }
+        Stream { origin, stages: None, kind: ItemKind::Bytes, fails: false, apart: false }
     }
 
     fn joined(self, join: JoinKind, other: Stream) -> Stream {
         let supply = JoinedLines::new(join, self.lines(), other.lines());
         let origin = Origin::Lines(Inflow::new(supply).boxed());
-        Stream { origin, stages: None, kind: ItemKind::Lists, fails: false }
+        Stream { origin, stages: None, kind: ItemKind::Lists, fails: false, apart: false }
     }
 
-    /// The same stream. Its failures tell the line of the input.
+    /// The same stream. The failures of its stages tell the line of the input, but for those behind
+    /// a stage that [leaves the lines](leaves_lines).
     fn located(self) -> Stream {
         match (self.origin, self.stages) {
             (Origin::Bytes(source), Some(stages)) if self.fails => Stream {
@@ -131,6 +138,7 @@ impl Stream {
                 stages: Some(located_in_lines(stages)),
                 kind: self.kind,
                 fails: false,
+                apart: self.apart,
             },
             (origin, stages) => Stream { origin, stages, ..self },
         }

@@ -117,7 +117,8 @@
 //!
 //! **Cuts.** No stage can be told how its input was cut into chunks: what it yields, and where it
 //! fails, depend on the items alone. A compressed stream that is wrong is the one exception:
-//! `gunzip` tells the place of the mistake to 4 KiB.
+//! `gunzip` and `unzstd` tell the place of the mistake to 4 KiB, and how many bytes they yield
+//! before the failure depends on the cuts.
 //!
 //! # Differences
 //! 1. The paper resumes both sides of a pipe in each step, so that the producer runs one step

@@ -51,8 +51,9 @@ pub trait Supply<A: Item + ?Sized>: Send {
 /// The inside of an [`Outflow`]: it takes items when it can.
 pub trait Accept<B: Item + ?Sized>: Send {
     /// Up to how many items the target would rather take at once than one after the other. The
-    /// pipeline gathers so many while its source [is prompt](Supply::is_prompt). No item waits for
-    /// a source that waits.
+    /// pipeline gathers so many while its source [is prompt](Supply::is_prompt). An item
+    /// may wait for one read of a source that was prompt and now waits, because the source only
+    /// guesses.
     const GATHERS: usize = 0;
 
     /// Takes the items out of `items`, which may be empty, and waits until there is room for them.

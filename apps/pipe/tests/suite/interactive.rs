@@ -101,6 +101,8 @@ until(b"6")
 until(b"pipe> ")
 os.write(terminal, b"liens\r")
 until(b"is it `lines`?")
+# Before the prompt the terminal itself takes Ctrl-D, Backspace and Ctrl-U out of the keys.
+until(b"pipe> ")
 os.write(terminal, b"\x1b[A\x04\x7f\x15\x04")
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 "#;

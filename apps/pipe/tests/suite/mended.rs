@@ -1,6 +1,8 @@
 //! Mistakes that a review has found, each with the scripts that show it.
 
 use crate::data::{files, shell, system, text};
+use proptest::prelude::{ProptestConfig, Strategy, prop, prop_assert_eq, prop_oneof, proptest};
+use regex::bytes::{Regex, RegexBuilder};
 use std::fs::{read, write};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -219,6 +221,55 @@ fn a_match_lies_within_a_line() {
 }
 
 #[test]
+fn a_repetition_of_a_repetition_keeps_its_brackets() {
+    assert_eq!(text(&run("lines | having regex 'x(?:[0-9]+)?y'", "xy\n"), 0), "xy\n");
+    assert_eq!(text(&run("replace regex 'x(?:[0-9]+)?' with '<$0>'", "x12y"), 0), "<x12>y");
+    assert_eq!(text(&run("replace regex '(?:a{2})?b' with '<$0>'", "b aab"), 0), "<b> <aab>");
+}
+
+/// Expressions of few letters, with repetitions in repetitions.
+fn expressions() -> impl Strategy<Value = String> {
+    let atoms = [r"a", "b", "[^a]", r"\s", ".", "^", "$", r"\b", "ab", "(?:)"];
+    prop::sample::select(atoms.map(str::to_string).to_vec()).prop_recursive(4, 12, 2, |inner| {
+        let operators = ["?", "*", "+", "??", "*?", "+?", "{2}", "{1,2}", "{2,}?"].map(str::to_string).to_vec();
+        prop_oneof![
+            3 => (inner.clone(), prop::sample::select(operators)).prop_map(|(of, by)| format!("(?:{of}){by}")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(one, two)| format!("{one}{two}")),
+            1 => (inner.clone(), inner.clone()).prop_map(|(one, two)| format!("(?:{one}|{two})")),
+            1 => inner.prop_map(|of| format!("({of})")),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn an_expression_finds_in_a_line_what_it_says(expression in expressions(), line in "[ab ]{0,6}") {
+        let said = RegexBuilder::new(&expression).multi_line(true).build().unwrap();
+        let groups = |regex: &Regex| -> Vec<Vec<Option<_>>> {
+            let all = regex.captures_iter(line.as_bytes());
+            all.map(|one| one.iter().map(|group| group.map(|found| found.range())).collect()).collect()
+        };
+        let ours = selvedge_pipe::regex::lines(&expression).unwrap();
+        prop_assert_eq!(groups(&ours), groups(&said), "{} in {:?}", expression, line);
+    }
+}
+
+#[test]
+fn a_line_comes_out_before_the_next_file_has_any() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path().join("f"), "a\n").unwrap();
+    // The writer of the pipe waits until the line of the file has come out.
+    let command = format!(
+        "mkfifo p; timeout 20 {} 'cat f p' > out & \
+         for i in $(seq 200); do test -s out && break; sleep 0.05; done; \
+         cat out; echo b > p; wait; cat out",
+        env!("CARGO_BIN_EXE_selvedge-pipe")
+    );
+    assert_eq!(text(&system(directory.path(), &command, b""), 0), "a\na\nb\n");
+}
+
+#[test]
 fn a_replacement_names_groups_that_are_there() {
     let cases = [("(a)", "$1b", "1b"), ("b", "$5.00", "5"), ("(?<n>a)", "$m", "m"), ("a", "${}", "")];
     for (regex, with, group) in cases {
@@ -271,6 +322,29 @@ fn a_failure_tells_where_it_is_in_the_input() {
     );
     let script = format!("text '{largest}\n1\n' | lines | interleave (text 'x' | lines) | integers | sum");
     assert_eq!(place(&script, ""), "item 2, offset 21");
+    // Behind a stage that keeps its items, the line is not known.
+    assert_eq!(place("lines | sort | integers", "5\nx\n1\n"), "item 3, offset 4");
+    assert_eq!(place("lines | last 3 | integers", "x\n1\n2\n"), "item 1, offset 0");
+    assert_eq!(place("lines | tally | column 2 | integers", "x\n"), "item 1, offset 0");
+    assert_eq!(place("if line then lines | sort | integers end", "1\nx\n3\n"), "item 3, offset 4");
+    // Before it and behind a command it is.
+    assert_eq!(place("lines | integers | sort | sum", "1\nx\n3\n"), "item 2, in line 2 at offset 2");
+    assert_eq!(
+        place("lines | sort | `cat` | lines | integers", "x\n1\n2\n"),
+        "item 3, in line 3 at offset 4"
+    );
+    // A section of `foreach` is no line where the input has none.
+    let huge = format!("range {} {largest}", largest - 1);
+    assert_eq!(
+        place(&format!("{huge} | foreach between > 0 and = 0 then sum end"), ""),
+        "item 2, in section 1 at offset 0"
+    );
+    for before in ["lines | interleave (text 'x' | lines)", "lines | sort"] {
+        let script = format!("{before} | foreach prefix 'a' then unquote | integers | bytes | lines end");
+        let section =
+            if before.ends_with("sort") { "section 2 at offset 2" } else { "section 3 at offset 4" };
+        assert_eq!(place(&script, "1\nab\n"), format!("item 1, in {section}"));
+    }
 }
 
 #[test]

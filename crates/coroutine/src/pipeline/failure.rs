@@ -5,7 +5,7 @@
 //!
 //! A stage that has failed breaks and keeps its failure. Its caller then asks `failure` and does
 //! not end the next stage. The failure does not depend on the cuts of the input into chunks, but
-//! for `gunzip`, which says so.
+//! for `gunzip`. How much `gunzip` and `unzstd` yield before a failure depends on the cuts.
 
 use super::item::{FINISHED, Flow, Item};
 use super::role::{Generator, Iteratee, Transducer};

@@ -108,7 +108,7 @@ pub struct Gunzip {
 /// It fails at bytes that are no gzip member, at a check sum that does not match, and at an end
 /// within a member. The [offset](StageFailure::offset) is at most 4 KiB before the mistake. How far
 /// it is before, and how much is yielded of the bytes before the mistake, depends on the cuts of
-/// the input: this stage alone is an exception to the rule of [`pipeline`](super#design).
+/// the input: with `unzstd`, this stage is an exception to the rule of [`pipeline`](super#design).
 ///
 /// # Complexity
 /// 50 KiB of memory from the first byte to the end, and up to 4 MiB for a while.

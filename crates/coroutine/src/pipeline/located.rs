@@ -135,7 +135,8 @@ where
     fn end<O: Sink<B>>(&mut self, out: &mut O) -> Flow {
         self.fed::<A, B, O>(out, |splitter, feed| {
             splitter.end(feed)?;
-            // What fails at the end fails at what came last.
+            // A failure at the end is told at the last section. The item may be one of another
+            // section, if a stage keeps its items to the end.
             feed.place.begun = feed.place.last;
             let flow = feed.stage.end(feed.out);
             if feed.stage.failure().is_some() { FINISHED } else { flow }

@@ -77,6 +77,8 @@ impl Zstd {
             }
             encoder
         });
+        // `reserve` counts from the length, so a full block would double the capacity each time.
+        self.block.clear();
         self.block.reserve(BLOCK);
         let mut input = InBuffer::around(chunk);
         let directive = match ends {
@@ -132,10 +134,11 @@ pub struct Unzstd {
 /// # Errors
 /// It fails at bytes that are no frame, at a check sum that does not match, at a window of more
 /// than 128 MiB, and at an end within a frame. The [offset](StageFailure::offset) is at most 4 KiB
-/// before the mistake.
+/// before the mistake. How much is yielded of the bytes before the mistake depends on the cuts of
+/// the input: with `gunzip`, this stage is an exception to the rule of [`pipeline`](super#design).
 ///
 /// # Complexity
-/// As much memory as the window of the frame.
+/// As much memory as the window of the frame, and a block of 128 KiB.
 ///
 /// # Examples
 /// ```
@@ -178,6 +181,8 @@ impl Unzstd {
             decoder.set_parameter(DParameter::WindowLogMax(WINDOW)).expect("it is in its range");
             decoder
         });
+        // `reserve` counts from the length, so a full block would double the capacity each time.
+        self.block.clear();
         self.block.reserve(BLOCK);
         let mut input = InBuffer::around(part);
         loop {
@@ -188,8 +193,10 @@ impl Unzstd {
             if !self.block.is_empty() && out.put_chunk(&self.block).is_break() {
                 return Ok(FINISHED);
             }
-            // A full block may leave more in the decoder.
-            if input.pos() == part.len() && self.block.len() < self.block.capacity() {
+            // A full block may leave more in the decoder, but not at the end of a frame: a call
+            // without input would begin the next frame.
+            let drained = left == 0 || self.block.len() < self.block.capacity();
+            if input.pos() == part.len() && drained {
                 return Ok(GO_ON);
             }
         }

@@ -61,6 +61,21 @@ fn much_comes_out_of_little() {
 }
 
 #[test]
+fn a_frame_may_end_where_a_block_is_full() {
+    for length in [1, 2, 3].map(|blocks| blocks * (128 << 10)) {
+        for text in [length - 1, length, length + 1].map(|length| vec![0; length]) {
+            let whole = packed(&text, 3);
+            for cut in [1, usize::MAX] {
+                assert_eq!(unpacked(&whole, cut).unwrap(), text, "{} bytes", text.len());
+                let two = [whole.clone(), whole.clone()].concat();
+                assert_eq!(unpacked(&two, cut).unwrap(), [&text[..], &text].concat());
+            }
+            assert!(unpacked(&whole[..whole.len() - 1], usize::MAX).is_err());
+        }
+    }
+}
+
+#[test]
 fn the_tool_zstd_reads_and_writes_the_same() {
     use std::io::{Read, Write};
     use std::process::{Command, Stdio};

@@ -110,6 +110,9 @@ impl File {
             return Err(MayBeCached(false));
         }
         match sys::pread_ahead_of(&*self.opened, buffer, offset) {
+            // `preadv2` of Linux 5.9 and 5.10 may return 0 before the end (its manual, BUGS). So an
+            // operation finds the end.
+            Some(Ok(0)) if !buffer.is_empty() => Err(MayBeCached(true)),
             Some(Ok(read)) => Ok(read),
             Some(Err(error)) => Err(MayBeCached(matches!(error, Errno::AGAIN | Errno::INTR))),
             None => Err(MayBeCached(false)),

@@ -256,7 +256,8 @@ impl Operation {
         let wanted = part.len();
         match sys::pread_cached(&*file, part, *offset) {
             // A short read may be at the end of the file or at the end of the bytes in memory.
-            Ok(n) if n == wanted || n == 0 => Some(n as RawOutcome),
+            // `preadv2` of Linux 5.9 and 5.10 may return 0 before the end (its manual, BUGS).
+            Ok(n) if n == wanted => Some(n as RawOutcome),
             _ => None,
         }
     }

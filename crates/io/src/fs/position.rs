@@ -107,7 +107,7 @@ impl Position {
             ready!(budget::spend_on_call(cx));
             let read = self.file.read_cached_at(&mut buffer[..room], self.offset);
             match read {
-                Ok(read) => budget::charge(budget::CALL * (read / PIECE) as u32),
+                Ok(read) => budget::charge(budget::CALL * (read.saturating_sub(1) / PIECE) as u32),
                 Err(MayBeCached(later)) => {
                     self.cached = later;
                     budget::refund(budget::CALL);
