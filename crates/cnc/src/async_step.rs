@@ -505,7 +505,7 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
                     lock(&this.step.claims).push(claim);
                 }
                 Look::Missing => {
-                    step.note_missed(store, &this.key);
+                    step.note_missed(store, &this.key, false);
                     step.wait_once(found);
                     this.waits = true;
                     return Poll::Pending;

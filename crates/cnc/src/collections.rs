@@ -210,7 +210,7 @@ impl<K, V> fmt::Debug for Items<'_, K, V> {
 pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) number: usize,
     /// A step has made the collection, and not the environment.
-    by_step: bool,
+    pub(crate) by_step: bool,
     pub(crate) name: String,
     pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
     pub(crate) count: UntilTheEnd<Option<CountOf<'g, K>>>,

@@ -354,6 +354,8 @@ impl<'g> Graph<'g, '_> {
         self.core.show_to_monitor();
         if !self.core.is_cancelled() {
             scheduler.run(&GraphJob::new(&self.core));
+            // Steps may have made collections.
+            self.core.show_to_monitor();
         }
         let lost: Vec<ReadyStep<'g>> = self.core.take_pending();
         if self.core.is_cancelled() {

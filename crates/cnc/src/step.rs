@@ -214,11 +214,14 @@ impl<'g> StepContext<'g> {
         match store.storage.find(key) {
             Ok(found) => Ok(found),
             Err(NoPlace::Retired) => Err(self.over_get(store, key)),
-            Err(NoPlace::Outside) => {
-                let (collection, key) = store.name_and_key(key);
-                Err(self.fault(FaultCause::Outside { collection, key }))
-            }
+            Err(NoPlace::Outside) => Err(self.outside(store, key)),
         }
+    }
+
+    #[cold]
+    fn outside<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
+        let (collection, key) = store.name_and_key(key);
+        self.fault(FaultCause::Outside { collection, key })
     }
 
     #[cold]
