@@ -22,7 +22,13 @@ use crate::primitives::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, lock
 use crate::slot::ItemSlot;
 
 /// The number of items in a page.
-const PAGE: usize = if cfg!(miri) { 16 } else { 1024 };
+const PAGE: usize = if cfg!(loom) {
+    2
+} else if cfg!(miri) {
+    16
+} else {
+    1024
+};
 
 /// The number of parts of a hashed storage. Each has a lock for those that add keys.
 const SHARDS: usize = 16;
