@@ -6,10 +6,11 @@
 //! end.
 //!
 //! A run calls [`Core::take_pending`] first. After the scheduler has returned, `Graph::run`
-//! compares [`Core::outstanding`] with 0, takes the faults, and asks for the [`Core::missing`]
-//! items. No worker may run then, because `missing` reads the lists of waiters without a lock. At
-//! the end of the graph, [`Core::close`] drops the steps that still wait; `graph` calls it before
-//! it drops the `Core`.
+//! compares [`Core::outstanding`] with 0, has the steps of [`Core::waiting`] get their items once
+//! more (`StepContext::get_again`), takes the faults, and asks for the [`Core::missing`] items. No
+//! other worker may run then, because `waiting` and `missing` read the lists of waiters without a
+//! lock. At the end of the graph, [`Core::close`] drops the steps that still wait; `graph` calls it
+//! before it drops the `Core`.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem::ManuallyDrop;

@@ -334,8 +334,9 @@ impl<'g> Graph<'g, '_> {
     /// Runs the graph until no step can run any more.
     ///
     /// # Errors
-    /// - [`GraphError::Stuck`] if steps wait for items that no step has put. The environment may
-    ///   put them, and run again.
+    /// - [`GraphError::Stuck`] if steps wait for items that no step has put, or to take items that
+    ///   have other gets left. The environment may put the items, or have steps get them, and run
+    ///   again.
     /// - [`GraphError::Failed`] if a step or the environment has failed, in this run or before. A
     ///   graph that a fault has stopped runs no more steps.
     /// - [`GraphError::Failed`] with each [`LeftOver`](crate::FaultCause::LeftOver) if there is no

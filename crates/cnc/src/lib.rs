@@ -35,7 +35,7 @@
 //! | [`prescribe_range`](Graph::prescribe_range) | as `prescribe`, for a part of its range | loops over many numbers |
 //!
 //! What a step costs is in the guide, `docs/guide/cnc.md`. In short: a step that does nothing takes
-//! some 155 instructions, one more put in an array 60 and two atomic exchanges, one more get some
+//! some 155 instructions, one more put in an array 60 and one atomic exchange, one more get some
 //! 35. A step that misses an item takes 350 more.
 //!
 //! # Examples
