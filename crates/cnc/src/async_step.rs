@@ -28,7 +28,7 @@ use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
 use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_of, tag_of, with_tag};
-use crate::collections::{GetClaim, ItemCol, NO_TAG};
+use crate::collections::{GetClaim, ItemCol};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::{FirstPanic, take_message};
@@ -40,6 +40,7 @@ use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
 use crate::step::{Phase, StepContext};
 use crate::stuck::MadeItem;
+use crate::tags::NO_TAG;
 
 thread_local! {
     /// The poll of an async step that began last on this OS thread, of those that have not ended;

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use crate::arena::{Arena, Owned, UntilTheEnd};
 use crate::cancel::Attention;
 use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
-use crate::collections::{AnyItems, AnyTags, ItemCol, ItemStatistics, Items, NO_TAG, TagCol, TagStore};
+use crate::collections::{AnyItems, ItemCol, ItemStatistics, Items};
 use crate::error::{StepFault, StepResult};
 use crate::faults::{PutBy, settle};
 use crate::first_panic::FirstPanic;
@@ -32,6 +32,7 @@ use crate::record::{Edge, Recorder};
 use crate::slot::STEPS_MAX;
 use crate::step::StepContext;
 use crate::stuck::AwaitedItem;
+use crate::tags::{AnyTags, NO_TAG, TagCol, TagStore};
 use crate::waiters::WaiterMemory;
 
 /// A number that no step has.

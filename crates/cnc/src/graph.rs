@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::async_step::{self, AsyncStep};
 use crate::cancel::Canceller;
 use crate::code::{DependsCode, RangeCode, ReadyStep, ReplayCode, free_of};
-use crate::collections::{ItemCol, ItemStatistics, Items, TagCol};
+use crate::collections::{ItemCol, ItemStatistics, Items};
 use crate::core::Core;
 use crate::error::{GraphError, StepResult};
 use crate::hints::{StepCol, StepHints};
@@ -27,6 +27,7 @@ use crate::key::ItemKey;
 use crate::schedulers::{GraphJob, Scheduler};
 use crate::step::{Needs, StepContext};
 use crate::stuck::Stuck;
+use crate::tags::TagCol;
 
 /// Gives `work` a new graph to build, to run and to look at; returns what `work` returns.
 ///

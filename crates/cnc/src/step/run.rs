@@ -21,11 +21,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use crate::code::{ReadyStep, StepEntry};
-use crate::collections::NO_TAG;
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::{FirstPanic, drop_payload, take_message};
 use crate::slot::SlotState;
+use crate::tags::NO_TAG;
 
 use super::{CLAIMED, DECLARES, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
 
