@@ -8,8 +8,8 @@
 //!
 //! An instance owns its frame: `poll` hands the frame on with `StepContext::set_rest`, or empties
 //! it once. While `poll` runs the future, a [`PollEntry`] with the worker's `StepContext` is in a
-//! list of the OS thread. [`AsyncStep`] finds the entry of its own step there, by the address of
-//! the frame. It is a list and not one entry, because a step may run within the poll of another
+//! list of the OS thread. [`AsyncStep`] finds the entry of its own step there, by the number of
+//! the step. It is a list and not one entry, because a step may run within the poll of another
 //! one, and because a direct-style thread may wait within a poll while another thread begins one;
 //! such polls end in any order. An `AsyncStep` keeps its claims until it is dropped, because
 //! references to counted items borrow the `AsyncStep`.
@@ -28,7 +28,7 @@ use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
 use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_of, tag_of, with_tag};
-use crate::collections::{GetClaim, ItemCol, NO_TAG};
+use crate::collections::{GetClaim, ItemCol};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::{FirstPanic, take_message};
@@ -40,6 +40,7 @@ use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
 use crate::step::{Phase, StepContext};
 use crate::stuck::MadeItem;
+use crate::tags::NO_TAG;
 
 thread_local! {
     /// The poll of an async step that began last on this OS thread, of those that have not ended;
@@ -444,7 +445,9 @@ impl<'g> Drop for AsyncStep<'g> {
         let give_back = |step: &StepContext<'g>| {
             for claim in &claims {
                 if step.drops_cancelled.get() {
-                    // A cancelled step has not got its items, whatever kind of step it is.
+                    // A cancelled step that is woken has not got its items, whatever kind of step
+                    // it is. If it is not woken, an async step keeps its claims until the graph
+                    // ends, and a step of another kind has returned them when it missed an item.
                     claim.items.unclaim(claim);
                 } else {
                     panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));
@@ -505,7 +508,7 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
                     lock(&this.step.claims).push(claim);
                 }
                 Look::Missing => {
-                    step.note_missed(store, &this.key);
+                    step.note_missed(store, &this.key, false);
                     step.wait_once(found);
                     this.waits = true;
                     return Poll::Pending;

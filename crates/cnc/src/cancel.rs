@@ -2,8 +2,8 @@
 //! a run early: [`Canceller`].
 //!
 //! `Core` owns one `Attention`. `StepContext::run` loads `needed` before each step, and calls
-//! `StepContext::attend` if it is set. `Core::fail`, `Canceller::cancel`, `StepCol::cancel` and
-//! `Graph::record` set it.
+//! `StepContext::attend` if it is set. `Core::fail`, `Canceller::cancel`, `StepCol::cancel`,
+//! `Graph::record` and `Graph::monitor` set it.
 //!
 //! `needed` is never cleared, and each reason sets it. The loads are relaxed, so a worker may run
 //! some more steps before it sees a reason.

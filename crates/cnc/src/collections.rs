@@ -1,27 +1,26 @@
-//! Item and tag collections. The program has the handles [`ItemCol`] and [`TagCol`], and describes
-//! an item collection with [`Items`]. The graph owns the stores, [`ItemStore`] and [`TagStore`].
+//! Item collections. The program has the handle [`ItemCol`], and describes a collection with
+//! [`Items`]. The graph owns the store, [`ItemStore`].
 //!
-//! `Core::add_items` and `Core::add_tags` make the stores. The gets and puts of `step/get.rs`,
-//! `step/put.rs` and `async_step.rs` use them with their types. `Core` and the reports use them
-//! without their types, as [`AnyItems`] and [`AnyTags`].
+//! `Core::add_items` makes the stores. The gets and puts of `step/get.rs`, `step/put.rs` and
+//! `async_step.rs` use them with their types. `Core` and the reports use them without their types,
+//! as [`AnyItems`].
 //!
 //! A get of a counted item makes a [`GetClaim`]. The step returns it with [`AnyItems::give_back`]
 //! when the step ends, or takes it back with [`AnyItems::unclaim`] when the step will run again.
 //! The last `give_back` drops the value.
 //!
-//! Paper: [NCM11 §2, §2.1]; a memoised tag collection is from §3.2.
+//! Paper: [NCM11 §2, §2.1].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::OnceLock;
 
 use crate::arena::{Owned, UntilTheEnd};
-use crate::code::{ReadyStep, StepEntry};
+use crate::code::ReadyStep;
 use crate::core::{Core, NO_STEP};
 use crate::error::{FaultCause, StepFault};
 use crate::faults::{FaultOrder, FaultyItem, PutBy};
 use crate::first_panic::FirstPanic;
-use crate::key::{Grid, ItemKey, fold, hash_of, is_word};
+use crate::key::{Grid, ItemKey, is_word};
 use crate::primitives::{AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::{GetCount, ItemSlot, Left};
 use crate::step::StepContext;
@@ -210,7 +209,7 @@ impl<K, V> fmt::Debug for Items<'_, K, V> {
 pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) number: usize,
     /// A step has made the collection, and not the environment.
-    by_step: bool,
+    pub(crate) by_step: bool,
     pub(crate) name: String,
     pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
     pub(crate) count: UntilTheEnd<Option<CountOf<'g, K>>>,
@@ -479,156 +478,6 @@ impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
         }
     }
 }
-
-/// A handle of a tag collection: a message board for steps. Each tag that is put runs every step
-/// that the collection prescribes, once.
-///
-/// # Paper
-/// [NCM11 §2, §2.1]: `TagCol`. §3.2: executed tags may be stored.
-///
-/// # Examples
-/// A graph's steps put tags in its own collections alone:
-/// ```compile_fail
-/// use selvedge::cnc;
-///
-/// cnc::graph(|one| {
-///     cnc::graph(|other| {
-///         let tags = one.tags::<u32>("of the first graph");
-///         other.initialize(|env| env.put_tag(tags, 1)) // another graph's handle
-///     })
-/// });
-/// ```
-/// Its tags run its own steps alone:
-/// ```compile_fail
-/// use selvedge::cnc;
-///
-/// cnc::graph(|one| {
-///     cnc::graph(|other| {
-///         let tags = one.tags::<u32>("of the first graph");
-///         other.prescribe(tags, "step", |_, _| Ok(())); // another graph's handle
-///     })
-/// });
-/// ```
-/// Of a memoised collection, a tag that is put again runs nothing:
-/// ```
-/// use selvedge::cnc::{self, schedulers::OneByOne};
-///
-/// # fn main() -> Result<(), cnc::GraphError> {
-/// let sum = cnc::graph(|graph| {
-///     let tags = graph.memoised_tags::<u32>("numbers");
-///     let items = graph.items::<u32, u32>("seen");
-///     graph.prescribe(tags, "see", move |n, step| {
-///         step.put(items, n, n)?;
-///         // Without memory, this would go on for ever.
-///         step.put_tag(tags, (n + 3) % 5)
-///     });
-///     graph.initialize(|env| env.put_tag(tags, 0))?;
-///     Ok(graph.run(&OneByOne)?.finalize(|view| view.iter(items).map(|(_, n)| n).sum::<u32>()))
-/// })?;
-/// assert_eq!(sum, 10);
-/// # Ok(())
-/// # }
-/// ```
-pub struct TagCol<'g, T>(pub(crate) &'g TagStore<'g, T>);
-
-impl<T> Clone for TagCol<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for TagCol<'_, T> {}
-
-impl<'g, T> TagCol<'g, T> {
-    /// The name of the collection.
-    pub fn name(&self) -> &'g str {
-        &self.0.name
-    }
-}
-
-impl<T> fmt::Debug for TagCol<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TagCol({})", self.0.name)
-    }
-}
-
-/// The number of parts of a set of tags, each with a lock.
-const SETS: usize = 16;
-
-/// The tags of a memoised collection that were put, spread over sets by their hash.
-type SeenTags<T> = Box<[Mutex<HashSet<T>>]>;
-
-pub(crate) struct TagStore<'g, T> {
-    pub(crate) number: usize,
-    pub(crate) name: String,
-    /// The steps that the collection prescribes: the first; the others follow in `StepEntry::next`.
-    pub(crate) first: OnceLock<&'g StepEntry<'g>>,
-    seen: UntilTheEnd<Option<SeenTags<T>>>,
-}
-
-impl<T: ItemKey> TagStore<'_, T> {
-    pub(crate) fn new(number: usize, name: &str, memoised: bool) -> Self {
-        let sets = || (0..SETS).map(|_| Mutex::new(HashSet::new())).collect();
-        TagStore {
-            number,
-            name: name.to_owned(),
-            first: OnceLock::new(),
-            seen: UntilTheEnd::new(memoised.then(sets)),
-        }
-    }
-
-    /// Whether the tag is to run the steps.
-    #[inline]
-    pub(crate) fn is_new(&self, tag: &T) -> bool {
-        self.seen.as_ref().is_none_or(|sets| Self::is_first(sets, tag))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn is_first(sets: &[Mutex<HashSet<T>>], tag: &T) -> bool {
-        let word = if is_word::<T>() { tag.to_word() } else { hash_of(tag) };
-        lock(&sets[fold(word) as usize % SETS]).insert(tag.clone())
-    }
-}
-
-impl<'g, T> TagStore<'g, T> {
-    /// Adds a step.
-    pub(crate) fn prescribe(&self, entry: &'g StepEntry<'g>) {
-        let mut place = &self.first;
-        while let Err(refused) = place.set(entry) {
-            let _ = refused;
-            place = &place.get().expect("a value was refused because there is one").next;
-        }
-    }
-}
-
-/// A tag collection, whatever its type.
-pub(crate) trait AnyTags<'g>: Sync {
-    fn name(&self) -> &str;
-
-    /// The first step that the collection prescribes.
-    fn first(&self) -> Option<&'g StepEntry<'g>>;
-}
-
-impl<'g, T: Send + Sync> AnyTags<'g> for TagStore<'g, T> {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn first(&self) -> Option<&'g StepEntry<'g>> {
-        self.first.get().copied()
-    }
-}
-
-impl<T> Owned for TagStore<'_, T> {
-    unsafe fn empty(&self) {
-        // SAFETY: as promised by the caller.
-        unsafe { self.seen.replace(None) };
-    }
-}
-
-/// The text for a tag that does not fit in a word and is not kept.
-pub(crate) const NO_TAG: &str = "..";
 
 /// The step that has put an item.
 pub(crate) fn maker_of<V>(slot: &ItemSlot<V, ReadyStep<'_>>, step: &StepContext<'_>) -> PutBy {

@@ -9,10 +9,11 @@
 
 use std::sync::Arc;
 
-use crate::collections::{ItemCol, Items, TagCol};
+use crate::collections::{ItemCol, Items};
 use crate::graph::Graph;
 use crate::key::ItemKey;
 use crate::primitives::{Mutex, lock};
+use crate::tags::TagCol;
 
 /// A step of a reduction combines so many values.
 const FAN: u32 = 16;

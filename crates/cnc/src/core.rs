@@ -6,10 +6,11 @@
 //! end.
 //!
 //! A run calls [`Core::take_pending`] first. After the scheduler has returned, `Graph::run`
-//! compares [`Core::outstanding`] with 0, takes the faults, and asks for the [`Core::missing`]
-//! items. No worker may run then, because `missing` reads the lists of waiters without a lock. At
-//! the end of the graph, [`Core::close`] drops the steps that still wait; `graph` calls it before
-//! it drops the `Core`.
+//! compares [`Core::outstanding`] with 0, has the steps of [`Core::waiting`] get their items once
+//! more (`StepContext::get_again`), takes the faults, and asks for the [`Core::missing`] items. No
+//! other worker may run then, because `waiting` and `missing` read the lists of waiters without a
+//! lock. At the end of the graph, [`Core::close`] drops the steps that still wait; `graph` calls it
+//! before it drops the `Core`.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem::ManuallyDrop;
@@ -19,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use crate::arena::{Arena, Owned, UntilTheEnd};
 use crate::cancel::Attention;
 use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
-use crate::collections::{AnyItems, AnyTags, ItemCol, ItemStatistics, Items, NO_TAG, TagCol, TagStore};
+use crate::collections::{AnyItems, ItemCol, ItemStatistics, Items};
 use crate::error::{StepFault, StepResult};
 use crate::faults::{PutBy, settle};
 use crate::first_panic::FirstPanic;
@@ -31,6 +32,7 @@ use crate::record::{Edge, Recorder};
 use crate::slot::STEPS_MAX;
 use crate::step::StepContext;
 use crate::stuck::AwaitedItem;
+use crate::tags::{AnyTags, NO_TAG, TagCol, TagStore};
 use crate::waiters::WaiterMemory;
 
 /// A number that no step has.

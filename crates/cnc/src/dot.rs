@@ -9,7 +9,7 @@ use crate::picture::{Picture, Place};
 impl<'g> Graph<'g, '_> {
     /// The graph in the language of Graphviz: steps are ovals, item collections boxes, tag
     /// collections triangles. Which tags prescribe which steps is known; the other edges are those
-    /// that were used since [`Graph::record`].
+    /// that were used since [`Graph::record`] or [`Graph::monitor`].
     ///
     /// # Examples
     /// ```

@@ -3,8 +3,8 @@
 //!
 //! The operations of a step return [`Halted`], and the step passes it on with `?`. `Halted(None)`
 //! says that the `StepContext` already knows the reason: a missed item, or a fault.
-//! `Halted(Some(..))` has an error of the program. `StepContext::fault` and `Core::left_over` make
-//! the faults.
+//! `Halted(Some(..))` has an error of the program. `StepContext::fault`, `StepContext::double_put`
+//! and `Core::left_over` make the faults.
 //!
 //! `faults.rs` has the order in which `Graph` reports the faults.
 
@@ -81,7 +81,8 @@ impl fmt::Debug for Halted {
 ///    caller.
 #[non_exhaustive]
 pub enum GraphError {
-    /// No step can run any more, but some wait for items that no step has put.
+    /// No step can run any more, but some wait for items that no step has put, or to take items
+    /// that have other gets left.
     Stuck(Stuck),
     /// A step failed, or the environment. The first fault is the smallest one. Each later run
     /// reports the faults too; then a [`FaultCause::Error`] has only the text of the error.

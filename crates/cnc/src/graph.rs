@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::async_step::{self, AsyncStep};
 use crate::cancel::Canceller;
 use crate::code::{DependsCode, RangeCode, ReadyStep, ReplayCode, free_of};
-use crate::collections::{ItemCol, ItemStatistics, Items, TagCol};
+use crate::collections::{ItemCol, ItemStatistics, Items};
 use crate::core::Core;
 use crate::error::{GraphError, StepResult};
 use crate::hints::{StepCol, StepHints};
@@ -27,6 +27,7 @@ use crate::key::ItemKey;
 use crate::schedulers::{GraphJob, Scheduler};
 use crate::step::{Needs, StepContext};
 use crate::stuck::Stuck;
+use crate::tags::TagCol;
 
 /// Gives `work` a new graph to build, to run and to look at; returns what `work` returns.
 ///
@@ -334,8 +335,9 @@ impl<'g> Graph<'g, '_> {
     /// Runs the graph until no step can run any more.
     ///
     /// # Errors
-    /// - [`GraphError::Stuck`] if steps wait for items that no step has put. The environment may
-    ///   put them, and run again.
+    /// - [`GraphError::Stuck`] if steps wait for items that no step has put, or to take items that
+    ///   have other gets left. The environment may put the items, or have steps get them, and run
+    ///   again.
     /// - [`GraphError::Failed`] if a step or the environment has failed, in this run or before. A
     ///   graph that a fault has stopped runs no more steps.
     /// - [`GraphError::Failed`] with each [`LeftOver`](crate::FaultCause::LeftOver) if there is no
@@ -354,6 +356,8 @@ impl<'g> Graph<'g, '_> {
         self.core.show_to_monitor();
         if !self.core.is_cancelled() {
             scheduler.run(&GraphJob::new(&self.core));
+            // Steps may have made collections.
+            self.core.show_to_monitor();
         }
         let lost: Vec<ReadyStep<'g>> = self.core.take_pending();
         if self.core.is_cancelled() {

@@ -35,7 +35,7 @@
 //! | [`prescribe_range`](Graph::prescribe_range) | as `prescribe`, for a part of its range | loops over many numbers |
 //!
 //! What a step costs is in the guide, `docs/guide/cnc.md`. In short: a step that does nothing takes
-//! some 155 instructions, one more put in an array 60 and two atomic exchanges, one more get some
+//! some 155 instructions, one more put in an array 60 and one atomic exchange, one more get some
 //! 35. A step that misses an item takes 350 more.
 //!
 //! # Examples
@@ -109,12 +109,13 @@ mod step;
 mod storage;
 mod stuck;
 mod svg;
+mod tags;
 mod waiters;
 
 pub use async_step::{AsyncStep, Get};
 pub use cancel::Canceller;
 pub use code::ReadyStep;
-pub use collections::{ItemCol, ItemStatistics, Items, TagCol};
+pub use collections::{ItemCol, ItemStatistics, Items};
 pub use error::{FaultCause, GraphError, Halted, StepFault, StepResult};
 pub use graph::{FinishedGraph, Graph, Statistics, StepStatistics, View, graph};
 pub use hints::StepCol;
@@ -124,3 +125,4 @@ pub use monitor::{Monitor, RunningStep, Stalled, StepProgress};
 pub use record::{Recording, StepRun};
 pub use step::{Needs, Outlet, StepContext, Worker};
 pub use stuck::{MissingItem, Stuck, StuckStep};
+pub use tags::TagCol;

@@ -11,6 +11,7 @@ use loom::thread;
 
 use crate::schedulers::circle::WorkerCircle;
 use crate::slot::{GetCount, ItemSlot, Left, Look};
+use crate::storage::{Shape, Storage};
 use crate::waiters::{WaiterMemory, WaiterPool};
 
 type ModelSlot = ItemSlot<Box<u32>, u32>;
@@ -165,6 +166,70 @@ pub fn a_claim_given_back() {
     other.join().unwrap();
     assert!(ended || end(&slot));
     assert!(!slot.state.has_value());
+}
+
+/// A step gets a counted item or waits for it, while it is put. It gets the item once, by itself or
+/// after it was woken, and the value is dropped.
+pub fn a_counted_get_that_waits() {
+    let memory = Arc::new(WaiterMemory::new());
+    let slot = Arc::new(ModelSlot::new());
+    let get = |slot: &ModelSlot| {
+        assert_eq!(slot.state.look(), Look::Claimed);
+        // SAFETY: the item is claimed until `give_back`.
+        assert_eq!(**unsafe { slot.value() }, 7);
+        assert_eq!(slot.state.give_back(), Left::None);
+        // SAFETY: this caller has made the item gone.
+        unsafe { slot.drop_value() };
+    };
+    let getter = {
+        let (memory, slot) = (memory.clone(), slot.clone());
+        thread::spawn(move || {
+            if slot.state.wait(9, &WaiterPool::new(&memory)).is_err() {
+                slot.state.until_full();
+                get(&slot);
+            }
+        })
+    };
+    let mut woken = slot.put(Box::new(7), GetCount::Times(1), 1, 1).expect("the first put");
+    if let Some(step) = woken.pop(&WaiterPool::new(&memory)) {
+        assert_eq!(step, 9);
+        get(&slot);
+    }
+    assert!(woken.is_empty());
+    getter.join().unwrap();
+    assert!(slot.state.was_put() && !slot.state.has_value());
+}
+
+/// A step misses an item and waits for it, while all items of its page are put and go, and the page
+/// is used for other keys. The step does not wait for another key: the put of its item wakes it, or
+/// it sees that the item was put.
+pub fn a_missed_get_and_a_page_that_is_used_again() {
+    // A page has two items in these models.
+    let items = Arc::new(Storage::<u32, u32, u32>::paged(Shape::new(&4)));
+    let memory = Arc::new(WaiterMemory::new());
+    let getter = {
+        let (items, memory) = (items.clone(), memory.clone());
+        thread::spawn(move || {
+            let Ok(found) = items.find(&0) else { return 0 };
+            if found.slot.state.was_put() {
+                return 0;
+            }
+            let state = &found.slot.state;
+            let _page = found.into_page_use();
+            u32::from(state.wait(9, &WaiterPool::new(&memory)).is_ok())
+        })
+    };
+    let pool = WaiterPool::new(&memory);
+    let put = |key: u32| {
+        let place = items.find(&key).expect("the page was not given back");
+        let mut woken = place.slot.put(key, GetCount::Times(0), 1, 1).expect("the first put");
+        let woken = std::iter::from_fn(|| woken.pop(&pool)).count() as u32;
+        items.note_gone(place.place);
+        woken
+    };
+    let woken = put(0);
+    assert_eq!(put(1) + put(2), 0);
+    assert_eq!(getter.join().unwrap(), woken);
 }
 
 fn empty(slot: Arc<ModelSlot>) {

@@ -70,6 +70,10 @@ pub(crate) struct MissedItem {
     /// The word of the key, if it fits.
     pub(crate) order: u64,
     pub(crate) key: String,
+    /// The item was put, and the step waits to be the last one with a get of it.
+    pub(crate) was_put: bool,
+    /// A step has made the collection.
+    pub(crate) by_step: bool,
 }
 
 struct RunningAt {
@@ -179,16 +183,15 @@ impl MonitorState {
         let awaited = items.map(|group| {
             let mut steps: Vec<WaitingStep> = group.iter().map(|at| at.step.clone()).collect();
             WaitingStep::sort(&mut steps);
-            let MissedItem { number, collection, key, .. } = group[0].item.clone();
-            AwaitedItem {
-                item: MadeItem { collection: number, key },
-                by_step: false,
-                was_put: false,
-                collection,
-                steps,
-            }
+            // A step that the put has woken is still noted as one that waits for the put, until it
+            // begins again.
+            let was_put = group.iter().any(|at| at.item.was_put);
+            let MissedItem { number, collection, key, by_step, .. } = group[0].item.clone();
+            AwaitedItem { item: MadeItem { collection: number, key }, by_step, was_put, collection, steps }
         });
-        Stuck::of(awaited.collect())
+        let mut awaited: Vec<AwaitedItem> = awaited.collect();
+        AwaitedItem::sort_made_by_steps(&mut awaited);
+        Stuck::of(awaited)
     }
 
     /// The tally of each step that is shown, with the numbers of those that wait and that run.
@@ -310,7 +313,8 @@ impl Monitor {
     }
 
     /// A picture of the graph as SVG, with the numbers of steps and items so far. It shows the gets
-    /// and puts that were seen.
+    /// and puts that were seen. A collection that a step has made is shown from the end of the run
+    /// on.
     ///
     /// # Complexity
     /// The layout has the collections and their uses, and no instance of a step.

@@ -1,8 +1,8 @@
 //! The synchronisation primitives of the protocols that loom checks: those of std, or those of loom
 //! under `--cfg loom`.
 //!
-//! `slot.rs`, `storage.rs`, `waiters.rs` and `schedulers/circle.rs` must use these types and not
-//! those of std, because loom sees the accesses of its own types only.
+//! `slot.rs`, `storage.rs`, `storage/table.rs`, `waiters.rs` and `schedulers/circle.rs` must use
+//! these types and not those of std, because loom sees the accesses of its own types only.
 
 use std::sync::PoisonError;
 

@@ -2,8 +2,8 @@
 //! [`Worker`].
 //!
 //! `run.rs` runs an instance and ends it. `get.rs`, `put.rs` and `needs.rs` are the operations that
-//! the program calls in a step. `attend.rs` handles cancelled and recorded steps, and `worker.rs`
-//! is the interface of schedulers.
+//! the program calls in a step. `attend.rs` handles cancelled, recorded and monitored steps, and
+//! `worker.rs` is the interface of schedulers.
 //!
 //! `entry`, `word` and `flags` describe the instance that runs now. `StepContext::run_once` sets
 //! them at its begin. A get that misses an item sets `MISSED` and `missed`; after that, each
@@ -214,11 +214,14 @@ impl<'g> StepContext<'g> {
         match store.storage.find(key) {
             Ok(found) => Ok(found),
             Err(NoPlace::Retired) => Err(self.over_get(store, key)),
-            Err(NoPlace::Outside) => {
-                let (collection, key) = store.name_and_key(key);
-                Err(self.fault(FaultCause::Outside { collection, key }))
-            }
+            Err(NoPlace::Outside) => Err(self.outside(store, key)),
         }
+    }
+
+    #[cold]
+    fn outside<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
+        let (collection, key) = store.name_and_key(key);
+        self.fault(FaultCause::Outside { collection, key })
     }
 
     #[cold]

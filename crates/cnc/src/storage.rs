@@ -6,26 +6,32 @@
 //! `ItemStore` (`collections.rs`) owns a `Storage`. The gets and puts of `step/` and
 //! `async_step.rs` find a slot by its key with `find`, `kept` or `dense_slot`; the reports and the
 //! end of the graph walk all slots with `each`. There are three kinds: an array, an array of pages,
-//! and a hash table.
+//! and a hash table (`storage/table.rs`).
 //!
 //! A page is used for other keys when all its items are gone. The comment on [`Pages`] says why no
 //! get takes one key's slot for another's.
 //!
 //! Paper: [NCM11 Appendix A], the table is chosen by the type of the keys.
 
+mod table;
+
 use std::iter;
 use std::ptr;
 
-use crate::first_panic::FirstPanic;
-use crate::key::{AxisLengths, Grid, ItemKey, fold, hash_of, is_word};
-use crate::primitives::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
+use crate::key::{AxisLengths, Grid, ItemKey};
+use crate::primitives::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
 
-/// The number of items in a page.
-const PAGE: usize = if cfg!(miri) { 16 } else { 1024 };
+use table::ItemTable;
 
-/// The number of parts of a hashed storage. Each has a lock for those that add keys.
-const SHARDS: usize = 16;
+/// The number of items in a page.
+const PAGE: usize = if cfg!(loom) {
+    2
+} else if cfg!(miri) {
+    16
+} else {
+    1024
+};
 
 /// How the keys of a grid become places, without the bound on `K` that creation needs.
 #[derive(Clone, Copy, Debug)]
@@ -396,229 +402,6 @@ impl<V, R> Drop for Pages<V, R> {
         for page in lock(&self.pool).all.drain(..) {
             // SAFETY: each page came from a box in `make`, and stands in the list once.
             drop(unsafe { Box::from_raw(page) });
-        }
-    }
-}
-
-/// Items by the word of their key or by its hash: open addressing, to which keys are only added.
-///
-/// A reader takes no lock. A table that has become too small stays until the storage is freed, so a
-/// reader may go through an old table; it then does not find the newest keys, takes the lock, and
-/// looks again.
-#[derive(Debug)]
-pub(crate) struct ItemTable<K, V, R> {
-    shards: Box<[Shard<K, V, R>]>,
-}
-
-#[derive(Debug)]
-#[repr(align(128))]
-struct Shard<K, V, R> {
-    current: AtomicPtr<Entries<K, V, R>>,
-    growing: Mutex<Growing<K, V, R>>,
-}
-
-#[derive(Debug)]
-struct Growing<K, V, R> {
-    keys: usize,
-    tables: Vec<*mut Entries<K, V, R>>,
-    /// Blocks with room for items, each filled from its front.
-    blocks: Vec<Vec<Keyed<K, V, R>>>,
-}
-
-// SAFETY: the pointers are those of boxes that the shard owns.
-unsafe impl<K: Send, V: Send, R: Send> Send for Growing<K, V, R> {}
-
-#[derive(Debug)]
-struct Keyed<K, V, R> {
-    key: K,
-    slot: ItemSlot<V, R>,
-}
-
-#[derive(Debug)]
-struct Entries<K, V, R> {
-    entries: Box<[TableEntry<K, V, R>]>,
-}
-
-#[derive(Debug)]
-struct TableEntry<K, V, R> {
-    /// Null in an entry without a key. Written last.
-    item: AtomicPtr<Keyed<K, V, R>>,
-    word: AtomicU64,
-}
-
-impl<K: ItemKey, V, R> ItemTable<K, V, R> {
-    fn new() -> Self {
-        let shard = || Shard {
-            current: AtomicPtr::new(ptr::null_mut()),
-            growing: Mutex::new(Growing { keys: 0, tables: Vec::new(), blocks: Vec::new() }),
-        };
-        ItemTable { shards: iter::repeat_with(shard).take(SHARDS).collect() }
-    }
-
-    #[inline]
-    fn word(key: &K) -> u64 {
-        if is_word::<K>() { key.to_word() } else { hash_of(key) }
-    }
-
-    #[inline]
-    fn find(&self, key: &K) -> &ItemSlot<V, R> {
-        let word = Self::word(key);
-        let spread = fold(word);
-        let shard = &self.shards[spread as usize % SHARDS];
-        match shard.look(word, spread, key) {
-            Some(slot) => slot,
-            None => shard.add(word, spread, key),
-        }
-    }
-
-    fn look(&self, key: &K) -> Option<&ItemSlot<V, R>> {
-        let word = Self::word(key);
-        let spread = fold(word);
-        self.shards[spread as usize % SHARDS].look(word, spread, key)
-    }
-
-    fn each<'s>(&'s self, mut see: impl FnMut(&'s K, &'s ItemSlot<V, R>)) {
-        for shard in &self.shards {
-            let at = shard.current.load(Ordering::Acquire);
-            if at.is_null() {
-                continue;
-            }
-            // SAFETY: as in `Shard::look`.
-            for entry in &unsafe { &*at }.entries {
-                let item = entry.item.load(Ordering::Acquire);
-                if !item.is_null() {
-                    // SAFETY: as in `Shard::look`.
-                    let item = unsafe { &*item };
-                    see(&item.key, &item.slot);
-                }
-            }
-        }
-    }
-
-    /// Drops all keys and values.
-    ///
-    /// # Safety
-    /// As for [`ItemSlot::empty`].
-    unsafe fn empty(&self) {
-        for shard in &self.shards {
-            // The tables name keys that are dropped below, so no destructor may find them.
-            shard.current.store(ptr::null_mut(), Ordering::Relaxed);
-            let blocks = std::mem::take(&mut lock(&shard.growing).blocks);
-            let mut panics = FirstPanic::default();
-            // SAFETY: as promised by the caller.
-            let empty = || blocks.iter().flatten().for_each(|item| unsafe { item.slot.empty() });
-            if std::mem::needs_drop::<V>() && !panics.run(empty) {
-                // The next call drops the other values.
-                lock(&shard.growing).blocks = blocks;
-                panics.go_on();
-                return;
-            }
-        }
-    }
-}
-
-impl<K: ItemKey, V, R> Entries<K, V, R> {
-    fn new(entries: usize) -> Self {
-        let entry = || TableEntry { item: AtomicPtr::new(ptr::null_mut()), word: AtomicU64::new(0) };
-        Entries { entries: iter::repeat_with(entry).take(entries).collect() }
-    }
-
-    /// The first entry of a key.
-    fn first(&self, spread: u64) -> usize {
-        (spread >> 8) as usize & (self.entries.len() - 1)
-    }
-
-    fn after(&self, at: usize) -> usize {
-        (at + 1) & (self.entries.len() - 1)
-    }
-
-    /// Adds an item. Its key is not here yet, and there is room.
-    fn add(&self, word: u64, spread: u64, item: *mut Keyed<K, V, R>) {
-        let mut at = self.first(spread);
-        while !self.entries[at].item.load(Ordering::Relaxed).is_null() {
-            at = self.after(at);
-        }
-        self.entries[at].word.store(word, Ordering::Relaxed);
-        self.entries[at].item.store(item, Ordering::Release);
-    }
-}
-
-impl<K: ItemKey, V, R> Shard<K, V, R> {
-    #[inline]
-    fn look(&self, word: u64, spread: u64, key: &K) -> Option<&ItemSlot<V, R>> {
-        let at = self.current.load(Ordering::Acquire);
-        if at.is_null() {
-            return None;
-        }
-        // SAFETY: the pointer came from a box in `add`, which is freed with the shard alone.
-        let table = unsafe { &*at };
-        let mut at = table.first(spread);
-        loop {
-            let entry = &table.entries[at];
-            let item = entry.item.load(Ordering::Acquire);
-            if item.is_null() {
-                return None;
-            }
-            if entry.word.load(Ordering::Relaxed) == word {
-                // SAFETY: items lie in blocks that never grow and are freed with the shard alone,
-                // and an item is written before the pointer to it is.
-                let item = unsafe { &*item };
-                if is_word::<K>() || item.key == *key {
-                    return Some(&item.slot);
-                }
-            }
-            at = table.after(at);
-        }
-    }
-
-    #[cold]
-    fn add(&self, word: u64, spread: u64, key: &K) -> &ItemSlot<V, R> {
-        let key = key.clone();
-        let mut growing = lock(&self.growing);
-        if let Some(slot) = self.look(word, spread, &key) {
-            return slot;
-        }
-        let current = self.current.load(Ordering::Relaxed);
-        // SAFETY: as in `look`.
-        let room = if current.is_null() { 0 } else { unsafe { &*current }.entries.len() };
-        if 2 * (growing.keys + 1) > room {
-            let table = Entries::new((2 * room).max(16));
-            if !current.is_null() {
-                // SAFETY: as in `look`.
-                for entry in &unsafe { &*current }.entries {
-                    let (word, item) =
-                        (entry.word.load(Ordering::Relaxed), entry.item.load(Ordering::Relaxed));
-                    if !item.is_null() {
-                        table.add(word, fold(word), item);
-                    }
-                }
-            }
-            let table = Box::into_raw(Box::new(table));
-            growing.tables.push(table);
-            self.current.store(table, Ordering::Release);
-        }
-        if growing.blocks.last().is_none_or(|block| block.len() == block.capacity()) {
-            let next = growing.blocks.last().map_or(8, |block| (2 * block.capacity()).min(1024));
-            growing.blocks.push(Vec::with_capacity(next));
-        }
-        growing.keys += 1;
-        let block = growing.blocks.last_mut().expect("there is a block now");
-        // SAFETY: the block has room for one more item, and never more than its capacity. No
-        // reference to the items before is made, because workers use them.
-        let item = unsafe { block.as_mut_ptr().add(block.len()) };
-        block.push(Keyed { key, slot: ItemSlot::new() });
-        // SAFETY: the table is the current one, which is freed with the shard alone.
-        unsafe { &*self.current.load(Ordering::Relaxed) }.add(word, spread, item);
-        // SAFETY: as in `look`.
-        unsafe { &(*item).slot }
-    }
-}
-
-impl<K, V, R> Drop for Shard<K, V, R> {
-    fn drop(&mut self) {
-        for table in lock(&self.growing).tables.drain(..) {
-            // SAFETY: each table came from a box in `add`, and stands in the list once.
-            drop(unsafe { Box::from_raw(table) });
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The report of steps that wait for items which no step has put: [`Stuck`].
+//! The report of steps that wait for ever: [`Stuck`]. The items for which they wait were never put,
+//! or were put and have other gets left than the one of a step that takes them.
 //!
 //! `Graph::run` calls `Stuck::of` with the [`AwaitedItem`]s of `Core::missing`, after a run without
 //! faults in which steps still wait. `StepCol::makes` gives the [`MadeItem`]s from which the
@@ -12,7 +13,8 @@ use std::fmt;
 
 use crate::error::LINES_MAX;
 
-/// The steps that wait for items which were never put.
+/// The steps that wait for items which were never put, or which they want to take and which have
+/// other gets left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stuck {

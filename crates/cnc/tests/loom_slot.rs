@@ -38,3 +38,13 @@ fn a_take_waits_for_the_other_get() {
 fn the_value_of_a_claim_that_is_given_back_is_dropped_after_the_read() {
     model(models::a_claim_given_back);
 }
+
+#[test]
+fn a_step_that_waits_for_a_counted_item_gets_it_once() {
+    model(models::a_counted_get_that_waits);
+}
+
+#[test]
+fn a_step_never_waits_for_another_key_of_its_page() {
+    model(models::a_missed_get_and_a_page_that_is_used_again);
+}

@@ -26,11 +26,14 @@ impl<'g> StepContext<'g> {
     #[inline(never)]
     pub(super) fn attend(&self, ready: ReadyStep<'g>) {
         let attention = self.core.attention();
+        let monitor = self.core.monitor_if_any();
         if attention.is_stopped() {
+            if let Some(monitor) = monitor {
+                monitor.dropped(&ready);
+            }
             self.drop_ended(ready);
             return;
         }
-        let monitor = self.core.monitor_if_any();
         if attention.are_some_cancelled() && ready.is_cancelled() {
             ready.entry.cancelled.fetch_add(1, Ordering::Relaxed);
             if let Some(monitor) = monitor {
@@ -106,13 +109,14 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    /// Notes the item that the running instance has missed.
+    /// Notes the item that the running instance has missed, or one that was put, if the instance
+    /// waits to be the last one with a get of it.
     #[inline]
-    pub(crate) fn note_missed<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) {
+    pub(crate) fn note_missed<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K, was_put: bool) {
         if self.flags.get() & OBSERVED != 0 && self.core.monitor_if_any().is_some() {
             let (collection, text) = store.name_and_key(key);
-            let (number, order) = (store.number, ItemStore::<K, V>::order(key));
-            let item = MissedItem { number, collection, order, key: text };
+            let (number, order, by_step) = (store.number, ItemStore::<K, V>::order(key), store.by_step);
+            let item = MissedItem { number, collection, order, key: text, was_put, by_step };
             *self.missed_item.borrow_mut() = Some(item);
         }
     }

@@ -107,7 +107,7 @@ impl<'g> StepContext<'g> {
                 return Err(self.fault(FaultCause::NotThere { collection, key }));
             }
             Look::Missing => {
-                self.note_missed(store, key);
+                self.note_missed(store, key, false);
                 return Err(self.miss(MissedGet::Item(&slot.state, found.into_page_use())));
             }
             Look::Exhausted | Look::InUse => return Err(self.over_get(store, key)),
@@ -186,11 +186,11 @@ impl<'g> StepContext<'g> {
             // Only a get of its own can have changed that.
             Look::Missing | Look::InUse if flags & DECLARED != 0 => Err(self.over_get(store, &key)),
             Look::Missing => {
-                self.note_missed(store, &key);
+                self.note_missed(store, &key, false);
                 Err(self.miss(MissedGet::Item(&slot.state, found.into_page_use())))
             }
             Look::InUse => {
-                self.note_missed(store, &key);
+                self.note_missed(store, &key, true);
                 Err(self.miss(MissedGet::ToBeLast(store, at, found.into_page_use())))
             }
             Look::Kept => {

@@ -92,16 +92,18 @@ impl<'s, 'g> Needs<'s, 'g> {
             return Err(Halted(None));
         }
         step.note(EdgeEnd::Gets(store.number));
-        if let Err(NoPlace::Retired) = store.storage.find(key) {
+        // One look, because another worker may give the page back at any time.
+        let found = match store.storage.find(key) {
+            Ok(found) => found,
             // All items of the page were put, and are gone. A step that only wants to come after
             // the item is not in its count; a get in the body is told.
-            return Ok(());
-        }
-        let found = step.find(store, key)?;
+            Err(NoPlace::Retired) => return Ok(()),
+            Err(NoPlace::Outside) => return Err(step.outside(store, key)),
+        };
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at = std::ptr::from_ref(slot).cast();
         if !slot.state.was_put() {
-            step.note_missed(store, key);
+            step.note_missed(store, key, false);
             return Err(step.miss(MissedGet::Item(&slot.state, found.into_page_use())));
         }
         if takes && slot.state.is_kept() {
@@ -109,7 +111,7 @@ impl<'s, 'g> Needs<'s, 'g> {
             return Err(step.fault(FaultCause::NotCounted { collection, key }));
         }
         if takes && slot.state.is_in_use() {
-            step.note_missed(store, key);
+            step.note_missed(store, key, true);
             return Err(step.miss(MissedGet::ToBeLast(store, at, found.into_page_use())));
         }
         step.declared.borrow_mut().push(DeclaredItem { slot: at, takes });

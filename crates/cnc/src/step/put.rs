@@ -10,13 +10,14 @@
 //! Paper: [NCM11 §2.1] `put` and `putt`, §2.2 `forkStep` and `newItemCol`.
 
 use crate::code::{ForkedStep, ReadyStep, StepEntry, to_word};
-use crate::collections::{ItemCol, ItemStore, Items, TagCol, maker_of};
+use crate::collections::{ItemCol, ItemStore, Items, maker_of};
 use crate::error::{Halted, StepResult};
 use crate::faults::DoublePut;
 use crate::first_panic::FirstPanic;
 use crate::key::{ItemKey, fold};
 use crate::record::EdgeEnd;
 use crate::slot::{GetCount, ItemSlot};
+use crate::tags::TagCol;
 
 use super::{DECLARES, ENVIRONMENT, FAILED, FORKED, MISSED, OBSERVED, ONCE, PUT, StepContext};
 

@@ -21,11 +21,11 @@ use std::sync::atomic::Ordering;
 use std::thread;
 
 use crate::code::{ReadyStep, StepEntry};
-use crate::collections::NO_TAG;
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::{FirstPanic, drop_payload, take_message};
 use crate::slot::SlotState;
+use crate::tags::NO_TAG;
 
 use super::{CLAIMED, DECLARES, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
 
@@ -291,7 +291,7 @@ impl<'g> StepContext<'g> {
         }
         let worker = Worker::new(core, None);
         let step = &worker.0;
-        let mut held = Vec::new();
+        let (mut held, mut told) = (Vec::new(), Vec::new());
         for (entry, word) in waiting {
             // The word of an async step belongs to the run, and its handle keeps its claims.
             if !claimed(entry) || entry.takes_word || core.was_told(entry.number, word) {
@@ -299,7 +299,7 @@ impl<'g> StepContext<'g> {
             }
             let end = step.run_once(entry, word, DECLARES);
             if step.flags.get() & FAILED != 0 {
-                core.note_told(entry.number, word);
+                told.push((entry.number, word));
             }
             if let Err(panic) = end {
                 drop_payload(panic);
@@ -310,6 +310,8 @@ impl<'g> StepContext<'g> {
         // This is no run that is counted.
         step.counts.iter().for_each(|counts| counts.runs.set(0));
         held.iter().for_each(|claim| claim.items.unclaim(claim));
+        // After the loop, because another instance in it may have the same tag.
+        told.into_iter().for_each(|(entry, word)| core.note_told(entry, word));
     }
 
     /// Runs code of the environment.

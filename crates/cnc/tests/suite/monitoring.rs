@@ -87,12 +87,81 @@ fn a_monitor_names_the_steps_that_the_report_of_the_run_names() {
     });
 }
 
+#[test]
+fn a_monitor_says_of_an_item_that_was_put_that_it_has_other_gets_left() {
+    each(|name, scheduler| {
+        graph(|graph| {
+            let monitor = graph.monitor();
+            let tags = graph.tags::<u32>("tags");
+            let counted = graph.items_with("counted", Items::<u32, u32>::hashed().counted(|_| Some(2)));
+            let never = graph.items::<u32, u32>("never");
+            graph.prescribe(tags, "take", move |n, step| step.take(counted, n).map(|_| ()));
+            graph.prescribe_depends(
+                tags,
+                "declare",
+                move |n, needs| needs.to_take(counted, n + 3),
+                move |n, step| step.take(counted, n + 3).map(|_| ()),
+            );
+            graph.prescribe(tags, "get", move |n, step| {
+                // The names of the collections are not in the order in which they are made.
+                let mine = step.items::<u32, u32>(["c", "a", "b"][n as usize]);
+                step.fork(move |step| step.get(mine, 0).map(|_| ()))
+            });
+            graph.prescribe(tags, "wait", move |n, step| step.get(never, n).map(|_| ()));
+            graph
+                .initialize(|env| {
+                    (0..6).try_for_each(|n| env.put(counted, n, n))?;
+                    (0..3).try_for_each(|n| env.put_tag(tags, n))
+                })
+                .unwrap();
+            let Err(GraphError::Stuck(stuck)) = graph.run(scheduler) else {
+                panic!("{name}: no step gets the items first")
+            };
+            let were_put: Vec<bool> = stuck.items.iter().map(|item| item.was_put).collect();
+            assert_eq!(were_put, [[true; 6], [false; 6]].concat(), "{name}");
+            assert_eq!(monitor.waiting(), stuck, "{name}");
+        });
+    });
+}
+
+#[test]
+fn a_step_that_is_dropped_because_the_run_has_stopped_does_not_wait() {
+    each(|name, scheduler| {
+        for cancels in [false, true] {
+            graph(|graph| {
+                let monitor = graph.monitor();
+                let (waits, puts) = (graph.tags::<u32>("waits"), graph.tags::<u32>("puts"));
+                let items = graph.items::<u32, u32>("items");
+                let canceller = graph.canceller();
+                graph.prescribe(waits, "wait", move |_, step| step.get(items, 0).map(|_| ()));
+                graph.prescribe(puts, "put", move |n, step| {
+                    step.put(items, n, n)?;
+                    if cancels {
+                        canceller.cancel();
+                        return Ok(());
+                    }
+                    Ok("?".parse::<u32>().map(|_| ())?)
+                });
+                graph.initialize(|env| (0..3).try_for_each(|n| env.put_tag(waits, n))).unwrap();
+                assert!(matches!(graph.run(scheduler), Err(GraphError::Stuck(_))), "{name}");
+                graph.initialize(|env| env.put_tag(puts, 0)).unwrap();
+                assert!(graph.run(scheduler).is_err(), "{name}");
+                assert_eq!(monitor.waiting().items, [], "{name}, {cancels}");
+            });
+        }
+    });
+}
+
+/// The limit of the watchdog in `stalls`. With a limit of 40 ms the watchdog told once more on a
+/// loaded machine, because the system ran no worker for that time.
+const LIMIT: Duration = Duration::from_millis(200);
+
 /// A step that waits for the world, and others that wait for its items. The watchdog tells, and
 /// then the world goes on.
 fn stalls(scheduler: impl Scheduler) -> (Vec<Stalled>, String) {
     let (sender, receiver) = mpsc::channel();
     let (receiver, told) = (Mutex::new(receiver), Mutex::new(Vec::new()));
-    let watched = Watchdog::new(scheduler, Duration::from_millis(40), |stalled| {
+    let watched = Watchdog::new(scheduler, LIMIT, |stalled| {
         told.lock().unwrap().push(stalled.clone());
         sender.send(7).unwrap();
     });
@@ -132,7 +201,7 @@ fn a_watchdog_tells_which_steps_wait_and_for_what() {
         assert_eq!(told.len(), 2, "{told:?}");
         assert_eq!(told[0].stuck.to_string(), all);
         for stalled in &told {
-            assert!(stalled.time >= Duration::from_millis(40));
+            assert!(stalled.time >= LIMIT);
             let running: Vec<_> = stalled.running.iter().map(|of| (&*of.step, &*of.tag)).collect();
             assert_eq!(running, [("receive", "0")]);
             assert!(stalled.to_string().ends_with("there run: receive(0)"), "{stalled}");
@@ -203,4 +272,19 @@ fn a_picture_shows_each_collection_once_with_its_numbers() {
     assert_eq!(count(with_numbers, "40 put"), 1);
     assert_eq!(plain, &pictures[1].1);
     assert_eq!(plain.matches("marker-end").count(), 6 + 15);
+}
+
+#[test]
+fn a_picture_of_a_monitor_has_the_collections_that_steps_have_made() {
+    graph(|graph| {
+        let tags = graph.tags::<u32>("tags");
+        let monitor = graph.monitor();
+        graph.prescribe(tags, "make", |n, step| step.put(step.items("made"), n, n));
+        graph.initialize(|env| (0..3).try_for_each(|n| env.put_tag(tags, n))).unwrap();
+        assert!(!monitor.svg().contains("made"));
+        graph.run(&OneByOne).unwrap();
+        let boxes = |picture: &str| picture.matches("<rect").count();
+        assert_eq!((boxes(&graph.svg()), boxes(&monitor.svg())), (1, 1));
+        assert_eq!(monitor.svg().matches("3 put").count(), 2);
+    });
 }
