@@ -95,7 +95,8 @@ fn a_turn_ends_with_its_attempt() {
         });
         let result = disturbed(|tx| Ok(tx.retry()?));
         is_woken.store(true, Ordering::Relaxed);
-        assert_eq!(result, Ok(34));
+        // More than 34, if the writer has come between two attempts after the retry.
+        assert!(result.is_ok_and(|attempts| attempts >= 34), "{result:?}");
     });
     assert_eq!(disturbed(|_| Ok(0)), Ok(0));
 }
