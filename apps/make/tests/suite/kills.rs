@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -225,6 +225,18 @@ fn what_a_generator_has_half_made_for_the_first_time_is_not_fresh() {
     }
 }
 
+/// The build runner with this manifest, when its command has made `a`. That may take so long.
+fn started(directory: &Path, manifest: &str, limit: Duration) -> Child {
+    fs::write(directory.join("build.ninja"), manifest).unwrap();
+    let runner = command(OURS, directory, &[]).stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while !directory.join("a").exists() {
+        sleep(Duration::from_millis(5));
+        assert!(began.elapsed() < limit, "the command did not start");
+    }
+    runner
+}
+
 /// The command writes a line after the signal, and then removes a file that is no output. Without a
 /// reader of its pipe the line would be its end.
 #[test]
@@ -232,13 +244,7 @@ fn a_command_that_a_signal_ends_may_write_before_it_cleans_up() {
     let tree = tempfile::tempdir().unwrap();
     let manifest = "rule r\n  command = trap 'echo stopping; rm part; exit 1' INT; touch part; touch $out; \
                     while :; do sleep 0.02; done\nbuild a: r\n";
-    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
-    let mut runner = command(OURS, tree.path(), &[]).stdout(Stdio::null()).spawn().unwrap();
-    let began = Instant::now();
-    while !tree.path().join("a").exists() {
-        sleep(Duration::from_millis(5));
-        assert!(began.elapsed() < Duration::from_secs(30), "the command did not start");
-    }
+    let mut runner = started(tree.path(), manifest, Duration::from_secs(30));
     kill_process(Pid::from_child(&runner), Signal::INT).unwrap();
     assert_eq!(runner.wait().unwrap().code(), Some(130));
     assert_eq!(files(tree.path()).into_keys().collect::<Vec<_>>(), ["build.ninja"]);
@@ -249,13 +255,8 @@ fn a_command_that_a_signal_ends_may_write_before_it_cleans_up() {
 fn a_signal_does_not_wait_for_a_process_that_a_command_has_left_behind() {
     let tree = tempfile::tempdir().unwrap();
     let manifest = "rule r\n  command = setsid sleep 8 & touch $out; exec sleep 60\nbuild a: r\n";
-    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
-    let mut runner = command(OURS, tree.path(), &[]).stdout(Stdio::null()).spawn().unwrap();
     let began = Instant::now();
-    while !tree.path().join("a").exists() {
-        sleep(Duration::from_millis(5));
-        assert!(began.elapsed() < Duration::from_secs(5), "the command did not start");
-    }
+    let mut runner = started(tree.path(), manifest, Duration::from_secs(5));
     kill_process(Pid::from_child(&runner), Signal::INT).unwrap();
     assert_eq!(runner.wait().unwrap().code(), Some(130));
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
@@ -288,13 +289,7 @@ fn an_output_that_was_gone_and_is_half_made_does_not_fit_the_record_of_the_earli
 fn a_signal_that_a_command_has_lost_comes_again() {
     let tree = tempfile::tempdir().unwrap();
     let manifest = "rule deaf\n  command = trap 'trap - INT' INT; touch $out; while :; do sleep 0.02; done\nbuild a: deaf\n";
-    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
-    let mut runner = command(OURS, tree.path(), &[]).stdout(Stdio::null()).spawn().unwrap();
-    let began = Instant::now();
-    while !tree.path().join("a").exists() {
-        sleep(Duration::from_millis(5));
-        assert!(began.elapsed() < Duration::from_secs(30), "the command did not start");
-    }
+    let mut runner = started(tree.path(), manifest, Duration::from_secs(30));
     kill_process(Pid::from_child(&runner), Signal::INT).unwrap();
     let sent = Instant::now();
     let status = loop {
