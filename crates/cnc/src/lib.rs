@@ -93,8 +93,6 @@ mod frames;
 mod graph;
 mod hints;
 mod key;
-#[cfg(not(loom))]
-mod large_pages;
 mod lend;
 #[cfg(loom)]
 pub mod models;

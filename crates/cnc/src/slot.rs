@@ -39,7 +39,8 @@ use std::hint;
 use std::mem::MaybeUninit;
 
 #[cfg(not(loom))]
-use crate::large_pages;
+use selvedge_core::advise_huge_pages;
+
 use crate::primitives::{AtomicU64, ItemCell, Ordering, thread};
 use crate::waiters::{SuspendedStep, WaiterPool, place_at};
 
@@ -59,6 +60,12 @@ const LOOKS: u32 = if cfg!(any(loom, miri)) { 0 } else { 100 };
 
 /// The most steps that a graph may have, so that their numbers fit in a state word.
 pub(crate) const STEPS_MAX: usize = STEP_MASK as usize;
+
+/// The bytes of the least array that asks the system for huge pages: two of them. In an array with
+/// a few million items the interrupts of small pages take as much time as all puts and gets
+/// together, and two workers wait for each other in them.
+#[cfg(not(loom))]
+const LARGE_ARRAY: usize = 4 << 20;
 
 /// How often an item may be got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -414,8 +421,11 @@ impl<V, R> ItemSlot<V, R> {
     #[cfg(not(loom))]
     pub(crate) fn several(slots: usize) -> Box<[ItemSlot<V, R>]> {
         // SAFETY: a slot as `new` makes it has two words that are 0; the value may have any bytes.
-        let slots = unsafe { Box::new_zeroed_slice(slots).assume_init() };
-        large_pages::advise(&slots);
+        let slots: Box<[ItemSlot<V, R>]> = unsafe { Box::new_zeroed_slice(slots).assume_init() };
+        let bytes = size_of_val(&*slots);
+        if bytes >= LARGE_ARRAY {
+            advise_huge_pages(slots.as_ptr().cast(), bytes);
+        }
         slots
     }
 

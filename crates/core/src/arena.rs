@@ -22,6 +22,7 @@
 
 use crate::freed::FreedList;
 use crate::header::{FREE, Header};
+use crate::huge_pages::advise_huge_pages;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -46,7 +47,8 @@ const RUN_MAX: u32 = if cfg!(miri) { 4 } else { 16 };
 /// A CPU with so many runs of one size (4 GiB) asks for huge pages under further runs. They cause
 /// fewer page faults. A huge page that stays mostly unused is small compared with 4 GiB.
 const RUNS_BEFORE_HUGE_PAGES: usize = 4096;
-/// Chunks reserved behind the last one (4 MiB), because [`advise_huge_pages`] may reach beyond it.
+/// Chunks reserved behind the last one (4 MiB), because [`advise_huge_pages_under`] may reach
+/// beyond it.
 const SPARE_CHUNKS: usize = (4 << 20) / CHUNK_BYTES;
 /// The smallest reservation worth starting with: 16 MiB.
 const CHUNKS_MIN: usize = if cfg!(miri) { 256 } else { (16 << 20) / CHUNK_BYTES };
@@ -293,20 +295,14 @@ fn map(bytes: usize) -> Result<*mut u8, String> {
     .map_err(|e| format!("mmap of {} MiB: {e}", bytes >> 20))
 }
 
-/// Asks for huge pages under a chunk and the memory behind it. A refusal only costs speed, so it is
-/// ignored.
-#[cfg(not(miri))]
-fn advise_huge_pages(chunk: u32) {
+/// Asks for huge pages under a chunk and the memory behind it. The range lies within the
+/// reservation, because `reserve` has added SPARE_CHUNKS behind the last chunk.
+fn advise_huge_pages_under(chunk: u32) {
     const HUGE: usize = 2 << 20;
     let base = BASE.load(Ordering::Relaxed);
     let start = (base.addr() + chunk as usize * CHUNK_BYTES).next_multiple_of(HUGE) - base.addr();
-    // SAFETY: the range lies within the reservation, because `reserve` has added SPARE_CHUNKS
-    // behind the last chunk. This advice changes no content of the memory.
-    let _ = unsafe { rustix::mm::madvise(base.add(start).cast(), HUGE, rustix::mm::Advice::LinuxHugepage) };
+    advise_huge_pages(base.wrapping_add(start), HUGE);
 }
-
-#[cfg(miri)]
-fn advise_huge_pages(_: u32) {}
 
 #[cfg(miri)]
 fn map(bytes: usize) -> Result<*mut u8, String> {
@@ -415,7 +411,7 @@ impl Slab {
             full.last().map_or(1, |last| RUN_MAX.min(2 * last.chunks)).min(central.end as u32 - chunk);
         central.next += chunks as usize;
         if full.len() >= RUNS_BEFORE_HUGE_PAGES {
-            advise_huge_pages(chunk);
+            advise_huge_pages_under(chunk);
         }
         let start = chunk << CHUNK_SHIFT;
         let first = if start == 0 { granules as u32 } else { start };

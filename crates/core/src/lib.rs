@@ -63,6 +63,7 @@ mod fork;
 mod freed;
 mod group;
 mod header;
+mod huge_pages;
 mod inbox;
 mod indivisible;
 mod join;
@@ -125,6 +126,8 @@ pub use fork::{Fork, detach, detach_local, fork, fork_local};
 #[doc(hidden)]
 pub use freed::{FreedList, ListHead};
 pub use group::Group;
+#[doc(hidden)]
+pub use huge_pages::advise_huge_pages;
 #[doc(hidden)]
 pub use inbox::Inbox;
 #[doc(hidden)]

@@ -8,6 +8,7 @@
 //!
 //! `nursery.rs` takes a chunk when the one before is full, and the region frees all chunks at once.
 
+use selvedge_core::advise_huge_pages;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
@@ -35,9 +36,9 @@ impl RegionChunk {
         let layout = Layout::from_size_align(size, align).expect("a chunk is small");
         // SAFETY: the size is not 0.
         let memory = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
-        let chunk = RegionChunk { memory, layout };
-        chunk.advise_huge_pages();
-        chunk
+        // Under the whole huge pages of the chunk; a small chunk has none.
+        advise_huge_pages(memory.as_ptr(), size & !(HUGE_PAGE - 1));
+        RegionChunk { memory, layout }
     }
 
     /// The size of the chunk after one of `size` bytes.
@@ -52,21 +53,6 @@ impl RegionChunk {
     pub(super) fn size(&self) -> usize {
         self.layout.size()
     }
-
-    /// Asks for huge pages under the whole huge pages of the chunk. A refusal only costs speed, so
-    /// it is ignored.
-    #[cfg(not(any(loom, miri)))]
-    fn advise_huge_pages(&self) {
-        let whole = self.size() & !(HUGE_PAGE - 1);
-        if whole > 0 {
-            let begin = self.memory.as_ptr().cast();
-            // SAFETY: the range lies in the chunk, and this advice changes no content of it.
-            let _ = unsafe { rustix::mm::madvise(begin, whole, rustix::mm::Advice::LinuxHugepage) };
-        }
-    }
-
-    #[cfg(any(loom, miri))]
-    fn advise_huge_pages(&self) {}
 }
 
 impl Drop for RegionChunk {
