@@ -72,7 +72,7 @@ fn force<L>(n: u64, make: impl Fn(u64) -> L, force: impl Fn(&L) -> u64) {
 fn force_arena(n: u64) {
     let region: Region = Region::new();
     let nursery = region.nursery();
-    let values: Vec<_> = (0..n).map(|i| nursery.thunk(move |_| i + fault())).collect();
+    let values: Vec<_> = (0..n).map(|i| i + fault()).map(|i| nursery.thunk(move |_| i)).collect();
     forced(&values, |value| value.force(&nursery));
 }
 
