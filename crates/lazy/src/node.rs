@@ -37,7 +37,7 @@
 //!
 //! # The files
 //! `typed.rs` has the value and the body, `waiters.rs` the threads that wait, `handle.rs` the
-//! handles, and `drops.rs` the drops of nodes within one another.
+//! handles, `extra.rs` what few nodes have, and `drops.rs` the drops of nodes within one another.
 //!
 //! # Callers
 //! `value.rs` makes nodes and reads their values. `force.rs` claims nodes, polls their bodies and
@@ -45,6 +45,7 @@
 //! `spark/converter.rs` looks at the state before it forces a value.
 
 mod drops;
+mod extra;
 mod handle;
 mod typed;
 mod waiters;
@@ -52,14 +53,12 @@ mod waiters;
 pub(crate) use handle::NodeHandle;
 pub(crate) use typed::{Once, Restarted, Resumable};
 
+use self::extra::NodeAbout;
 use self::typed::NodeTable;
-use self::waiters::NodeWaiters;
 use crate::circle::{Label, RecordId, table};
 use crate::failed::NoValue;
-use crate::primitives::{AtomicPtr, AtomicU32, Ordering, learn};
-use std::cell::UnsafeCell;
+use crate::primitives::{AtomicU32, Ordering, learn};
 use std::panic::Location;
-use std::ptr;
 use std::task::Waker;
 
 /// A state. IDLE and CLAIMED have the number of the claim in the bits from [`ONE_CLAIM`] on, so
@@ -81,35 +80,24 @@ const ONE_CLAIM: NodeState = 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NodeClaim(NodeState);
 
-/// What all nodes have, of whatever type.
+/// What all nodes have, of whatever type. The state is next to the value or the body, which follows
+/// the head.
+#[repr(C)]
 pub(crate) struct NodeHead {
+    table: &'static NodeTable,
+    about: NodeAbout,
     state: AtomicU32,
     handles: AtomicU32,
-    /// A box, once a thread has waited.
-    waiters: AtomicPtr<NodeWaiters>,
-    /// The record of the evaluation in the table of `circle.rs`. The claimant has it; it stays with
-    /// a frozen body.
-    record: AtomicU32,
-    /// The parent of that record, for a look without the lock.
-    parent: AtomicU32,
-    table: &'static NodeTable,
-    label: Label,
-    /// Written before the state is FAILED.
-    failed: UnsafeCell<Option<NoValue>>,
 }
 
 impl NodeHead {
     fn new(state: NodeState, table: &'static NodeTable, place: &'static Location<'static>) -> NodeHead {
         learn();
         NodeHead {
+            table,
+            about: NodeAbout::new(place),
             state: AtomicU32::new(state),
             handles: AtomicU32::new(1),
-            waiters: AtomicPtr::new(ptr::null_mut()),
-            record: AtomicU32::new(0),
-            parent: AtomicU32::new(0),
-            table,
-            label: Label { name: "", place },
-            failed: UnsafeCell::new(None),
         }
     }
 
@@ -168,29 +156,31 @@ impl NodeHead {
         debug_assert_eq!(self.state(), FAILED);
         // SAFETY: the state was FAILED when the caller looked, with Acquire. The reason was written
         // before, and is not written again.
-        unsafe { &*self.failed.get() }.clone().expect("a node that has failed has a reason")
+        let failed = self.about.extra().and_then(|extra| unsafe { &*extra.failed.get() }.clone());
+        failed.expect("a node that has failed has a reason")
     }
 
     pub(crate) fn label(&self) -> Label {
-        self.label
+        self.about.label()
     }
 
+    #[inline(always)]
     pub(crate) fn record(&self) -> RecordId {
-        self.record.load(Ordering::Acquire)
+        self.about.extra().map_or(0, |extra| extra.record.load(Ordering::Acquire))
     }
 
     /// Only the claimant calls it, under the lock of the table.
     pub(crate) fn set_record(&self, record: RecordId) {
-        self.record.store(record, Ordering::Release);
+        self.extra_or_new().0.record.store(record, Ordering::Release);
     }
 
     pub(crate) fn parent(&self) -> RecordId {
-        self.parent.load(Ordering::Relaxed)
+        self.about.extra().map_or(0, |extra| extra.parent.load(Ordering::Relaxed))
     }
 
     /// Only the table calls it, under its lock.
     pub(crate) fn set_parent(&self, parent: RecordId) {
-        self.parent.store(parent, Ordering::Relaxed);
+        self.extra_or_new().0.parent.store(parent, Ordering::Relaxed);
     }
 
     /// Gives an evaluation up, and those that it demands, if the claim is the present one. If an OS
@@ -272,6 +262,7 @@ impl NodeHead {
     }
 }
 
-// SAFETY: the fields that are not atomic are written while one thread has the node for itself:
-// `label` before a second handle exists, `failed` by the claimant.
+// SAFETY: the fields of the head are atomic, or never written again. Those of `NodeExtra` that are
+// not atomic are written while one thread has the node for itself: `label` before a second handle
+// exists, `failed` by the claimant.
 unsafe impl Sync for NodeHead {}

@@ -7,7 +7,7 @@
 //! check no type: the caller names the type that made the node.
 
 use super::drops::free_in_turn;
-use super::typed::{LazyNode, NodeBody, Once, Typed};
+use super::typed::{LazyNode, NodeBody, Once, Pending, Typed};
 use super::{FAILED, IDLE, NodeHead, READY};
 use crate::primitives::{Ordering, fence};
 use std::cell::UnsafeCell;
@@ -32,11 +32,9 @@ unsafe impl Sync for NodeHandle {}
 impl NodeHandle {
     #[inline]
     pub(crate) fn new<T, B: NodeBody<T>>(body: B, place: &'static Location<'static>) -> NodeHandle {
-        let typed = Typed {
-            head: NodeHead::new(IDLE, LazyNode::<T, B>::TABLE, place),
-            value: UnsafeCell::new(MaybeUninit::<T>::uninit()),
-        };
-        let node = Box::new(LazyNode { typed, body: UnsafeCell::new(MaybeUninit::new(body)) });
+        let head = NodeHead::new(IDLE, LazyNode::<T, B>::TABLE, place);
+        let pending = Pending { head, body: UnsafeCell::new(MaybeUninit::new(body)) };
+        let node = Box::new(LazyNode::<T, B> { pending: ManuallyDrop::new(pending) });
         NodeHandle(NonNull::from(Box::leak(node)).cast())
     }
 
@@ -44,8 +42,8 @@ impl NodeHandle {
     pub(crate) fn ready<T>(value: T, place: &'static Location<'static>) -> NodeHandle {
         let head = NodeHead::new(READY, LazyNode::<T, Once<fn() -> T>>::TABLE, place);
         let typed = Typed { head, value: UnsafeCell::new(MaybeUninit::new(value)) };
-        let body = UnsafeCell::new(MaybeUninit::<Once<fn() -> T>>::uninit());
-        NodeHandle(NonNull::from(Box::leak(Box::new(LazyNode { typed, body }))).cast())
+        let node = Box::new(LazyNode::<T, Once<fn() -> T>> { typed: ManuallyDrop::new(typed) });
+        NodeHandle(NonNull::from(Box::leak(node)).cast())
     }
 
     /// Another handle of the node.
@@ -84,7 +82,7 @@ impl NodeHandle {
     /// The node has values of type `T`, and the caller has seen that it is READY.
     #[inline(always)]
     pub(crate) unsafe fn value<T>(&self) -> &T {
-        // SAFETY: a node of type `T` begins with `Typed<T>`. The value is there, and is not written
+        // SAFETY: a node of type `T` that is READY is a `Typed<T>`. The value is there, and is not written
         // again while there is a handle.
         unsafe { (*self.0.cast::<Typed<T>>().as_ref().value.get()).assume_init_ref() }
     }
@@ -114,8 +112,9 @@ impl NodeHandle {
     /// If there is another handle.
     pub(crate) fn name(&mut self, name: &'static str) {
         assert!(self.is_only(), "a lazy value is named before it is cloned");
+        self.head().extra_or_new();
         // SAFETY: this is the only handle, and it is borrowed exclusively.
-        unsafe { self.0.as_mut() }.label.name = name;
+        unsafe { self.0.as_mut() }.about.name(name);
     }
 
     /// Polls the body.

@@ -1,11 +1,11 @@
-//! The threads that wait for the end of an evaluation: [`NodeWaiters`].
+//! The threads that wait for the end of an evaluation.
 //!
 //! # No waiter is lost
-//! A thread that finds the value CLAIMED queues in the node's [`NodeWaiters`], which the first such
-//! thread makes.
+//! A thread that finds the value CLAIMED waits in the queue of the node's [`NodeExtra`], which the
+//! first such thread makes.
 //! ```text
 //!    waiter                                  update, or give up
-//!    1. store the pointer to the waiters     a. store the state
+//!    1. store the pointer to the box         a. store the state
 //!    2. seldom()                             b. often()
 //!    3. lock the queue; if the state is      c. load the pointer; if it is there, lock the
 //!       CLAIMED, queue, else grant all          queue and grant all
@@ -17,23 +17,24 @@
 //! its step 3, and step c may have missed the pointer. Then the waiter that made the pointer sees
 //! the new state in its own step 3, and grants all.
 //!
+//! A box that the claimant has made, or the only handle, needs no fence: each later step a happens
+//! after it was stored, so step c sees the pointer.
+//!
 //! A body that is given up grants all waiters too, and one of them claims the value.
 //!
 //! `force.rs` calls `NodeHead::wait`. The update in `typed.rs` calls `NodeHead::end`, and `node.rs`
 //! calls `wake_all` when a claim is given up. Paper: [NCM11 §3.5], the queue of waiters is the
 //! value's own.
 
+use super::extra::NodeExtra;
 use super::{CLAIMED, NodeHead};
 use crate::primitives::{Ordering, often, seldom};
 use selvedge_core::{Queue, Role, WaitQueue};
 use std::panic::Location;
-use std::ptr::{self, NonNull};
-
-/// The threads that wait for the end of an evaluation.
-pub(super) struct NodeWaiters(WaitQueue<WatchedNode, ()>);
+use std::ptr::NonNull;
 
 /// The node that has the waiters.
-pub(super) struct WatchedNode(NonNull<NodeHead>);
+pub(super) struct WatchedNode(pub(super) NonNull<NodeHead>);
 
 // SAFETY: through the pointer only atomic fields are read, and the node outlives its waiters.
 unsafe impl Send for WatchedNode {}
@@ -49,7 +50,7 @@ impl Role<WatchedNode, ()> for AwaitEnd {
     const IS_PAID: bool = false;
 
     fn attempt(watched: &mut WatchedNode, queue: &mut Queue<'_, ()>, _: &mut ()) -> Option<()> {
-        // SAFETY: the node frees its waiters when it is freed itself, so it is there.
+        // SAFETY: the node frees its box when it is freed itself, so it is there.
         let state = unsafe { watched.0.as_ref() }.state();
         if state == CLAIMED {
             return None;
@@ -72,8 +73,8 @@ fn grant_all(queue: &mut Queue<'_, ()>) {
 
 #[cold]
 #[inline(never)]
-fn wake(waiters: &NodeWaiters) {
-    waiters.0.with(|_, queue| grant_all(queue));
+fn wake(extra: &NodeExtra) {
+    extra.waiters.with(|_, queue| grant_all(queue));
 }
 
 impl NodeHead {
@@ -88,37 +89,19 @@ impl NodeHead {
     #[inline(always)]
     pub(super) fn wake_all(&self) {
         often();
-        let waiters = self.waiters.load(Ordering::Acquire);
-        if !waiters.is_null() {
-            // SAFETY: the box is freed with the node, of which the caller has a handle.
-            wake(unsafe { &*waiters });
+        if let Some(extra) = self.about.extra() {
+            wake(extra);
         }
     }
 
     /// The waiters, made if there are none: steps 1. and 2. `mine` says that the caller has claimed
     /// the node. Then each later end of an evaluation happens after this, and no fence is needed.
     fn waiters(&self, mine: bool) -> &WaitQueue<WatchedNode, ()> {
-        let mut waiters = self.waiters.load(Ordering::Acquire);
-        if waiters.is_null() {
-            let new = Box::into_raw(Box::new(NodeWaiters(WaitQueue::new(WatchedNode(NonNull::from(self))))));
-            let there =
-                self.waiters.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
-            waiters = match there {
-                Ok(_) => {
-                    if !mine {
-                        seldom();
-                    }
-                    new
-                }
-                Err(there) => {
-                    // SAFETY: no other thread has seen the new box.
-                    drop(unsafe { Box::from_raw(new) });
-                    there
-                }
-            };
+        let (extra, is_new) = self.extra_or_new();
+        if is_new && !mine {
+            seldom();
         }
-        // SAFETY: the box is freed with the node, which `self` keeps.
-        unsafe { &(*waiters).0 }
+        &extra.waiters
     }
 
     /// Waits until the node is not CLAIMED.
