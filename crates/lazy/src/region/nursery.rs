@@ -112,8 +112,14 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
         Thunk::at(self.put_cell(cell))
     }
 
-    /// A thunk that has its result.
+    /// A thunk that has its result. It takes no memory if the value is a small number, `None`,
+    /// `false` or `true`: all regions share the thunks of these values, as GHC's collector shares
+    /// small numbers.
+    #[inline]
     pub fn ready<V: ThunkWord + Send + Sync + 'r>(&self, value: V) -> Thunk<'r, V, E> {
+        if let Some(shared) = ThunkHead::shared(value.into_word()) {
+            return Thunk::at(shared);
+        }
         let payload = UnsafeCell::new(ManuallyDrop::new(()));
         Thunk::at(self.put_cell(ThunkCell { head: ThunkHead::ready(value.into_word()), payload }))
     }

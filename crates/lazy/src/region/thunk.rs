@@ -67,6 +67,16 @@ impl ThunkHead {
         ThunkHead { header: AtomicUsize::new(INDIRECTION), result: AtomicPtr::new(word) }
     }
 
+    /// A thunk that all regions share, with this word as its result, if the word is a small number.
+    #[inline(always)]
+    pub(super) fn shared(word: *mut ()) -> Option<NonNull<ThunkHead>> {
+        #[cfg(not(loom))]
+        return SHARED.get(word.addr().wrapping_add(SHARED_BELOW)).map(NonNull::from);
+        // The atomics of loom are not made before a model runs.
+        #[cfg(loom)]
+        return None;
+    }
+
     /// The result of a thunk of which the caller has seen the indirection.
     #[inline(always)]
     fn result(&self) -> *mut () {
@@ -86,6 +96,27 @@ impl ThunkHead {
         Ok(())
     }
 }
+
+/// The numbers below 0 that have a shared thunk.
+#[cfg(not(loom))]
+const SHARED_BELOW: usize = 16;
+
+/// The thunks that have a small number as their result, from `-SHARED_BELOW` on. A thunk that has
+/// its result is never written again.
+#[cfg(not(loom))]
+static SHARED: [ThunkHead; 256] = {
+    let mut heads = [const {
+        let result = AtomicPtr::new(ptr::null_mut());
+        ThunkHead { header: AtomicUsize::new(INDIRECTION), result }
+    }; 256];
+    let mut at = 0;
+    while at < heads.len() {
+        let word = at.wrapping_sub(SHARED_BELOW);
+        heads[at].result = AtomicPtr::new(ptr::without_provenance_mut(word));
+        at += 1;
+    }
+    heads
+};
 
 /// A thunk in memory.
 #[repr(C)]

@@ -500,3 +500,17 @@ fn a_thunk_of_a_left_evaluation_is_evaluated_by_the_next_thread_that_needs_it() 
     });
     assert!(region.counts().longest_duplicate > 0);
 }
+
+#[test]
+fn a_ready_thunk_has_its_value_whether_it_is_shared_or_not() {
+    let region: Region = Region::new();
+    let nursery = region.nursery();
+    for number in -300..300i64 {
+        assert_eq!(nursery.ready(number).force(&nursery), number);
+        assert_eq!(nursery.ready(number as u8).get(&nursery), Some(number as u8));
+    }
+    assert_eq!(nursery.ready(None::<&u64>).force(&nursery), None);
+    assert_eq!((nursery.ready(true).force(&nursery), nursery.ready(false).force(&nursery)), (true, false));
+    let inner = nursery.thunk(|_| 7u64);
+    assert_eq!(nursery.ready(inner).force(&nursery).force(&nursery), 7);
+}
