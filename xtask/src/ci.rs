@@ -201,6 +201,13 @@ struct Outcome {
     result: Result<(), String>,
 }
 
+impl Outcome {
+    /// The step's name and its error, if it failed.
+    fn failure(&self) -> Option<String> {
+        self.result.as_ref().err().map(|error| format!("{}: {error}", self.name))
+    }
+}
+
 /// Which checks a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -222,8 +229,7 @@ pub(crate) fn run(extent: Extent) -> ExitCode {
             Err(error) => outcomes.push(step("workspace", false, |_| Err(error))),
         }
     }
-    let failed: Vec<_> =
-        outcomes.iter().filter(|outcome| outcome.result.is_err()).map(|outcome| outcome.name).collect();
+    let failed: Vec<_> = outcomes.iter().filter_map(Outcome::failure).collect();
     println!("\nci: took {:.0} s", started.elapsed().as_secs_f64());
     println!("{:<18} {:>7} {:>7} {:>7}", "step", "seconds", "passed", "failed");
     let mut tally = Tally::default();
@@ -234,6 +240,10 @@ pub(crate) fn run(extent: Extent) -> ExitCode {
     println!("\nci: the test runner said:");
     for summary in &tally.summaries {
         println!("{summary}");
+    }
+    // Behind all summaries, because the last lines of a long output are those that are kept.
+    for report in &tally.reports {
+        println!("\nci: a failure:\n{report}");
     }
     println!("{}", closing(&failed, &tally));
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -275,9 +285,9 @@ fn step(
     Outcome { name, seconds, tally, result }
 }
 
-fn closing(failed: &[&str], tally: &Tally) -> String {
+fn closing(failed: &[String], tally: &Tally) -> String {
     let counts = format!("{} passed, {} failed", tally.passed, tally.failed);
-    if failed.is_empty() { counts } else { format!("ci failed in: {}\n{counts}", failed.join(", ")) }
+    if failed.is_empty() { counts } else { format!("ci failed in:\n{}\n{counts}", failed.join("\n")) }
 }
 
 const fn minutes(count: u64) -> Duration {
@@ -411,7 +421,11 @@ mod tests {
         let mut tally = Tally::default();
         tally.read_line("test result: FAILED. 7 passed; 2 failed; 0 ignored");
         assert_eq!(closing(&[], &tally), "7 passed, 2 failed");
-        assert_eq!(closing(&["lints", "miri"], &tally), "ci failed in: lints, miri\n7 passed, 2 failed");
+        let failed = ["lints: a warning".to_string(), "miri: a race".to_string()];
+        assert_eq!(
+            closing(&failed, &tally),
+            "ci failed in:\nlints: a warning\nmiri: a race\n7 passed, 2 failed"
+        );
     }
 
     #[test]
