@@ -90,8 +90,8 @@ use std::panic::Location;
 ///
 /// # Complexity
 /// Making a value is one allocation, of 24 bytes and the larger one of body and value.
-/// The first force is one atomic exchange, without a second one
-/// at the update. Reading a value that is there is one load.
+/// The first force is one atomic exchange, without a second one at the update. Reading a value that
+/// is there is one load.
 ///
 /// # Examples
 /// ```

@@ -57,8 +57,7 @@ impl NodeAbout {
     pub(super) fn label(&self) -> Label {
         let word = self.0.load(Ordering::Acquire);
         match word.addr() & EXTRA {
-            // SAFETY: the word has no mark, so it is the place of `new`.
-            0 => Label { name: "", place: unsafe { &*word.cast::<Location<'static>>() } },
+            0 => label_of_place(word),
             // SAFETY: as in `extra`.
             _ => unsafe { (*boxed(word)).label },
         }
@@ -82,6 +81,12 @@ impl Drop for NodeAbout {
     }
 }
 
+/// The label of a node with this word, which has no mark.
+fn label_of_place(word: *mut ()) -> Label {
+    // SAFETY: a word without the mark is the place of `NodeAbout::new`.
+    Label { name: "", place: unsafe { &*word.cast::<Location<'static>>() } }
+}
+
 /// The box of a word that has the mark.
 #[inline(always)]
 fn boxed(word: *mut ()) -> *mut NodeExtra {
@@ -92,19 +97,21 @@ impl NodeHead {
     /// The box, made if there is none, and whether this call has made it.
     #[cold]
     pub(super) fn extra_or_new(&self) -> (&NodeExtra, bool) {
-        if let Some(extra) = self.about.extra() {
-            return (extra, false);
+        // One load decides: a word that is exchanged below had no mark.
+        let word = self.about.0.load(Ordering::Acquire);
+        if word.addr() & EXTRA != 0 {
+            // SAFETY: as in `NodeAbout::extra`.
+            return (unsafe { &*boxed(word) }, false);
         }
-        let place = self.about.0.load(Ordering::Acquire);
         let new = Box::into_raw(Box::new(NodeExtra {
-            label: self.about.label(),
+            label: label_of_place(word),
             waiters: WaitQueue::new(WatchedNode(NonNull::from(self))),
             record: AtomicU32::new(0),
             parent: AtomicU32::new(0),
             failed: UnsafeCell::new(None),
         }));
         let marked = new.map_addr(|address| address | EXTRA).cast();
-        let stored = self.about.0.compare_exchange(place, marked, Ordering::AcqRel, Ordering::Acquire);
+        let stored = self.about.0.compare_exchange(word, marked, Ordering::AcqRel, Ordering::Acquire);
         let extra = match stored {
             Ok(_) => new,
             Err(there) => {

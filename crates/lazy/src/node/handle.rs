@@ -82,8 +82,8 @@ impl NodeHandle {
     /// The node has values of type `T`, and the caller has seen that it is READY.
     #[inline(always)]
     pub(crate) unsafe fn value<T>(&self) -> &T {
-        // SAFETY: a node of type `T` that is READY is a `Typed<T>`. The value is there, and is not written
-        // again while there is a handle.
+        // SAFETY: a node of type `T` that is READY is a `Typed<T>`. The value is there, and is not
+        // written again while there is a handle.
         unsafe { (*self.0.cast::<Typed<T>>().as_ref().value.get()).assume_init_ref() }
     }
 
