@@ -180,7 +180,7 @@ const IN_DIRECT_STYLE: &str = "in_direct_style";
 /// A test of `cnc` with a million steps. The thread sanitizer would take a minute, and the test has
 /// one OS thread.
 const ON_ONE_THREAD: &str = "a_million_stuck_steps";
-const STRESS_SECONDS: u64 = 60;
+const STRESS_SECONDS: u64 = 30;
 
 /// The clock is the machine's; and `core` says itself where it turns a number into a pointer.
 const MIRI_FLAGS: &str = "-Zmiri-disable-isolation -Zmiri-permissive-provenance";
