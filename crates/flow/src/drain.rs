@@ -15,6 +15,9 @@ pub struct Draining<S> {
     over: bool,
 }
 
+/// What [`Inflow::drain`] returns.
+pub type DrainedInflow<A, B, S, T> = Inflow<B, B, Draining<Reading<A, B, S, T>>, Unchanged>;
+
 impl<A, B, S, T> Inflow<A, B, S, T>
 where
     A: Item + ?Sized,
@@ -51,7 +54,7 @@ where
     /// });
     /// assert_eq!((first.unwrap().unwrap(), MADE.load(Relaxed)), (Some(0), 5000));
     /// ```
-    pub fn drain(self) -> Inflow<B, B, Draining<Reading<A, B, S, T>>, Unchanged> {
+    pub fn drain(self) -> DrainedInflow<A, B, S, T> {
         Inflow::new(Draining { supply: self.pull(), over: false })
     }
 }

@@ -22,6 +22,10 @@ pub struct JoinedInflows<A: Item + ?Sized, L, R, J> {
     made: A::Store,
 }
 
+/// What [`join_inflows`] returns: items of type `A`, of sources of `B` and of `C`.
+pub type OneOfTwo<A, B, C, S, T, U, V, J> =
+    Inflow<A, A, JoinedInflows<A, Reading<B, A, S, T>, Reading<C, A, U, V>, J>, Unchanged>;
+
 /// One stream of two sources. The join may be any of
 /// [`join`](mod@selvedge_coroutine::pipeline::join), or one of your own.
 ///
@@ -60,7 +64,7 @@ pub fn join_inflows<A, B, C, S, T, U, V, J>(
     left: Inflow<B, A, S, T>,
     right: Inflow<C, A, U, V>,
     join: Join<A, J>,
-) -> Inflow<A, A, JoinedInflows<A, Reading<B, A, S, T>, Reading<C, A, U, V>, J>, Unchanged>
+) -> OneOfTwo<A, B, C, S, T, U, V, J>
 where
     A: Item<Store: Send> + ?Sized,
     B: Item + ?Sized,
