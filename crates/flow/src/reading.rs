@@ -71,7 +71,10 @@ where
     ///
     /// fn numbers(squares: bool) -> BoxedInflow<u64> {
     ///     let numbers = made(from_iter(1..4));
-    ///     if squares { (numbers >> lift121(|n: &u64| n * n)).into_source().boxed() } else { numbers.boxed() }
+    ///     match squares {
+    ///         true => (numbers >> lift121(|n: &u64| n * n)).into_source().boxed(),
+    ///         false => numbers.boxed(),
+    ///     }
     /// }
     ///
     /// let squares = selvedge::run_local(async { (numbers(true) >> collect()).run().await });

@@ -74,7 +74,7 @@ impl<B: Item + ?Sized, G: Generate<B>> Pulling<B, G> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge::coroutine::pipeline::{collect, count, from_chunks, group_by, line, read, take};
+    /// use selvedge::coroutine::pipeline::*;
     ///
     /// let mut stream = from_chunks(["2\nwarp\nweft\nand", " a rest"]).pull();
     /// let lines: u64 = String::from_utf8(stream.read(read::line())?.unwrap())?.parse()?;

@@ -105,7 +105,8 @@ pub struct ReadExactly<E> {
 /// assert_eq!(numbers.read(read::exactly(2)).unwrap(), Some(vec![1, 2]));
 /// assert_eq!(numbers.read(read::exactly(2)).unwrap(), Some(vec![3, 4]));
 /// let failed = numbers.read(read::exactly(2)).unwrap_err();
-/// assert_eq!(failed.to_string(), "read::exactly: item 2, offset 1: the stream ends within a record");
+/// let told = "read::exactly: item 2, offset 1: the stream ends within a record";
+/// assert_eq!(failed.to_string(), told);
 /// ```
 pub fn exactly<E: Clone + 'static>(count: usize) -> Iteratee<E, ReadExactly<E>> {
     assert!(count > 0, "read::exactly of no items");
