@@ -10,6 +10,9 @@ use selvedge_coroutine::pipeline::join::{self, Both, InOrder, Interleave};
 use selvedge_coroutine::pipeline::{Join, JoinStep, Merge, Sink, Upcoming};
 use std::cmp::Ordering;
 
+/// Compares two lines.
+type LineOrder = fn(&[u8], &[u8]) -> Ordering;
+
 /// A join of lines.
 #[derive(Debug, Clone)]
 pub enum LineJoin {
@@ -20,13 +23,13 @@ pub enum LineJoin {
     /// A line of each on one line, which is kept here.
     Zip(Vec<u8>),
     /// Both are sorted, and so is what comes out.
-    Merge(InOrder<fn(&[u8], &[u8]) -> Ordering>),
+    Merge(InOrder<LineOrder>),
 }
 
 impl LineJoin {
     /// The join of a kind.
     pub fn of(kind: JoinKind) -> Join<[u8], LineJoin> {
-        let in_order: fn(&[u8], &[u8]) -> Ordering = |left, right| chomp(left).cmp(chomp(right));
+        let in_order: LineOrder = |left, right| chomp(left).cmp(chomp(right));
         Join::new(match kind {
             JoinKind::Concatenate => LineJoin::Concatenate(join::concatenate::<[u8]>().into_stage()),
             JoinKind::Interleave => LineJoin::Interleave(join::interleave::<[u8]>().into_stage()),
