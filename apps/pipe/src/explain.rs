@@ -5,7 +5,7 @@
 //! a change here, because no type ties them together.
 
 use crate::condition::of_lines;
-use crate::kinds::{Before, name, yields};
+use crate::kinds::{Before, name, waiting_within, yields};
 use crate::language::print;
 use crate::language::tree::*;
 use selvedge_coroutine::pipeline::ItemKind;
@@ -72,6 +72,7 @@ fn rows_of(stages: &[Stage], start: Before<'_>, indent: &str, rows: &mut Vec<Row
             StageKind::Branch(of) => {
                 format!("{} {}", if of.foreach { "foreach" } else { "if" }, of.condition)
             }
+            StageKind::While(condition, _) => format!("while {condition}"),
             StageKind::Join2(kind, _) => print::word(&JOINS, kind).to_string(),
             kind => kind.to_string(),
         };
@@ -89,6 +90,11 @@ fn rows_of(stages: &[Stage], start: Before<'_>, indent: &str, rows: &mut Vec<Row
                     rows.push(Row { stage, flow: String::new(), note: note.to_string() });
                     rows_of(branch, Before::Branch(fed), &deeper, rows);
                 }
+            }
+            StageKind::While(_, body) => {
+                let stage = format!("{indent}  then");
+                rows.push(Row { stage, flow: String::new(), note: String::new() });
+                rows_of(body, Before::Branch(fed), &deeper, rows);
             }
             StageKind::Join2(_, inner) => rows_of(inner, Before::Start, &deeper, rows),
             _ => {}
@@ -131,6 +137,10 @@ fn note(stage: &Stage, fed: ItemKind) -> String {
         StageKind::Sort(_) => "keeps all, and sorts at the end",
         StageKind::Last(count) => return format!("keeps {count} at least"),
         StageKind::First(_) => "stops what is before it when it has enough",
+        StageKind::While(..) => "again and again, until nothing is true; merges in order",
+        StageKind::Branch(_) if waiting_within(stage).is_some() => {
+            "keeps a section, and runs its branch; merges in order"
+        }
         StageKind::Branch(of) => match (of.foreach, fed, of_lines(&of.condition)) {
             (_, ItemKind::Bytes, Some(inner)) if searches(inner) => "searches whole blocks; merges in order",
             (true, ..) => "begins anew for each section; merges in order",

@@ -2,7 +2,7 @@
 //! on any text.
 
 use crate::explain::plan;
-use crate::kinds::{Before, check, yields};
+use crate::kinds::{Before, check, waiting_within, yields};
 use crate::language::tree::{Stage, StageKind};
 use crate::language::{parse, print};
 use crate::stage::dynamic;
@@ -27,18 +27,22 @@ pub fn script(text: &str) {
     match check(&tree) {
         Ok(()) => {
             assert_eq!(plan(&tree).is_empty(), tree.is_empty());
-            tree.iter().for_each(|pipeline| build(pipeline));
+            tree.iter().for_each(|pipeline| build(pipeline, Before::Start));
         }
         Err(complaint) => assert!(complaint.shown("script", text).contains('^')),
     }
 }
 
 /// Makes the stages of a pipeline that do not wait, and those in the brackets of its joins.
-fn build(pipeline: &[Stage]) {
-    let mut before = Before::Start;
+fn build(pipeline: &[Stage], start: Before<'_>) {
+    let mut before = start;
     for stage in pipeline {
         match &stage.kind {
-            StageKind::Join2(_, inner) => build(inner),
+            StageKind::Join2(_, inner) => build(inner, Before::Start),
+            StageKind::Branch(of) if waiting_within(stage).is_some() => {
+                build(&of.then, Before::Branch(before.kind()));
+                build(&of.otherwise, Before::Branch(before.kind()));
+            }
             StageKind::File(_)
             | StageKind::Stdin
             | StageKind::Text(_)

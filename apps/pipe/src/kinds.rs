@@ -105,21 +105,44 @@ pub fn check_pipeline(stages: &[Stage], position: Position) -> Result<Option<Ite
     Ok(Some(before.kind()))
 }
 
-/// Checks the stages of a branch over `kind`. Returns what it yields.
-fn check_branch(stages: &[Stage], kind: ItemKind) -> Result<ItemKind, Complaint> {
+/// The first command or join in the branches of a stage. Such a stage waits.
+pub fn waiting_within(stage: &Stage) -> Option<&Stage> {
+    let StageKind::Branch(of) = &stage.kind else { return None };
+    of.then.iter().chain(&of.otherwise).find_map(|inner| match inner.kind {
+        StageKind::Shell(_) | StageKind::Join2(..) => Some(inner),
+        _ => waiting_within(inner),
+    })
+}
+
+/// Checks the stages of a branch of `holder`, which takes items of `kind`. Returns what the branch
+/// yields.
+///
+/// Only a branch of `foreach` may have stages that wait. `if` and `while` feed their stages with
+/// section after section, and a command cannot tell where in its output a section ends.
+fn check_branch(holder: &str, stages: &[Stage], kind: ItemKind) -> Result<ItemKind, Complaint> {
+    let refused = |stage: &Stage, help: &str| {
+        let message = format!("`{}` cannot stand in a branch of `{holder}`", first_word(stage));
+        Err(Complaint::new(stage.span, message).with_help(help))
+    };
     let mut before = Before::Branch(kind);
     for stage in stages {
-        let why = match stage.kind {
-            StageKind::Shell(_) => "a command of the system waits, and a branch does not",
-            StageKind::Join2(..) => "a join waits for its other side, and a branch does not",
-            StageKind::To(_) | StageKind::AppendTo(_) => "the branches are merged, and written together",
-            _ => {
-                before = Before::Stage(yields(stage, before)?, stage);
-                continue;
+        let waits = match &stage.kind {
+            StageKind::To(_) | StageKind::AppendTo(_) => {
+                return refused(stage, "the branches are merged, and written together");
             }
+            StageKind::Shell(_) | StageKind::Join2(..) => Some(stage),
+            _ => waiting_within(stage),
         };
-        return Err(Complaint::new(stage.span, format!("`{}` cannot stand in a branch", first_word(stage)))
-            .with_help(why));
+        if let (Some(waiting), "if" | "while") = (waits, holder) {
+            return refused(waiting, "`foreach` runs commands and joins, once for each section");
+        }
+        if let StageKind::Join2(_, inner) = &stage.kind
+            && reads_stdin(inner)
+        {
+            let message = "standard input cannot be read anew for each section";
+            return Err(Complaint::new(inner[0].span, message).with_help("name a file"));
+        }
+        before = Before::Stage(yields(stage, before)?, stage);
     }
     let made = before.kind();
     // `stage::branch` ends a branch over bytes with `to_text`, so any kind is allowed there.
@@ -129,6 +152,16 @@ fn check_branch(stages: &[Stage], kind: ItemKind) -> Result<ItemKind, Complaint>
     let span = stages.last().map_or_else(Default::default, |stage| stage.span);
     let message = format!("a branch over {} yields {}, and {}", name(kind), name(kind), before.yields());
     Err(Complaint::new(span, message))
+}
+
+/// Whether a pipeline in the brackets of a join reads standard input.
+fn reads_stdin(pipeline: &[Stage]) -> bool {
+    let first = !matches!(
+        pipeline[0].kind,
+        StageKind::File(_) | StageKind::Text(_) | StageKind::Range(..) | StageKind::Shell(_)
+    );
+    let joins = |stage: &Stage| matches!(&stage.kind, StageKind::Join2(_, inner) if reads_stdin(inner));
+    first || pipeline.iter().any(joins)
 }
 
 /// The help for a stage that needs lines, by the kind of the items before it.
@@ -216,9 +249,14 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> 
         StageKind::Change(Change::Zstd | Change::Unzstd) => takes(&[Bytes], Bytes),
         StageKind::Change(_) => takes(&[Lists], Lists),
         StageKind::Branch(branch) => {
+            let holder = if branch.foreach { "foreach" } else { "if" };
             fits(&branch.condition, fed)?;
-            check_branch(&branch.then, fed)?;
-            check_branch(&branch.otherwise, fed)
+            check_branch(holder, &branch.then, fed)?;
+            check_branch(holder, &branch.otherwise, fed)
+        }
+        StageKind::While(condition, body) => {
+            fits(condition, fed)?;
+            check_branch("while", body, fed)
         }
         StageKind::Join2(_, inner) => {
             takes(&[Lists], Lists)?;

@@ -35,6 +35,7 @@ pub mod options;
 pub mod progress;
 pub mod regex;
 pub mod run;
+pub mod sections;
 pub mod source;
 pub mod stage;
 pub mod stages;

@@ -78,7 +78,9 @@ Choosing and changing
   unescape, escape        lines                 text of XML
   gunzip, gzip, unzstd, zstd                    bytes, if built with the features gzip and zstd
   if CONDITION then STAGES else STAGES end      merged in order
-  foreach CONDITION then STAGES else STAGES end the same, anew for each section
+  foreach CONDITION then STAGES else STAGES end the same, anew for each section;
+                                                sh and joins may be among the stages
+  while CONDITION then STAGES end               again and again, until nothing is true
   interleave (PIPELINE), zip (PIPELINE), concatenate (PIPELINE), merge (PIPELINE)
   to NAME, append to NAME K       -> nothing
 

@@ -8,7 +8,7 @@
 //! A stage that fails names itself with `stage::failure_name`: the place of its first word in the
 //! script. `complaint` turns the place back into a span, so that the user sees the caret below it.
 
-use crate::kinds::check;
+use crate::kinds::{check, waiting_within};
 use crate::language::complaint::{Complaint, Span};
 use crate::language::parse;
 use crate::language::tree::{Pipeline, Stage, StageKind};
@@ -101,6 +101,7 @@ fn complaint(failure: &StageFailure, script: &[Pipeline]) -> Complaint {
 fn waits(pipeline: &[Stage], span: Span) -> bool {
     pipeline.iter().any(|stage| match &stage.kind {
         StageKind::Join2(_, inner) => waits(inner, span),
+        StageKind::Branch(of) => waits(&of.then, span) || waits(&of.otherwise, span),
         StageKind::File(_)
         | StageKind::Stdin
         | StageKind::Shell(_)
@@ -111,8 +112,8 @@ fn waits(pipeline: &[Stage], span: Span) -> bool {
 }
 
 /// Whether `stream.rs` tells the line of the input for a failure at `span`: the source yields
-/// bytes, and no join and no stage that leaves the lines is between. Otherwise a section of the
-/// failure is one of `foreach`.
+/// bytes, and no join, no stage that leaves the lines and no branch that waits is between.
+/// Otherwise a section of the failure is one of `foreach`.
 fn has_lines(pipeline: &[Stage], span: Span) -> bool {
     // The last of these stages holds `span`.
     let mut before = pipeline.iter().take_while(|stage| stage.span.begin <= span.begin).peekable();
@@ -121,6 +122,7 @@ fn has_lines(pipeline: &[Stage], span: Span) -> bool {
         lines = match &stage.kind {
             StageKind::Join2(_, inner) => before.peek().is_none() && has_lines(inner, span),
             StageKind::Shell(_) => true,
+            StageKind::Branch(_) if waiting_within(stage).is_some() => false,
             _ => lines && !leaves_lines(stage),
         };
     }
@@ -157,9 +159,19 @@ fn add_sources<'a>(pipeline: &'a [Stage], paths: &mut Vec<&'a str>) {
         Some(StageKind::Text(_) | StageKind::Range(..) | StageKind::Shell(_)) | None => {}
         Some(_) => paths.push("/dev/stdin"),
     }
+    add_joined(pipeline, paths);
+}
+
+/// Adds the paths of the files that are joined to a pipeline, in its branches too.
+fn add_joined<'a>(pipeline: &'a [Stage], paths: &mut Vec<&'a str>) {
     for stage in pipeline {
-        if let StageKind::Join2(_, inner) = &stage.kind {
-            add_sources(inner, paths);
+        match &stage.kind {
+            StageKind::Join2(_, inner) => add_sources(inner, paths),
+            StageKind::Branch(of) => {
+                add_joined(&of.then, paths);
+                add_joined(&of.otherwise, paths);
+            }
+            _ => {}
         }
     }
 }

@@ -23,7 +23,7 @@ use selvedge_coroutine::pipeline::zstd;
 use selvedge_coroutine::pipeline::{
     BoxedSplitter, DynStage, HasKind, ItemKind, Transducer, append, concatenate, foreach, group_by, id,
     if_then_else, json, lift121, located, rewrite, satisfies, select, select_numbered, substitute, substring,
-    suppress, take, try_lift121, whole_line, xml,
+    suppress, take, try_lift121, while_, whole_line, xml,
 };
 use std::io::Write;
 
@@ -54,7 +54,7 @@ pub fn then(up: DynStage, down: DynStage) -> DynStage {
 }
 
 /// The stages of a branch over `kind`. Those over bytes end with bytes.
-fn branch(stages: &[Stage], kind: ItemKind) -> DynStage {
+pub fn branch(stages: &[Stage], kind: ItemKind) -> DynStage {
     let mut whole: Option<DynStage> = None;
     let mut before = Before::Branch(kind);
     let mut rest = stages;
@@ -95,6 +95,8 @@ pub fn may_fail(stage: &Stage) -> bool {
             let stages = of.then.iter().chain(&of.otherwise);
             condition::nests(&of.condition) || stages.into_iter().any(may_fail)
         }
+        // It may need too many rounds.
+        StageKind::While(..) => true,
         _ => false,
     }
 }
@@ -112,6 +114,7 @@ pub fn leaves_lines(stage: &Stage) -> bool {
         StageKind::Change(change) => unpacks(*change),
         // A branch of `foreach` ends with each of its sections, and a branch of `if` at the end.
         StageKind::Branch(of) => !of.foreach && of.then.iter().chain(&of.otherwise).any(leaves_lines),
+        StageKind::While(_, body) => body.iter().any(leaves_lines),
         _ => false,
     }
 }
@@ -146,6 +149,11 @@ fn branching<A: HasKind + ?Sized>(splitter: BoxedSplitter<A>, of: &Branch) -> Dy
         true => DynStage::new(foreach(splitter, then, otherwise)),
         false => DynStage::new(if_then_else(splitter, then, otherwise)),
     }
+}
+
+/// The loop of `while` over items of type `A`.
+fn looping<A: HasKind + ?Sized>(splitter: BoxedSplitter<A>, body: &[Stage]) -> DynStage {
+    DynStage::new(while_(typed::<A, A>(branch(body, A::KIND)), splitter))
 }
 
 /// A branch of bytes with a condition about whole lines. The search runs over whole blocks, and
@@ -314,7 +322,7 @@ fn sorted(order: Order, kind: ItemKind) -> DynStage {
 /// The stage of a tree, fed with items of `kind`. It fails under [its name](failure_name).
 ///
 /// # Panics
-/// If the stage waits: a source, a command, a join or a target.
+/// If the stage waits: a source, a command, a join, a target, or a branch with one of these.
 pub fn dynamic(stage: &Stage, kind: ItemKind) -> DynStage {
     let too_deep = TooDeep::default();
     let made = made(stage, kind, &too_deep);
@@ -328,6 +336,8 @@ pub fn dynamic(stage: &Stage, kind: ItemKind) -> DynStage {
         StageKind::Branch(of) if condition::nests(&of.condition) => {
             alike(made, failure_name(stage), too_deep)
         }
+        // The guard gives the loop its name.
+        StageKind::While(..) => alike(made, failure_name(stage), too_deep),
         _ => made,
     }
 }
@@ -450,6 +460,12 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
             ItemKind::Lists => branching(condition::lines(&of.condition, too_deep), of),
             ItemKind::Records => branching(condition::items::<Fields>(&of.condition, too_deep), of),
             ItemKind::Numbers => branching(condition::items::<u64>(&of.condition, too_deep), of),
+        },
+        StageKind::While(condition, body) => match kind {
+            ItemKind::Bytes => looping(condition::bytes(condition, too_deep), body),
+            ItemKind::Lists => looping(condition::lines(condition, too_deep), body),
+            ItemKind::Records => looping(condition::items::<Fields>(condition, too_deep), body),
+            ItemKind::Numbers => looping(condition::items::<u64>(condition, too_deep), body),
         },
         StageKind::File(_)
         | StageKind::Stdin

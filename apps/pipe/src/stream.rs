@@ -3,27 +3,88 @@
 //! `run::run_pipeline` calls [`stream`] for each pipeline, and [`Stream::pour`] to run it.
 //! [`stream`] calls itself for the pipeline in the brackets of a join.
 //!
-//! Stages that do not wait become one `DynStage`. A stage that waits, a command or a join, makes a
-//! new source of all that is before it. The kind of the source and of the last stage always match,
-//! because `kinds.rs` has checked the script.
+//! Stages that do not wait become one `DynStage`. A stage that waits makes a new source of all that
+//! is before it: a command, a join, or a `foreach` with one of these in its branches. The kind of
+//! the source and of the last stage always match, because `kinds.rs` has checked the script.
 
-use crate::join::JoinedLines;
-use crate::kinds::{Before, yields};
+use crate::join::LineJoin;
+use crate::kinds::{Before, waiting_within, yields};
 use crate::language::tree::*;
 use crate::progress::Progress;
 use crate::run::Target;
+use crate::sections::{Conditional, SectionRuns};
 use crate::source::{Files, NamedSupply, failed};
 use crate::stage::{leading, leaves_lines, located_in_lines, may_fail, then, to_text};
-use selvedge_coroutine::pipeline::{DynStage, HasKind, ItemKind, StageFailure, from_chunks, from_iter, id};
-use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, ahead, made, through};
+use selvedge_coroutine::pipeline::csv::Fields;
+use selvedge_coroutine::pipeline::{
+    DynStage, HasKind, ItemKind, StageFailure, Store, from_chunks, from_iter, id,
+};
+use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, Supply, ahead, join_inflows, made, through};
 use selvedge_io::process::Command;
 
 /// A source, by the kind of its items.
 #[derive(Debug)]
-enum Origin {
+pub enum Origin {
+    /// Files, commands, the branches of a `foreach` over bytes.
     Bytes(BoxedInflow<u8>),
+    /// Joins, and the branches of a `foreach` over lines.
     Lines(BoxedInflow<[u8]>),
+    /// The branches of a `foreach` over records.
+    Records(BoxedInflow<Fields>),
+    /// `range`, and the branches of a `foreach` over numbers.
     Numbers(BoxedInflow<u64>),
+}
+
+/// An item type that an [`Origin`] may have.
+pub trait OriginKind: HasKind {
+    /// The source as an origin.
+    fn origin(source: BoxedInflow<Self>) -> Origin;
+}
+
+macro_rules! impl_origin_kind {
+    ($($item:ty: $kind:ident),*) => {$(
+        impl OriginKind for $item {
+            fn origin(source: BoxedInflow<Self>) -> Origin {
+                Origin::$kind(source)
+            }
+        }
+    )*};
+}
+
+impl_origin_kind!(u8: Bytes, [u8]: Lines, Fields: Records, u64: Numbers);
+
+/// The items of a section, as the source of a branch.
+struct SectionItems<A: OriginKind + ?Sized> {
+    items: A::Store,
+    lent: bool,
+}
+
+impl<A: OriginKind + ?Sized> Supply<A> for SectionItems<A> {
+    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageFailure> {
+        let first = !std::mem::replace(&mut self.lent, true);
+        Ok((first && self.items.count() > 0).then(|| self.items.all()))
+    }
+
+    fn is_prompt(&self) -> bool {
+        true
+    }
+}
+
+/// What the branch `stages` of a `foreach` makes of the section `items`.
+///
+/// # Errors
+/// If standard input cannot be read.
+pub fn branch_supply<A: OriginKind + ?Sized>(
+    stages: &[Stage],
+    items: A::Store,
+) -> Result<BoxedSupply<A>, StageFailure> {
+    let origin = A::origin(Inflow::new(SectionItems { items, lent: false }).boxed());
+    // The caller tells the section of a failure, so the stages need not tell its line.
+    let whole = Stream { origin, stages: None, kind: A::KIND, fails: false, apart: true };
+    // The bar tells how much of the files of the whole pipeline has been read.
+    let whole = whole.grown(stages, Before::Branch(A::KIND), &Progress::of(&[], false))?;
+    let whole = if A::KIND == ItemKind::Bytes { whole.text() } else { whole };
+    Ok(whole.supply())
 }
 
 /// A source and its stages.
@@ -76,30 +137,57 @@ pub fn stream(stages: &[Stage], progress: &Progress) -> Result<Stream, StageFail
             | StageKind::Stdin
     );
     let kind = if let Origin::Numbers(_) = origin { ItemKind::Numbers } else { ItemKind::Bytes };
-    let mut whole = Stream { origin, stages: None, kind, fails: false, apart: false };
-    let (mut rest, mut before) = (stages, Before::Start);
+    let whole = Stream { origin, stages: None, kind, fails: false, apart: false };
     if is_source {
-        (rest, before) = (&stages[1..], Before::Stage(kind, first));
+        return whole.grown(&stages[1..], Before::Stage(kind, first), progress);
     }
-    while let Some(stage) = rest.first() {
-        let count;
-        (whole, count) = match &stage.kind {
-            StageKind::To(_) | StageKind::AppendTo(_) => (whole, 1),
-            StageKind::Shell(command) => (whole.through_named(stage, command), 1),
-            StageKind::Join2(join, inner) => (whole.joined(*join, stream(inner, progress)?), 1),
-            _ => whole.with(rest),
-        };
-        let (together, others) = rest.split_at(count);
-        for stage in together {
-            before = Before::Stage(yields(stage, before).expect("the check has passed"), stage);
-        }
-        whole.kind = before.kind();
-        rest = others;
-    }
-    Ok(whole)
+    whole.grown(stages, Before::Start, progress)
 }
 
 impl Stream {
+    /// With `stages` behind it.
+    fn grown<'a>(
+        self,
+        stages: &'a [Stage],
+        mut before: Before<'a>,
+        progress: &Progress,
+    ) -> Result<Stream, StageFailure> {
+        let (mut whole, mut rest) = (self, stages);
+        while let Some(stage) = rest.first() {
+            let count;
+            (whole, count) = match &stage.kind {
+                StageKind::To(_) | StageKind::AppendTo(_) => (whole, 1),
+                StageKind::Shell(command) => (whole.through_named(stage, command), 1),
+                StageKind::Join2(join, inner) => (whole.joined(*join, stream(inner, progress)?), 1),
+                StageKind::Branch(of) if waiting_within(stage).is_some() => (whole.sectioned(stage, of), 1),
+                _ => whole.with(rest),
+            };
+            let (together, others) = rest.split_at(count);
+            for stage in together {
+                before = Before::Stage(yields(stage, before).expect("the check has passed"), stage);
+            }
+            whole.kind = before.kind();
+            rest = others;
+        }
+        Ok(whole)
+    }
+
+    /// With a `foreach` that has branches that wait.
+    fn sectioned(self, stage: &Stage, of: &Branch) -> Stream {
+        fn cut<A: Conditional + ?Sized>(stream: Stream, stage: &Stage, of: &Branch) -> Origin {
+            A::origin(Inflow::new(SectionRuns::<A>::new(stage, of, stream.supply())).boxed())
+        }
+        let kind = self.kind;
+        let origin = match kind {
+            ItemKind::Bytes => cut::<u8>(self, stage, of),
+            ItemKind::Lists => cut::<[u8]>(self, stage, of),
+            ItemKind::Records => cut::<Fields>(self, stage, of),
+            ItemKind::Numbers => cut::<u64>(self, stage, of),
+        };
+        // The lines behind it are not those of the input.
+        Stream { origin, stages: None, kind, fails: false, apart: true }
+    }
+
     /// With the first stages of `stages`, and how many they are.
     fn with(mut self, stages: &[Stage]) -> (Stream, usize) {
         let (made, count) = leading(stages, self.kind);
@@ -124,8 +212,8 @@ impl Stream {
     }
 
     fn joined(self, join: JoinKind, other: Stream) -> Stream {
-        let supply = JoinedLines::new(join, self.lines(), other.lines());
-        let origin = Origin::Lines(Inflow::new(supply).boxed());
+        let (left, right) = (Inflow::new(self.lines()), Inflow::new(other.lines()));
+        let origin = Origin::Lines(join_inflows(left, right, LineJoin::of(join)).boxed());
         Stream { origin, stages: None, kind: ItemKind::Lists, fails: false, apart: false }
     }
 
@@ -171,7 +259,27 @@ impl Stream {
             (Origin::Bytes(source), None) => (source >> through(command)).boxed(),
             (Origin::Bytes(source), Some(stages)) => fed(source, stages, command),
             (Origin::Lines(source), stages) => fed(source, stages.expect("lines become text"), command),
+            (Origin::Records(source), stages) => fed(source, stages.expect("records become text"), command),
             (Origin::Numbers(source), stages) => fed(source, stages.expect("numbers become text"), command),
+        }
+    }
+
+    /// The items, of the type of `kind`.
+    fn supply<A: HasKind + ?Sized>(self) -> BoxedSupply<A> {
+        fn staged<A: HasKind + ?Sized, B: HasKind + ?Sized>(
+            source: BoxedInflow<A>,
+            stages: Option<DynStage>,
+        ) -> BoxedSupply<B> {
+            let stages = stages.unwrap_or_else(|| DynStage::new(id::<A>()));
+            let stages = stages.transducer::<A, B>().expect("the check has compared the kinds");
+            (source >> stages).into_source().boxed().into_supply()
+        }
+        let stream = self.located();
+        match stream.origin {
+            Origin::Bytes(source) => staged(source, stream.stages),
+            Origin::Lines(source) => staged(source, stream.stages),
+            Origin::Records(source) => staged(source, stream.stages),
+            Origin::Numbers(source) => staged(source, stream.stages),
         }
     }
 
@@ -187,6 +295,7 @@ impl Stream {
             (Origin::Lines(source), None) => source.into_supply(),
             (Origin::Lines(source), Some(stages)) => apart(source, stages),
             (Origin::Bytes(source), stages) => apart(source, stages.expect("bytes have become lines")),
+            (Origin::Records(source), stages) => apart(source, stages.expect("records have become lines")),
             (Origin::Numbers(source), stages) => apart(source, stages.expect("numbers have become lines")),
         }
     }
@@ -211,6 +320,7 @@ impl Stream {
                 poured(source, stages.unwrap_or_else(|| DynStage::new(id::<u8>())), target).await
             }
             Origin::Lines(source) => poured(source, stages.expect("lines become text"), target).await,
+            Origin::Records(source) => poured(source, stages.expect("records become text"), target).await,
             Origin::Numbers(source) => poured(source, stages.expect("numbers become text"), target).await,
         }
     }

@@ -1,5 +1,5 @@
-//! The checks of the parsers over any bytes: `csv`, `json`, `xml` and `records`. The fuzz targets
-//! under `fuzz/` and the tests of the crate call them.
+//! The checks of the parsers over any bytes: `csv`, `json`, `xml`, `records` and `gzip`. The fuzz
+//! targets under `fuzz/` and the tests of the crate call them.
 //!
 //! Each function panics if an invariant does not hold. The main invariant is that the cuts of the
 //! input into chunks change no output and no failure. A new parser needs a function here and a
@@ -49,6 +49,15 @@ where
         assert_eq!(outcome(stage, [first, second].into_iter()), whole, "cut at {cut}");
     }
     whole
+}
+
+/// What an iteratee reads from the stream, again and again, until the stream has ended or it fails.
+fn read_in_turn<I, R>(recipe: &Iteratee<u8, I>, data: &[u8]) -> Vec<R>
+where
+    I: Consume<u8, Result = Option<R>> + Clone,
+{
+    let mut stream = from_chunks(data.chunks(3).map(<[u8]>::to_vec)).pull();
+    std::iter::from_fn(|| stream.read(recipe.clone()).ok().flatten()).collect()
 }
 
 /// The sections of a stream: their verdicts and their bytes.
@@ -105,13 +114,14 @@ fn split_at_every_cut<S: Split<u8> + Clone>(splitter: &Splitter<u8, S>, data: &[
     whole
 }
 
-/// CSV: records and regions at every cut; the records are written and read again; a column has the
-/// fields that the records have.
+/// CSV: records and regions at every cut; the records are written and read again, also one by one;
+/// a column has the fields that the records have.
 pub fn csv(data: &[u8]) {
     let (records, failure) = at_every_cut(&csv::records(b','), data);
     let text = (from_iter(records.clone()) >> csv::encode(b',')).collect();
     let again = outcome(&csv::records(b','), pieces(&text, text.len()));
     assert_eq!(again, (records.clone(), None));
+    assert_eq!(read_in_turn(&read::csv_record(b','), data), records);
     let rows = split_at_every_cut(&csv::rows(b','), data);
     for wanted in 0..3 {
         let column = split_at_every_cut(&csv::column(b',', wanted), data);
@@ -139,10 +149,14 @@ pub fn csv(data: &[u8]) {
     }
 }
 
-/// JSON: regions at every cut; a value that is cut out is one value; strings are written and read
-/// again.
+/// JSON: regions at every cut; a value that is cut out is one value; values are read one by one;
+/// strings are written and read again.
 pub fn json(data: &[u8]) {
-    for (verdict, value) in split_at_every_cut(&json::values(), data) {
+    let values = split_at_every_cut(&json::values(), data);
+    let whole: Vec<_> =
+        values.iter().filter(|(verdict, _)| *verdict).map(|(_, value)| value.clone()).collect();
+    assert_eq!(read_in_turn(&read::json_value(), data), whole);
+    for (verdict, value) in values {
         let again = sections(&json::values(), [&value[..]].into_iter());
         assert_eq!(again, [(verdict, value)]);
     }
@@ -166,12 +180,14 @@ pub fn json(data: &[u8]) {
     }
 }
 
-/// XML: tokens and regions at every cut; the tokens are the text; escaped text is read again.
+/// XML: tokens and regions at every cut; the tokens are the text, and are read one by one; escaped
+/// text is read again.
 pub fn xml(data: &[u8]) {
     let (tokens, failure) = at_every_cut(&xml::tokens(), data);
     let text = tokens.iter().collect::<Vec<_>>().concat();
     assert!(data.starts_with(&text));
     assert_eq!(failure.is_none(), text.len() == data.len());
+    assert!(read_in_turn(&read::xml_token(), data).iter().eq(tokens.iter()));
     for token in tokens.iter().map(xml::Token::of) {
         assert_eq!(token.attributes().count(), token.attributes().count());
         let tag = matches!(token.kind(), xml::TokenKind::Start | xml::TokenKind::Empty | xml::TokenKind::End);
@@ -211,4 +227,21 @@ pub fn records(data: &[u8]) {
             .collect();
         assert_eq!(lists.iter().collect::<Vec<_>>(), slow);
     }
+}
+
+/// Compressed streams: `gunzip` of any bytes gives the same at every cut, or fails at every cut;
+/// what is packed is unpacked.
+#[cfg(feature = "gzip")]
+pub fn gzip(data: &[u8]) {
+    let (whole, failure) = outcome(&gzip::gunzip(), pieces(data, data.len()));
+    for length in [1, 2, 3, 7] {
+        let (made, failed) = outcome(&gzip::gunzip(), pieces(data, length));
+        assert_eq!(failed.is_some(), failure.is_some(), "in pieces of {length}");
+        // How much comes before a failure depends on the cuts.
+        let same = if failed.is_some() { whole.len().min(made.len()) } else { whole.len().max(made.len()) };
+        assert_eq!(made.get(..same), whole.get(..same), "in pieces of {length}");
+    }
+    let packed = outcome(&gzip::gzip(u32::from(data.first().copied().unwrap_or(0)) % 10), pieces(data, 5));
+    assert_eq!(packed.1, None);
+    assert_eq!(outcome(&gzip::gunzip(), pieces(&packed.0, 3)), (data.to_vec(), None));
 }

@@ -77,6 +77,7 @@
 //! | lists | [`group_by`], [`any`], [`all`], [`concatenate`], [`select_numbered`] |
 //! | one stream of two | [`join`], [`join_generators`], [`join_transduced`], [`join_with`] |
 //! | parsers and encoders | [`csv`], [`json`], [`xml`], [`binary`], [`line`](line()) |
+//! | one value from the front of a stream | [`read`], [`Pulling::read`], [`Feeding::put_some`] |
 //! | compressed streams | `gzip`, `zstd`, with the features of these names |
 //! | stages that may fail | [`try_lift121`], [`try_fold`], [`try_from_fn`], [`StageFailure`], [`named`](Transducer::named), [`located`](located()) |
 //! | a generator as an iterator | [`Generator::into_iter`] |
@@ -188,6 +189,7 @@ mod generate;
 mod group;
 #[cfg(feature = "gzip")]
 pub mod gzip;
+mod held;
 mod item;
 mod iterate;
 pub mod join;
@@ -197,6 +199,7 @@ mod list;
 mod located;
 mod logic;
 mod number;
+pub mod read;
 mod record;
 mod recur;
 mod role;
@@ -228,6 +231,7 @@ pub use generate::{
     FromChunks, FromFn, FromIter, Naturals, from_chunks, from_fn, from_iter, naturals, naturals_from, repeat,
 };
 pub use group::{GroupBy, group_by};
+pub use held::{Feeding, Pulling, StepByStep};
 pub use item::{Chunk, Flow, Item, Store};
 pub use iterate::IntoIter;
 pub use join::{JoinGenerators, JoinTransduced, JoinWith, join_generators, join_transduced, join_with};
@@ -241,9 +245,7 @@ pub use located::{Located, located};
 pub use logic::{Negated, Zipped, between};
 pub use number::{SelectNumbered, select_numbered};
 pub use recur::{Nested, While, nested_in, while_};
-pub use role::{
-    Drain, Feeding, Generator, Iteratee, Join, Program, Pulling, Splitter, StepByStep, Transducer,
-};
+pub use role::{Drain, Generator, Iteratee, Join, Program, Splitter, Transducer};
 pub use section::{Foreach, Having, Substitute, foreach, having, having_only, substitute};
 pub use split::{
     Everything, LineSplit, Satisfies, Substring, everything, line, satisfies, substring, whole_line,

@@ -36,8 +36,11 @@
 //! | items of threads | [`from_taker`], [`from_fifo`], [`from_mvar`], [`to_putter`], [`to_fifo`], [`to_mvar`] |
 //! | a generator, an iterator, a stream | [`made`], [`from_iter`](selvedge_coroutine::pipeline::from_iter), [`stream`], [`Inflow::into_stream`] |
 //! | stages side by side | [`ahead`], [`par`], [`map_par`]; [`seq`] in their place |
+//! | one stream of two that wait | [`join_inflows`] |
+//! | a source that is run to its end | [`Inflow::drain`] |
 //! | a source with a name in its failures | [`Inflow::named`] |
-//! | a pipeline that is put together while the program runs | [`Inflow::boxed`], [`BoxedInflow`] |
+//! | a pipeline that is put together while the program runs | [`Inflow::boxed`], [`BoxedInflow`], [`Inflow::into_source`] |
+//! | a source that several iteratees read in turn | [`Inflow::pull`], [`Reading`] |
 //! | ends of your own | [`Supply`], [`Accept`] |
 //!
 //! # Design
@@ -57,9 +60,12 @@ mod beside;
 mod boxed;
 mod bytes;
 mod child;
+mod drain;
 mod items;
+mod join;
 mod named;
 mod parallel;
+mod reading;
 mod role;
 
 pub use adapt::{
@@ -69,8 +75,11 @@ pub use beside::{Ahead, AheadOf, Seq, ahead, par, seq};
 pub use boxed::{BoxedInflow, BoxedSupply};
 pub use bytes::{Creating, OpenFile, ReadStream, Writing, create, file, read, stdin, stdout, write};
 pub use child::{CommandOutput, Through, ThroughCommand, command, through};
+pub use drain::{DrainedInflow, Draining};
 pub use items::{FromFifo, FromGenerator, FromMVar, FromTaker, ToFifo, ToMVar, ToPutter};
 pub use items::{from_fifo, from_mvar, from_taker, made, to_fifo, to_mvar, to_putter};
+pub use join::{JoinedInflows, OneOfTwo, join_inflows};
 pub use named::NamedSupply;
 pub use parallel::{MapPar, ParallelOf, map_par};
+pub use reading::Reading;
 pub use role::{Accept, AfterInflow, FlowProgram, Inflow, Outflow, Pouring, Supply};

@@ -286,7 +286,7 @@ where
     let mut items = B::Store::default();
     loop {
         let more = upstream.fill(&mut items).await;
-        if matches!(more, Ok(true)) && items.count() < W::GATHERS && upstream.supply.is_prompt() {
+        if matches!(more, Ok(true)) && items.count() < W::GATHERS && upstream.is_prompt() {
             continue;
         }
         // The items before a failure go to the target too.
@@ -391,6 +391,11 @@ where
             }
         }
         Ok(!self.over)
+    }
+
+    /// Whether the source of the stages is prompt.
+    pub(crate) fn is_prompt(&self) -> bool {
+        self.supply.is_prompt()
     }
 
     pub(crate) async fn close(self) {

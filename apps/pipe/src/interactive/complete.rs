@@ -44,8 +44,11 @@ fn candidates(before: &str) -> Vec<String> {
     if ["file", "cat", "to"].contains(&last) {
         return names();
     }
-    if ["having", "select", "each", "foreach", "if", "not", "and", "or", "between", "only", "of", "in"]
-        .contains(&last)
+    if [
+        "having", "select", "each", "foreach", "if", "while", "not", "and", "or", "between", "only", "of",
+        "in",
+    ]
+    .contains(&last)
     {
         return strings(&CONDITIONS);
     }
@@ -137,6 +140,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("suppress", "suppress"),
     ("if", "if everything then end"),
     ("foreach", "foreach everything then end"),
+    ("while", "while everything then first 1 end"),
     ("interleave", "interleave (lines)"),
     ("concatenate", "concatenate (lines)"),
     ("to", "to x"),

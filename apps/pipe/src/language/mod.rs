@@ -6,8 +6,9 @@
 //! ```text
 //! script    = [pipeline {";" pipeline} [";"]]
 //! pipeline  = stage {"|" stage}
-//! stage     = branch | word {argument}
+//! stage     = branch | loop | word {argument}
 //! branch    = ("foreach" | "if") condition "then" [pipeline] ["else" [pipeline]] "end"
+//! loop      = "while" condition "then" pipeline "end"
 //! condition = either {"having" ["only"] either | "nested" "in" either}
 //! either    = both {"or" both}
 //! both      = unary {"and" unary}

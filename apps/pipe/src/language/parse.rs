@@ -354,6 +354,13 @@ impl Parser<'_> {
                 let foreach = word == "foreach";
                 StageKind::Branch(Box::new(Branch { foreach, condition, then, otherwise }))
             }
+            "while" => {
+                let condition = self.condition()?;
+                self.needs("then")?;
+                let body = self.deeper(Self::pipeline)?;
+                self.needs("end")?;
+                StageKind::While(Box::new(condition), body)
+            }
             _ => return Ok(None),
         }))
     }

@@ -122,6 +122,9 @@ impl fmt::Display for StageKind {
                 }
                 f.write_str(" end")
             }
+            StageKind::While(condition, body) => {
+                write!(f, "while {condition} then {} end", pipeline(body))
+            }
             StageKind::Join2(kind, stages) => write!(f, "{} ({})", word(&JOINS, kind), pipeline(stages)),
             StageKind::To(name) => write!(f, "to {}", quoted(name.as_bytes())),
             StageKind::AppendTo(name) => write!(f, "append to {}", quoted(name.as_bytes())),

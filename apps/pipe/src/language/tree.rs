@@ -80,6 +80,8 @@ pub enum StageKind {
     Change(Change),
     /// `if S then P else P end`, or the same with `foreach`
     Branch(Box<Branch>),
+    /// `while S then P end`
+    While(Box<Condition>, Pipeline),
     /// `interleave (P)` and so on
     Join2(JoinKind, Pipeline),
     /// `to NAME`

@@ -2,7 +2,7 @@
 //! `interactive/complete.rs` offers them while the user types.
 
 /// The words that begin a stage.
-pub const STAGES: [&str; 41] = [
+pub const STAGES: [&str; 42] = [
     "file",
     "cat",
     "stdin",
@@ -39,6 +39,7 @@ pub const STAGES: [&str; 41] = [
     "suppress",
     "if",
     "foreach",
+    "while",
     "interleave",
     "zip",
     "concatenate",

@@ -96,7 +96,18 @@ pub struct Guarded {
     failure: Option<StageFailure>,
 }
 
+impl TooDeep {
+    /// Why a stage with this name cannot go on, if a condition of it has reached the limit.
+    pub fn failure(&self, name: &str) -> Option<StageFailure> {
+        let cause = || format!("a condition is nested more than {LEVELS} levels deep");
+        let failed = || StageFailure::new(name.to_string(), StreamPlace::default(), cause());
+        self.0.load(Relaxed).then(failed)
+    }
+}
+
 /// The stage `stage`, which fails under `name` when `too_deep` is set.
+///
+/// A failure of `stage` that has no place in the script gets the name too.
 pub fn guarded<A: HasKind + ?Sized, B: HasKind + ?Sized>(
     stage: Transducer<A, B, DynStage>,
     name: String,
@@ -108,13 +119,19 @@ pub fn guarded<A: HasKind + ?Sized, B: HasKind + ?Sized>(
 
 impl Guarded {
     /// Fails if the stage has reached the limit while it took the last items.
-    fn looked_after(&mut self, flow: Flow) -> Flow {
-        if !self.too_deep.0.load(Relaxed) {
-            return flow;
+    fn looked_after<A: HasKind + ?Sized, B: HasKind + ?Sized>(&mut self, flow: Flow) -> Flow {
+        let Guarded { stage, name, too_deep, failure } = self;
+        *failure = too_deep.failure(name);
+        if failure.is_some() {
+            return ControlFlow::Break(());
         }
-        let cause = format!("a condition is nested more than {LEVELS} levels deep");
-        self.failure = Some(StageFailure::new(self.name.clone(), StreamPlace::default(), cause));
-        ControlFlow::Break(())
+        if flow.is_break()
+            && let Some(own) = Transduce::<A, B>::failure(stage)
+            && !own.stage().starts_with('@')
+        {
+            *failure = Some(own.renamed(name.clone()));
+        }
+        flow
     }
 }
 
@@ -123,17 +140,17 @@ impl<A: HasKind + ?Sized, B: HasKind + ?Sized> Transduce<A, B> for Guarded {
 
     fn put<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
         let flow = self.stage.put(item, out);
-        self.looked_after(flow)
+        self.looked_after::<A, B>(flow)
     }
 
     fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
         let flow = Transduce::<A, B>::put_chunk(&mut self.stage, chunk, out);
-        self.looked_after(flow)
+        self.looked_after::<A, B>(flow)
     }
 
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
         let flow = Transduce::<A, B>::end(&mut self.stage, out);
-        self.looked_after(flow)
+        self.looked_after::<A, B>(flow)
     }
 
     fn failure(&self) -> Option<&StageFailure> {

@@ -83,6 +83,10 @@ fn the_output_does_not_depend_on_the_chunks() {
         "foreach last line then prepend '<' else append '>' end",
         "foreach start of line then prepend '<' end",
         "lines | fields ',' | columns 2 1 | join '+'",
+        "lines | while substring 'ab' then replace 'ab' with 'b' end",
+        "while regex 'a+b' then replace 'ab' with 'b' end",
+        "while line having prefix 'a' then foreach prefix substring 'a' then suppress end end",
+        "lines | while prefix 'a' then sort | replace regex '^a' with '' end",
         "lines | fields | columns 2",
         "lines | escape",
     ];
@@ -120,6 +124,8 @@ fn a_failure_does_not_depend_on_the_chunks() {
         "foreach line having prefix '1' then lines | integers | sum end",
         "foreach line then csv | column 1 end",
         "if csv row then csv | column 2 | integers | sum end",
+        "lines | while prefix '1' then replace '1' with '11' | replace '11' with '1' end",
+        "lines | while not prefix 'x' then integers | bytes | lines | prepend 'x' end",
         "lines | foreach prefix '1' then integers | bytes | lines end | count",
     ];
     let scripts: Vec<&str> = scripts.into_iter().filter(|script| prepare(script).is_ok()).collect();

@@ -19,6 +19,8 @@ pub(crate) const ALL: &[&str] = &[
     "select xml element 'e' having xml content 'c' having (whitespace or capitals and smalls or not everything)",
     "each prefix substring 'x' or suffix nothing or csv column 1 | unquote | quote | escape | unescape | lowercase",
     "lines | interleave (stdin | lines) | zip (file x | lines | number) | concatenate (text 'a' | lines) | merge (lines)",
+    "while line having regex 'a' or digits then foreach digits then uppercase end end | lines | while not empty then first 1 end",
+    "foreach json value then `jq .` | lines | merge (file x | lines) else foreach line then sh 'a' end end",
     "lines | integers | having > 1 or <2 and >=3 or <= 4 and =5 or != 6 | min",
 ];
 

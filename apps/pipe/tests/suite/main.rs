@@ -9,3 +9,4 @@ mod misfits;
 mod oracles;
 mod recipes;
 mod runs;
+mod sections;

@@ -49,9 +49,25 @@ fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
         ),
         (
             "if line then sh 'sort' end",
-            "1:14: `sh` cannot stand in a branch",
-            "a command of the system waits",
+            "1:14: `sh` cannot stand in a branch of `if`",
+            "`foreach` runs commands and joins, once for each section",
         ),
+        (
+            "while line then foreach line then zip (file x | lines) end end",
+            "1:35: `zip` cannot stand in a branch of `while`",
+            "^~~",
+        ),
+        (
+            "foreach line then to x end",
+            "1:19: `to` cannot stand in a branch of `foreach`",
+            "the branches are merged",
+        ),
+        (
+            "lines | foreach empty then concatenate (lines | number) end",
+            "1:41: standard input cannot be read anew for each section",
+            "name a file",
+        ),
+        ("lines | while prefix 'a' then end", "1:31: there is no stage `end`", "sh"),
         (
             "lines | zip (stdin | csv)",
             "1:22: a join takes lines, and this pipeline ends with records",

@@ -75,6 +75,12 @@ impl<A: Item + ?Sized> Consume<A> for CountItems {
         GO_ON
     }
 
+    fn put_some(&mut self, chunk: A::Chunk<'_>) -> (usize, Flow) {
+        let taken = chunk.count();
+        self.count += taken;
+        (taken as usize, GO_ON)
+    }
+
     fn end(self) -> u64 {
         self.count
     }
@@ -105,6 +111,12 @@ impl<A: Item + ?Sized, C: Store<A>> Consume<A> for CollectAll<C> {
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
         self.items.keep_all(chunk);
         GO_ON
+    }
+
+    fn put_some(&mut self, chunk: A::Chunk<'_>) -> (usize, Flow) {
+        let before = self.items.count();
+        self.items.keep_all(chunk);
+        (self.items.count() - before, GO_ON)
     }
 
     fn end(self) -> C {
@@ -150,6 +162,11 @@ impl<A: Clone + 'static, F: FnMut(&[A]) -> Flow> Consume<A> for EachChunk<F> {
     #[inline]
     fn put_chunk(&mut self, chunk: &[A]) -> Flow {
         if chunk.is_empty() { GO_ON } else { (self.f)(chunk) }
+    }
+
+    /// The function has seen the whole chunk, also if it breaks.
+    fn put_some(&mut self, chunk: &[A]) -> (usize, Flow) {
+        (chunk.len(), self.put_chunk(chunk))
     }
 
     fn end(self) {}

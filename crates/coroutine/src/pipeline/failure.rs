@@ -93,8 +93,9 @@ impl StageFailure {
         self.inner.section
     }
 
-    /// The same failure, in the section that begins at `place`.
-    pub(super) fn within(&self, place: StreamPlace) -> StageFailure {
+    /// The same failure, in the [section](StageFailure::section) that begins at `place`. A supply
+    /// or a stage of your own that begins stages anew for each section tells it so.
+    pub fn within(&self, place: StreamPlace) -> StageFailure {
         let mut within = self.clone();
         within.inner.section = Some(place);
         within
@@ -466,6 +467,14 @@ impl<A: Item + ?Sized, I: Consume<A>> Consume<A> for NamedStage<I> {
             self.note(I::failure);
         }
         flow
+    }
+
+    fn put_some(&mut self, chunk: A::Chunk<'_>) -> (usize, Flow) {
+        let (taken, flow) = self.stage.put_some(chunk);
+        if flow.is_break() {
+            self.note(I::failure);
+        }
+        (taken, flow)
     }
 
     fn finish(&mut self) -> Flow {

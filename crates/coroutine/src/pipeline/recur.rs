@@ -3,13 +3,13 @@
 //! A level is the loop's parts once more. It is made when its first item comes, so that the depth
 //! of the recursion is the depth that the items need.
 //!
-//! Users call `while_` and `nested_in`. A loop that needs more than `LEVELS` levels panics, because
-//! it would not end.
+//! Users call `while_` and `nested_in`. A loop that needs more than `LEVELS` levels would not end.
+//! So `while_` fails there. A splitter cannot fail, so `nested_in` panics.
 
 use super::branch::{BranchSide, Gate};
-use super::failure::StageFailure;
+use super::failure::{StageFailure, StreamPlace};
 use super::flow::{Flowing, flowing};
-use super::item::{Chunk, Flow, GO_ON, Item, Store};
+use super::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
 use super::role::{Keep, Splitter, Transducer};
 use super::stage::{Sections, Sink, Split, Transduce};
 
@@ -22,6 +22,14 @@ pub struct While<S, T, C> {
     recipe: (S, T),
     depth: usize,
     level: Option<Box<Level<S, T, C>>>,
+    /// This is the level that is one too many.
+    failure: Option<StageFailure>,
+}
+
+impl<S, T, C> While<S, T, C> {
+    fn new(recipe: (S, T), depth: usize) -> Self {
+        While { recipe, depth, level: None, failure: None }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -39,8 +47,9 @@ struct Level<S, T, C> {
 /// The order is that of [`if_then_else`](super::if_then_else): this is
 /// `if_then_else(splitter, body >> while_(body, splitter), id())`.
 ///
-/// # Panics
-/// If an item is true in the 256th round too. So a loop that never ends is told.
+/// # Errors
+/// It fails if an item is still true after 256 rounds. So a loop that never ends is told. The
+/// failure counts no items.
 ///
 /// # Examples
 /// ```
@@ -58,7 +67,7 @@ where
     S: Split<A> + Clone,
     T: Transduce<A, A> + Clone,
 {
-    Transducer::new(While { recipe: (splitter.stage, body.stage), depth: 0, level: None })
+    Transducer::new(While::new((splitter.stage, body.stage), 0))
 }
 
 /// The true sections go through the body and one level deeper.
@@ -122,11 +131,15 @@ impl<S, T, C> While<S, T, C> {
         C: Store<A>,
         O: Sink<A>,
     {
-        let While { recipe, depth, level } = self;
+        let While { recipe, depth, level, failure } = self;
+        if *depth == LEVELS {
+            let cause = format!("an item is still true after {LEVELS} rounds");
+            *failure = Some(StageFailure::new("while_", StreamPlace::default(), cause));
+            return FINISHED;
+        }
         let level = level.get_or_insert_with(|| {
-            assert!(*depth < LEVELS, "while_: an item is still true after {LEVELS} rounds");
             let (splitter, body) = recipe.clone();
-            let deeper = While { recipe: recipe.clone(), depth: *depth + 1, level: None };
+            let deeper = While::new(recipe.clone(), *depth + 1);
             Box::new(Level { splitter, body: BranchSide::new(body), made: C::default(), deeper })
         });
         let Level { splitter, body, made, deeper } = &mut **level;
@@ -172,8 +185,11 @@ where
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        let level = self.level.as_ref()?;
-        level.body.stage.failure().or_else(|| level.deeper.failure())
+        let below = || {
+            let level = self.level.as_ref()?;
+            level.body.stage.failure().or_else(|| level.deeper.failure())
+        };
+        self.failure.as_ref().or_else(below)
     }
 }
 

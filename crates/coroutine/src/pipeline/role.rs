@@ -1,13 +1,13 @@
 //! The types that users combine: `Generator`, `Transducer`, `Iteratee`, `Splitter`, `Join` and
 //! `Program`. Each wraps a stage of a protocol of `stage.rs`, so that the compiler knows the items
-//! of the stage. The methods that run a pipeline, and those that step it from outside (`step`,
-//! `feed`, `pull`), are here too.
+//! of the stage. The methods that run a pipeline are here too. Those that step it from outside are
+//! in `held.rs`.
 //!
 //! Stages use `Eats`, `Keep` and `GatherItems` as the downstream side of a call. A pipeline drops
 //! its generator before its consumer gives a result. [Pipes, Listings 10 and 14].
 
 use super::failure::StageFailure;
-use super::item::{FINISHED, Flow, GO_ON, Item, Store};
+use super::item::{Flow, GO_ON, Item, Store};
 use super::stage::{Consume, Generate, Merge, Sink, Split, Transduce};
 use std::fmt;
 use std::marker::PhantomData;
@@ -174,14 +174,14 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
 }
 
 /// The result of an iteratee that has taken its input, unless it has failed.
-fn result<A: Item + ?Sized, I: Consume<A>>(consumer: I) -> Result<I::Result, StageFailure> {
+pub(super) fn result<A: Item + ?Sized, I: Consume<A>>(consumer: I) -> Result<I::Result, StageFailure> {
     match consumer.failure() {
         Some(failure) => Err(failure.clone()),
         None => Ok(consumer.end()),
     }
 }
 
-fn or_panic<R>(result: Result<R, StageFailure>) -> R {
+pub(super) fn or_panic<R>(result: Result<R, StageFailure>) -> R {
     result.unwrap_or_else(|failure| panic!("a stage of a pipeline has failed: {failure}"))
 }
 
@@ -333,11 +333,6 @@ impl<B: Item + ?Sized, G: Generate<B>> Generator<B, G> {
     pub fn drain(self) -> Generator<B, Drain<G>> {
         Generator::new(Drain { generator: self.stage })
     }
-
-    /// The generator for a holder that takes its items when they are wanted.
-    pub fn pull(self) -> Pulling<B, G> {
-        Pulling { generator: Some(self.stage), items: B::Store::default(), failure: None }
-    }
 }
 
 /// The stage of [`Generator::drain`].
@@ -397,207 +392,5 @@ impl<A: Item + ?Sized, F: FnMut(&A)> Sink<A> for EachTo<F> {
     fn put(&mut self, item: &A) -> Flow {
         (self.0)(item);
         GO_ON
-    }
-}
-
-/// A generator for a holder that takes its items when they are wanted. See [`Generator::pull`].
-///
-/// # Examples
-/// ```
-/// use selvedge::coroutine::pipeline::{from_iter, lift121};
-///
-/// let mut squares = (from_iter([1, 2, 3]) >> lift121(|n: &u32| n * n)).pull();
-/// assert_eq!(squares.next_chunk(), Some(&[1, 4, 9][..]));
-/// assert_eq!(squares.next_chunk(), None);
-/// ```
-pub struct Pulling<B: Item + ?Sized, G> {
-    generator: Option<G>,
-    items: B::Store,
-    failure: Option<StageFailure>,
-}
-
-impl<B: Item + ?Sized, G: Generate<B>> Pulling<B, G> {
-    /// Some items that follow, or `None` at the end, which may be a [`failure`](Pulling::failure).
-    pub fn next_chunk(&mut self) -> Option<B::Chunk<'_>> {
-        self.items.clear();
-        while self.items.count() == 0 {
-            let generator = self.generator.as_mut()?;
-            if generator.pump(&mut Keep(&mut self.items)) != ControlFlow::Continue(true) {
-                self.failure = generator.failure().cloned();
-                self.generator = None;
-            }
-        }
-        Some(self.items.all())
-    }
-
-    /// Why the generator has ended, if it has failed.
-    pub fn failure(&self) -> Option<&StageFailure> {
-        self.failure.as_ref()
-    }
-}
-
-impl<B: Item + ?Sized, G> fmt::Debug for Pulling<B, G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pulling").field("ended", &self.generator.is_none()).finish_non_exhaustive()
-    }
-}
-
-impl<A: Item + ?Sized, I: Consume<A>> Iteratee<A, I> {
-    /// Starts the iteratee for a holder that feeds it.
-    pub fn feed(self) -> Feeding<A, I> {
-        Feeding { stage: self.stage, listens: true, items: PhantomData }
-    }
-}
-
-/// An iteratee for a holder that feeds it. See [`Iteratee::feed`].
-///
-/// The holder may wait between two chunks: it reads a socket, or takes from a Fifo.
-///
-/// # Examples
-/// ```
-/// use selvedge::Fifo;
-/// use selvedge::coroutine::pipeline::{count, group_by, line};
-///
-/// let lines = selvedge::round_robin(async {
-///     let blocks = Fifo::new();
-///     for block in ["warp\nwe", "ft\n"] {
-///         blocks.put(block.as_bytes());
-///     }
-///     let mut counting = (group_by(line()) >> count()).feed();
-///     for _ in 0..2 {
-///         let _finished = counting.put_chunk(blocks.take().await);
-///     }
-///     counting.end()
-/// })?;
-/// assert_eq!(lines, 2);
-/// # Ok::<(), selvedge::RunError>(())
-/// ```
-pub struct Feeding<A: ?Sized, I> {
-    stage: I,
-    listens: bool,
-    items: PhantomData<fn(&A)>,
-}
-
-impl<A: Item + ?Sized, I: Consume<A>> Feeding<A, I> {
-    /// Feeds one item. Breaks when the iteratee is finished; later items are dropped.
-    pub fn put(&mut self, item: &A) -> Flow {
-        self.after(|stage| stage.put(item))
-    }
-
-    /// Feeds the items of a chunk, as [`put`](Feeding::put) of each would.
-    pub fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
-        self.after(|stage| stage.put_chunk(chunk))
-    }
-
-    fn after(&mut self, put: impl FnOnce(&mut I) -> Flow) -> Flow {
-        if !self.listens {
-            return FINISHED;
-        }
-        let flow = put(&mut self.stage);
-        self.listens = flow.is_continue();
-        flow
-    }
-
-    /// The input has ended: the result.
-    ///
-    /// # Panics
-    /// If a stage has failed: [`try_end`](Feeding::try_end) returns its failure.
-    pub fn end(self) -> I::Result {
-        or_panic(self.try_end())
-    }
-
-    /// The input has ended: the result.
-    ///
-    /// # Errors
-    /// The failure of the first stage that has failed.
-    pub fn try_end(mut self) -> Result<I::Result, StageFailure> {
-        let _over = self.stage.finish();
-        result(self.stage)
-    }
-
-    /// Why the iteratee is finished, if it has failed.
-    pub fn failure(&self) -> Option<&StageFailure> {
-        self.stage.failure()
-    }
-}
-
-impl<A: ?Sized, I> fmt::Debug for Feeding<A, I> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Feeding").field("listens", &self.listens).finish_non_exhaustive()
-    }
-}
-
-impl<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>> Transducer<A, B, T> {
-    /// Starts the transducer for a holder that feeds it and takes what it yields.
-    pub fn step(self) -> StepByStep<A, B, T> {
-        StepByStep { stage: Some(self.stage), items: PhantomData, out: B::Store::default(), failure: None }
-    }
-}
-
-/// A transducer for a holder that feeds it and takes what it yields. See [`Transducer::step`].
-///
-/// This is how a pipeline stands between two things that wait: the holder awaits a block, steps,
-/// and awaits that the output is taken. The holder runs one block at a time, so the stages need no
-/// queue.
-///
-/// # Examples
-/// ```
-/// use selvedge::coroutine::pipeline::{concatenate, group_by, prepend, whole_line};
-///
-/// let quoted = group_by(whole_line()) >> prepend(b"> ") >> concatenate();
-/// let mut quoting = quoted.step();
-/// assert_eq!(quoting.put_chunk(b"warp\nwe"), b"> warp\n");
-/// assert_eq!(quoting.put_chunk(b"ft"), b"");
-/// assert_eq!(quoting.end(), b"> weft");
-/// assert!(quoting.is_finished());
-/// ```
-pub struct StepByStep<A: ?Sized, B: Item + ?Sized, T> {
-    /// `None` when it is finished.
-    stage: Option<T>,
-    items: PhantomData<fn(&A)>,
-    out: B::Store,
-    failure: Option<StageFailure>,
-}
-
-impl<A: Item + ?Sized, B: Item + ?Sized, T: Transduce<A, B>> StepByStep<A, B, T> {
-    /// Feeds the items of a chunk, and returns what follows from them. When the transducer is
-    /// finished, nothing follows.
-    pub fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> B::Chunk<'_> {
-        self.after(|stage, out| stage.put_chunk(chunk, out))
-    }
-
-    /// The input has ended. Returns what the transducer still has.
-    pub fn end(&mut self) -> B::Chunk<'_> {
-        self.after(|stage, out| {
-            stage.end(out)?;
-            FINISHED
-        })
-    }
-
-    fn after(&mut self, put: impl FnOnce(&mut T, &mut Keep<'_, B::Store>) -> Flow) -> B::Chunk<'_> {
-        self.out.clear();
-        if let Some(stage) = &mut self.stage
-            && put(stage, &mut Keep(&mut self.out)).is_break()
-        {
-            self.failure = stage.failure().cloned();
-            self.stage = None;
-        }
-        self.out.all()
-    }
-
-    /// Whether the transducer takes no more.
-    pub fn is_finished(&self) -> bool {
-        self.stage.is_none()
-    }
-
-    /// Why the transducer is finished, if it has failed.
-    pub fn failure(&self) -> Option<&StageFailure> {
-        self.failure.as_ref()
-    }
-}
-
-impl<A: ?Sized, B: Item + ?Sized, T> fmt::Debug for StepByStep<A, B, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StepByStep").field("finished", &self.stage.is_none()).finish_non_exhaustive()
     }
 }

@@ -132,6 +132,20 @@ pub trait Consume<A: Item + ?Sized> {
         chunk.each(|item| self.put(item))
     }
 
+    /// Takes the items of a chunk from its front, until it is finished. Returns how many it took:
+    /// the others are not its, and the next consumer of the stream takes them.
+    ///
+    /// What is given here passes the items one by one to [`put`](Consume::put). A stage that can
+    /// tell faster what it takes does so.
+    fn put_some(&mut self, chunk: A::Chunk<'_>) -> (usize, Flow) {
+        let mut taken = 0;
+        let flow = chunk.each(|item| {
+            taken += 1;
+            self.put(item)
+        });
+        (taken, flow)
+    }
+
     /// The input has ended. The stage takes in what its parts have kept. It does nothing if the
     /// stage has broken, and a second call does nothing.
     fn finish(&mut self) -> Flow {

@@ -24,6 +24,16 @@ proptest! {
         let two = [whole.clone(), whole].concat();
         prop_assert_eq!(unpacked(&two, length).unwrap(), [text.clone(), text].concat());
     }
+
+    #[test]
+    fn any_bytes_are_unpacked_or_refused_at_every_cut(text in prop::collection::vec(any_of::<u8>(), 0..60), wrong in prop::option::of((any_of::<prop::sample::Index>(), any_of::<u8>()))) {
+        let mut stream = packed(&text, 6);
+        if let Some((place, byte)) = wrong {
+            let place = place.index(stream.len());
+            stream[place] = byte;
+        }
+        selvedge_coroutine::fuzz::gzip(&stream);
+    }
 }
 
 #[test]

@@ -12,5 +12,6 @@ mod parallel;
 mod parsers;
 mod pipeline;
 mod pipeline_sections;
+mod reading;
 mod suspensions;
 mod transcripts;

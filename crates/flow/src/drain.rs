@@ -1,0 +1,80 @@
+//! `Inflow::drain`: a source that is run to its end, also if no consumer listens.
+//!
+//! `close` is called when a pipeline wants no more items. So `close` takes the rest, and then
+//! closes the source.
+
+use crate::reading::Reading;
+use crate::role::{Inflow, Supply};
+use selvedge_coroutine::pipeline::{Item, StageFailure, Transduce, Unchanged};
+
+/// The supply of [`Inflow::drain`].
+#[derive(Debug)]
+pub struct Draining<S> {
+    supply: S,
+    /// The source has ended, or failed.
+    over: bool,
+}
+
+/// What [`Inflow::drain`] returns.
+pub type DrainedInflow<A, B, S, T> = Inflow<B, B, Draining<Reading<A, B, S, T>>, Unchanged>;
+
+impl<A, B, S, T> Inflow<A, B, S, T>
+where
+    A: Item + ?Sized,
+    B: Item<Store: Send> + ?Sized,
+    S: Supply<A>,
+    T: Transduce<A, B> + Send,
+{
+    /// Goes on when the stages behind it are finished, or one of them has failed: the source and
+    /// its stages are run to their end, and what they yield is dropped. The pipeline gives its
+    /// result after that.
+    ///
+    /// A peer that writes until it is done sees no connection that closes early. A source without
+    /// end never ends.
+    ///
+    /// A failure of the source is not told when no stage listens any more. A pipeline that is
+    /// dropped drains nothing.
+    ///
+    /// # Complexity
+    /// A copy of the items.
+    ///
+    /// # Paper
+    /// [Pipes, Listing 11]: a consumer that ends first drains its producer.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::coroutine::pipeline::{from_iter, head};
+    /// use selvedge::flow::made;
+    /// use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    ///
+    /// static MADE: AtomicU32 = AtomicU32::new(0);
+    /// let first = selvedge::run_local(async {
+    ///     let numbers = from_iter((0..5000).inspect(|_| drop(MADE.fetch_add(1, Relaxed))));
+    ///     (made(numbers).drain() >> head()).run().await
+    /// });
+    /// assert_eq!((first.unwrap().unwrap(), MADE.load(Relaxed)), (Some(0), 5000));
+    /// ```
+    pub fn drain(self) -> DrainedInflow<A, B, S, T> {
+        Inflow::new(Draining { supply: self.pull(), over: false })
+    }
+}
+
+impl<B: Item + ?Sized, S: Supply<B>> Supply<B> for Draining<S> {
+    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
+        let next = self.supply.next().await;
+        self.over = !matches!(next, Ok(Some(_)));
+        next
+    }
+
+    fn is_prompt(&self) -> bool {
+        self.supply.is_prompt()
+    }
+
+    async fn close(mut self) {
+        while !self.over {
+            // The items are dropped.
+            self.over = !matches!(self.supply.next().await, Ok(Some(_)));
+        }
+        self.supply.close().await;
+    }
+}
