@@ -179,7 +179,8 @@ impl Invocation {
             .args(["--kill-after=10", &self.limit.as_secs().to_string(), &self.program])
             .args(&self.args)
             .env(NOT_INCREMENTAL.0, NOT_INCREMENTAL.1)
-            .env("RUST_BACKTRACE", "0") // many tests expect panics, and a backtrace takes 10 ms or more
+            // Many tests expect panics, and a backtrace takes 10 ms or more.
+            .env("RUST_BACKTRACE", "0")
             .envs(self.env.iter().map(|(key, value)| (key, value)))
             .current_dir(dir)
             .stdout(writer)
