@@ -307,8 +307,8 @@ fn steps(
         ("--signal=KILL", "nothing after a killed build and another"),
     ] {
         touch(&header)?;
-        // Meson reads a version out of a header, and then the manifest is made anew. A ninja that is
-        // interrupted meanwhile leaves none.
+        // Meson reads a version out of a header, and then the manifest is made anew. A ninja that
+        // is interrupted meanwhile leaves none.
         output(Command::new(ninja).arg("build.ninja").current_dir(build))?;
         // How far it comes is not the same each time, and neither are the commands of the next
         // build.

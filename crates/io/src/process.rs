@@ -6,7 +6,8 @@
 //!    ([`Trace::Wait`](selvedge_core::Trace::Wait)). Threads wait for its pipes as for all
 //!    [pipes](crate::pipe).
 //! 2. **Interpret and register.** Starting takes as long as `fork` and `exec` take, so the
-//!    [blocking pool](crate::pool) starts the child. The pidfd is registered like every descriptor.
+//!    [blocking pool](crate::pool) starts the child; [`Command::spawn_here`] starts it on the
+//!    calling OS thread. The pidfd is registered like every descriptor.
 //! 3. **Event loop.** The kernel makes the pidfd readable when the child has ended; the epoll loop
 //!    does the rest. A kernel before Linux 5.3 has no pidfd. There the thread looks every few
 //!    milliseconds instead.
@@ -153,10 +154,10 @@ impl Command {
         Ok(child)
     }
 
-    /// Starts the program on the calling OS thread, which is blocked until the kernel has loaded the
-    /// program: some 100 µs if its file is in the cache, and as long as a disk or a file server takes
-    /// otherwise. Meanwhile no other thread of this worker runs. [`spawn`](Self::spawn) leaves that to
-    /// the blocking pool, which costs two switches between OS threads.
+    /// Starts the program on the calling OS thread, which is blocked until the kernel has loaded
+    /// the program: some 100 µs if its file is in the cache, and as long as a disk or a file server
+    /// takes otherwise. Meanwhile no other thread of this worker runs. [`spawn`](Self::spawn)
+    /// leaves that to the blocking pool, which costs two switches between OS threads.
     ///
     /// # Errors
     /// As for [`spawn`](Self::spawn).

@@ -33,11 +33,12 @@ impl Running {
     /// Starts a command. A program that cannot be started directly is left to the shell, which says
     /// why.
     ///
-    /// A command without `input` has the streams of this process, and is in its process group: Ctrl-C
-    /// reaches it. Every other one has a group of its own, and one pipe for both of its outputs.
+    /// A command without `input` has the streams of this process, and is in its process group:
+    /// Ctrl-C reaches it. Every other one has a group of its own, and one pipe for both of its
+    /// outputs.
     ///
-    /// The kernel loads the program on the calling OS thread. Until then no other thread of the build
-    /// runs, but they hardly compute, and two switches between OS threads cost more.
+    /// The kernel loads the program on the calling OS thread. Until then no other thread of the
+    /// build runs, but they hardly compute, and two switches between OS threads cost more.
     pub(super) fn start(
         command: &[u8],
         input: Option<&File>,
