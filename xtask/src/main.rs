@@ -38,8 +38,10 @@ cargo xtask COMMAND
   soak SECONDS [server]   the list of a night, SECONDS for each part: the web server under resets, half-closes
                           and load, then `stress`, then `fuzz`, then `projects`; with `server` the first
                           part alone
-  projects SECONDS        fetch real projects from Debian's sources, and build each with ninja and with
-                          selvedge-make: the same commands, the same files; none is begun after SECONDS
+  projects SECONDS [NAMES]
+                          fetch real projects from Debian's sources, and build each with ninja and with
+                          selvedge-make, or those with NAMES: the same commands, the same files; none is
+                          begun after SECONDS
   stress SECONDS          threads that wait for, cancel and steal everything at once; memory and descriptors
                           stay constant
   programs RUNS [NAMES]   run the programs of programs/ RUNS times under each runner, or those with NAMES
@@ -66,7 +68,7 @@ fn main() -> ExitCode {
         ["soak", seconds] => soak::night(seconds),
         ["soak", seconds, "server"] => soak::SOAK.run(seconds),
         ["stress", seconds] => soak::STRESS.run(seconds),
-        ["projects", seconds] => projects::run(seconds),
+        ["projects", seconds, names @ ..] => projects::run(seconds, names),
         ["programs", runs] => programs::run(runs, ""),
         ["programs", runs, names] => programs::run(runs, names),
         ["packages"] => workspace::Workspace::load()

@@ -1,5 +1,5 @@
-//! `cargo xtask projects SECONDS`: real projects, built by ninja and by `selvedge-make`: both run
-//! the same commands and leave the same files.
+//! `cargo xtask projects SECONDS [NAME..]`: real projects, built by ninja and by `selvedge-make`:
+//! both run the same commands and leave the same files.
 //!
 //! The sources are Debian's. They are fetched into the target directory, by an apt with lists of
 //! its own, so that the machine's configuration stays as it is.
@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::command::{Invocation, Tally, on_path};
@@ -59,12 +60,17 @@ struct Built {
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// Builds each project by both. No project is begun after so many seconds.
+/// Builds each project by both, or those that `names` names. No project is begun after so many
+/// seconds.
 ///
 /// # Errors
-/// When `seconds` is no number, a source cannot be fetched, or the two differ.
-pub(crate) fn run(seconds: &str) -> Result<(), String> {
+/// When `seconds` is no number, no project has one of the names, a source cannot be fetched, or the
+/// two differ.
+pub(crate) fn run(seconds: &str, names: &[&str]) -> Result<(), String> {
     let seconds = seconds.parse().map_err(|_| format!("{seconds:?} is no number of seconds"))?;
+    if let Some(name) = names.iter().find(|name| PROJECTS.iter().all(|project| project.package != **name)) {
+        return Err(format!("{name:?} is none of the projects"));
+    }
     let missing: Vec<_> = PROGRAMS.into_iter().filter(|program| !on_path(program)).collect();
     if !missing.is_empty() {
         return Err(format!("{} must be installed", missing.join(", ")));
@@ -79,14 +85,18 @@ pub(crate) fn run(seconds: &str) -> Result<(), String> {
     fs::create_dir_all(&directory).map_err(|error| at(&directory, &error))?;
     let fetch = Fetch::new(&directory)?;
     let mut wrong = Vec::new();
-    for project in &PROJECTS {
+    for project in PROJECTS.iter().filter(|project| names.is_empty() || names.contains(&project.package)) {
         if began.elapsed() > Duration::from_secs(seconds) {
             println!("projects: {} and those behind it are left out: the time is over", project.package);
             break;
         }
         let source = fetch.source(project.package)?;
+        let start = Instant::now();
         match compare(project, &source, &directory, &ours) {
-            Ok(report) => println!("projects: {}: {report}", project.package),
+            Ok(report) => {
+                let seconds = start.elapsed().as_secs();
+                println!("projects: {}: {report}; {seconds} s", project.package);
+            }
             Err(error) => wrong.push(format!("{}: {error}", project.package)),
         }
     }
@@ -246,8 +256,8 @@ fn compare(project: &Project, source: &Path, directory: &Path, ours: &Path) -> R
 }
 
 /// Builds all, nothing, what uses a header, what uses a source, with a source that is broken and
-/// then mended, after a build that was interrupted, and the manifest. Calls `next` before each
-/// build, which may put another program behind the name `ninja`.
+/// then mended, after a build that was interrupted and one that was killed, and the manifest. Calls
+/// `next` before each build, which may put another program behind the name `ninja`.
 fn steps(
     source: &Path,
     build: &Path,
@@ -292,13 +302,23 @@ fn steps(
     fs::remove_file(&mark).map_err(|error| at(&mark, &error))?;
     failed?;
     step("mended", &["-j4"], true)?;
-    touch(&header)?;
-    // How far it comes is not the same each time, and neither are the commands of the next build.
-    let mut interrupted = Command::new("timeout");
-    interrupted.args(["--foreground", "--signal=INT", "0.3"]).arg(ninja).current_dir(build);
-    interrupted.output().map_err(|error| format!("timeout: {error}"))?;
-    output(Command::new(ninja).current_dir(build))?;
-    step("nothing after an interrupted build and another", &[], true)?;
+    for (signal, name) in [
+        ("--signal=INT", "nothing after an interrupted build and another"),
+        ("--signal=KILL", "nothing after a killed build and another"),
+    ] {
+        touch(&header)?;
+        // Meson reads a version out of a header, and then the manifest is made anew. A ninja that
+        // is interrupted meanwhile leaves none.
+        output(Command::new(ninja).arg("build.ninja").current_dir(build))?;
+        // How far it comes is not the same each time, and neither are the commands of the next
+        // build.
+        let mut stopped = Command::new("timeout");
+        stopped.args(["--foreground", signal, "0.3"]).arg(ninja).current_dir(build).stdout(Stdio::null());
+        stopped.status().map_err(|error| format!("timeout: {error}"))?;
+        wait_for_commands(build)?;
+        output(Command::new(ninja).current_dir(build))?;
+        step(name, &[], true)?;
+    }
     touch(&build.join("build.ninja"))?;
     step("the manifest touched", &[], true)?;
     let mut files = BTreeMap::new();
@@ -320,6 +340,22 @@ fn steps(
         }
     }
     Ok(Built { steps, files })
+}
+
+/// Waits until no process works in the directory of the build. A build runner that is killed leaves
+/// its commands behind.
+fn wait_for_commands(build: &Path) -> Result<(), String> {
+    let works_here = |process: fs::DirEntry| {
+        fs::read_link(process.path().join("cwd")).is_ok_and(|directory| directory.starts_with(build))
+    };
+    let began = Instant::now();
+    while fs::read_dir("/proc").map_err(|error| at(Path::new("/proc"), &error))?.flatten().any(works_here) {
+        if began.elapsed() > LIMIT {
+            return Err("the commands of a killed build do not end".to_string());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// The file of the source with one of these endings that most outputs have as an input, as `-t

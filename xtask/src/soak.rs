@@ -39,7 +39,7 @@ pub(crate) fn night(seconds: &str) -> Result<(), String> {
         ("graphs", graphs(seconds)),
         ("kills", kills(seconds)),
         ("fuzz", fuzz::run(seconds, None)),
-        ("projects", projects::run(seconds)),
+        ("projects", projects::run(seconds, &[])),
     ];
     let failed = parts.into_iter().filter_map(|(part, outcome)| Some(format!("{part}: {}", outcome.err()?)));
     let failed: Vec<String> = failed.collect();

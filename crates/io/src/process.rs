@@ -6,7 +6,8 @@
 //!    ([`Trace::Wait`](selvedge_core::Trace::Wait)). Threads wait for its pipes as for all
 //!    [pipes](crate::pipe).
 //! 2. **Interpret and register.** Starting takes as long as `fork` and `exec` take, so the
-//!    [blocking pool](crate::pool) starts the child. The pidfd is registered like every descriptor.
+//!    [blocking pool](crate::pool) starts the child; [`Command::spawn_here`] starts it on the
+//!    calling OS thread. The pidfd is registered like every descriptor.
 //! 3. **Event loop.** The kernel makes the pidfd readable when the child has ended; the epoll loop
 //!    does the rest. A kernel before Linux 5.3 has no pidfd. There the thread looks every few
 //!    milliseconds instead.
@@ -33,7 +34,6 @@ use crate::signal::Signal;
 use crate::sys::{self, Fd};
 use crate::time::{sleep, timeout};
 use crate::wait_reason::with_reason;
-use rustix::io::Errno;
 use selvedge_core::observe::{Object, WaitReason};
 use selvedge_scope::join;
 use std::ffi::OsStr;
@@ -154,6 +154,33 @@ impl Command {
         Ok(child)
     }
 
+    /// Starts the program on the calling OS thread, which is blocked until the kernel has loaded
+    /// the program: some 100 µs if its file is in the cache, and as long as a disk or a file server
+    /// takes otherwise. Meanwhile no other thread of this worker runs. [`spawn`](Self::spawn)
+    /// leaves that to the blocking pool, which costs two switches between OS threads.
+    ///
+    /// # Errors
+    /// As for [`spawn`](Self::spawn).
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::process::Command;
+    ///
+    /// selvedge::run_local(async {
+    ///     let mut child = Command::new("true").spawn_here()?;
+    ///     assert!(child.wait().await?.success());
+    ///     std::io::Result::Ok(())
+    /// })??;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn spawn_here(&mut self) -> io::Result<Child> {
+        reap_orphans();
+        let child = sys::start(&mut self.command).map(|child| Child::of(child, self.kill_on_drop));
+        let mut child = child.map_err(self.starting())?;
+        child.connect().map_err(self.starting())?;
+        Ok(child)
+    }
+
     /// Starts the program, and waits for its end.
     ///
     /// # Errors
@@ -219,12 +246,6 @@ impl Child {
         self.stdin = child.stdin.take().map(|end| Sender::from_fd(OwnedFd::from(end))).transpose()?;
         self.stdout = child.stdout.take().map(|end| Receiver::from_fd(OwnedFd::from(end))).transpose()?;
         self.stderr = child.stderr.take().map(|end| Receiver::from_fd(OwnedFd::from(end))).transpose()?;
-        match sys::process_descriptor(child.id()) {
-            Ok(pidfd) => self.pidfd = Some(NonBlocking::assume(pidfd)),
-            // This kernel has no pidfd, or the sandbox forbids it.
-            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => {}
-            Err(error) => return Err(error.into()),
-        }
         Ok(())
     }
 
@@ -246,6 +267,13 @@ impl Child {
             if let Some(status) = self.try_wait()? {
                 reap_orphans();
                 return Ok(status);
+            }
+            if self.pidfd.is_none() {
+                // Most callers read the child's output to its end first, and then the child has
+                // often ended, so a descriptor that was opened at the start would be of no use.
+                // Without one (no room for a descriptor, a kernel that has none, a sandbox that
+                // forbids it) the thread looks again and again.
+                self.pidfd = sys::process_descriptor(id).ok().map(NonBlocking::assume);
             }
             match &self.pidfd {
                 Some(pidfd) => with_reason(|| ending(id), pidfd.readable()).await?,

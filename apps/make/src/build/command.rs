@@ -9,10 +9,11 @@ use selvedge_io::pipe::Receiver;
 use selvedge_io::process::{Child, Command};
 use selvedge_scope::{Selected, select};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 
 use crate::shell;
 
@@ -32,43 +33,46 @@ impl Running {
     /// Starts a command. A program that cannot be started directly is left to the shell, which says
     /// why.
     ///
-    /// A command that has the `console` has the streams of this process, and is in its process
-    /// group: Ctrl-C reaches it. Every other one has a group of its own, no input, and one pipe for
-    /// both of its outputs.
-    pub(super) async fn start(
+    /// A command without `input` has the streams of this process, and is in its process group:
+    /// Ctrl-C reaches it. Every other one has a group of its own, and one pipe for both of its
+    /// outputs.
+    ///
+    /// The kernel loads the program on the calling OS thread. Until then no other thread of the
+    /// build runs, but they hardly compute, and two switches between OS threads cost more.
+    pub(super) fn start(
         command: &[u8],
-        console: bool,
+        input: Option<&File>,
         variables: Variables<'_>,
     ) -> io::Result<Running> {
         if let Some(words) = shell::words(command) {
             let mut direct = std::process::Command::new(OsStr::from_bytes(&words[0]));
             direct.args(words[1..].iter().map(|word| OsStr::from_bytes(word)));
-            if let Ok(running) = Running::spawn(direct, console, variables).await {
+            if let Ok(running) = Running::spawn(direct, input, variables) {
                 return Ok(running);
             }
         }
         let mut shell = std::process::Command::new("/bin/sh");
         shell.arg("-c").arg(OsStr::from_bytes(command));
-        Running::spawn(shell, console, variables).await
+        Running::spawn(shell, input, variables)
     }
 
-    async fn spawn(
+    fn spawn(
         mut command: std::process::Command,
-        console: bool,
+        input: Option<&File>,
         variables: Variables<'_>,
     ) -> io::Result<Running> {
         for (name, value) in variables {
             value.map(|value| command.env(name, value));
         }
         let mut output = None;
-        if !console {
+        if let Some(input) = input {
             let (reader, writer) = io::pipe()?;
-            command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer).process_group(0);
+            command.stdin(input.try_clone()?).stdout(writer.try_clone()?).stderr(writer).process_group(0);
             output = Some(Receiver::from_fd(reader.into())?);
         }
         // The drop of the `Command` at the end of this statement closes this process's writing
         // ends, so the pipe ends with the child.
-        let child = Command::from(command).spawn().await?;
+        let child = Command::from(command).spawn_here()?;
         Ok(Running { child, output })
     }
 

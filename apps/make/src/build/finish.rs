@@ -21,7 +21,7 @@ use super::command::Running;
 use super::runner::{Ended, Runner, passed_on, send};
 use crate::disk;
 use crate::evaluate::Circle;
-use crate::graph::{CONSOLE, EdgeId, NodeId, names};
+use crate::graph::{CONSOLE, EdgeId, Graph, NodeId, names};
 use crate::log::build_log::Entry;
 use crate::project::{Project, as_path};
 
@@ -48,12 +48,9 @@ pub(super) struct Finished {
 impl Order {
     fn of(project: &mut Project, edge: EdgeId, verbose: bool) -> Result<Order, Circle> {
         let graph = &project.graph;
-        let command = graph.value(edge, names::COMMAND)?;
-        let description = graph.value(edge, names::DESCRIPTION)?;
-        let shown = if description.is_empty() || verbose { &command } else { &description };
         Ok(Order {
-            shown: String::from_utf8_lossy(shown).into_owned(),
-            command,
+            shown: shown(graph, edge, verbose)?,
+            command: graph.value(edge, names::COMMAND)?,
             console: graph.edge(edge).pool == CONSOLE,
             depfile: graph.path_value(edge, names::DEPFILE)?,
             rspfile: graph.path_value(edge, names::RSPFILE)?,
@@ -61,6 +58,17 @@ impl Order {
             hash: project.command_hash(edge).expect("the command was evaluated just now"),
         })
     }
+}
+
+/// The line that the user sees: the description of an edge, or its command if there is none or if
+/// whole commands are shown.
+fn shown(graph: &Graph, edge: EdgeId, verbose: bool) -> Result<String, Circle> {
+    let mut shown = if verbose { Vec::new() } else { graph.value(edge, names::DESCRIPTION)? };
+    if shown.is_empty() {
+        shown = graph.value(edge, names::COMMAND)?;
+    }
+    Ok(String::from_utf8(shown)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
 /// An error of the system, with the path that it is about.
@@ -80,21 +88,25 @@ impl Runner {
             return Ok(Ended::NotMade);
         }
         let verbose = self.options.style.verbose;
+        if self.options.dry_run {
+            let project = self.project.borrow();
+            let shown = shown(&project.graph, edge, verbose)?;
+            let console = project.graph.edge(edge).pool == CONSOLE;
+            self.status.borrow_mut().start(edge, &shown, console);
+            self.status.borrow_mut().end(edge, &shown, console, None, b"");
+            return Ok(Ended::Made);
+        }
         let order = Order::of(&mut self.project.borrow_mut(), edge, verbose);
         let order = order?;
         let began = self.status.borrow().elapsed();
         self.status.borrow_mut().start(edge, &order.shown, order.console);
-        if self.options.dry_run {
-            self.status.borrow_mut().end(edge, &order.shown, order.console, None, b"");
-            return Ok(Ended::Made);
-        }
         let mtime = self.prepare(edge, &order)?;
         let lane = self.timeline.borrow_mut().begin();
         let mut finished = self.child(edge, &order).await?;
         let ended = self.status.borrow().elapsed();
         self.timeline.borrow_mut().end(lane, order.shown.clone(), began, ended);
         if self.interrupted.get().is_some() {
-            self.remove_half_made(&order);
+            self.remove_half_made(edge, &order)?;
             return Ok(Ended::NotMade);
         }
         let entry =
@@ -161,7 +173,8 @@ impl Runner {
         let flags = self.options.jobserver.as_ref().and_then(|server| server.makeflags());
         let pwd = self.options.working_directory.as_deref();
         let variables = [("MAKEFLAGS", flags.map(OsStr::new)), ("PWD", pwd.map(Path::as_os_str))];
-        let running = Running::start(&order.command, order.console, variables).await;
+        let input = (!order.console).then_some(&self.no_input);
+        let running = Running::start(&order.command, input, variables);
         let running = match running {
             Ok(running) => running,
             Err(error) => {
@@ -191,9 +204,14 @@ impl Runner {
         Ok(Finished { failure: (!status.success()).then(|| describe(status)), output })
     }
 
-    /// Removes the outputs that an interrupted command has touched.
-    fn remove_half_made(&self, order: &Order) {
+    /// Removes the outputs that an interrupted command has touched. Those of a generator stay,
+    /// because the manifest is one of them, and without a manifest no build can make it anew. The
+    /// record that `distrust` has left says that they are not finished.
+    fn remove_half_made(&self, edge: EdgeId, order: &Order) -> Result<(), Circle> {
         let mut project = self.project.borrow_mut();
+        if project.graph.has(edge, names::GENERATOR)? {
+            return Ok(());
+        }
         for output in &order.outputs {
             let before = project.mtime(*output).unwrap_or(disk::MISSING);
             let path = project.graph.path(*output);
@@ -204,6 +222,7 @@ impl Runner {
         if !order.depfile.is_empty() {
             let _ = fs::remove_file(as_path(&order.depfile));
         }
+        Ok(())
     }
 }
 

@@ -30,6 +30,7 @@ use selvedge_io::time::sleep;
 use selvedge_sync::MVar;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -92,6 +93,8 @@ pub(super) struct Runner {
     error: RefCell<Option<String>>,
     /// Tells the file system's clock.
     pub(super) clock: Option<Clock>,
+    /// What commands read as their input: nothing.
+    pub(super) no_input: File,
 }
 
 /// Makes the targets, which have been visited.
@@ -130,6 +133,7 @@ pub fn build(
             stopped_by_signal: MVar::empty_local(),
             error: RefCell::default(),
             clock,
+            no_input: File::open("/dev/null")?,
             options,
         });
         let signals = signals(&[Signal::INT, Signal::TERM, Signal::HUP])?;
@@ -315,6 +319,9 @@ impl Runner {
         let mut edges = Vec::new();
         {
             let mut project = self.project.borrow_mut();
+            if project.graph.dyndeps.is_empty() {
+                return Ok(());
+            }
             let outputs: Vec<_> = project.graph.outputs(edge).collect();
             for output in outputs {
                 if project.is_pending_dyndep(output) && !self.options.dry_run {

@@ -48,6 +48,7 @@ pub(super) struct Status {
     /// When the last commands ended, as many as run together. With a job server that number is not
     /// known, and these are the last [`ENDS_MAX`].
     ends: VecDeque<Instant>,
+    /// 0 if the format does not ask for them.
     ends_max: usize,
     /// Whether the last line may be overwritten.
     line_open: bool,
@@ -68,7 +69,9 @@ impl Status {
     /// A build that has not begun, with so many commands at a time. The text of a dry run is
     /// gathered.
     pub(super) fn new(style: Style, jobs: Option<u32>, dry_run: bool) -> Status {
+        let ends_max = jobs.map_or(ENDS_MAX, |jobs| ENDS_MAX.min(jobs as usize)).max(2);
         Status {
+            ends_max: if style.format.contains("%c") { ends_max } else { 0 },
             style,
             total: 0,
             started: 0,
@@ -76,7 +79,6 @@ impl Status {
             began: Instant::now(),
             running: BTreeMap::new(),
             ends: VecDeque::new(),
-            ends_max: jobs.map_or(ENDS_MAX, |jobs| ENDS_MAX.min(jobs as usize)).max(2),
             line_open: false,
             held: None,
             gathered: dry_run.then(Vec::new),
@@ -137,10 +139,12 @@ impl Status {
     ) {
         self.running.remove(&edge);
         self.finished += 1;
-        if self.ends.len() == self.ends_max {
-            self.ends.pop_front();
+        if self.ends_max > 0 {
+            if self.ends.len() == self.ends_max {
+                self.ends.pop_front();
+            }
+            self.ends.push_back(Instant::now());
         }
-        self.ends.push_back(Instant::now());
         if console {
             let held = self.held.take().unwrap_or_default();
             self.write(&held);
@@ -207,12 +211,15 @@ impl Status {
     }
 
     fn prefix(&self) -> String {
-        let mut prefix = String::new();
+        // There is room for most lines, so that their text is not copied as it grows.
+        let mut prefix = String::with_capacity(128);
         let running = self.running.len();
-        let seconds = self.elapsed().as_secs_f64();
-        let left = match self.finished {
+        // The clock is read only for a format that has a time, because a dry run has thousands of
+        // lines.
+        let seconds = || self.elapsed().as_secs_f64();
+        let left = || match self.finished {
             0 => None,
-            done => Some(seconds / f64::from(done) * f64::from(self.total.saturating_sub(done))),
+            done => Some(seconds() / f64::from(done) * f64::from(self.total.saturating_sub(done))),
         };
         let clock = |seconds: f64| format!("{:02}:{:02}", seconds as u64 / 60, seconds as u64 % 60);
         let unknown = || "?".to_string();
@@ -230,13 +237,13 @@ impl Status {
                 Some('f') => write!(prefix, "{}", self.finished),
                 Some('p') => write!(prefix, "{:3}%", self.finished * 100 / self.total.max(1)),
                 Some('o') => {
-                    write!(prefix, "{}", rate(self.finished as usize, seconds).unwrap_or_else(unknown))
+                    write!(prefix, "{}", rate(self.finished as usize, seconds()).unwrap_or_else(unknown))
                 }
                 Some('c') => write!(prefix, "{}", self.recent_rate().unwrap_or_else(unknown)),
-                Some('e') => write!(prefix, "{seconds:.3}"),
-                Some('w') => write!(prefix, "{}", clock(seconds)),
-                Some('E') => write!(prefix, "{}", left.map_or_else(unknown, |left| format!("{left:.3}"))),
-                Some('W') => write!(prefix, "{}", left.map_or_else(unknown, clock)),
+                Some('e') => write!(prefix, "{:.3}", seconds()),
+                Some('w') => write!(prefix, "{}", clock(seconds())),
+                Some('E') => write!(prefix, "{}", left().map_or_else(unknown, |left| format!("{left:.3}"))),
+                Some('W') => write!(prefix, "{}", left().map_or_else(unknown, clock)),
                 Some('%') => write!(prefix, "%"),
                 Some(other) => write!(prefix, "%{other}"),
                 None => write!(prefix, "%"),

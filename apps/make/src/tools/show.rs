@@ -38,12 +38,10 @@ pub(super) fn commands(graph: &Graph, arguments: &[String], out: &mut impl Write
 pub(super) fn inputs(graph: &Graph, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
     let arguments: Vec<_> = arguments.iter().collect();
     let mut paths: Vec<&[u8]> = Vec::new();
+    // No command reads the inputs of a phony edge. `in_order` reaches the commands behind them.
     for edge in in_order(graph, &named(graph, &arguments)?) {
-        for input in graph.inputs(edge) {
-            // A phony edge's name is no file. `in_order` reaches the inputs for which it stands.
-            if !graph.maker(input).is_some_and(|maker| graph.is_phony(maker)) {
-                paths.push(graph.path(input));
-            }
+        if !graph.is_phony(edge) {
+            paths.extend(graph.inputs(edge).map(|input| graph.path(input)));
         }
     }
     paths.sort_unstable();

@@ -250,6 +250,22 @@ fn a_command_that_a_signal_ends_may_write_before_it_cleans_up() {
     assert_eq!(files(tree.path()).into_keys().collect::<Vec<_>>(), ["build.ninja"]);
 }
 
+/// Without a manifest no build could make it anew.
+#[test]
+fn a_manifest_that_a_signal_has_stopped_stays_and_is_made_again() {
+    let tree = tempfile::tempdir().unwrap();
+    let manifest = "rule g\n  command = cp source build.ninja && touch a && exec sleep 60\n  generator = 1\n\
+                    build build.ninja: g source\n";
+    fs::write(tree.path().join("source"), manifest.replace(" && exec sleep 60", "")).unwrap();
+    // The record of a generator that has not finished: the manifest is not taken as made by hand.
+    fs::write(tree.path().join(".ninja_log"), "# ninja log v6\n0\t0\t0\tbuild.ninja\t0\n").unwrap();
+    let mut runner = started(tree.path(), manifest, Duration::from_secs(30));
+    kill_process(Pid::from_child(&runner), Signal::INT).unwrap();
+    assert_eq!(runner.wait().unwrap().code(), Some(130));
+    assert_eq!(build(OURS, tree.path(), &[]).commands, ["cp source build.ninja && touch a"]);
+    assert_eq!(build(OURS, tree.path(), &[]).commands, [""; 0]);
+}
+
 /// A daemon that a command leaves behind keeps the pipe open.
 #[test]
 fn a_signal_does_not_wait_for_a_process_that_a_command_has_left_behind() {

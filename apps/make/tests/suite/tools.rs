@@ -25,6 +25,9 @@ fn the_tools_that_show_say_the_same() {
             &["targets", "all"],
             &["targets", "rule"],
             &["targets", "rule", "deps"],
+            &["targets", "depth", "0"],
+            &["targets", "depth", "2"],
+            &["inputs", "out/dyn", "dd"],
             &["compdb", "deps", "plain"],
             &["query", "gen/header"],
             &["deps"],
@@ -135,5 +138,99 @@ fn restat_finds_the_log_in_the_directory_that_it_is_told() {
         let lines = |text: &str| text.lines().map(str::to_string).collect::<BTreeSet<_>>();
         let text = fs::read_to_string(tree.path().join("out/.ninja_log")).unwrap();
         assert_eq!(lines(&text), lines(&expected), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_graph_has_a_node_for_each_file_and_each_edge() {
+    let tree = tempfile::tempdir().unwrap();
+    let manifest = "rule r\n  command = r\nbuild a: r b | c || d\nbuild other: r\n";
+    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+    let output = output(OURS, tree.path(), &["-t", "graph", "a"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: BTreeSet<_> = text.lines().filter(|line| line.starts_with('"')).collect();
+    let expected = [
+        "\"n0\" [label=\"a\"]",
+        "\"n1\" [label=\"b\"]",
+        "\"n2\" [label=\"c\"]",
+        "\"n3\" [label=\"d\"]",
+        "\"e0\" [label=\"r\", shape=ellipse]",
+        "\"e0\" -> \"n0\"",
+        "\"n1\" -> \"e0\" [arrowhead=none]",
+        "\"n2\" -> \"e0\" [arrowhead=none]",
+        "\"n3\" -> \"e0\" [arrowhead=none style=dotted]",
+    ];
+    assert_eq!(lines, BTreeSet::from(expected));
+    assert!(text.starts_with("digraph ninja {\n") && text.ends_with("}\n"), "{text}");
+}
+
+/// The files that stay after `-t clean` with these arguments, of one edge of each kind.
+fn after_clean(arguments: &[&str]) -> Vec<String> {
+    let tree = tempfile::tempdir().unwrap();
+    let manifest = "rule r\n  command = touch $out\nrule s\n  command = touch $out\n\
+                    rule g\n  command = touch $out\n  generator = 1\n\
+                    build a: r\nbuild b: s a\nbuild c: s\nbuild d: g\n";
+    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+    assert!(build(OURS, tree.path(), &[]).success);
+    let cleaned = output(OURS, tree.path(), &[&["-t", "clean"], arguments].concat());
+    assert!(cleaned.status.success(), "{arguments:?}: {cleaned:?}");
+    files(tree.path()).into_keys().filter(|name| name != "build.ninja").collect()
+}
+
+#[test]
+fn cleaning_takes_all_or_generators_too_or_rules_or_targets() {
+    assert_eq!(after_clean(&[]), ["d"]);
+    assert_eq!(after_clean(&["-g"]), [""; 0]);
+    assert_eq!(after_clean(&["-r", "s"]), ["a", "d"]);
+    assert_eq!(after_clean(&["b"]), ["c", "d"]);
+}
+
+#[test]
+fn recompact_writes_one_line_for_each_output() {
+    let tree = tempfile::tempdir().unwrap();
+    fs::write(tree.path().join("build.ninja"), "rule t\n  command = touch $out\nbuild a: t\n").unwrap();
+    let log = "# ninja log v5\n1\t2\t3\ta\tff\n1\t2\t4\tgone\tfe\n1\t2\t9\ta\tfd\n";
+    fs::write(tree.path().join(".ninja_log"), log).unwrap();
+    assert!(output(OURS, tree.path(), &["-t", "recompact"]).status.success());
+    let text = fs::read_to_string(tree.path().join(".ninja_log")).unwrap();
+    assert_eq!(text, "# ninja log v5\n1\t2\t9\ta\tfd\n");
+}
+
+#[test]
+fn the_statistics_name_each_part_of_a_build() {
+    let tree = tempfile::tempdir().unwrap();
+    fs::write(tree.path().join("build.ninja"), "rule t\n  command = touch $out\nbuild a: t\n").unwrap();
+    let output = output(OURS, tree.path(), &["-d", "stats"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    let parts = [
+        "read the manifest",
+        "read the deps log",
+        "read the build log",
+        "look at files",
+        "find what is dirty",
+        "build",
+    ];
+    for part in parts {
+        let time = text.lines().find_map(|line| line.strip_prefix(part)?.trim().parse::<f64>().ok());
+        assert!(time.is_some_and(|time| time >= 0.0), "{part}: {text}");
+    }
+    assert!(text.ends_with("nodes 1, edges 1\n"), "{text}");
+}
+
+#[test]
+fn depfiles_and_response_files_are_kept_on_demand() {
+    for (arguments, kept) in [
+        (&[][..], &["a", "b"][..]),
+        (&["-d", "keepdepfile"], &["a", "a.d", "b"]),
+        (&["-d", "keeprsp"], &["a", "b", "b.rsp"]),
+    ] {
+        let tree = tempfile::tempdir().unwrap();
+        let manifest = "rule d\n  command = touch $out && echo $out: > $out.d\n  depfile = $out.d\n  deps = gcc\n\
+                        rule f\n  command = cp $out.rsp $out\n  rspfile = $out.rsp\n  rspfile_content = x\n\
+                        build a: d\nbuild b: f\n";
+        fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+        assert!(build(OURS, tree.path(), arguments).success);
+        let names: Vec<_> = files(tree.path()).into_keys().filter(|name| name != "build.ninja").collect();
+        assert_eq!(names, kept, "{arguments:?}");
     }
 }
