@@ -69,7 +69,7 @@ pub(super) fn thread_of(header: usize) -> Option<usize> {
 const SPINS: u32 = if cfg!(any(loom, miri)) { 0 } else { 64 };
 /// The looks before an OS thread is parked. After each of the last ones it yields its CPU, because
 /// the other OS thread may be stopped for this one.
-const LOOKS: u32 = SPINS + if cfg!(any(loom, miri)) { 1 } else { 16 };
+const LOOKS: u32 = SPINS + if cfg!(any(loom, miri)) { 1 } else { 192 };
 
 /// The looks of an OS thread at a hole, before it is parked.
 #[derive(Default)]
