@@ -14,8 +14,8 @@
 //!    BLACK, another's   claimed by another OS thread            leave it, and all within it
 //!    INDIRECTION        updated by another OS thread            as above
 //! ```
-//! Under `ClaimAtYield` an entry writes nothing into the header, so only an update and a panic end a
-//! claim.
+//! Under `ClaimAtYield` an entry writes nothing into the header, so only an update and a panic end
+//! a claim.
 //!
 //! # With grey holes
 //! Under `GreyClaimAtYield` the entry stores GREY, and other threads wait from then on. A GREY hole

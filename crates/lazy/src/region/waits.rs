@@ -1,4 +1,5 @@
-//! How an OS thread is parked until a hole is filled, and the search for a circle between OS threads.
+//! How an OS thread is parked until a hole is filled, and the search for a circle between OS
+//! threads.
 //!
 //! An OS thread that has looked at a hole for long makes a [`Note`]: the thunk that it waits for.
 //! Then it sleeps until another OS thread ends the evaluation and removes the note.
@@ -25,13 +26,14 @@
 //! So after the last store of the header that is not a hole, the waiting OS thread sees that store,
 //! or is woken.
 //!
-//! A kernel without membarrier(2) has no heavy fence. Then the waiting OS thread looks at the header
-//! each [`WITHOUT_FENCE`].
+//! A kernel without membarrier(2) has no heavy fence. Then the waiting OS thread looks at the
+//! header each [`WITHOUT_FENCE`].
 //!
 //! # The search for a circle
-//! Under the lock of the notes the OS thread follows the holes: the thunk's header has the number of
-//! the OS thread that evaluates it, and if that one waits too, its note leads to the next thunk. If
-//! the way leads back to the OS thread itself, no thread of the circle will ever go on: `<<loop>>`.
+//! Under the lock of the notes the OS thread follows the holes: the thunk's header has the number
+//! of the OS thread that evaluates it, and if that one waits too, its note leads to the next thunk.
+//! If the way leads back to the OS thread itself, no thread of the circle will ever go on:
+//! `<<loop>>`.
 //!
 //! # Each circle is found
 //! An OS thread leaves its holes before it notes its own wait. So when the last OS thread of a
