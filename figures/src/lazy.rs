@@ -17,6 +17,8 @@ const AGAIN_NS: Metric = Metric { key: "again_ns", unit: "ns", better: Better::L
 const CACHED_NS: Metric = Metric { key: "cached_ns", unit: "ns", better: Better::Lower };
 const MS: Metric = Metric { key: "ms", unit: "ms", better: Better::Lower };
 const DUPLICATES: Metric = Metric { key: "duplicates", unit: "a force", better: Better::Lower };
+const AGAIN: Metric = Metric { key: "again", unit: "a thunk", better: Better::Lower };
+const HOLES: Metric = Metric { key: "holes", unit: "a force", better: Better::Lower };
 const LONGEST: Metric = Metric { key: "longest", unit: "thunks", better: Better::Lower };
 
 /// The entries of a quantum of `ClaimAtYield`.
@@ -103,6 +105,7 @@ pub(crate) fn suite(effort: Effort) -> Result<Table, String> {
             run(UNSYNCHRONISED, "unsynchronised").times(1.0 / 1.08),
             run("selvedge, lock-free", "lockfree"),
             run("selvedge, claim at yield", "claim"),
+            run("selvedge, grey holes that are claimed", "greyclaim"),
             run("selvedge, one exchange", "onecas"),
             run("selvedge, two exchanges", "twocas"),
             run("Rust, Arc<LazyLock<Box<dyn FnOnce>>>", "lazylock").times(4.0),
@@ -154,14 +157,16 @@ pub(crate) fn conflicts(effort: Effort) -> Result<Table, String> {
         walk(OURS, "grey").at_most(1e-5),
         walk("selvedge, lock-free", "lockfree"),
         walk("selvedge, claim at yield", "claim"),
+        walk("selvedge, grey holes that are claimed", "greyclaim").at_most(1e-5),
     ];
     let mut rows = case("two threads walk one list", &walks, DUPLICATES, effort, LIMIT)?;
+    rows.extend(case("entries there of thunks under evaluation", &walks, HOLES, effort, LIMIT)?);
     let depth = if effort.is_small() { 6 } else { 20 };
     let both = |system, engine: &str| {
         ours(system, &format!("both-{engine}"), &[depth]).on(2).answers("sum", 1 << depth)
     };
     let trees = [both("selvedge, claim at yield", "claim"), both("selvedge, lock-free", "lockfree")];
-    rows.extend(case("two threads enter one tree", &trees, DUPLICATES, effort, LIMIT)?);
+    rows.extend(case("two threads enter one tree", &trees, AGAIN, effort, LIMIT)?);
     let longest = [both("selvedge, claim at yield", "claim").at_most(QUANTUM)];
     rows.extend(case("the longest duplicate there", &longest, LONGEST, effort, LIMIT)?);
     let mut table = table(
@@ -171,6 +176,12 @@ pub(crate) fn conflicts(effort: Effort) -> Result<Table, String> {
         rows,
     );
     table.notes.push("after [HMP05 §7.5]; the aim of grey holes is 10^-5 of the forces".into());
+    table.notes.push(
+        "two threads enter one tree: the evaluations beyond one for each thunk of a tree, as a part of those; \
+         the tree of each thread is its own, so that the thunks of a duplicate are no duplicates themselves"
+            .into(),
+    );
+    table.notes.push("entries of thunks under evaluation: the threads that waited for a hole".into());
     table
         .notes
         .push("claim at yield [HMP05 §4.1]: no duplicate has more entries of thunks than a quantum".into());

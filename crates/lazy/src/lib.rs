@@ -55,8 +55,8 @@ pub use adapters::{Ahead, InPieces, ParPieces};
 pub use failed::NoValue;
 pub use list::{Cons, LazyList, ListIter};
 pub use region::{
-    ClaimAtYield, Grey, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry, ThunkWord,
-    TwoCas, Unsynchronised,
+    ClaimAtYield, Grey, GreyClaimAtYield, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry,
+    ThunkWord, TwoCas, Unsynchronised,
 };
 #[doc(hidden)]
 pub use ring::SparkRing;

@@ -11,9 +11,10 @@
 #[cfg(loom)]
 pub(crate) use loom::{
     sync::{
-        Mutex, MutexGuard,
+        Condvar, Mutex, MutexGuard,
         atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence},
     },
+    thread::yield_now,
     thread_local,
 };
 use selvedge_core::{heavy_fence, light_fence};
@@ -21,9 +22,10 @@ use std::sync::PoisonError;
 #[cfg(not(loom))]
 pub(crate) use std::{
     sync::{
-        Mutex, MutexGuard,
+        Condvar, Mutex, MutexGuard,
         atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence},
     },
+    thread::yield_now,
     thread_local,
 };
 

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | `thunk.rs` | a thunk in memory, its entry and its update |
 //! | `engine.rs` | the engines: what entry and update do |
-//! | `hole.rs` | GREY and BLACK, and the wait for another OS thread |
-//! | `waits.rs` | which OS threads wait for which holes, and the search for a circle |
+//! | `hole.rs` | GREY and BLACK, and the looks at a hole of another OS thread |
+//! | `waits.rs` | how an OS thread is parked until a hole is filled, and the search for a circle |
 //! | `claim.rs` | the claim at the end of a quantum |
 //! | `nursery.rs` | a thread's part of a region: memory and counts |
 //! | `chunk.rs` | the memory, in pieces that grow |
@@ -26,7 +26,9 @@ mod thunk;
 mod waits;
 mod word;
 
-pub use engine::{ClaimAtYield, Grey, LockFree, OneCas, ThunkEntry, TwoCas, Unsynchronised};
+pub use engine::{
+    ClaimAtYield, Grey, GreyClaimAtYield, LockFree, OneCas, ThunkEntry, TwoCas, Unsynchronised,
+};
 pub use nursery::Nursery;
 pub use thunk::Thunk;
 pub use word::ThunkWord;
@@ -47,7 +49,7 @@ pub struct RegionCounts {
     /// The entries that found a hole of another thread.
     pub holes_met: u64,
     /// The most entries of thunks within one duplicate, its own included. It is counted under
-    /// [`ClaimAtYield`] only.
+    /// [`ClaimAtYield`] and [`GreyClaimAtYield`] only.
     pub longest_duplicate: u64,
 }
 
@@ -70,9 +72,10 @@ pub struct RegionCounts {
 /// the update.
 ///
 /// # Differences
-/// 1. A thread that meets a hole of another one looks at it again and again, and is not parked: an
-///    update is two stores, and looks for no waiter. [`Lazy`](crate::Lazy) parks. So a closure must
-///    not wait in direct style: a thread that meets its hole on the same OS thread fails.
+/// 1. A thread that meets a hole of another OS thread is no future: it looks at the hole for some
+///    microseconds, and then its OS thread is parked until the hole is filled. A force of
+///    [`Lazy`](crate::Lazy) parks the thread alone. So a closure must not wait in direct style: a
+///    thread that meets its hole on the same OS thread fails.
 /// 2. Evaluation nests on the native stack, so a chain of thunks is no longer than that allows. A
 ///    chain of [`Lazy`](crate::Lazy) values may be.
 ///

@@ -5,7 +5,8 @@
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use selvedge_lazy::{
-    ClaimAtYield, Grey, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry, TwoCas,
+    ClaimAtYield, Grey, GreyClaimAtYield, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry,
+    TwoCas,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -61,6 +62,7 @@ fn both_see_the_value_lock_free() {
 #[test]
 fn both_see_the_value_with_grey_holes() {
     model(|| assert_eq!(by_two::<Grey>(two_thunks).0, [7, 7]));
+    model(|| assert_eq!(by_two::<GreyClaimAtYield>(two_thunks).0, [7, 7]));
 }
 
 #[test]
@@ -90,9 +92,9 @@ fn a_just_once_thunk_has_one_evaluation() {
 
 /// The thunk goes on for a quantum, so that its frame is looked at while the other thread may have
 /// entered, claimed or updated it.
-fn a_quantum_long(nursery: &Nursery<'static, ClaimAtYield>) -> Thunk<'static, u64, ClaimAtYield> {
+fn a_quantum_long<E: ThunkEntry>(nursery: &Nursery<'static, E>) -> Thunk<'static, u64, E> {
     nursery.thunk(|nursery| {
-        for _ in 0..Nursery::<'_, ClaimAtYield>::QUANTUM {
+        for _ in 0..Nursery::<'_, E>::QUANTUM {
             nursery.safe_point();
         }
         7
@@ -103,12 +105,54 @@ fn a_quantum_long(nursery: &Nursery<'static, ClaimAtYield>) -> Thunk<'static, u6
 fn a_duplicate_ends_with_its_quantum() {
     static LEFT: Mutex<usize> = Mutex::new(0);
     model(|| {
-        let (both, counts) = by_two(a_quantum_long);
+        let (both, counts) = by_two::<ClaimAtYield>(a_quantum_long);
         assert_eq!(both, [7, 7]);
         assert!(counts.longest_duplicate <= Nursery::<'_, ClaimAtYield>::QUANTUM);
         *LEFT.lock().unwrap() += usize::from(counts.duplicates > 0);
     });
     assert!(*LEFT.lock().unwrap() > 0, "in some order there is a duplicate");
+}
+
+#[test]
+fn grey_holes_are_claimed_and_a_duplicate_is_rare() {
+    static SEEN: Mutex<[usize; 2]> = Mutex::new([0; 2]);
+    model(|| {
+        let (both, counts) = by_two::<GreyClaimAtYield>(a_quantum_long);
+        assert_eq!(both, [7, 7]);
+        SEEN.lock().unwrap()[usize::from(counts.duplicates > 0)] += 1;
+    });
+    let [none, some] = *SEEN.lock().unwrap();
+    assert!(0 < some && some < none, "{none} orders without a duplicate, and {some} with one");
+}
+
+#[test]
+fn a_thread_that_waits_is_woken_after_a_panic() {
+    static PANICS: Mutex<usize> = Mutex::new(0);
+    model(|| {
+        let memory = Box::into_raw(Box::new(Region::<OneCas>::new()));
+        // SAFETY: the region is freed below, when both threads have ended and no thunk is used.
+        let region: &'static Region<OneCas> = unsafe { &*memory };
+        let attempts = Arc::new(AtomicUsize::new(0));
+        let address = Arc::as_ptr(&attempts).expose_provenance();
+        let thunk = region.nursery().thunk(move |_| {
+            // SAFETY: `attempts` is there until both threads have ended.
+            let attempts = unsafe { &*std::ptr::with_exposed_provenance::<AtomicUsize>(address) };
+            if attempts.fetch_add(1, Ordering::Relaxed) == 0 {
+                std::panic::resume_unwind(Box::new("the first time"));
+            }
+            7
+        });
+        let force = move || catch_unwind(AssertUnwindSafe(|| thunk.force(&region.nursery())));
+        let other = thread::spawn(force);
+        let both = [force(), other.join().unwrap()];
+        let panics = both.iter().filter(|result| result.is_err()).count();
+        assert_eq!((panics, attempts.load(Ordering::Relaxed)), (1, 2));
+        assert!(both.into_iter().flatten().all(|value| value == 7));
+        *PANICS.lock().unwrap() += 1;
+        // SAFETY: as above.
+        drop(unsafe { Box::from_raw(memory) });
+    });
+    assert!(*PANICS.lock().unwrap() > 1);
 }
 
 /// Two threads force two thunks that need one another. Gives what each of them panics with.
@@ -153,9 +197,7 @@ fn a_circle_between_two_threads_is_found_by_each_of_them() {
             hook(panic);
         }
     }));
-    // Not under `Grey`: two relaxed stores of GREY have no order in loom, so that each of the two
-    // threads may find that the other's is the later one.
-    for engine in [circle_of_two::<OneCas>, circle_of_two::<TwoCas>] {
+    for engine in [circle_of_two::<Grey>, circle_of_two::<OneCas>, circle_of_two::<TwoCas>] {
         *BETWEEN.lock().unwrap() = 0;
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(2);

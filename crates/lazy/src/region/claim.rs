@@ -1,5 +1,6 @@
 //! Claiming at the end of a quantum: the frames of the thunks that an OS thread is evaluating, and
-//! the look at each of them, for [`ClaimAtYield`](crate::ClaimAtYield).
+//! the look at each of them, for [`ClaimAtYield`](crate::ClaimAtYield) and
+//! [`GreyClaimAtYield`](crate::GreyClaimAtYield).
 //!
 //! # The frames
 //! Each evaluation has an [`UpdateFrame`] on the native stack, with the frame of the evaluation
@@ -8,11 +9,22 @@
 //! ```text
 //!    header             the thunk is                            done
 //!    its code           under evaluation, claimed by none       exchange for BLACK
+//!    GREY               the same, of an entry that leaves GREY  exchange for BLACK
 //!    BLACK, mine        claimed at its entry (`just_once`)      nothing
 //!    BLACK, another's   claimed by another OS thread            leave it, and all within it
 //!    INDIRECTION        updated by another OS thread            as above
 //! ```
-//! An entry writes nothing into the header, so only an update and a panic end a claim.
+//! Under `ClaimAtYield` an entry writes nothing into the header, so only an update and a panic end
+//! a claim.
+//!
+//! # With grey holes
+//! Under `GreyClaimAtYield` the entry stores GREY, and other threads wait from then on. A GREY hole
+//! of another OS thread in a frame of this one says that both have entered: the look claims the
+//! thunk, and the other OS thread finds BLACK. The claim is an exchange, so of two looks one wins.
+//!
+//! The store of an entry is plain. A thread that is stopped between the load and the store of its
+//! entry may store GREY over another thread's claim. So a frame that has claimed its thunk may be a
+//! duplicate for longer than a quantum. `note_duplicate` counts its whole length then.
 //!
 //! # No duplicate is longer than a quantum
 //! Two OS threads evaluate one thunk, A and B, and A claims it first, within a quantum of its own
@@ -34,11 +46,11 @@
 //! the frames of other stacks, because the OS thread cannot unwind to them.
 //!
 //! # Callers
-//! `Code::enter` in `thunk.rs` calls `evaluate_in_frame` if the engine is `ClaimAtYield`. The
-//! program calls `safe_point`. Paper: [HMP05 §4.1, §4.6].
+//! `Code::enter` in `thunk.rs` calls `evaluate_in_frame` if the engine claims at the end of a
+//! quantum. The program calls `safe_point`. Paper: [HMP05 §4.1, §4.6].
 
 use super::engine::ThunkEntry;
-use super::hole::is_claim;
+use super::hole::{ThreadHoles, is_claim};
 use super::nursery::Nursery;
 use super::thunk::{INDIRECTION, ThunkHead, end_unwinding};
 use crate::primitives::Ordering;
@@ -113,8 +125,8 @@ struct LeftEvaluation;
 struct PopFrame<'a> {
     frames: &'a FrameStack,
     frame: &'a UpdateFrame,
-    /// The header of a thunk that this OS thread has claimed.
-    mine: usize,
+    /// Those of this OS thread.
+    holes: ThreadHoles,
 }
 
 impl Drop for PopFrame<'_> {
@@ -125,10 +137,11 @@ impl Drop for PopFrame<'_> {
             self.frames.unlink(self.frame);
         }
         let header = &self.frame.thunk().header;
-        // An evaluation that has ended has no claim any more. If it has not, a duplicate that was
+        // An evaluation that has ended has no hole any more. If it has not, a duplicate that was
         // entered before the claim may update the thunk at any moment.
-        if header.load(Ordering::Relaxed) == self.mine {
-            end_unwinding(header, self.mine, self.frame.after_panic);
+        let found = header.load(Ordering::Relaxed);
+        if self.holes.has(found) {
+            end_unwinding(header, found, self.frame.after_panic);
         }
     }
 }
@@ -143,7 +156,7 @@ impl UpdateFrame {
 impl<'r, E: ThunkEntry> Nursery<'r, E> {
     /// A point in a long computation at which its OS thread looks whether its quantum is over. It
     /// counts as the entry of a thunk, and does nothing but under
-    /// [`ClaimAtYield`](crate::ClaimAtYield).
+    /// [`ClaimAtYield`](crate::ClaimAtYield) and [`GreyClaimAtYield`](crate::GreyClaimAtYield).
     ///
     /// # Panics
     /// It unwinds if another thread has evaluated, or is evaluating, the thunk of the closure that
@@ -242,7 +255,7 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
             is_claimed: Cell::new(false),
         };
         frames.top.set(&frame);
-        let _pop = PopFrame { frames, frame: &frame, mine: self.holes.black };
+        let _pop = PopFrame { frames, frame: &frame, holes: self.holes };
         let evaluated = catch_unwind(AssertUnwindSafe(|| {
             self.safe_point();
             evaluate()
@@ -252,7 +265,7 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
             frames.leave.set(ptr::null());
         }
         match evaluated {
-            Ok(word) => Some(match thunk.update::<E>(word) {
+            Ok(word) => Some(match thunk.update::<E>(word, true) {
                 Ok(()) => word,
                 Err(first) => {
                     self.note_duplicate(&frame, entered);
@@ -267,11 +280,11 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
         }
     }
 
-    /// Counts a duplicate. If this OS thread had claimed the thunk, the other evaluation was the
-    /// longer way to the value, and ended before its OS thread looked at it.
+    /// Counts a duplicate. If this OS thread had claimed the thunk, and no entry stores over a
+    /// claim, the other evaluation was the duplicate: it ended before its OS thread looked at it.
     #[cold]
     fn note_duplicate(&self, frame: &UpdateFrame, entered: u64) {
-        let length = match frame.is_claimed.get() {
+        let length = match frame.is_claimed.get() && !E::GREYS {
             true => 0,
             false => self.frames.entries.get() - entered,
         };

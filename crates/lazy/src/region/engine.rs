@@ -6,6 +6,7 @@
 //! | [`LockFree`] | load | store of the result, store of the header | |
 //! | [`ClaimAtYield`] | load | as above | exchange for BLACK, a frame |
 //! | [`Grey`] | load, store of GREY | as above | |
+//! | [`GreyClaimAtYield`] | load, store of GREY | as above | exchange for BLACK, a frame |
 //! | [`OneCas`] | exchange for BLACK | as above | |
 //! | [`TwoCas`] | exchange for BLACK | store of the result, exchange of the header | |
 //!
@@ -70,6 +71,26 @@ pub enum ClaimAtYield {}
 #[derive(Debug, Clone, Copy)]
 pub enum Grey {}
 
+/// [`Grey`] and [`ClaimAtYield`] in one, which is the paper's whole design: a store of GREY at the
+/// entry, and each [quantum](crate::Nursery::QUANTUM) an exchange of GREY for BLACK.
+///
+/// Under [`Grey`] alone a duplicate begins seldom, between two instructions, and then lasts as long
+/// as the evaluation. Here its thread leaves it within a quantum. Under [`ClaimAtYield`] alone a
+/// duplicate begins whenever two threads need a thunk within a quantum.
+///
+/// # Paper
+/// [HMP05 §4.1] and [HMP05 §4.4]: the headers of the two holes differ, so that a thread tells a
+/// thunk that it has entered from one that it, or another thread, has claimed. [HMP05 §4.6]: both
+/// together. The paper does not measure them together.
+///
+/// # Differences
+/// As for [`ClaimAtYield`]. And the bound of a quantum has one exception, which the paper's design
+/// has too: a thread that is stopped between the load and the store of its entry for so long that
+/// another thread claims the thunk, or updates it, stores GREY over the claim or the update. Then
+/// both evaluations may go on to their end.
+#[derive(Debug, Clone, Copy)]
+pub enum GreyClaimAtYield {}
+
 /// One atomic exchange at the entry: no duplicates.
 #[derive(Debug, Clone, Copy)]
 pub enum OneCas {}
@@ -98,10 +119,23 @@ pub(super) mod entry {
         /// Whether the thunks under evaluation are claimed each quantum.
         const CLAIMS_AT_YIELD: bool = false;
         const UPDATES_BY_EXCHANGE: bool = false;
+        /// Whether a thunk may be a hole while it is evaluated, although it is not `just_once`.
+        const LEAVES_HOLES: bool = Self::GREYS || Self::CLAIMS || Self::CLAIMS_AT_YIELD;
 
         #[inline(always)]
         fn load(header: &AtomicUsize) -> usize {
             header.load(if Self::ORDERED { Ordering::Acquire } else { Ordering::Relaxed })
+        }
+
+        /// Loom gives two plain stores of different threads no order, so that each thread may read
+        /// its own as the later one. The memory has one order for each word, and so has loom for
+        /// exchanges.
+        #[inline(always)]
+        fn store_grey(header: &AtomicUsize, grey: usize) {
+            match cfg!(loom) {
+                true => _ = header.swap(grey, Ordering::Relaxed),
+                false => header.store(grey, Ordering::Relaxed),
+            }
         }
 
         #[inline(always)]
@@ -132,6 +166,11 @@ pub(super) mod entry {
         type Threads = ();
         const GREYS: bool = true;
     }
+    impl Protocol for super::GreyClaimAtYield {
+        type Threads = ();
+        const GREYS: bool = true;
+        const CLAIMS_AT_YIELD: bool = true;
+    }
     impl Protocol for super::OneCas {
         type Threads = ();
         const CLAIMS: bool = true;
@@ -147,5 +186,6 @@ impl ThunkEntry for Unsynchronised {}
 impl ThunkEntry for LockFree {}
 impl ThunkEntry for ClaimAtYield {}
 impl ThunkEntry for Grey {}
+impl ThunkEntry for GreyClaimAtYield {}
 impl ThunkEntry for OneCas {}
 impl ThunkEntry for TwoCas {}

@@ -1,11 +1,12 @@
-//! Holes: the headers of thunks under evaluation, and how an OS thread waits until one is filled.
+//! Holes: the headers of thunks under evaluation, and how long an OS thread looks at one before it
+//! is parked.
 //!
 //! GREY and BLACK have the number of the OS thread that has entered. A nursery stays on its OS
 //! thread and knows that number. The numbers are those of the process, because a thunk may be
 //! forced with a nursery of another region of the same lifetime. An OS thread that finds its own
 //! number has found a value that needs its own: `<<loop>>`. One that finds another number looks
-//! again until the hole is filled, less and less often: the other OS thread evaluates at a stretch.
-//! After a while it notes in `waits.rs` which hole it waits for, so that circles are found.
+//! again for some microseconds, because most evaluations are short. Then `waits.rs` parks it until
+//! the hole is filled, and finds circles.
 //!
 //! # Why no closure of a thunk may wait in direct style
 //! The thread that it leaves to would meet holes of its own OS thread that are not its own. It
@@ -15,7 +16,7 @@
 //! `thunk.rs` enters holes and waits for them, and `claim.rs` makes claims. A waiting OS thread
 //! keeps its CPU's other threads waiting too, because a force in a region is no future.
 
-use crate::primitives::{Ordering, thread_local};
+use crate::primitives::{Ordering, thread_local, yield_now};
 
 /// The kinds of holes, in the lowest two bits of a header; the number of the OS thread is above
 /// them. The entry stores GREY, and a claim is an exchange for BLACK.
@@ -64,34 +65,33 @@ pub(super) fn thread_of(header: usize) -> Option<usize> {
     matches!(header & KIND, GREY | BLACK).then_some(header >> 2)
 }
 
-/// The looks at a hole before the wait is a long one.
-const LONG: u32 = if cfg!(any(loom, miri)) { 2 } else { 256 };
+/// The looks of which each is a moment after the one before.
+const SPINS: u32 = if cfg!(any(loom, miri)) { 0 } else { 64 };
+/// The looks before an OS thread is parked. After each of the last ones it yields its CPU, because
+/// the other OS thread may be stopped for this one.
+const LOOKS: u32 = SPINS + if cfg!(any(loom, miri)) { 1 } else { 192 };
 
-/// How an OS thread waits for a hole to be filled.
+/// The looks of an OS thread at a hole, before it is parked.
 #[derive(Default)]
 pub(super) struct HolePatience {
-    rounds: u32,
+    looks: u32,
 }
 
 impl HolePatience {
     pub(super) fn is_new(&self) -> bool {
-        self.rounds == 0
+        self.looks == 0
     }
 
-    /// Whether the wait is no longer a short one.
-    pub(super) fn is_long(&self) -> bool {
-        self.rounds >= LONG
+    pub(super) fn is_over(&self) -> bool {
+        self.looks == LOOKS
     }
 
-    pub(super) fn wait(&mut self) {
-        self.rounds += 1;
-        #[cfg(loom)]
-        loom::thread::yield_now();
-        #[cfg(not(loom))]
-        match self.rounds {
-            0..64 => std::hint::spin_loop(),
-            rounds if rounds < LONG => std::thread::yield_now(),
-            _ => std::thread::sleep(std::time::Duration::from_micros(50)),
+    /// Returns when the OS thread is to look again.
+    pub(super) fn look_again(&mut self) {
+        self.looks += 1;
+        match self.looks {
+            0..=SPINS => std::hint::spin_loop(),
+            _ => yield_now(),
         }
     }
 }

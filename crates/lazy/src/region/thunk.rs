@@ -28,7 +28,7 @@
 use super::engine::{Grey, ThunkEntry};
 use super::hole::{HolePatience, KIND};
 use super::nursery::Nursery;
-use super::waits::HoleWait;
+use super::waits::{wait_for, wake_waiters};
 use super::word::{ThunkWord, sealed};
 use crate::primitives::{AtomicPtr, AtomicUsize, Ordering};
 use selvedge_core::{in_thread, this_stack};
@@ -83,16 +83,20 @@ impl ThunkHead {
         self.result.load(Ordering::Acquire)
     }
 
-    /// Ends an evaluation. An error is the first result, if the thunk has one: it stands, so that
-    /// what it refers to is shared ([HMP05 §4.5]).
+    /// Ends an evaluation, and wakes the OS threads that wait for it. An error is the first result,
+    /// if the thunk has one: it stands, so that what it refers to is shared ([HMP05 §4.5]). The OS
+    /// thread that has stored it wakes those that wait.
     #[inline(always)]
-    pub(super) fn update<E: ThunkEntry>(&self, word: *mut ()) -> Result<(), *mut ()> {
+    pub(super) fn update<E: ThunkEntry>(&self, word: *mut (), may_be_hole: bool) -> Result<(), *mut ()> {
         // Without a claim another OS thread may have evaluated the thunk meanwhile.
         let may_be_duplicate = E::ORDERED && !E::CLAIMS;
         if may_be_duplicate && E::load(&self.header) == INDIRECTION {
             return Err(self.result());
         }
         E::update(&self.header, &self.result, word);
+        if E::ORDERED && may_be_hole {
+            wake_waiters(&self.header);
+        }
         Ok(())
     }
 }
@@ -198,7 +202,7 @@ where
                 return Thunk::<V, E>::at(thunk).meet(nursery, Location::caller());
             }
         } else if E::GREYS {
-            head.header.store(nursery.holes.grey, Ordering::Relaxed);
+            E::store_grey(&head.header, nursery.holes.grey);
         }
         let after_panic = if B::ONCE { FAILED } else { code };
         if E::CLAIMS_AT_YIELD {
@@ -212,7 +216,7 @@ where
         let word = evaluate();
         std::mem::forget(entered);
         nursery.count_evaluated();
-        match head.update::<E>(word) {
+        match head.update::<E>(word, B::ONCE || E::LEAVES_HOLES) {
             Ok(()) => word,
             Err(first) => {
                 nursery.count(|counts| counts.duplicates += 1);
@@ -236,11 +240,14 @@ impl Drop for EnteredThunk<'_> {
     }
 }
 
-/// Ends an evaluation that unwinds: exchanges the hole of this OS thread for `after`. If the header
+/// Ends an evaluation that unwinds: exchanges the hole of this OS thread for `after`, and wakes the
+/// OS threads that wait for the thunk. If the header
 /// is not that hole, another OS thread has entered, claimed or updated the thunk, or the entry has
 /// left the code there: then it stays.
 pub(super) fn end_unwinding(header: &AtomicUsize, hole: usize, after: usize) {
-    let _ = header.compare_exchange(hole, after, Ordering::Release, Ordering::Relaxed);
+    if header.compare_exchange(hole, after, Ordering::Release, Ordering::Relaxed).is_ok() {
+        wake_waiters(header);
+    }
 }
 
 /// A lazy value in a [`Region`](crate::Region): a word that is copied.
@@ -349,7 +356,6 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
     fn meet(self, nursery: &Nursery<'r, E>, place: &'static Location<'static>) -> *mut () {
         let head = self.head();
         let mut patience = HolePatience::default();
-        let mut noted = None;
         loop {
             match E::load(&head.header) {
                 INDIRECTION => return head.result(),
@@ -359,19 +365,14 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
                         fail_in_circle(&[place]);
                     }
                     nursery.count(|counts| counts.holes_met += u64::from(patience.is_new()));
-                    if patience.is_long() && noted.is_none() {
-                        match HoleWait::note(nursery.holes, &head.header, place) {
-                            Ok(wait) => noted = Some(wait),
-                            Err(circle) => fail_in_circle(&circle),
-                        }
+                    if !patience.is_over() {
+                        patience.look_again();
+                    } else if let Err(circle) = wait_for(nursery.holes, &head.header, place) {
+                        fail_in_circle(&circle);
                     }
-                    patience.wait();
                 }
-                code => {
-                    drop(noted);
-                    // SAFETY: as in `force`.
-                    return unsafe { self.enter(nursery, code) };
-                }
+                // SAFETY: as in `force`.
+                code => return unsafe { self.enter(nursery, code) },
             }
         }
     }

@@ -3,7 +3,9 @@
 
 use proptest::prelude::*;
 use selvedge_core::{NoEvents, round_robin, spawn, yield_now};
-use selvedge_lazy::{ClaimAtYield, Grey, Lazy, LockFree, OneCas, Region, Thunk, ThunkEntry, TwoCas};
+use selvedge_lazy::{
+    ClaimAtYield, Grey, GreyClaimAtYield, Lazy, LockFree, OneCas, Region, Thunk, ThunkEntry, TwoCas,
+};
 use selvedge_sched::work_stealing;
 use std::thread;
 
@@ -145,6 +147,7 @@ proptest! {
         force_in_region::<LockFree>(&graph, &orders);
         force_in_region::<ClaimAtYield>(&graph, &orders);
         force_in_region::<Grey>(&graph, &orders);
+        force_in_region::<GreyClaimAtYield>(&graph, &orders);
         force_in_region::<OneCas>(&graph, &orders);
         force_in_region::<TwoCas>(&graph, &orders);
     }

@@ -1,8 +1,8 @@
 //! Thunks in a region, under each engine.
 
 use selvedge_lazy::{
-    ClaimAtYield, Grey, LazyList, LockFree, Nursery, OneCas, Region, Thunk, ThunkEntry, TwoCas,
-    Unsynchronised,
+    ClaimAtYield, Grey, GreyClaimAtYield, LazyList, LockFree, Nursery, OneCas, Region, Thunk, ThunkEntry,
+    TwoCas, Unsynchronised,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -50,7 +50,9 @@ fn a_panic_leaves_the_thunk_as_it_was<E: ThunkEntry>() {
     let attempts = &attempts;
     let region = Region::<E>::new();
     let nursery = region.nursery();
-    let thunk = nursery.thunk(move |_| {
+    let thunk = nursery.thunk(move |nursery| {
+        // Under an engine that claims at the end of a quantum, the thunk is claimed here.
+        (0..2 * QUANTUM).for_each(|_| nursery.safe_point());
         assert!(attempts.fetch_add(1, Ordering::Relaxed) > 0, "the first time");
         5
     });
@@ -64,11 +66,13 @@ fn each_engine_evaluates_lists_and_trees() {
     lists_and_trees(&Region::<LockFree>::new());
     lists_and_trees(&Region::<ClaimAtYield>::new());
     lists_and_trees(&Region::<Grey>::new());
+    lists_and_trees(&Region::<GreyClaimAtYield>::new());
     lists_and_trees(&Region::<OneCas>::new());
     lists_and_trees(&Region::<TwoCas>::new());
     a_panic_leaves_the_thunk_as_it_was::<LockFree>();
     a_panic_leaves_the_thunk_as_it_was::<ClaimAtYield>();
     a_panic_leaves_the_thunk_as_it_was::<Grey>();
+    a_panic_leaves_the_thunk_as_it_was::<GreyClaimAtYield>();
     a_panic_leaves_the_thunk_as_it_was::<OneCas>();
     a_panic_leaves_the_thunk_as_it_was::<TwoCas>();
 }
@@ -102,6 +106,7 @@ fn two_threads_walk_one_list_under_each_engine() {
     two_walk_one_list::<LockFree>();
     two_walk_one_list::<ClaimAtYield>();
     two_walk_one_list::<Grey>();
+    two_walk_one_list::<GreyClaimAtYield>();
     assert_eq!(two_walk_one_list::<OneCas>(), 0, "a claimed thunk is evaluated once");
     assert_eq!(two_walk_one_list::<TwoCas>(), 0);
 }
@@ -200,6 +205,7 @@ fn two_os_threads_find_a_circle_between_them_and_name_its_forces() {
     circle_of_two::<LockFree>();
     circle_of_two::<ClaimAtYield>();
     circle_of_two::<Grey>();
+    circle_of_two::<GreyClaimAtYield>();
     circle_of_two::<OneCas>();
 }
 
@@ -240,6 +246,7 @@ where
 fn each_of_two_os_threads_in_one_circle_fails() {
     for _ in 0..if cfg!(miri) { 2 } else { 100 } {
         circle_of_two_pure::<Grey>();
+        circle_of_two_pure::<GreyClaimAtYield>();
         circle_of_two_pure::<OneCas>();
     }
 }
@@ -270,6 +277,7 @@ fn a_just_once_thunk_takes_what_its_closure_moves_and_fails_for_ever_after_a_pan
     under::<LockFree>();
     under::<ClaimAtYield>();
     under::<Grey>();
+    under::<GreyClaimAtYield>();
     under::<OneCas>();
     under::<TwoCas>();
 }
@@ -382,6 +390,7 @@ fn a_thunk_that_waits_in_direct_style_fails_with_the_reason_under_a_foreign_exec
 fn a_thunk_that_needs_itself_is_found_where_holes_are_left() {
     knot::<ClaimAtYield>();
     knot::<Grey>();
+    knot::<GreyClaimAtYield>();
     knot::<OneCas>();
     knot::<TwoCas>();
 }
@@ -405,6 +414,94 @@ fn a_hole_is_told_from_one_of_another_os_thread_also_by_a_nursery_of_another_reg
         });
         assert_eq!(thunk.force(&second.nursery()), 7);
     });
+}
+
+/// The times that this OS thread has gone to sleep.
+#[cfg(target_os = "linux")]
+fn sleeps() -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+#[cfg_attr(miri, ignore = "it reads a file of the kernel")]
+fn an_os_thread_that_waits_sleeps_until_the_update() {
+    let (meet, woken) = (Barrier::new(2), AtomicUsize::new(0));
+    let region: Region = Region::new();
+    let thunk = region.nursery().thunk(|_| {
+        meet.wait();
+        thread::sleep(Duration::from_millis(100));
+        7
+    });
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(thunk.force(&region.nursery()), 7));
+        meet.wait();
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let before = sleeps();
+                assert_eq!(thunk.force(&region.nursery()), 7);
+                woken.fetch_add(1, Ordering::Relaxed);
+                let slept = sleeps() - before;
+                assert!((1..100).contains(&slept), "it went to sleep {slept} times");
+            });
+        }
+    });
+    assert_eq!((woken.into_inner(), region.counts().holes_met), (2, 2));
+}
+
+#[test]
+fn of_two_evaluations_within_one_another_each_wakes_those_that_wait_for_it() {
+    let (meet, inner_is_there, outer) = (&Barrier::new(3), &Barrier::new(2), &AtomicUsize::new(0));
+    let region: Region = Region::new();
+    let nursery = region.nursery();
+    let within = nursery.thunk(|_| {
+        meet.wait();
+        thread::sleep(Duration::from_millis(20));
+        3
+    });
+    let around = nursery.thunk(move |nursery| {
+        let inner = within.force(nursery);
+        // Until the thread that waits for the inner thunk has it.
+        inner_is_there.wait();
+        outer.fetch_add(1, Ordering::Relaxed);
+        inner + 1
+    });
+    thread::scope(|scope| {
+        scope.spawn(|| assert_eq!(around.force(&region.nursery()), 4));
+        scope.spawn(|| {
+            meet.wait();
+            assert_eq!(around.force(&region.nursery()), 4);
+            assert_eq!(outer.load(Ordering::Relaxed), 1);
+        });
+        meet.wait();
+        assert_eq!(within.force(&region.nursery()), 3);
+        inner_is_there.wait();
+    });
+}
+
+#[test]
+fn an_os_thread_that_waits_evaluates_the_thunk_itself_after_a_panic() {
+    let (meet, attempts) = (Barrier::new(2), AtomicUsize::new(0));
+    let region: Region = Region::new();
+    let thunk = region.nursery().thunk(|_| {
+        if attempts.fetch_add(1, Ordering::Relaxed) == 0 {
+            meet.wait();
+            thread::sleep(Duration::from_millis(20));
+            std::panic::resume_unwind(Box::new("the first time"));
+        }
+        7
+    });
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let failed = catch_unwind(AssertUnwindSafe(|| thunk.force(&region.nursery())));
+            assert_eq!(*failed.unwrap_err().downcast::<&str>().unwrap(), "the first time");
+        });
+        meet.wait();
+        assert_eq!(thunk.force(&region.nursery()), 7);
+    });
+    assert_eq!((attempts.into_inner(), region.counts().holes_met), (2, 1));
 }
 
 const QUANTUM: u64 = Nursery::<'_, ClaimAtYield>::QUANTUM;

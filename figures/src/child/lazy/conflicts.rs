@@ -7,7 +7,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use selvedge_lazy::{ClaimAtYield, Grey, LockFree, Nursery, Region, Thunk, ThunkEntry};
+use selvedge_lazy::{ClaimAtYield, Grey, GreyClaimAtYield, LockFree, Nursery, Region, Thunk, ThunkEntry};
 
 use super::super::fault;
 
@@ -17,20 +17,40 @@ use super::super::fault;
 /// When there is no such engine.
 pub(super) fn run(program: &str, engine: &str, size: u64) -> Result<(), String> {
     match (program, engine) {
-        ("walk", "lockfree") => run_in(&Region::<LockFree>::new(), |region| walk(size, region)),
-        ("walk", "claim") => run_in(&Region::<ClaimAtYield>::new(), |region| walk(size, region)),
-        ("walk", "grey") => run_in(&Region::<Grey>::new(), |region| walk(size, region)),
-        ("both", "lockfree") => run_in(&Region::<LockFree>::new(), |region| both(size, region)),
-        ("both", "claim") => run_in(&Region::<ClaimAtYield>::new(), |region| both(size, region)),
+        ("walk", "lockfree") => run_walk(&Region::<LockFree>::new(), size),
+        ("walk", "claim") => run_walk(&Region::<ClaimAtYield>::new(), size),
+        ("walk", "grey") => run_walk(&Region::<Grey>::new(), size),
+        ("walk", "greyclaim") => run_walk(&Region::<GreyClaimAtYield>::new(), size),
+        ("both", "lockfree") => run_both(&Region::<LockFree>::new(), size),
+        ("both", "claim") => run_both(&Region::<ClaimAtYield>::new(), size),
         _ => return Err(format!("no such program: {program} {engine}")),
     }
     Ok(())
 }
 
-fn run_in<E: ThunkEntry>(region: &Region<E>, program: impl FnOnce(&Region<E>) -> u64) {
-    let sum = program(region);
+fn run_walk<E: ThunkEntry>(region: &Region<E>, size: u64)
+where
+    Region<E>: Sync,
+{
+    let sum = walk(size, region);
+    // The cells, and the end.
+    print(region, size + 1, sum);
+}
+
+fn run_both<E: ThunkEntry>(region: &Region<E>, depth: u64)
+where
+    Region<E>: Sync,
+{
+    let sum = both(depth, region);
+    // The root, and a tree below it.
+    print(region, 2 << depth, sum);
+}
+
+/// Prints the counts of a region, in which the answer needs so many thunks.
+fn print<E: ThunkEntry>(region: &Region<E>, needed: u64, sum: u64) {
     let counts = region.counts();
     println!("duplicates {}", counts.duplicates as f64 / counts.evaluated as f64);
+    println!("again {}", counts.evaluated.saturating_sub(needed) as f64 / needed as f64);
     println!("longest {}", counts.longest_duplicate);
     println!("holes {}", counts.holes_met as f64 / counts.evaluated as f64);
     println!("sum {}", sum + fault());

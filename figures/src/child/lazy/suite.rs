@@ -6,8 +6,8 @@
 //! library.
 
 use selvedge_lazy::{
-    ClaimAtYield, Cons, Grey, LazyList, LockFree, Nursery, OneCas, Region, Thunk, ThunkEntry, TwoCas,
-    Unsynchronised,
+    ClaimAtYield, Cons, Grey, GreyClaimAtYield, LazyList, LockFree, Nursery, OneCas, Region, Thunk,
+    ThunkEntry, TwoCas, Unsynchronised,
 };
 
 use super::{CAPACITY, item_of, timed};
@@ -22,6 +22,7 @@ pub(super) fn run(program: &str, engine: &str, size: u64) -> Result<(), String> 
         "lockfree" => run_in(program, size, &Region::<LockFree>::new()),
         "claim" => run_in(program, size, &Region::<ClaimAtYield>::new()),
         "grey" => run_in(program, size, &Region::<Grey>::new()),
+        "greyclaim" => run_in(program, size, &Region::<GreyClaimAtYield>::new()),
         "onecas" => run_in(program, size, &Region::<OneCas>::new()),
         "twocas" => run_in(program, size, &Region::<TwoCas>::new()),
         _ => Err(format!("no such engine: {engine}")),
