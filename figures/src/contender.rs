@@ -43,6 +43,7 @@ pub(crate) fn inner(system: &str, program: &str, numbers: &[u64]) -> Contender {
         command,
         environment: vec![],
         cpus: &BOTH_CPUS[..1],
+        input: None,
         answers: vec![],
         need: None,
         reason: None,
@@ -89,6 +90,7 @@ pub(crate) fn outer_on(
         command,
         environment,
         cpus: &BOTH_CPUS[..cpus],
+        input: None,
         answers: vec![],
         need: None,
         reason: None,
@@ -99,6 +101,12 @@ impl Contender {
     /// On so many CPUs: 1 or 2.
     pub(crate) fn on(mut self, cpus: usize) -> Contender {
         self.cpus = &BOTH_CPUS[..cpus];
+        self
+    }
+
+    /// The file that it reads, which is in the page cache when a run begins.
+    pub(crate) fn reads(mut self, path: &str) -> Contender {
+        self.input = Some(path.to_owned());
         self
     }
 

@@ -32,6 +32,12 @@ impl Effort {
         Effort { rounds: self.rounds.min(rounds), ..self }
     }
 
+    /// The same with so many times as many rounds, if times are measured. For cases with short runs,
+    /// because one disturbance of the machine lasts longer than such a run.
+    pub(crate) fn rounds_times(self, times: usize) -> Effort {
+        if self.is_small() { self } else { Effort { rounds: self.rounds * times, ..self } }
+    }
+
     /// Whether small numbers are enough.
     pub(crate) fn is_small(self) -> bool {
         self.purpose != Purpose::Times
@@ -55,5 +61,6 @@ mod tests {
         assert_eq!(times.count(2_000_000), 2_000_000);
         assert_eq!([2_000_000, 100_000, 1].map(|count| answers.count(count)), [2000, 100_000, 1]);
         assert_eq!(times.rounds_at_most(3).rounds, 3);
+        assert_eq!([times, answers].map(|effort| effort.rounds_times(3).rounds), [15, 5]);
     }
 }

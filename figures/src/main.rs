@@ -188,7 +188,7 @@ const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "pipe-stages",
-        about: "five stages over 100 million numbers",
+        about: "five lifted stages over 100 million numbers, five coroutines over 10 million",
         measure: streams::items::stages,
     },
     Figure { name: "pipe-hop", about: "one chunk over one edge", measure: streams::items::hop },

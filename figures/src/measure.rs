@@ -9,7 +9,8 @@
 //! time: see `Failure`.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,9 @@ pub(crate) struct Contender {
     pub(crate) environment: Vec<(&'static str, &'static str)>,
     /// The CPUs it may use.
     pub(crate) cpus: &'static [usize],
+    /// The file that it reads. Each run begins with all of it in the page cache. A kernel may drop
+    /// pages that were not used for some seconds, so another contender's long run would disturb.
+    pub(crate) input: Option<String>,
     /// The answers that it must print for its times to count.
     pub(crate) answers: Vec<(&'static str, f64)>,
     /// The aim of its row.
@@ -233,9 +237,18 @@ fn shown(command: &[String], environment: &[(&str, &str)]) -> String {
 /// Runs a contender once, checks its answers and returns its report, in which all of `keys` are.
 pub(crate) fn run(contender: &Contender, keys: &[&str], limit: Duration) -> Result<Report, Failure> {
     let command = contender.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
+    if let Some(path) = &contender.input {
+        bring_into_memory(path).map_err(|error| Failure::Absent(format!("{path}: {error}")))?;
+    }
     let mut process = pinned::command_on(contender.cpus, command);
     process.envs(contender.environment.iter().copied());
     checked(report(process, limit)?, &contender.answers, keys)
+}
+
+/// Reads a file, so that it is in the page cache.
+fn bring_into_memory(path: &str) -> io::Result<u64> {
+    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+    io::copy(&mut file, &mut io::sink())
 }
 
 /// A report that has the right answers and all of `keys`.
@@ -311,6 +324,15 @@ pub(crate) fn parse(text: &str) -> Report {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_run_without_its_input_is_no_run() {
+        let contender = contender(&["true"], vec![]).reads("/no/such/file");
+        match run(&contender, &[], Duration::from_secs(1)) {
+            Err(Failure::Absent(why)) => assert!(why.starts_with("/no/such/file"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn contender(command: &[&str], answers: Vec<(&'static str, f64)>) -> Contender {
         Contender {
             system: command[0].to_owned(),
@@ -318,6 +340,7 @@ mod tests {
             command: Ok(command.iter().map(|&word| word.to_owned()).collect()),
             environment: vec![],
             cpus: &[pinned::SERVER_CPU],
+            input: None,
             answers,
             need: None,
             reason: None,

@@ -260,6 +260,7 @@ fn measure(
             command,
             environment: vec![],
             cpus: &[SERVER_CPU],
+            input: None,
             answers: vec![],
             need,
             reason: None,

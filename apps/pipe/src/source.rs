@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::stage::failure_name;
 use selvedge_coroutine::pipeline::{StageFailure, StreamPlace};
 use selvedge_flow::{BoxedSupply, Supply};
-use selvedge_io::fs::{File, Position};
+use selvedge_io::fs::{AlignedBuf, File, Position};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{self, Read};
@@ -40,7 +40,9 @@ pub struct Files {
     name: String,
     paths: VecDeque<String>,
     open: Option<OpenFile>,
-    block: Vec<u8>,
+    /// It is there from the first read on. It begins at a page, because a copy of the kernel to a
+    /// large `Vec` takes longer (head of `crates/flow/src/bytes.rs`).
+    block: Option<AlignedBuf>,
     /// How many bytes have come.
     come: u64,
     progress: Progress,
@@ -67,17 +69,17 @@ impl OpenFile {
         Ok(OpenFile::Other(Arc::new(opened.map_err(named)?)))
     }
 
-    /// Fills a block. 0 bytes are the end.
-    async fn read(&mut self, mut block: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
+    /// Fills a block, and returns it unless the thread that reads is lost. 0 bytes are the end.
+    async fn read(&mut self, mut block: AlignedBuf) -> (io::Result<usize>, Option<AlignedBuf>) {
         match self {
             OpenFile::Regular(file) => {
                 let read = selvedge_io::io::Read::read(file, &mut block).await;
-                (read, block)
+                (read, Some(block))
             }
             OpenFile::Other(file) => {
                 let file = file.clone();
-                let read = on_pool(move || ((&*file).read(&mut block), block)).await;
-                read.unwrap_or_else(|lost| (Err(lost), Vec::new()))
+                let read = on_pool(move || ((&*file).read(&mut block), Some(block))).await;
+                read.unwrap_or_else(|lost| (Err(lost), None))
             }
         }
     }
@@ -87,7 +89,7 @@ impl Files {
     /// The files of a stage.
     pub fn new(stage: &Stage, paths: &[String], progress: Progress) -> Files {
         let (name, paths) = (failure_name(stage), paths.iter().cloned().collect());
-        Files { name, paths, open: None, block: Vec::new(), come: 0, progress }
+        Files { name, paths, open: None, block: None, come: 0, progress }
     }
 }
 
@@ -102,8 +104,7 @@ impl Supply<u8> for Files {
                 let opened = OpenFile::open(path).await;
                 self.open = Some(opened.map_err(|error| failed(&self.name, self.come, error))?);
             }
-            let mut block = std::mem::take(&mut self.block);
-            block.resize(BLOCK, 0);
+            let block = self.block.take().unwrap_or_else(|| AlignedBuf::new(BLOCK));
             let open = self.open.as_mut().expect("it has just been opened");
             let (read, block) = open.read(block).await;
             self.block = block;
@@ -111,7 +112,7 @@ impl Supply<u8> for Files {
             if length > 0 {
                 self.come += length as u64;
                 self.progress.pass(length as u64);
-                return Ok(Some(&self.block[..length]));
+                return Ok(self.block.as_ref().map(|block| &block[..length]));
             }
             self.open = None;
         }

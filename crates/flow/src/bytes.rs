@@ -5,11 +5,16 @@
 //!
 //! [`file()`] and [`create`] open their file when the pipeline runs and not before. A block that
 //! was read is lent to the stages as it is, without a copy, until the next read overwrites it.
+//!
+//! A block begins where a page does. A large `Vec` begins 16 bytes behind such a place, and the
+//! kernel copies from its page cache to there at two thirds of the speed: 123 ms instead of 84 ms
+//! for 500 MB, measured on an AMD EPYC. Each load of the copy then has the low 12 bits of the
+//! address of a store just before it, and the processor lets the load wait for that store.
 
 use crate::items::failed;
 use crate::role::{Accept, Inflow, Outflow, Supply};
 use selvedge_coroutine::pipeline::{Flow, StageFailure, Unchanged};
-use selvedge_io::fs::{File, Position};
+use selvedge_io::fs::{AlignedBuf, File, Position};
 use selvedge_io::io::{Read, Write};
 use selvedge_io::stdio::{self, Output, Stdin};
 use std::io;
@@ -26,7 +31,8 @@ const GATHERS: usize = 16 << 10;
 #[derive(Debug)]
 pub struct ReadStream<R> {
     stream: R,
-    block: Vec<u8>,
+    /// It is there from the first read on.
+    block: Option<AlignedBuf>,
     /// How many bytes have come.
     come: u64,
 }
@@ -59,22 +65,22 @@ pub fn read<R: Read>(stream: R) -> Inflow<u8, u8, ReadStream<R>, Unchanged> {
 
 impl<R> ReadStream<R> {
     pub(crate) fn new(stream: R) -> ReadStream<R> {
-        ReadStream { stream, block: Vec::new(), come: 0 }
+        ReadStream { stream, block: None, come: 0 }
     }
 
     /// The first bytes of the block that was read last.
     pub(crate) fn block(&self, length: usize) -> &[u8] {
-        &self.block[..length]
+        self.block.as_ref().map_or(&[], |block| &block[..length])
     }
 }
 
 impl<R: Read> Supply<u8> for ReadStream<R> {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
-        self.block.resize(BLOCK, 0);
-        let read = self.stream.read(&mut self.block).await;
+        let block = self.block.get_or_insert_with(|| AlignedBuf::new(BLOCK));
+        let read = self.stream.read(block).await;
         let length = read.map_err(|error| failed("read", self.come, error))?;
         self.come += length as u64;
-        Ok((length > 0).then(|| &self.block[..length]))
+        Ok((length > 0).then(|| &block[..length]))
     }
 }
 

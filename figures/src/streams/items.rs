@@ -38,7 +38,10 @@ pub(crate) fn stages(effort: Effort) -> Result<Table, String> {
         peer(RUST_STREAMS, "Rust, async-stream", &["async-stream", &words]).times(1.0 / 0.6),
     ];
     rows.extend(case("five coroutines", &all(bodies, few), NS, effort, LIMIT)?);
-    Ok(table("pipe-stages", "CPU time of one of 100 million numbers in five stages", machine, rows))
+    let title = "CPU time of a number in five stages";
+    let mut table = table("pipe-stages", title, machine, rows);
+    table.notes.push("the five coroutines and conduit run 10 million numbers, the others 100 million".into());
+    Ok(table)
 }
 
 /// `pipe-hop`.

@@ -6,7 +6,7 @@
 //! `streams/mod.rs` calls the programs for the figures in `figures/src/streams/bytes.rs`.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::process::Command;
 
@@ -98,6 +98,21 @@ pub(super) fn grep_select(input: &str, output: &str) {
         >> select_numbered(any(substring(RARE.as_bytes())), number)
         >> concatenate();
     ours(input, output, (found >> flow::create(output)).run());
+}
+
+/// `grep`, or `grep -n`, by a chain of the standard library's iterators.
+pub(super) fn grep_iterator(input: &str, output: &str, numbered: bool) {
+    let first = Times::now();
+    let file = BufReader::with_capacity(128 << 10, File::open(input).expect("the input is there"));
+    let target = File::create(output).expect("the output can be written");
+    let lines = (1u64..).zip(file.lines().map(|line| line.expect("the input can be read")));
+    let found = lines.filter(|(_, line)| line.contains(RARE));
+    let found = found.map(|(n, line)| if numbered { format!("{n}:{line}\n") } else { line + "\n" });
+    let mut target = BufWriter::new(target);
+    found.for_each(|line| target.write_all(line.as_bytes()).expect("the output can be written"));
+    target.flush().expect("the output can be written");
+    print_rate(first, input);
+    print_output(output);
 }
 
 /// `INSTEAD` in the place of each `needle`.
