@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | `# Prints` | a block of what it writes to standard output and standard error; `..` stands for anything within a line | nothing |
 //! | `# Status` | the status that the process ends with | 0 |
-//! | `# CPU time` | the most milliseconds of CPU time that it uses, of all its threads and of the kernel for it | 1,000 |
+//! | `# CPU time` | the most milliseconds of CPU time that it uses, of all its threads and of the kernel for it, in one of three runs | 1,000 |
 //!
 //! `PROGRAM_RUNS` says how often each program runs in each surrounding (once without it), and
 //! `PROGRAMS` which programs, by parts of their names between commas. `cargo xtask programs RUNS
@@ -104,6 +104,11 @@ impl Program {
     }
 }
 
+/// How often a program may run before it has used too much CPU time. The kernel counts the time
+/// that a virtual machine's host takes away as the program's, so that one run may show too much. A
+/// program that spins uses too much in each run.
+const ATTEMPTS: usize = 3;
+
 /// The time and the CPU time of one run.
 #[derive(Clone, Copy, Default)]
 struct Used {
@@ -111,11 +116,27 @@ struct Used {
     cpu: Duration,
 }
 
-/// Runs a program once.
+/// Runs a program, and again if it has only used too much CPU time.
 ///
 /// # Errors
 /// The differences between a run and the head of its source.
 fn run(program: &Program, surrounding: &Surrounding) -> Result<Used, String> {
+    let mut used = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let run = run_once(program, surrounding)?;
+        if run.cpu <= program.cpu_max {
+            return Ok(run);
+        }
+        used.push(run.cpu);
+    }
+    Err(format!("used {used:?} of CPU time, each time more than {:?}", program.cpu_max))
+}
+
+/// Runs a program once.
+///
+/// # Errors
+/// The differences between what it printed, or how it ended, and the head of its source.
+fn run_once(program: &Program, surrounding: &Surrounding) -> Result<Used, String> {
     let directory = tempfile::tempdir().unwrap();
     let mut output = tempfile::tempfile().unwrap();
     let mut command = Command::new(&program.binary);
@@ -160,10 +181,7 @@ fn run(program: &Program, surrounding: &Surrounding) -> Result<Used, String> {
     if lines.len() != program.prints.len() || !program.prints.iter().zip(&lines).all(same) {
         return Err(format!("was to print:\n{}\nbut printed:\n{printed}", program.prints.join("\n")));
     }
-    match used.cpu <= program.cpu_max {
-        true => Ok(used),
-        false => Err(format!("used {:?} of CPU time, more than {:?}", used.cpu, program.cpu_max)),
-    }
+    Ok(used)
 }
 
 /// Whether a line is what was expected: `..` stands for anything.

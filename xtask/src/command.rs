@@ -5,6 +5,7 @@
 //! `side_by_side.rs` hold their lines and print them together. `timeout` ends the whole process
 //! group, so that no test outlives its limit.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write, pipe};
 use std::path::Path;
 use std::process::Command;
@@ -18,6 +19,9 @@ pub(crate) struct Tally {
     /// The test runner's summaries, each followed by the name of the binary that it tested. A
     /// summary of no tests is left out.
     pub(crate) summaries: Vec<String>,
+    /// The last lines of each command that failed. Of a test binary they begin with the runner's
+    /// line `failures:`, if that is one of them.
+    pub(crate) reports: Vec<String>,
     /// The step for which the tests are run.
     pub(crate) step: &'static str,
     /// Whether other steps print at the same time. Then each line begins with the step's name.
@@ -25,7 +29,13 @@ pub(crate) struct Tally {
     /// The lines that wait for [`release`](Tally::release), if lines wait.
     held: Option<String>,
     testing: String,
+    last_lines: VecDeque<String>,
+    /// Whether the runner has begun to list the failures of the binary that runs now.
+    lists_failures: bool,
 }
+
+/// The lines of a report. A test that fails prints fewer.
+const REPORT: usize = 60;
 
 impl Tally {
     /// Nothing yet, of this step.
@@ -59,6 +69,7 @@ impl Tally {
         self.passed += other.passed;
         self.failed += other.failed;
         self.summaries.extend(other.summaries);
+        self.reports.extend(other.reports);
     }
 
     /// Takes one line of a test run into account.
@@ -76,7 +87,17 @@ impl Tally {
                 None => what.to_string(),
             };
             self.testing = format!("{kind}{name}");
+            self.lists_failures = false;
+            self.last_lines.clear();
         }
+        if trimmed == "failures:" && !self.lists_failures {
+            self.lists_failures = true;
+            self.last_lines.clear();
+        }
+        if self.last_lines.len() == REPORT {
+            self.last_lines.pop_front();
+        }
+        self.last_lines.push_back(line.trim_end().to_string());
         let Some(at) = line.find("test result: ") else { return };
         let summary = &line[at..];
         let count = |label: &str| -> Option<u64> {
@@ -86,10 +107,22 @@ impl Tally {
         if let (Some(passed), Some(failed)) = (count(" passed;"), count(" failed;")) {
             self.passed += passed;
             self.failed += failed;
+            let summary = format!("{}  [{}: {}]", summary.trim_end(), self.step, self.testing);
+            if failed > 0 {
+                self.last_lines.pop_back();
+                self.last_lines.push_back(summary.clone());
+                self.report();
+            }
             if passed + failed > 0 {
-                self.summaries.push(format!("{}  [{}: {}]", summary.trim_end(), self.step, self.testing));
+                self.summaries.push(summary);
             }
         }
+    }
+
+    /// Keeps the last lines as a report.
+    fn report(&mut self) {
+        let lines: Vec<String> = self.last_lines.drain(..).collect();
+        self.reports.push(lines.join("\n"));
     }
 }
 
@@ -146,10 +179,12 @@ impl Invocation {
             .args(["--kill-after=10", &self.limit.as_secs().to_string(), &self.program])
             .args(&self.args)
             .env(NOT_INCREMENTAL.0, NOT_INCREMENTAL.1)
+            .env("RUST_BACKTRACE", "0") // many tests expect panics, and a backtrace takes 10 ms or more
             .envs(self.env.iter().map(|(key, value)| (key, value)))
             .current_dir(dir)
             .stdout(writer)
             .stderr(other_writer);
+        let reported = tally.reports.len();
         let mut child = command.spawn().map_err(|e| format!("cannot run {}: {e}", self.program))?;
         drop(command); // with it go our copies of the pipe's writing end
         for line in BufReader::new(reader).split(b'\n') {
@@ -160,6 +195,9 @@ impl Invocation {
         }
         let _ = std::io::stdout().flush();
         let status = child.wait().map_err(|e| format!("cannot wait for {}: {e}", self.program))?;
+        if !status.success() && tally.reports.len() == reported {
+            tally.report();
+        }
         match status.code() {
             Some(0) => Ok(()),
             Some(124 | 137) => {
@@ -213,6 +251,40 @@ mod tests {
     }
 
     #[test]
+    fn what_a_failed_test_printed_is_kept() {
+        let mut tally = Tally { step: "tests", ..Tally::default() };
+        for line in [
+            "     Running tests/a.rs (target/debug/deps/a-1f)",
+            "test one ... FAILED",
+            "failures:",
+            "---- one stdout ----",
+            "left is not right",
+            "failures:",
+            "    one",
+            "test result: FAILED. 0 passed; 1 failed; 0 ignored",
+            "     Running tests/b.rs (target/debug/deps/b-1f)",
+            "test result: ok. 1 passed; 0 failed; 0 ignored",
+        ] {
+            tally.read_line(line);
+        }
+        let [report] = &tally.reports[..] else { panic!("{:?}", tally.reports) };
+        assert!(report.starts_with("failures:\n---- one stdout ----\nleft is not right\n"), "{report}");
+        assert!(
+            report.ends_with("test result: FAILED. 0 passed; 1 failed; 0 ignored  [tests: a tests/a.rs]")
+        );
+    }
+
+    #[test]
+    fn a_long_report_keeps_its_end() {
+        let mut tally = Tally::default();
+        tally.read_line("failures:");
+        (0..1000).for_each(|line| tally.read_line(&line.to_string()));
+        tally.read_line("test result: FAILED. 0 passed; 1 failed; 0 ignored");
+        assert_eq!(tally.reports[0].lines().count(), REPORT);
+        assert!(!tally.reports[0].contains("failures:") && tally.reports[0].contains("\n999\n"));
+    }
+
+    #[test]
     fn a_held_line_waits() {
         let mut tally = Tally::held("tests");
         tally.say("one");
@@ -234,9 +306,10 @@ mod tests {
 
     #[test]
     fn a_failing_command_is_named() {
-        let (outcome, _) = run(10, "exit 3");
+        let (outcome, tally) = run(10, "echo its last line; exit 3");
+        assert_eq!(tally.reports, ["its last line"]);
         let message = outcome.unwrap_err();
-        assert!(message.contains("sh -c 'exit 3'") && message.contains('3'), "{message}");
+        assert!(message.contains("sh -c 'echo its last line; exit 3'") && message.contains('3'), "{message}");
     }
 
     #[test]

@@ -469,7 +469,7 @@ fn threads_that_end_main_leave_nothing() {
         let inside = alive.clone();
         run(3, async move {
             let never = Arc::new(MVar::<()>::empty());
-            for kind in 0..40 {
+            for kind in 0..if cfg!(miri) { 8 } else { 40 } {
                 let (inside, never) = (inside.clone(), never.clone());
                 fork(async move {
                     let _inside = inside;

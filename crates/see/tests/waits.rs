@@ -305,7 +305,7 @@ fn system_calls_are_counted_by_kind_and_queues_by_length() {
 fn of_several_workers_each_tells_its_queues_and_the_reader_waits_briefly() {
     let _turn = see();
     let main = async {
-        let waiters: Vec<_> = (0..10).map(|_| selvedge_core::spawn(sleep(ms(400)))).collect();
+        let waiters: Vec<_> = (0..10).map(|_| selvedge_core::spawn(sleep(ms(1500)))).collect();
         sleep(ms(50)).await;
         let looked = std::thread::spawn(|| {
             let begun = std::time::Instant::now();
@@ -313,7 +313,7 @@ fn of_several_workers_each_tells_its_queues_and_the_reader_waits_briefly() {
         });
         sleep(ms(200)).await;
         let (counters, took) = looked.join().unwrap();
-        assert!(took < ms(190), "{took:?}");
+        assert!(took < ms(1200), "{took:?}");
         assert_eq!(counters.cpus.len(), 2, "{counters}");
         let sum = |name: &str| {
             let queues = counters.cpus.iter().flat_map(|cpu| &cpu.queues);
