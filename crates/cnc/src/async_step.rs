@@ -14,30 +14,32 @@
 //! such polls end in any order. An `AsyncStep` keeps its claims until it is dropped, because
 //! references to counted items borrow the `AsyncStep`.
 //!
+//! `handle.rs` has the handle, and `gets.rs` the futures of its gets.
+//!
 //! Paper: [NCM11 §3.3], the continuation of a step waits for the item.
 
+mod gets;
+mod handle;
+
+pub use gets::{Get, Take};
+pub use handle::AsyncStep;
+
 use std::cell::Cell;
-use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
 use std::process;
 use std::ptr;
-use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
 use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_of, tag_of, with_tag};
-use crate::collections::{GetClaim, ItemCol};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
-use crate::first_panic::{FirstPanic, take_message};
+use crate::first_panic::take_message;
 use crate::frames::free_memory;
 use crate::hints::StepHints;
 use crate::key::{ItemKey, hash_of, is_word};
-use crate::primitives::{Mutex, Ordering, lock};
-use crate::record::EdgeEnd;
-use crate::slot::{ItemSlot, Look};
 use crate::step::{Phase, StepContext};
 use crate::stuck::MadeItem;
 use crate::tags::NO_TAG;
@@ -313,232 +315,5 @@ where
         Err(panic) => {
             Err(step.fault_of(entry, 0, NO_TAG.to_owned(), FaultCause::Panicked(take_message(panic))))
         }
-    }
-}
-
-/// The graph, as an async step sees it.
-///
-/// It is used within its step only. While a get waits, the step may wait for nothing else.
-///
-/// The code of a step should not wait in direct style: its worker waits too, with all ready steps
-/// that it holds.
-///
-/// The program may keep the handle after the step has ended, or give it to another step or OS
-/// thread. References that came from its gets stay valid until the handle is dropped. But each use
-/// of it there panics, because a put or a get belongs to a step that runs. If the handle is dropped
-/// outside of all async steps, the counted items that it has got stay until the graph ends.
-///
-/// # Paper
-/// [NCM11 §3.3] `ContT`: the continuation of a step waits for the item.
-///
-/// # Differences
-/// 1. The continuation is that of an `async` block, so the compiler makes it.
-///
-/// # Examples
-/// See [`Graph::prescribe_async`](crate::Graph::prescribe_async). A step uses the collections of
-/// its own graph alone:
-/// ```compile_fail
-/// use selvedge::cnc;
-///
-/// cnc::graph(|one| {
-///     cnc::graph(|other| {
-///         let items = one.items::<u32, u32>("of the first graph");
-///         let tags = other.tags::<u32>("of the other graph");
-///         other.prescribe_async(tags, "step", move |n, step| async move {
-///             step.put(items, n, 1) // another graph's handle
-///         });
-///     })
-/// });
-/// ```
-pub struct AsyncStep<'g> {
-    core: &'g Core<'g>,
-    /// The number of the step collection, and the tag's word.
-    maker: (usize, u64),
-    /// The number of the step.
-    serial: u64,
-    claims: Mutex<Vec<GetClaim<'g>>>,
-}
-
-impl<'g> AsyncStep<'g> {
-    fn new(core: &'g Core<'g>, maker: (usize, u64), serial: u64) -> AsyncStep<'g> {
-        AsyncStep { core, maker, serial, claims: Mutex::new(Vec::new()) }
-    }
-
-    /// The item of a key, when it is there.
-    ///
-    /// # Errors
-    /// As for [`StepContext::get`], except that a missing item is no error. The future of a get
-    /// that waits must not be dropped while its step goes on: which of two items comes first is not
-    /// determined.
-    pub fn get<K, V>(&self, items: ItemCol<'g, K, V>, key: K) -> Get<'_, 'g, K, V>
-    where
-        K: ItemKey,
-        V: Send + Sync,
-    {
-        Get { step: self, items, key, waits: false }
-    }
-
-    /// Puts an item, as [`StepContext::put`].
-    ///
-    /// # Errors
-    /// As for `StepContext::put`.
-    ///
-    /// # Panics
-    /// If it is called outside of the step.
-    pub fn put<K, V>(&self, items: ItemCol<'g, K, V>, key: K, value: V) -> StepResult
-    where
-        K: ItemKey,
-        V: Send + Sync,
-    {
-        self.here(|step| step.put_as(items.0, key, value, self.maker.0, self.maker.1))
-    }
-
-    /// Puts a tag, as [`StepContext::put_tag`].
-    ///
-    /// # Errors
-    /// As for `StepContext::put_tag`.
-    ///
-    /// # Panics
-    /// If it is called outside of the step.
-    #[doc(alias = "putt")]
-    pub fn put_tag<T: ItemKey>(&self, tags: crate::TagCol<'g, T>, tag: T) -> StepResult {
-        self.here(|step| step.put_tag(tags, tag))
-    }
-
-    /// Gives `work` the worker that runs this step.
-    fn here<R>(&self, work: impl FnOnce(&StepContext<'g>) -> R) -> R {
-        self.try_here(work).unwrap_or_else(|| self.used_outside())
-    }
-
-    #[cold]
-    fn used_outside(&self) -> ! {
-        let name = self.core.entry(self.maker.0).map_or("", |entry| &entry.name);
-        panic!("the handle of an async step {name:?} was used outside of the step")
-    }
-
-    fn try_here<R>(&self, work: impl FnOnce(&StepContext<'g>) -> R) -> Option<R> {
-        self.on_worker(work, |entry| entry.serial == self.serial)
-    }
-
-    /// Gives `work` the worker of a poll of this graph.
-    fn on_worker<R>(
-        &self,
-        work: impl FnOnce(&StepContext<'g>) -> R,
-        is_it: impl Fn(&PollEntry) -> bool,
-    ) -> Option<R> {
-        let core: *const () = ptr::from_ref(self.core).cast();
-        let at: *const StepContext<'g> =
-            PollEntry::find(|entry| ptr::eq(entry.core, core) && is_it(entry))?.cast();
-        // SAFETY: `PollEntry::of` has taken the pointer from a reference that outlives the poll,
-        // and the poll has not ended, because its entry is in the list. The worker is of this
-        // graph, so its lifetime is `'g`. No other OS thread uses the worker, because a poll stays
-        // on its OS thread.
-        Some(work(unsafe { &*at }))
-    }
-}
-
-impl<'g> Drop for AsyncStep<'g> {
-    fn drop(&mut self) {
-        let claims = self.claims.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let claims = std::mem::take(claims);
-        let mut panics = FirstPanic::default();
-        let give_back = |step: &StepContext<'g>| {
-            for claim in &claims {
-                if step.drops_cancelled.get() {
-                    // A cancelled step that is woken has not got its items, whatever kind of step
-                    // it is. If it is not woken, an async step keeps its claims until the graph
-                    // ends, and a step of another kind has returned them when it missed an item.
-                    claim.items.unclaim(claim);
-                } else {
-                    panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));
-                }
-            }
-            step.handles.set(step.handles.get().wrapping_sub(1));
-        };
-        // The program may have given the handle to another step, and any worker can take claims.
-        if self.on_worker(give_back, |_| true).is_none() {
-            // No worker is here: the graph ends, or the handle was sent to another OS thread. The
-            // claims are not returned then, so their items stay until the graph ends.
-            self.core.handles.fetch_sub(1, Ordering::Release);
-        }
-        panics.go_on();
-    }
-}
-
-impl fmt::Debug for AsyncStep<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncStep").finish_non_exhaustive()
-    }
-}
-
-/// The future of [`AsyncStep::get`].
-#[must_use = "a future does nothing unless it is awaited"]
-pub struct Get<'s, 'g, K, V> {
-    step: &'s AsyncStep<'g>,
-    items: ItemCol<'g, K, V>,
-    key: K,
-    /// The step waits for the item.
-    waits: bool,
-}
-
-impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
-    type Output = StepResult<&'s V>;
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<StepResult<&'s V>> {
-        let this = &mut *self;
-        this.waits = false;
-        let store = this.items.0;
-        this.step.here(|step| {
-            step.note(EdgeEnd::Gets(store.number));
-            if let Some(slot) = store.storage.kept(&this.key) {
-                // SAFETY: `kept` has seen that the item is kept, and only the drop of the arena
-                // drops a kept item. `Core::close` leaks the arena if this handle is never dropped.
-                return Poll::Ready(Ok(unsafe { slot.value() }));
-            }
-            let found = match step.find(store, &this.key) {
-                Ok(found) => found,
-                Err(stop) => return Poll::Ready(Err(stop)),
-            };
-            let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
-            match slot.state.look() {
-                Look::Kept => {}
-                Look::Claimed => {
-                    let claim =
-                        GetClaim { items: store, slot: ptr::from_ref(slot).cast(), place: found.place };
-                    lock(&this.step.claims).push(claim);
-                }
-                Look::Missing => {
-                    step.note_missed(store, &this.key, false);
-                    step.wait_once(found);
-                    this.waits = true;
-                    return Poll::Pending;
-                }
-                Look::Exhausted | Look::InUse => {
-                    let (collection, key) = store.name_and_key(&this.key);
-                    return Poll::Ready(Err(step.fault(FaultCause::OverGet { collection, key })));
-                }
-            }
-            // SAFETY: `look` has said `Kept`, or `Claimed`. A claim is in the step's handle, which
-            // is borrowed for `'s`, and the drop of the handle returns the claim. If the handle is
-            // never dropped, `Core::close` leaks the arena, so the graph drops no item.
-            Poll::Ready(Ok(unsafe { slot.value() }))
-        })
-    }
-}
-
-impl<K, V> Unpin for Get<'_, '_, K, V> {}
-
-impl<K, V> Drop for Get<'_, '_, K, V> {
-    fn drop(&mut self) {
-        if self.waits {
-            // When the graph ends, no worker is here, and the step is dropped as a whole.
-            let _ = self.step.try_here(|step| step.fault(FaultCause::Foreign));
-        }
-    }
-}
-
-impl<K: ItemKey, V> fmt::Debug for Get<'_, '_, K, V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Get({}[{:?}])", self.items.name(), self.key)
     }
 }

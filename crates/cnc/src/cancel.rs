@@ -3,13 +3,15 @@
 //!
 //! `Core` owns one `Attention`. `StepContext::run` loads `needed` before each step, and calls
 //! `StepContext::attend` if it is set. `Core::fail`, `Canceller::cancel`, `StepCol::cancel`,
-//! `Graph::record` and `Graph::monitor` set it.
+//! `Graph::record`, `Graph::monitor` and `Graph::live` set it.
 //!
 //! `needed` is never cleared, and each reason sets it. The loads are relaxed, so a worker may run
 //! some more steps before it sees a reason.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::live::bell::RunBell;
 
 /// Why a worker may not just run a step. `needed` is set with each of the reasons, so that a worker
 /// looks at one word when there is none.
@@ -18,6 +20,7 @@ pub(crate) struct Attention {
     needed: AtomicBool,
     stopped: AtomicBool,
     some_cancelled: AtomicBool,
+    bell: RunBell,
 }
 
 impl Attention {
@@ -36,6 +39,12 @@ impl Attention {
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
         self.need();
+        self.bell.stop();
+    }
+
+    /// Where the run and its living environment meet.
+    pub(crate) fn bell(&self) -> &RunBell {
+        &self.bell
     }
 
     #[inline]

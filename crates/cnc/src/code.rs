@@ -14,8 +14,8 @@
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::Range;
-use std::sync::OnceLock;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::arena::{Owned, UntilTheEnd};
 use crate::error::{Halted, StepResult};
@@ -451,6 +451,8 @@ pub(crate) struct ForkedStep<'g> {
     /// By `StepContext::next_fork`.
     pub(crate) number: u64,
     pub(crate) body: ForkedBody<'g>,
+    /// Set when no thread waits for what the step does.
+    pub(crate) given_up: Option<Arc<AtomicBool>>,
 }
 
 /// A closure that `StepContext::fork` was given.
@@ -485,6 +487,12 @@ impl<'g> Code<'g> for ForkCode {
     unsafe fn order(&self, word: u64) -> u64 {
         // SAFETY: as promised by the caller.
         unsafe { forked::<'_, 'g>(word) }.number
+    }
+
+    unsafe fn is_cancelled(&self, word: u64) -> bool {
+        // SAFETY: as promised by the caller.
+        let given_up = unsafe { &forked::<'_, 'g>(word).given_up };
+        given_up.as_ref().is_some_and(|given_up| given_up.load(Ordering::Relaxed))
     }
 }
 

@@ -24,7 +24,7 @@ use crate::key::{Grid, ItemKey, is_word};
 use crate::primitives::{AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::{GetCount, ItemSlot, Left};
 use crate::step::StepContext;
-use crate::storage::{Shape, Storage};
+use crate::storage::{ItemPlace, Shape, Storage};
 use crate::stuck::{AwaitedItem, MadeItem, WaitingStep};
 
 /// A handle of an item collection: a table in which each key is put once.
@@ -221,7 +221,7 @@ pub(crate) struct ItemStore<'g, K, V> {
     takers: Mutex<Vec<(usize, ReadyStep<'g>)>>,
 }
 
-impl<K: ItemKey, V> ItemStore<'_, K, V> {
+impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
     #[inline]
     pub(crate) fn count(&self, key: &K) -> GetCount {
         match &*self.count {
@@ -256,6 +256,19 @@ impl<K: ItemKey, V> ItemStore<'_, K, V> {
     /// The key of a fault about an item of the collection.
     pub(crate) fn name_and_key(&self, key: &K) -> (String, String) {
         (self.name.clone(), format!("{key:?}"))
+    }
+
+    /// Moves an item out of its place.
+    ///
+    /// # Safety
+    /// `SlotState::take` has just said `Claimed` for this place.
+    pub(crate) unsafe fn take_out(&self, found: ItemPlace<'_, V, ReadyStep<'g>>) -> V {
+        // SAFETY: as promised by the caller, which now owns the value.
+        let value = unsafe { found.slot.move_out() };
+        let place = found.place;
+        drop(found);
+        self.storage.note_gone(place);
+        value
     }
 
     /// A word by which keys are sorted, as far as they fit.

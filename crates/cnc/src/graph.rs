@@ -14,7 +14,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::async_step::{self, AsyncStep};
 use crate::cancel::Canceller;
@@ -24,6 +24,7 @@ use crate::core::Core;
 use crate::error::{GraphError, StepResult};
 use crate::hints::{StepCol, StepHints};
 use crate::key::ItemKey;
+use crate::live::LiveEnvironment;
 use crate::schedulers::{GraphJob, Scheduler};
 use crate::step::{Needs, StepContext};
 use crate::stuck::Stuck;
@@ -332,7 +333,16 @@ impl<'g> Graph<'g, '_> {
         Canceller(self.core.attention().clone())
     }
 
-    /// Runs the graph until no step can run any more.
+    /// A handle of the environment for the time in which the graph runs. The run does not end
+    /// before all handles are dropped.
+    ///
+    /// # Examples
+    /// See [`LiveEnvironment`].
+    pub fn live(&'g self) -> LiveEnvironment<'g> {
+        LiveEnvironment::new(&self.core)
+    }
+
+    /// Runs the graph until no step can run any more, and no [`LiveEnvironment`] is open.
     ///
     /// # Errors
     /// - [`GraphError::Stuck`] if steps wait for items that no step has put, or to take items that
@@ -352,13 +362,19 @@ impl<'g> Graph<'g, '_> {
     /// # Paper
     /// [NCM11 §3.1]: any scheduler. The result of the graph does not depend on it.
     pub fn run(&'g self, scheduler: &(impl Scheduler + ?Sized)) -> Result<FinishedGraph<'g>, GraphError> {
-        let _running = Running::begin(&self.core.running);
+        let _running = Running::begin(&self.core);
         self.core.show_to_monitor();
-        if !self.core.is_cancelled() {
-            scheduler.run(&GraphJob::new(&self.core));
+        let job = GraphJob::new(&self.core);
+        while !self.core.is_cancelled() {
+            scheduler.run(&job);
             // Steps may have made collections.
             self.core.show_to_monitor();
+            if !job.rest() {
+                break;
+            }
         }
+        // The reports read the collections, and puts of the living environment may be under way.
+        self.core.attention().bell().end();
         let lost: Vec<ReadyStep<'g>> = self.core.take_pending();
         if self.core.is_cancelled() {
             drop(lost);
@@ -398,18 +414,20 @@ impl fmt::Debug for Graph<'_, '_> {
 }
 
 /// A run of a graph, until [`Graph::run`] returns or unwinds.
-struct Running<'a>(&'a AtomicBool);
+struct Running<'a, 'g>(&'a Core<'g>);
 
-impl<'a> Running<'a> {
-    fn begin(running: &'a AtomicBool) -> Running<'a> {
-        assert!(!running.swap(true, Ordering::Relaxed), "a graph cannot be run within its own run");
-        Running(running)
+impl<'a, 'g> Running<'a, 'g> {
+    fn begin(core: &'a Core<'g>) -> Running<'a, 'g> {
+        assert!(!core.running.swap(true, Ordering::Relaxed), "a graph cannot be run within its own run");
+        core.attention().bell().begin();
+        Running(core)
     }
 }
 
-impl Drop for Running<'_> {
+impl Drop for Running<'_, '_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.0.attention().bell().end();
+        self.0.running.store(false, Ordering::Relaxed);
     }
 }
 

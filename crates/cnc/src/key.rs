@@ -13,8 +13,10 @@
 //!
 //! Paper: [NCM11 Appendix A].
 
+use std::array;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 /// The most axes that a grid may have.
 const AXES_MAX: usize = 4;
@@ -24,8 +26,10 @@ pub type AxisLengths = [usize; AXES_MAX];
 
 /// A key of an item, or a tag.
 ///
-/// Integers, `bool`, `char`, `()` and tuples of two, three and four keys fit in a word if their
-/// bits do. `String` and types of your own need not fit: `impl ItemKey for Mine {}` is enough.
+/// Integers, `bool`, `char`, `()`, and `Option`, `Result`, arrays and tuples of two, three and four
+/// of them fit in a word if their bits do. All others are hashed: integers of 128 bits, `String`,
+/// `&'static str`, `Box<str>`, `Arc<str>`, `Vec`, and what contains one of them. A type of your own
+/// need not fit: `impl ItemKey for Mine {}` is enough.
 ///
 /// The graph hands keys to any worker. Reports print them with `Debug`, and sort them with `Ord`.
 ///
@@ -144,7 +148,7 @@ macro_rules! signed {
 
             #[inline]
             fn to_word(&self) -> u64 {
-                u64::from((*self as $unsigned) ^ (1 << (<$int>::BITS - 1)))
+                ((*self as $unsigned) ^ (1 << (<$int>::BITS - 1))) as u64
             }
 
             #[inline]
@@ -155,7 +159,7 @@ macro_rules! signed {
     )*};
 }
 
-signed!(i8 as u8, i16 as u16, i32 as u32, i64 as u64);
+signed!(i8 as u8, i16 as u16, i32 as u32, i64 as u64, isize as usize);
 
 impl ItemKey for () {
     const BITS: Option<u32> = Some(0);
@@ -202,9 +206,104 @@ impl ItemKey for char {
     }
 }
 
+impl ItemKey for u128 {}
+impl ItemKey for i128 {}
 impl ItemKey for String {}
 impl ItemKey for &'static str {}
+impl ItemKey for Box<str> {}
+impl ItemKey for Arc<str> {}
 impl<K: ItemKey> ItemKey for Vec<K> {}
+
+/// The paper's `Maybe`: one more bit, which is 0 for `None`.
+impl<K: ItemKey> ItemKey for Option<K> {
+    const BITS: Option<u32> = sum(&[Some(1), K::BITS]);
+
+    #[inline]
+    fn to_word(&self) -> u64 {
+        match (self, Self::BITS) {
+            (Some(key), Some(bits)) => append::<K>(1, key, bits - 1),
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    fn from_word(word: u64) -> Option<Self> {
+        let bits = Self::BITS? - 1;
+        if word >> bits & 1 == 0 { Some(None) } else { K::from_word(word & low(bits)).map(Some) }
+    }
+}
+
+/// The paper's `Either`: one more bit than the larger of the two, which is 0 for `Ok`.
+impl<A: ItemKey, B: ItemKey> ItemKey for Result<A, B> {
+    const BITS: Option<u32> = either(A::BITS, B::BITS);
+
+    #[inline]
+    fn to_word(&self) -> u64 {
+        match (self, Self::BITS) {
+            (Ok(key), Some(bits)) => append::<A>(0, key, bits - 1),
+            (Err(key), Some(bits)) => append::<B>(1, key, bits - 1),
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    fn from_word(word: u64) -> Option<Self> {
+        let bits = Self::BITS? - 1;
+        if word >> bits & 1 == 0 {
+            A::from_word(word & low(bits)).map(Ok)
+        } else {
+            B::from_word(word & low(bits)).map(Err)
+        }
+    }
+}
+
+impl<K: ItemKey, const N: usize> ItemKey for [K; N] {
+    const BITS: Option<u32> = times(K::BITS, N);
+
+    #[inline]
+    fn to_word(&self) -> u64 {
+        match (Self::BITS, K::BITS) {
+            (Some(_), Some(bits)) => self.iter().fold(0, |word, key| append(word, key, bits)),
+            _ => 0,
+        }
+    }
+
+    #[inline]
+    fn from_word(word: u64) -> Option<Self> {
+        let (_, bits) = (Self::BITS?, K::BITS?);
+        let shift = |at: usize| bits * (N - 1 - at) as u32;
+        let keys: [Option<K>; N] =
+            array::from_fn(|at| K::from_word(word.checked_shr(shift(at)).unwrap_or(0) & low(bits)));
+        if keys.iter().any(Option::is_none) {
+            return None;
+        }
+        Some(keys.map(|key| key.expect("no key is missing")))
+    }
+}
+
+const fn either(a: Option<u32>, b: Option<u32>) -> Option<u32> {
+    match (a, b) {
+        (Some(a), Some(b)) => sum(&[Some(1), Some(if a > b { a } else { b })]),
+        _ => None,
+    }
+}
+
+const fn times(bits: Option<u32>, n: usize) -> Option<u32> {
+    match bits {
+        Some(0) => Some(0),
+        Some(bits) if n <= 64 && bits as usize * n <= 64 => Some(bits * n as u32),
+        _ => None,
+    }
+}
+
+/// A word with so many low bits.
+#[inline]
+const fn low(bits: u32) -> u64 {
+    match 1_u64.checked_shl(bits) {
+        Some(bit) => bit - 1,
+        None => u64::MAX,
+    }
+}
 
 const fn sum(bits: &[Option<u32>]) -> Option<u32> {
     let (mut total, mut at) = (0, 0);
@@ -218,10 +317,10 @@ const fn sum(bits: &[Option<u32>]) -> Option<u32> {
     if total <= 64 { Some(total) } else { None }
 }
 
-/// The word of `key` behind the bits of the keys before it.
+/// The word of `key` in `bits` bits, behind the bits of the keys before it.
 #[inline]
-fn append<K: ItemKey>(before: u64, key: &K) -> u64 {
-    let (bits, word) = (K::BITS.unwrap_or(0), key.to_word());
+fn append<K: ItemKey>(before: u64, key: &K, bits: u32) -> u64 {
+    let word = key.to_word();
     assert!(word.checked_shr(bits).unwrap_or(0) == 0, "the word of {key:?} has more than {bits} bits");
     // A shift by 64 is possible only if no other key has a bit.
     before.checked_shl(bits).unwrap_or(0) | word
@@ -231,8 +330,7 @@ fn append<K: ItemKey>(before: u64, key: &K) -> u64 {
 #[inline]
 fn split<K: ItemKey>(word: u64) -> Option<(u64, K)> {
     let bits = K::BITS.unwrap_or(0);
-    let mask = 1_u64.checked_shl(bits).map_or(u64::MAX, |bit| bit - 1);
-    Some((word.checked_shr(bits).unwrap_or(0), K::from_word(word & mask)?))
+    Some((word.checked_shr(bits).unwrap_or(0), K::from_word(word & low(bits))?))
 }
 
 macro_rules! tuple {
@@ -246,7 +344,7 @@ macro_rules! tuple {
                     return 0;
                 }
                 let word = 0;
-                $(let word = append(word, &self.$at);)+
+                $(let word = append(word, &self.$at, $key::BITS.unwrap_or(0));)+
                 word
             }
 

@@ -17,7 +17,8 @@
 //! |---|---|
 //! | a graph | [`graph()`], [`Graph`], [`FinishedGraph`], [`View`] |
 //! | collections | [`ItemCol`], [`Items`], [`TagCol`], [`StepCol`] |
-//! | steps, and what they see | [`StepContext`], [`Needs`], [`AsyncStep`], [`StepResult`], [`Halted`] |
+//! | steps, and what they see | [`StepContext`], [`Needs`], [`AsyncStep`], [`Get`], [`Take`], [`StepResult`], [`Halted`] |
+//! | puts while the graph runs | [`LiveEnvironment`], [`LivePuts`], [`LiveGet`] |
 //! | keys and tags | [`ItemKey`], [`Grid`] |
 //! | schedulers | [`schedulers`], [`Worker`], [`ReadyStep`], [`Outlet`] |
 //! | what went wrong | [`GraphError`], [`StepFault`], [`FaultCause`], [`Stuck`], [`MissingItem`], [`StuckStep`] |
@@ -78,6 +79,10 @@
 //! [NCM11 §2]: the model. Table 3: in its terms, the nodes are stateless tasks in a dynamic set,
 //! and the channels of tags have no order.
 
+// Tests of the suite that `seeded.rs` runs name the crate as the suite does.
+#[cfg(all(test, not(loom)))]
+extern crate self as selvedge_cnc;
+
 mod arena;
 mod async_step;
 mod cancel;
@@ -94,6 +99,7 @@ mod graph;
 mod hints;
 mod key;
 mod lend;
+mod live;
 #[cfg(loom)]
 pub mod models;
 mod monitor;
@@ -102,6 +108,8 @@ mod primitives;
 mod ready;
 mod record;
 pub mod schedulers;
+#[cfg(all(test, not(loom)))]
+mod seeded;
 mod slot;
 mod step;
 mod storage;
@@ -110,7 +118,7 @@ mod svg;
 mod tags;
 mod waiters;
 
-pub use async_step::{AsyncStep, Get};
+pub use async_step::{AsyncStep, Get, Take};
 pub use cancel::Canceller;
 pub use code::ReadyStep;
 pub use collections::{ItemCol, ItemStatistics, Items};
@@ -119,6 +127,7 @@ pub use graph::{FinishedGraph, Graph, Statistics, StepStatistics, View, graph};
 pub use hints::StepCol;
 pub use key::{AxisLengths, Grid, ItemKey};
 pub use lend::{LentJob, LentStep, LentWorker};
+pub use live::{LiveEnvironment, LiveGet, LivePuts};
 pub use monitor::{Monitor, RunningStep, Stalled, StepProgress};
 pub use record::{Recording, StepRun};
 pub use step::{Needs, Outlet, StepContext, Worker};

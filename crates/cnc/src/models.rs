@@ -1,14 +1,16 @@
 //! Models for loom of private parts: the item's slot, and the end of a run.
 //!
 //! `tests/loom_slot.rs` and `tests/loom_end.rs` call these functions under `--cfg loom`; no other
-//! build has this file. A change to `slot.rs`, `waiters.rs` or `schedulers/circle.rs` needs a run
-//! of them.
+//! build has this file. A change to `slot.rs`, `waiters.rs`, `live/bell.rs` or
+//! `schedulers/circle.rs` needs a run of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize as Tally, Ordering};
 
 use loom::thread;
 
+use crate::live::bell::RunBell;
+use crate::primitives::{Mutex, lock};
 use crate::schedulers::circle::WorkerCircle;
 use crate::slot::{GetCount, ItemSlot, Left, Look};
 use crate::storage::{Shape, Storage};
@@ -285,4 +287,93 @@ pub fn workers_end_together(workers: usize, first: &[u32]) {
         thread.join().unwrap();
     }
     assert_eq!(ran.load(Ordering::Relaxed), expected as usize);
+}
+
+/// A run, and an OS thread of its living environment. Each step that the environment makes ready is
+/// run before the run ends.
+pub fn a_living_environment(puts: usize) {
+    let (bell, ready) = (Arc::new(RunBell::default()), Arc::new(Mutex::new(Vec::new())));
+    bell.open();
+    let environment = {
+        let (bell, ready) = (bell.clone(), ready.clone());
+        thread::spawn(move || {
+            for put in 0..puts {
+                let inside = bell.enter(|| false).expect("the run is not stopped");
+                lock(&ready).push(put);
+                drop(inside);
+            }
+            bell.close();
+        })
+    };
+    let ran = Tally::new(0);
+    run_with_bell(&bell, &ready, &ran);
+    assert_eq!(ran.load(Ordering::Relaxed), puts);
+    environment.join().unwrap();
+    assert!(lock(&ready).is_empty());
+}
+
+/// Rounds of a scheduler with one worker, which takes steps in before each step.
+fn run_with_bell(bell: &RunBell, ready: &Mutex<Vec<usize>>, ran: &Tally) {
+    let take = || std::mem::take(&mut *lock(ready));
+    bell.begin();
+    loop {
+        let mut steps = take();
+        while steps.pop().is_some() {
+            if bell.is_rung() {
+                bell.answer();
+                steps.append(&mut take());
+            }
+            ran.fetch_add(1, Ordering::Relaxed);
+        }
+        if !bell.rest() {
+            break;
+        }
+    }
+    bell.end();
+}
+
+/// An OS thread that waits until the graph is at rest: its step has run, and no other one runs.
+pub fn a_graph_at_rest() {
+    let (bell, ready) = (Arc::new(RunBell::default()), Arc::new(Mutex::new(Vec::new())));
+    let ran = Arc::new(Tally::new(0));
+    bell.open();
+    let environment = {
+        let (bell, ready, ran) = (bell.clone(), ready.clone(), ran.clone());
+        thread::spawn(move || {
+            let inside = bell.enter(|| false).expect("the run is not stopped");
+            lock(&ready).push(0);
+            drop(inside);
+            let rest = bell.at_rest(|| false).expect("the run is not stopped");
+            assert_eq!(ran.load(Ordering::Relaxed), 1);
+            assert!(lock(&ready).is_empty());
+            drop(rest);
+            bell.close();
+        })
+    };
+    run_with_bell(&bell, &ready, &ran);
+    assert_eq!(ran.load(Ordering::Relaxed), 1);
+    environment.join().unwrap();
+}
+
+/// A run that is stopped ends with an open handle, and no put is under way after its end.
+pub fn a_stop_of_a_living_environment() {
+    let (bell, ready) = (Arc::new(RunBell::default()), Arc::new(Mutex::new(Vec::new())));
+    let inside_now = Arc::new(Tally::new(0));
+    bell.open();
+    let environment = {
+        let (bell, ready, inside_now) = (bell.clone(), ready.clone(), inside_now.clone());
+        thread::spawn(move || {
+            while let Some(inside) = bell.enter(|| false) {
+                inside_now.fetch_add(1, Ordering::Relaxed);
+                lock(&ready).push(0);
+                inside_now.fetch_sub(1, Ordering::Relaxed);
+                drop(inside);
+                bell.stop();
+            }
+            assert!(bell.at_rest(|| false).is_none());
+        })
+    };
+    run_with_bell(&bell, &ready, &Tally::new(0));
+    assert_eq!(inside_now.load(Ordering::Relaxed), 0);
+    environment.join().unwrap();
 }

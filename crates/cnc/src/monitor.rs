@@ -183,8 +183,6 @@ impl MonitorState {
         let awaited = items.map(|group| {
             let mut steps: Vec<WaitingStep> = group.iter().map(|at| at.step.clone()).collect();
             WaitingStep::sort(&mut steps);
-            // A step that the put has woken is still noted as one that waits for the put, until it
-            // begins again.
             let was_put = group.iter().any(|at| at.item.was_put);
             let MissedItem { number, collection, key, by_step, .. } = group[0].item.clone();
             AwaitedItem { item: MadeItem { collection: number, key }, by_step, was_put, collection, steps }
@@ -255,7 +253,6 @@ impl Monitor {
         let running = RunningAt { entry, step, tag, since: Instant::now() };
         let mut state = lock(&self.0);
         state.changes += 1;
-        state.goes_on(entry, ready.word);
         state.running.insert(worker, running);
     }
 
@@ -270,8 +267,9 @@ impl Monitor {
         }
     }
 
-    /// Notes that a step is dropped and does not go on.
-    pub(crate) fn dropped(&self, ready: &ReadyStep<'_>) {
+    /// Notes that a step waits no more. The instance is not known by its entry and word alone, as
+    /// two instances may have the same tag. So this is called for each step that has waited, once.
+    pub(crate) fn woken(&self, ready: &ReadyStep<'_>) {
         lock(&self.0).goes_on(ready.entry.number, ready.word);
     }
 

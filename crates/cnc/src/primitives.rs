@@ -1,8 +1,9 @@
 //! The synchronisation primitives of the protocols that loom checks: those of std, or those of loom
 //! under `--cfg loom`.
 //!
-//! `slot.rs`, `storage.rs`, `storage/table.rs`, `waiters.rs` and `schedulers/circle.rs` must use
-//! these types and not those of std, because loom sees the accesses of its own types only.
+//! `slot.rs`, `storage.rs`, `storage/table.rs`, `waiters.rs`, `live/bell.rs` and
+//! `schedulers/circle.rs` must use these types and not those of std, because loom sees the accesses
+//! of its own types only.
 
 use std::sync::PoisonError;
 
@@ -11,7 +12,7 @@ pub(crate) use loom::{
     cell::UnsafeCell as ItemCell,
     sync::{
         Condvar, Mutex, MutexGuard,
-        atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
 };
@@ -19,7 +20,7 @@ pub(crate) use loom::{
 pub(crate) use std::{
     sync::{
         Condvar, Mutex, MutexGuard,
-        atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
 };

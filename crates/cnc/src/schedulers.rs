@@ -126,6 +126,12 @@ impl<'g> GraphJob<'g> {
         self.core.take_pending()
     }
 
+    /// Waits until the living environment has made steps ready: true. False if the run ends: the
+    /// environment is closed, or the run was stopped. The scheduler has no step.
+    pub(crate) fn rest(&self) -> bool {
+        self.core.attention().bell().rest()
+    }
+
     /// The monitor of the graph, as [`Graph::monitor`](crate::Graph::monitor) returns it.
     pub fn monitor(&self) -> Monitor {
         self.core.monitor().clone()

@@ -225,9 +225,15 @@ impl<'g> StepContext<'g> {
     }
 
     #[cold]
-    fn over_get<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
+    pub(crate) fn over_get<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
         let (collection, key) = store.name_and_key(key);
         self.fault(FaultCause::OverGet { collection, key })
+    }
+
+    #[cold]
+    pub(crate) fn not_counted<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
+        let (collection, key) = store.name_and_key(key);
+        self.fault(FaultCause::NotCounted { collection, key })
     }
 
     /// Whether the running instance has missed an item or failed, so that it is to return.
@@ -295,6 +301,11 @@ impl<'g> StepContext<'g> {
     fn wake(&self, mut woken: WokenSteps<ReadyStep<'g>>) {
         while let Some(ready) = woken.pop(&self.waiters) {
             self.suspended.set(self.suspended.get().wrapping_sub(1));
+            self.note_no_wait(&ready);
+            #[cfg(all(test, not(loom)))]
+            if crate::seeded::is_seeded(crate::seeded::SeededFault::LostWakeUp) {
+                continue;
+            }
             self.push(ready);
         }
     }
@@ -333,6 +344,17 @@ impl<'g> StepContext<'g> {
         let state = &found.slot.state;
         self.flags.set(self.flags.get() | MISSED);
         self.missed.set(Some(MissedGet::Item(state, found.into_page_use())));
+    }
+
+    /// Has the running instance wait until it is the last one with a get of an item.
+    pub(crate) fn wait_to_be_last(
+        &self,
+        items: &'g dyn AnyItems<'g>,
+        found: ItemPlace<'g, impl Sized, ReadyStep<'g>>,
+    ) {
+        let slot = std::ptr::from_ref(found.slot).cast();
+        self.flags.set(self.flags.get() | MISSED);
+        self.missed.set(Some(MissedGet::ToBeLast(items, slot, found.into_page_use())));
     }
 
     /// Keeps the continuation that waits if the instance has missed an item.

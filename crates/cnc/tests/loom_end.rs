@@ -1,7 +1,10 @@
-//! The interleavings of workers that steal, sleep, are called, and end.
+//! The interleavings of workers that steal, sleep, are called, and end; and those of a run with a
+//! living environment.
 #![cfg(loom)]
 
-use selvedge_cnc::models::workers_end_together;
+use selvedge_cnc::models::{
+    a_graph_at_rest, a_living_environment, a_stop_of_a_living_environment, workers_end_together,
+};
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
@@ -22,4 +25,24 @@ fn two_workers_with_items_that_make_others() {
 #[test]
 fn two_workers_without_items() {
     model(|| workers_end_together(2, &[]));
+}
+
+#[test]
+fn an_environment_that_puts_once() {
+    model(|| a_living_environment(1));
+}
+
+#[test]
+fn an_environment_that_puts_twice() {
+    model(|| a_living_environment(2));
+}
+
+#[test]
+fn an_environment_that_waits_for_rest() {
+    model(a_graph_at_rest);
+}
+
+#[test]
+fn an_environment_that_is_stopped() {
+    model(a_stop_of_a_living_environment);
 }

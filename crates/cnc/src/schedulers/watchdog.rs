@@ -11,10 +11,11 @@ use crate::monitor::{Monitor, Stalled};
 /// Another scheduler, with an OS thread that tells when the run makes no progress: some steps wait
 /// for items, and for a given time no step has begun or ended.
 ///
-/// A graph in which all steps wait ends by itself, with the same report. This is for a graph with a
-/// step that stands for an environment that lives on: it waits for a socket, a queue or a user, and
-/// puts items as they come. Nothing is ended: the closure may report, or cancel the run with a
-/// [`Canceller`](crate::Canceller). It is called once for each time without progress.
+/// A graph in which all steps wait ends by itself, with the same report. This is for a graph with
+/// an environment that lives on: a [`LiveEnvironment`](crate::LiveEnvironment), or a step that
+/// waits for a socket, a queue or a user, and puts items as they come. Nothing is ended: the
+/// closure may report, or cancel the run with a [`Canceller`](crate::Canceller). It is called once
+/// for each time without progress.
 ///
 /// # Complexity
 /// That of [`Graph::monitor`](crate::Graph::monitor), which the first run turns on. A step that
@@ -114,6 +115,10 @@ impl<S: Scheduler, F: Fn(&Stalled) + Sync> Scheduler for Watchdog<S, F> {
             scope.spawn(|| watch(limit, tell, &monitor, &end));
             let _end = EndsWatch(&end);
             self.scheduler.run(job);
+            // It also watches while the graph is at rest and its environment lives on.
+            while job.rest() {
+                self.scheduler.run(job);
+            }
         });
     }
 }

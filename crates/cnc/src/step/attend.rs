@@ -1,5 +1,5 @@
-//! The steps that a worker does not just run: the run was stopped, the step was cancelled, or the
-//! step is to be recorded or monitored.
+//! The steps that a worker does not just run: the run was stopped, the step was cancelled, the
+//! living environment has made others ready, or the step is to be recorded or monitored.
 //!
 //! `StepContext::run` calls `attend` if `Attention` says so. The gets and puts of a step call
 //! `note`, which adds an edge to the worker's record and tells the monitor if the instance began
@@ -26,25 +26,38 @@ impl<'g> StepContext<'g> {
     #[inline(never)]
     pub(super) fn attend(&self, ready: ReadyStep<'g>) {
         let attention = self.core.attention();
-        let monitor = self.core.monitor_if_any();
+        if attention.bell().is_rung() {
+            return self.take_in(ready);
+        }
         if attention.is_stopped() {
-            if let Some(monitor) = monitor {
-                monitor.dropped(&ready);
-            }
             self.drop_ended(ready);
             return;
         }
         if attention.are_some_cancelled() && ready.is_cancelled() {
             ready.entry.cancelled.fetch_add(1, Ordering::Relaxed);
-            if let Some(monitor) = monitor {
-                monitor.dropped(&ready);
-            }
             drop_cancelled(ready, self);
             return;
         }
-        match monitor {
+        match self.core.monitor_if_any() {
             Some(monitor) => self.run_monitored(ready, monitor),
             None => self.run_recorded(ready),
+        }
+    }
+
+    /// Takes the steps that the living environment has made ready. They come after `ready`, which
+    /// has not begun. So a worker that runs its newest step runs them next, also if `ready` and its
+    /// successors go on without end.
+    #[inline(never)]
+    fn take_in(&self, ready: ReadyStep<'g>) {
+        self.ran.set(self.ran.get() - 1);
+        self.core.attention().bell().answer();
+        let mut held = self.ready.push(ready);
+        for ready in self.core.take_pending() {
+            // The environment's worker has counted the step.
+            held = self.ready.push(ready);
+        }
+        if held > 1 {
+            self.share(held);
         }
     }
 
@@ -131,13 +144,13 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    /// Tells the monitor that an instance goes on, because its item has come.
+    /// Tells the monitor that an instance waits no more, because its item has come.
     #[inline]
     pub(super) fn note_no_wait(&self, ready: &ReadyStep<'g>) {
         if self.flags.get() & OBSERVED != 0
             && let Some(monitor) = self.core.monitor_if_any()
         {
-            monitor.dropped(ready);
+            monitor.woken(ready);
         }
     }
 

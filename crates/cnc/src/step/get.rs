@@ -172,11 +172,7 @@ impl<'g> StepContext<'g> {
             Look::Claimed => {
                 self.flags.set(flags | PUT);
                 // SAFETY: `take` has said `Claimed`.
-                let value = unsafe { slot.move_out() };
-                let place = found.place;
-                drop(found);
-                store.storage.note_gone(place);
-                Ok(value)
+                Ok(unsafe { store.take_out(found) })
             }
             Look::Missing | Look::InUse if flags & ENVIRONMENT != 0 => {
                 let (collection, key) = store.name_and_key(&key);
@@ -193,10 +189,7 @@ impl<'g> StepContext<'g> {
                 self.note_missed(store, &key, true);
                 Err(self.miss(MissedGet::ToBeLast(store, at, found.into_page_use())))
             }
-            Look::Kept => {
-                let (collection, key) = store.name_and_key(&key);
-                Err(self.fault(FaultCause::NotCounted { collection, key }))
-            }
+            Look::Kept => Err(self.not_counted(store, &key)),
             Look::Exhausted => Err(self.over_get(store, &key)),
         }
     }

@@ -8,7 +8,7 @@
 
 use crate::code::ReadyStep;
 use crate::collections::ItemCol;
-use crate::error::{FaultCause, Halted, StepResult};
+use crate::error::{Halted, StepResult};
 use crate::key::ItemKey;
 use crate::record::EdgeEnd;
 use crate::slot::ItemSlot;
@@ -107,8 +107,7 @@ impl<'s, 'g> Needs<'s, 'g> {
             return Err(step.miss(MissedGet::Item(&slot.state, found.into_page_use())));
         }
         if takes && slot.state.is_kept() {
-            let (collection, key) = store.name_and_key(key);
-            return Err(step.fault(FaultCause::NotCounted { collection, key }));
+            return Err(step.not_counted(store, key));
         }
         if takes && slot.state.is_in_use() {
             step.note_missed(store, key, true);

@@ -9,6 +9,9 @@
 //!
 //! Paper: [NCM11 §2.1] `put` and `putt`, §2.2 `forkStep` and `newItemCol`.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use crate::code::{ForkedStep, ReadyStep, StepEntry, to_word};
 use crate::collections::{ItemCol, ItemStore, Items, maker_of};
 use crate::error::{Halted, StepResult};
@@ -16,6 +19,8 @@ use crate::faults::DoublePut;
 use crate::first_panic::FirstPanic;
 use crate::key::{ItemKey, fold};
 use crate::record::EdgeEnd;
+#[cfg(all(test, not(loom)))]
+use crate::seeded::{SeededFault, is_seeded};
 use crate::slot::{GetCount, ItemSlot};
 use crate::tags::TagCol;
 
@@ -46,6 +51,10 @@ impl<'g> StepContext<'g> {
         word: u64,
     ) -> StepResult {
         self.begin_effect(EdgeEnd::Puts(store.number))?;
+        #[cfg(all(test, not(loom)))]
+        if is_seeded(SeededFault::LostPut) {
+            return Ok(());
+        }
         if store.count.is_none()
             && let Some(slot) = store.storage.dense_slot(&key)
         {
@@ -104,6 +113,10 @@ impl<'g> StepContext<'g> {
         value: V,
         made_by: (usize, u64),
     ) -> StepResult {
+        #[cfg(all(test, not(loom)))]
+        if is_seeded(SeededFault::SwallowedPut) {
+            return Ok(());
+        }
         if store.is_equal(slot, &value) { Ok(()) } else { Err(self.double_put(store, key, slot, made_by)) }
     }
 
@@ -202,8 +215,27 @@ impl<'g> StepContext<'g> {
     /// ```
     #[doc(alias = "forkStep")]
     pub fn fork(&self, body: impl Fn(&StepContext<'g>) -> StepResult + Send + 'g) -> StepResult {
+        self.fork_as(body, None, || self.next_fork())
+    }
+
+    /// Forks a step that counts as cancelled when `given_up` is set.
+    pub(crate) fn fork_until(
+        &self,
+        body: impl Fn(&StepContext<'g>) -> StepResult + Send + 'g,
+        given_up: Arc<AtomicBool>,
+    ) -> StepResult {
+        self.fork_as(body, Some(given_up), || self.next_fork())
+    }
+
+    /// Forks a step with a number that `number` makes.
+    pub(crate) fn fork_as(
+        &self,
+        body: impl Fn(&StepContext<'g>) -> StepResult + Send + 'g,
+        given_up: Option<Arc<AtomicBool>>,
+        number: impl FnOnce() -> u64,
+    ) -> StepResult {
         self.begin_effect(EdgeEnd::Forks)?;
-        let step = Box::new(ForkedStep { number: self.next_fork(), body: Box::new(body) });
+        let step = Box::new(ForkedStep { number: number(), body: Box::new(body), given_up });
         let word = Box::into_raw(step).expose_provenance() as u64;
         self.push_new(self.core.forked(), word);
         Ok(())
@@ -232,21 +264,26 @@ impl<'g> StepContext<'g> {
     /// and from the forks before, so it is the same under every schedule. Two numbers may be equal,
     /// but hardly ever are. The steps of one parent are in the order in which they were made.
     fn next_fork(&self) -> u64 {
-        const ROOM: u32 = 20;
         let flags = self.flags.get();
         if flags & ENVIRONMENT != 0 {
             return self.core.next_fork_of_environment();
         }
         if flags & FORKED == 0 {
             self.flags.set(flags | FORKED);
-            let (entry, word) = (self.entry.get(), self.word.get());
-            // SAFETY: the word is that of the instance that runs.
-            let parent = fold(unsafe { entry.code.identity(word) }).wrapping_add(entry.row as u64);
-            self.forks.set(fold(parent) << ROOM);
+            self.forks.set(self.first_fork());
         }
         let number = self.forks.get();
         self.forks.set(number.wrapping_add(1));
         number
+    }
+
+    /// The number of the first step that the running instance forks.
+    pub(crate) fn first_fork(&self) -> u64 {
+        const ROOM: u32 = 20;
+        let (entry, word) = (self.entry.get(), self.word.get());
+        // SAFETY: the word is that of the instance that runs.
+        let parent = fold(unsafe { entry.code.identity(word) }).wrapping_add(entry.row as u64);
+        fold(parent) << ROOM
     }
 
     fn make_items<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>

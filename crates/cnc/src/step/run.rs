@@ -275,6 +275,9 @@ impl<'g> StepContext<'g> {
     /// Makes a step ready that waited to be the last one with a get.
     pub(crate) fn push_taker(&self, ready: ReadyStep<'g>) {
         self.suspended.set(self.suspended.get().wrapping_sub(1));
+        if let Some(monitor) = self.core.monitor_if_any() {
+            monitor.woken(&ready);
+        }
         self.push(ready);
     }
 

@@ -2,11 +2,15 @@
 #![cfg(not(loom))]
 #![allow(missing_docs)]
 
+mod async_calls;
 mod cancelling;
 mod cleaning;
 mod composing;
 mod errors;
+mod interpreted;
+mod keys;
 mod lending;
+mod living;
 mod misses;
 mod monitoring;
 mod noticed_faults;

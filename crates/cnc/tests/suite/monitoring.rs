@@ -288,3 +288,26 @@ fn a_picture_of_a_monitor_has_the_collections_that_steps_have_made() {
         assert_eq!(monitor.svg().matches("3 put").count(), 2);
     });
 }
+
+#[test]
+fn a_tag_that_was_put_twice_is_two_steps_that_wait() {
+    graph(|graph| {
+        let monitor = graph.monitor();
+        let (tags, puts) = (graph.tags::<u32>("tags"), graph.tags::<u32>("puts"));
+        let items = graph.items::<u32, u32>("items");
+        graph.prescribe(tags, "get", move |n, step| step.get(items, n).map(|_| ()));
+        graph.prescribe(puts, "put", move |n, step| step.put(items, n, n));
+        graph.initialize(|env| [7, 7, 8].into_iter().try_for_each(|n| env.put_tag(tags, n))).unwrap();
+        let Err(GraphError::Stuck(stuck)) = graph.run(&OneByOne) else { panic!("three steps wait") };
+        assert_eq!(monitor.waiting(), stuck);
+        assert_eq!(stuck.items[0].steps.len(), 2);
+        graph.initialize(|env| env.put_tag(puts, 7)).unwrap();
+        let Err(GraphError::Stuck(stuck)) = graph.run(&OneByOne) else { panic!("one step waits") };
+        assert_eq!(monitor.waiting(), stuck);
+        assert_eq!(stuck.items.len(), 1);
+        assert_eq!(
+            counts(&monitor.progress()),
+            [("get".to_owned(), [2, 3, 1, 0]), ("put".to_owned(), [1, 1, 0, 0])]
+        );
+    });
+}

@@ -1,0 +1,159 @@
+//! The futures of an async step: [`Get`] and [`Take`]. `AsyncStep::get` and `AsyncStep::take` make
+//! them, and the step's own `async` block polls them.
+//!
+//! A future that misses its item leaves the place of the item in the worker's `StepContext`. The
+//! step's poll ends then, and the step waits there. When the step goes on, it polls the same future
+//! again. So the future registers no waker, and the step may wait for nothing else meanwhile.
+//! [`Awaited`] notices a future that is dropped before.
+
+use std::fmt;
+use std::pin::Pin;
+use std::ptr;
+use std::task::{Context, Poll};
+
+use crate::collections::{GetClaim, ItemCol};
+use crate::error::{FaultCause, Halted, StepResult};
+use crate::key::ItemKey;
+use crate::primitives::lock;
+use crate::record::EdgeEnd;
+use crate::slot::Look;
+
+use super::AsyncStep;
+
+/// The step of a future, and whether the step waits for the future's item.
+struct Awaited<'s, 'g> {
+    step: &'s AsyncStep<'g>,
+    waits: bool,
+}
+
+impl Drop for Awaited<'_, '_> {
+    fn drop(&mut self) {
+        if self.waits {
+            // When the graph ends, no worker is here, and the step is dropped as a whole.
+            let _ = self.step.try_here(|step| step.fault(FaultCause::Foreign));
+        }
+    }
+}
+
+/// The future of [`AsyncStep::get`].
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Get<'s, 'g, K, V> {
+    awaited: Awaited<'s, 'g>,
+    items: ItemCol<'g, K, V>,
+    key: K,
+}
+
+impl<'s, 'g, K, V> Get<'s, 'g, K, V> {
+    pub(super) fn new(step: &'s AsyncStep<'g>, items: ItemCol<'g, K, V>, key: K) -> Self {
+        Get { awaited: Awaited { step, waits: false }, items, key }
+    }
+}
+
+impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
+    type Output = StepResult<&'s V>;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<StepResult<&'s V>> {
+        let this = &mut *self;
+        this.awaited.waits = false;
+        let store = this.items.0;
+        this.awaited.step.here(|step| {
+            step.note(EdgeEnd::Gets(store.number));
+            if let Some(slot) = store.storage.kept(&this.key) {
+                // SAFETY: `kept` has seen that the item is kept, and only the drop of the arena
+                // drops a kept item. `Core::close` leaks the arena if this handle is never dropped.
+                return Poll::Ready(Ok(unsafe { slot.value() }));
+            }
+            let found = match step.find(store, &this.key) {
+                Ok(found) => found,
+                Err(stop) => return Poll::Ready(Err(stop)),
+            };
+            let slot = found.slot;
+            match slot.state.look() {
+                Look::Kept => {}
+                Look::Claimed => {
+                    let claim =
+                        GetClaim { items: store, slot: ptr::from_ref(slot).cast(), place: found.place };
+                    lock(&this.awaited.step.claims).push(claim);
+                }
+                Look::Missing => {
+                    step.note_missed(store, &this.key, false);
+                    step.wait_once(found);
+                    this.awaited.waits = true;
+                    return Poll::Pending;
+                }
+                Look::Exhausted | Look::InUse => return Poll::Ready(Err(step.over_get(store, &this.key))),
+            }
+            // SAFETY: `look` has said `Kept`, or `Claimed`. A claim is in the step's handle, which
+            // is borrowed for `'s`, and the drop of the handle returns the claim. If the handle is
+            // never dropped, `Core::close` leaks the arena, so the graph drops no item.
+            Poll::Ready(Ok(unsafe { slot.value() }))
+        })
+    }
+}
+
+impl<K, V> Unpin for Get<'_, '_, K, V> {}
+
+impl<K: ItemKey, V> fmt::Debug for Get<'_, '_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Get({}[{:?}])", self.items.name(), self.key)
+    }
+}
+
+/// The future of [`AsyncStep::take`].
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Take<'s, 'g, K, V> {
+    awaited: Awaited<'s, 'g>,
+    items: ItemCol<'g, K, V>,
+    key: K,
+}
+
+impl<'s, 'g, K, V> Take<'s, 'g, K, V> {
+    pub(super) fn new(step: &'s AsyncStep<'g>, items: ItemCol<'g, K, V>, key: K) -> Self {
+        Take { awaited: Awaited { step, waits: false }, items, key }
+    }
+}
+
+impl<K: ItemKey, V: Send + Sync> Future for Take<'_, '_, K, V> {
+    type Output = StepResult<V>;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<StepResult<V>> {
+        let this = &mut *self;
+        this.awaited.waits = false;
+        let (store, key) = (this.items.0, &this.key);
+        this.awaited.step.here(|step| {
+            if step.is_halted() {
+                // It waits for another item, or has failed: it must not take the value then.
+                return Poll::Ready(Err(Halted(None)));
+            }
+            step.note(EdgeEnd::Gets(store.number));
+            let found = match step.find(store, key) {
+                Ok(found) => found,
+                Err(stop) => return Poll::Ready(Err(stop)),
+            };
+            match found.slot.state.take() {
+                // SAFETY: `take` has said `Claimed`.
+                Look::Claimed => return Poll::Ready(Ok(unsafe { store.take_out(found) })),
+                Look::Missing => {
+                    step.note_missed(store, key, false);
+                    step.wait_once(found);
+                }
+                Look::InUse => {
+                    step.note_missed(store, key, true);
+                    step.wait_to_be_last(store, found);
+                }
+                Look::Kept => return Poll::Ready(Err(step.not_counted(store, key))),
+                Look::Exhausted => return Poll::Ready(Err(step.over_get(store, key))),
+            }
+            this.awaited.waits = true;
+            Poll::Pending
+        })
+    }
+}
+
+impl<K, V> Unpin for Take<'_, '_, K, V> {}
+
+impl<K: ItemKey, V> fmt::Debug for Take<'_, '_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Take({}[{:?}])", self.items.name(), self.key)
+    }
+}

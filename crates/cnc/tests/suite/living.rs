@@ -1,0 +1,282 @@
+//! An environment that puts, gets and rests while its graph runs.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use std::time::Duration;
+
+use selvedge_cnc::schedulers::{OneByOne, Scheduler, Stealing, TaskPool, Watchdog};
+use selvedge_cnc::{FaultCause, GraphError, Items, StepResult, graph};
+
+use crate::schedulers::each;
+
+const USERS: u64 = 3;
+const ROUNDS: u64 = if cfg!(miri) { 2 } else { 4 };
+
+/// A user puts each number after the answer to the one before, with another user's items.
+fn conversation(scheduler: &dyn Scheduler) -> BTreeMap<(u64, u64), u64> {
+    graph(|graph| {
+        let asked = graph.tags::<(u64, u64)>("asked");
+        let questions = graph.items::<(u64, u64), u64>("questions");
+        let answers = graph.items::<(u64, u64), u64>("answers");
+        graph.prescribe(asked, "answer", move |(user, round), step| {
+            let mine = *step.get(questions, (user, round))?;
+            // The neighbour's question may come later.
+            let other = *step.get(questions, ((user + 1) % USERS, round))?;
+            step.put(answers, (user, round), 3 * mine + other)
+        });
+        let live = graph.live();
+        thread::scope(|scope| {
+            for user in 0..USERS {
+                let live = live.clone();
+                scope.spawn(move || -> StepResult {
+                    let mut value = user;
+                    for round in 0..ROUNDS {
+                        live.puts(|env| {
+                            env.put_tag(asked, (user, round))?;
+                            env.put(questions, (user, round), value)
+                        })?;
+                        value = live.get(answers, (user, round)).wait()?;
+                    }
+                    Ok(())
+                });
+            }
+            drop(live);
+            let finished = graph.run(scheduler).unwrap_or_else(|error| panic!("{error}"));
+            finished.finalize(|view| view.iter(answers).map(|(key, value)| (key, *value)).collect())
+        })
+    })
+}
+
+#[test]
+fn users_and_steps_answer_each_other_under_every_scheduler() {
+    let expected = conversation(&OneByOne);
+    assert_eq!(expected.len() as u64, USERS * ROUNDS);
+    assert_eq!(expected[&(0, 0)], 1);
+    each(|name, scheduler| assert_eq!(conversation(scheduler), expected, "{name}"));
+}
+
+#[test]
+fn a_graph_at_rest_tells_which_steps_wait_under_every_scheduler() {
+    let program = |scheduler: &dyn Scheduler| {
+        graph(|graph| {
+            let tags = graph.tags::<u32>("tags");
+            let items = graph.items::<u32, u32>("items");
+            graph.prescribe(tags, "next", move |n, step| {
+                let before = *step.get(items, n)?;
+                step.put(items, n + 1, before + 1)
+            });
+            let live = graph.live();
+            thread::scope(|scope| {
+                let user = scope.spawn(move || -> StepResult<(String, bool)> {
+                    live.puts(|env| [4, 2, 3].into_iter().try_for_each(|n| env.putt(tags, n)))?;
+                    let stuck = live.wait_for_rest()?.expect("no item was put").to_string();
+                    live.put(items, 2, 0)?;
+                    Ok((stuck, live.wait_for_rest()?.is_none()))
+                });
+                let last = graph.run(scheduler).unwrap().finalize(|view| view.get(items, 5).copied());
+                (user.join().unwrap().unwrap(), last)
+            })
+        })
+    };
+    let expected = program(&OneByOne);
+    assert!(expected.0.0.contains("3 steps wait for 3 items"), "{expected:?}");
+    assert_eq!((expected.0.1, expected.1), (true, Some(3)));
+    each(|name, scheduler| assert_eq!(program(scheduler), expected, "{name}"));
+}
+
+#[test]
+fn steps_of_the_environment_begin_while_others_run_without_end() {
+    let schedulers: [&dyn Scheduler; 4] =
+        [&OneByOne, &Stealing::new(1), &Stealing::new(2), &TaskPool::lifo(2)];
+    for scheduler in schedulers {
+        let stop = &AtomicBool::new(false);
+        graph(|graph| {
+            let (chain, ends) = (graph.tags::<u32>("chain"), graph.tags::<u32>("ends"));
+            graph.prescribe(chain, "go on", move |n, step| {
+                if stop.load(Ordering::Relaxed) { Ok(()) } else { step.put_tag(chain, n.wrapping_add(1)) }
+            });
+            graph.prescribe(ends, "end", |_, _| {
+                stop.store(true, Ordering::Relaxed);
+                Ok(())
+            });
+            graph.initialize(|env| env.put_tag(chain, 0)).unwrap();
+            let live = graph.live();
+            thread::scope(|scope| {
+                scope.spawn(move || live.put_tag(ends, 0).unwrap());
+                graph.run(scheduler).unwrap();
+            });
+        });
+    }
+}
+
+/// What users of a stopped run see: each of them gets an error and ends.
+fn stopped(stop: impl Fn(&selvedge_cnc::Canceller, &AtomicBool) + Sync) -> Result<(), GraphError> {
+    let fails = &AtomicBool::new(false);
+    graph(|graph| {
+        let tags = graph.tags::<u32>("tags");
+        let items = graph.items::<u32, u32>("items");
+        graph.prescribe(tags, "fail", move |n, step| {
+            if n == 1 && fails.load(Ordering::Relaxed) {
+                return Err(std::io::Error::other("failed").into());
+            }
+            step.put(items, n, n)
+        });
+        let (live, canceller) = (graph.live(), graph.canceller());
+        let stop = &stop;
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let live = live.clone();
+                // The item is never put.
+                scope.spawn(move || assert!(live.get(items, 100).wait().is_err()));
+            }
+            scope.spawn(move || {
+                live.put_tag(tags, 0).unwrap();
+                assert_eq!(live.get(items, 0).wait().unwrap(), 0);
+                stop(&canceller, fails);
+                // The put is refused, or its step fails.
+                let _ = live.put_tag(tags, 1);
+                assert!(live.get(items, 1).wait().is_err());
+                assert!(live.is_cancelled());
+                assert!(live.put(items, 7, 7).is_err() && live.wait_for_rest().is_err());
+            });
+            graph.run(&Stealing::new(2)).map(|_| ())
+        })
+    })
+}
+
+#[test]
+fn a_stopped_run_ends_with_open_handles_and_gets() {
+    let end = stopped(|canceller, _| canceller.cancel());
+    assert!(matches!(end, Err(GraphError::Cancelled)), "{end:?}");
+    let end = stopped(|_, fails| fails.store(true, Ordering::Relaxed));
+    let Err(GraphError::Failed(faults)) = end else { panic!("a step has failed: {end:?}") };
+    assert_eq!((faults[0].step(), faults[0].tag()), ("fail", "1"));
+}
+
+#[test]
+fn a_get_that_was_given_up_is_not_stuck_and_one_that_fails_ends() {
+    graph(|graph| {
+        graph.finish_after_fault();
+        let kept = graph.items::<u32, u32>("kept");
+        let small = graph.items_with("small", Items::<u32, u32>::dense(2));
+        let live = graph.live();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                drop(live.get(kept, 1));
+                let outside = live.get(small, 2);
+                assert!(outside.wait().is_err());
+            });
+            let Err(GraphError::Failed(faults)) = graph.run(&Stealing::new(2)) else { panic!("a get fails") };
+            assert_eq!(faults.len(), 1);
+            assert!(matches!(faults[0].why(), FaultCause::Outside { .. }));
+        });
+    });
+    graph(|graph| {
+        let kept = graph.items::<u32, u32>("kept");
+        let live = graph.live();
+        thread::scope(|scope| {
+            scope.spawn(move || drop(live.get(kept, 1)));
+            assert!(graph.run(&Stealing::new(2)).is_ok());
+        });
+    });
+}
+
+#[test]
+fn a_second_put_by_the_environment_is_a_fault() {
+    graph(|graph| {
+        let items = graph.items::<u32, u32>("items");
+        let live = graph.live();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                live.put(items, 1, 1).unwrap();
+                assert!(live.put(items, 1, 2).is_err());
+            });
+            let Err(GraphError::Failed(faults)) = graph.run(&OneByOne) else { panic!("two puts") };
+            let FaultCause::DoublePut { collection, key, .. } = faults[0].why() else { panic!("{faults:?}") };
+            assert_eq!((collection.as_str(), key.as_str()), ("items", "1"));
+        });
+    });
+}
+
+#[test]
+fn a_graph_has_one_living_environment_after_the_other() {
+    let sums = graph(|graph| {
+        let (tags, items) = (graph.tags::<u32>("tags"), graph.items::<u32, u32>("items"));
+        graph.prescribe(tags, "copy", move |n, step| step.put(items, n, n));
+        [1, 2].map(|n| {
+            let live = graph.live();
+            thread::scope(|scope| {
+                // It may come before the run has begun, and waits then.
+                scope.spawn(move || live.put_tag(tags, n).unwrap());
+                let finished = graph.run(&TaskPool::fifo(2)).unwrap();
+                finished.finalize(|view| view.iter(items).map(|(n, _)| n).sum::<u32>())
+            })
+        })
+    });
+    assert_eq!(sums, [1, 3]);
+}
+
+#[test]
+#[should_panic = "puts with `initialize` between its runs"]
+fn the_graphs_own_thread_does_not_wait_for_its_run() {
+    graph(|graph| {
+        let tags = graph.tags::<u32>("tags");
+        let _ = graph.live().put_tag(tags, 1);
+    });
+}
+
+#[test]
+fn a_future_of_an_item_is_polled_by_any_executor() {
+    graph(|graph| {
+        let (tags, items) = (graph.tags::<u32>("tags"), graph.items::<u32, u32>("items"));
+        graph.prescribe(tags, "copy", move |n, step| step.put(items, n, n + 1));
+        let live = graph.live();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let sum = async {
+                    live.put_tag(tags, 1)?;
+                    let one = live.get(items, 1);
+                    live.put_tag(tags, 2)?;
+                    StepResult::Ok(one.await? + live.get(items, 2).await?)
+                };
+                let (mut sum, mut context) = (pin!(sum), Context::from_waker(Waker::noop()));
+                let sum = loop {
+                    match sum.as_mut().poll(&mut context) {
+                        Poll::Ready(sum) => break sum,
+                        Poll::Pending => thread::yield_now(),
+                    }
+                };
+                assert_eq!(sum.unwrap(), 5);
+            });
+            graph.run(&Stealing::new(2)).unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_watchdog_watches_a_graph_at_rest() {
+    let told = Mutex::new(String::new());
+    let (tell, hear) = std::sync::mpsc::channel();
+    graph(|graph| {
+        let (tags, items) = (graph.tags::<u32>("tags"), graph.items::<u32, u32>("items"));
+        graph.prescribe(tags, "get", move |n, step| step.get(items, n).map(|_| ()));
+        let live = graph.live();
+        let watched = Watchdog::new(Stealing::new(2), Duration::from_millis(5), |stalled| {
+            *told.lock().unwrap() = stalled.to_string();
+            tell.send(()).unwrap();
+        });
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                live.put_tag(tags, 7).unwrap();
+                hear.recv().unwrap();
+                live.put(items, 7, 7).unwrap();
+            });
+            graph.run(&watched).unwrap();
+        });
+    });
+    assert!(told.lock().unwrap().contains("items[7]"), "{told:?}");
+}
