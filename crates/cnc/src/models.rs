@@ -293,8 +293,8 @@ pub fn workers_end_together(workers: usize, first: &[u32]) {
 struct LivingGraph {
     bell: RunBell,
     ready: Mutex<Vec<()>>,
-    /// The puts and looks that are under way, and the steps that have run. Both are loom's, so that it has
-    /// each of these accesses come before and after those of other OS threads.
+    /// The puts and looks that are under way, and the steps that have run. Both are loom's, so that
+    /// it has each of these accesses come before and after those of other OS threads.
     inside: AtomicUsize,
     ran: AtomicUsize,
 }
