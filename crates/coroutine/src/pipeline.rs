@@ -66,7 +66,7 @@
 //! | numbers as text | [`decimal`] |
 //! | functions as stages | [`lift121`], [`lift_stateless`], [`lift_stateful`], [`filter`], [`take`], [`rewrite`] |
 //! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`trim_end`], [`substitute`] |
-//! | a stage written as a coroutine | [`transducer`] with its [`Io`] |
+//! | a stage written as a coroutine | [`generator`], [`transducer`], [`iteratee`], [`splitter`], with their handle [`Io`] |
 //! | where items go | [`collect`], [`fold`], [`count`], [`head`], [`each_chunk`] |
 //! | sections of a stream | [`satisfies`], [`line`](line()), [`whole_line`], [`substring`], [`everything`] |
 //! | logic of sections | `!a`, `a & b`, <code>a &#124; b</code>, [`and_then`](Splitter::and_then), [`or_else`](Splitter::or_else), [`between`] |
@@ -172,6 +172,7 @@
 
 mod any;
 pub mod binary;
+mod bodies;
 mod body;
 mod boxed;
 mod branch;
@@ -211,6 +212,7 @@ pub mod xml;
 pub mod zstd;
 
 pub use any::{Within, all, any};
+pub use bodies::{GeneratorBody, IterateeBody, SectionPart, SplitterBody, generator, iteratee, splitter};
 pub use body::{Body, Io, NextItem, PutItem, transducer};
 pub use boxed::{
     BoxedSplit, BoxedSplitter, BoxedTransduce, BoxedTransducer, DynStage, HasKind, ItemKind, Misfit,
