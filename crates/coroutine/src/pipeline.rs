@@ -66,7 +66,7 @@
 //! | numbers as text | [`decimal`] |
 //! | functions as stages | [`lift121`], [`lift_stateless`], [`lift_stateful`], [`filter`], [`take`], [`rewrite`] |
 //! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`trim_end`], [`substitute`] |
-//! | a stage written as a coroutine | [`transducer`] with its [`Io`] |
+//! | a stage written as a coroutine | [`generator`], [`transducer`], [`iteratee`], [`splitter`], with their handle [`Io`] |
 //! | where items go | [`collect`], [`fold`], [`count`], [`head`], [`each_chunk`] |
 //! | sections of a stream | [`satisfies`], [`line`](line()), [`whole_line`], [`substring`], [`everything`] |
 //! | logic of sections | `!a`, `a & b`, <code>a &#124; b</code>, [`and_then`](Splitter::and_then), [`or_else`](Splitter::or_else), [`between`] |
@@ -132,26 +132,45 @@
 //! 4. A stage never waits for anything but its items.
 //!
 //! # Pipes that do not fit
+//! The compiler refuses the first pipe of each pair, and accepts the second one. The two differ
+//! only by the mistake.
 //! ```compile_fail,E0277
 //! use selvedge::coroutine::pipeline::*;
 //! // `Iteratee<[u8], CountItems>` cannot stand downstream of a generator of `u64`:
 //! // expected a transducer or an iteratee that takes `u64`.
 //! let _ = naturals() >> count::<[u8]>();
 //! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! let _ = naturals() >> count::<u64>();
+//! ```
 //! ```compile_fail,E0277
 //! use selvedge::coroutine::pipeline::*;
 //! // A generator takes no items.
 //! let _ = naturals() >> naturals();
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! let _ = naturals() >> id::<u64>();
 //! ```
 //! ```compile_fail,E0277
 //! use selvedge::coroutine::pipeline::*;
 //! // A splitter is no transducer: `select(line())` is one.
 //! let _ = from_chunks(["warp"]) >> line();
 //! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! let _ = from_chunks(["warp"]) >> select(line());
+//! ```
 //! ```compile_fail,E0277
 //! use selvedge::coroutine::pipeline::*;
-//! // The branch yields numbers, and the next stage takes bytes.
+//! // The stage yields numbers, and the next one takes bytes.
 //! let lengths = group_by(line()) >> lift121(|line: &[u8]| line.len() as u64);
+//! let _ = lengths >> group_by(line());
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! let lengths = group_by(line()) >> lift121(|line: &[u8]| line.len() as u8);
 //! let _ = lengths >> group_by(line());
 //! ```
 //! ```compile_fail,E0599
@@ -159,19 +178,77 @@
 //! // A generator is no whole pipeline: it has no consumer.
 //! naturals().run();
 //! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! (naturals() >> head()).run();
+//! ```
+//! ```compile_fail,E0599
+//! use selvedge::coroutine::pipeline::*;
+//! // A transducer is no whole pipeline: it has no generator.
+//! (take::<u64>(1) >> take(1)).run();
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! (naturals() >> take(1) >> take(1) >> count()).run();
+//! ```
+//! ```compile_fail,E0599
+//! use selvedge::coroutine::pipeline::*;
+//! // An iteratee is no whole pipeline: it has no generator.
+//! count::<u64>().run();
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! count::<u64>().feed().end();
+//! ```
 //! ```compile_fail,E0369
 //! use selvedge::coroutine::pipeline::*;
 //! // An iteratee yields nothing.
 //! let _ = count::<u64>() >> count::<u64>();
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! let _ = id::<u64>() >> count::<u64>();
 //! ```
 //! ```compile_fail,E0308
 //! use selvedge::coroutine::pipeline::*;
 //! // Both branches yield the same type.
 //! let _ = if_then_else(line(), id(), lift121(|c: &u8| u64::from(*c)));
 //! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! let _ = if_then_else(line(), id(), lift121(|c: &u8| c + 1));
+//! ```
+//! ```compile_fail,E0308
+//! use selvedge::coroutine::pipeline::*;
+//! // A splitter takes what its branches take.
+//! let _ = if_then_else(satisfies(|n: &u64| *n > 1), id::<u8>(), id::<u8>());
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! let _ = if_then_else(satisfies(|n: &u8| *n > 1), id::<u8>(), id::<u8>());
+//! ```
+//! ```compile_fail,E0308
+//! use selvedge::coroutine::pipeline::*;
+//! // A condition is made of splitters of the same items.
+//! let _ = line() & satisfies(|n: &u64| *n > 1);
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! let _ = line() & satisfies(|n: &u8| *n > 1);
+//! ```
+//! ```compile_fail,E0308
+//! use selvedge::coroutine::pipeline::*;
+//! // A join takes two streams of the same items.
+//! let _ = join_generators(naturals(), from_chunks(["warp"]), join::concatenate());
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! let _ = join_generators(naturals(), naturals(), join::concatenate());
+//! ```
 
 mod any;
 pub mod binary;
+mod bodies;
 mod body;
 mod boxed;
 mod branch;
@@ -211,6 +288,7 @@ pub mod xml;
 pub mod zstd;
 
 pub use any::{Within, all, any};
+pub use bodies::{GeneratorBody, IterateeBody, SectionPart, SplitterBody, generator, iteratee, splitter};
 pub use body::{Body, Io, NextItem, PutItem, transducer};
 pub use boxed::{
     BoxedSplit, BoxedSplitter, BoxedTransduce, BoxedTransducer, DynStage, HasKind, ItemKind, Misfit,

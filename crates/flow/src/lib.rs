@@ -53,6 +53,54 @@
 //! When a consumer is finished, or a stage fails, the source is closed before the pipeline gives
 //! its result: a file is shut, the thread of an [`ahead`] has stopped and has run its destructors,
 //! a child process has been killed and has ended.
+//!
+//! # Pipes that do not fit
+//! The compiler refuses the first pipe of each pair, and accepts the second one. The two differ
+//! only by the mistake.
+//! ```compile_fail,E0277
+//! use selvedge::coroutine::pipeline::*;
+//! use selvedge::flow::{create, made};
+//! // The target takes bytes: put `decimal() >> concatenate()` before it.
+//! let _ = made(naturals()) >> create("numbers");
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! # use selvedge::flow::{create, made};
+//! let _ = made(naturals()) >> decimal() >> concatenate() >> create("numbers");
+//! ```
+//! ```compile_fail,E0369
+//! use selvedge::coroutine::pipeline::*;
+//! use selvedge::flow::{create, file};
+//! // Nothing comes out of a target.
+//! let _ = file("warp") >> create("weft") >> id();
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! # use selvedge::flow::{create, file};
+//! let _ = file("warp") >> id() >> create("weft");
+//! ```
+//! ```compile_fail,E0277
+//! use selvedge::coroutine::pipeline::*;
+//! use selvedge::flow::{file, through};
+//! use selvedge::process::Command;
+//! // A process reads bytes: put `concatenate()` before it.
+//! let _ = file("warp") >> group_by(line()) >> through(Command::new("sort"));
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! # use selvedge::flow::{file, through};
+//! # use selvedge::process::Command;
+//! let _ = file("warp") >> group_by(line()) >> concatenate() >> through(Command::new("sort"));
+//! ```
+//! ```compile_fail,E0599
+//! use selvedge::flow::file;
+//! // A source is no whole pipeline: it has no consumer.
+//! let _ = file("warp").run();
+//! ```
+//! ```
+//! # use selvedge::{coroutine::pipeline::count, flow::file};
+//! let _ = (file("warp") >> count()).run();
+//! ```
 #![forbid(unsafe_code)]
 
 mod adapt;

@@ -93,3 +93,88 @@ proptest! {
         prop_assert_eq!([lines, rest].concat(), text.as_bytes());
     }
 }
+
+/// The bodies of each role, at each cut.
+#[test]
+fn bodies_do_not_see_the_cuts() {
+    let words = || {
+        splitter(|mut io| async move {
+            while let Some(byte) = io.next().await {
+                let verdict: bool = u8::is_ascii_alphabetic(&byte);
+                io.put(SectionPart::Item(verdict, byte)).await;
+                // The end of the input ends the last section too.
+                if io.peek().await.is_some_and(|next| next.is_ascii_alphabetic() != verdict) {
+                    io.put(SectionPart::Close(verdict)).await;
+                }
+                if byte == b'.' {
+                    return;
+                }
+            }
+        })
+    };
+    let doubled = || {
+        transducer(|mut io| async move {
+            while let Some(byte) = io.next().await {
+                match io.next().await {
+                    Some(next) if next == byte => {}
+                    Some(next) => io.unread(next),
+                    None => {}
+                }
+                io.put_chunk(&[byte, byte]).await;
+            }
+        })
+    };
+    let pair = || {
+        iteratee(|mut io| async move {
+            let (first, second) = (io.next().await, io.next().await);
+            // The second one goes back, and is read once more.
+            second.iter().for_each(|byte| io.unread(*byte));
+            (first, io.peek().await.copied(), io.next().await)
+        })
+    };
+    let text = b"aab ccc. dd".as_slice();
+    for length in 1..=text.len() {
+        let from = || from_chunks(text.chunks(length).map(<[u8]>::to_vec));
+        let lists = (from() >> group_by(words())).collect();
+        assert_eq!(lists.iter().collect::<Vec<_>>(), [&b"aab"[..], b"ccc"], "{length}");
+        assert_eq!((from() >> if_then_else(words(), id(), id())).collect(), text);
+        assert_eq!((from() >> doubled()).collect(), b"aabb  cccc..  dd", "{length}");
+        let mut stream = from().pull();
+        assert_eq!(stream.read(pair()).unwrap(), (Some(b'a'), Some(b'a'), Some(b'a')));
+        assert_eq!(stream.read(pair()).unwrap(), (Some(b'b'), Some(b' '), Some(b' ')));
+        assert_eq!(stream.read(read::line()).unwrap().unwrap(), b"ccc. dd");
+        assert_eq!(stream.read(pair()).unwrap(), (None, None, None));
+        let all = iteratee(|mut io| async move {
+            let mut all = Vec::new();
+            loop {
+                let chunk: Vec<u8> = io.chunk().await;
+                if chunk.is_empty() {
+                    return all;
+                }
+                all.extend(chunk);
+            }
+        });
+        assert_eq!((from() >> all).run(), text);
+    }
+    let numbers = |count: u32| {
+        generator(move |mut io| async move {
+            assert!(io.next().await.is_none());
+            for number in 0..count {
+                io.put(number).await;
+            }
+        })
+    };
+    for count in [0, 1, 1024, 3000] {
+        assert_eq!(numbers(count).collect(), (0..count).collect::<Vec<_>>());
+    }
+    assert_eq!((numbers(3000) >> take(1500) >> count()).run(), 1500);
+    let twice = numbers(3);
+    assert_eq!([twice.clone().collect(), twice.collect()], [[0, 1, 2], [0, 1, 2]]);
+}
+
+#[test]
+#[should_panic(expected = "something else than its Io")]
+fn the_body_of_an_iteratee_awaits_nothing_else() {
+    let waits = iteratee(|_: Io<u8, std::convert::Infallible>| std::future::pending::<u8>());
+    (from_iter([1]) >> waits).run();
+}

@@ -7,4 +7,6 @@ mod naps;
 mod schedulers;
 
 mod ends;
+mod every_fault;
+mod joins;
 mod places;
