@@ -122,7 +122,7 @@ pub struct StepContext<'g> {
     /// Why a step may not just run.
     attention: &'g Attention,
     waiters: WaiterPool<'g, ReadyStep<'g>>,
-    pub(crate) frames: FramePool,
+    pub(crate) frames: FramePool<'g>,
     /// The steps that were made ready here, and those that were run here.
     made: Cell<u64>,
     ran: Cell<u64>,
@@ -172,7 +172,7 @@ impl<'g> StepContext<'g> {
             outlet,
             attention: core.attention(),
             waiters: WaiterPool::new(core.waiters()),
-            frames: FramePool::new(),
+            frames: FramePool::new(core.frames()),
             made: Cell::new(0),
             ran: Cell::new(0),
             suspended: Cell::new(0),
