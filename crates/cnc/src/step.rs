@@ -145,6 +145,9 @@ pub struct StepContext<'g> {
     missed_item: RefCell<Option<MissedItem>>,
     /// What is recorded of this worker, since its first step that was recorded.
     record: RefCell<Option<WorkerRecord>>,
+    /// When the last recorded step ended, if the worker has had ready steps since. The next one
+    /// begins then, which saves a look at the clock.
+    pub(crate) last_end: Cell<Option<u64>>,
 }
 
 /// How often a step collection ran and missed.
@@ -182,6 +185,7 @@ impl<'g> StepContext<'g> {
             late_counts: RefCell::default(),
             missed_item: RefCell::new(None),
             record: RefCell::new(None),
+            last_end: Cell::new(None),
         }
     }
 
