@@ -217,3 +217,44 @@ impl Drop for PlacePool<'_> {
         self.memory.leave(self.spare.get());
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::alloc::Layout;
+
+    use super::{BLOCK_MAX, LIST_MAX, PlaceMemory, PlacePool};
+    use crate::primitives::lock;
+
+    const SIZE: usize = 1024;
+    const PLACES: usize = 1500;
+    const ROUNDS: usize = if cfg!(miri) { 3 } else { 20 };
+
+    #[test]
+    fn places_are_apart_and_go_from_pool_to_pool() {
+        let memory = PlaceMemory::new(Layout::from_size_align(SIZE, 64).unwrap());
+        let (takes, gets) = (PlacePool::new(&memory), PlacePool::new(&memory));
+        for _ in 0..ROUNDS {
+            let places: Vec<*mut u8> = (0..PLACES).map(|_| takes.take()).collect();
+            for (number, &place) in places.iter().enumerate() {
+                assert!(place.addr().is_multiple_of(64));
+                // SAFETY: the place has `SIZE` bytes, and this test alone has it.
+                unsafe {
+                    place.cast::<usize>().write(number);
+                    place.add(SIZE).cast::<usize>().sub(1).write(number);
+                }
+            }
+            for (number, &place) in places.iter().enumerate() {
+                // SAFETY: as above, and both words were written. No access follows `give`.
+                let words = unsafe {
+                    let words = [place.cast::<usize>().read(), place.add(SIZE).cast::<usize>().sub(1).read()];
+                    gets.give(place);
+                    words
+                };
+                assert_eq!(words, [number; 2]);
+            }
+        }
+        // Each pool keeps two lists at most. Without that, 30,000 places were made.
+        let most = (PLACES + 4 * LIST_MAX) * SIZE + 2 * BLOCK_MAX;
+        assert!(lock(&memory.blocks).bytes <= most);
+    }
+}

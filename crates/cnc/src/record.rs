@@ -182,8 +182,8 @@ pub struct StepRun {
     twin: usize,
     /// The tag, as `Debug` writes it. For a forked step, a number that is the same in each run.
     pub tag: String,
-    /// When it began, since the record began. If its worker had it ready when the step before ended,
-    /// it began then.
+    /// When it began, since the record began. If its worker had it ready when the step before
+    /// ended, it began then.
     pub began: Duration,
     /// When it ended.
     pub ended: Duration,
@@ -237,9 +237,9 @@ impl<'g> Graph<'g, '_> {
     /// each step uses. The first call counts. [`Graph::dot`] then shows the edges that were used.
     ///
     /// # Complexity
-    /// A step that is recorded reads the clock at its end. It reads the clock at its begin too, unless
-    /// its worker had it ready when the step before ended. It takes 32 bytes. Without a record
-    /// there is no cost.
+    /// A step that is recorded reads the clock at its end. It reads the clock at its begin too,
+    /// unless its worker had it ready when the step before ended. It takes 32 bytes. Without a
+    /// record there is no cost.
     ///
     /// # Examples
     /// ```
