@@ -32,8 +32,8 @@ impl Effort {
         Effort { rounds: self.rounds.min(rounds), ..self }
     }
 
-    /// The same with so many times as many rounds, if times are measured. For cases with short runs,
-    /// because one disturbance of the machine lasts longer than such a run.
+    /// The same with so many times as many rounds, if times are measured. For cases with short
+    /// runs, because one disturbance of the machine lasts longer than such a run.
     pub(crate) fn rounds_times(self, times: usize) -> Effort {
         if self.is_small() { self } else { Effort { rounds: self.rounds * times, ..self } }
     }

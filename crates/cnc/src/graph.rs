@@ -336,6 +336,11 @@ impl<'g> Graph<'g, '_> {
     /// A handle of the environment for the time in which the graph runs. The run does not end
     /// before all handles are dropped.
     ///
+    /// # Complexity
+    /// O(1). On a machine with two CPUs, a put took 0.5 to 0.8 us of the caller's time, one of 100
+    /// puts in one call of `puts` 0.02 to 0.04 us, and a put with the wait for its answer 45 to 240
+    /// us.
+    ///
     /// # Examples
     /// See [`LiveEnvironment`].
     pub fn live(&'g self) -> LiveEnvironment<'g> {

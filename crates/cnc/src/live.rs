@@ -219,7 +219,9 @@ impl<'g> LiveEnvironment<'g> {
     /// cnc::graph(|graph| {
     ///     let tags = graph.tags::<u32>("tags");
     ///     let items = graph.items::<u32, u32>("items");
-    ///     graph.prescribe(tags, "next", move |n, step| step.put(items, n + 1, step.get(items, n)? + 1));
+    ///     graph.prescribe(tags, "next", move |n, step| {
+    ///         step.put(items, n + 1, step.get(items, n)? + 1)
+    ///     });
     ///     let live = graph.live();
     ///     std::thread::scope(|scope| {
     ///         scope.spawn(move || {

@@ -2,8 +2,8 @@
 //! lost, a wake-up that is lost, a second put that is swallowed, a run that ends early. The random
 //! graphs of the suite notice each of them.
 //!
-//! A fault is that of one OS thread, so that other tests go on beside it. Only tests have this file:
-//! the four places that ask for a fault ask for nothing in other builds.
+//! A fault is that of one OS thread, so that other tests go on beside it. Only tests have this
+//! file: the four places that ask for a fault ask for nothing in other builds.
 
 use std::cell::Cell;
 use std::panic;

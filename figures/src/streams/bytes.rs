@@ -2,8 +2,8 @@
 //! `pipe-xml` and `pipe-sort`, beside the tools that do the same. `main.rs` calls them.
 //!
 //! Each contender reads the input from the page cache and writes a file, and the figure compares
-//! that file with the right one (`writes`). So a tool with another result is no peer. `reading` puts
-//! the input into the page cache before each run of each contender. Without that the contender
+//! that file with the right one (`writes`). So a tool with another result is no peer. `reading`
+//! puts the input into the page cache before each run of each contender. Without that the contender
 //! after a slow peer reads a part of the input from the disk.
 
 use std::fs::File;

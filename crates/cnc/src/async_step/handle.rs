@@ -1,9 +1,9 @@
 //! The handle of an async step: [`AsyncStep`]. `BeginCode` makes one for each step, and the body
 //! has it.
 //!
-//! A put or a get belongs to a step that runs, so a call finds the worker that polls the step in the
-//! list of polls. The claims are in the handle, because references to counted items borrow it; its
-//! drop returns them.
+//! A put or a get belongs to a step that runs, so a call finds the worker that polls the step in
+//! the list of polls. The claims are in the handle, because references to counted items borrow it;
+//! its drop returns them.
 
 use std::fmt;
 use std::ptr;

@@ -24,8 +24,12 @@
 //! **No put is between two runs.** `enter` waits until a run has begun, and [`RunBell::end`] waits
 //! for the puts that are inside. So the graph's thread may look at the items between its runs.
 //!
-//! **A stopped run ends** though handles are open: `enter` refuses, and `rest` waits for the puts
-//! inside alone.
+//! **A graph at rest stays so** while a thread looks at it ([`Rest`]). `at_rest` lets the thread
+//! look when the bell is not rung and no put is inside, and `enter` lets no put in meanwhile. So
+//! the bell is not rung, and `rest` does not return for another round. `end` waits for the thread.
+//!
+//! **A stopped run ends** though handles are open: `enter` and `at_rest` refuse, and `end` waits
+//! for the puts that are inside and the threads that look.
 //!
 //! `tests/loom_end.rs` checks this with models.
 
@@ -193,14 +197,12 @@ impl RunBell {
         state.resting = true;
         self.changed.notify_all();
         let goes_on = loop {
-            if state.looking == 0 {
-                if state.stopped || (state.open == 0 && state.is_at_rest()) {
-                    break false;
-                }
-                if state.rung {
-                    self.answered(&mut state);
-                    break true;
-                }
+            if state.stopped || (state.open == 0 && state.is_at_rest()) {
+                break false;
+            }
+            if state.rung {
+                self.answered(&mut state);
+                break true;
             }
             state = self.wait(state);
         };
@@ -208,7 +210,8 @@ impl RunBell {
         goes_on
     }
 
-    /// Ends a run: waits for the puts that are under way. No other put begins before the next run.
+    /// Ends a run: waits for the puts that are under way, and for the threads that look at the
+    /// graph. No other one begins before the next run.
     pub(crate) fn end(&self) {
         let mut state = lock(&self.state);
         state.running = false;

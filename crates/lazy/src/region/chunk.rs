@@ -1,21 +1,26 @@
 //! [`RegionChunk`]: a piece of a region's memory, and how large the next piece of a nursery is.
 //!
 //! The first chunk of a nursery is small, so that a small region costs little. Each further chunk
-//! is four times as large as the one before, up to [`CHUNK_MAX`]. A chunk of [`HUGE_PAGE`] bytes or
-//! more begins at a multiple of [`HUGE_PAGE`], and the kernel is asked to back it with huge pages.
-//! Without them a program that fills its region faster than it computes with it spends most of its
-//! time in page faults: one for each 4 KiB.
+//! is four times as large as the one before, up to [`CHUNK_MAX`]. A chunk of that size begins at a
+//! multiple of [`HUGE_PAGE`], and the kernel is asked to prepare its pages: see [`prepare_pages`].
+//! Without that a program that fills its region faster than it computes with it spends most of its
+//! time in page faults: one for each 4 KiB. Smaller chunks have ordinary pages, because a region
+//! may use little of its last chunk.
 //!
 //! `nursery.rs` takes a chunk when the one before is full, and the region frees all chunks at once.
 
-use selvedge_core::advise_huge_pages;
+use selvedge_core::prepare_pages;
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
+use std::slice;
 
 /// The bytes of the first chunk of a nursery.
 pub(super) const CHUNK_FIRST: usize = if cfg!(any(loom, miri)) { 1 << 10 } else { 1 << 15 };
 /// The most bytes of a chunk, but for one that a larger value needs.
 const CHUNK_MAX: usize = if cfg!(any(loom, miri)) { 1 << 12 } else { 1 << 23 };
+/// The chunks of which the pages are prepared have at least so many bytes.
+const PREPARED: usize = 1 << 23;
 /// The bytes of a huge page.
 const HUGE_PAGE: usize = 1 << 21;
 
@@ -32,12 +37,16 @@ unsafe impl Send for RegionChunk {}
 impl RegionChunk {
     /// Fresh memory of `size` bytes at least.
     pub(super) fn new(size: usize) -> RegionChunk {
-        let align = if size < HUGE_PAGE { 16 } else { HUGE_PAGE };
+        let align = if size < PREPARED { 16 } else { HUGE_PAGE };
         let layout = Layout::from_size_align(size, align).expect("a chunk is small");
         // SAFETY: the size is not 0.
         let memory = NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
-        // Under the whole huge pages of the chunk; a small chunk has none.
-        advise_huge_pages(memory.as_ptr(), size & !(HUGE_PAGE - 1));
+        if size >= PREPARED {
+            // SAFETY: the memory has this size, and no other code knows of it yet.
+            prepare_pages(unsafe {
+                slice::from_raw_parts_mut(memory.as_ptr().cast::<MaybeUninit<u8>>(), size)
+            });
+        }
         RegionChunk { memory, layout }
     }
 

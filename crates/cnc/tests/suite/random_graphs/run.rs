@@ -85,8 +85,8 @@ impl<'a, 'g> Parts<'a, 'g> {
         self.spec.children(i).iter().try_for_each(|&child| self.put_child(step, child))
     }
 
-    /// The gets of a node. What it takes comes last, because a step gets before it takes; the values
-    /// are mixed in the order of the needs.
+    /// The gets of a node. What it takes comes last, because a step gets before it takes; the
+    /// values are mixed in the order of the needs.
     fn gets(&self, step: &StepContext<'g>, i: u32) -> StepResult<u64> {
         let node = self.node(i);
         let mut values = vec![0; node.needs.len()];

@@ -108,7 +108,8 @@ impl Spec {
         let wants_counts = seed.is_multiple_of(3);
         let seed = &mut (seed + 1);
         let count = 20 + random(seed) as u32 % if cfg!(miri) { 10 } else { 200 };
-        // Half of the graphs have no node that is silent, and one in four has faults, or cancellations.
+        // Half of the graphs have no node that is silent, and one in four has faults, or
+        // cancellations.
         let (silent, fails, cancels) = (random(seed) % 2, random(seed) % 4, random(seed) % 4);
         let twice = random(seed) % 8;
         let mut children = BTreeMap::<u32, Vec<u32>>::new();
