@@ -43,6 +43,7 @@ pub(crate) struct FramePool<'m>([PlacePool<'m>; SIZES]);
 /// The number of the size of this type's frames; `None` if they go to the allocator.
 pub(crate) const fn size_of_frame<F>() -> Option<usize> {
     let layout = Layout::new::<F>();
+    assert!(layout.size() > 0, "a frame has the number of its step");
     let number = layout.size().saturating_sub(1) / UNIT;
     if number < SIZES && layout.align() <= ALIGN { Some(number) } else { None }
 }
@@ -70,8 +71,7 @@ impl<'m> FramePool<'m> {
             Some(number) => self.0[number].take().cast(),
             None => {
                 let layout = Layout::new::<F>();
-                // SAFETY: the layout is that of a large frame, by `size_of_frame`, so not empty; or
-                // that of an aligned one, whose size is a multiple of its alignment.
+                // SAFETY: the layout is not empty, because `size_of_frame` refuses such a type.
                 let memory = unsafe { alloc(layout) };
                 if memory.is_null() {
                     handle_alloc_error(layout);

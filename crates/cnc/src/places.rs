@@ -103,7 +103,7 @@ impl Blocks {
 }
 
 impl PlaceMemory {
-    /// Memory in places with this layout, whose size is a multiple of a word's.
+    /// Memory in places with this layout. Its size is a multiple of a word's.
     pub(crate) fn new(place: Layout) -> PlaceMemory {
         assert!(place.size() > 0 && place.size().is_multiple_of(8) && place.align() <= ALIGN);
         let (all, left, room) = (Vec::new(), Vec::new(), ptr::null_mut());
