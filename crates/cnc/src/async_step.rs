@@ -37,7 +37,7 @@ use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_of, tag_of, with_
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::take_message;
-use crate::frames::free_memory;
+use crate::frames::{free_memory, size_of_frame};
 use crate::hints::StepHints;
 use crate::key::{ItemKey, hash_of, is_word};
 use crate::step::{Phase, StepContext};
@@ -190,6 +190,10 @@ where
         unsafe { poll::<T, Fut>(ReadyStep { entry, word }, step) }
     }
 
+    fn frame(&self) -> Option<usize> {
+        const { size_of_frame::<StepFrame<T, Fut>>() }
+    }
+
     about_tags!(with_frame_tag::<T, Fut, _>);
 }
 
@@ -269,9 +273,15 @@ pub(crate) fn drop_cancelled<'g>(ready: ReadyStep<'g>, step: &StepContext<'g>) {
     // No step has this number.
     let entry = PollEntry::of(u64::MAX, step);
     let _entered = PollGuard::enter(&entry);
+    let (frame, word) = (ready.entry.code.frame(), ready.word);
     step.drops_cancelled.set(true);
     step.drop_ended(ready);
     step.drops_cancelled.set(false);
+    if let Some(size) = frame {
+        // SAFETY: the word was the address of a frame of this size, which was dropped just now.
+        // `free_frame` has left its place.
+        unsafe { step.frames.give_place(size, ptr::with_exposed_provenance_mut(word as usize)) };
+    }
 }
 
 /// Runs an async step to its end, or to an item that it misses.

@@ -71,6 +71,11 @@ pub(crate) trait Code<'g>: Send + Sync {
         None
     }
 
+    /// If the word is the address of a frame in a place of `frames.rs`: the number of its size.
+    fn frame(&self) -> Option<usize> {
+        None
+    }
+
     /// The number of parts of an instance, for counts of what is done. The word is read only if it
     /// is the tag itself.
     fn parts(&self, _word: u64) -> u64 {

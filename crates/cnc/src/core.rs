@@ -24,6 +24,7 @@ use crate::collections::{AnyItems, ItemCol, ItemStatistics, Items};
 use crate::error::{StepFault, StepResult};
 use crate::faults::{PutBy, settle};
 use crate::first_panic::FirstPanic;
+use crate::frames::FrameMemory;
 use crate::key::ItemKey;
 use crate::monitor::Monitor;
 use crate::picture::Picture;
@@ -80,6 +81,7 @@ pub(crate) struct Core<'g> {
     /// [`SERIALS`].
     serials: AtomicU64,
     waiters: WaiterMemory<ReadyStep<'g>>,
+    frames: FrameMemory,
     /// The steps that the environment has forked.
     environment_forks: AtomicU64,
     /// The steps that wait, and that were told at the end of a run that they come too late: the
@@ -129,6 +131,7 @@ impl<'g> Core<'g> {
             handles: AtomicU64::new(0),
             serials: AtomicU64::new(0),
             waiters: WaiterMemory::new(),
+            frames: FrameMemory::new(),
             environment_forks: AtomicU64::new(0),
             told: Mutex::new(BTreeSet::new()),
         }
@@ -334,6 +337,10 @@ impl<'g> Core<'g> {
         &self.waiters
     }
 
+    pub(crate) fn frames(&self) -> &FrameMemory {
+        &self.frames
+    }
+
     /// Takes [`SERIALS`] numbers for async steps. Returns the first one.
     pub(crate) fn new_serials(&self) -> u64 {
         self.serials.fetch_add(SERIALS, Ordering::Relaxed)
@@ -482,8 +489,10 @@ impl<'g> Core<'g> {
         }
         if self.handles.load(Ordering::Acquire) != 0 || self.workers.load(Ordering::Acquire) != 0 {
             // A handle of an async step has outlived its step, and with it perhaps a reference to
-            // an item. If a scheduler has forgotten a worker, the number of handles is not known.
+            // an item. Or a scheduler has forgotten a ready step, and its future is never dropped.
+            // If a scheduler has forgotten a worker, the number of handles is not known.
             self.arena.leak();
+            self.frames.leak();
         }
         panics.go_on();
     }

@@ -1,132 +1,107 @@
-//! The memory of async steps: [`FramePool`], one for each worker.
+//! The memory of async steps: [`FrameMemory`] for a graph, [`FramePool`] for a worker.
 //!
 //! `BeginCode` in `async_step.rs` takes memory for a `StepFrame`, and `poll` gives the memory back
-//! when the step has ended. `free_frame` frees a frame where there may be no worker, for example at
-//! the end of the graph.
+//! when the step has ended. Frames of up to 1 KiB lie in the places of `places.rs`: there is one
+//! `PlaceMemory` for each multiple of [`UNIT`]. A larger frame goes to the allocator.
 //!
-//! A frame may begin on one worker and end on another. The second worker's pool then keeps the
-//! memory. So all pools compute the layout of a type with the same function, [`memory_of`], and any
-//! pool or [`free_memory`] may free the memory. A pool keeps at most [`KEPT_BYTES`] of each size,
-//! because it would otherwise get the memory of all steps that begin on other workers and end on
-//! its own. It frees that memory when its worker ends.
+//! `free_frame` drops a frame where there may be no worker, for example at the end of the graph.
+//! The place of such a frame is not used again, and is freed with the graph.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::cell::Cell;
-use std::ptr;
+use std::array;
+
+use crate::places::{PlaceMemory, PlacePool};
 
 /// The sizes of frames are multiples of this.
 const UNIT: usize = 64;
-/// The alignment that every allocator gives without an effort.
-const ALIGN: usize = 16;
-/// The number of sizes that are kept. A larger frame goes to the allocator.
+/// The largest alignment of a frame in a place.
+const ALIGN: usize = 64;
+/// The number of sizes that have places.
 const SIZES: usize = 16;
-/// The most memory that a pool keeps of each size.
-const KEPT_BYTES: usize = 1 << 20;
 
-/// Frames that a worker has freed and uses again, by their size. A frame costs no call of the
-/// allocator then.
-pub(crate) struct FramePool {
-    /// The first free frame of each size, or null. The first word of a free frame is the next one.
-    free: [Cell<*mut u8>; SIZES],
-    /// The number of free frames of each size.
-    kept: [Cell<usize>; SIZES],
-}
+/// The frames of a graph, by their size.
+pub(crate) struct FrameMemory([PlaceMemory; SIZES]);
 
-/// The memory that a frame of this type takes, and its place in [`FramePool`], if it has one.
-const fn memory_of<F>() -> (Layout, Option<usize>) {
-    let of_type = Layout::new::<F>();
-    let number = of_type.size().saturating_sub(1) / UNIT;
-    let (size, align, place) = if number < SIZES && of_type.align() <= ALIGN {
-        ((number + 1) * UNIT, ALIGN, Some(number))
-    } else {
-        // The allocator gives no memory of no bytes.
-        let size = if of_type.size() == 0 { 1 } else { of_type.size() };
-        (size, of_type.align(), None)
-    };
-    match Layout::from_size_align(size, align) {
-        Ok(layout) => (layout, place),
-        Err(_) => panic!("a frame is too large"),
+impl FrameMemory {
+    pub(crate) fn new() -> FrameMemory {
+        FrameMemory(array::from_fn(|number| {
+            let place = Layout::from_size_align((number + 1) * UNIT, ALIGN);
+            PlaceMemory::new(place.expect("a place is small"))
+        }))
+    }
+
+    /// Keeps the memory to the end of the program, because a frame in it was never dropped. The
+    /// future in that frame is pinned, so its memory must stay.
+    pub(crate) fn leak(&self) {
+        self.0.iter().for_each(PlaceMemory::leak);
     }
 }
 
-fn new_memory(layout: Layout) -> *mut u8 {
-    // SAFETY: the layout is not empty, by `memory_of`.
-    let memory = unsafe { alloc(layout) };
-    if memory.is_null() {
-        handle_alloc_error(layout);
-    }
-    memory
+/// The free frames of one worker.
+pub(crate) struct FramePool<'m>([PlacePool<'m>; SIZES]);
+
+/// The number of the size of this type's frames; `None` if they go to the allocator.
+pub(crate) const fn size_of_frame<F>() -> Option<usize> {
+    let layout = Layout::new::<F>();
+    assert!(layout.size() > 0, "a frame has the number of its step");
+    let number = layout.size().saturating_sub(1) / UNIT;
+    if number < SIZES && layout.align() <= ALIGN { Some(number) } else { None }
 }
 
-/// Frees the memory of a frame where there is no worker.
+/// Frees the memory of a frame where there may be no worker.
 ///
 /// # Safety
 /// The memory came from [`FramePool::take`] of some pool for the same type, and is used no more.
 pub(crate) unsafe fn free_memory<F>(memory: *mut F) {
-    // SAFETY: as promised by the caller: `take` has allocated it with this layout.
-    unsafe { dealloc(memory.cast(), const { memory_of::<F>() }.0) };
+    if const { size_of_frame::<F>() }.is_none() {
+        // SAFETY: as promised by the caller: `take` has allocated it with this layout.
+        unsafe { dealloc(memory.cast(), Layout::new::<F>()) };
+    }
 }
 
-impl FramePool {
-    pub(crate) fn new() -> FramePool {
-        FramePool {
-            free: [const { Cell::new(ptr::null_mut()) }; SIZES],
-            kept: [const { Cell::new(0) }; SIZES],
-        }
+impl<'m> FramePool<'m> {
+    pub(crate) fn new(memory: &'m FrameMemory) -> FramePool<'m> {
+        FramePool(array::from_fn(|number| PlacePool::new(&memory.0[number])))
     }
 
     /// Memory for an `F`.
     #[inline]
     pub(crate) fn take<F>(&self) -> *mut F {
-        let (layout, place) = const { memory_of::<F>() };
-        let Some(number) = place else { return new_memory(layout).cast() };
-        let first = self.free[number].get();
-        if first.is_null() {
-            return new_memory(layout).cast();
+        match const { size_of_frame::<F>() } {
+            Some(number) => self.0[number].take().cast(),
+            None => {
+                let layout = Layout::new::<F>();
+                // SAFETY: the layout is not empty, because `size_of_frame` refuses such a type.
+                let memory = unsafe { alloc(layout) };
+                if memory.is_null() {
+                    handle_alloc_error(layout);
+                }
+                memory.cast()
+            }
         }
-        // SAFETY: a free frame begins with the address of the next one, by `give`. This worker
-        // alone has the list.
-        self.free[number].set(unsafe { first.cast::<*mut u8>().read() });
-        self.kept[number].set(self.kept[number].get() - 1);
-        first.cast()
     }
 
-    /// Keeps the memory of an `F`, or frees it if there is enough of its size.
+    /// Takes the memory of an `F` back.
     ///
     /// # Safety
     /// As for [`free_memory`].
     #[inline]
     pub(crate) unsafe fn give<F>(&self, memory: *mut F) {
-        let (_, Some(number)) = (const { memory_of::<F>() }) else {
+        match const { size_of_frame::<F>() } {
             // SAFETY: as promised by the caller.
-            return unsafe { free_memory(memory) };
-        };
-        let kept = self.kept[number].get();
-        if kept >= KEPT_BYTES / ((number + 1) * UNIT) {
+            Some(number) => unsafe { self.give_place(number, memory.cast()) },
             // SAFETY: as promised by the caller.
-            return unsafe { free_memory(memory) };
+            None => unsafe { free_memory(memory) },
         }
-        self.kept[number].set(kept + 1);
-        let memory: *mut u8 = memory.cast();
-        // SAFETY: the memory is this pool's from now on, and at least a word large.
-        unsafe { memory.cast::<*mut u8>().write(self.free[number].get()) };
-        self.free[number].set(memory);
     }
-}
 
-impl Drop for FramePool {
-    fn drop(&mut self) {
-        for (number, first) in self.free.iter().enumerate() {
-            let layout = Layout::from_size_align((number + 1) * UNIT, ALIGN);
-            let layout = layout.expect("it was the layout of a frame");
-            let mut memory = first.get();
-            while !memory.is_null() {
-                // SAFETY: as in `take`.
-                let next = unsafe { memory.cast::<*mut u8>().read() };
-                // SAFETY: a frame of this list was allocated with this layout, by `memory_of`.
-                unsafe { dealloc(memory, layout) };
-                memory = next;
-            }
-        }
+    /// Takes the memory of a frame back, by the number of its size.
+    ///
+    /// # Safety
+    /// As for [`free_memory`], with a type of this size.
+    #[inline]
+    pub(crate) unsafe fn give_place(&self, number: usize, memory: *mut u8) {
+        // SAFETY: as promised by the caller: `take` has taken it from a pool of the same size.
+        unsafe { self.0[number].give(memory) };
     }
 }

@@ -186,6 +186,8 @@ impl LentWorker {
         );
         let LentStep { ready, share } = step;
         self.worker.run(ready);
+        // The thread may do something else before its next step.
+        self.worker.forget_end();
         drop(share);
     }
 

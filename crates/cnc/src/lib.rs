@@ -104,6 +104,7 @@ mod live;
 pub mod models;
 mod monitor;
 mod picture;
+mod places;
 mod primitives;
 mod ready;
 mod record;

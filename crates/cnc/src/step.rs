@@ -122,7 +122,7 @@ pub struct StepContext<'g> {
     /// Why a step may not just run.
     attention: &'g Attention,
     waiters: WaiterPool<'g, ReadyStep<'g>>,
-    pub(crate) frames: FramePool,
+    pub(crate) frames: FramePool<'g>,
     /// The steps that were made ready here, and those that were run here.
     made: Cell<u64>,
     ran: Cell<u64>,
@@ -145,6 +145,9 @@ pub struct StepContext<'g> {
     missed_item: RefCell<Option<MissedItem>>,
     /// What is recorded of this worker, since its first step that was recorded.
     record: RefCell<Option<WorkerRecord>>,
+    /// When the last recorded step ended, if the worker has had ready steps since. The next one
+    /// begins then, which saves a look at the clock.
+    pub(crate) last_end: Cell<Option<u64>>,
 }
 
 /// How often a step collection ran and missed.
@@ -172,7 +175,7 @@ impl<'g> StepContext<'g> {
             outlet,
             attention: core.attention(),
             waiters: WaiterPool::new(core.waiters()),
-            frames: FramePool::new(),
+            frames: FramePool::new(core.frames()),
             made: Cell::new(0),
             ran: Cell::new(0),
             suspended: Cell::new(0),
@@ -182,6 +185,7 @@ impl<'g> StepContext<'g> {
             late_counts: RefCell::default(),
             missed_item: RefCell::new(None),
             record: RefCell::new(None),
+            last_end: Cell::new(None),
         }
     }
 

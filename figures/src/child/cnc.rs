@@ -16,7 +16,7 @@ pub(crate) mod trace;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use selvedge_cnc::schedulers::{Affine, OneByOne, Scheduler, Stealing, TaskPool, ThreadPerStep};
-use selvedge_cnc::{FinishedGraph, Graph, StepContext, StepResult};
+use selvedge_cnc::{FinishedGraph, Graph, StepContext, StepResult, graph};
 use selvedge_core::NoEvents;
 use selvedge_sched::work_stealing;
 
@@ -132,21 +132,43 @@ fn timed<'g>(
     operations: u64,
     begin: impl FnOnce(&StepContext<'g>) -> StepResult,
 ) -> FinishedGraph<'g> {
-    let first = Times::now();
+    timed_loop(operations, || finish(graph, scheduler, begin))
+}
+
+/// Has the environment begin, and runs the graph.
+///
+/// # Panics
+/// When the run does not end well.
+fn finish<'g>(
+    graph: &'g Graph<'g, '_>,
+    scheduler: &dyn Scheduler,
+    begin: impl FnOnce(&StepContext<'g>) -> StepResult,
+) -> FinishedGraph<'g> {
     graph.initialize(begin).unwrap_or_else(|error| panic!("{error}"));
-    let finished = graph.run(scheduler).unwrap_or_else(|error| panic!("{error}"));
-    let last = Times::now();
-    first.print_until(last, operations);
-    println!("ms {:.4}", first.seconds_until(last) * 1e3);
-    finished
+    graph.run(scheduler).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Gives `work` a new graph. The time of all that is printed, without the end of the graph: a loop
+/// that [`timed_loop`] measures makes its arrays too, and returns its result.
+fn timed_graph<'env, R>(operations: u64, work: impl for<'g> FnOnce(&'g Graph<'g, 'env>) -> R) -> R {
+    let first = Times::now();
+    graph(|graph| {
+        let result = work(graph);
+        print_times(first, operations);
+        result
+    })
 }
 
 /// As [`timed`], for a program without a graph.
 fn timed_loop<R>(operations: u64, work: impl FnOnce() -> R) -> R {
     let first = Times::now();
     let result = work();
+    print_times(first, operations);
+    result
+}
+
+fn print_times(first: Times, operations: u64) {
     let last = Times::now();
     first.print_until(last, operations);
     println!("ms {:.4}", first.seconds_until(last) * 1e3);
-    result
 }

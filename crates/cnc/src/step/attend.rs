@@ -16,7 +16,7 @@ use crate::code::{ReadyStep, StepEntry};
 use crate::collections::ItemStore;
 use crate::key::ItemKey;
 use crate::monitor::{MissedItem, Monitor};
-use crate::record::{Edge, EdgeEnd, RunRecord};
+use crate::record::{Edge, EdgeEnd};
 
 use super::{MISSED, OBSERVED, StepContext};
 
@@ -77,15 +77,15 @@ impl<'g> StepContext<'g> {
             let is_monitored = self.core.monitor_if_any().is_some();
             return self.run_to_end(ready, if is_monitored { OBSERVED } else { 0 });
         };
-        let (step, tag) = (ready.entry.number, ready.recorded_tag());
-        let began = recorder.now();
+        let step = (ready.entry.number, ready.recorded_tag());
+        let began = self.last_end.take().unwrap_or_else(|| recorder.now());
         self.run_to_end(ready, OBSERVED);
         let missed = self.flags.get() & MISSED != 0;
         let ended = recorder.now();
+        self.last_end.set(Some(ended));
         let mut record = self.record.borrow_mut();
         let record = record.get_or_insert_default();
-        let worker = record.number(recorder);
-        record.add(RunRecord { worker, step, tag, began, ended, missed });
+        record.add(recorder, step, (began, ended), missed);
         if record.is_full() {
             recorder.take(record);
         }

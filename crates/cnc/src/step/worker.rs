@@ -45,13 +45,29 @@ impl<'g> Worker<'g> {
     /// Takes the step that became ready last.
     #[inline]
     pub fn newest(&mut self) -> Option<ReadyStep<'g>> {
-        self.0.ready.newest()
+        self.note_idle(self.0.ready.newest())
     }
 
     /// Takes the step that became ready first.
     #[inline]
     pub fn oldest(&mut self) -> Option<ReadyStep<'g>> {
-        self.0.ready.oldest()
+        self.note_idle(self.0.ready.oldest())
+    }
+
+    /// Notes that the worker has no ready step, so that the next one does not begin when the last
+    /// one has ended.
+    #[inline]
+    fn note_idle(&self, ready: Option<ReadyStep<'g>>) -> Option<ReadyStep<'g>> {
+        if ready.is_none() {
+            self.forget_end();
+        }
+        ready
+    }
+
+    /// Has the next recorded step look at the clock when it begins.
+    #[inline]
+    pub(crate) fn forget_end(&self) {
+        self.0.last_end.set(None);
     }
 
     /// The number of ready steps that the worker holds.

@@ -8,9 +8,10 @@
 use rayon::prelude::*;
 use selvedge_cnc::{Items, graph};
 
+use super::super::clock::Times;
 use super::super::fault;
 use super::kernels::{self, Tile};
-use super::{Engine, timed, timed_loop};
+use super::{Engine, finish, print_times, timed_loop};
 
 /// The tiles of a matrix up to its diagonal, by rows.
 struct Tiles(Vec<Tile>);
@@ -94,6 +95,7 @@ fn with_barriers(mut matrix: Tiles, tiles: u32, block: usize) -> Tiles {
 
 /// A step for each tile and round. It takes the tile of the round before and changes it in place.
 fn in_a_graph(matrix: Tiles, tiles: u32, block: u32, scheduler: &dyn selvedge_cnc::schedulers::Scheduler) {
+    let first = Times::now();
     graph(|graph| {
         // Round, row and column; they fit in a word.
         let rounds = graph.tags::<(u16, u16, u16)>("rounds");
@@ -122,7 +124,7 @@ fn in_a_graph(matrix: Tiles, tiles: u32, block: u32, scheduler: &dyn selvedge_cn
                 step.put(factor, (i, k), tile)
             })
             .priority(|&(k, _, j)| -i64::from(k + j));
-        let finished = timed(graph, scheduler, 1, |env| {
+        let finished = finish(graph, scheduler, |env| {
             let places = (0..tiles).flat_map(|i| (0..=i).map(move |j| (i, j)));
             for ((i, j), tile) in places.zip(matrix.0) {
                 env.put(changing, (0, i, j), tile)?;
@@ -132,6 +134,7 @@ fn in_a_graph(matrix: Tiles, tiles: u32, block: u32, scheduler: &dyn selvedge_cn
                 (k..tiles).try_for_each(|j| (j..tiles).try_for_each(|i| env.put_tag(rounds, (k, i, j))))
             })
         });
+        print_times(first, 1);
         let answer = finished.finalize(|view| {
             kernels::factor_check(tiles, block, |i, j| {
                 view.get(factor, (i, j)).expect("the run has ended well").as_slice()

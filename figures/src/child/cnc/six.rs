@@ -6,11 +6,11 @@
 //! knows.
 
 use rayon::prelude::*;
-use selvedge_cnc::{Items, graph};
+use selvedge_cnc::Items;
 
 use super::super::fault;
 use super::kernels::{self, Placed};
-use super::{Engine, timed, timed_loop};
+use super::{Engine, finish, timed_graph, timed_loop};
 
 /// The options of one step of `blackscholes`.
 const BLOCK: usize = 1000;
@@ -27,14 +27,14 @@ fn values<V: Clone + Send + Sync>(
         Engine::Rayon(pool) => {
             timed_loop(u64::from(n), || pool.install(|| (0..n).into_par_iter().map(kernel).collect()))
         }
-        Engine::Graph(scheduler) => graph(|graph| {
+        Engine::Graph(scheduler) => timed_graph(u64::from(n), |graph| {
             let loops = graph.tags("loops");
             let items = graph.items_with("values", Items::dense(n));
             let kernel = &kernel;
             graph.prescribe_range(loops, "compute", grain, move |numbers, step| {
                 numbers.into_iter().try_for_each(|number| step.put(items, number, kernel(number)))
             });
-            let finished = timed(graph, &**scheduler, u64::from(n), |env| env.put_tag(loops, (0, n)));
+            let finished = finish(graph, &**scheduler, |env| env.put_tag(loops, (0, n)));
             finished.finalize(|view| view.iter(items).map(|(_, value)| value.clone()).collect())
         }),
     }
@@ -77,7 +77,7 @@ pub(super) fn queens(engine: &Engine, size: u32) {
     let answer = match engine {
         Engine::Loop => timed_loop(1, || kernels::queens(Placed::default(), std::hint::black_box(size))),
         Engine::Rayon(pool) => timed_loop(1, || pool.install(|| rayon_queens(Placed::default(), size, ROWS))),
-        Engine::Graph(scheduler) => graph(|graph| {
+        Engine::Graph(scheduler) => timed_graph(1, |graph| {
             // A tag is the columns of the first rows, 5 bits each, and 0 in the others.
             let boards = graph.tags::<u32>("boards");
             let counts = graph.items::<u32, u64>("counts");
@@ -98,7 +98,7 @@ pub(super) fn queens(engine: &Engine, size: u32) {
                     step.put_tag(boards, tag | (queen.trailing_zeros() + 1) << (5 * rows))
                 })
             });
-            let finished = timed(graph, &**scheduler, 1, |env| env.put_tag(boards, 0));
+            let finished = finish(graph, &**scheduler, |env| env.put_tag(boards, 0));
             finished.finalize(|view| view.iter(counts).map(|(_, count)| count).sum())
         }),
     };
