@@ -2,7 +2,7 @@
 //!
 //! | the result is | iteratee |
 //! |---|---|
-//! | a line, without its end | [`line`] |
+//! | a line, without its end | [`line()`] |
 //! | so many items | [`exactly`] |
 //! | a record with its length before it | [`framed`] |
 //! | a record of CSV | [`csv_record`] |
@@ -13,9 +13,9 @@
 //! stream in turn: [`Pulling::read`](super::Pulling::read) for a generator, `read` of `flow` for a
 //! source that waits, and [`Feeding::put_some`](super::Feeding::put_some) for a holder of your own.
 //!
-//! [`Consume::put_some`](super::Consume::put_some) says how much an iteratee took. A number of JSON
-//! or a text of XML ends where the next byte does not belong to it: `looks_ahead` says so, and this
-//! byte stays in the stream.
+//! [`Consume::put_some`] says how much an iteratee took. A number of JSON or a text of XML ends
+//! where the next byte does not belong to it: `looks_ahead` says so, and this byte stays in the
+//! stream.
 
 use super::binary::{Prefix, Unframe, unframe};
 use super::chain::Chain;
@@ -30,7 +30,7 @@ use super::stage::{Consume, Sink, Transduce};
 use super::xml::{self, Tokens};
 use memchr::memchr;
 
-/// The stage of [`line`].
+/// The stage of [`line()`].
 #[derive(Debug, Clone)]
 pub struct ReadLine {
     line: Vec<u8>,
