@@ -10,7 +10,7 @@
 //! of the time of an async step that waits.
 //!
 //! **The memory has a bound.** If places are taken on one worker and given back on another one, the
-//! second pool gets all of them. So a pool keeps at most [`LIST_MAX`] free places in each of its
+//! second pool gets all of them. So a pool keeps at most a full list of free places in each of its
 //! two lists, and gives further lists to the graph, from which the other pools take before they
 //! use more of a block. There are two lists so that a worker that goes to and fro at the limit
 //! takes no lock.
@@ -27,9 +27,11 @@ use selvedge_core::advise_huge_pages;
 
 use crate::primitives::{Mutex, lock};
 
-/// The number of places in the first list, and the most in a list.
+/// The number of places in the first list, and the most in a full one.
 const LIST_MIN: usize = 32;
 const LIST_MAX: usize = 1024;
+/// The bytes of the places in a full list, unless these limits say otherwise.
+const LIST_BYTES: usize = 64 << 10;
 /// The bytes of the largest blocks, and the alignment of those: that of a huge page.
 const BLOCK_MAX: usize = 4 << 20;
 const HUGE: usize = 2 << 20;
@@ -40,6 +42,8 @@ const ALIGN: usize = 64;
 pub(crate) struct PlaceMemory {
     /// The bytes of a place.
     size: usize,
+    /// The most places in a list.
+    list_max: usize,
     blocks: Mutex<Blocks>,
 }
 
@@ -108,7 +112,9 @@ impl PlaceMemory {
         assert!(place.size() > 0 && place.size().is_multiple_of(8) && place.align() <= ALIGN);
         let (all, left, room) = (Vec::new(), Vec::new(), ptr::null_mut());
         let blocks = Blocks { all, bytes: 0, room, room_bytes: 0, left, list: LIST_MIN };
-        PlaceMemory { size: place.pad_to_align().size(), blocks: Mutex::new(blocks) }
+        let size = place.pad_to_align().size();
+        let list_max = (LIST_BYTES / size).clamp(LIST_MIN, LIST_MAX);
+        PlaceMemory { size, list_max, blocks: Mutex::new(blocks) }
     }
 
     /// Keeps the blocks to the end of the program.
@@ -130,7 +136,7 @@ impl PlaceMemory {
             return list;
         }
         let places = blocks.list;
-        blocks.list = (places * 2).min(LIST_MAX);
+        blocks.list = (places * 2).min(self.list_max);
         if blocks.room_bytes < self.size {
             blocks.add_block(places * self.size);
         }
@@ -157,7 +163,7 @@ pub(crate) struct PlacePool<'m> {
     memory: &'m PlaceMemory,
     /// The list from which places are taken. The worker alone uses the places of its lists.
     free: Cell<FreePlaces>,
-    /// A list of `LIST_MAX` places, or none.
+    /// A full list, or none.
     spare: Cell<FreePlaces>,
 }
 
@@ -205,7 +211,7 @@ impl<'m> PlacePool<'m> {
         // SAFETY: as promised by the caller, and a place has room for a word.
         unsafe { place.cast::<*mut u8>().write(free.first) };
         self.free.set(FreePlaces { first: place, count: free.count + 1 });
-        if free.count + 1 >= LIST_MAX {
+        if free.count + 1 >= self.memory.list_max {
             self.put_aside();
         }
     }
@@ -222,7 +228,7 @@ impl Drop for PlacePool<'_> {
 mod tests {
     use std::alloc::Layout;
 
-    use super::{BLOCK_MAX, LIST_MAX, PlaceMemory, PlacePool};
+    use super::{BLOCK_MAX, PlaceMemory, PlacePool};
     use crate::primitives::lock;
 
     const SIZE: usize = 1024;
@@ -254,7 +260,7 @@ mod tests {
             }
         }
         // Each pool keeps two lists at most. Without that, 30,000 places were made.
-        let most = (PLACES + 4 * LIST_MAX) * SIZE + 2 * BLOCK_MAX;
+        let most = (PLACES + 4 * memory.list_max) * SIZE + 2 * BLOCK_MAX;
         assert!(lock(&memory.blocks).bytes <= most);
     }
 }
