@@ -63,10 +63,13 @@ impl NodeAbout {
         }
     }
 
-    /// Names the value.
-    pub(super) fn name(&mut self, name: &'static str) {
-        // SAFETY: as in `extra`; the caller has the word exclusively, so no other thread reads the
-        // label.
+    /// Names the value. The word is not borrowed exclusively for that, because the box has a
+    /// pointer to the node.
+    ///
+    /// # Safety
+    /// There is a box, and the caller has the only handle of the node.
+    pub(super) unsafe fn name(&self, name: &'static str) {
+        // SAFETY: as in `extra`. No other thread reads the label, because there is no other handle.
         unsafe { (*boxed(self.0.load(Ordering::Acquire))).label.name = name };
     }
 }

@@ -113,8 +113,9 @@ impl NodeHandle {
     pub(crate) fn name(&mut self, name: &'static str) {
         assert!(self.is_only(), "a lazy value is named before it is cloned");
         self.head().extra_or_new();
-        // SAFETY: this is the only handle, and it is borrowed exclusively.
-        unsafe { self.0.as_mut() }.about.name(name);
+        // SAFETY: the call above leaves a box. This is the only handle, and it is borrowed
+        // exclusively.
+        unsafe { self.head().about.name(name) };
     }
 
     /// Polls the body.
