@@ -54,6 +54,7 @@ const PROOFS_LAST: &[Step] = &[
 const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     // The compiler is on one CPU for most of it, because it optimizes each crate as a whole.
     ("figures' build", |ci| ci.cargo(15, BUILD_FIGURES)),
+    ("fuzz targets", fuzz_targets),
     ("miri sched", |ci| ci.miri(&["--package", "selvedge-sched", "--lib", "--test", "work_stealing"])),
     ("miri sync", |ci| ci.miri(SYNC_UNDER_MIRI)),
     ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
@@ -71,7 +72,6 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
         ci.cargo(8, &["test", "--profile", soak::CHECKED, "--package", "selvedge-direct", "--locked"])
     }),
     ("shared library", shared_library),
-    ("fuzz targets", fuzz_targets),
 ];
 
 /// Packages with protocols that loom checks, in tests with names that begin with `loom_`.
