@@ -149,9 +149,7 @@ impl Command {
         let reason = || WaitReason { call: "start", object: Object::Name(program.clone()) };
         let (command, child) = with_reason(reason, started).await?;
         self.command = command;
-        let mut child = child.map_err(self.starting())?;
-        child.connect().map_err(self.starting())?;
-        Ok(child)
+        self.connected(child)
     }
 
     /// Starts the program on the calling OS thread, which is blocked until the kernel has loaded
@@ -176,6 +174,11 @@ impl Command {
     pub fn spawn_here(&mut self) -> io::Result<Child> {
         reap_orphans();
         let child = sys::start(&mut self.command).map(|child| Child::of(child, self.kill_on_drop));
+        self.connected(child)
+    }
+
+    /// The child with its streams, or why there is none.
+    fn connected(&self, child: io::Result<Child>) -> io::Result<Child> {
         let mut child = child.map_err(self.starting())?;
         child.connect().map_err(self.starting())?;
         Ok(child)
