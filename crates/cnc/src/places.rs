@@ -22,6 +22,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::Cell;
 use std::ptr;
 
+use selvedge_core::HUGE_PAGE;
 #[cfg(not(loom))]
 use selvedge_core::advise_huge_pages;
 
@@ -32,9 +33,8 @@ const LIST_MIN: usize = 32;
 const LIST_MAX: usize = 1024;
 /// The bytes of the places in a full list, unless these limits say otherwise.
 const LIST_BYTES: usize = 64 << 10;
-/// The bytes of the largest blocks, and the alignment of those: that of a huge page.
+/// The bytes of the largest blocks, which begin at a huge page.
 const BLOCK_MAX: usize = 4 << 20;
-const HUGE: usize = 2 << 20;
 /// The alignment of the other blocks, which that of a place divides.
 const ALIGN: usize = 64;
 
@@ -89,7 +89,7 @@ impl Blocks {
     /// Allocates a block with room for so many bytes at least.
     fn add_block(&mut self, least: usize) {
         let bytes = self.bytes.clamp(least, BLOCK_MAX.max(least)).next_multiple_of(ALIGN);
-        let align = if bytes >= BLOCK_MAX { HUGE } else { ALIGN };
+        let align = if bytes >= BLOCK_MAX { HUGE_PAGE } else { ALIGN };
         let layout = Layout::from_size_align(bytes, align).expect("a block is small");
         // SAFETY: the layout is not empty, because a list has a place.
         let block = unsafe { alloc(layout) };

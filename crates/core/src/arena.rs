@@ -22,7 +22,7 @@
 
 use crate::freed::FreedList;
 use crate::header::{FREE, Header};
-use crate::huge_pages::advise_huge_pages;
+use crate::huge_pages::{HUGE_PAGE, advise_huge_pages};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -298,10 +298,9 @@ fn map(bytes: usize) -> Result<*mut u8, String> {
 /// Asks for huge pages under a chunk and the memory behind it. The range lies within the
 /// reservation, because `reserve` has added SPARE_CHUNKS behind the last chunk.
 fn advise_huge_pages_under(chunk: u32) {
-    const HUGE: usize = 2 << 20;
     let base = BASE.load(Ordering::Relaxed);
-    let start = (base.addr() + chunk as usize * CHUNK_BYTES).next_multiple_of(HUGE) - base.addr();
-    advise_huge_pages(base.wrapping_add(start), HUGE);
+    let start = (base.addr() + chunk as usize * CHUNK_BYTES).next_multiple_of(HUGE_PAGE) - base.addr();
+    advise_huge_pages(base.wrapping_add(start), HUGE_PAGE);
 }
 
 #[cfg(miri)]

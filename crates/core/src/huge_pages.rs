@@ -41,9 +41,8 @@ pub fn advise_huge_pages(begin: *const u8, bytes: usize) {
 #[cfg(miri)]
 pub fn advise_huge_pages(_: *const u8, _: usize) {}
 
-/// The bytes of a huge page.
-#[cfg(not(miri))]
-const HUGE_PAGE: usize = 1 << 21;
+/// The bytes of a huge page, and its alignment.
+pub const HUGE_PAGE: usize = 1 << 21;
 
 /// A huge page that takes longer than this is slow.
 #[cfg(not(miri))]

@@ -127,7 +127,7 @@ pub use fork::{Fork, detach, detach_local, fork, fork_local};
 pub use freed::{FreedList, ListHead};
 pub use group::Group;
 #[doc(hidden)]
-pub use huge_pages::{advise_huge_pages, prepare_pages};
+pub use huge_pages::{HUGE_PAGE, advise_huge_pages, prepare_pages};
 #[doc(hidden)]
 pub use inbox::Inbox;
 #[doc(hidden)]

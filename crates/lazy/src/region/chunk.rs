@@ -9,7 +9,7 @@
 //!
 //! `nursery.rs` takes a chunk when the one before is full, and the region frees all chunks at once.
 
-use selvedge_core::prepare_pages;
+use selvedge_core::{HUGE_PAGE, prepare_pages};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -21,8 +21,6 @@ pub(super) const CHUNK_FIRST: usize = if cfg!(any(loom, miri)) { 1 << 10 } else 
 const CHUNK_MAX: usize = if cfg!(any(loom, miri)) { 1 << 12 } else { 1 << 23 };
 /// The chunks of which the pages are prepared have at least so many bytes.
 const PREPARED: usize = 1 << 23;
-/// The bytes of a huge page.
-const HUGE_PAGE: usize = 1 << 21;
 
 /// A piece of memory, freed with the region.
 pub(super) struct RegionChunk {
