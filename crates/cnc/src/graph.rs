@@ -369,15 +369,7 @@ impl<'g> Graph<'g, '_> {
     pub fn run(&'g self, scheduler: &(impl Scheduler + ?Sized)) -> Result<FinishedGraph<'g>, GraphError> {
         let _running = Running::begin(&self.core);
         self.core.show_to_monitor();
-        let job = GraphJob::new(&self.core);
-        while !self.core.is_cancelled() {
-            scheduler.run(&job);
-            // Steps may have made collections.
-            self.core.show_to_monitor();
-            if !job.rest() {
-                break;
-            }
-        }
+        GraphJob::new(&self.core).rounds(scheduler);
         // The reports read the collections, and puts of the living environment may be under way.
         self.core.attention().bell().end();
         let lost: Vec<ReadyStep<'g>> = self.core.take_pending();

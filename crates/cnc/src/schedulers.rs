@@ -126,10 +126,17 @@ impl<'g> GraphJob<'g> {
         self.core.take_pending()
     }
 
-    /// Waits until the living environment has made steps ready: true. False if the run ends: the
-    /// environment is closed, or the run was stopped. The scheduler has no step.
-    pub(crate) fn rest(&self) -> bool {
-        self.core.attention().bell().rest()
+    /// Runs the scheduler, and again whenever the living environment has made steps ready after
+    /// that. It returns when the run ends: the environment is closed, or the run was stopped.
+    pub(crate) fn rounds(&self, scheduler: &(impl Scheduler + ?Sized)) {
+        while !self.core.is_cancelled() {
+            scheduler.run(self);
+            // Steps may have made collections.
+            self.core.show_to_monitor();
+            if !self.core.attention().bell().rest() {
+                break;
+            }
+        }
     }
 
     /// The monitor of the graph, as [`Graph::monitor`](crate::Graph::monitor) returns it.

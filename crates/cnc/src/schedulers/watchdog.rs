@@ -114,11 +114,8 @@ impl<S: Scheduler, F: Fn(&Stalled) + Sync> Scheduler for Watchdog<S, F> {
         thread::scope(|scope| {
             scope.spawn(|| watch(limit, tell, &monitor, &end));
             let _end = EndsWatch(&end);
-            self.scheduler.run(job);
             // It also watches while the graph is at rest and its environment lives on.
-            while job.rest() {
-                self.scheduler.run(job);
-            }
+            job.rounds(&self.scheduler);
         });
     }
 }
