@@ -30,7 +30,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
 use std::process;
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::task::{Context, Poll, Waker};
 
 use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_of, tag_of, with_tag};
@@ -40,6 +40,7 @@ use crate::first_panic::take_message;
 use crate::frames::{free_memory, size_of_frame};
 use crate::hints::StepHints;
 use crate::key::{ItemKey, hash_of, is_word};
+use crate::primitives::{AtomicU64, Ordering};
 use crate::step::{Phase, StepContext};
 use crate::stuck::MadeItem;
 use crate::tags::NO_TAG;
@@ -58,6 +59,8 @@ struct StepFrame<T, Fut> {
     tag: T,
     /// The number of the step, by `StepContext::new_serial`.
     serial: u64,
+    /// The graph's count of handles and frames, for [`free_frame`].
+    count: NonNull<AtomicU64>,
 }
 
 /// Drops the content of a frame: the future, then the tag, also if the future's destructor panics.
@@ -87,20 +90,24 @@ unsafe fn empty_frame<T, Fut>(frame: *mut StepFrame<T, Fut>) {
 ///
 /// # Safety
 /// The word is the address of a `StepFrame<T, Fut>` in memory of a [`FramePool`], and is used no
-/// more.
+/// more. The graph exists.
 ///
 /// [`FramePool`]: crate::frames::FramePool
 unsafe fn free_frame<T, Fut>(word: u64) {
-    struct Memory<F>(*mut F);
+    struct Memory<F>(*mut F, NonNull<AtomicU64>);
 
     impl<F> Drop for Memory<F> {
         fn drop(&mut self) {
+            // SAFETY: as promised by the caller of `free_frame`, the graph exists.
+            unsafe { self.1.as_ref() }.fetch_sub(1, Ordering::Release);
             // SAFETY: as promised by the caller of `free_frame`. What was in the frame was dropped.
             unsafe { free_memory(self.0) };
         }
     }
 
-    let memory: Memory<StepFrame<T, Fut>> = Memory(ptr::with_exposed_provenance_mut(word as usize));
+    let frame: *mut StepFrame<T, Fut> = ptr::with_exposed_provenance_mut(word as usize);
+    // SAFETY: as promised by the caller.
+    let memory = Memory(frame, unsafe { (*frame).count });
     // SAFETY: as promised by the caller.
     unsafe { empty_frame(memory.0) };
 }
@@ -155,19 +162,22 @@ where
         let word = frame.expose_provenance() as u64;
         let serial = step.new_serial();
         let handle = AsyncStep::new(self.core, maker, serial);
-        step.handles.set(step.handles.get().wrapping_add(1));
+        // The handle and the frame.
+        step.handles.set(step.handles.get().wrapping_add(2));
         let future = match panic::catch_unwind(AssertUnwindSafe(|| (self.body)(tag.clone(), handle))) {
             Ok(future) => future,
             Err(panic) => {
                 // SAFETY: the memory came from a pool just now, and has no other user.
                 unsafe { step.frames.give(frame) };
+                step.handles.set(step.handles.get().wrapping_sub(1));
                 let text = format!("{tag:?}");
                 let order = if is_word::<T>() { tag.to_word() } else { 0 };
                 return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(take_message(panic))));
             }
         };
+        let count = NonNull::from(&self.core.handles);
         // SAFETY: the memory is for such a frame, and has no other user.
-        unsafe { frame.write(StepFrame { future: ManuallyDrop::new(future), tag, serial }) };
+        unsafe { frame.write(StepFrame { future: ManuallyDrop::new(future), tag, serial, count }) };
         // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
         unsafe { poll::<T, Fut>(ReadyStep { entry: self.rest, word }, step) }
     }
@@ -320,6 +330,7 @@ where
     drop(entered);
     // SAFETY: the frame came from a pool, and was dropped.
     unsafe { step.frames.give(frame) };
+    step.handles.set(step.handles.get().wrapping_sub(1));
     match dropped {
         Ok(()) => result,
         Err(panic) => {

@@ -75,7 +75,8 @@ pub(crate) struct Core<'g> {
     workers: AtomicUsize,
     /// How often each step collection ran and missed.
     counts: Mutex<Vec<(u64, u64)>>,
-    /// The handles of async steps that are in existence. It wraps, as `suspended` does.
+    /// The handles of async steps that are in existence, and the frames of these steps. It wraps,
+    /// as `suspended` does.
     pub(crate) handles: AtomicU64,
     /// The numbers for async steps that no worker has taken. The first one is a multiple of
     /// [`SERIALS`].

@@ -30,7 +30,7 @@ impl FrameMemory {
         }))
     }
 
-    /// Keeps the memory to the end of the program, because a frame in it was never dropped. The
+    /// Keeps the memory to the end of the program, because a frame in it was not dropped. The
     /// future in that frame is pinned, so its memory must stay.
     pub(crate) fn leak(&self) {
         self.0.iter().for_each(PlaceMemory::leak);

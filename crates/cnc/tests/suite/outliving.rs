@@ -1,11 +1,18 @@
 //! The program keeps the handle of an async step after the step has ended.
 
+use std::future::Future;
+use std::marker::PhantomPinned;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::pin::Pin;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::thread;
 
-use selvedge_cnc::schedulers::{OneByOne, Scheduler};
-use selvedge_cnc::{AsyncStep, FaultCause, Graph, GraphError, ItemCol, Items, graph};
+use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler};
+use selvedge_cnc::{AsyncStep, FaultCause, Graph, GraphError, ItemCol, Items, StepResult, graph};
 
 use crate::schedulers::each;
 
@@ -151,4 +158,71 @@ fn the_payload_of_a_panic_may_panic_when_it_is_dropped() {
             assert!(faults.iter().all(|fault| matches!(fault.why(), FaultCause::Panicked(_))), "{name}");
         });
     });
+}
+
+/// A future that waits for item 0, and has given its handle away.
+struct GivesAway<'g> {
+    handle: Option<AsyncStep<'g>>,
+    items: ItemCol<'g, u32, u32>,
+    value: AtomicU32,
+    _pinned: PhantomPinned,
+}
+
+/// The value of such a future that is pinned, and never dropped.
+static PINNED: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
+
+impl Future for GivesAway<'_> {
+    type Output = StepResult;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<StepResult> {
+        PINNED.store(ptr::from_ref(&self.value).cast_mut(), Relaxed);
+        // SAFETY: neither the value nor the future is moved.
+        let handle = unsafe { self.get_unchecked_mut() };
+        let (handle, items) = (handle.handle.take().unwrap(), handle.items);
+        let mut get = handle.get(items, 0);
+        assert!(Pin::new(&mut get).poll(cx).is_pending());
+        mem::forget(get); // its drop would be a fault
+        Poll::Pending
+    }
+}
+
+/// Runs the steps that the environment has made ready, and forgets those that they make ready.
+struct Forgets;
+
+impl Scheduler for Forgets {
+    fn run<'g>(&self, job: &GraphJob<'g>) {
+        let mut worker = job.worker();
+        job.start().into_iter().for_each(|ready| worker.run(ready));
+        while let Some(ready) = worker.newest() {
+            mem::forget(ready);
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it leaks: run it with -Zmiri-ignore-leaks")]
+fn a_pinned_future_that_is_never_dropped_keeps_its_memory() {
+    let end = catch_unwind(|| {
+        graph(|graph| {
+            let (waits, puts) = (graph.tags::<u32>("waits"), graph.tags::<u32>("puts"));
+            let items = graph.items::<u32, u32>("items");
+            graph.prescribe_async(waits, "waits", move |_, handle| GivesAway {
+                handle: Some(handle),
+                items,
+                value: AtomicU32::new(7),
+                _pinned: PhantomPinned,
+            });
+            graph.prescribe(puts, "puts", move |n, step| step.put(items, n, n));
+            graph
+                .initialize(|env| {
+                    env.put_tag(waits, 0)?;
+                    env.put_tag(puts, 0)
+                })
+                .unwrap();
+            let _ = graph.run(&Forgets);
+        });
+    });
+    assert!(end.is_err(), "the scheduler has returned while a step is ready");
+    // SAFETY: the value is pinned, and its destructor has not run, so its memory is there.
+    assert_eq!(unsafe { &*PINNED.load(Relaxed) }.load(Relaxed), 7);
 }
