@@ -83,6 +83,8 @@ pub(crate) enum Look {
     Kept,
     /// The item is counted, and this get has claimed one of the counts.
     Claimed,
+    /// The item is counted, and steps that have not ended have claimed all its gets.
+    AllClaimed,
     /// The item is counted, and all its gets have been.
     Exhausted,
     /// For a take alone: steps with other gets have not ended.
@@ -192,7 +194,7 @@ impl<R> SlotState<R> {
                 return Look::Missing;
             }
             if word & GONE != 0 || claims(word) == 0 {
-                return Look::Exhausted;
+                return none_left(word);
             }
             match self.word.compare_exchange_weak(word, word - CLAIM, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return Look::Claimed,
@@ -201,7 +203,7 @@ impl<R> SlotState<R> {
         }
     }
 
-    /// Gives a claim back, because the step that made it will run again.
+    /// Gives a claim back, because the step that made it will run again, or was cancelled.
     pub(crate) fn unclaim(&self) {
         // Release: the step has read the value, and another step may now claim, give back, and be
         // the one that drops the value. `give_back` acquires what this releases, because each
@@ -236,7 +238,7 @@ impl<R> SlotState<R> {
                 return Look::Kept;
             }
             if word & GONE != 0 || claims(word) == 0 {
-                return Look::Exhausted;
+                return none_left(word);
             }
             if returns(word) > 1 {
                 return Look::InUse;
@@ -253,6 +255,12 @@ impl<R> SlotState<R> {
     pub(crate) fn is_in_use(&self) -> bool {
         let word = self.word.load(Ordering::SeqCst);
         word & (FULL | KEPT | GONE) == FULL && returns(word) > 1
+    }
+
+    /// Whether steps that have not ended have gets of the item, or are still to come.
+    pub(crate) fn has_users(&self) -> bool {
+        let word = self.word.load(Ordering::SeqCst);
+        word & (FULL | KEPT | GONE) == FULL && returns(word) > 0
     }
 
     /// Whether there is a value: the item is full and not gone.
@@ -294,7 +302,31 @@ impl<R> SlotState<R> {
         }
     }
 
-    /// Takes all waiters out, when the graph ends. No worker may run any more.
+    /// Takes out the waiters that `is_out` names. No worker may run meanwhile.
+    pub(crate) fn take_some(
+        &self,
+        pool: &WaiterPool<'_, R>,
+        is_out: impl Fn(&R) -> bool,
+        mut out: impl FnMut(R),
+    ) {
+        // `is_out` is code of the program, so it is called before the list is taken apart.
+        let mut are_out = Vec::new();
+        self.each_waiter(|ready| are_out.push(is_out(ready)));
+        if !are_out.contains(&true) {
+            return;
+        }
+        let (mut waiting, mut stay) = (self.take_waiters(), Vec::new());
+        for is_out in are_out {
+            let ready = waiting.pop(pool).expect("no worker runs, so the list is the same");
+            if is_out { out(ready) } else { stay.push(ready) }
+        }
+        // The newest one is the first in the list, and so the last to be added.
+        for ready in stay.into_iter().rev() {
+            assert!(self.wait(ready, pool).is_ok(), "no worker runs, so no put begins");
+        }
+    }
+
+    /// Takes all waiters out. No worker may run meanwhile.
     pub(crate) fn take_waiters(&self) -> WokenSteps<R> {
         let word = self.word.load(Ordering::Acquire);
         let waiting = word & FULL == 0;
@@ -324,6 +356,11 @@ pub(crate) enum Left {
 /// other, while destructors of the program run.
 const fn is_there_for_ever(word: u64) -> bool {
     word & (FULL | KEPT | GONE) == FULL | KEPT
+}
+
+/// What a get finds of a counted item that has no claim left.
+const fn none_left(word: u64) -> Look {
+    if word & GONE == 0 && returns(word) > 0 { Look::AllClaimed } else { Look::Exhausted }
 }
 
 const fn claims(word: u64) -> u64 {
