@@ -365,8 +365,8 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     fn give_back(&self, claim: &GetClaim<'g>, wake: &mut dyn FnMut(ReadyStep<'g>)) {
         // SAFETY: as in `unclaim`.
         let slot = unsafe { &*claim.slot.cast::<ItemSlot<V, ReadyStep<'g>>>() };
-        let left = slot.state.give_back();
-        if left != Left::More {
+        let (left, is_waited) = slot.state.give_back();
+        if is_waited && left != Left::More {
             self.in_use.of_slot(claim.slot.addr()).into_iter().for_each(wake);
         }
         if left == Left::None {

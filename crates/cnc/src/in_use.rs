@@ -10,11 +10,12 @@
 //! the schedule. So a late step waits here until all claims were returned, and the item is gone; or
 //! until no step of the run is ready. `StepContext::settle` has it look once more then.
 //!
-//! **No wake-up is lost.** The step that waits writes `count`, and then looks at the item's word.
-//! The step that ends writes the word, and then looks at `count`. All four accesses are `SeqCst`,
-//! so one of the two sees the other. `tests/loom_slot.rs` checks this with models.
+//! **No wake-up is lost.** A step is in the list before it sets a bit in the item's word, and both
+//! are done under the lock of the list. The end of a user changes the same word, so it comes before
+//! or after. If it comes after, it sees the bit and looks through the list. If it comes before, the
+//! step sees that it need not wait. `tests/loom_slot.rs` checks this with models.
 
-use crate::primitives::{AtomicUsize, Mutex, Ordering, lock};
+use crate::primitives::{Mutex, lock};
 use crate::slot::SlotState;
 
 /// What a step waits for that finds an item in use.
@@ -34,15 +35,11 @@ struct Waiting<R> {
 }
 
 /// The steps that wait for the users of a collection's items.
-pub(crate) struct InUseWaiters<R> {
-    /// The length of `waiting`.
-    count: AtomicUsize,
-    waiting: Mutex<Vec<Waiting<R>>>,
-}
+pub(crate) struct InUseWaiters<R>(Mutex<Vec<Waiting<R>>>);
 
 impl<R> InUseWaiters<R> {
     pub(crate) fn new() -> InUseWaiters<R> {
-        InUseWaiters { count: AtomicUsize::new(0), waiting: Mutex::new(Vec::new()) }
+        InUseWaiters(Mutex::new(Vec::new()))
     }
 
     /// Has a step wait for the users of an item.
@@ -50,24 +47,18 @@ impl<R> InUseWaiters<R> {
     /// # Errors
     /// Gives the step back if it need not wait: it is the last user, or the item is gone.
     pub(crate) fn wait<W>(&self, slot: usize, state: &SlotState<W>, ready: R, why: InUse) -> Result<(), R> {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = lock(&self.0);
         waiting.push(Waiting { slot, ready, why });
-        self.count.store(waiting.len(), Ordering::SeqCst);
-        let waits = match why {
-            InUse::ToBeLast => state.is_in_use(),
-            InUse::ForAGet => state.has_users(),
-        };
-        if waits {
+        if state.note_waited(why) {
             return Ok(());
         }
         let Waiting { ready, .. } = waiting.pop().expect("it was just pushed");
-        self.count.store(waiting.len(), Ordering::SeqCst);
         Err(ready)
     }
 
     /// Takes out the steps that wait for the users of an item, after one of its users has ended.
     pub(crate) fn of_slot(&self, slot: usize) -> Vec<R> {
-        if self.count.load(Ordering::SeqCst) == 0 { Vec::new() } else { self.take(|of| of.slot == slot) }
+        self.take(|of| of.slot == slot)
     }
 
     /// Takes out the steps that are late.
@@ -81,14 +72,11 @@ impl<R> InUseWaiters<R> {
     }
 
     fn take(&self, is_out: impl Fn(&Waiting<R>) -> bool) -> Vec<R> {
-        let mut waiting = lock(&self.waiting);
-        let taken = waiting.extract_if(.., |of| is_out(of)).map(|of| of.ready).collect();
-        self.count.store(waiting.len(), Ordering::SeqCst);
-        taken
+        lock(&self.0).extract_if(.., |of| is_out(of)).map(|of| of.ready).collect()
     }
 
     /// Calls `see` with each step, and the address of its item's slot.
     pub(crate) fn each(&self, mut see: impl FnMut(usize, &R)) {
-        lock(&self.waiting).iter().for_each(|of| see(of.slot, &of.ready));
+        lock(&self.0).iter().for_each(|of| see(of.slot, &of.ready));
     }
 }

@@ -98,7 +98,7 @@ pub fn counted_gets() {
             Look::Claimed => {
                 // SAFETY: the item is claimed until `give_back`.
                 assert_eq!(**unsafe { slot.value() }, 7);
-                if slot.state.give_back() == Left::None {
+                if slot.state.give_back().0 == Left::None {
                     // SAFETY: this caller has made the item gone.
                     unsafe { slot.drop_value() };
                 }
@@ -125,7 +125,7 @@ pub fn a_take_and_a_get() {
             assert_eq!(slot.state.look(), Look::Claimed);
             // SAFETY: the item is claimed until `give_back`.
             assert_eq!(**unsafe { slot.value() }, 7);
-            assert_eq!(slot.state.give_back(), Left::One);
+            assert_eq!(slot.state.give_back().0, Left::One);
         })
     };
     let mut taken = slot.state.take();
@@ -148,8 +148,9 @@ pub fn a_take_that_waits() {
         let (slot, waiters) = (slot.clone(), waiters.clone());
         thread::spawn(move || {
             assert_eq!(slot.state.look(), Look::Claimed);
-            assert_eq!(slot.state.give_back(), Left::One);
-            waiters.of_slot(5)
+            let (left, is_waited) = slot.state.give_back();
+            assert_eq!(left, Left::One);
+            if is_waited { waiters.of_slot(5) } else { Vec::new() }
         })
     };
     let mut taken = slot.state.take();
@@ -175,10 +176,11 @@ pub fn a_get_that_is_late() {
     // The steps that this one wakes, and whether this one waits.
     let get = |name: u32, slot: &ModelSlot, waiters: &InUseWaiters<u32>| match slot.state.look() {
         Look::Claimed => {
-            assert_eq!(slot.state.give_back(), Left::None);
+            let (left, is_waited) = slot.state.give_back();
+            assert_eq!(left, Left::None);
             // SAFETY: this caller has made the item gone.
             unsafe { slot.drop_value() };
-            (waiters.of_slot(5), false)
+            (if is_waited { waiters.of_slot(5) } else { Vec::new() }, false)
         }
         Look::AllClaimed => {
             let waits = waiters.wait(5, &slot.state, name, InUse::ForAGet).is_ok();
@@ -206,7 +208,7 @@ pub fn a_claim_given_back() {
     drop(slot.put(Box::new(7), GetCount::Times(1), 1, 1).expect("the first put"));
     let end = |slot: &ModelSlot| match slot.state.look() {
         Look::Claimed => {
-            assert_eq!(slot.state.give_back(), Left::None);
+            assert_eq!(slot.state.give_back().0, Left::None);
             // SAFETY: this caller has made the item gone.
             unsafe { slot.drop_value() };
             true
@@ -240,7 +242,7 @@ pub fn a_counted_get_that_waits() {
         assert_eq!(slot.state.look(), Look::Claimed);
         // SAFETY: the item is claimed until `give_back`.
         assert_eq!(**unsafe { slot.value() }, 7);
-        assert_eq!(slot.state.give_back(), Left::None);
+        assert_eq!(slot.state.give_back().0, Left::None);
         // SAFETY: this caller has made the item gone.
         unsafe { slot.drop_value() };
     };

@@ -117,9 +117,10 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
         ("loop-wavefront", &[side]) => steps::loop_wavefront(side as u32),
         ("items", &[kind, workers, n]) => items::items(kind, &Stealing::new(workers as usize), n as u32),
         ("once-lock", &[workers, n]) => items::once_lock(workers as usize, n as u32),
-        ("mandel" | "primes" | "nbody" | "blackscholes" | "queens" | "cholesky", &[engine, workers, ref sizes @ ..])
-            if engine == ASYNC || engine == DECLARED =>
-        {
+        (
+            "mandel" | "primes" | "nbody" | "blackscholes" | "queens" | "cholesky",
+            &[engine, workers, ref sizes @ ..],
+        ) if engine == ASYNC || engine == DECLARED => {
             let kind = if engine == ASYNC { StepKind::Async } else { StepKind::Declared };
             kinds::run(kind, &Stealing::new(workers as usize), name, sizes)?;
         }
