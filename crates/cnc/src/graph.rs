@@ -422,6 +422,7 @@ struct Running<'a, 'g>(&'a Core<'g>);
 impl<'a, 'g> Running<'a, 'g> {
     fn begin(core: &'a Core<'g>) -> Running<'a, 'g> {
         assert!(!core.running.swap(true, Ordering::Relaxed), "a graph cannot be run within its own run");
+        core.begin_run();
         core.attention().bell().begin();
         Running(core)
     }

@@ -123,7 +123,7 @@ impl<'g> GraphJob<'g> {
 
     /// Takes the steps that the environment has made ready, in the order of its puts.
     pub fn start(&self) -> Vec<ReadyStep<'g>> {
-        self.core.take_pending()
+        self.core.take_start()
     }
 
     /// Runs the scheduler, and again whenever steps are ready after that: late ones

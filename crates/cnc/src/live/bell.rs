@@ -16,7 +16,8 @@
 //! - A scheduler returns only when all steps that it got have ended, so no step runs in `rest`.
 //! - A put keeps its ready steps in the graph before it rings, and each `answer` comes before the
 //!   one that answers takes the steps. So ready steps that are in the graph and not rung for belong
-//!   to a put that has not left.
+//!   to a put that has not left. `Core::take_start` takes one of the steps, and rings for the
+//!   others.
 //! - `rest` decides under the lock. It ends if the bell is not rung, no put is inside and no handle
 //!   is open. A new handle comes from an open one, or from the graph's thread, which is in `rest`.
 //!   So there will be none.
@@ -93,8 +94,7 @@ impl Drop for LivePut<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         state.inside -= 1;
-        state.rung = true;
-        self.0.rung.store(true, Ordering::Relaxed);
+        self.0.note_rung(&mut state);
         self.0.changed.notify_all();
     }
 }
@@ -197,6 +197,17 @@ impl RunBell {
     fn answered(&self, state: &mut BellState) {
         state.rung = false;
         self.rung.store(false, Ordering::Relaxed);
+    }
+
+    /// Rings for ready steps that are in the graph.
+    pub(crate) fn ring(&self) {
+        let mut state = lock(&self.state);
+        self.note_rung(&mut state);
+    }
+
+    fn note_rung(&self, state: &mut BellState) {
+        state.rung = true;
+        self.rung.store(true, Ordering::Relaxed);
     }
 
     /// Begins a run.
