@@ -88,6 +88,11 @@ pub(crate) struct Core<'g> {
     /// The steps that wait, and that were told at the end of a run that they come too late: the
     /// number of the entry and the word of each.
     told: Mutex<BTreeSet<(usize, u64)>>,
+    /// The cancellations that were made when waiting steps were last looked through for cancelled
+    /// ones.
+    settled: AtomicU64,
+    /// A step has begun to wait for a get of an item, all gets of which are claimed.
+    some_late: AtomicBool,
 }
 
 /// The ready steps that no scheduler has taken.
@@ -144,6 +149,8 @@ impl<'g> Core<'g> {
             frames: FrameMemory::new(),
             environment_forks: AtomicU64::new(0),
             told: Mutex::new(BTreeSet::new()),
+            settled: AtomicU64::new(0),
+            some_late: AtomicBool::new(false),
         }
     }
 
@@ -365,6 +372,29 @@ impl<'g> Core<'g> {
     pub(crate) fn some_may_wait(&self) -> bool {
         // A scheduler may have forgotten a worker, and with it the worker's counts.
         self.suspended.load(Ordering::Relaxed) != 0 || self.workers.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether some steps that wait may be cancelled ones. No worker may run.
+    pub(crate) fn some_wait_cancelled(&self) -> bool {
+        self.some_may_wait() && self.attention.cancellations() != self.settled.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the caller takes out the waiting steps that are cancelled, which it does next.
+    pub(crate) fn note_settled(&self) {
+        self.settled.store(self.attention.cancellations(), Ordering::Relaxed);
+    }
+
+    /// Notes that a step begins to wait for a get of an item, all gets of which are claimed.
+    pub(crate) fn note_late(&self) {
+        self.some_late.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes out the steps that wait for such a get. No worker may run.
+    pub(crate) fn take_late(&self) -> Vec<ReadyStep<'g>> {
+        if !self.some_late.swap(false, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        self.each_items().iter().flat_map(|items| items.late()).collect()
     }
 
     /// Adds the counts of a worker, at the worker's end.

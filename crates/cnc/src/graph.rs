@@ -155,7 +155,8 @@ impl<'g> Graph<'g, '_> {
     }
 
     /// Has each tag of a collection run a step with declared items: `needs` declares them, and
-    /// `body` runs once, when all of them are there.
+    /// `body` runs once, when all of them are there. (If other steps have claimed all gets of a
+    /// counted item by then, so that the count may be wrong, it runs again from its beginning.)
     ///
     /// # Examples
     /// ```
@@ -301,6 +302,10 @@ impl<'g> Graph<'g, '_> {
         &'g self,
         work: impl FnOnce(&StepContext<'g>) -> StepResult<A>,
     ) -> Result<A, GraphError> {
+        if !self.core.running.load(Ordering::Relaxed) {
+            // `work` may get items that only cancelled steps have claimed.
+            StepContext::settle_cancelled(&self.core);
+        }
         StepContext::environment(&self.core, work).ok_or_else(|| self.failure())
     }
 
@@ -382,6 +387,7 @@ impl<'g> Graph<'g, '_> {
             "the scheduler has returned while {} steps were ready",
             self.core.outstanding()
         );
+        StepContext::settle_cancelled(&self.core);
         StepContext::get_again(&self.core, self.core.waiting());
         let mut faults = self.core.report_faults();
         if faults.is_empty() {

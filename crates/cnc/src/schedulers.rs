@@ -76,7 +76,7 @@ use std::{fmt, mem};
 use crate::code::ReadyStep;
 use crate::core::Core;
 use crate::monitor::Monitor;
-use crate::step::{Outlet, Worker};
+use crate::step::{Outlet, StepContext, Worker};
 
 /// Runs the ready steps of a graph until there are none.
 ///
@@ -126,14 +126,15 @@ impl<'g> GraphJob<'g> {
         self.core.take_start()
     }
 
-    /// Runs the scheduler, and again whenever the living environment has made steps ready after
-    /// that. It returns when the run ends: the environment is closed, or the run was stopped.
+    /// Runs the scheduler, and again whenever steps are ready after that: late ones
+    /// (`step/settle.rs`), or those of the living environment. It returns when the run ends: the
+    /// environment is closed, or the run was stopped.
     pub(crate) fn rounds(&self, scheduler: &(impl Scheduler + ?Sized)) {
         while !self.core.is_cancelled() {
             scheduler.run(self);
             // Steps may have made collections.
             self.core.show_to_monitor();
-            if !self.core.attention().bell().rest() {
+            if !StepContext::settle(self.core) && !self.core.attention().bell().rest() {
                 break;
             }
         }

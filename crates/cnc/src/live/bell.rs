@@ -28,6 +28,8 @@
 //! **A graph at rest stays so** while a thread looks at it ([`Rest`]). `at_rest` lets the thread
 //! look when the bell is not rung and no put is inside, and `enter` lets no put in meanwhile. So
 //! the bell is not rung, and `rest` does not return for another round. `end` waits for the thread.
+//! The graph's own thread looks in the same way between two rounds (`between_rounds`), when no
+//! scheduler runs and it is not in `rest`.
 //!
 //! **A stopped run ends** though handles are open: `enter` and `at_rest` refuse, and `end` waits
 //! for the puts that are inside and the threads that look.
@@ -152,6 +154,18 @@ impl RunBell {
             state = self.wait(state);
         }
         if state.stopped {
+            return None;
+        }
+        state.looking += 1;
+        Some(Rest(self))
+    }
+
+    /// Has the graph's own thread look at the graph between two rounds. `None` if a put is under way
+    /// or has left ready steps, so that there will be another round. No put is let in until the
+    /// caller drops the result.
+    pub(crate) fn between_rounds(&self) -> Option<Rest<'_>> {
+        let mut state = lock(&self.state);
+        if state.rung || state.inside > 0 {
             return None;
         }
         state.looking += 1;
