@@ -54,7 +54,7 @@ pub(super) fn run(
         ("blackscholes", &[n]) => {
             let options = kernels::options(n);
             let blocks: Vec<_> = options.chunks(BLOCK).collect();
-            let of = |block: u32| blocks[block as usize].iter().map(kernels::price).collect::<Vec<_>>();
+            let of = |block: u32| kernels::prices(blocks[block as usize]);
             let prices = values(kind, scheduler, blocks.len() as u32, 1, of);
             kernels::prices_check(&options, prices.iter().flatten().copied())
         }
