@@ -1,6 +1,6 @@
 //! OS threads that start at once, on other CPUs than the caller: [`run_beside`]. `work_stealing`
-//! and the schedulers of `cnc` start their workers with it. The caller of `per_core` sleeps while its
-//! workers run, so its CPU is not to be avoided.
+//! and the schedulers of `cnc` start their workers with it. The caller of `per_core` sleeps while
+//! its workers run, so its CPU is not to be avoided.
 //!
 //! # The late start
 //! Linux may queue a new OS thread on the CPU of the OS thread that made it, although another CPU
@@ -37,8 +37,8 @@ use std::{io, mem};
 
 /// Runs `here` on the calling OS thread, and each of `others` beside it on an OS thread of its own,
 /// which begins on another CPU if the caller may run on several. The caller is to compute: the CPU
-/// of a caller that only waits is a good one for one of the others. Returns when all have ended: the
-/// result of `here`, and those of the others in their order.
+/// of a caller that only waits is a good one for one of the others. Returns when all have ended:
+/// the result of `here`, and those of the others in their order.
 ///
 /// The iterator is asked for the next one when the one before has been started. `missing` is called
 /// at once for each OS thread that the system has refused.
