@@ -354,8 +354,8 @@ fn steps(
         for entry in fs::read_dir(&directory).map_err(|error| at(&directory, &error))? {
             let path = entry.map_err(|error| at(&directory, &error))?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // The logs have times in them. What Meson keeps for itself has sets of Python, whose
-            // order differs from run to run.
+            // The logs have times in them. What Meson keeps for itself has sets of Python, in an
+            // order that differs from run to run.
             let of_meson = directory.ends_with("meson-private") && name.contains(".dat");
             if path.is_symlink() || name.starts_with(".ninja_") || name.contains("log") || of_meson {
                 continue;
