@@ -157,7 +157,8 @@ impl<'g> Graph<'g, '_> {
     }
 
     /// Has each tag of a collection run a step with declared items: `needs` declares them, and
-    /// `body` runs once, when all of them are there.
+    /// `body` runs once, when all of them are there. (If other steps have claimed all gets of a
+    /// counted item by then, so that the count may be wrong, it runs again from its beginning.)
     ///
     /// # Examples
     /// ```
@@ -303,6 +304,10 @@ impl<'g> Graph<'g, '_> {
         &'g self,
         work: impl FnOnce(&StepContext<'g>) -> StepResult<A>,
     ) -> Result<A, GraphError> {
+        if !self.core.running.load(Ordering::Relaxed) {
+            // `work` may get items that only cancelled steps have claimed.
+            StepContext::settle_cancelled(&self.core);
+        }
         StepContext::environment(&self.core, work).ok_or_else(|| self.failure())
     }
 
@@ -384,6 +389,7 @@ impl<'g> Graph<'g, '_> {
             "the scheduler has returned while {} steps were ready",
             self.core.outstanding()
         );
+        StepContext::settle_cancelled(&self.core);
         StepContext::get_again(&self.core, self.core.waiting());
         let mut faults = self.core.report_faults();
         if faults.is_empty() {
@@ -418,6 +424,7 @@ struct Running<'a, 'g>(&'a Core<'g>);
 impl<'a, 'g> Running<'a, 'g> {
     fn begin(core: &'a Core<'g>) -> Running<'a, 'g> {
         assert!(!core.running.swap(true, Ordering::Relaxed), "a graph cannot be run within its own run");
+        core.begin_run();
         core.attention().bell().begin();
         Running(core)
     }

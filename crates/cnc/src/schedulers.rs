@@ -78,7 +78,7 @@ use selvedge_sched::run_beside;
 use crate::code::ReadyStep;
 use crate::core::Core;
 use crate::monitor::Monitor;
-use crate::step::{Outlet, Worker};
+use crate::step::{Outlet, StepContext, Worker};
 
 /// Runs the ready steps of a graph until there are none.
 ///
@@ -155,17 +155,18 @@ impl<'g> GraphJob<'g> {
 
     /// Takes the steps that the environment has made ready, in the order of its puts.
     pub fn start(&self) -> Vec<ReadyStep<'g>> {
-        self.core.take_pending()
+        self.core.take_start()
     }
 
-    /// Runs the scheduler, and again whenever the living environment has made steps ready after
-    /// that. It returns when the run ends: the environment is closed, or the run was stopped.
+    /// Runs the scheduler, and again whenever steps are ready after that: late ones
+    /// (`step/settle.rs`), or those of the living environment. It returns when the run ends: the
+    /// environment is closed, or the run was stopped.
     pub(crate) fn rounds(&self, scheduler: &(impl Scheduler + ?Sized)) {
         while !self.core.is_cancelled() {
             scheduler.run(self);
             // Steps may have made collections.
             self.core.show_to_monitor();
-            if !self.core.attention().bell().rest() {
+            if !StepContext::settle(self.core) && !self.core.attention().bell().rest() {
                 break;
             }
         }
