@@ -26,8 +26,10 @@ use crate::hints::{StepCol, StepHints};
 use crate::key::ItemKey;
 use crate::live::LiveEnvironment;
 use crate::schedulers::{GraphJob, Scheduler};
+use crate::slot::ItemSlot;
 use crate::statistics::Statistics;
 use crate::step::{Needs, StepContext};
+use crate::storage::KeyOf;
 use crate::stuck::Stuck;
 use crate::tags::TagCol;
 
@@ -504,17 +506,19 @@ impl<'g> View<'g> {
         &'v self,
         items: ItemCol<'g, K, V>,
     ) -> impl Iterator<Item = (K, &'v V)> + use<'v, 'g, K, V> {
-        let mut found = Vec::new();
-        items.0.storage.each(|key, slot| {
-            if slot.state.is_kept() {
-                // SAFETY: as in `get`.
-                found.push((key.key(), unsafe { slot.value() }));
-            }
-        });
-        if !items.0.storage.is_ordered() {
-            found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let storage = &items.0.storage;
+        let kept = |key: KeyOf<'g, K>, slot: &'g ItemSlot<V, ReadyStep<'g>>| {
+            // SAFETY: as in `get`.
+            slot.state.is_kept().then(|| (key.key(), unsafe { slot.value() }))
+        };
+        let mut others = Vec::new();
+        if !storage.is_dense() {
+            storage.each(|key, slot| others.extend(kept(key, slot)));
         }
-        found.into_iter()
+        if !storage.is_ordered() {
+            others.sort_by(|(a, _), (b, _)| a.cmp(b));
+        }
+        storage.dense_slots().filter_map(move |(key, slot)| kept(key, slot)).chain(others)
     }
 }
 
