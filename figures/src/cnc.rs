@@ -14,7 +14,7 @@ use crate::contender::{LIMIT, OURS, WALL_NS, inner, outer_on, table};
 use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case};
-use crate::peers::{GHC_PAR, OPEN_MP, TBB};
+use crate::peers::{GHC_PAR, OPEN_MP, RUST_ITEMS, TBB, TBB_AND_OPEN_MP};
 use crate::table::{Need, Row, Table};
 
 const MS: Metric = Metric { key: "ms", unit: "ms", better: Better::Lower };
@@ -146,6 +146,9 @@ pub(crate) fn miss(effort: Effort) -> Result<Table, String> {
             effort,
             LIMIT,
         )?);
+        let stuck = ours(OURS, "stuck", &[w, n], workers).answers("waiting", n);
+        let what = format!("{n} steps that wait for ever, and the report of them");
+        all.extend(case(&on(&what, workers), &[stuck.at_most(1000.0)], MS, effort, LIMIT)?);
     }
     let mut table = table(
         "cnc-miss",
@@ -218,6 +221,17 @@ pub(crate) fn items(effort: Effort) -> Result<Table, String> {
             effort,
             LIMIT,
         )?);
+        let dashmap = outer_on(workers, RUST_ITEMS, "dashmap, Fx", "dashmap", &[w, n]).answers("sum", sum);
+        all.extend(case(
+            &on("put and get, two numbers of 32 bits in a table", workers),
+            &[
+                run("selvedge, hashed, keys of a word", 2),
+                if workers == 2 { dashmap.times(1.3) } else { dashmap },
+            ],
+            RATE,
+            effort,
+            LIMIT,
+        )?);
     }
     Ok(table("cnc-items", "items that are put, and then got, by range steps", machine, all))
 }
@@ -246,6 +260,13 @@ impl PaperProgram {
     fn by(&self, engine: u64, workers: usize) -> Contender {
         let numbers = [&[engine, workers as u64], &self.numbers[..]].concat();
         ours(ENGINES[engine as usize], self.name, &numbers, workers).answers("answer", self.answer)
+    }
+
+    /// The program with TBB or with OpenMP.
+    fn in_cpp(&self, system: &str, engine: &str, workers: usize) -> Contender {
+        let numbers = [&[workers as u64], &self.numbers[..]].concat();
+        outer_on(workers, TBB_AND_OPEN_MP, system, &format!("{engine}-{}", self.name), &numbers)
+            .answers("answer", self.answer)
     }
 }
 
@@ -415,15 +436,29 @@ pub(crate) fn schedulers(effort: Effort) -> Result<Table, String> {
     for program in six_programs(if effort.is_small() { &LEAST } else { &SHORT }) {
         for workers in [1, 2] {
             let graphs = (STEALING..ENGINES.len() as u64).map(|engine| program.by(engine, workers));
-            let contenders: Vec<Contender> =
-                graphs.chain([program.by(RAYON, workers), program.by(LOOP, workers)]).collect();
+            let peers = [
+                program.by(RAYON, workers),
+                program.in_cpp("TBB", "tbb", workers),
+                program.in_cpp("OpenMP tasks", "omp", workers),
+                program.by(LOOP, workers),
+            ];
+            let contenders: Vec<Contender> = graphs.chain(peers).collect();
             all.extend(case(&on(&program.case, workers), &contenders, MS, effort, LIMIT)?);
         }
     }
-    Ok(table(
+    let mut table = table(
         "cnc-schedulers",
         "the six programs of [NCM11 §6] under every scheduler, beside the plain loop: time on the wall's clock",
         machine,
         all,
-    ))
+    );
+    table.notes.push(
+        "async steps and declared items run under the stealing scheduler; all other rows have steps that may run again, and range steps for loops"
+            .into(),
+    );
+    table.notes.push(
+        "TBB and OpenMP run the same kernels, compiled for any x86-64 as the others, and print the same bits; on rayon's pool it is our graph that runs, and the row of rayon is a parallel loop"
+            .into(),
+    );
+    Ok(table)
 }

@@ -78,6 +78,15 @@ pub(crate) const OPEN_MP: Compiled = Compiled {
     ..CPP
 };
 
+/// The six programs of a paper with TBB and with OpenMP's tasks, for any x86-64.
+pub(crate) const TBB_AND_OPEN_MP: Compiled = Compiled {
+    name: "cnc-six",
+    source: "cpp/cnc_six.cpp",
+    package: "g++ libtbb-dev",
+    arguments: &["-O3", "-fopenmp", "-std=c++17", "-o", "{out}", "{source}", "-ltbb"],
+    ..CPP
+};
+
 /// Goroutines.
 pub(crate) const GO: Compiled = Compiled {
     name: "threads-go",
@@ -212,6 +221,10 @@ pub(crate) const RUST_LAZY: Compiled = Compiled {
 pub(crate) const RUST_STREAMS: Compiled =
     Compiled { name: "stm-rust/release/streams-rust", source: "rust/src/streams.rs", ..RUST_STM };
 
+/// A map of many OS threads. It is in the package of [`RUST_STM`].
+pub(crate) const RUST_ITEMS: Compiled =
+    Compiled { name: "stm-rust/release/items-rust", source: "rust/src/items.rs", ..RUST_STM };
+
 /// samurai, as a program of muon's: `muon samu`.
 pub(crate) const SAMURAI: Compiled = Compiled {
     name: "samurai/muon",
@@ -245,10 +258,12 @@ pub(crate) const COMPILED: &[Compiled] = &[
     GHC_LAZY,
     RUST_LAZY,
     RUST_STREAMS,
+    RUST_ITEMS,
     SAMURAI,
     GHC_CONDUIT,
     TBB,
     OPEN_MP,
+    TBB_AND_OPEN_MP,
     GHC_PAR,
 ];
 

@@ -367,7 +367,7 @@ fn thread_sanitizer(ci: &mut Ci) -> Result<(), String> {
         words.extend(["--", "--include-ignored", "--skip", IN_DIRECT_STYLE, "--skip", ON_ONE_THREAD]);
         let invocation = Invocation::new(minutes(8), &words)
             .env("RUSTFLAGS", "-Zsanitizer=thread")
-            .env("STRESS_SECONDS", "15")
+            .env("STRESS_SECONDS", "10")
             .env("STRESS_WITHOUT_STACKS", "1")
             .env("CNC_SEEDS", "4")
             .env("CARGO_TARGET_DIR", path(&target_dir)?);

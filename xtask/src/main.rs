@@ -27,7 +27,7 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   test                    setup, tidy, format, lints, docs, tests, examples: a few minutes
-  ci                      the same, and the proofs: programs 12 times in each surrounding, half a minute of
+  ci                      the same, and the proofs: programs 10 times in each surrounding, half a minute of
                           stress, the figures' answers and instructions, packages, loom, Miri, the thread
                           and address sanitizers
   setup                   install the programs that the tests need (as root), or name their packages

@@ -9,7 +9,7 @@
 //! some more steps before it sees a reason.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::live::bell::RunBell;
 
@@ -19,7 +19,8 @@ use crate::live::bell::RunBell;
 pub(crate) struct Attention {
     needed: AtomicBool,
     stopped: AtomicBool,
-    some_cancelled: AtomicBool,
+    /// How often the program has cancelled steps.
+    cancellations: AtomicU64,
     bell: RunBell,
 }
 
@@ -54,12 +55,18 @@ impl Attention {
 
     /// Some steps are not to begin.
     pub(crate) fn cancel_some(&self) {
-        self.some_cancelled.store(true, Ordering::Relaxed);
+        // Release: which steps are cancelled is visible to a thread that sees the number.
+        self.cancellations.fetch_add(1, Ordering::Release);
         self.need();
     }
 
     pub(crate) fn are_some_cancelled(&self) -> bool {
-        self.some_cancelled.load(Ordering::Relaxed)
+        self.cancellations() != 0
+    }
+
+    /// How often the program has cancelled steps.
+    pub(crate) fn cancellations(&self) -> u64 {
+        self.cancellations.load(Ordering::Acquire)
     }
 }
 

@@ -20,12 +20,13 @@ use crate::core::{Core, NO_STEP};
 use crate::error::{FaultCause, StepFault};
 use crate::faults::{FaultOrder, FaultyItem, PutBy};
 use crate::first_panic::FirstPanic;
+use crate::in_use::{InUse, InUseWaiters};
 use crate::key::{Grid, ItemKey, is_word};
-use crate::primitives::{AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::{GetCount, ItemSlot, Left};
 use crate::step::StepContext;
 use crate::storage::{ItemPlace, Shape, Storage};
 use crate::stuck::{AwaitedItem, MadeItem, WaitingStep};
+use crate::waiters::WaiterPool;
 
 /// A handle of an item collection: a table in which each key is put once.
 ///
@@ -71,6 +72,14 @@ impl<K, V> fmt::Debug for ItemCol<'_, K, V> {
 }
 
 /// How the items of a collection are kept. The default: hashed, and kept to the end of the graph.
+///
+/// # Paper
+/// [NCM11 §3.4]: maps, because there was no concurrent hash table. Appendix A: the form of a map is
+/// chosen by the type of its keys.
+///
+/// # Differences
+/// 1. The program chooses the form, because an array needs to know its extent. Of a hashed
+///    collection the type of the keys chooses whether they are compared as words.
 ///
 /// # Examples
 /// ```
@@ -194,8 +203,7 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
             storage,
             count: UntilTheEnd::new(self.count),
             equal: self.equal,
-            waiting_takers: AtomicUsize::new(0),
-            takers: Mutex::new(Vec::new()),
+            in_use: InUseWaiters::new(),
         }
     }
 }
@@ -214,11 +222,8 @@ pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
     pub(crate) count: UntilTheEnd<Option<CountOf<'g, K>>>,
     equal: Option<fn(&V, &V) -> bool>,
-    /// The length of `takers`.
-    waiting_takers: AtomicUsize,
-    /// The steps that wait for the end of all other steps with gets of an item, each with the
-    /// address of the item's place.
-    takers: Mutex<Vec<(usize, ReadyStep<'g>)>>,
+    /// The steps that wait for the end of other steps with gets of an item.
+    in_use: InUseWaiters<ReadyStep<'g>>,
 }
 
 impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
@@ -295,17 +300,24 @@ pub(crate) trait AnyItems<'g>: Sync {
     /// Whether a step has made the collection, and not the environment.
     fn is_made_by_step(&self) -> bool;
 
-    /// Takes a claim back, because its step will run again.
+    /// Takes a claim back, because its step will run again, or was cancelled.
     fn unclaim(&self, claim: &GetClaim<'g>);
 
-    /// Returns a claim, because its step has ended. Takers that may now go on go to `wake`.
+    /// Returns a claim, because its step has ended. Steps that wait for the users of the item, and
+    /// may now go on, go to `wake`.
     fn give_back(&self, claim: &GetClaim<'g>, wake: &mut dyn FnMut(ReadyStep<'g>));
 
-    /// Has a step wait until it is the last one with a get of an item.
+    /// Has a step wait for the users of an item.
     ///
     /// # Errors
-    /// Gives the step back if it is.
-    fn wait_as_last(&self, slot: *const (), ready: ReadyStep<'g>) -> Result<(), ReadyStep<'g>>;
+    /// Gives the step back if it need not wait.
+    fn wait_for_users(&self, slot: *const (), ready: ReadyStep<'g>, why: InUse) -> Result<(), ReadyStep<'g>>;
+
+    /// Takes out the steps that wait because all gets of an item are claimed.
+    fn late(&self) -> Vec<ReadyStep<'g>>;
+
+    /// Takes out the steps that wait and were cancelled. No worker may run.
+    fn cancelled(&self, pool: &WaiterPool<'_, ReadyStep<'g>>) -> Vec<ReadyStep<'g>>;
 
     /// Calls `see` with each step that waits. No worker may run.
     fn each_waiting(&self, see: &mut dyn FnMut(&ReadyStep<'g>));
@@ -353,59 +365,54 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     fn give_back(&self, claim: &GetClaim<'g>, wake: &mut dyn FnMut(ReadyStep<'g>)) {
         // SAFETY: as in `unclaim`.
         let slot = unsafe { &*claim.slot.cast::<ItemSlot<V, ReadyStep<'g>>>() };
-        match slot.state.give_back() {
-            Left::None => {
-                let mut panics = FirstPanic::default();
-                if std::mem::needs_drop::<V>() {
-                    // SAFETY: `SlotState::give_back` has made the item gone, and answers
-                    // `Left::None` to one caller alone.
-                    panics.run(|| unsafe { slot.drop_value() });
-                }
-                self.storage.note_gone(claim.place);
-                panics.go_on();
+        let (left, is_waited) = slot.state.give_back();
+        if is_waited && left != Left::More {
+            self.in_use.of_slot(claim.slot.addr()).into_iter().for_each(wake);
+        }
+        if left == Left::None {
+            let mut panics = FirstPanic::default();
+            if std::mem::needs_drop::<V>() {
+                // SAFETY: `SlotState::give_back` has made the item gone, and answers `Left::None`
+                // to one caller alone.
+                panics.run(|| unsafe { slot.drop_value() });
             }
-            Left::One if self.waiting_takers.load(Ordering::SeqCst) > 0 => {
-                let mut takers = lock(&self.takers);
-                let at = claim.slot.addr();
-                let woken: Vec<_> = takers.extract_if(.., |(slot, _)| *slot == at).collect();
-                self.waiting_takers.store(takers.len(), Ordering::SeqCst);
-                drop(takers);
-                woken.into_iter().for_each(|(_, ready)| wake(ready));
-            }
-            Left::One | Left::More => {}
+            self.storage.note_gone(claim.place);
+            panics.go_on();
         }
     }
 
-    // The taker writes `waiting_takers` and then looks at the word; the last other step writes the
-    // word and then looks at `waiting_takers`. All four are `SeqCst`, so one of the two sees the
-    // other.
-    fn wait_as_last(&self, slot: *const (), ready: ReadyStep<'g>) -> Result<(), ReadyStep<'g>> {
-        let mut takers = lock(&self.takers);
-        takers.push((slot.addr(), ready));
-        self.waiting_takers.store(takers.len(), Ordering::SeqCst);
-        // SAFETY: as in `unclaim`; the page of an item that is full and not gone is not used again.
+    fn wait_for_users(&self, slot: *const (), ready: ReadyStep<'g>, why: InUse) -> Result<(), ReadyStep<'g>> {
+        // SAFETY: as in `unclaim`. The caller's use of the page has not ended, so the slot is not
+        // one of another key.
         let state = unsafe { &(*slot.cast::<ItemSlot<V, ReadyStep<'g>>>()).state };
-        if state.is_in_use() {
-            return Ok(());
-        }
-        let (_, ready) = takers.pop().expect("it was just pushed");
-        self.waiting_takers.store(takers.len(), Ordering::SeqCst);
-        Err(ready)
+        self.in_use.wait(slot.addr(), state, ready, why)
+    }
+
+    fn late(&self) -> Vec<ReadyStep<'g>> {
+        self.in_use.late()
+    }
+
+    fn cancelled(&self, pool: &WaiterPool<'_, ReadyStep<'g>>) -> Vec<ReadyStep<'g>> {
+        let mut cancelled = self.in_use.some(ReadyStep::is_cancelled);
+        self.storage.each(|_, slot| {
+            slot.state.take_some(pool, ReadyStep::is_cancelled, |ready| cancelled.push(ready))
+        });
+        cancelled
     }
 
     fn each_waiting(&self, see: &mut dyn FnMut(&ReadyStep<'g>)) {
-        lock(&self.takers).iter().for_each(|(_, ready)| see(ready));
+        self.in_use.each(|_, ready| see(ready));
         self.storage.each(|_, slot| slot.state.each_waiter(&mut *see));
     }
 
     fn missing(&self) -> Vec<AwaitedItem> {
         let mut found: Vec<(K, bool, Vec<WaitingStep>)> = Vec::new();
         let mut takers: HashMap<usize, Vec<WaitingStep>> = HashMap::new();
-        for (slot, ready) in &*lock(&self.takers) {
+        self.in_use.each(|slot, ready| {
             if !ready.is_cancelled() {
-                takers.entry(*slot).or_default().push(ready.describe());
+                takers.entry(slot).or_default().push(ready.describe());
             }
-        }
+        });
         self.storage.each(|key, slot| {
             let mut steps = takers.remove(&std::ptr::from_ref(slot).addr()).unwrap_or_default();
             slot.state.each_waiter(|ready| {
@@ -475,8 +482,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
                 panics.run(|| waiting.drop_next());
             }
         });
-        let takers = std::mem::take(&mut *lock(&self.takers));
-        for (_, ready) in takers {
+        for ready in self.in_use.some(|_| true) {
             panics.run(|| drop(ready));
         }
     }

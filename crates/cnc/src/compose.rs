@@ -1,22 +1,46 @@
-//! Steps that are made of simpler ones: `Graph::prescribe_reduce` and `Graph::prescribe_join`.
+//! Steps that are made of simpler ones: `Graph::prescribe_reduce`, `Graph::prescribe_join` and
+//! `Graph::prescribe_join_by`.
 //!
-//! The program calls them while it builds the graph. Both use public collections and
+//! The program calls them while it builds the graph. All use public collections and
 //! `Graph::prescribe` only, so this file has no access to a graph's internals.
 //!
 //! The result must not depend on the order in which the steps run. A reduction is a tree, and the
 //! form of the tree depends on the number of items alone. A join makes each pair once: a step notes
 //! its tag and reads the tags of the other side under one lock.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::collections::{ItemCol, Items};
 use crate::graph::Graph;
-use crate::key::ItemKey;
+use crate::key::{ItemKey, fold, hash_of};
 use crate::primitives::{Mutex, lock};
 use crate::tags::TagCol;
 
 /// A step of a reduction combines so many values.
 const FAN: u32 = 16;
+
+/// The number of parts of a join, each with a lock.
+const PARTS: usize = 16;
+
+/// The tags of both sides of a join that have come and have one key.
+type Sides<A, B> = (Vec<A>, Vec<B>);
+
+/// The tags of both sides of a join that have come, by their keys.
+struct MetTags<A, B, K>([Mutex<HashMap<K, Sides<A, B>>>; PARTS]);
+
+impl<A: Clone, B: Clone, K: ItemKey> MetTags<A, B, K> {
+    fn new() -> Self {
+        MetTags(std::array::from_fn(|_| Mutex::new(HashMap::new())))
+    }
+
+    /// Notes a tag, and returns those of the other side that have come before it. Both are done
+    /// under one lock, so of each pair the tag that comes second makes it.
+    fn meet<R>(&self, key: K, note: impl FnOnce(&mut Sides<A, B>) -> R) -> R {
+        let part = fold(hash_of(&key)) as usize % PARTS;
+        note(lock(&self.0[part]).entry(key).or_default())
+    }
+}
 
 impl<'g> Graph<'g, '_> {
     /// Has each tag of a collection combine items of `from`, and put the result under the tag.
@@ -107,7 +131,8 @@ impl<'g> Graph<'g, '_> {
         });
     }
 
-    /// Puts each pair of a tag of `left` and a tag of `right` as a tag of `to`.
+    /// Puts each pair of a tag of `left` and a tag of `right` as a tag of `to`. For pairs of some
+    /// tags alone there is [`prescribe_join_by`](Graph::prescribe_join_by).
     ///
     /// # Complexity
     /// All tags of both collections are kept until the graph ends.
@@ -140,24 +165,71 @@ impl<'g> Graph<'g, '_> {
         A: ItemKey + 'g,
         B: ItemKey + 'g,
     {
-        // A tag is noted, and those of the other side are copied, under one lock. So of each pair
-        // the tag that is noted second makes it, and the pairs do not depend on the order.
-        let met = Arc::new(Mutex::new((Vec::<A>::new(), Vec::<B>::new())));
+        self.prescribe_join_by(left, |_| (), right, |_| (), to);
+    }
+
+    /// Puts each pair of a tag of `left` and a tag of `right` that have the same key as a tag of
+    /// `to`. The pair is put as soon as both tags are there.
+    ///
+    /// # Complexity
+    /// A tag takes a search in a table, a lock of one of 16 parts of the table, and time for the
+    /// tags of the other side with its key. All tags of both collections are kept until the graph
+    /// ends.
+    ///
+    /// # Examples
+    /// The orders of each customer, whichever of the two is known first:
+    /// ```
+    /// use selvedge::cnc::{self, schedulers::Stealing};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let letters = cnc::graph(|graph| {
+    ///     // The number of a customer and the name; the number of a customer and of an order.
+    ///     let customers = graph.tags::<(u32, &'static str)>("customers");
+    ///     let orders = graph.tags::<(u32, u32)>("orders");
+    ///     let both = graph.tags("both");
+    ///     let letters = graph.items("letters");
+    ///     graph.prescribe_join_by(customers, |&(id, _)| id, orders, |&(id, _)| id, both);
+    ///     graph.prescribe(both, "write", move |((_, name), (_, order)), step| {
+    ///         step.put(letters, order, format!("Dear {name}, order {order} is on its way."))
+    ///     });
+    ///     graph.initialize(|env| {
+    ///         [(2, 11), (1, 12), (2, 13), (4, 14)].into_iter().try_for_each(|n| env.put_tag(orders, n))?;
+    ///         [(1, "Ada"), (2, "Alan"), (3, "Grace")].into_iter().try_for_each(|n| env.put_tag(customers, n))
+    ///     })?;
+    ///     let finished = graph.run(&Stealing::new(2))?;
+    ///     Ok(finished.finalize(|view| view.iter(letters).map(|(_, letter)| letter.clone()).collect::<Vec<_>>()))
+    /// })?;
+    /// assert_eq!(letters.len(), 3);
+    /// assert_eq!(letters[1], "Dear Ada, order 12 is on its way.");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn prescribe_join_by<A, B, K>(
+        &'g self,
+        left: TagCol<'g, A>,
+        left_key: impl Fn(&A) -> K + Send + Sync + 'g,
+        right: TagCol<'g, B>,
+        right_key: impl Fn(&B) -> K + Send + Sync + 'g,
+        to: TagCol<'g, (A, B)>,
+    ) where
+        A: ItemKey + 'g,
+        B: ItemKey + 'g,
+        K: ItemKey + 'g,
+    {
+        let met = Arc::new(MetTags::new());
         let other = met.clone();
         self.prescribe(left, "join", move |a, step| {
-            let partners = {
-                let mut met = lock(&met);
-                met.0.push(a.clone());
-                met.1.clone()
-            };
+            let partners: Vec<B> = met.meet(left_key(&a), |(left, right)| {
+                left.push(a.clone());
+                right.clone()
+            });
             partners.into_iter().try_for_each(|b| step.put_tag(to, (a.clone(), b)))
         });
         self.prescribe(right, "join", move |b, step| {
-            let partners = {
-                let mut met = lock(&other);
-                met.1.push(b.clone());
-                met.0.clone()
-            };
+            let partners: Vec<A> = other.meet(right_key(&b), |(left, right)| {
+                right.push(b.clone());
+                left.clone()
+            });
             partners.into_iter().try_for_each(|a| step.put_tag(to, (a, b.clone())))
         });
     }

@@ -5,7 +5,7 @@
 //! for the next run, the faults, and the counts that each worker adds with [`Core::account`] at its
 //! end.
 //!
-//! A run calls [`Core::take_pending`] first. After the scheduler has returned, `Graph::run`
+//! A run calls [`Core::take_start`] first. After the scheduler has returned, `Graph::run`
 //! compares [`Core::outstanding`] with 0, has the steps of [`Core::waiting`] get their items once
 //! more (`StepContext::get_again`), takes the faults, and asks for the [`Core::missing`] items. No
 //! other worker may run then, because `waiting` and `missing` read the lists of waiters without a
@@ -13,7 +13,7 @@
 //! before it drops the `Core`.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::mem::ManuallyDrop;
+use std::mem::{self, ManuallyDrop};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
@@ -51,8 +51,8 @@ pub(crate) struct Core<'g> {
     items: Mutex<Vec<&'g dyn AnyItems<'g>>>,
     environment: OnceLock<&'g StepEntry<'g>>,
     forked: OnceLock<&'g StepEntry<'g>>,
-    /// The steps that are ready for the next run.
-    pending: Mutex<ManuallyDrop<Vec<ReadyStep<'g>>>>,
+    /// The ready steps that no scheduler has taken.
+    pending: Mutex<ManuallyDrop<PendingSteps<'g>>>,
     /// The faults since the last report.
     faults: Mutex<Vec<StepFault>>,
     /// The faults that were reported.
@@ -88,6 +88,20 @@ pub(crate) struct Core<'g> {
     /// The steps that wait, and that were told at the end of a run that they come too late: the
     /// number of the entry and the word of each.
     told: Mutex<BTreeSet<(usize, u64)>>,
+    /// The cancellations that were made when waiting steps were last looked through for cancelled
+    /// ones.
+    settled: AtomicU64,
+    /// A step has begun to wait for a get of an item, all gets of which are claimed.
+    some_late: AtomicBool,
+}
+
+/// The ready steps that no scheduler has taken.
+#[derive(Default)]
+struct PendingSteps<'g> {
+    /// Those that were ready when the run began.
+    first: Vec<ReadyStep<'g>>,
+    /// Those that came later: from the environment between two runs, or while it lives on.
+    later: Vec<ReadyStep<'g>>,
 }
 
 /// The code of the environment's entry, which has no instances.
@@ -115,7 +129,7 @@ impl<'g> Core<'g> {
             items: Mutex::new(Vec::new()),
             environment: OnceLock::new(),
             forked: OnceLock::new(),
-            pending: Mutex::new(ManuallyDrop::new(Vec::new())),
+            pending: Mutex::default(),
             faults: Mutex::new(Vec::new()),
             reported: Mutex::new(Vec::new()),
             attention: Arc::default(),
@@ -135,6 +149,8 @@ impl<'g> Core<'g> {
             frames: FrameMemory::new(),
             environment_forks: AtomicU64::new(0),
             told: Mutex::new(BTreeSet::new()),
+            settled: AtomicU64::new(0),
+            some_late: AtomicBool::new(false),
         }
     }
 
@@ -270,7 +286,7 @@ impl<'g> Core<'g> {
     /// All faults so far, the smallest first. Those that were reported before have the text of an
     /// error alone.
     pub(crate) fn report_faults(&self) -> Vec<StepFault> {
-        let mut faults = std::mem::take(&mut *lock(&self.faults));
+        let mut faults = mem::take(&mut *lock(&self.faults));
         let mut reported = lock(&self.reported);
         let again: Vec<StepFault> = faults.iter().map(StepFault::again).collect();
         faults.extend(reported.iter().map(StepFault::again));
@@ -358,6 +374,29 @@ impl<'g> Core<'g> {
         self.suspended.load(Ordering::Relaxed) != 0 || self.workers.load(Ordering::Relaxed) != 0
     }
 
+    /// Whether some steps that wait may be cancelled ones. No worker may run.
+    pub(crate) fn some_wait_cancelled(&self) -> bool {
+        self.some_may_wait() && self.attention.cancellations() != self.settled.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the caller takes out the waiting steps that are cancelled, which it does next.
+    pub(crate) fn note_settled(&self) {
+        self.settled.store(self.attention.cancellations(), Ordering::Relaxed);
+    }
+
+    /// Notes that a step begins to wait for a get of an item, all gets of which are claimed.
+    pub(crate) fn note_late(&self) {
+        self.some_late.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes out the steps that wait for such a get. No worker may run.
+    pub(crate) fn take_late(&self) -> Vec<ReadyStep<'g>> {
+        if !self.some_late.swap(false, Ordering::Relaxed) {
+            return Vec::new();
+        }
+        self.each_items().iter().flat_map(|items| items.late()).collect()
+    }
+
     /// Adds the counts of a worker, at the worker's end.
     pub(crate) fn account(
         &self,
@@ -415,18 +454,56 @@ impl<'g> Core<'g> {
         all
     }
 
-    /// Keeps ready steps for the next run.
+    /// Keeps ready steps for a scheduler that starts, or for a worker that looks at the bell.
     pub(crate) fn keep(&self, ready: VecDeque<ReadyStep<'g>>) {
-        let mut pending = lock(&self.pending);
-        if pending.is_empty() {
-            **pending = ready.into();
+        let later = &mut lock(&self.pending).later;
+        if later.is_empty() {
+            *later = ready.into();
         } else {
-            pending.extend(ready);
+            later.extend(ready);
         }
     }
 
+    /// A run begins, and with it the puts of the living environment.
+    pub(crate) fn begin_run(&self) {
+        let mut pending = lock(&self.pending);
+        let PendingSteps { first, later } = &mut **pending;
+        if first.is_empty() {
+            mem::swap(first, later);
+        } else {
+            first.append(later);
+        }
+    }
+
+    /// Takes the steps with which a scheduler starts: those that were ready when the run began.
+    ///
+    /// If there are none, it is the oldest step of the living environment. The bell is rung for the
+    /// later ones. A worker that runs its newest step runs them before that one, as it does when
+    /// they come in the middle of a run.
+    pub(crate) fn take_start(&self) -> Vec<ReadyStep<'g>> {
+        let mut pending = lock(&self.pending);
+        if !pending.first.is_empty() || pending.later.is_empty() {
+            return mem::take(&mut pending.first);
+        }
+        let oldest = pending.later.remove(0);
+        let are_others = !pending.later.is_empty();
+        drop(pending);
+        if are_others {
+            self.attention.bell().ring();
+        }
+        vec![oldest]
+    }
+
+    /// Takes the steps that the living environment has made ready.
+    pub(crate) fn take_later(&self) -> Vec<ReadyStep<'g>> {
+        mem::take(&mut lock(&self.pending).later)
+    }
+
+    /// Takes all steps that no scheduler has taken.
     pub(crate) fn take_pending(&self) -> Vec<ReadyStep<'g>> {
-        std::mem::take(&mut **lock(&self.pending))
+        let mut first = mem::take(&mut lock(&self.pending).first);
+        first.append(&mut self.take_later());
+        first
     }
 
     /// The steps that wait, without those that were cancelled. No worker may run.

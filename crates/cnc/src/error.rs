@@ -126,6 +126,10 @@ pub enum FaultCause {
     Error(Box<dyn Error + Send + Sync>),
     /// A counted item was got more often than its count says.
     ///
+    /// A step that comes too late while others with a get have not ended waits for them, because
+    /// one of them may be cancelled. It is told when all of them have ended, or when no step is
+    /// ready.
+    ///
     /// The item is determined. Which of the steps with a get comes too late, and so is the one that
     /// is named and does not go on, depends on the schedule.
     OverGet {

@@ -26,7 +26,9 @@ use crate::hints::{StepCol, StepHints};
 use crate::key::ItemKey;
 use crate::live::LiveEnvironment;
 use crate::schedulers::{GraphJob, Scheduler};
+use crate::slot::ItemSlot;
 use crate::step::{Needs, StepContext};
+use crate::storage::KeyOf;
 use crate::stuck::Stuck;
 use crate::tags::TagCol;
 
@@ -155,7 +157,8 @@ impl<'g> Graph<'g, '_> {
     }
 
     /// Has each tag of a collection run a step with declared items: `needs` declares them, and
-    /// `body` runs once, when all of them are there.
+    /// `body` runs once, when all of them are there. (If other steps have claimed all gets of a
+    /// counted item by then, so that the count may be wrong, it runs again from its beginning.)
     ///
     /// # Examples
     /// ```
@@ -301,6 +304,10 @@ impl<'g> Graph<'g, '_> {
         &'g self,
         work: impl FnOnce(&StepContext<'g>) -> StepResult<A>,
     ) -> Result<A, GraphError> {
+        if !self.core.running.load(Ordering::Relaxed) {
+            // `work` may get items that only cancelled steps have claimed.
+            StepContext::settle_cancelled(&self.core);
+        }
         StepContext::environment(&self.core, work).ok_or_else(|| self.failure())
     }
 
@@ -382,6 +389,7 @@ impl<'g> Graph<'g, '_> {
             "the scheduler has returned while {} steps were ready",
             self.core.outstanding()
         );
+        StepContext::settle_cancelled(&self.core);
         StepContext::get_again(&self.core, self.core.waiting());
         let mut faults = self.core.report_faults();
         if faults.is_empty() {
@@ -416,6 +424,7 @@ struct Running<'a, 'g>(&'a Core<'g>);
 impl<'a, 'g> Running<'a, 'g> {
     fn begin(core: &'a Core<'g>) -> Running<'a, 'g> {
         assert!(!core.running.swap(true, Ordering::Relaxed), "a graph cannot be run within its own run");
+        core.begin_run();
         core.attention().bell().begin();
         Running(core)
     }
@@ -496,17 +505,19 @@ impl<'g> View<'g> {
         &'v self,
         items: ItemCol<'g, K, V>,
     ) -> impl Iterator<Item = (K, &'v V)> + use<'v, 'g, K, V> {
-        let mut found = Vec::new();
-        items.0.storage.each(|key, slot| {
-            if slot.state.is_kept() {
-                // SAFETY: as in `get`.
-                found.push((key.key(), unsafe { slot.value() }));
-            }
-        });
-        if !items.0.storage.is_ordered() {
-            found.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let storage = &items.0.storage;
+        let kept = |key: KeyOf<'g, K>, slot: &'g ItemSlot<V, ReadyStep<'g>>| {
+            // SAFETY: as in `get`.
+            slot.state.is_kept().then(|| (key.key(), unsafe { slot.value() }))
+        };
+        let mut others = Vec::new();
+        if !storage.is_dense() {
+            storage.each(|key, slot| others.extend(kept(key, slot)));
         }
-        found.into_iter()
+        if !storage.is_ordered() {
+            others.sort_by(|(a, _), (b, _)| a.cmp(b));
+        }
+        storage.dense_slots().filter_map(move |(key, slot)| kept(key, slot)).chain(others)
     }
 }
 

@@ -168,6 +168,10 @@ impl<'g, T: ItemKey> StepCol<'g, T> {
     /// Of a range step, cancel the tag that was put, or [all](StepCol::cancel). Which other ranges
     /// hit a step depends on the schedule.
     ///
+    /// A cancelled step has not got the counted items that it asked for before it had to wait. So
+    /// these gets are left, as [`LeftOver`](crate::FaultCause::LeftOver) says, unless other steps get the items in
+    /// its stead. That holds for each kind of step, also if it waits for an item that is never put.
+    ///
     /// If the tag is cancelled before it is put, the result is determined. If it is cancelled by a
     /// step, the result may depend on the schedule where it depends on the step that was cancelled.
     ///

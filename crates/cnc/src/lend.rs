@@ -128,7 +128,7 @@ pub struct LentJob {
 impl LentJob {
     /// As [`GraphJob::start`].
     pub fn start(&self) -> Vec<LentStep> {
-        self.core.take_pending().into_iter().map(|ready| self.step(ready)).collect()
+        self.core.take_start().into_iter().map(|ready| self.step(ready)).collect()
     }
 
     /// As [`GraphJob::worker`].

@@ -76,8 +76,8 @@
 //! ```
 //!
 //! # Paper
-//! [NCM11 §2]: the model. Table 3: in its terms, the nodes are stateless tasks in a dynamic set,
-//! and the channels of tags have no order.
+//! [NCM11 §2]: the model. [NCM11 §5, Table 3]: in its terms, the nodes are stateless tasks in a
+//! dynamic set, and the channels of tags have no order.
 
 // Tests of the suite that `seeded.rs` runs name the crate as the suite does.
 #[cfg(all(test, not(loom)))]
@@ -97,6 +97,7 @@ mod first_panic;
 mod frames;
 mod graph;
 mod hints;
+mod in_use;
 mod key;
 mod lend;
 mod live;

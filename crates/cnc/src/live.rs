@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use crate::cancel::Attention;
-use crate::collections::ItemCol;
+use crate::collections::{ItemCol, Items};
 use crate::core::Core;
 use crate::error::{Halted, StepResult};
 use crate::key::ItemKey;
@@ -317,6 +317,15 @@ impl<'g> LivePuts<'_, 'g> {
     /// As [`StepContext::items`].
     pub fn items<K: ItemKey + 'g, V: Send + Sync + 'g>(&self, name: &str) -> ItemCol<'g, K, V> {
         self.0.items(name)
+    }
+
+    /// As [`StepContext::items_with`].
+    pub fn items_with<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    where
+        K: ItemKey + 'g,
+        V: Send + Sync + 'g,
+    {
+        self.0.items_with(name, items)
     }
 
     /// As [`StepContext::item`].

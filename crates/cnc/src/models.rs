@@ -1,14 +1,15 @@
 //! Models for loom of private parts: the item's slot, and the end of a run.
 //!
 //! `tests/loom_slot.rs` and `tests/loom_end.rs` call these functions under `--cfg loom`; no other
-//! build has this file. A change to `slot.rs`, `waiters.rs`, `places.rs`, `live/bell.rs`
-//! or `schedulers/circle.rs` needs a run of them.
+//! build has this file. A change to `slot.rs`, `in_use.rs`, `waiters.rs`, `places.rs`,
+//! `live/bell.rs` or `schedulers/circle.rs` needs a run of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize as Tally, Ordering};
 
 use loom::thread;
 
+use crate::in_use::{InUse, InUseWaiters};
 use crate::live::bell::RunBell;
 use crate::primitives::{AtomicUsize, Mutex, lock};
 use crate::schedulers::circle::WorkerCircle;
@@ -97,13 +98,13 @@ pub fn counted_gets() {
             Look::Claimed => {
                 // SAFETY: the item is claimed until `give_back`.
                 assert_eq!(**unsafe { slot.value() }, 7);
-                if slot.state.give_back() == Left::None {
+                if slot.state.give_back().0 == Left::None {
                     // SAFETY: this caller has made the item gone.
                     unsafe { slot.drop_value() };
                 }
                 1
             }
-            Look::Exhausted => 0,
+            Look::AllClaimed | Look::Exhausted => 0,
             look => panic!("{look:?}"),
         }
     };
@@ -124,7 +125,7 @@ pub fn a_take_and_a_get() {
             assert_eq!(slot.state.look(), Look::Claimed);
             // SAFETY: the item is claimed until `give_back`.
             assert_eq!(**unsafe { slot.value() }, 7);
-            assert_eq!(slot.state.give_back(), Left::One);
+            assert_eq!(slot.state.give_back().0, Left::One);
         })
     };
     let mut taken = slot.state.take();
@@ -138,6 +139,68 @@ pub fn a_take_and_a_get() {
     assert!(!slot.state.has_value());
 }
 
+/// A step waits to be the last one with a get, while the other one ends. It is woken, or it is told
+/// that it need not wait. Then it takes the item.
+pub fn a_take_that_waits() {
+    let (slot, waiters) = (Arc::new(ModelSlot::new()), Arc::new(InUseWaiters::new()));
+    drop(slot.put(Box::new(7), GetCount::Times(2), 1, 1).expect("the first put"));
+    let other = {
+        let (slot, waiters) = (slot.clone(), waiters.clone());
+        thread::spawn(move || {
+            assert_eq!(slot.state.look(), Look::Claimed);
+            let (left, is_waited) = slot.state.give_back();
+            assert_eq!(left, Left::One);
+            if is_waited { waiters.of_slot(5) } else { Vec::new() }
+        })
+    };
+    let mut taken = slot.state.take();
+    let waits = taken == Look::InUse && waiters.wait(5, &slot.state, 9, InUse::ToBeLast).is_ok();
+    if taken == Look::InUse && !waits {
+        taken = slot.state.take();
+    }
+    let woken = other.join().unwrap();
+    assert_eq!(woken, if waits { vec![9] } else { vec![] });
+    if waits {
+        taken = slot.state.take();
+    }
+    assert_eq!(taken, Look::Claimed);
+    // SAFETY: `take` has said `Claimed`.
+    assert_eq!(*unsafe { slot.move_out() }, 7);
+}
+
+/// Of two steps with a get of an item with a count of one, one is late. It is woken when the other
+/// one has ended, or it sees that the item is gone.
+pub fn a_get_that_is_late() {
+    let (slot, waiters) = (Arc::new(ModelSlot::new()), Arc::new(InUseWaiters::new()));
+    drop(slot.put(Box::new(7), GetCount::Times(1), 1, 1).expect("the first put"));
+    // The steps that this one wakes, and whether this one waits.
+    let get = |name: u32, slot: &ModelSlot, waiters: &InUseWaiters<u32>| match slot.state.look() {
+        Look::Claimed => {
+            let (left, is_waited) = slot.state.give_back();
+            assert_eq!(left, Left::None);
+            // SAFETY: this caller has made the item gone.
+            unsafe { slot.drop_value() };
+            (if is_waited { waiters.of_slot(5) } else { Vec::new() }, false)
+        }
+        Look::AllClaimed => {
+            let waits = waiters.wait(5, &slot.state, name, InUse::ForAGet).is_ok();
+            assert!(waits || slot.state.look() == Look::Exhausted);
+            (Vec::new(), waits)
+        }
+        Look::Exhausted => (Vec::new(), false),
+        look => panic!("{look:?}"),
+    };
+    let other = {
+        let (slot, waiters) = (slot.clone(), waiters.clone());
+        thread::spawn(move || get(1, &slot, &waiters))
+    };
+    let (woken, waits) = get(2, &slot, &waiters);
+    let (woken_there, waits_there) = other.join().unwrap();
+    assert_eq!(woken, if waits_there { vec![1] } else { vec![] });
+    assert_eq!(woken_there, if waits { vec![2] } else { vec![] });
+    assert!(!slot.state.has_value());
+}
+
 /// A step gives its claim back, to run again, and another step has the get instead of it. The drop
 /// of the value by the second one comes after the read by the first one.
 pub fn a_claim_given_back() {
@@ -145,12 +208,12 @@ pub fn a_claim_given_back() {
     drop(slot.put(Box::new(7), GetCount::Times(1), 1, 1).expect("the first put"));
     let end = |slot: &ModelSlot| match slot.state.look() {
         Look::Claimed => {
-            assert_eq!(slot.state.give_back(), Left::None);
+            assert_eq!(slot.state.give_back().0, Left::None);
             // SAFETY: this caller has made the item gone.
             unsafe { slot.drop_value() };
             true
         }
-        Look::Exhausted => false,
+        Look::AllClaimed | Look::Exhausted => false,
         look => panic!("{look:?}"),
     };
     let other = {
@@ -179,7 +242,7 @@ pub fn a_counted_get_that_waits() {
         assert_eq!(slot.state.look(), Look::Claimed);
         // SAFETY: the item is claimed until `give_back`.
         assert_eq!(**unsafe { slot.value() }, 7);
-        assert_eq!(slot.state.give_back(), Left::None);
+        assert_eq!(slot.state.give_back().0, Left::None);
         // SAFETY: this caller has made the item gone.
         unsafe { slot.drop_value() };
     };
@@ -335,6 +398,11 @@ impl LivingGraph {
                     steps.append(&mut self.take());
                 }
                 self.ran.fetch_add(1, Ordering::Relaxed);
+            }
+            if let Some(quiet) = self.bell.between_rounds() {
+                assert_eq!(self.inside.load(Ordering::Relaxed), 0);
+                assert!(lock(&self.ready).is_empty());
+                drop(quiet);
             }
             if !self.bell.rest() {
                 break;

@@ -71,12 +71,14 @@ pub use threads::{MainThread, ThreadPerStep};
 pub use watchdog::Watchdog;
 
 use std::sync::Arc;
-use std::{fmt, mem};
+use std::{fmt, mem, panic, thread};
+
+use selvedge_sched::run_beside;
 
 use crate::code::ReadyStep;
 use crate::core::Core;
 use crate::monitor::Monitor;
-use crate::step::{Outlet, Worker};
+use crate::step::{Outlet, StepContext, Worker};
 
 /// Runs the ready steps of a graph until there are none.
 ///
@@ -107,6 +109,36 @@ fn guard_loop(core: &Core<'_>, end: impl Fn(), work: impl FnOnce()) {
     mem::forget(guard);
 }
 
+/// Runs the loops of the workers: that of worker 0 on the calling OS thread, and the others beside
+/// it. `work` gets the number of a worker, and what the worker begins with. `end` ends the loops of
+/// all workers, as in [`guard_loop`].
+///
+/// # Panics
+/// With the panic of a loop, when all have ended. If an OS thread cannot be started.
+fn run_workers<B: Send>(
+    core: &Core<'_>,
+    begins: impl IntoIterator<Item = B>,
+    end: impl Fn() + Sync,
+    work: impl Fn(usize, B) + Sync,
+) {
+    let (work, end) = (&work, &end);
+    let work = move |me, begin| guard_loop(core, end, || work(me, begin));
+    let mut begins = begins.into_iter();
+    let first = begins.next().expect("there is a worker at least");
+    let others = (1..).zip(begins).map(|(me, begin)| (thread::Builder::new(), move || work(me, begin)));
+    let missing = || {
+        core.attention().stop();
+        end();
+    };
+    let ((), ends) = run_beside(others, missing, || work(0, first));
+    for ended in ends {
+        match ended {
+            Ok(ended) => ended.unwrap_or_else(|panic| panic::resume_unwind(panic)),
+            Err(error) => panic!("an OS thread for a worker could not be started: {error}"),
+        }
+    }
+}
+
 /// What a [`Scheduler`] is to do: the steps that are ready, and workers to run them.
 pub struct GraphJob<'g> {
     core: &'g Core<'g>,
@@ -123,17 +155,18 @@ impl<'g> GraphJob<'g> {
 
     /// Takes the steps that the environment has made ready, in the order of its puts.
     pub fn start(&self) -> Vec<ReadyStep<'g>> {
-        self.core.take_pending()
+        self.core.take_start()
     }
 
-    /// Runs the scheduler, and again whenever the living environment has made steps ready after
-    /// that. It returns when the run ends: the environment is closed, or the run was stopped.
+    /// Runs the scheduler, and again whenever steps are ready after that: late ones
+    /// (`step/settle.rs`), or those of the living environment. It returns when the run ends: the
+    /// environment is closed, or the run was stopped.
     pub(crate) fn rounds(&self, scheduler: &(impl Scheduler + ?Sized)) {
         while !self.core.is_cancelled() {
             scheduler.run(self);
             // Steps may have made collections.
             self.core.show_to_monitor();
-            if !self.core.attention().bell().rest() {
+            if !StepContext::settle(self.core) && !self.core.attention().bell().rest() {
                 break;
             }
         }

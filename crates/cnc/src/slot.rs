@@ -19,6 +19,7 @@
 //!   put alone changes the word while `WRITING` is set. So a put is one atomic exchange.
 //! - `KEPT`: the item stays to the end of the graph. Otherwise the item is counted.
 //! - `GONE`: the value was dropped or taken.
+//! - `WAITED`: a step waits for the users of the item (`in_use.rs`), or has waited.
 //! - Bits 8 to 31: which step has put the item.
 //! - Bits 32 to 47, the *claims*: how many gets are still to begin. Bits 48 to 63, the *returns*:
 //!   how many steps with a get are still to end. A get claims, and its step returns the claim when
@@ -41,6 +42,7 @@ use std::mem::MaybeUninit;
 #[cfg(not(loom))]
 use selvedge_core::advise_huge_pages;
 
+use crate::in_use::InUse;
 use crate::primitives::{AtomicU64, ItemCell, Ordering, thread};
 use crate::waiters::{SuspendedStep, WaiterPool, place_at};
 
@@ -48,6 +50,7 @@ const FULL: u64 = 1;
 const WRITING: u64 = 2;
 const GONE: u64 = 4;
 const KEPT: u64 = 1 << 3;
+const WAITED: u64 = 1 << 4;
 const WAITERS: u64 = !7;
 const STEP_SHIFT: u32 = 8;
 const STEP_MASK: u64 = (1 << 24) - 1;
@@ -83,6 +86,8 @@ pub(crate) enum Look {
     Kept,
     /// The item is counted, and this get has claimed one of the counts.
     Claimed,
+    /// The item is counted, and steps that have not ended have claimed all its gets.
+    AllClaimed,
     /// The item is counted, and all its gets have been.
     Exhausted,
     /// For a take alone: steps with other gets have not ended.
@@ -192,7 +197,7 @@ impl<R> SlotState<R> {
                 return Look::Missing;
             }
             if word & GONE != 0 || claims(word) == 0 {
-                return Look::Exhausted;
+                return none_left(word);
             }
             match self.word.compare_exchange_weak(word, word - CLAIM, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return Look::Claimed,
@@ -201,7 +206,7 @@ impl<R> SlotState<R> {
         }
     }
 
-    /// Gives a claim back, because the step that made it will run again.
+    /// Gives a claim back, because the step that made it will run again, or was cancelled.
     pub(crate) fn unclaim(&self) {
         // Release: the step has read the value, and another step may now claim, give back, and be
         // the one that drops the value. `give_back` acquires what this releases, because each
@@ -209,25 +214,38 @@ impl<R> SlotState<R> {
         self.word.fetch_add(CLAIM, Ordering::Release);
     }
 
-    /// Returns a claim, because its step has ended. The result says how many are left.
-    pub(crate) fn give_back(&self) -> Left {
+    /// Returns a claim, because its step has ended. The result says how many are left, and whether
+    /// a step may wait for that.
+    pub(crate) fn give_back(&self) -> (Left, bool) {
         // Release: what the step has read is read before the value is dropped. Acquire: the caller
         // that drops it comes after all others.
-        let before = self.word.fetch_sub(RETURN, Ordering::SeqCst);
-        match returns(before) {
+        let before = self.word.fetch_sub(RETURN, Ordering::AcqRel);
+        let left = match returns(before) {
             1 => {
                 self.word.fetch_or(GONE, Ordering::Relaxed);
                 Left::None
             }
             2 => Left::One,
             _ => Left::More,
-        }
+        };
+        (left, before & WAITED != 0)
+    }
+
+    /// Notes that a step waits for the users of the item, so that `give_back` says so from now on.
+    /// Returns whether the step has to wait.
+    pub(crate) fn note_waited(&self, why: InUse) -> bool {
+        let word = self.word.fetch_or(WAITED, Ordering::AcqRel);
+        let others = match why {
+            InUse::ToBeLast => 1,
+            InUse::ForAGet => 0,
+        };
+        word & (FULL | KEPT | GONE) == FULL && returns(word) > others
     }
 
     /// Claims the last get and the value with it, if all steps with other gets have ended. After
     /// `Look::Claimed` the value is the caller's, and the item is gone.
     pub(crate) fn take(&self) -> Look {
-        let mut word = self.word.load(Ordering::SeqCst);
+        let mut word = self.word.load(Ordering::Acquire);
         loop {
             if word & FULL == 0 {
                 return Look::Missing;
@@ -236,13 +254,13 @@ impl<R> SlotState<R> {
                 return Look::Kept;
             }
             if word & GONE != 0 || claims(word) == 0 {
-                return Look::Exhausted;
+                return none_left(word);
             }
             if returns(word) > 1 {
                 return Look::InUse;
             }
             let gone = (word - CLAIM - RETURN) | GONE;
-            match self.word.compare_exchange_weak(word, gone, Ordering::AcqRel, Ordering::SeqCst) {
+            match self.word.compare_exchange_weak(word, gone, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Look::Claimed,
                 Err(now) => word = now,
             }
@@ -251,7 +269,7 @@ impl<R> SlotState<R> {
 
     /// Whether a take has to wait: steps with other gets have not ended.
     pub(crate) fn is_in_use(&self) -> bool {
-        let word = self.word.load(Ordering::SeqCst);
+        let word = self.word.load(Ordering::Acquire);
         word & (FULL | KEPT | GONE) == FULL && returns(word) > 1
     }
 
@@ -294,7 +312,31 @@ impl<R> SlotState<R> {
         }
     }
 
-    /// Takes all waiters out, when the graph ends. No worker may run any more.
+    /// Takes out the waiters that `is_out` names. No worker may run meanwhile.
+    pub(crate) fn take_some(
+        &self,
+        pool: &WaiterPool<'_, R>,
+        is_out: impl Fn(&R) -> bool,
+        mut out: impl FnMut(R),
+    ) {
+        // `is_out` is code of the program, so it is called before the list is taken apart.
+        let mut are_out = Vec::new();
+        self.each_waiter(|ready| are_out.push(is_out(ready)));
+        if !are_out.contains(&true) {
+            return;
+        }
+        let (mut waiting, mut stay) = (self.take_waiters(), Vec::new());
+        for is_out in are_out {
+            let ready = waiting.pop(pool).expect("no worker runs, so the list is the same");
+            if is_out { out(ready) } else { stay.push(ready) }
+        }
+        // The newest one is the first in the list, and so the last to be added.
+        for ready in stay.into_iter().rev() {
+            assert!(self.wait(ready, pool).is_ok(), "no worker runs, so no put begins");
+        }
+    }
+
+    /// Takes all waiters out. No worker may run meanwhile.
     pub(crate) fn take_waiters(&self) -> WokenSteps<R> {
         let word = self.word.load(Ordering::Acquire);
         let waiting = word & FULL == 0;
@@ -324,6 +366,11 @@ pub(crate) enum Left {
 /// other, while destructors of the program run.
 const fn is_there_for_ever(word: u64) -> bool {
     word & (FULL | KEPT | GONE) == FULL | KEPT
+}
+
+/// What a get finds of a counted item that has no claim left.
+const fn none_left(word: u64) -> Look {
+    if word & GONE == 0 && returns(word) > 0 { Look::AllClaimed } else { Look::Exhausted }
 }
 
 const fn claims(word: u64) -> u64 {

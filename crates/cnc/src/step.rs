@@ -1,8 +1,8 @@
 //! The view that a step has of its graph: [`StepContext`]. There is one for each worker, inside its
 //! [`Worker`].
 //!
-//! `run.rs` runs an instance and ends it. `get.rs`, `put.rs` and `needs.rs` are the operations that
-//! the program calls in a step. `attend.rs` handles cancelled, recorded and monitored steps, and
+//! `run.rs` runs an instance and ends it, and `settle.rs` is called when no step is ready. `get.rs`,
+//! `put.rs` and `needs.rs` are the operations that the program calls in a step. `attend.rs` handles cancelled, recorded and monitored steps, and
 //! `worker.rs` is the interface of schedulers.
 //!
 //! `entry`, `word` and `flags` describe the instance that runs now. `StepContext::run_once` sets
@@ -18,6 +18,7 @@ mod get;
 mod needs;
 mod put;
 mod run;
+mod settle;
 mod worker;
 
 pub use needs::Needs;
@@ -36,6 +37,7 @@ use crate::core::{Core, SERIALS};
 use crate::error::{FaultCause, Halted, StepFault, StepResult};
 use crate::faults::FaultOrder;
 use crate::frames::FramePool;
+use crate::in_use::InUse;
 use crate::key::ItemKey;
 use crate::monitor::MissedItem;
 use crate::ready::ReadySteps;
@@ -87,7 +89,7 @@ struct DeclaredItem {
 /// then.
 enum MissedGet<'g> {
     Item(&'g SlotState<ReadyStep<'g>>, Option<PageUse<'g>>),
-    ToBeLast(&'g dyn AnyItems<'g>, *const (), Option<PageUse<'g>>),
+    InUse(&'g dyn AnyItems<'g>, *const (), InUse, Option<PageUse<'g>>),
 }
 
 /// A worker that holds so many ready steps gives the older half of them to its `Outlet`.
@@ -139,6 +141,8 @@ pub struct StepContext<'g> {
     late_counts: RefCell<Vec<(u64, u64)>>,
     /// The number of the next step that the running instance forks, if it has `FORKED`.
     forks: Cell<u64>,
+    /// A step that is late is told here, and does not wait.
+    refuses_late: Cell<bool>,
     /// A cancelled step is being dropped.
     pub(crate) drops_cancelled: Cell<bool>,
     /// The item that the running instance has missed, for the monitor.
@@ -168,6 +172,7 @@ impl<'g> StepContext<'g> {
             error: Cell::new(None),
             rest: RefCell::new(None),
             forks: Cell::new(0),
+            refuses_late: Cell::new(false),
             drops_cancelled: Cell::new(false),
             claims: RefCell::default(),
             declared: RefCell::default(),
@@ -350,15 +355,22 @@ impl<'g> StepContext<'g> {
         self.missed.set(Some(MissedGet::Item(state, found.into_page_use())));
     }
 
-    /// Has the running instance wait until it is the last one with a get of an item.
-    pub(crate) fn wait_to_be_last(
+    /// Has the running instance wait for the users of an item.
+    pub(crate) fn wait_in_use(
         &self,
         items: &'g dyn AnyItems<'g>,
         found: ItemPlace<'g, impl Sized, ReadyStep<'g>>,
+        why: InUse,
     ) {
         let slot = std::ptr::from_ref(found.slot).cast();
         self.flags.set(self.flags.get() | MISSED);
-        self.missed.set(Some(MissedGet::ToBeLast(items, slot, found.into_page_use())));
+        self.missed.set(Some(MissedGet::InUse(items, slot, why, found.into_page_use())));
+    }
+
+    /// Whether the running instance may wait for a get of an item of which all gets are claimed:
+    /// it has had no effect, or goes on where it was. The environment cannot wait.
+    pub(crate) fn may_be_late(&self) -> bool {
+        self.flags.get() & (ENVIRONMENT | PUT) == 0 && !self.refuses_late.get()
     }
 
     /// Keeps the continuation that waits if the instance has missed an item.

@@ -210,6 +210,23 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
         }
     }
 
+    /// The slots of an array in the order of the keys, each with its key; nothing if the storage is
+    /// of another kind.
+    pub(crate) fn dense_slots(&self) -> impl Iterator<Item = (KeyOf<'_, K>, &ItemSlot<V, R>)> {
+        let array = match self {
+            Storage::Dense(shape, slots) => Some((shape, slots)),
+            _ => None,
+        };
+        array.into_iter().flat_map(|(shape, slots)| {
+            slots.iter().enumerate().map(move |(place, slot)| (KeyOf::Placed(shape, place), slot))
+        })
+    }
+
+    /// Whether the storage is an array.
+    pub(crate) fn is_dense(&self) -> bool {
+        matches!(self, Storage::Dense(..))
+    }
+
     /// Whether [`each`](Storage::each) goes in the order of the keys.
     pub(crate) fn is_ordered(&self) -> bool {
         !matches!(self, Storage::ItemTable(_))

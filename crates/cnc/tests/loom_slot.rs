@@ -35,6 +35,16 @@ fn a_take_waits_for_the_other_get() {
 }
 
 #[test]
+fn a_take_that_waits_is_woken_or_told() {
+    model(models::a_take_that_waits);
+}
+
+#[test]
+fn a_late_get_is_woken_or_told() {
+    model(models::a_get_that_is_late);
+}
+
+#[test]
 fn the_value_of_a_claim_that_is_given_back_is_dropped_after_the_read() {
     model(models::a_claim_given_back);
 }

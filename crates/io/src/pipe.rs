@@ -166,6 +166,14 @@ impl Receiver {
         Ok(Receiver { io: NonBlocking::new(fd.into())? })
     }
 
+    /// The reading end of a pipe to which a child has just been given the other end.
+    pub(crate) fn of_child(reader: Fd) -> Receiver {
+        let io = NonBlocking::assume(reader);
+        // No child has written anything so soon.
+        io.drained(Interest::READ);
+        Receiver { io }
+    }
+
     /// Reads the bytes that are there, but at least one byte, into `buffer`, and returns how many;
     /// 0 when no writer is left (or the buffer has no room).
     ///

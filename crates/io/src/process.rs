@@ -7,7 +7,8 @@
 //!    [pipes](crate::pipe).
 //! 2. **Interpret and register.** Starting takes as long as `fork` and `exec` take, so the
 //!    [blocking pool](crate::pool) starts the child; [`Command::spawn_here`] starts it on the
-//!    calling OS thread. The pidfd is registered like every descriptor.
+//!    calling OS thread. [`Launcher::start`] does not wait for `exec`. The pidfd is registered like
+//!    every descriptor.
 //! 3. **Event loop.** The kernel makes the pidfd readable when the child has ended; the epoll loop
 //!    does the rest. A kernel before Linux 5.3 has no pidfd. There the thread looks every few
 //!    milliseconds instead.
@@ -26,20 +27,26 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod launcher;
+
+pub use launcher::Launcher;
+
 use crate::NonBlocking;
 use crate::error::doing;
 use crate::pipe::{Receiver, Sender};
 use crate::pool::Lane;
 use crate::signal::Signal;
-use crate::sys::{self, Fd};
+use crate::sys::{self, Fd, Orders};
 use crate::time::{sleep, timeout};
 use crate::wait_reason::with_reason;
+use rustix::process::{Pid, WaitOptions, waitpid};
 use selvedge_core::observe::{Object, WaitReason};
 use selvedge_scope::join;
 use std::ffi::OsStr;
 use std::io;
 use std::mem;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{self, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -143,13 +150,14 @@ impl Command {
         let mut command = mem::replace(&mut self.command, process::Command::new(""));
         let kill_on_drop = self.kill_on_drop;
         let started = Lane::Lookups.run(move || {
-            let child = sys::start(&mut command).map(|child| Child::of(child, kill_on_drop));
+            let child = sys::start(&mut command);
+            let child = child.and_then(|child| Child::of(child, kill_on_drop));
             (command, child)
         });
         let reason = || WaitReason { call: "start", object: Object::Name(program.clone()) };
         let (command, child) = with_reason(reason, started).await?;
         self.command = command;
-        self.connected(child)
+        child.map_err(self.starting())
     }
 
     /// Starts the program on the calling OS thread, which is blocked until the kernel has loaded
@@ -173,15 +181,8 @@ impl Command {
     /// ```
     pub fn spawn_here(&mut self) -> io::Result<Child> {
         reap_orphans();
-        let child = sys::start(&mut self.command).map(|child| Child::of(child, self.kill_on_drop));
-        self.connected(child)
-    }
-
-    /// The child with its streams, or why there is none.
-    fn connected(&self, child: io::Result<Child>) -> io::Result<Child> {
-        let mut child = child.map_err(self.starting())?;
-        child.connect().map_err(self.starting())?;
-        Ok(child)
+        let child = sys::start(&mut self.command);
+        child.and_then(|child| Child::of(child, self.kill_on_drop)).map_err(self.starting())
     }
 
     /// Starts the program, and waits for its end.
@@ -220,10 +221,11 @@ impl From<process::Command> for Command {
 /// waited for or dropped.
 #[derive(Debug)]
 pub struct Child {
-    /// `None` only while this is being dropped.
-    child: Option<process::Child>,
+    id: Pid,
     /// The status with which the child has ended, after it is known.
     ended: Option<ExitStatus>,
+    /// What a child of a [`Launcher`] reads before it is another program.
+    orders: Option<Box<Orders>>,
     pidfd: Option<NonBlocking<Fd>>,
     kill_on_drop: bool,
     /// The child's standard input, if it is piped.
@@ -238,24 +240,26 @@ pub struct Child {
 const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 impl Child {
-    fn of(child: process::Child, kill_on_drop: bool) -> Child {
-        let (stdin, stdout, stderr) = (None, None, None);
-        Child { child: Some(child), ended: None, pidfd: None, kill_on_drop, stdin, stdout, stderr }
+    /// Takes over a started child with its descriptors.
+    fn of(mut child: process::Child, kill_on_drop: bool) -> io::Result<Child> {
+        let mut taken = Child::new(Pid::from_child(&child), None);
+        taken.kill_on_drop = kill_on_drop;
+        taken.stdin = child.stdin.take().map(|end| Sender::from_fd(OwnedFd::from(end))).transpose()?;
+        taken.stdout = child.stdout.take().map(|end| Receiver::from_fd(OwnedFd::from(end))).transpose()?;
+        taken.stderr = child.stderr.take().map(|end| Receiver::from_fd(OwnedFd::from(end))).transpose()?;
+        Ok(taken)
     }
 
-    /// Takes over the descriptors of a started child.
-    fn connect(&mut self) -> io::Result<()> {
-        let child = self.child.as_mut().expect("not dropped yet");
-        self.stdin = child.stdin.take().map(|end| Sender::from_fd(OwnedFd::from(end))).transpose()?;
-        self.stdout = child.stdout.take().map(|end| Receiver::from_fd(OwnedFd::from(end))).transpose()?;
-        self.stderr = child.stderr.take().map(|end| Receiver::from_fd(OwnedFd::from(end))).transpose()?;
-        Ok(())
+    /// A child without pipes. It reads its orders, if there are any, until it is another program.
+    fn new(id: Pid, orders: Option<Box<Orders>>) -> Child {
+        let (stdin, stdout, stderr) = (None, None, None);
+        Child { id, ended: None, orders, pidfd: None, kill_on_drop: false, stdin, stdout, stderr }
     }
 
     /// The child's process number. No other process gets it before this process has waited for the
     /// child's end.
     pub fn id(&self) -> u32 {
-        self.child().id()
+        self.id.as_raw_nonzero().get().unsigned_abs()
     }
 
     /// Waits for the child's end, and returns its status. Closes its standard input first, so that
@@ -294,9 +298,16 @@ impl Child {
     /// As for [`wait`](Self::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if self.ended.is_none() {
-            self.ended = self.child.as_mut().expect("not dropped yet").try_wait()?;
+            self.ended = ended(self.id)?;
         }
         Ok(self.ended)
+    }
+
+    /// Why the program of a child of a [`Launcher`] was not loaded. `None` if it was, and as long
+    /// as it is not known that the child has ended.
+    pub fn load_error(&self) -> Option<io::Error> {
+        let error = self.orders.as_ref().filter(|_| self.ended.is_some())?.error()?;
+        Some(error.into())
     }
 
     /// Waits for the child's end, and collects all that it writes to its piped standard streams, as
@@ -376,15 +387,14 @@ impl Child {
     /// # Errors
     /// If this process may not kill the child, because the child has changed its user.
     pub fn start_kill(&mut self) -> io::Result<()> {
-        match self.ended {
-            Some(_) => Ok(()),
-            None => self.child.as_mut().expect("not dropped yet").kill(),
-        }
+        self.signal(Signal::from_raw(libc::SIGKILL))
     }
+}
 
-    fn child(&self) -> &process::Child {
-        self.child.as_ref().expect("not dropped yet")
-    }
+/// How a child has ended, if it has. The kernel forgets the child then.
+fn ended(child: Pid) -> io::Result<Option<ExitStatus>> {
+    let ended = waitpid(Some(child), WaitOptions::NOHANG)?;
+    Ok(ended.map(|(_, status)| ExitStatus::from_raw(status.as_raw())))
 }
 
 /// The reason of the wait of a thread that waits for the end of a child.
@@ -397,24 +407,23 @@ impl Drop for Child {
         if self.kill_on_drop {
             let _ = self.start_kill();
         }
-        if let (Ok(None), Some(mut child)) = (self.try_wait(), self.child.take()) {
-            // The pipes that `Child` did not take: no other code would close them before the
-            // child's end.
-            drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));
-            orphans().push(child);
+        if let Ok(None) = self.try_wait() {
+            orphans().push((self.id, self.orders.take()));
         }
         reap_orphans();
     }
 }
 
-/// Children that no thread waits for. The kernel keeps the status of each until this process asks
-/// for it.
-static ORPHANS: Mutex<Vec<process::Child>> = Mutex::new(Vec::new());
+/// A child that no thread waits for, and what it may still read.
+type Orphan = (Pid, Option<Box<Orders>>);
 
-fn orphans() -> MutexGuard<'static, Vec<process::Child>> {
+/// The kernel keeps the status of each orphan until this process asks for it.
+static ORPHANS: Mutex<Vec<Orphan>> = Mutex::new(Vec::new());
+
+fn orphans() -> MutexGuard<'static, Vec<Orphan>> {
     ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn reap_orphans() {
-    orphans().retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    orphans().retain(|(child, _)| matches!(ended(*child), Ok(None)));
 }

@@ -26,6 +26,7 @@ mod file;
 pub mod interposed;
 #[doc(hidden)]
 pub mod kernel;
+mod launch;
 mod message;
 mod path;
 mod pipe;
@@ -41,6 +42,7 @@ pub(crate) use fd::index;
 pub use file::*;
 pub(crate) use interposed::{COUNTED, INTERPOSED, ask, number};
 use kernel::{KernelCalls, Known, NameChange};
+pub(crate) use launch::*;
 pub use message::*;
 pub use path::*;
 pub use pipe::*;

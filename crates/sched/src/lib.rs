@@ -18,6 +18,8 @@
 //! the example `own_scheduler`.
 #![deny(unsafe_code)]
 
+#[expect(unsafe_code, reason = "the system is called, and OS threads borrow from their caller")]
+mod beside;
 mod block_on;
 mod bound;
 mod handle;
@@ -26,6 +28,7 @@ mod primitives;
 mod priority;
 mod work_stealing;
 
+pub use beside::run_beside;
 pub use block_on::block_on;
 pub use bound::bound;
 pub use handle::{Handle, Spawned};

@@ -37,7 +37,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 
 fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: if cfg!(miri) { 3 } else { 500 },
+        cases: if cfg!(miri) { 2 } else { 500 },
         failure_persistence: None,
         ..Default::default()
     }

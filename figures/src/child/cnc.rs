@@ -8,10 +8,12 @@
 pub(crate) mod cholesky;
 mod items;
 pub(crate) mod kernels;
+mod kinds;
 #[path = "../../../crates/cnc/tests/suite/on_rayon.rs"]
 mod on_rayon;
 mod six;
 pub(crate) mod steps;
+mod stuck;
 pub(crate) mod trace;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -20,11 +22,12 @@ use selvedge_cnc::{FinishedGraph, Graph, StepContext, StepResult, graph};
 use selvedge_core::NoEvents;
 use selvedge_sched::work_stealing;
 
+use self::kinds::StepKind;
 use self::on_rayon::OnRayon;
 use super::clock::Times;
 
 /// What runs a program, by the numbers that a figure gives.
-pub(crate) const ENGINES: [&str; 13] = [
+pub(crate) const ENGINES: [&str; 15] = [
     "serial loop",
     "rayon",
     "selvedge, stealing",
@@ -38,6 +41,8 @@ pub(crate) const ENGINES: [&str; 13] = [
     "selvedge, affinity",
     "selvedge, a thread for each step",
     "selvedge, on rayon's pool",
+    "selvedge, async steps",
+    "selvedge, declared items",
 ];
 /// The plain loop.
 pub(crate) const LOOP: u64 = 0;
@@ -45,6 +50,10 @@ pub(crate) const LOOP: u64 = 0;
 pub(crate) const RAYON: u64 = 1;
 /// The scheduler to begin with; those after it are the others.
 pub(crate) const STEALING: u64 = 2;
+
+/// Async steps under the stealing scheduler, and steps with declared items.
+const ASYNC: u64 = 13;
+const DECLARED: u64 = 14;
 
 /// What runs a program.
 enum Engine {
@@ -97,6 +106,7 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
         ("rayon-tree", &[workers, depth]) => steps::rayon_tree(&rayon(workers as usize), depth),
         ("get", &[kind, workers, n]) => steps::gets(kind, &Stealing::new(workers as usize), n, false),
         ("miss", &[kind, workers, n]) => steps::gets(kind, &Stealing::new(workers as usize), n, true),
+        ("stuck", &[workers, n]) => stuck::stuck(&Stealing::new(workers as usize), n),
         ("trace", &[kind, workers, n]) => trace::trace(kind, &Stealing::new(workers as usize), n),
         ("wavefront", &[kind, workers, side]) => {
             steps::wavefront(kind, &Stealing::new(workers as usize), side as u32);
@@ -107,6 +117,13 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
         ("loop-wavefront", &[side]) => steps::loop_wavefront(side as u32),
         ("items", &[kind, workers, n]) => items::items(kind, &Stealing::new(workers as usize), n as u32),
         ("once-lock", &[workers, n]) => items::once_lock(workers as usize, n as u32),
+        (
+            "mandel" | "primes" | "nbody" | "blackscholes" | "queens" | "cholesky",
+            &[engine, workers, ref sizes @ ..],
+        ) if engine == ASYNC || engine == DECLARED => {
+            let kind = if engine == ASYNC { StepKind::Async } else { StepKind::Declared };
+            kinds::run(kind, &Stealing::new(workers as usize), name, sizes)?;
+        }
         ("mandel", &[engine, workers, side, depth]) => {
             six::mandel(&Engine::new(engine, workers)?, side as u32, depth as u32);
         }

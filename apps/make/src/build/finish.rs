@@ -7,7 +7,6 @@
 //! next build. `distrust` keeps that rule: before the command starts, it replaces the log's entries
 //! of the outputs.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -17,7 +16,7 @@ use std::rc::Rc;
 
 use selvedge_io::signal::Signal;
 
-use super::command::Running;
+use super::command::{End, Running};
 use super::runner::{Ended, Runner, passed_on, send};
 use crate::disk;
 use crate::evaluate::Circle;
@@ -170,30 +169,39 @@ impl Runner {
     }
 
     async fn child(self: &Rc<Runner>, edge: EdgeId, order: &Order) -> Result<Finished, String> {
-        let flags = self.options.jobserver.as_ref().and_then(|server| server.makeflags());
-        let pwd = self.options.working_directory.as_deref();
-        let variables = [("MAKEFLAGS", flags.map(OsStr::new)), ("PWD", pwd.map(Path::as_os_str))];
-        let input = (!order.console).then_some(&self.no_input);
-        let running = Running::start(&order.command, input, variables);
-        let running = match running {
-            Ok(running) => running,
-            Err(error) => {
-                let failure = Some("cannot be started".to_string());
-                return Ok(Finished { failure, output: error.to_string().into_bytes() });
+        let mut started = match order.console {
+            true => Running::start_on_terminal(&order.command, &self.variables),
+            false => Running::start(&order.command, &self.launcher),
+        };
+        let mut by_shell = false;
+        let (status, output) = loop {
+            let running = match started {
+                Ok(running) => running,
+                Err(error) => {
+                    let failure = Some("cannot be started".to_string());
+                    return Ok(Finished { failure, output: error.to_string().into_bytes() });
+                }
+            };
+            // A command with the terminal is in this process's group, where the terminal's signals
+            // reach it.
+            if !order.console {
+                self.running.borrow_mut().insert(edge, running.id());
+                // A signal that came while the command started did not reach it.
+                if let Some(signal) = self.interrupted.get() {
+                    send(running.id(), passed_on(signal));
+                }
+            }
+            let ended = running.end(self.stop()).await;
+            self.running.borrow_mut().remove(&edge);
+            match ended.map_err(|error| error.to_string())? {
+                End::Of(status, output) => break (status, output),
+                End::NotLoaded(error) if by_shell => started = Err(error),
+                End::NotLoaded(_) => {
+                    by_shell = true;
+                    started = Running::start_by_shell(&order.command, &self.launcher);
+                }
             }
         };
-        // A command with the terminal is in this process's group, where the terminal's signals
-        // reach it.
-        if !order.console {
-            self.running.borrow_mut().insert(edge, running.id());
-            // A signal that came while the command started did not reach it.
-            if let Some(signal) = self.interrupted.get() {
-                send(running.id(), passed_on(signal));
-            }
-        }
-        let ended = running.end(self.stop()).await;
-        self.running.borrow_mut().remove(&edge);
-        let (status, output) = ended.map_err(|error| error.to_string())?;
         let signal = status.signal().map(Signal::from_raw);
         if let Some(signal) =
             signal.filter(|signal| [Signal::INT, Signal::TERM, Signal::HUP].contains(signal))

@@ -32,6 +32,7 @@ pub use status::Style;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use command::Variables;
 use jobserver::Jobserver;
 
 /// How a build is done.
@@ -60,4 +61,14 @@ pub struct Settings {
     pub working_directory: Option<PathBuf>,
     /// The file that tells the file system's clock by its mtime.
     pub clock: PathBuf,
+}
+
+impl Settings {
+    /// The variables that commands get in addition to those of this process, or with other values.
+    fn variables(&self) -> Variables {
+        let flags = self.jobserver.as_ref().and_then(|server| server.makeflags());
+        let flags = flags.map(|flags| ("MAKEFLAGS", flags.into()));
+        let directory = self.working_directory.as_ref().map(|path| ("PWD", path.clone().into()));
+        flags.into_iter().chain(directory).collect()
+    }
 }

@@ -25,6 +25,7 @@
 
 use selvedge_core::{Local, detach_local, round_robin_with};
 use selvedge_io::EventLoop;
+use selvedge_io::process::Launcher;
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::sleep;
 use selvedge_sync::MVar;
@@ -37,6 +38,7 @@ use std::time::Duration;
 
 use super::Settings;
 use super::clock::Clock;
+use super::command::Variables;
 use super::jobs::Jobs;
 use super::status::Status;
 use super::timeline::Timeline;
@@ -93,8 +95,9 @@ pub(super) struct Runner {
     error: RefCell<Option<String>>,
     /// Tells the file system's clock.
     pub(super) clock: Option<Clock>,
-    /// What commands read as their input: nothing.
-    pub(super) no_input: File,
+    /// Starts the commands that have no terminal. They read nothing.
+    pub(super) launcher: Launcher,
+    pub(super) variables: Variables,
 }
 
 /// Makes the targets, which have been visited.
@@ -119,6 +122,7 @@ pub fn build(
     let (options, project) = (options.clone(), project.clone());
     let ended = round_robin_with(&mut events, async move {
         let jobs = Jobs::new(&project.borrow().graph, &options)?;
+        let variables = options.variables();
         let runner = Rc::new(Runner {
             jobs,
             project,
@@ -133,7 +137,8 @@ pub fn build(
             stopped_by_signal: MVar::empty_local(),
             error: RefCell::default(),
             clock,
-            no_input: File::open("/dev/null")?,
+            launcher: Launcher::new(File::open("/dev/null")?, variables.clone())?,
+            variables,
             options,
         });
         let signals = signals(&[Signal::INT, Signal::TERM, Signal::HUP])?;
@@ -172,9 +177,11 @@ async fn insist(runner: Rc<Runner>, signal: rustix::process::Signal) {
 
 /// Sends a signal to the process group of a command.
 pub(super) fn send(process: u32, signal: rustix::process::Signal) {
-    if let Some(group) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw) {
-        // The command may have ended already.
-        let _ = rustix::process::kill_process_group(group, signal);
+    if let Some(group) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw)
+        && rustix::process::kill_process_group(group, signal).is_err()
+    {
+        // The command has only just started, and has no group yet, or it has ended already.
+        let _ = rustix::process::kill_process(group, signal);
     }
 }
 

@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 
 use crate::collections::{GetClaim, ItemCol};
 use crate::error::{FaultCause, Halted, StepResult};
+use crate::in_use::InUse;
 use crate::key::ItemKey;
 use crate::primitives::lock;
 use crate::record::EdgeEnd;
@@ -81,7 +82,15 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
                     this.awaited.waits = true;
                     return Poll::Pending;
                 }
-                Look::Exhausted | Look::InUse => return Poll::Ready(Err(step.over_get(store, &this.key))),
+                Look::AllClaimed if step.may_be_late() => {
+                    step.note_missed(store, &this.key, true);
+                    step.wait_in_use(store, found, InUse::ForAGet);
+                    this.awaited.waits = true;
+                    return Poll::Pending;
+                }
+                Look::AllClaimed | Look::Exhausted | Look::InUse => {
+                    return Poll::Ready(Err(step.over_get(store, &this.key)));
+                }
             }
             // SAFETY: `look` has said `Kept`, or `Claimed`. A claim is in the step's handle, which
             // is borrowed for `'s`, and the drop of the handle returns the claim. If the handle is
@@ -139,10 +148,14 @@ impl<K: ItemKey, V: Send + Sync> Future for Take<'_, '_, K, V> {
                 }
                 Look::InUse => {
                     step.note_missed(store, key, true);
-                    step.wait_to_be_last(store, found);
+                    step.wait_in_use(store, found, InUse::ToBeLast);
+                }
+                Look::AllClaimed if step.may_be_late() => {
+                    step.note_missed(store, key, true);
+                    step.wait_in_use(store, found, InUse::ForAGet);
                 }
                 Look::Kept => return Poll::Ready(Err(step.not_counted(store, key))),
-                Look::Exhausted => return Poll::Ready(Err(step.over_get(store, key))),
+                Look::AllClaimed | Look::Exhausted => return Poll::Ready(Err(step.over_get(store, key))),
             }
             this.awaited.waits = true;
             Poll::Pending

@@ -9,7 +9,7 @@ use std::fmt;
 use std::ptr;
 use std::sync::PoisonError;
 
-use crate::collections::{GetClaim, ItemCol};
+use crate::collections::{GetClaim, ItemCol, Items};
 use crate::core::Core;
 use crate::error::StepResult;
 use crate::first_panic::FirstPanic;
@@ -225,6 +225,19 @@ impl<'g> AsyncStep<'g> {
         self.here(|step| step.items(name))
     }
 
+    /// A new item collection that keeps its items as [`Items`] say, as
+    /// [`StepContext::items_with`].
+    ///
+    /// # Panics
+    /// If it is called outside of the step.
+    pub fn items_with<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    where
+        K: ItemKey + 'g,
+        V: Send + Sync + 'g,
+    {
+        self.here(|step| step.items_with(name, items))
+    }
+
     /// A new item collection with one item, as [`StepContext::item`].
     ///
     /// # Panics
@@ -278,9 +291,8 @@ impl<'g> Drop for AsyncStep<'g> {
         let give_back = |step: &StepContext<'g>| {
             for claim in &claims {
                 if step.drops_cancelled.get() {
-                    // A cancelled step that is woken has not got its items, whatever kind of step
-                    // it is. If it is not woken, an async step keeps its claims until the graph
-                    // ends, and a step of another kind has returned them when it missed an item.
+                    // A cancelled step that waits has not got its items, whatever kind of step it is.
+                    // A step of another kind has given its claims back when it missed an item.
                     claim.items.unclaim(claim);
                 } else {
                     panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));

@@ -16,7 +16,8 @@
 //! - A scheduler returns only when all steps that it got have ended, so no step runs in `rest`.
 //! - A put keeps its ready steps in the graph before it rings, and each `answer` comes before the
 //!   one that answers takes the steps. So ready steps that are in the graph and not rung for belong
-//!   to a put that has not left.
+//!   to a put that has not left. `Core::take_start` takes one of the steps, and rings for the
+//!   others.
 //! - `rest` decides under the lock. It ends if the bell is not rung, no put is inside and no handle
 //!   is open. A new handle comes from an open one, or from the graph's thread, which is in `rest`.
 //!   So there will be none.
@@ -27,6 +28,8 @@
 //! **A graph at rest stays so** while a thread looks at it ([`Rest`]). `at_rest` lets the thread
 //! look when the bell is not rung and no put is inside, and `enter` lets no put in meanwhile. So
 //! the bell is not rung, and `rest` does not return for another round. `end` waits for the thread.
+//! The graph's own thread looks in the same way between two rounds (`between_rounds`), when no
+//! scheduler runs and it is not in `rest`.
 //!
 //! **A stopped run ends** though handles are open: `enter` and `at_rest` refuse, and `end` waits
 //! for the puts that are inside and the threads that look.
@@ -91,8 +94,7 @@ impl Drop for LivePut<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         state.inside -= 1;
-        state.rung = true;
-        self.0.rung.store(true, Ordering::Relaxed);
+        self.0.note_rung(&mut state);
         self.0.changed.notify_all();
     }
 }
@@ -158,6 +160,18 @@ impl RunBell {
         Some(Rest(self))
     }
 
+    /// Has the graph's own thread look at the graph between two rounds. `None` if a put is under way
+    /// or has left ready steps, so that there will be another round. No put is let in until the
+    /// caller drops the result.
+    pub(crate) fn between_rounds(&self) -> Option<Rest<'_>> {
+        let mut state = lock(&self.state);
+        if state.rung || state.inside > 0 {
+            return None;
+        }
+        state.looking += 1;
+        Some(Rest(self))
+    }
+
     /// Locks the state, unless the graph's own thread would wait for its run.
     fn let_run(&self, is_own: impl FnOnce() -> bool) -> MutexGuard<'_, BellState> {
         let state = lock(&self.state);
@@ -183,6 +197,17 @@ impl RunBell {
     fn answered(&self, state: &mut BellState) {
         state.rung = false;
         self.rung.store(false, Ordering::Relaxed);
+    }
+
+    /// Rings for ready steps that are in the graph.
+    pub(crate) fn ring(&self) {
+        let mut state = lock(&self.state);
+        self.note_rung(&mut state);
+    }
+
+    fn note_rung(&self, state: &mut BellState) {
+        state.rung = true;
+        self.rung.store(true, Ordering::Relaxed);
     }
 
     /// Begins a run.

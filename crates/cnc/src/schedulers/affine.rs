@@ -9,11 +9,11 @@
 //! Paper: [NCM11 §4].
 
 use std::collections::VecDeque;
+use std::iter;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::{iter, thread};
 
-use super::{GraphJob, Scheduler, guard_loop};
+use super::{GraphJob, Scheduler, run_workers};
 use crate::code::ReadyStep;
 #[cfg(all(test, not(loom)))]
 use crate::seeded::{SeededFault, is_seeded};
@@ -151,16 +151,7 @@ impl Scheduler for Affine {
         for (number, ready) in start.into_iter().enumerate() {
             shared.push(ready, number % self.workers);
         }
-        let work = |me: usize| {
-            let mut worker = job.worker();
-            guard_loop(job.core, || shared.end(), || shared.work(me, &mut worker));
-        };
-        thread::scope(|scope| {
-            for me in 1..self.workers {
-                let work = &work;
-                scope.spawn(move || work(me));
-            }
-            work(0);
-        });
+        let work = |me, ()| shared.work(me, &mut job.worker());
+        run_workers(job.core, iter::repeat_n((), self.workers), || shared.end(), work);
     }
 }

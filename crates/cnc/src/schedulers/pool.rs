@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{cmp, fmt, iter, thread};
 
-use super::{GraphJob, Scheduler, guard_loop};
+use super::{GraphJob, Scheduler, run_workers};
 use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
 
@@ -306,15 +306,7 @@ impl Scheduler for TaskPool {
             workers: self.workers,
             spins: self.spins,
         });
-        let work = || {
-            let mut worker = job.worker_with(shared.clone());
-            guard_loop(job.core, || shared.end(), || shared.work(&mut worker));
-        };
-        thread::scope(|scope| {
-            for _ in 1..self.workers {
-                scope.spawn(work);
-            }
-            work();
-        });
+        let work = |_, ()| shared.work(&mut job.worker_with(shared.clone()));
+        run_workers(job.core, iter::repeat_n((), self.workers), || shared.end(), work);
     }
 }

@@ -17,7 +17,7 @@ use std::{fmt, thread};
 use selvedge_sched::RunRing;
 
 use super::circle::WorkerCircle;
-use super::{GraphJob, Scheduler, guard_loop};
+use super::{GraphJob, Scheduler, run_workers};
 use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
 
@@ -166,7 +166,7 @@ impl<'g> Loop<'_, 'g> {
 
 impl Scheduler for Stealing {
     fn run<'g>(&self, job: &GraphJob<'g>) {
-        let (circle, mut rings) = WorkerCircle::new(self.workers);
+        let (circle, rings) = WorkerCircle::new(self.workers);
         let mut start = job.start();
         start.reverse();
         let shared = Arc::new(StealingShared {
@@ -175,18 +175,15 @@ impl Scheduler for Stealing {
             start: Mutex::new(start),
             wanting: AtomicUsize::new(0),
         });
-        let work = |me: usize, ring: RunRing<ReadyStep<'g>, SLOTS>| {
-            let is_alone = self.workers == 1;
-            let worker = if is_alone { job.worker() } else { job.worker_with(shared.clone()) };
-            let work = Loop { me, is_alone, shared: &shared, worker, ring, batch: Vec::new() };
-            guard_loop(job.core, || shared.circle.end(), || work.work());
-        };
-        thread::scope(|scope| {
-            for (me, ring) in rings.drain(1..).enumerate() {
-                let work = &work;
-                scope.spawn(move || work(me + 1, ring));
-            }
-            work(0, rings.pop().expect("there is a worker at least"));
-        });
+        run_workers(
+            job.core,
+            rings,
+            || shared.circle.end(),
+            |me, ring| {
+                let is_alone = self.workers == 1;
+                let worker = if is_alone { job.worker() } else { job.worker_with(shared.clone()) };
+                Loop { me, is_alone, shared: &shared, worker, ring, batch: Vec::new() }.work();
+            },
+        );
     }
 }

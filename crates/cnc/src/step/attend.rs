@@ -52,7 +52,7 @@ impl<'g> StepContext<'g> {
         self.ran.set(self.ran.get() - 1);
         self.core.attention().bell().answer();
         let mut held = self.ready.push(ready);
-        for ready in self.core.take_pending() {
+        for ready in self.core.take_later() {
             // The environment's worker has counted the step.
             held = self.ready.push(ready);
         }

@@ -13,6 +13,7 @@
 use crate::code::ReadyStep;
 use crate::collections::{GetClaim, ItemCol, ItemStore};
 use crate::error::{FaultCause, Halted, StepResult};
+use crate::in_use::InUse;
 use crate::key::ItemKey;
 use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
@@ -110,7 +111,12 @@ impl<'g> StepContext<'g> {
                 self.note_missed(store, key, false);
                 return Err(self.miss(MissedGet::Item(&slot.state, found.into_page_use())));
             }
-            Look::Exhausted | Look::InUse => return Err(self.over_get(store, key)),
+            Look::AllClaimed if self.may_be_late() => {
+                self.note_missed(store, key, true);
+                let page = found.into_page_use();
+                return Err(self.miss(MissedGet::InUse(store, at, InUse::ForAGet, page)));
+            }
+            Look::AllClaimed | Look::Exhausted | Look::InUse => return Err(self.over_get(store, key)),
         }
         // SAFETY: `look` has said `Kept`, or `Claimed`. A kept item stays until the arena is
         // dropped. A claim of this step is in `claims`, and `clean_up` or `end_badly` returns it
@@ -187,10 +193,14 @@ impl<'g> StepContext<'g> {
             }
             Look::InUse => {
                 self.note_missed(store, &key, true);
-                Err(self.miss(MissedGet::ToBeLast(store, at, found.into_page_use())))
+                Err(self.miss(MissedGet::InUse(store, at, InUse::ToBeLast, found.into_page_use())))
+            }
+            Look::AllClaimed if self.may_be_late() => {
+                self.note_missed(store, &key, true);
+                Err(self.miss(MissedGet::InUse(store, at, InUse::ForAGet, found.into_page_use())))
             }
             Look::Kept => Err(self.not_counted(store, &key)),
-            Look::Exhausted => Err(self.over_get(store, &key)),
+            Look::AllClaimed | Look::Exhausted => Err(self.over_get(store, &key)),
         }
     }
 }

@@ -9,6 +9,7 @@
 use crate::code::ReadyStep;
 use crate::collections::ItemCol;
 use crate::error::{Halted, StepResult};
+use crate::in_use::InUse;
 use crate::key::ItemKey;
 use crate::record::EdgeEnd;
 use crate::slot::ItemSlot;
@@ -111,7 +112,7 @@ impl<'s, 'g> Needs<'s, 'g> {
         }
         if takes && slot.state.is_in_use() {
             step.note_missed(store, key, true);
-            return Err(step.miss(MissedGet::ToBeLast(store, at, found.into_page_use())));
+            return Err(step.miss(MissedGet::InUse(store, at, InUse::ToBeLast, found.into_page_use())));
         }
         step.declared.borrow_mut().push(DeclaredItem { slot: at, takes });
         Ok(())

@@ -186,10 +186,11 @@ impl<'g> StepContext<'g> {
     /// If the step has missed an item before and has not returned.
     ///
     /// # Paper
-    /// [NCM11 §2.2] `forkStep`.
+    /// [NCM11 §2.2] `forkStep`. §3.3 HCilk: a parent that has to wait for its forks gets the items
+    /// that they put; it is an async step, or forks the step that goes on.
     ///
     /// # Examples
-    /// A parallel loop of the dynamic interface, and an item made in a step:
+    /// Items made in a step, and a step that waits for two others:
     /// ```
     /// use selvedge::cnc::{self, StepContext, StepResult, schedulers::Stealing};
     ///
@@ -251,13 +252,58 @@ impl<'g> StepContext<'g> {
     /// [NCM11 §2.2] `newItemCol`.
     #[doc(alias = "newItemCol")]
     pub fn items<K: ItemKey + 'g, V: Send + Sync + 'g>(&self, name: &str) -> ItemCol<'g, K, V> {
-        self.make_items(name, Items::hashed())
+        self.items_with(name, Items::hashed())
+    }
+
+    /// A new item collection that keeps its items as [`Items`] say: an array, or counted items. It
+    /// is an effect, as [`items`](StepContext::items).
+    ///
+    /// # Paper
+    /// [NCM11 §2.2] `newItemCol`, and parallel loops of forked steps.
+    ///
+    /// # Examples
+    /// A step with a loop of its own, and an array for what the turns find:
+    /// ```
+    /// use selvedge::cnc::{self, Items, schedulers::Stealing};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let sums = cnc::graph(|graph| {
+    ///     let lengths = graph.tags::<u32>("lengths");
+    ///     let sums = graph.items("sums");
+    ///     graph.prescribe(lengths, "sum of squares", move |n, step| {
+    ///         // A square is dropped when the sum has got it.
+    ///         let squares = step.items_with("squares", Items::dense(n).counted(|_| Some(1)));
+    ///         (0..n).try_for_each(|i| step.fork(move |step| step.put(squares, i, i * i)))?;
+    ///         step.fork(move |step| {
+    ///             let sum = (0..n).try_fold(0, |sum, i| Ok::<_, cnc::Halted>(sum + step.get(squares, i)?))?;
+    ///             step.put(sums, n, sum)
+    ///         })
+    ///     });
+    ///     graph.initialize(|env| [3, 10].into_iter().try_for_each(|n| env.put_tag(lengths, n)))?;
+    ///     let finished = graph.run(&Stealing::new(2))?;
+    ///     Ok(finished.finalize(|view| view.iter(sums).map(|(_, sum)| *sum).collect::<Vec<_>>()))
+    /// })?;
+    /// assert_eq!(sums, [5, 285]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn items_with<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
+    where
+        K: ItemKey + 'g,
+        V: Send + Sync + 'g,
+    {
+        let flags = self.flags.get();
+        if flags & ONCE == 0 {
+            // An instance that ran again would make another collection.
+            self.flags.set(flags | PUT);
+        }
+        self.core.add_items(name, items, flags & ENVIRONMENT == 0)
     }
 
     /// A new item collection with one item. Its key is `()`. It is an effect, as
     /// [`items`](StepContext::items).
     pub fn item<V: Send + Sync + 'g>(&self, name: &str) -> ItemCol<'g, (), V> {
-        self.make_items(name, Items::dense(()))
+        self.items_with(name, Items::dense(()))
     }
 
     /// The number of the next step that the running instance forks: it follows from the instance
@@ -284,19 +330,6 @@ impl<'g> StepContext<'g> {
         // SAFETY: the word is that of the instance that runs.
         let parent = fold(unsafe { entry.code.identity(word) }).wrapping_add(entry.row as u64);
         fold(parent) << ROOM
-    }
-
-    fn make_items<K, V>(&self, name: &str, items: Items<'g, K, V>) -> ItemCol<'g, K, V>
-    where
-        K: ItemKey + 'g,
-        V: Send + Sync + 'g,
-    {
-        let flags = self.flags.get();
-        if flags & ONCE == 0 {
-            // An instance that ran again would make another collection.
-            self.flags.set(flags | PUT);
-        }
-        self.core.add_items(name, items, flags & ENVIRONMENT == 0)
     }
 
     #[inline]

@@ -24,6 +24,7 @@ use crate::code::{ReadyStep, StepEntry};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::{FirstPanic, drop_payload, take_message};
+use crate::in_use::InUse;
 use crate::slot::SlotState;
 use crate::tags::NO_TAG;
 
@@ -259,10 +260,13 @@ impl<'g> StepContext<'g> {
         };
         match missed {
             MissedGet::Item(state, _page) => self.wait_for(state, this),
-            MissedGet::ToBeLast(items, slot, _page) => {
+            MissedGet::InUse(items, slot, why, _page) => {
                 self.count_miss(entry.row);
                 self.note_wait(&this);
-                let given_back = items.wait_as_last(slot, this).err();
+                if why == InUse::ForAGet {
+                    self.core.note_late();
+                }
+                let given_back = items.wait_for_users(slot, this, why).err();
                 match &given_back {
                     None => self.suspended.set(self.suspended.get().wrapping_add(1)),
                     Some(this) => self.note_no_wait(this),
@@ -272,13 +276,18 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    /// Makes a step ready that waited to be the last one with a get.
+    /// Makes a step ready that waited for the users of an item.
     pub(crate) fn push_taker(&self, ready: ReadyStep<'g>) {
+        self.note_taken_out(&ready);
+        self.push(ready);
+    }
+
+    /// Notes that a step waits no more.
+    pub(super) fn note_taken_out(&self, ready: &ReadyStep<'g>) {
         self.suspended.set(self.suspended.get().wrapping_sub(1));
         if let Some(monitor) = self.core.monitor_if_any() {
-            monitor.woken(&ready);
+            monitor.woken(ready);
         }
-        self.push(ready);
     }
 
     /// Has the steps that wait get their items once more, at the end of a run in which no step can
@@ -294,6 +303,7 @@ impl<'g> StepContext<'g> {
         }
         let worker = Worker::new(core, None);
         let step = &worker.0;
+        step.refuses_late.set(true);
         let (mut held, mut told) = (Vec::new(), Vec::new());
         for (entry, word) in waiting {
             // The word of an async step belongs to the run, and its handle keeps its claims.

@@ -1,5 +1,6 @@
 //! An environment that puts, gets and rests while its graph runs.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Mutex;
@@ -8,8 +9,8 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use selvedge_cnc::schedulers::{OneByOne, Scheduler, Stealing, TaskPool, Watchdog};
-use selvedge_cnc::{FaultCause, GraphError, Items, StepResult, graph};
+use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler, Stealing, TaskPool, Watchdog};
+use selvedge_cnc::{FaultCause, Graph, GraphError, Items, StepResult, TagCol, graph};
 
 use crate::schedulers::each;
 
@@ -88,6 +89,19 @@ fn a_graph_at_rest_tells_which_steps_wait_under_every_scheduler() {
     each(|name, scheduler| assert_eq!(program(scheduler), expected, "{name}"));
 }
 
+/// The tags of steps without end, and those of the step that ends them.
+fn endless<'g>(graph: &'g Graph<'g, '_>, stop: &'g AtomicBool) -> (TagCol<'g, u32>, TagCol<'g, u32>) {
+    let (chain, ends) = (graph.tags::<u32>("chain"), graph.tags::<u32>("ends"));
+    graph.prescribe(chain, "go on", move |n, step| {
+        if stop.load(Ordering::Relaxed) { Ok(()) } else { step.put_tag(chain, n.wrapping_add(1)) }
+    });
+    graph.prescribe(ends, "end", |_, _| {
+        stop.store(true, Ordering::Relaxed);
+        Ok(())
+    });
+    (chain, ends)
+}
+
 #[test]
 fn steps_of_the_environment_begin_while_others_run_without_end() {
     let schedulers: [&dyn Scheduler; 4] =
@@ -95,20 +109,54 @@ fn steps_of_the_environment_begin_while_others_run_without_end() {
     for scheduler in schedulers {
         let stop = &AtomicBool::new(false);
         graph(|graph| {
-            let (chain, ends) = (graph.tags::<u32>("chain"), graph.tags::<u32>("ends"));
-            graph.prescribe(chain, "go on", move |n, step| {
-                if stop.load(Ordering::Relaxed) { Ok(()) } else { step.put_tag(chain, n.wrapping_add(1)) }
-            });
-            graph.prescribe(ends, "end", |_, _| {
-                stop.store(true, Ordering::Relaxed);
-                Ok(())
-            });
+            let (chain, ends) = endless(graph, stop);
             graph.initialize(|env| env.put_tag(chain, 0)).unwrap();
             let live = graph.live();
             thread::scope(|scope| {
                 scope.spawn(move || live.put_tag(ends, 0).unwrap());
                 graph.run(scheduler).unwrap();
             });
+        });
+    }
+}
+
+/// A scheduler before which the living environment puts.
+struct After<'a, S: ?Sized, F> {
+    put: F,
+    scheduler: &'a S,
+}
+
+impl<S: Scheduler + ?Sized, F: Fn()> Scheduler for After<'_, S, F> {
+    fn run<'g>(&self, job: &GraphJob<'g>) {
+        (self.put)();
+        self.scheduler.run(job);
+    }
+}
+
+#[test]
+fn steps_of_the_environment_begin_though_a_scheduler_starts_with_endless_ones() {
+    let schedulers: [&dyn Scheduler; 5] =
+        [&OneByOne, &Stealing::new(1), &Stealing::new(2), &TaskPool::lifo(1), &TaskPool::fifo(1)];
+    // The endless step is the environment's of before the run, or the living one's.
+    for (scheduler, lives) in
+        schedulers.into_iter().flat_map(|scheduler| [(scheduler, false), (scheduler, true)])
+    {
+        let stop = &AtomicBool::new(false);
+        graph(|graph| {
+            let (chain, ends) = endless(graph, stop);
+            if !lives {
+                graph.initialize(|env| env.put_tag(chain, 0)).unwrap();
+            }
+            let live = Cell::new(Some(graph.live()));
+            let put = || {
+                if let Some(live) = live.take() {
+                    if lives {
+                        live.put_tag(chain, 0).unwrap();
+                    }
+                    live.put_tag(ends, 0).unwrap();
+                }
+            };
+            graph.run(&After { put, scheduler }).unwrap();
         });
     }
 }

@@ -195,9 +195,11 @@ fn a_watchdog_tells_which_steps_wait_and_for_what() {
     let all = "6 steps wait for 4 items that no step has put\n  item received[0]: step use(0)\n  \
                item received[0]: step use(4)\n  item received[1]: step use(1)\n  \
                item received[1]: step use(5)\n  item received[2]: step use(2)\n  item received[3]: step use(3)";
-    for (told, stuck) in
+    for (mut told, stuck) in
         [stalls(Stealing::new(2)), stalls(TaskPool::fifo(2)), stalls(TaskPool::lifo(3).spinning())]
     {
+        // On a loaded machine the workers may take longer than the limit to end.
+        told.retain(|stalled| !stalled.running.is_empty());
         assert_eq!(told.len(), 2, "{told:?}");
         assert_eq!(told[0].stuck.to_string(), all);
         for stalled in &told {

@@ -10,7 +10,7 @@ use rustix::io::{Errno, Result};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, PidfdFlags};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// A pipe in non-blocking mode: the end to read from, and the end to write to.
@@ -25,6 +25,19 @@ pub fn pipe() -> Result<(Fd, Fd)> {
     make(Call::Pipe, real, |kernel| {
         let (reader, writer) = kernel.pipe()?;
         Ok((Fd::simulated(reader), Fd::simulated(writer)))
+    })
+}
+
+/// A pipe for the output of a child process: the end to read from, in non-blocking mode, and the
+/// end that the child writes to.
+///
+/// # Errors
+/// Those of `pipe2` and of `ioctl`. `EOPNOTSUPP` in a simulation.
+pub(crate) fn pipe_of_child() -> Result<(Fd, OwnedFd)> {
+    through(Call::Pipe, |_| {
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&reader, true)?;
+        Ok((reader.into(), writer))
     })
 }
 

@@ -9,7 +9,7 @@
 use super::desk::Desk;
 use super::pool::WorkerPool;
 use super::worker::WorkerLoop;
-use crate::Failure;
+use crate::{Failure, run_beside};
 use selvedge_core::{
     Cpu, Deadlock, Events, Group, JoinError, JoinHandle, Owner, RunError, ThreadInfo, prepare_heavy_fence,
 };
@@ -45,34 +45,33 @@ where
         all_stopped: &MeetingPoint::new(workers),
         all_looked: &MeetingPoint::new(workers),
     };
-    let (ends, main) = std::thread::scope(|scope| {
-        let mut desks = desks.into_iter().enumerate();
-        let (_, first) = desks.next().expect("there is a worker");
-        let started: Vec<_> = desks
-            .map(|(me, desk)| {
-                let started = std::thread::Builder::new()
-                    .name(format!("{name}-{me}"))
-                    .spawn_scoped(scope, move || start.work(me, desk));
-                started.inspect_err(|_| start.is_missing())
-            })
-            .collect();
-        let mut handle = None;
-        let stop = StopAtEnd(pool.clone());
-        let main = async move {
-            let _stop = stop;
-            main.await
-        };
-        let first = start.work_with(0, first, |cpu| {
-            handle = Some(cpu.spawn_main(main)?);
-            Ok(())
-        });
-        let others = started.into_iter().map(|started| match started {
-            Ok(worker) => worker.join().unwrap_or_else(WorkerEnd::panicked),
-            Err(error) => WorkerEnd::failed(error.into()),
-        });
-        (std::iter::once(first).chain(others).collect::<Vec<_>>(), handle)
+    let mut desks = desks.into_iter().enumerate();
+    let (_, first) = desks.next().expect("there is a worker");
+    let others = desks.map(|(me, desk)| {
+        let builder = std::thread::Builder::new().name(format!("{name}-{me}"));
+        (builder, move || start.work(me, desk))
     });
-    result(ends, main)
+    let mut handle = None;
+    let (first, others) = run_beside(
+        others,
+        || start.is_missing(),
+        || {
+            let stop = StopAtEnd(pool.clone());
+            let main = async move {
+                let _stop = stop;
+                main.await
+            };
+            start.work_with(0, first, |cpu| {
+                handle = Some(cpu.spawn_main(main)?);
+                Ok(())
+            })
+        },
+    );
+    let others = others.into_iter().map(|started| match started {
+        Ok(end) => end.unwrap_or_else(WorkerEnd::panicked),
+        Err(error) => WorkerEnd::failed(error.into()),
+    });
+    result(std::iter::once(first).chain(others).collect(), handle)
 }
 
 /// The result of the scheduler, from the ends of the workers and the result of main.

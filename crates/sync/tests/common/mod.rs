@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 pub(crate) fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: if cfg!(miri) { 3 } else { 400 },
+        cases: if cfg!(miri) { 2 } else { 400 },
         failure_persistence: None,
         ..Default::default()
     }

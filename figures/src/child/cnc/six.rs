@@ -6,38 +6,52 @@
 //! knows.
 
 use rayon::prelude::*;
-use selvedge_cnc::Items;
+use selvedge_cnc::{Items, graph};
 
+use super::super::clock::Times;
 use super::super::fault;
 use super::kernels::{self, Placed};
-use super::{Engine, finish, timed_graph, timed_loop};
+use super::{Engine, finish, print_times, timed_graph, timed_loop};
 
 /// The options of one step of `blackscholes`.
 const BLOCK: usize = 1000;
 
-/// The values of a kernel for all numbers below `n`. A graph takes `grain` of them at a time.
-fn values<V: Clone + Send + Sync>(
+/// Computes a kernel for all numbers below `n`, and prints the answer that `check` makes of the
+/// values. A graph takes `grain` of the numbers at a time.
+///
+/// The clock stops when the program has the values in order. No engine copies what a value owns: a
+/// loop has moved each value into an array, and a graph has its own items, to which it refers.
+fn values<V: Send + Sync>(
     engine: &Engine,
     n: u32,
     grain: u32,
     kernel: impl Fn(u32) -> V + Send + Sync,
-) -> Vec<V> {
-    match engine {
+    check: impl FnOnce(&[&V]) -> u64,
+) {
+    let values: Vec<V> = match engine {
         Engine::Loop => timed_loop(u64::from(n), || (0..n).map(kernel).collect()),
         Engine::Rayon(pool) => {
             timed_loop(u64::from(n), || pool.install(|| (0..n).into_par_iter().map(kernel).collect()))
         }
-        Engine::Graph(scheduler) => timed_graph(u64::from(n), |graph| {
-            let loops = graph.tags("loops");
-            let items = graph.items_with("values", Items::dense(n));
-            let kernel = &kernel;
-            graph.prescribe_range(loops, "compute", grain, move |numbers, step| {
-                numbers.into_iter().try_for_each(|number| step.put(items, number, kernel(number)))
+        Engine::Graph(scheduler) => {
+            let first = Times::now();
+            return graph(|graph| {
+                let loops = graph.tags("loops");
+                let items = graph.items_with("values", Items::dense(n));
+                let kernel = &kernel;
+                graph.prescribe_range(loops, "compute", grain, move |numbers, step| {
+                    numbers.into_iter().try_for_each(|number| step.put(items, number, kernel(number)))
+                });
+                let finished = finish(graph, &**scheduler, |env| env.put_tag(loops, (0, n)));
+                finished.finalize(|view| {
+                    let values: Vec<&V> = view.iter(items).map(|(_, value)| value).collect();
+                    print_times(first, u64::from(n));
+                    print_answer(check(&values));
+                });
             });
-            let finished = finish(graph, &**scheduler, |env| env.put_tag(loops, (0, n)));
-            finished.finalize(|view| view.iter(items).map(|(_, value)| value.clone()).collect())
-        }),
-    }
+        }
+    };
+    print_answer(check(&values.iter().collect::<Vec<_>>()));
 }
 
 fn print_answer(answer: u64) {
@@ -45,29 +59,35 @@ fn print_answer(answer: u64) {
 }
 
 pub(super) fn mandel(engine: &Engine, side: u32, depth: u32) {
-    let pixels = values(engine, side * side, 16, |pixel| kernels::mandel(pixel, side, depth));
-    print_answer(kernels::mandel_check(pixels.into_iter(), depth));
+    let kernel = |pixel| kernels::mandel(pixel, side, depth);
+    values(engine, side * side, 16, kernel, |pixels| {
+        kernels::mandel_check(pixels.iter().map(|&&turns| turns), depth)
+    });
 }
 
 pub(super) fn primes(engine: &Engine, n: u32) {
     // The odd numbers from 3; 2 is a prime too.
-    let are_primes = values(engine, (n - 2) / 2, 8, |number| kernels::is_prime(2 * number + 3));
-    print_answer(1 + are_primes.into_iter().filter(|&is_prime| is_prime).count() as u64);
+    let kernel = |number| kernels::is_prime(2 * number + 3);
+    values(engine, (n - 2) / 2, 8, kernel, |are_primes| {
+        1 + are_primes.iter().filter(|&&&is_prime| is_prime).count() as u64
+    });
 }
 
 pub(super) fn nbody(engine: &Engine, n: u64) {
     let bodies = kernels::bodies(n);
-    let pulls = values(engine, n as u32, 4, |of| kernels::acceleration(&bodies, of as usize));
-    print_answer(kernels::bodies_check(&bodies, &pulls));
+    let kernel = |of| kernels::acceleration(&bodies, of as usize);
+    values(engine, n as u32, 4, kernel, |pulls| {
+        kernels::bodies_check(&bodies, &pulls.iter().map(|&&pull| pull).collect::<Vec<_>>())
+    });
 }
 
 pub(super) fn blackscholes(engine: &Engine, n: u64) {
     let options = kernels::options(n);
     let blocks: Vec<_> = options.chunks(BLOCK).collect();
-    let prices = values(engine, blocks.len() as u32, 1, |block| {
-        blocks[block as usize].iter().map(kernels::price).collect::<Vec<_>>()
+    let kernel = |block| kernels::prices(blocks[block as usize]);
+    values(engine, blocks.len() as u32, 1, kernel, |prices| {
+        kernels::prices_check(&options, prices.iter().flat_map(|block| block.iter().copied()))
     });
-    print_answer(kernels::prices_check(&options, prices.iter().flatten().copied()));
 }
 
 /// The first rows: steps of their own place the queens of these.

@@ -2,10 +2,10 @@
 
 use selvedge_cnc::schedulers::Scheduler;
 use selvedge_cnc::{
-    AsyncStep, FaultCause, GraphError, ItemCol, Items, StepContext, StepResult, TagCol, graph,
+    AsyncStep, FaultCause, Graph, GraphError, ItemCol, Items, StepContext, StepResult, TagCol, graph,
 };
 
-use super::spec::{Counts, End, Kept, Kind, Node, Outcome, Spec, mix};
+use super::spec::{Counts, End, Kept, Kind, Node, Outcome, Pairs, Spec, class, mix};
 
 /// The collections of a random graph.
 #[derive(Clone, Copy)]
@@ -240,17 +240,49 @@ impl Spec {
                 }),
                 Err(error) => return outcome(error),
             };
-            // A second run reduces the results of the first one.
+            // A second run reduces the results of the first one, and joins them.
+            let joined = join(graph, parts.results, &results);
             let (roots, whole) = (graph.tags::<()>("reduce"), graph.item("whole"));
             let key = move |(): &(), n: u32| results.get(n as usize).copied();
             graph.prescribe_reduce(roots, "reduce", parts.results, key, whole, |a, b| mix(*a, *b));
             graph.initialize(|env| env.put_tag(roots, ())).unwrap();
             graph.run(scheduler).unwrap().finalize(|view| {
                 let items = view.iter(parts.results).map(|(i, value)| (i, *value)).collect();
-                Outcome::Ended(items, view.get(whole, ()).copied())
+                let [of_one_class, of_two_classes] =
+                    joined.map(|pairs| view.iter(pairs).map(|(pair, ())| pair).collect());
+                let pairs = Pairs { of_one_class, of_two_classes };
+                Outcome::Ended(items, view.get(whole, ()).copied(), pairs)
             })
         })
     }
+}
+
+/// Has a graph join its results, by number and class. Returns where it notes the pairs of both
+/// joins: a pair that a join made twice would be put twice.
+fn join<'g>(
+    graph: &'g Graph<'g, '_>,
+    results: ItemCol<'g, u32, u64>,
+    numbers: &[u32],
+) -> [ItemCol<'g, (u32, u32), ()>; 2] {
+    let [noted, noted_by_class] = ["pairs", "pairs by class"].map(|name| graph.items(name));
+    let (sides, by_class) = (graph.tags::<u32>("sides"), graph.tags("pairs by class"));
+    let [even, odd] = ["even", "odd"].map(|name| graph.tags::<(u32, u32)>(name));
+    let ([left, right], pairs) = (["left", "right"].map(|name| graph.tags::<u32>(name)), graph.tags("pairs"));
+    graph.prescribe(sides, "side", move |i, step| {
+        let class = class(*step.get(results, i)?);
+        step.put_tag(if i % 2 == 0 { even } else { odd }, (i, class))?;
+        match class {
+            0 => step.put_tag(left, i),
+            1 => step.put_tag(right, i),
+            _ => Ok(()),
+        }
+    });
+    graph.prescribe_join_by(even, |&(_, class)| class, odd, |&(_, class)| class, by_class);
+    graph.prescribe(by_class, "note", move |((a, _), (b, _)), step| step.put(noted_by_class, (a, b), ()));
+    graph.prescribe_join(left, right, pairs);
+    graph.prescribe(pairs, "note", move |pair, step| step.put(noted, pair, ()));
+    graph.initialize(|env| numbers.iter().try_for_each(|&i| env.put_tag(sides, i))).unwrap();
+    [noted_by_class, noted]
 }
 
 /// The number of a node, by the text of its tag: `7`, or `(7, 8)` for a range.

@@ -75,12 +75,42 @@ pub(super) struct Spec {
 /// What became of a graph.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The items, and the value of their reduction.
-    Ended(BTreeMap<u32, u64>, Option<u64>),
+    /// The items, the value of their reduction, and their joins.
+    Ended(BTreeMap<u32, u64>, Option<u64>, Pairs),
     /// For each missing item the steps that wait for it.
     Stuck(BTreeMap<u32, Vec<u32>>),
     /// The steps that have failed.
     Failed(Vec<u32>),
+}
+
+/// The pairs of two joins of the items: of each even with each odd number of the same class, and of
+/// each number of class 0 with each one of class 1.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Pairs {
+    pub(super) of_one_class: BTreeSet<(u32, u32)>,
+    pub(super) of_two_classes: BTreeSet<(u32, u32)>,
+}
+
+/// The class of an item, by its value.
+pub(super) fn class(value: u64) -> u32 {
+    (value >> 20) as u32 % 8
+}
+
+impl Pairs {
+    fn of(items: &BTreeMap<u32, u64>) -> Pairs {
+        let mut pairs = Pairs::default();
+        for (&a, &left) in items {
+            for (&b, &right) in items {
+                if a % 2 == 0 && b % 2 == 1 && class(left) == class(right) {
+                    pairs.of_one_class.insert((a, b));
+                }
+                if class(left) == 0 && class(right) == 1 {
+                    pairs.of_two_classes.insert((a, b));
+                }
+            }
+        }
+        pairs
+    }
 }
 
 /// How often each item of a graph is got, and which node takes it.
@@ -214,7 +244,8 @@ impl Spec {
             return (Outcome::Stuck(waiting), None);
         }
         let whole = reduce(items.values().copied().collect());
-        (Outcome::Ended(items, whole), self.wants_counts.then_some(counts))
+        let pairs = Pairs::of(&items);
+        (Outcome::Ended(items, whole, pairs), self.wants_counts.then_some(counts))
     }
 }
 

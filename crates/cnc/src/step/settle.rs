@@ -1,0 +1,86 @@
+//! What is done when no step of a run is ready: [`StepContext::settle`], which `GraphJob::rounds`
+//! calls after each round of the scheduler.
+//!
+//! 1. The steps that wait and were cancelled are dropped. So the claims of an async step are free
+//!    again. A step of another kind gives its claims back when it misses an item. So the reports at
+//!    the end of the run are the same for all kinds.
+//! 2. The steps that are late (`in_use.rs`) look for their items once more, one after the other. If
+//!    none of them comes further, no step can free a claim for them, and each of them is told that
+//!    it gets an item too often.
+//!
+//! The first part takes the lists of waiters apart, so neither a worker nor a put of the living
+//! environment may be under way. The second part is a run of steps as any other.
+//!
+//! `Graph::run` and `Graph::initialize` do the first part too, because the program may have
+//! cancelled steps since the last round.
+
+use std::sync::atomic::Ordering;
+
+use crate::async_step::drop_cancelled;
+use crate::code::ReadyStep;
+use crate::core::Core;
+
+use super::{StepContext, Worker};
+
+impl<'g> StepContext<'g> {
+    /// Frees the claims of cancelled steps, and has the late ones look again. True if steps are
+    /// ready now.
+    pub(crate) fn settle(core: &'g Core<'g>) -> bool {
+        if core.some_wait_cancelled() {
+            // A put that is under way leaves steps for another round, and that one is settled.
+            let Some(quiet) = core.attention().bell().between_rounds() else { return false };
+            StepContext::drop_cancelled(core, || drop(quiet));
+        }
+        core.outstanding() == 0 && StepContext::look_again(core)
+    }
+
+    /// Drops the steps that wait and were cancelled, between two runs or at the end of one. No
+    /// worker and no put is under way.
+    pub(crate) fn settle_cancelled(core: &'g Core<'g>) {
+        if core.some_wait_cancelled() {
+            StepContext::drop_cancelled(core, || ());
+        }
+    }
+
+    /// Drops the steps that wait and were cancelled. After `taken_out`, workers and puts may be
+    /// under way: destructors of the program run then.
+    fn drop_cancelled(core: &'g Core<'g>, taken_out: impl FnOnce()) {
+        let worker = Worker::new(core, None);
+        let step = &worker.0;
+        core.note_settled();
+        let items = core.each_items();
+        let all: Vec<ReadyStep<'g>> = items.iter().flat_map(|items| items.cancelled(&step.waiters)).collect();
+        taken_out();
+        for ready in all {
+            step.note_taken_out(&ready);
+            ready.entry.cancelled.fetch_add(1, Ordering::Relaxed);
+            drop_cancelled(ready, step);
+        }
+    }
+
+    /// Has the late steps look again, until other steps are ready or none is late. True if steps
+    /// are ready.
+    fn look_again(core: &'g Core<'g>) -> bool {
+        let mut late = core.take_late();
+        if late.is_empty() {
+            return false;
+        }
+        let worker = Worker::new(core, None);
+        let step = &worker.0;
+        while !late.is_empty() {
+            let before = late.len();
+            for ready in late {
+                step.note_taken_out(&ready);
+                step.made.set(step.made.get() + 1);
+                step.run(ready);
+            }
+            if worker.ready() > 0 {
+                // The scheduler runs these first. The worker keeps them in the graph at its drop.
+                return true;
+            }
+            late = core.take_late();
+            step.refuses_late.set(late.len() == before);
+        }
+        false
+    }
+}
