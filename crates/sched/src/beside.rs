@@ -243,9 +243,9 @@ pub fn model_of_a_start() {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::primitives::AtomicBool;
     use std::fs;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use crate::primitives::AtomicBool;
     use std::time::Duration;
 
     /// The CPUs on which the calling OS thread may run.
