@@ -219,8 +219,8 @@ impl Drop for Move<'_> {
     }
 }
 
-/// For `tests/loom_beside.rs`: an OS thread that arrives while its caller may limit its CPUs has all
-/// of them in the end.
+/// For `tests/loom_beside.rs`: an OS thread that arrives while its caller may limit its CPUs has
+/// all of them in the end.
 #[cfg(loom)]
 #[doc(hidden)]
 pub fn model_of_a_start() {
