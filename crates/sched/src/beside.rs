@@ -219,8 +219,8 @@ impl Drop for Move<'_> {
     }
 }
 
-/// For `tests/loom_beside.rs`: an OS thread that arrives while its caller may limit its CPUs has all
-/// of them in the end.
+/// For `tests/loom_beside.rs`: an OS thread that arrives while its caller may limit its CPUs has
+/// all of them in the end.
 #[cfg(loom)]
 #[doc(hidden)]
 pub fn model_of_a_start() {
@@ -243,9 +243,9 @@ pub fn model_of_a_start() {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::primitives::AtomicBool;
     use std::fs;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use crate::primitives::AtomicBool;
     use std::time::Duration;
 
     /// The CPUs on which the calling OS thread may run.

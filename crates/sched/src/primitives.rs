@@ -1,8 +1,8 @@
 //! The synchronisation primitives of the protocols that loom checks: std's, or loom's under `--cfg
 //! loom`.
 //!
-//! `run_ring.rs`, `idle_workers.rs`, `injector.rs` and `beside.rs` import their atomics and locks from here and
-//! from nowhere else, because `tests/loom_*.rs` checks them.
+//! `run_ring.rs`, `idle_workers.rs`, `injector.rs` and `beside.rs` import their atomics and locks
+//! from here and from nowhere else, because `tests/loom_*.rs` checks them.
 
 #[cfg(loom)]
 pub(crate) use loom::{

@@ -4,7 +4,8 @@
 //! same kernels.
 //!
 //! A kernel is changed for all of them at once, so the rows of a case stay comparable. No kernel is
-//! inlined: the copy in the plain loop of `cholesky` took 1 % more instructions than the other ones.
+//! inlined: the copy in the plain loop of `cholesky` took 1 % more instructions than the other
+//! ones.
 
 use std::f64::consts::SQRT_2;
 
