@@ -136,8 +136,8 @@ impl<'g, T: ItemKey> StepCol<'g, T> {
     }
 
     /// Says which item the step with each tag puts. A report of stuck steps then shows the circles
-    /// in which steps wait for one another, and a picture has the arrow before any run. Several calls
-    /// say several items.
+    /// in which steps wait for one another, and a picture has the arrow before any run. Several
+    /// calls say several items.
     ///
     /// # Examples
     /// ```
@@ -176,8 +176,9 @@ impl<'g, T: ItemKey> StepCol<'g, T> {
     /// hit a step depends on the schedule.
     ///
     /// A cancelled step has not got the counted items that it asked for before it had to wait. So
-    /// these gets are left, as [`LeftOver`](crate::FaultCause::LeftOver) says, unless other steps get the items in
-    /// its stead. That holds for each kind of step, also if it waits for an item that is never put.
+    /// these gets are left, as [`LeftOver`](crate::FaultCause::LeftOver) says, unless other steps
+    /// get the items in its stead. That holds for each kind of step, also if it waits for an item
+    /// that is never put.
     ///
     /// If the tag is cancelled before it is put, the result is determined. If it is cancelled by a
     /// step, the result may depend on the schedule where it depends on the step that was cancelled.
