@@ -48,6 +48,32 @@ impl<T: fmt::Debug, E: ThunkEntry> fmt::Debug for Cons<'_, T, E> {
 }
 
 impl<'r, E: ThunkEntry> Nursery<'r, E> {
+    /// A cell of a list, with the thunk of its tail next to it in memory.
+    ///
+    /// It is one piece of memory where a thunk and a [`put`](Nursery::put) of the cell are two.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::lazy::{Cons, Nursery, Region};
+    ///
+    /// fn countdown<'r>(n: u32, nursery: &Nursery<'r>) -> Option<&'r Cons<'r, u32>> {
+    ///     Some(nursery.cons(n, move |nursery| countdown(n.checked_sub(1)?, nursery)))
+    /// }
+    ///
+    /// let region: Region = Region::new();
+    /// let nursery = region.nursery();
+    /// let list = nursery.ready(countdown(3, &nursery));
+    /// assert_eq!(list.iter(&nursery).collect::<Vec<_>>(), [3, 2, 1, 0]);
+    /// ```
+    #[inline]
+    pub fn cons<T, F>(&self, head: T, tail: F) -> &'r Cons<'r, T, E>
+    where
+        T: Copy + Send + Sync + 'r,
+        F: Fn(&Nursery<'r, E>) -> Option<&'r Cons<'r, T, E>> + Send + Sync + 'r,
+    {
+        self.put_with_thunk(tail, |tail| Cons { head, tail })
+    }
+
     /// The list of the elements that `step` gives, each with the seed of the next, until it gives
     /// `None`.
     pub fn unfold<T, S, F>(&self, seed: S, step: F) -> LazyList<'r, T, E>
@@ -56,10 +82,78 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
         S: Copy + Send + Sync + 'r,
         F: Fn(S) -> Option<(T, S)> + Copy + Send + Sync + 'r,
     {
-        self.thunk(move |nursery| {
-            let (head, next) = step(seed)?;
-            Some(nursery.put(Cons { head, tail: nursery.unfold(next, step) }))
-        })
+        self.thunk(unfolded(seed, step))
+    }
+}
+
+/// The code of [`Nursery::unfold`].
+fn unfolded<'r, T, S, F, E>(
+    seed: S,
+    step: F,
+) -> impl Fn(&Nursery<'r, E>) -> Option<&'r Cons<'r, T, E>> + Send + Sync + 'r
+where
+    T: Copy + Send + Sync + 'r,
+    S: Copy + Send + Sync + 'r,
+    F: Fn(S) -> Option<(T, S)> + Copy + Send + Sync + 'r,
+    E: ThunkEntry,
+{
+    move |nursery| {
+        let (head, next) = step(seed)?;
+        Some(nursery.cons(head, unfolded(next, step)))
+    }
+}
+
+/// The code of [`LazyList::map`].
+fn mapped<'r, T, U, F, E>(
+    list: LazyList<'r, T, E>,
+    f: F,
+) -> impl Fn(&Nursery<'r, E>) -> Option<&'r Cons<'r, U, E>> + Send + Sync + 'r
+where
+    T: Copy + Send + Sync + 'r,
+    U: Copy + Send + Sync + 'r,
+    F: Fn(T) -> U + Copy + Send + Sync + 'r,
+    E: ThunkEntry,
+{
+    move |nursery| {
+        let cell = list.force(nursery)?;
+        Some(nursery.cons(f(cell.head), mapped(cell.tail, f)))
+    }
+}
+
+/// The code of [`LazyList::filter`].
+fn filtered<'r, T, F, E>(
+    list: LazyList<'r, T, E>,
+    keep: F,
+) -> impl Fn(&Nursery<'r, E>) -> Option<&'r Cons<'r, T, E>> + Send + Sync + 'r
+where
+    T: Copy + Send + Sync + 'r,
+    F: Fn(T) -> bool + Copy + Send + Sync + 'r,
+    E: ThunkEntry,
+{
+    move |nursery| {
+        let mut cell = list.force(nursery)?;
+        while !keep(cell.head) {
+            cell = cell.tail.force(nursery)?;
+        }
+        Some(nursery.cons(cell.head, filtered(cell.tail, keep)))
+    }
+}
+
+/// The code of [`LazyList::zip_with`].
+fn zipped<'r, T, U, W, F, E>(
+    lists: (LazyList<'r, T, E>, LazyList<'r, U, E>),
+    f: F,
+) -> impl Fn(&Nursery<'r, E>) -> Option<&'r Cons<'r, W, E>> + Send + Sync + 'r
+where
+    T: Copy + Send + Sync + 'r,
+    U: Copy + Send + Sync + 'r,
+    W: Copy + Send + Sync + 'r,
+    F: Fn(T, U) -> W + Copy + Send + Sync + 'r,
+    E: ThunkEntry,
+{
+    move |nursery| {
+        let (mine, theirs) = (lists.0.force(nursery)?, lists.1.force(nursery)?);
+        Some(nursery.cons(f(mine.head, theirs.head), zipped((mine.tail, theirs.tail), f)))
     }
 }
 
@@ -70,10 +164,7 @@ impl<'r, T: Copy + Send + Sync + 'r, E: ThunkEntry> LazyList<'r, T, E> {
         U: Copy + Send + Sync + 'r,
         F: Fn(T) -> U + Copy + Send + Sync + 'r,
     {
-        nursery.thunk(move |nursery| {
-            let cell = self.force(nursery)?;
-            Some(nursery.put(Cons { head: f(cell.head), tail: cell.tail.map(nursery, f) }))
-        })
+        nursery.thunk(mapped(self, f))
     }
 
     /// The list of the elements that `keep` accepts.
@@ -81,13 +172,7 @@ impl<'r, T: Copy + Send + Sync + 'r, E: ThunkEntry> LazyList<'r, T, E> {
     where
         F: Fn(T) -> bool + Copy + Send + Sync + 'r,
     {
-        nursery.thunk(move |nursery| {
-            let mut cell = self.force(nursery)?;
-            while !keep(cell.head) {
-                cell = cell.tail.force(nursery)?;
-            }
-            Some(nursery.put(Cons { head: cell.head, tail: cell.tail.filter(nursery, keep) }))
-        })
+        nursery.thunk(filtered(self, keep))
     }
 
     /// The list of what `f` makes of the elements of both, up to the end of the shorter list.
@@ -102,11 +187,7 @@ impl<'r, T: Copy + Send + Sync + 'r, E: ThunkEntry> LazyList<'r, T, E> {
         W: Copy + Send + Sync + 'r,
         F: Fn(T, U) -> W + Copy + Send + Sync + 'r,
     {
-        nursery.thunk(move |nursery| {
-            let (mine, theirs) = (self.force(nursery)?, other.force(nursery)?);
-            let tail = mine.tail.zip_with(theirs.tail, nursery, f);
-            Some(nursery.put(Cons { head: f(mine.head, theirs.head), tail }))
-        })
+        nursery.thunk(zipped((self, other), f))
     }
 
     /// Walks the list, and forces a cell when it comes to it.

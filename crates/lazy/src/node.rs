@@ -37,7 +37,8 @@
 //!
 //! # The files
 //! `typed.rs` has the value and the body, `waiters.rs` the threads that wait, `handle.rs` the
-//! handles, `extra.rs` what few nodes have, and `drops.rs` the drops of nodes within one another.
+//! handles, `kind.rs` what many nodes have in common, `extra.rs` what few nodes have, and `drops.rs`
+//! the drops of nodes within one another.
 //!
 //! # Callers
 //! `value.rs` makes nodes and reads their values. `force.rs` claims nodes, polls their bodies and
@@ -47,6 +48,7 @@
 mod drops;
 mod extra;
 mod handle;
+mod kind;
 mod typed;
 mod waiters;
 
@@ -54,11 +56,10 @@ pub(crate) use handle::NodeHandle;
 pub(crate) use typed::{Once, Restarted, Resumable};
 
 use self::extra::NodeAbout;
-use self::typed::NodeTable;
+use self::kind::NodeKind;
 use crate::circle::{Label, RecordId, table};
 use crate::failed::NoValue;
 use crate::primitives::{AtomicU32, Ordering, learn};
-use std::panic::Location;
 use std::task::Waker;
 
 /// A state. IDLE and CLAIMED have the number of the claim in the bits from [`ONE_CLAIM`] on, so
@@ -84,21 +85,20 @@ pub(crate) struct NodeClaim(NodeState);
 /// the head.
 #[repr(C)]
 pub(crate) struct NodeHead {
-    table: &'static NodeTable,
     about: NodeAbout,
     state: AtomicU32,
     handles: AtomicU32,
 }
 
 impl NodeHead {
-    fn new(state: NodeState, table: &'static NodeTable, place: &'static Location<'static>) -> NodeHead {
+    fn new(state: NodeState, kind: &'static NodeKind) -> NodeHead {
         learn();
-        NodeHead {
-            table,
-            about: NodeAbout::new(place),
-            state: AtomicU32::new(state),
-            handles: AtomicU32::new(1),
-        }
+        NodeHead { about: NodeAbout::new(kind), state: AtomicU32::new(state), handles: AtomicU32::new(1) }
+    }
+
+    #[inline(always)]
+    fn kind(&self) -> &'static NodeKind {
+        self.about.kind()
     }
 
     /// [`IDLE`], [`CLAIMED`], [`READY`] or [`FAILED`].
@@ -263,6 +263,6 @@ impl NodeHead {
 }
 
 // SAFETY: the fields of the head are atomic, or never written again. Those of `NodeExtra` that are
-// not atomic are written while one thread has the node for itself: `label` before a second handle
+// not atomic are written while one thread has the node for itself: `name` before a second handle
 // exists, `failed` by the claimant.
 unsafe impl Sync for NodeHead {}

@@ -89,7 +89,7 @@ use std::panic::Location;
 /// 3. A circle across threads is found.
 ///
 /// # Complexity
-/// Making a value is one allocation, of 24 bytes and the larger one of body and value.
+/// Making a value is one allocation, of 16 bytes and the larger one of body and value.
 /// The first force is one atomic exchange, without a second one at the update. Reading a value that
 /// is there is one load.
 ///

@@ -46,7 +46,7 @@ pub(super) fn free_in_turn(node: NonNull<NodeHead>) {
     while let Some(node) = next {
         // SAFETY: the last handle of the node is gone, and the node is in the queue once. What
         // `free` runs of the program's does not unwind.
-        unsafe { (node.as_ref().table.free)(node) };
+        unsafe { (node.as_ref().kind().functions.free)(node) };
         next = match depth + 1 == DROPS_MAX {
             true => TO_FREE.try_with(pop).ok().flatten(),
             false => None,

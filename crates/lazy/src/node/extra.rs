@@ -2,26 +2,27 @@
 //! that leads there.
 //!
 //! Most values are made, evaluated and read without a second thread, a failure or a name. A node
-//! of such a value has only the place that made it. So a node is small, and its state lies in one
-//! line of the cache with its value.
+//! of such a value has only its kind. So a node is small, and its state lies in one line of the
+//! cache with its value.
 //!
 //! A box is made at most once, and is freed with the node. `name`, the claimant of a node and a
 //! thread that waits make it. `waiters.rs` says which of them needs a fence.
 
 use super::NodeHead;
+use super::kind::NodeKind;
 use super::waiters::WatchedNode;
 use crate::circle::Label;
 use crate::failed::NoValue;
 use crate::primitives::{AtomicPtr, AtomicU32, Ordering};
 use selvedge_core::WaitQueue;
 use std::cell::UnsafeCell;
-use std::panic::Location;
 use std::ptr::{self, NonNull};
 
 /// What few nodes have.
 pub(super) struct NodeExtra {
+    kind: &'static NodeKind,
     /// Written while there is one handle.
-    pub(super) label: Label,
+    name: &'static str,
     /// The threads that wait for the end of an evaluation.
     pub(super) waiters: WaitQueue<WatchedNode, ()>,
     /// The record of the evaluation in the table of `circle.rs`. The claimant has it; it stays with
@@ -34,15 +35,25 @@ pub(super) struct NodeExtra {
 }
 
 /// In the word: the rest of it is the address of a [`NodeExtra`]. Without it the word is the
-/// address of a [`Location`]. Both types are aligned to two bytes at least.
+/// address of a [`NodeKind`]. Both types are aligned to two bytes at least.
 const EXTRA: usize = 1;
 
-/// The place that made a value, or the box.
+/// The kind of a node, or the box.
 pub(super) struct NodeAbout(AtomicPtr<()>);
 
 impl NodeAbout {
-    pub(super) fn new(place: &'static Location<'static>) -> NodeAbout {
-        NodeAbout(AtomicPtr::new(ptr::from_ref(place).cast_mut().cast()))
+    pub(super) fn new(kind: &'static NodeKind) -> NodeAbout {
+        NodeAbout(AtomicPtr::new(ptr::from_ref(kind).cast_mut().cast()))
+    }
+
+    #[inline(always)]
+    pub(super) fn kind(&self) -> &'static NodeKind {
+        let word = self.0.load(Ordering::Acquire);
+        match word.addr() & EXTRA {
+            0 => kind_of(word),
+            // SAFETY: as in `extra`.
+            _ => unsafe { (*boxed(word)).kind },
+        }
     }
 
     /// The box.
@@ -55,12 +66,8 @@ impl NodeAbout {
     }
 
     pub(super) fn label(&self) -> Label {
-        let word = self.0.load(Ordering::Acquire);
-        match word.addr() & EXTRA {
-            0 => label_of_place(word),
-            // SAFETY: as in `extra`.
-            _ => unsafe { (*boxed(word)).label },
-        }
+        let name = self.extra().map_or("", |extra| extra.name);
+        Label { name, place: self.kind().place }
     }
 
     /// Names the value. The word is not borrowed exclusively for that, because the box has a
@@ -70,7 +77,7 @@ impl NodeAbout {
     /// There is a box, and the caller has the only handle of the node.
     pub(super) unsafe fn name(&self, name: &'static str) {
         // SAFETY: as in `extra`. No other thread reads the label, because there is no other handle.
-        unsafe { (*boxed(self.0.load(Ordering::Acquire))).label.name = name };
+        unsafe { (*boxed(self.0.load(Ordering::Acquire))).name = name };
     }
 }
 
@@ -84,10 +91,11 @@ impl Drop for NodeAbout {
     }
 }
 
-/// The label of a node with this word, which has no mark.
-fn label_of_place(word: *mut ()) -> Label {
-    // SAFETY: a word without the mark is the place of `NodeAbout::new`.
-    Label { name: "", place: unsafe { &*word.cast::<Location<'static>>() } }
+/// The kind in a word that has no mark.
+#[inline(always)]
+fn kind_of(word: *mut ()) -> &'static NodeKind {
+    // SAFETY: a word without the mark is the kind of `NodeAbout::new`.
+    unsafe { &*word.cast::<NodeKind>() }
 }
 
 /// The box of a word that has the mark.
@@ -107,7 +115,8 @@ impl NodeHead {
             return (unsafe { &*boxed(word) }, false);
         }
         let new = Box::into_raw(Box::new(NodeExtra {
-            label: label_of_place(word),
+            kind: kind_of(word),
+            name: "",
             waiters: WaitQueue::new(WatchedNode(NonNull::from(self))),
             record: AtomicU32::new(0),
             parent: AtomicU32::new(0),

@@ -7,6 +7,7 @@
 //! check no type: the caller names the type that made the node.
 
 use super::drops::free_in_turn;
+use super::kind::NodeKind;
 use super::typed::{LazyNode, NodeBody, Once, Pending, Typed};
 use super::{FAILED, IDLE, NodeHead, READY};
 use crate::primitives::{Ordering, fence};
@@ -32,7 +33,7 @@ unsafe impl Sync for NodeHandle {}
 impl NodeHandle {
     #[inline]
     pub(crate) fn new<T, B: NodeBody<T>>(body: B, place: &'static Location<'static>) -> NodeHandle {
-        let head = NodeHead::new(IDLE, LazyNode::<T, B>::TABLE, place);
+        let head = NodeHead::new(IDLE, NodeKind::of(LazyNode::<T, B>::TABLE, place));
         let pending = Pending { head, body: UnsafeCell::new(MaybeUninit::new(body)) };
         let node = Box::new(LazyNode::<T, B> { pending: ManuallyDrop::new(pending) });
         NodeHandle(NonNull::from(Box::leak(node)).cast())
@@ -40,7 +41,7 @@ impl NodeHandle {
 
     #[inline]
     pub(crate) fn ready<T>(value: T, place: &'static Location<'static>) -> NodeHandle {
-        let head = NodeHead::new(READY, LazyNode::<T, Once<fn() -> T>>::TABLE, place);
+        let head = NodeHead::new(READY, NodeKind::of(LazyNode::<T, Once<fn() -> T>>::TABLE, place));
         let typed = Typed { head, value: UnsafeCell::new(MaybeUninit::new(value)) };
         let node = Box::new(LazyNode::<T, Once<fn() -> T>> { typed: ManuallyDrop::new(typed) });
         NodeHandle(NonNull::from(Box::leak(node)).cast())
@@ -125,7 +126,7 @@ impl NodeHandle {
     #[inline(always)]
     pub(crate) unsafe fn evaluate(head: NonNull<NodeHead>, cx: &mut Context<'_>) -> Poll<()> {
         // SAFETY: the caller's contract.
-        unsafe { (head.as_ref().table.evaluate)(head, cx) }
+        unsafe { (head.as_ref().kind().functions.evaluate)(head, cx) }
     }
 }
 
@@ -144,11 +145,12 @@ impl Drop for NodeHandle {
     fn drop(&mut self) {
         if self.head().handles.fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
-            if self.head().table.drops {
+            let functions = self.head().kind().functions;
+            if functions.drops {
                 free_in_turn(self.0);
             } else {
                 // SAFETY: this was the last handle.
-                unsafe { (self.head().table.free)(self.0) };
+                unsafe { (functions.free)(self.0) };
             }
         }
     }

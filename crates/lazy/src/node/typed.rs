@@ -20,6 +20,7 @@ use std::ptr::NonNull;
 use std::task::{Context, Poll};
 
 /// The functions of one type of node.
+#[derive(Clone, Copy)]
 pub(super) struct NodeTable {
     /// Polls the body, and updates the node when the body has ended.
     ///

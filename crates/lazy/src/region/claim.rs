@@ -12,7 +12,7 @@
 //!    GREY               the same, of an entry that leaves GREY  exchange for BLACK
 //!    BLACK, mine        claimed at its entry (`just_once`)      nothing
 //!    BLACK, another's   claimed by another OS thread            leave it, and all within it
-//!    INDIRECTION        updated by another OS thread            as above
+//!    a result           updated by another OS thread            as above
 //! ```
 //! Under `ClaimAtYield` an entry writes nothing into the header, so only an update and a panic end
 //! a claim.
@@ -29,7 +29,7 @@
 //! # No duplicate is longer than a quantum
 //! Two OS threads evaluate one thunk, A and B, and A claims it first, within a quantum of its own
 //! entry. From then on no other thread enters it. B entered before, and looks at its frames within
-//! a quantum. It finds the claim, or the indirection that A has left, and leaves the evaluation.
+//! a quantum. It finds the claim, or the result that A has left, and leaves the evaluation.
 //!
 //! A `just_once` thunk within the evaluation would be evaluated a second time if the evaluation
 //! were left. Then the look ends before the frame of the duplicate, and the next look finds it
@@ -52,7 +52,8 @@
 use super::engine::ThunkEntry;
 use super::hole::{ThreadHoles, is_claim};
 use super::nursery::Nursery;
-use super::thunk::{INDIRECTION, ThunkHead, end_unwinding};
+use super::thunk::{Thunk, ThunkHead, end_unwinding, is_result};
+use super::word::ThunkWord;
 use crate::primitives::Ordering;
 use selvedge_core::this_stack;
 use std::cell::Cell;
@@ -209,7 +210,7 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
             }
             let header = &frame.thunk().header;
             let mut found = header.load(Ordering::Acquire);
-            while found != INDIRECTION && !is_claim(found) {
+            while !is_result(found) && !is_claim(found) {
                 match header.compare_exchange(found, mine, Ordering::Acquire, Ordering::Acquire) {
                     Ok(_) => found = mine,
                     Err(now) => found = now,
@@ -236,9 +237,9 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
     /// Evaluates a thunk within a frame. `None` if the evaluation was left: then another OS thread
     /// has the thunk, or has updated it.
     #[inline(always)]
-    pub(super) fn evaluate_in_frame(
+    pub(super) fn evaluate_in_frame<V: ThunkWord + 'r>(
         &self,
-        thunk: &ThunkHead,
+        thunk: Thunk<'r, V, E>,
         after_panic: usize,
         once: bool,
         evaluate: impl FnOnce() -> *mut (),
@@ -247,7 +248,7 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
         let entered = frames.entries.get();
         frames.entries.set(entered + 1);
         let frame = UpdateFrame {
-            thunk: NonNull::from(thunk),
+            thunk: thunk.cell(),
             after_panic,
             once,
             stack: this_stack(),
@@ -265,7 +266,7 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
             frames.leave.set(ptr::null());
         }
         match evaluated {
-            Ok(word) => Some(match thunk.update::<E>(word, true) {
+            Ok(word) => Some(match thunk.update(word, true) {
                 Ok(()) => word,
                 Err(first) => {
                     self.note_duplicate(&frame, entered);

@@ -3,12 +3,12 @@
 //! | | entry | update | each quantum |
 //! |---|---|---|---|
 //! | [`Unsynchronised`] | load | stores, for one OS thread | |
-//! | [`LockFree`] | load | store of the result, store of the header | |
+//! | [`LockFree`] | load | store of the result; of a number also a store of the header | |
 //! | [`ClaimAtYield`] | load | as above | exchange for BLACK, a frame |
 //! | [`Grey`] | load, store of GREY | as above | |
 //! | [`GreyClaimAtYield`] | load, store of GREY | as above | exchange for BLACK, a frame |
 //! | [`OneCas`] | exchange for BLACK | as above | |
-//! | [`TwoCas`] | exchange for BLACK | store of the result, exchange of the header | |
+//! | [`TwoCas`] | exchange for BLACK | as above, with an exchange of the header | |
 //!
 //! On x86-64 the orders Acquire and Release are plain loads and stores, so the rows above `OneCas`
 //! have no locked instruction at entry and update.
@@ -104,13 +104,13 @@ pub enum TwoCas {}
 
 pub(super) mod entry {
     use crate::primitives::{AtomicPtr, AtomicUsize, Ordering};
-    use crate::region::thunk::INDIRECTION;
 
     #[expect(unnameable_types, reason = "only the protocols here keep the region's promises")]
     pub trait Protocol: 'static {
         /// A type that is Sync if a region may be used by several threads.
         type Threads;
-        /// Whether an update orders the result before the header, for other OS threads.
+        /// Whether an update orders what the result leads to before the result, for other OS
+        /// threads.
         const ORDERED: bool = true;
         /// Whether the entry stores GREY.
         const GREYS: bool = false;
@@ -127,6 +127,11 @@ pub(super) mod entry {
             header.load(if Self::ORDERED { Ordering::Acquire } else { Ordering::Relaxed })
         }
 
+        #[inline(always)]
+        fn load_result(result: &AtomicPtr<()>) -> *mut () {
+            result.load(if Self::ORDERED { Ordering::Acquire } else { Ordering::Relaxed })
+        }
+
         /// Loom gives two plain stores of different threads no order, so that each thread may read
         /// its own as the later one. The memory has one order for each word, and so has loom for
         /// exchanges.
@@ -138,15 +143,19 @@ pub(super) mod entry {
             }
         }
 
+        /// Of two evaluations of one thunk, the later one may store over a result that another
+        /// thread has read. So the word itself carries what its reference leads to.
         #[inline(always)]
-        fn update(header: &AtomicUsize, result: &AtomicPtr<()>, word: *mut ()) {
-            // Of two evaluations of one thunk, the later one may store over a result that the
-            // header says is there. So the word itself carries what its reference leads to.
+        fn store_result(result: &AtomicPtr<()>, word: *mut ()) {
             result.store(word, if Self::ORDERED { Ordering::Release } else { Ordering::Relaxed });
+        }
+
+        #[inline(always)]
+        fn update(header: &AtomicUsize, word: usize) {
             if Self::UPDATES_BY_EXCHANGE {
-                header.swap(INDIRECTION, Ordering::AcqRel);
+                header.swap(word, Ordering::AcqRel);
             } else {
-                header.store(INDIRECTION, if Self::ORDERED { Ordering::Release } else { Ordering::Relaxed });
+                header.store(word, if Self::ORDERED { Ordering::Release } else { Ordering::Relaxed });
             }
         }
     }

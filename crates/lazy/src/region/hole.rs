@@ -18,11 +18,18 @@
 
 use crate::primitives::{Ordering, thread_local, yield_now};
 
-/// The kinds of holes, in the lowest two bits of a header; the number of the OS thread is above
-/// them. The entry stores GREY, and a claim is an exchange for BLACK.
-const GREY: usize = 2;
-const BLACK: usize = 3;
-pub(super) const KIND: usize = 3;
+/// The bit of a header that says that it is a hole, if the header is not a result.
+pub(super) const HOLE: usize = 2;
+/// The kinds of holes, in the lowest bits of a header; the number of the OS thread is above them.
+/// The entry stores GREY, and a claim is an exchange for BLACK.
+const GREY: usize = HOLE;
+const BLACK: usize = 4 | HOLE;
+const KIND: usize = 7;
+/// The bits below the number of the OS thread.
+const KIND_BITS: u32 = 3;
+
+/// The header of a thunk with a closure that runs once, and has panicked: a hole of no OS thread.
+pub(super) const FAILED: usize = usize::MAX << KIND_BITS | BLACK;
 
 /// The number of OS threads that have had a nursery.
 static THREADS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
@@ -41,12 +48,12 @@ pub(super) struct ThreadHoles {
 impl ThreadHoles {
     pub(super) fn of_this_thread() -> ThreadHoles {
         let number = THREAD.with(|number| *number);
-        ThreadHoles { grey: (number << 2) | GREY, black: (number << 2) | BLACK }
+        ThreadHoles { grey: (number << KIND_BITS) | GREY, black: (number << KIND_BITS) | BLACK }
     }
 
     /// The number of the OS thread.
     pub(super) fn thread(self) -> usize {
-        self.grey >> 2
+        self.grey >> KIND_BITS
     }
 
     /// Whether this OS thread has left the hole.
@@ -62,7 +69,8 @@ pub(super) fn is_claim(header: usize) -> bool {
 
 /// The number of the OS thread that has left the hole. `None` if the header is none.
 pub(super) fn thread_of(header: usize) -> Option<usize> {
-    matches!(header & KIND, GREY | BLACK).then_some(header >> 2)
+    let is_hole = matches!(header & KIND, GREY | BLACK) && header != FAILED;
+    is_hole.then_some(header >> KIND_BITS)
 }
 
 /// The looks of which each is a moment after the one before.

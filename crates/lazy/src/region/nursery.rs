@@ -11,7 +11,9 @@ use super::chunk::{CHUNK_FIRST, RegionChunk};
 use super::claim::{FrameStack, QUANTUM};
 use super::engine::{Grey, ThunkEntry};
 use super::hole::ThreadHoles;
-use super::thunk::{Code, Invariant, JustOnce, Pure, Thunk, ThunkBody, ThunkCell, ThunkHead};
+use super::thunk::{
+    Code, Invariant, JustOnce, Pure, ResultHead, Thunk, ThunkBody, ThunkCell, ThunkHead, shared,
+};
 use super::word::ThunkWord;
 use super::{Region, RegionCounts};
 use crate::primitives::lock;
@@ -22,13 +24,16 @@ use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, needs_drop};
 use std::ptr::{self, NonNull};
 
+/// The free memory of a nursery begins at a multiple of this, because most values need no more.
+const PLACE_ALIGN: usize = 8;
+
 /// A thread's part of a [`Region`]. It stays on its OS thread.
 pub struct Nursery<'r, E: ThunkEntry = Grey> {
     region: &'r Region<E>,
     _invariant: Invariant<'r>,
     /// Those of the OS thread.
     pub(super) holes: ThreadHoles,
-    /// The free memory of the chunk.
+    /// The free memory of the chunk. Its address is a multiple of [`PLACE_ALIGN`].
     next: Cell<*mut u8>,
     end: Cell<usize>,
     /// The bytes of the next chunk.
@@ -50,7 +55,7 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
             region,
             _invariant: PhantomData,
             holes: ThreadHoles::of_this_thread(),
-            next: Cell::new(ptr::without_provenance_mut(1)),
+            next: Cell::new(ptr::without_provenance_mut(PLACE_ALIGN)),
             end: Cell::new(0),
             next_chunk: Cell::new(CHUNK_FIRST),
             evaluated: Cell::new(0),
@@ -107,9 +112,11 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
         B: ThunkBody<'r, V, E> + 'r,
     {
         const { assert!(!needs_drop::<B>(), "what a thunk captures must need no destructor") };
-        let code = Code::<B, V, E>::TABLE;
-        let cell = ThunkCell { head: ThunkHead::of(code), payload: UnsafeCell::new(ManuallyDrop::new(body)) };
-        Thunk::at(self.put_cell(cell))
+        let head = ThunkHead::of(Code::<B, V, E>::TABLE);
+        Thunk::at(match V::IN_HEADER {
+            true => self.put_cell(head, body),
+            false => self.put_cell(ResultHead::of(head), body),
+        })
     }
 
     /// A thunk that has its result. It takes no memory if the value is a small number, `None`,
@@ -117,16 +124,20 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
     /// small numbers.
     #[inline]
     pub fn ready<V: ThunkWord + Send + Sync + 'r>(&self, value: V) -> Thunk<'r, V, E> {
-        if let Some(shared) = ThunkHead::shared(value.into_word()) {
+        let word = value.into_word();
+        if let Some(shared) = shared::<V>(word) {
             return Thunk::at(shared);
         }
-        let payload = UnsafeCell::new(ManuallyDrop::new(()));
-        Thunk::at(self.put_cell(ThunkCell { head: ThunkHead::ready(value.into_word()), payload }))
+        Thunk::at(match V::IN_HEADER {
+            true => self.put_cell(ThunkHead::ready(word), ()),
+            false => self.put_cell(ResultHead::ready(word), ()),
+        })
     }
 
     #[inline(always)]
-    fn put_cell<F>(&self, cell: ThunkCell<F>) -> NonNull<ThunkHead> {
-        let place = self.place(Layout::new::<ThunkCell<F>>()).cast::<ThunkCell<F>>();
+    fn put_cell<H, F>(&self, head: H, body: F) -> NonNull<ThunkHead> {
+        let place = self.place(Layout::new::<ThunkCell<H, F>>()).cast::<ThunkCell<H, F>>();
+        let cell = ThunkCell { head, payload: UnsafeCell::new(ManuallyDrop::new(body)) };
         // SAFETY: the place is fresh memory of this layout.
         unsafe { place.write(cell) };
         place.cast()
@@ -145,17 +156,57 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
         }
     }
 
+    /// Puts the value into the region that `value` makes of a new thunk. Both lie in one place.
+    #[inline(always)]
+    pub(crate) fn put_with_thunk<T, V, F>(&self, code: F, value: impl FnOnce(Thunk<'r, V, E>) -> T) -> &'r T
+    where
+        T: Send + Sync + 'r,
+        V: ThunkWord + Send + Sync + 'r,
+        F: Fn(&Nursery<'r, E>) -> V + Send + Sync + 'r,
+    {
+        const { assert!(!needs_drop::<T>() && !needs_drop::<F>(), "nothing in a region is dropped") };
+        let (head, body) = (ThunkHead::of(Code::<Pure<F>, V, E>::TABLE), Pure(code));
+        let value = |cell| value(Thunk::at(cell));
+        match V::IN_HEADER {
+            true => self.put_beside(head, body, value),
+            false => self.put_beside(ResultHead::of(head), body, value),
+        }
+    }
+
+    #[inline(always)]
+    fn put_beside<T, H, B>(&self, head: H, body: B, value: impl FnOnce(NonNull<ThunkHead>) -> T) -> &'r T {
+        /// A thunk, and a value that leads to it.
+        #[repr(C)]
+        struct Beside<H, B, T> {
+            cell: ThunkCell<H, B>,
+            value: T,
+        }
+        let place = self.place(Layout::new::<Beside<H, B, T>>()).cast::<Beside<H, B, T>>();
+        // SAFETY: the place is fresh memory of this layout, and stays until the region goes, which
+        // `'r` does not outlive. The value is written before it is borrowed.
+        unsafe {
+            let (cell, rest) = (&raw mut (*place.as_ptr()).cell, &raw mut (*place.as_ptr()).value);
+            cell.write(ThunkCell { head, payload: UnsafeCell::new(ManuallyDrop::new(body)) });
+            rest.write(value(place.cast()));
+            &*rest
+        }
+    }
+
     /// Fresh memory.
     #[inline(always)]
     fn place(&self, layout: Layout) -> NonNull<u8> {
         let next = self.next.get();
-        let padding = next.addr().wrapping_neg() & (layout.align() - 1);
-        let free = self.end.get().wrapping_sub(next.addr());
-        if self.end.get() == 0 || padding + layout.size() > free {
+        // 0 is known when the code is compiled, for all types but those of a larger alignment.
+        let padding = match layout.align() <= PLACE_ALIGN {
+            true => 0,
+            false => next.addr().wrapping_neg() & (layout.align() - 1),
+        };
+        let place = next.wrapping_add(padding);
+        let after = place.wrapping_add(layout.size().next_multiple_of(PLACE_ALIGN));
+        if after.addr() > self.end.get() {
             return self.place_in_new_chunk(layout);
         }
-        let place = next.wrapping_add(padding);
-        self.next.set(place.wrapping_add(layout.size()));
+        self.next.set(after);
         // SAFETY: it lies in a chunk.
         unsafe { NonNull::new_unchecked(place) }
     }
@@ -165,7 +216,7 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
     fn place_in_new_chunk(&self, layout: Layout) -> NonNull<u8> {
         let size = self.next_chunk.get();
         self.next_chunk.set(RegionChunk::size_after(size));
-        let chunk = RegionChunk::new(size.max(layout.size() + layout.align()));
+        let chunk = RegionChunk::new(size.max(layout.size() + layout.align() + PLACE_ALIGN));
         self.next.set(chunk.memory().as_ptr());
         self.end.set(chunk.memory().addr().get() + chunk.size());
         lock(&self.region.chunks).push(chunk);

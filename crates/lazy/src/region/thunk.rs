@@ -2,14 +2,21 @@
 //!
 //! # The thunk
 //! ```text
-//!    header          the thunk's code, or GREY, BLACK, INDIRECTION or FAILED
-//!    result word     written before the header says INDIRECTION
+//!    header          the thunk's code, or GREY, BLACK, FAILED, or a result
+//!    result word     of a thunk of numbers only; written before the header says INDIRECTION
 //!    payload         what the closure has captured; never overwritten
 //! ```
 //! This is the layout of [HMP05 Figure 1(d)]. The payload stays where it is until the region goes,
 //! so a thread that entered late still reads it. The result is a word, so two threads that evaluate
 //! the same thunk write one whole word after the other. The words are equal, or they are references
 //! to equal values. So both races of the paper (§3.3 and §3.4) need stores alone.
+//!
+//! A result that is a reference or a thunk lies in the header itself, with the lowest bit set. Then
+//! the update is one store, and a thunk is a word smaller than the paper's.
+//!
+//! A number needs all bits of a word. Its result word is [`ABSENT`] until the update, so a force of
+//! a thunk that has its result loads the result word alone. A force that reads `ABSENT` loads the
+//! header: the number may be just that one.
 //!
 //! # The code
 //! The header of a thunk that has not been evaluated is the address of a [`CodeTable`]. Its
@@ -26,7 +33,7 @@
 //! so do the closures of other thunks and the lists of `list.rs`.
 
 use super::engine::{Grey, ThunkEntry};
-use super::hole::{HolePatience, KIND};
+use super::hole::{FAILED, HOLE, HolePatience, ThreadHoles};
 use super::nursery::Nursery;
 use super::waits::{wait_for, wake_waiters};
 use super::word::{ThunkWord, sealed};
@@ -39,66 +46,82 @@ use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr::{self, NonNull};
 
-/// The header of a thunk that has its result. It is neither the address of code nor a hole.
-pub(super) const INDIRECTION: usize = 1;
+/// The bit of a header that says that the thunk has its result. The rest of the header is the
+/// result, or 0 if there is a result word.
+const INDIRECTION: usize = 1;
 
-/// The header of a thunk with a closure that runs once, and has panicked.
-pub(super) const FAILED: usize = 5;
+/// What a result word is before the update. As a number it is rare. It has 32 bits with its sign,
+/// so that it is part of the instruction that compares.
+const ABSENT: usize = -0x6b8f_52d3isize as usize;
+
+/// Whether the thunk with this header has its result.
+#[inline(always)]
+pub(super) fn is_result(header: usize) -> bool {
+    header & INDIRECTION != 0
+}
 
 /// Makes a type invariant in `'r`: see [`Thunk`].
 pub(super) type Invariant<'r> = PhantomData<fn(&'r ()) -> &'r ()>;
 
-/// The words of a thunk before its payload.
+/// The first word of each thunk.
 #[repr(C)]
 pub(super) struct ThunkHead {
     pub(super) header: AtomicUsize,
-    result: AtomicPtr<()>,
 }
 
 impl ThunkHead {
     /// The head of a thunk that has not been evaluated.
     #[inline(always)]
     pub(super) fn of<E: ThunkEntry>(code: &'static CodeTable<E>) -> ThunkHead {
-        let header = AtomicUsize::new(ptr::from_ref(code).expose_provenance());
-        ThunkHead { header, result: AtomicPtr::new(ptr::null_mut()) }
+        ThunkHead { header: AtomicUsize::new(ptr::from_ref(code).expose_provenance()) }
     }
 
+    /// The head of a thunk that has this word as its result, in its header.
+    #[inline(always)]
     pub(super) fn ready(word: *mut ()) -> ThunkHead {
-        ThunkHead { header: AtomicUsize::new(INDIRECTION), result: AtomicPtr::new(word) }
+        ThunkHead { header: AtomicUsize::new(word.expose_provenance() | INDIRECTION) }
+    }
+}
+
+/// The words of a thunk before its payload, if it has a result word.
+#[repr(C)]
+pub(super) struct ResultHead {
+    head: ThunkHead,
+    result: AtomicPtr<()>,
+}
+
+impl ResultHead {
+    /// The head of a thunk that has not been evaluated.
+    #[inline(always)]
+    pub(super) fn of(head: ThunkHead) -> ResultHead {
+        ResultHead { head, result: AtomicPtr::new(ptr::without_provenance_mut(ABSENT)) }
     }
 
-    /// A thunk that all regions share, with this word as its result, if the word is a small number.
+    /// The head of a thunk that has this word as its result.
     #[inline(always)]
-    pub(super) fn shared(word: *mut ()) -> Option<NonNull<ThunkHead>> {
-        #[cfg(not(loom))]
-        return SHARED.get(word.addr().wrapping_add(SHARED_BELOW)).map(NonNull::from);
-        // The atomics of loom are not made before a model runs.
-        #[cfg(loom)]
-        return None;
+    pub(super) fn ready(word: *mut ()) -> ResultHead {
+        let head = ThunkHead { header: AtomicUsize::new(INDIRECTION) };
+        ResultHead { head, result: AtomicPtr::new(word) }
     }
+}
 
-    /// The result of a thunk of which the caller has seen the indirection.
-    #[inline(always)]
-    fn result(&self) -> *mut () {
-        self.result.load(Ordering::Acquire)
+/// A thunk that all regions share, with this word as its result, if there is one: for small
+/// numbers, and for no reference.
+#[inline(always)]
+pub(super) fn shared<V: ThunkWord>(word: *mut ()) -> Option<NonNull<ThunkHead>> {
+    #[cfg(not(loom))]
+    {
+        let index = match V::IN_HEADER {
+            // The header of the thunk of 0 says that the result is 0.
+            true if word.is_null() => SHARED_BELOW,
+            true => return None,
+            false => word.addr().wrapping_add(SHARED_BELOW),
+        };
+        SHARED.get(index).map(|thunk| NonNull::from(thunk).cast())
     }
-
-    /// Ends an evaluation, and wakes the OS threads that wait for it. An error is the first result,
-    /// if the thunk has one: it stands, so that what it refers to is shared ([HMP05 §4.5]). The OS
-    /// thread that has stored it wakes those that wait.
-    #[inline(always)]
-    pub(super) fn update<E: ThunkEntry>(&self, word: *mut (), may_be_hole: bool) -> Result<(), *mut ()> {
-        // Without a claim another OS thread may have evaluated the thunk meanwhile.
-        let may_be_duplicate = E::ORDERED && !E::CLAIMS;
-        if may_be_duplicate && E::load(&self.header) == INDIRECTION {
-            return Err(self.result());
-        }
-        E::update(&self.header, &self.result, word);
-        if E::ORDERED && may_be_hole {
-            wake_waiters(&self.header);
-        }
-        Ok(())
-    }
+    // The atomics of loom are not made before a model runs.
+    #[cfg(loom)]
+    None
 }
 
 /// The numbers below 0 that have a shared thunk.
@@ -108,10 +131,10 @@ const SHARED_BELOW: usize = 16;
 /// The thunks that have a small number as their result, from `-SHARED_BELOW` on. A thunk that has
 /// its result is never written again.
 #[cfg(not(loom))]
-static SHARED: [ThunkHead; 256] = {
+static SHARED: [ResultHead; 256] = {
     let mut heads = [const {
-        let result = AtomicPtr::new(ptr::null_mut());
-        ThunkHead { header: AtomicUsize::new(INDIRECTION), result }
+        let head = ThunkHead { header: AtomicUsize::new(INDIRECTION) };
+        ResultHead { head, result: AtomicPtr::new(ptr::null_mut()) }
     }; 256];
     let mut at = 0;
     while at < heads.len() {
@@ -122,10 +145,10 @@ static SHARED: [ThunkHead; 256] = {
     heads
 };
 
-/// A thunk in memory.
+/// A thunk in memory. `H` is its [`ThunkHead`] or [`ResultHead`].
 #[repr(C)]
-pub(super) struct ThunkCell<F> {
-    pub(super) head: ThunkHead,
+pub(super) struct ThunkCell<H, F> {
+    pub(super) head: H,
     pub(super) payload: UnsafeCell<ManuallyDrop<F>>,
 }
 
@@ -188,35 +211,40 @@ where
     unsafe fn enter(thunk: NonNull<ThunkHead>, nursery: NonNull<()>, code: usize) -> *mut () {
         // SAFETY: the thunk is one of this code, by the caller's contract, and its payload is never
         // written again. The nursery is one of the same region and so of the same lifetime.
-        let (head, body, nursery) = unsafe {
-            let cell = thunk.cast::<ThunkCell<B>>().as_ref();
-            (&cell.head, cell.payload.get().cast::<B>(), nursery.cast::<Nursery<'r, E>>().as_ref())
+        let (body, nursery) = unsafe {
+            let payload = match V::IN_HEADER {
+                true => thunk.cast::<ThunkCell<ThunkHead, B>>().as_ref().payload.get(),
+                false => thunk.cast::<ThunkCell<ResultHead, B>>().as_ref().payload.get(),
+            };
+            (payload.cast::<B>(), nursery.cast::<Nursery<'r, E>>().as_ref())
         };
+        let thunk = Thunk::<'r, V, E>::at(thunk);
+        let header = &thunk.head().header;
         // SAFETY: if the body runs once, this code has claimed the thunk, and no code gives such a
         // claim back.
         let evaluate = || unsafe { B::run(body, nursery) }.into_word();
         if B::ONCE || E::CLAIMS {
             let black = nursery.holes.black;
-            let claimed = head.header.compare_exchange(code, black, Ordering::Acquire, Ordering::Relaxed);
+            let claimed = header.compare_exchange(code, black, Ordering::Acquire, Ordering::Relaxed);
             if claimed.is_err() {
-                return Thunk::<V, E>::at(thunk).meet(nursery, Location::caller());
+                return thunk.meet(nursery, Location::caller());
             }
         } else if E::GREYS {
-            E::store_grey(&head.header, nursery.holes.grey);
+            E::store_grey(header, nursery.holes.grey);
         }
-        let after_panic = if B::ONCE { FAILED } else { code };
+        // Not `code`, which would have to be kept during the evaluation, and so with the hole below.
+        let after_panic = if B::ONCE { FAILED } else { ptr::from_ref(Self::TABLE).expose_provenance() };
         if E::CLAIMS_AT_YIELD {
-            let evaluated = nursery.evaluate_in_frame(head, after_panic, B::ONCE, evaluate);
+            let evaluated = nursery.evaluate_in_frame(thunk, after_panic, B::ONCE, evaluate);
             nursery.count_evaluated();
-            return evaluated.unwrap_or_else(|| Thunk::<V, E>::at(thunk).meet(nursery, Location::caller()));
+            return evaluated.unwrap_or_else(|| thunk.meet(nursery, Location::caller()));
         }
         let is_claimed = B::ONCE || E::CLAIMS;
-        let hole = if is_claimed { nursery.holes.black } else { nursery.holes.grey };
-        let entered = EnteredThunk { header: &head.header, hole, after_panic };
+        let entered = EnteredThunk { header, holes: &nursery.holes, is_claimed, after_panic };
         let word = evaluate();
         std::mem::forget(entered);
         nursery.count_evaluated();
-        match head.update::<E>(word, B::ONCE || E::LEAVES_HOLES) {
+        match thunk.update(word, B::ONCE || E::LEAVES_HOLES) {
             Ok(()) => word,
             Err(first) => {
                 nursery.count(|counts| counts.duplicates += 1);
@@ -229,14 +257,18 @@ where
 /// Ends the evaluation of a closure that panics.
 struct EnteredThunk<'a> {
     header: &'a AtomicUsize,
-    /// What the entry has left in the header, if it has left anything there.
-    hole: usize,
+    /// Those of this OS thread.
+    holes: &'a ThreadHoles,
+    /// Whether the entry was an exchange for BLACK.
+    is_claimed: bool,
     after_panic: usize,
 }
 
 impl Drop for EnteredThunk<'_> {
     fn drop(&mut self) {
-        end_unwinding(self.header, self.hole, self.after_panic);
+        // What the entry has left in the header, if it has left anything there.
+        let hole = if self.is_claimed { self.holes.black } else { self.holes.grey };
+        end_unwinding(self.header, hole, self.after_panic);
     }
 }
 
@@ -319,12 +351,13 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
     #[inline(always)]
     #[track_caller]
     pub fn force(self, nursery: &Nursery<'r, E>) -> V {
-        let head = self.head();
-        let word = match E::load(&head.header) {
-            INDIRECTION => head.result(),
-            hole if hole & KIND != 0 => self.meet(nursery, Location::caller()),
-            // SAFETY: the header of this thunk is neither an indirection nor a hole.
-            code => unsafe { self.enter(nursery, code) },
+        let word = match self.look() {
+            Look::Result(word) => word,
+            Look::Header(other) if other & (INDIRECTION | HOLE) != 0 => {
+                self.meet(nursery, Location::caller())
+            }
+            // SAFETY: the header of this thunk is neither a result nor a hole.
+            Look::Header(code) => unsafe { self.enter(nursery, code) },
         };
         // SAFETY: an update of this thunk has stored the word, and its code gives values of `V`.
         unsafe { V::from_word(word) }
@@ -332,9 +365,73 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
 
     /// The value, if it is there.
     pub fn get(self, _: &Nursery<'r, E>) -> Option<V> {
-        let is_there = E::load(&self.head().header) == INDIRECTION;
+        let word = match self.look() {
+            Look::Result(word) => Some(word),
+            Look::Header(header) => is_result(header).then(|| self.result_of(header)),
+        };
         // SAFETY: as in `force`.
-        is_there.then(|| unsafe { V::from_word(self.head().result()) })
+        word.map(|word| unsafe { V::from_word(word) })
+    }
+
+    /// The result, or the header of a thunk that has none. The header of a thunk of a number may
+    /// say that the result is there nevertheless.
+    #[inline(always)]
+    fn look(self) -> Look {
+        if !V::IN_HEADER {
+            let word = E::load_result(self.result_word());
+            if word.addr() != ABSENT {
+                return Look::Result(word);
+            }
+        }
+        let header = E::load(&self.head().header);
+        match V::IN_HEADER && is_result(header) {
+            true => Look::Result(self.result_of(header)),
+            false => Look::Header(header),
+        }
+    }
+
+    /// The result of a thunk of which the caller has seen the indirection in this header.
+    #[inline(always)]
+    fn result_of(self, header: usize) -> *mut () {
+        match V::IN_HEADER {
+            true => ptr::with_exposed_provenance_mut(header & !INDIRECTION),
+            false => E::load_result(self.result_word()),
+        }
+    }
+
+    /// The result word of a thunk that has one.
+    #[inline(always)]
+    fn result_word(&self) -> &AtomicPtr<()> {
+        debug_assert!(!V::IN_HEADER);
+        // SAFETY: all thunks of such a type have this head: see `Nursery::make`, `Nursery::ready`
+        // and `shared`. The cell lies in the region, which `'r` does not outlive.
+        unsafe { &self.cell.cast::<ResultHead>().as_ref().result }
+    }
+
+    /// Ends an evaluation, and wakes the OS threads that wait for it. An error is the first result,
+    /// if the thunk has one: it stands, so that what it refers to is shared ([HMP05 §4.5]). The OS
+    /// thread that has stored it wakes those that wait.
+    #[inline(always)]
+    pub(super) fn update(self, word: *mut (), may_be_hole: bool) -> Result<(), *mut ()> {
+        let header = &self.head().header;
+        // Without a claim another OS thread may have evaluated the thunk meanwhile.
+        if E::ORDERED && !E::CLAIMS {
+            let found = E::load(header);
+            if is_result(found) {
+                return Err(self.result_of(found));
+            }
+        }
+        match V::IN_HEADER {
+            true => E::update(header, word.expose_provenance() | INDIRECTION),
+            false => {
+                E::store_result(self.result_word(), word);
+                E::update(header, INDIRECTION);
+            }
+        }
+        if E::ORDERED && may_be_hole {
+            wake_waiters(header);
+        }
+        Ok(())
     }
 
     /// # Safety
@@ -358,9 +455,9 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
         let mut patience = HolePatience::default();
         loop {
             match E::load(&head.header) {
-                INDIRECTION => return head.result(),
+                result if is_result(result) => return self.result_of(result),
                 FAILED => panic!("the closure of a just_once thunk has panicked, and is gone"),
-                hole if hole & KIND != 0 => {
+                hole if hole & HOLE != 0 => {
                     if nursery.holes.has(hole) {
                         fail_in_circle(&[place]);
                     }
@@ -376,6 +473,12 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
             }
         }
     }
+}
+
+/// What a force finds in its thunk.
+enum Look {
+    Result(*mut ()),
+    Header(usize),
 }
 
 /// Panics because a value needs its own value. The forces at these places need one another.
@@ -397,6 +500,11 @@ impl<V, E: ThunkEntry> Thunk<'_, V, E> {
     #[inline(always)]
     pub(super) fn at(cell: NonNull<ThunkHead>) -> Self {
         Thunk { cell, _invariant: PhantomData, _value: PhantomData }
+    }
+
+    #[inline(always)]
+    pub(super) fn cell(self) -> NonNull<ThunkHead> {
+        self.cell
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@
 //! Then it sleeps until another OS thread ends the evaluation and removes the note.
 //! ```text
 //!    waits                                     evaluates
-//!    note in NOTES, its bit in WAITED          store of the header: INDIRECTION, or the code again
+//!    note in NOTES, its bit in WAITED          store of the header: a result, or the code again
 //!    heavy fence                               light fence
 //!    load of the header                        load of WAITED
 //!      still a hole: sleeps                      not 0: looks for notes, and wakes

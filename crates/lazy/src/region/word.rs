@@ -3,11 +3,17 @@
 //! `thunk.rs` stores the word at an update, and each force reads the value from it. The trait is
 //! sealed, because a force trusts `from_word` to be the inverse of `into_word`. A word keeps the
 //! provenance of a reference, so it is a pointer and not a number.
+//!
+//! The lowest bit of a reference or of a thunk is 0, so such a word lies in the header of its
+//! thunk: see `thunk.rs`.
 
 use std::ptr;
 
 /// A value that fits into the result word of a thunk: numbers, `bool`, `char`, references, thunks.
 pub trait ThunkWord: Copy + sealed::FitsInWord {
+    /// Whether the lowest bit of each word is 0.
+    #[doc(hidden)]
+    const IN_HEADER: bool = false;
     #[doc(hidden)]
     fn into_word(self) -> *mut ();
     /// # Safety
@@ -62,6 +68,7 @@ impl ThunkWord for () {
 
 impl<T> sealed::FitsInWord for &T {}
 impl<T> ThunkWord for &T {
+    const IN_HEADER: bool = align_of::<T>() > 1;
     #[inline(always)]
     fn into_word(self) -> *mut () {
         ptr::from_ref(self).cast_mut().cast()
@@ -75,6 +82,7 @@ impl<T> ThunkWord for &T {
 
 impl<T> sealed::FitsInWord for Option<&T> {}
 impl<T> ThunkWord for Option<&T> {
+    const IN_HEADER: bool = align_of::<T>() > 1;
     #[inline(always)]
     fn into_word(self) -> *mut () {
         self.map_or(ptr::null_mut(), ThunkWord::into_word)

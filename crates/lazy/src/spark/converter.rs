@@ -18,8 +18,8 @@ use crate::primitives::{often, seldom};
 use selvedge_core::{Cpu, adopter, in_thread, yield_now};
 use std::num::NonZeroUsize;
 use std::panic::Location;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock};
 use std::thread::available_parallelism;
 
 /// How often a converter looks for sparks in vain before it leaves.
@@ -80,10 +80,9 @@ async fn convert(employed: Employed) {
     let mut employed = Some(employed);
     let mut vain = 0;
     loop {
-        let all: Vec<Arc<Rings>> = registry().rings.clone();
-        if let Some(taken) = all.iter().find_map(|rings| take(rings)) {
+        if let Some((taken, has_more)) = take_one() {
             // There may be more than one converter can do.
-            if all.iter().any(|rings| rings.has_items()) {
+            if has_more {
                 hire_one();
             }
             do_taken(taken).await;
@@ -93,9 +92,8 @@ async fn convert(employed: Employed) {
             if vain > LOOKS {
                 drop(employed.take());
                 seldom();
-                // Not `all`: an OS thread may have enlisted its rings since.
-                let all: Vec<Arc<Rings>> = registry().rings.clone();
-                if !all.iter().any(|rings| rings.has_items()) {
+                // An OS thread may have enlisted its rings since.
+                if !registry().rings.iter().any(|rings| rings.has_items()) {
                     return;
                 }
                 CONVERTERS.fetch_add(1, Ordering::SeqCst);
@@ -111,6 +109,13 @@ async fn convert(employed: Employed) {
 enum Taken {
     Half(Pointer),
     Value(NodeHandle),
+}
+
+/// Takes from the rings of all OS threads. Whether there is more is the second part.
+fn take_one() -> Option<(Taken, bool)> {
+    let registry = registry();
+    let taken = registry.rings.iter().find_map(|rings| take(rings))?;
+    Some((taken, registry.rings.iter().any(|rings| rings.has_items())))
 }
 
 fn take(rings: &Rings) -> Option<Taken> {

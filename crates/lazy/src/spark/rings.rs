@@ -9,7 +9,7 @@ use super::join::Half;
 use crate::node::NodeHandle;
 use crate::primitives::learn;
 use crate::ring::SparkRing;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ptr::{self, NonNull};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -64,6 +64,7 @@ struct Mine(Arc<Rings>);
 
 impl Drop for Mine {
     fn drop(&mut self) {
+        RINGS.set(ptr::null());
         let mut registry = registry();
         registry.rings.retain(|rings| !Arc::ptr_eq(rings, &self.0));
         self.0.add_to(&mut registry.gone);
@@ -72,19 +73,32 @@ impl Drop for Mine {
 
 std::thread_local! {
     static MINE: OnceCell<Mine> = const { OnceCell::new() };
+    /// The rings in `MINE`, or null. It has no destructor, so a look at it is one load.
+    static RINGS: Cell<*const Rings> = const { Cell::new(ptr::null()) };
 }
 
 /// Passes the rings of this OS thread.
+#[inline(always)]
 pub(super) fn with_mine<R>(work: impl FnOnce(&Rings) -> R) -> R {
-    MINE.with(|mine| work(&mine.get_or_init(enlist).0))
+    let known = RINGS.get();
+    let rings = if known.is_null() { mine() } else { known };
+    // SAFETY: `MINE` keeps the rings until the OS thread ends.
+    work(unsafe { &*rings })
 }
 
+/// The rings of this OS thread, which is new.
 #[cold]
+#[inline(never)]
+fn mine() -> *const Rings {
+    MINE.with(|mine| Arc::as_ptr(&mine.get_or_init(enlist).0))
+}
+
 fn enlist() -> Mine {
     learn();
     let rings =
         Arc::new(Rings { halves: SparkRing::new(), values: SparkRing::new(), counts: RingCounts::default() });
     registry().rings.push(rings.clone());
+    RINGS.set(Arc::as_ptr(&rings));
     Mine(rings)
 }
 

@@ -45,6 +45,32 @@ fn lists_and_trees<E: ThunkEntry>(region: &Region<E>) {
     assert_eq!((counts.duplicates, counts.holes_met), (0, 0));
 }
 
+/// Results of which the bits might be taken for a mark of the thunk.
+fn results_of_all_bits<E: ThunkEntry>(region: &Region<E>) {
+    let nursery = region.nursery();
+    let numbers = [0, 1, 2, 3, 5, u64::MAX, u64::MAX - 1, -0x6b8f_52d3i64 as u64];
+    for number in numbers {
+        let (made, ready) = (nursery.thunk(move |_| number), nursery.ready(number));
+        assert_eq!(made.get(&nursery), None);
+        assert_eq!([made.force(&nursery), made.force(&nursery), ready.force(&nursery)], [number; 3]);
+        assert_eq!([made.get(&nursery), ready.get(&nursery)], [Some(number); 2]);
+    }
+    let bytes: &[u8; 4] = nursery.put([1, 2, 3, 4]);
+    for byte in bytes {
+        let (made, ready) = (nursery.thunk(move |_| byte), nursery.ready(byte));
+        assert!(
+            [made.force(&nursery), made.force(&nursery), ready.force(&nursery)].map(|at| *at) == [*byte; 3]
+        );
+    }
+    let (pair, none) = (nursery.put((7u16, 8u16)), nursery.ready(None::<&u16>));
+    let second = nursery.thunk(move |_| Some(&pair.1));
+    assert_eq!((second.force(&nursery), second.get(&nursery)), (Some(&8), Some(Some(&8))));
+    assert_eq!((none.force(&nursery), none.get(&nursery)), (None, Some(None)));
+    let inner = nursery.thunk(|nursery| nursery.thunk(|_| 9u64));
+    assert_eq!(inner.force(&nursery).force(&nursery), 9);
+    assert_eq!(nursery.ready(inner).force(&nursery).force(&nursery).force(&nursery), 9);
+}
+
 fn a_panic_leaves_the_thunk_as_it_was<E: ThunkEntry>() {
     let attempts = AtomicUsize::new(0);
     let attempts = &attempts;
@@ -58,6 +84,15 @@ fn a_panic_leaves_the_thunk_as_it_was<E: ThunkEntry>() {
     });
     assert!(catch_unwind(AssertUnwindSafe(|| thunk.force(&nursery))).is_err());
     assert_eq!((thunk.force(&nursery), attempts.load(Ordering::Relaxed)), (5, 2));
+}
+
+#[test]
+fn each_engine_gives_results_of_all_bits() {
+    Region::<Unsynchronised>::with(results_of_all_bits);
+    results_of_all_bits(&Region::<LockFree>::new());
+    results_of_all_bits(&Region::<ClaimAtYield>::new());
+    results_of_all_bits(&Region::<Grey>::new());
+    results_of_all_bits(&Region::<TwoCas>::new());
 }
 
 #[test]
