@@ -193,11 +193,17 @@ impl<'g> Graph<'g, '_> {
     ///         step.put(letters, order, format!("Dear {name}, order {order} is on its way."))
     ///     });
     ///     graph.initialize(|env| {
-    ///         [(2, 11), (1, 12), (2, 13), (4, 14)].into_iter().try_for_each(|n| env.put_tag(orders, n))?;
-    ///         [(1, "Ada"), (2, "Alan"), (3, "Grace")].into_iter().try_for_each(|n| env.put_tag(customers, n))
+    ///         for order in [(2, 11), (1, 12), (2, 13), (4, 14)] {
+    ///             env.put_tag(orders, order)?;
+    ///         }
+    ///         for customer in [(1, "Ada"), (2, "Alan"), (3, "Grace")] {
+    ///             env.put_tag(customers, customer)?;
+    ///         }
+    ///         Ok(())
     ///     })?;
-    ///     let finished = graph.run(&Stealing::new(2))?;
-    ///     Ok(finished.finalize(|view| view.iter(letters).map(|(_, letter)| letter.clone()).collect::<Vec<_>>()))
+    ///     Ok(graph.run(&Stealing::new(2))?.finalize(|view| {
+    ///         view.iter(letters).map(|(_, letter)| letter.clone()).collect::<Vec<_>>()
+    ///     }))
     /// })?;
     /// assert_eq!(letters.len(), 3);
     /// assert_eq!(letters[1], "Dear Ada, order 12 is on its way.");

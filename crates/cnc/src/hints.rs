@@ -136,8 +136,8 @@ impl<'g, T: ItemKey> StepCol<'g, T> {
     }
 
     /// Says which item the step with each tag puts. A report of stuck steps then shows the circles
-    /// in which steps wait for one another, and a picture has the arrow before any run. Several calls
-    /// say several items.
+    /// in which steps wait for one another, and a picture has the arrow before any run. Several
+    /// calls say several items.
     ///
     /// # Examples
     /// ```

@@ -2,8 +2,8 @@
 //! arrows. `dot.rs` and `svg.rs` draw it.
 //!
 //! The steps that a tag collection prescribes are always known, and the puts that the program has
-//! declared (`StepCol::makes`). The gets and puts of steps are [`Edge`]s, which workers note while a
-//! run is recorded or monitored.
+//! declared (`StepCol::makes`). The gets and puts of steps are [`Edge`]s, which workers note while
+//! a run is recorded or monitored.
 //!
 //! The nodes and arrows are in the order of the collections' numbers, so the same program has the
 //! same picture. An async step has two entries; the picture shows the entry that begins. Of the

@@ -275,7 +275,10 @@ impl<'g> StepContext<'g> {
     ///         let squares = step.items_with("squares", Items::dense(n).counted(|_| Some(1)));
     ///         (0..n).try_for_each(|i| step.fork(move |step| step.put(squares, i, i * i)))?;
     ///         step.fork(move |step| {
-    ///             let sum = (0..n).try_fold(0, |sum, i| Ok::<_, cnc::Halted>(sum + step.get(squares, i)?))?;
+    ///             let mut sum = 0;
+    ///             for i in 0..n {
+    ///                 sum += step.get(squares, i)?;
+    ///             }
     ///             step.put(sums, n, sum)
     ///         })
     ///     });

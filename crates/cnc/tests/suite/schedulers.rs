@@ -2,7 +2,6 @@
 
 use std::sync::OnceLock;
 
-use selvedge::sim::{Simulation, VirtualTime};
 use selvedge_cnc::schedulers::{Affine, MainThread, OneByOne, Scheduler, Stealing, TaskPool, ThreadPerStep};
 use selvedge_core::{NoEvents, round_robin};
 use selvedge_sched::{priority, work_stealing};
@@ -31,12 +30,6 @@ pub(crate) fn each(mut see: impl FnMut(&str, &dyn Scheduler)) {
         see("a thread per step, round_robin", &ThreadPerStep::under(run));
         let run: fn(MainThread) = |main| priority(&mut NoEvents::new(), main).unwrap();
         see("a thread per step, priority", &ThreadPerStep::under(run));
-        for seed in 0..seeds() / 10 {
-            let run = move |main: MainThread| {
-                Simulation::new(seed).run(&mut VirtualTime::new(), main).unwrap();
-            };
-            see(&format!("a thread per step, simulated {seed}"), &ThreadPerStep::under(run));
-        }
     }
     let workers: &[usize] = if cfg!(miri) { &[2] } else { &[1, 2, 4, 8] };
     for &workers in workers {
