@@ -11,7 +11,7 @@ use crate::child::projects::{PROJECTS, commands as project_commands};
 use crate::contender::inner;
 use crate::effort::Effort;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Metric, case, reports, rows, values};
+use crate::measure::{Better, Contender, Metric, reports, rows, values};
 use crate::peers::{SAMURAI, built, program_path};
 use crate::table::{Need, Row, Table};
 
@@ -122,7 +122,7 @@ pub(crate) fn projects(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     let mut table: Vec<Row> = Vec::new();
     let count = if effort.is_small() { 1 } else { PROJECTS.len() };
-    for (number, project) in PROJECTS[..count].iter().enumerate() {
+    for (number, (project, meson)) in PROJECTS[..count].iter().enumerate() {
         let number = number as u64;
         let count = project_commands(number);
         let mut contenders = all("make-project", &[number], *count.as_ref().unwrap_or(&0))?;
@@ -130,8 +130,9 @@ pub(crate) fn projects(effort: Effort) -> Result<Table, String> {
             if let Err(missing) = &count {
                 contender.command = Err(missing.clone());
             }
-            // The Makefiles of CMake have other commands.
             match contender.system == RUNNERS[MAKE as usize] {
+                true if meson.is_some() => contender.command = Err("Meson writes no Makefile".to_owned()),
+                // The Makefiles of CMake have other commands.
                 true => contender.answers.clear(),
                 false => contender.answers.push(("again", 0.0)),
             }
@@ -139,17 +140,22 @@ pub(crate) fn projects(effort: Effort) -> Result<Table, String> {
                 Some("the same compilers run for nearly all the time, which varies by some per cent");
         }
         let keys = [WALL.key, CPU.key, NULL.key];
-        let reports = reports(project, &contenders, &keys, effort, LIMIT)?;
+        let reports = reports(project, &contenders, &keys, effort.rounds_at_most(3), LIMIT)?;
         let all = format!("{project}, all");
-        table.extend(rows(&all, &beside(&contenders, &[("ninja", 1.0)]), WALL, &values(&reports, WALL.key)));
-        table.extend(rows(&all, &contenders, CPU, &values(&reports, CPU.key)));
+        let aimed = beside(&contenders, &[("ninja", 1.0)]);
+        table.extend(rows(&all, &aimed, WALL, &values(&reports, WALL.key)));
+        table.extend(rows(&all, &aimed, CPU, &values(&reports, CPU.key)));
         contenders.iter_mut().for_each(|contender| contender.reason = None);
         let aims = [("samurai", 1.0), ("ninja", 1.0 / 0.9)];
         let null = format!("{project}, nothing to do");
         table.extend(rows(&null, &beside(&contenders, &aims), NULL, &values(&reports, NULL.key)));
     }
-    let title = "real projects of CMake, built from nothing and once more, two commands at a time".to_owned();
-    Ok(Table { name: "make-projects", title, machine, rows: table, notes: notes() })
+    let title = "real projects of CMake and Meson, built from nothing and once more, two commands at a time"
+        .to_owned();
+    let mut notes = notes();
+    notes
+        .push("that port looks at its child processes without a pause, which samurai itself does not".into());
+    Ok(Table { name: "make-projects", title, machine, rows: table, notes })
 }
 
 /// Why there is no row of n2.
@@ -166,24 +172,32 @@ pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     let mut table: Vec<Row> = Vec::new();
     let programs = [
-        (2, "2 modules", "Figure 7", 1.32, 1.52),
-        (15, "15 modules", "Figure 8", 1.2, 1.24),
-        (31, "31 modules", "Figure 9", 1.13, 0.82),
+        (2, "2 modules", 1.9, "Figure 7", 1.32, 1.52),
+        // Two at a time need 8 and 16 turns, so no speed-up is above 1.88 and 1.94.
+        (15, "15 modules", 1.8, "Figure 8", 1.2, 1.24),
+        (31, "31 modules", 1.8, "Figure 9", 1.13, 0.82),
     ];
-    for (modules, program, figure, paper, make) in programs {
+    for (modules, program, aim, figure, paper, make) in programs {
         let percent = if effort.is_small() { 1 } else { 100 };
         let mut contenders = all("make-modules", &[modules, percent], modules)?;
         let mut session = inner("one session, shared interfaces", "make-session", &[modules, percent]).on(2);
         session.ours = true;
         contenders.push(session.answers("commands", modules));
-        if modules == 2 {
-            for contender in contenders.iter_mut().filter(|contender| contender.ours) {
-                contender.need = Some(Need::AtLeast(1.9));
-            }
+        for contender in contenders.iter_mut().filter(|contender| contender.ours) {
+            contender.need = Some(Need::AtLeast(aim));
         }
-        table.extend(case(program, &contenders, SPEED_UP, effort.rounds_at_most(3), LIMIT)?);
+        let keys = [SPEED_UP.key, WALL.key];
+        let mut reports = reports(program, &contenders, &keys, effort.rounds_at_most(3), LIMIT)?;
+        table.extend(rows(program, &contenders, SPEED_UP, &values(&reports, SPEED_UP.key)));
         table.push(Row::paper(program, &format!("HMP05 {figure}, ghc --make"), paper, "x"));
         table.push(Row::paper(program, &format!("HMP05 {figure}, make -j2"), make, "x"));
+        // The session reads each interface once, a compiler of its own reads all that it needs: the
+        // session comes first here, and is not slower.
+        contenders.rotate_right(1);
+        reports.rotate_right(1);
+        contenders.iter_mut().for_each(|contender| contender.need = None);
+        let beside = beside(&contenders, &[("ninja", 1.0), ("make", 1.0)]);
+        table.extend(rows(&format!("{program}, two at a time"), &beside, WALL, &values(&reports, WALL.key)));
     }
     let title =
         "two modules at a time against one, over the module graphs of the paper's programs".to_owned();

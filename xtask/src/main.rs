@@ -42,6 +42,7 @@ cargo xtask COMMAND
                           fetch real projects from Debian's sources, and build each with ninja and with
                           selvedge-make, or those with NAMES: the same commands, the same files; none is
                           begun after SECONDS
+  projects fetch [NAMES]  fetch the sources alone
   stress SECONDS          threads that wait for, cancel and steal everything at once; memory and descriptors
                           stay constant
   programs RUNS [NAMES]   run the programs of programs/ RUNS times under each runner, or those with NAMES
@@ -68,6 +69,7 @@ fn main() -> ExitCode {
         ["soak", seconds] => soak::night(seconds),
         ["soak", seconds, "server"] => soak::SOAK.run(seconds),
         ["stress", seconds] => soak::STRESS.run(seconds),
+        ["projects", "fetch", names @ ..] => projects::fetch(names),
         ["projects", seconds, names @ ..] => projects::run(seconds, names),
         ["programs", runs] => programs::run(runs, ""),
         ["programs", runs, names] => programs::run(runs, names),

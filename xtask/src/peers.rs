@@ -1,16 +1,17 @@
 //! `cargo xtask peers`: installs the systems that the figures are measured against, and builds
-//! their programs. `main.rs` calls `run`.
+//! their programs. It also fetches the projects that the build runners build. `main.rs` calls
+//! `run`.
 //!
 //! The figures have the list of the packages (`figures/src/peers.rs`), and this command asks them
-//! for it. A package that cannot be had stops nothing, because the figures show its peer as
+//! for it. A package or a project that cannot be had stops nothing, because the figures show it as
 //! missing.
 
 use std::process::Command;
 use std::time::Duration;
 
 use crate::command::{Invocation, Tally};
-use crate::setup;
 use crate::workspace;
+use crate::{projects, setup};
 
 const FIGURES: [&str; 7] = ["cargo", "run", "--quiet", "--release", "--package", "figures", "--"];
 
@@ -35,6 +36,9 @@ pub(crate) fn run() -> Result<(), String> {
         if let Err(error) = setup::install(&[package]) {
             println!("peers: going on without {package}: {error}");
         }
+    }
+    if let Err(error) = projects::fetch(&[]) {
+        println!("peers: going on without real projects: {error}");
     }
     let invocation = Invocation::new(Duration::from_secs(30 * 60), &figures("build-peers"));
     println!("peers: {}", invocation.display());

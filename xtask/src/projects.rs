@@ -2,9 +2,10 @@
 //! both run the same commands and leave the same files.
 //!
 //! The sources are Debian's. They are fetched into the target directory, by an apt with lists of
-//! its own, so that the machine's configuration stays as it is.
+//! its own, so that the machine's configuration stays as it is. The figure `make-projects` builds
+//! some of them there.
 //!
-//! `main.rs` and `soak.rs` call `run`.
+//! `main.rs` and `soak.rs` call `run`, `main.rs` and `peers.rs` call `fetch`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -43,7 +44,7 @@ const PROJECTS: [Project; 8] = [
     Project { package: "libevent", with: Generator::CMake },
 ];
 
-/// The programs that the list needs.
+/// The programs that the list needs. The first two fetch the sources.
 const PROGRAMS: [&str; 5] = ["apt-get", "dpkg-source", "cmake", "meson", "ninja"];
 
 /// How long one command of this list may take.
@@ -68,13 +69,8 @@ struct Built {
 /// two differ.
 pub(crate) fn run(seconds: &str, names: &[&str]) -> Result<(), String> {
     let seconds = seconds.parse().map_err(|_| format!("{seconds:?} is no number of seconds"))?;
-    if let Some(name) = names.iter().find(|name| PROJECTS.iter().all(|project| project.package != **name)) {
-        return Err(format!("{name:?} is none of the projects"));
-    }
-    let missing: Vec<_> = PROGRAMS.into_iter().filter(|program| !on_path(program)).collect();
-    if !missing.is_empty() {
-        return Err(format!("{} must be installed", missing.join(", ")));
-    }
+    let projects = named(names)?;
+    must_be_installed(&PROGRAMS)?;
     let began = Instant::now();
     let workspace = Workspace::load()?;
     let invocation =
@@ -85,7 +81,7 @@ pub(crate) fn run(seconds: &str, names: &[&str]) -> Result<(), String> {
     fs::create_dir_all(&directory).map_err(|error| at(&directory, &error))?;
     let fetch = Fetch::new(&directory)?;
     let mut wrong = Vec::new();
-    for project in PROJECTS.iter().filter(|project| names.is_empty() || names.contains(&project.package)) {
+    for project in projects {
         if began.elapsed() > Duration::from_secs(seconds) {
             println!("projects: {} and those behind it are left out: the time is over", project.package);
             break;
@@ -101,6 +97,35 @@ pub(crate) fn run(seconds: &str, names: &[&str]) -> Result<(), String> {
         }
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+}
+
+/// Fetches the sources of all projects, or of those that `names` names. What is there stays.
+///
+/// # Errors
+/// When no project has one of the names, or a source cannot be fetched.
+pub(crate) fn fetch(names: &[&str]) -> Result<(), String> {
+    let projects = named(names)?;
+    must_be_installed(&PROGRAMS[..2])?;
+    let directory = Workspace::load()?.target_dir.join("projects");
+    fs::create_dir_all(&directory).map_err(|error| at(&directory, &error))?;
+    let fetch = Fetch::new(&directory)?;
+    for project in projects {
+        println!("projects: {}", fetch.source(project.package)?.display());
+    }
+    Ok(())
+}
+
+/// The projects with these names, or all if there is no name.
+fn named(names: &[&str]) -> Result<Vec<&'static Project>, String> {
+    if let Some(name) = names.iter().find(|name| PROJECTS.iter().all(|project| project.package != **name)) {
+        return Err(format!("{name:?} is none of the projects"));
+    }
+    Ok(PROJECTS.iter().filter(|project| names.is_empty() || names.contains(&project.package)).collect())
+}
+
+fn must_be_installed(programs: &[&str]) -> Result<(), String> {
+    let missing: Vec<_> = programs.iter().copied().filter(|program| !on_path(program)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(format!("{} must be installed", missing.join(", "))) }
 }
 
 fn at(path: &Path, error: &std::io::Error) -> String {
@@ -329,8 +354,10 @@ fn steps(
         for entry in fs::read_dir(&directory).map_err(|error| at(&directory, &error))? {
             let path = entry.map_err(|error| at(&directory, &error))?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // The logs have times in them.
-            if path.is_symlink() || name.starts_with(".ninja_") || name.contains("log") {
+            // The logs have times in them. What Meson keeps for itself has sets of Python, whose
+            // order differs from run to run.
+            let of_meson = directory.ends_with("meson-private") && name.contains(".dat");
+            if path.is_symlink() || name.starts_with(".ninja_") || name.contains("log") || of_meson {
                 continue;
             }
             if path.is_dir() {
@@ -378,6 +405,13 @@ fn most_used(deps: &str, source: &Path, build: &Path, endings: &[&str]) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_project_is_known_by_its_name() {
+        assert_eq!(named(&["yajl", "lz4"]).unwrap().len(), 2);
+        assert_eq!(named(&[]).unwrap().len(), PROJECTS.len());
+        assert_eq!(named(&["yajl", "xyz"]).unwrap_err(), "\"xyz\" is none of the projects");
+    }
 
     #[test]
     fn the_header_is_one_of_the_source_and_the_most_used() {

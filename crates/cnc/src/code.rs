@@ -113,6 +113,11 @@ pub(crate) trait Code<'g>: Send + Sync {
     unsafe fn makes(&self, _word: u64) -> Vec<MadeItem> {
         Vec::new()
     }
+
+    /// The numbers of the collections in which instances put, as far as the program has said so.
+    fn made_collections(&self) -> Vec<usize> {
+        Vec::new()
+    }
 }
 
 /// A step collection of a graph.
@@ -144,6 +149,23 @@ impl StepEntry<'_> {
     pub(crate) fn tag_of_word(&self, word: u64) -> Option<String> {
         // SAFETY: the word is a tag, because there is nothing to free.
         self.free.is_none().then(|| unsafe { self.code.tag(word) })
+    }
+}
+
+/// The code of the environment's entry, which has no instances.
+pub(crate) struct EnvironmentCode;
+
+impl<'g> Code<'g> for EnvironmentCode {
+    unsafe fn run(&self, _: u64, _: &StepContext<'g>) -> StepResult {
+        Ok(())
+    }
+
+    unsafe fn tag(&self, _: u64) -> String {
+        String::new()
+    }
+
+    unsafe fn order(&self, _: u64) -> u64 {
+        0
     }
 }
 
@@ -357,6 +379,10 @@ macro_rules! about_tags {
         unsafe fn makes(&self, word: u64) -> Vec<MadeItem> {
             // SAFETY: as promised by the caller.
             unsafe { $see(word, |tag| self.hints.makes(tag)) }
+        }
+
+        fn made_collections(&self) -> Vec<usize> {
+            self.hints.made_collections()
         }
     };
 }

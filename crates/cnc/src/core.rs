@@ -19,9 +19,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::arena::{Arena, Owned, UntilTheEnd};
 use crate::cancel::Attention;
-use crate::code::{Code, ForkCode, ReadyStep, StepEntry, free_forked};
+use crate::code::{Code, EnvironmentCode, ForkCode, ReadyStep, StepEntry, free_forked};
 use crate::collections::{AnyItems, ItemCol, ItemStatistics, Items};
-use crate::error::{StepFault, StepResult};
+use crate::error::StepFault;
 use crate::faults::{PutBy, settle};
 use crate::first_panic::FirstPanic;
 use crate::frames::FrameMemory;
@@ -31,7 +31,6 @@ use crate::picture::Picture;
 use crate::primitives::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 use crate::record::{Edge, Recorder};
 use crate::slot::STEPS_MAX;
-use crate::step::StepContext;
 use crate::stuck::AwaitedItem;
 use crate::tags::{AnyTags, NO_TAG, TagCol, TagStore};
 use crate::waiters::WaiterMemory;
@@ -98,27 +97,11 @@ pub(crate) struct Core<'g> {
 /// The ready steps that no scheduler has taken.
 #[derive(Default)]
 struct PendingSteps<'g> {
-    /// Those that were ready when the run began.
+    /// Those that were ready when the run began, or that late steps have made ready between two
+    /// rounds.
     first: Vec<ReadyStep<'g>>,
     /// Those that came later: from the environment between two runs, or while it lives on.
     later: Vec<ReadyStep<'g>>,
-}
-
-/// The code of the environment's entry, which has no instances.
-struct EnvironmentCode;
-
-impl<'g> Code<'g> for EnvironmentCode {
-    unsafe fn run(&self, _: u64, _: &StepContext<'g>) -> StepResult {
-        Ok(())
-    }
-
-    unsafe fn tag(&self, _: u64) -> String {
-        String::new()
-    }
-
-    unsafe fn order(&self, _: u64) -> u64 {
-        0
-    }
 }
 
 impl<'g> Core<'g> {
@@ -462,6 +445,11 @@ impl<'g> Core<'g> {
         } else {
             later.extend(ready);
         }
+    }
+
+    /// Keeps ready steps for a scheduler that starts another round.
+    pub(crate) fn keep_first(&self, ready: VecDeque<ReadyStep<'g>>) {
+        lock(&self.pending).first.extend(ready);
     }
 
     /// A run begins, and with it the puts of the living environment.

@@ -4,12 +4,13 @@
 use std::fmt::Write as _;
 
 use crate::graph::Graph;
-use crate::picture::{Picture, Place};
+use crate::picture::{ArrowKind, Picture, Place};
 
 impl<'g> Graph<'g, '_> {
     /// The graph in the language of Graphviz: steps are ovals, item collections boxes, tag
-    /// collections triangles. Which tags prescribe which steps is known; the other edges are those
-    /// that were used since [`Graph::record`] or [`Graph::monitor`].
+    /// collections triangles. Which tags prescribe which steps is known, and so are the puts that
+    /// [`StepCol::makes`](crate::StepCol::makes) has declared; these are dashed. The other edges are
+    /// those that were used since [`Graph::record`] or [`Graph::monitor`].
     ///
     /// # Examples
     /// ```
@@ -74,7 +75,11 @@ fn dot(picture: &Picture) -> String {
         line(format_args!("{} [label={}, shape={shape}{style}];", id(node.place), quoted(&node.name)));
     }
     for arrow in &picture.arrows {
-        let style = if arrow.prescribes { " [style=dotted]" } else { "" };
+        let style = match arrow.kind {
+            ArrowKind::Prescribes => " [style=dotted]",
+            ArrowKind::Declared => " [style=dashed]",
+            ArrowKind::Used => "",
+        };
         line(format_args!("{} -> {}{style};", id(arrow.from), id(arrow.to)));
     }
     text.push_str("}\n");

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use crate::async_step::{self, AsyncStep};
 use crate::cancel::Canceller;
 use crate::code::{DependsCode, RangeCode, ReadyStep, ReplayCode, free_of};
-use crate::collections::{ItemCol, ItemStatistics, Items};
+use crate::collections::{ItemCol, Items};
 use crate::core::Core;
 use crate::error::{GraphError, StepResult};
 use crate::hints::{StepCol, StepHints};
@@ -27,6 +27,7 @@ use crate::key::ItemKey;
 use crate::live::LiveEnvironment;
 use crate::schedulers::{GraphJob, Scheduler};
 use crate::slot::ItemSlot;
+use crate::statistics::Statistics;
 use crate::step::{Needs, StepContext};
 use crate::storage::KeyOf;
 use crate::stuck::Stuck;
@@ -524,84 +525,5 @@ impl<'g> View<'g> {
 impl fmt::Debug for View<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("View").field("collections", &self.core.each_items().len()).finish()
-    }
-}
-
-/// What a graph has done so far.
-///
-/// # Examples
-/// ```
-/// use selvedge::cnc::{self, schedulers::OneByOne};
-///
-/// # fn main() -> Result<(), cnc::GraphError> {
-/// let statistics = cnc::graph(|graph| {
-///     let tags = graph.tags::<u32>("tags");
-///     let items = graph.items::<u32, u32>("items");
-///     graph.prescribe(tags, "copy", move |n, step| {
-///         let before = *step.get(items, n)?;
-///         step.put(items, n + 1, before)
-///     });
-///     graph.initialize(|env| {
-///         env.put(items, 0, 7)?;
-///         [1, 0].into_iter().try_for_each(|n| env.put_tag(tags, n))
-///     })?;
-///     Ok(graph.run(&OneByOne)?.statistics())
-/// })?;
-/// let copy = &statistics.steps[1];
-/// assert_eq!((copy.name.as_str(), copy.ended()), ("copy", 2));
-/// assert_eq!(statistics.items[0].put, 3);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Statistics {
-    /// The step collections. The first is the environment.
-    pub steps: Vec<StepStatistics>,
-    /// The item collections: those of the environment as it has made them, then those that steps
-    /// have made, by their names.
-    pub items: Vec<ItemStatistics>,
-}
-
-/// How often a step collection has run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StepStatistics {
-    /// The name of the collection.
-    pub name: String,
-    /// The number of times that an instance has begun, or gone on.
-    pub runs: u64,
-    /// The number of times that an instance has missed an item.
-    pub misses: u64,
-    /// The number of instances that did not begin, or not go on, because their tags were cancelled.
-    pub cancelled: u64,
-}
-
-impl StepStatistics {
-    /// The number of instances that have come to their end.
-    pub fn ended(&self) -> u64 {
-        self.runs - self.misses
-    }
-}
-
-impl Statistics {
-    fn of(core: &Core<'_>) -> Statistics {
-        let step = |(name, runs, misses, cancelled)| StepStatistics { name, runs, misses, cancelled };
-        Statistics {
-            steps: core.step_counts().into_iter().map(step).collect(),
-            items: core.item_statistics(),
-        }
-    }
-}
-
-impl fmt::Display for Statistics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for step in self.steps.iter().filter(|step| step.runs > 0) {
-            writeln!(f, "step {}: {} ended, {} misses", step.name, step.ended(), step.misses)?;
-        }
-        for items in &self.items {
-            writeln!(f, "items {}: {} put, {} there", items.name, items.put, items.there)?;
-        }
-        Ok(())
     }
 }

@@ -27,7 +27,8 @@ type OfTag<'g, T, R> = Box<dyn Fn(&T) -> R + Send + Sync + 'g>;
 pub(crate) struct StepHints<'g, T> {
     priority: UntilTheEnd<OnceLock<OfTag<'g, T, i64>>>,
     affinity: UntilTheEnd<OnceLock<OfTag<'g, T, usize>>>,
-    makes: Mutex<Vec<OfTag<'g, T, MadeItem>>>,
+    /// The number of an item collection, and the item of a tag.
+    makes: Mutex<Vec<(usize, OfTag<'g, T, MadeItem>)>>,
     all_cancelled: AtomicBool,
     cancelled: Mutex<HashSet<T>>,
 }
@@ -54,7 +55,12 @@ impl<T: ItemKey> StepHints<'_, T> {
     }
 
     pub(crate) fn makes(&self, tag: &T) -> Vec<MadeItem> {
-        lock(&self.makes).iter().map(|makes| makes(tag)).collect()
+        lock(&self.makes).iter().map(|(_, makes)| makes(tag)).collect()
+    }
+
+    /// The numbers of the collections in which the instances put, as the program has said.
+    pub(crate) fn made_collections(&self) -> Vec<usize> {
+        lock(&self.makes).iter().map(|&(number, _)| number).collect()
     }
 
     pub(crate) fn is_cancelled(&self, tag: &T) -> bool {
@@ -130,7 +136,8 @@ impl<'g, T: ItemKey> StepCol<'g, T> {
     }
 
     /// Says which item the step with each tag puts. A report of stuck steps then shows the circles
-    /// in which steps wait for one another. Several calls say several items.
+    /// in which steps wait for one another, and a picture has the arrow before any run. Several calls
+    /// say several items.
     ///
     /// # Examples
     /// ```
@@ -157,7 +164,7 @@ impl<'g, T: ItemKey> StepCol<'g, T> {
         key: impl Fn(&T) -> K + Send + Sync + 'g,
     ) -> Self {
         let made = move |tag: &T| MadeItem { collection: items.0.number, key: format!("{:?}", key(tag)) };
-        lock(&self.hints.makes).push(Box::new(made));
+        lock(&self.hints.makes).push((items.0.number, Box::new(made)));
         self
     }
 
@@ -169,8 +176,9 @@ impl<'g, T: ItemKey> StepCol<'g, T> {
     /// hit a step depends on the schedule.
     ///
     /// A cancelled step has not got the counted items that it asked for before it had to wait. So
-    /// these gets are left, as [`LeftOver`](crate::FaultCause::LeftOver) says, unless other steps get the items in
-    /// its stead. That holds for each kind of step, also if it waits for an item that is never put.
+    /// these gets are left, as [`LeftOver`](crate::FaultCause::LeftOver) says, unless other steps
+    /// get the items in its stead. That holds for each kind of step, also if it waits for an item
+    /// that is never put.
     ///
     /// If the tag is cancelled before it is put, the result is determined. If it is cancelled by a
     /// step, the result may depend on the schedule where it depends on the step that was cancelled.

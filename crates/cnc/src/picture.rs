@@ -1,8 +1,9 @@
 //! What a picture of a graph shows: [`Picture`], with the collections as nodes and their uses as
 //! arrows. `dot.rs` and `svg.rs` draw it.
 //!
-//! The steps that a tag collection prescribes are always known. The gets and puts of steps are
-//! [`Edge`]s, which workers note while a run is recorded or monitored.
+//! The steps that a tag collection prescribes are always known, and the puts that the program has
+//! declared (`StepCol::makes`). The gets and puts of steps are [`Edge`]s, which workers note while a
+//! run is recorded or monitored.
 //!
 //! The nodes and arrows are in the order of the collections' numbers, so the same program has the
 //! same picture. An async step has two entries; the picture shows the entry that begins. Of the
@@ -38,8 +39,18 @@ pub(crate) struct Node {
 pub(crate) struct Arrow {
     pub(crate) from: Place,
     pub(crate) to: Place,
+    pub(crate) kind: ArrowKind,
+}
+
+/// How a picture knows an arrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ArrowKind {
     /// A tag collection prescribes a step.
-    pub(crate) prescribes: bool,
+    Prescribes,
+    /// The program has said that a step puts items there, and none of its puts was noted.
+    Declared,
+    /// It was noted.
+    Used,
 }
 
 /// The collections of a graph, and their uses.
@@ -74,7 +85,7 @@ fn shown_items<'g>(core: &Core<'g>) -> (Vec<usize>, Vec<&'g str>) {
 }
 
 impl Picture {
-    /// The collections, and which tags prescribe which steps.
+    /// The collections, which tags prescribe which steps, and the declared puts.
     pub(crate) fn of<'g>(core: &'g Core<'g>) -> Picture {
         let forks = core.has_forks().then(|| core.forked().number);
         let entries: Vec<_> = (0..core.entries()).filter_map(|number| core.entry(number)).collect();
@@ -98,7 +109,15 @@ impl Picture {
             iter::successors(tags.first(), |entry| entry.next.get().copied())
                 .map(move |entry| (Place::Tags(number), Place::Step(entry.number)))
         });
-        let arrows = prescribed.map(|(from, to)| Arrow { from, to, prescribes: true }).collect();
+        let prescribed = prescribed.map(|(from, to)| Arrow { from, to, kind: ArrowKind::Prescribes });
+        let declared: BTreeSet<(Place, Place)> = entries
+            .iter()
+            .filter(|entry| shown[entry.number] == entry.number)
+            .flat_map(|entry| entry.code.made_collections().into_iter().map(|items| (entry.number, items)))
+            .map(|(step, items)| (Place::Step(step), Place::Items(shown_items[items])))
+            .collect();
+        let declared = declared.into_iter().map(|(from, to)| Arrow { from, to, kind: ArrowKind::Declared });
+        let arrows = prescribed.chain(declared).collect();
         let tags = tags.iter().enumerate().map(|(number, tags)| node(Place::Tags(number), tags.name()));
         let nodes = steps.chain(items).chain(tags).collect();
         Picture { nodes, arrows, shown, shown_items, forked: forks.unwrap_or(usize::MAX) }
@@ -144,7 +163,10 @@ impl Picture {
                 EdgeEnd::Forks => (step, Place::Step(forked)),
             }
         });
-        let arrows = arrows.filter(|(from, to)| known.contains(from) && known.contains(to));
-        self.arrows.extend(arrows.map(|(from, to)| Arrow { from, to, prescribes: false }));
+        let arrows: Vec<(Place, Place)> =
+            arrows.filter(|(from, to)| known.contains(from) && known.contains(to)).collect();
+        let used: BTreeSet<&(Place, Place)> = arrows.iter().collect();
+        self.arrows.retain(|of| of.kind != ArrowKind::Declared || !used.contains(&(of.from, of.to)));
+        self.arrows.extend(arrows.into_iter().map(|(from, to)| Arrow { from, to, kind: ArrowKind::Used }));
     }
 }

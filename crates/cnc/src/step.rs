@@ -1,9 +1,10 @@
 //! The view that a step has of its graph: [`StepContext`]. There is one for each worker, inside its
 //! [`Worker`].
 //!
-//! `run.rs` runs an instance and ends it, and `settle.rs` is called when no step is ready. `get.rs`,
-//! `put.rs` and `needs.rs` are the operations that the program calls in a step. `attend.rs` handles cancelled, recorded and monitored steps, and
-//! `worker.rs` is the interface of schedulers.
+//! `run.rs` runs an instance and ends it, and `settle.rs` is called when no step is ready.
+//! `get.rs`, `put.rs` and `needs.rs` are the operations that the program calls in a step.
+//! `attend.rs` handles cancelled, recorded and monitored steps, and `worker.rs` is the interface of
+//! schedulers.
 //!
 //! `entry`, `word` and `flags` describe the instance that runs now. `StepContext::run_once` sets
 //! them at its begin. A get that misses an item sets `MISSED` and `missed`; after that, each

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::graph::Graph;
-use crate::picture::{Picture, Place};
+use crate::picture::{ArrowKind, Picture, Place};
 
 /// The height of a node, the distance of layers, and the least distance of neighbours.
 const HEIGHT: f64 = 40.0;
@@ -218,8 +218,8 @@ pub(crate) fn svg<'n>(picture: &Picture, note: impl Fn(Place) -> &'n str) -> Str
     let number: HashMap<Place, usize> =
         picture.nodes.iter().enumerate().map(|(number, node)| (node.place, number)).collect();
     let ends = |arrow: &crate::picture::Arrow| Some((*number.get(&arrow.from)?, *number.get(&arrow.to)?));
-    let arrows: Vec<((usize, usize), bool)> =
-        picture.arrows.iter().filter_map(|arrow| Some((ends(arrow)?, arrow.prescribes))).collect();
+    let arrows: Vec<((usize, usize), ArrowKind)> =
+        picture.arrows.iter().filter_map(|arrow| Some((ends(arrow)?, arrow.kind))).collect();
     let width = |text: &str| text.chars().count() as f64 * CHARACTER;
     let widths: Vec<f64> = picture
         .nodes
@@ -250,8 +250,12 @@ pub(crate) fn svg<'n>(picture: &Picture, note: impl Fn(Place) -> &'n str) -> Str
         r#"<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>"#
     ));
     let middle = |layer: usize| (layer as f64 + 0.5) * LAYER;
-    for (way, (_, prescribes)) in layout.ways.iter().zip(&arrows) {
-        let dash = if *prescribes { r#" stroke-dasharray="2 3""# } else { "" };
+    for (way, (_, kind)) in layout.ways.iter().zip(&arrows) {
+        let dash = match kind {
+            ArrowKind::Prescribes => r#" stroke-dasharray="2 3""#,
+            ArrowKind::Declared => r#" stroke-dasharray="6 3""#,
+            ArrowKind::Used => "",
+        };
         let path = path(&layout, way, middle);
         line(format_args!(r#"<path d="{path}" fill="none" stroke="black"{dash} marker-end="url(#tip)"/>"#));
     }

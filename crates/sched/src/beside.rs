@@ -1,6 +1,6 @@
 //! OS threads that start at once, on other CPUs than the caller: [`run_beside`]. `work_stealing`
-//! and the schedulers of `cnc` start their workers with it. The caller of `per_core` sleeps while its
-//! workers run, so its CPU is not to be avoided.
+//! and the schedulers of `cnc` start their workers with it. The caller of `per_core` sleeps while
+//! its workers run, so its CPU is not to be avoided.
 //!
 //! # The late start
 //! Linux may queue a new OS thread on the CPU of the OS thread that made it, although another CPU
@@ -27,18 +27,18 @@
 //!
 //! Only an exchange of `QUEUED` leads on, so one of the two sees the other. The new one waits while
 //! the state is `MOVING`, which takes as long as one system call of the caller. So it has not ended
-//! either when the caller names it to the system.
+//! either when the caller names it to the system. `tests/loom_beside.rs` checks this.
 
 use std::os::unix::thread::JoinHandleExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread::{self, JoinHandle};
 use std::{io, mem};
 
+use crate::primitives::{Arc, AtomicU8, Ordering, yield_now};
+
 /// Runs `here` on the calling OS thread, and each of `others` beside it on an OS thread of its own,
 /// which begins on another CPU if the caller may run on several. The caller is to compute: the CPU
-/// of a caller that only waits is a good one for one of the others. Returns when all have ended: the
-/// result of `here`, and those of the others in their order.
+/// of a caller that only waits is a good one for one of the others. Returns when all have ended:
+/// the result of `here`, and those of the others in their order.
 ///
 /// The iterator is asked for the next one when the one before has been started. `missing` is called
 /// at once for each OS thread that the system has refused.
@@ -197,7 +197,7 @@ impl StartPlace {
             return false;
         }
         while self.state.load(Ordering::Acquire) == MOVING {
-            thread::yield_now();
+            yield_now();
         }
         true
     }
@@ -219,12 +219,33 @@ impl Drop for Move<'_> {
     }
 }
 
+/// For `tests/loom_beside.rs`: an OS thread that arrives while its caller may limit its CPUs has all
+/// of them in the end.
+#[cfg(loom)]
+#[doc(hidden)]
+pub fn model_of_a_start() {
+    use crate::primitives::AtomicU32;
+    const ALL: u32 = 2;
+    let place = Arc::new((StartPlace::new(), AtomicU32::new(ALL)));
+    let arrived = place.clone();
+    let other = loom::thread::spawn(move || {
+        if arrived.0.arrive() {
+            arrived.1.store(ALL, Ordering::Relaxed);
+        }
+    });
+    if let Some(_moving) = place.0.begin_move() {
+        place.1.store(1, Ordering::Relaxed);
+    }
+    other.join().unwrap();
+    assert_eq!(place.1.load(Ordering::Relaxed), ALL);
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::fs;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::atomic::AtomicBool;
+    use crate::primitives::AtomicBool;
     use std::time::Duration;
 
     /// The CPUs on which the calling OS thread may run.

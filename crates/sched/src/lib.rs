@@ -12,7 +12,7 @@
 //! [`bound`] gives a thread an OS thread of its own.
 //!
 //! [`RunRing`], [`Injector`] and [`IdleWorkers`] are the parts of [`work_stealing`], for multi-core
-//! schedulers of a program's own.
+//! schedulers of a program's own; [`run_beside`] starts their workers.
 //!
 //! A scheduler of a program's own is a loop over [`Thread::step`](selvedge_core::Thread::step): see
 //! the example `own_scheduler`.
@@ -28,6 +28,9 @@ mod primitives;
 mod priority;
 mod work_stealing;
 
+#[cfg(loom)]
+#[doc(hidden)]
+pub use beside::model_of_a_start;
 pub use beside::run_beside;
 pub use block_on::block_on;
 pub use bound::bound;

@@ -1,7 +1,7 @@
 //! The synchronisation primitives of the protocols that loom checks: std's, or loom's under `--cfg
 //! loom`.
 //!
-//! `run_ring.rs`, `idle_workers.rs` and `injector.rs` import their atomics and locks from here and
+//! `run_ring.rs`, `idle_workers.rs`, `injector.rs` and `beside.rs` import their atomics and locks from here and
 //! from nowhere else, because `tests/loom_*.rs` checks them.
 
 #[cfg(loom)]
@@ -9,13 +9,17 @@ pub(crate) use loom::{
     cell::UnsafeCell as SlotCell,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
+    thread::yield_now,
 };
 #[cfg(not(loom))]
-pub(crate) use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+pub(crate) use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+    },
+    thread::yield_now,
 };
 
 /// std's cell with loom's interface, so that loom sees every access.

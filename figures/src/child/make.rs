@@ -237,6 +237,7 @@ pub(super) fn speed_up(runner: u64, count: u64, percent: u64) {
     assert_eq!(alone, together, "both builds run the same commands");
     println!("commands {together}");
     println!("speed_up {:.4}", one.as_secs_f64() / two.as_secs_f64());
+    println!("wall_ms {:.4}", two.as_secs_f64() * 1e3);
 }
 
 /// Stands for a compiler: reads the interfaces of the modules that it imports and of the packages

@@ -1,5 +1,5 @@
-//! Real projects of CMake, built from nothing and then again by a build runner that is a process of
-//! its own. The sources are those that `cargo xtask projects` fetches.
+//! Real projects of CMake and Meson, built from nothing and then again by a build runner that is a
+//! process of its own. The sources are those that `cargo xtask projects fetch` fetches.
 //!
 //! `child/mod.rs` calls [`project`] for the figure in `figures/src/make.rs`, which asks
 //! [`commands`] how many commands a build must run.
@@ -11,27 +11,34 @@ use super::fault;
 use super::make::{BuildTree, MAKE, print};
 use crate::peers::target_directory;
 
-/// The projects, by the numbers that a figure gives: Debian's names of their sources.
-pub(crate) const PROJECTS: [&str; 2] = ["cjson", "yajl"];
+/// The projects, by the numbers that a figure gives: Debian's names of their sources, and for Meson
+/// the directory of the `meson.build`.
+pub(crate) const PROJECTS: [(&str, Option<&str>); 3] =
+    [("yajl", None), ("cjson", None), ("lz4", Some("contrib/meson"))];
 /// The number of ninja among the build runners.
 const NINJA: u64 = 1;
 
 fn source(project: u64) -> PathBuf {
-    target_directory().join("projects").join(PROJECTS[project as usize]).join("source")
+    target_directory().join("projects").join(PROJECTS[project as usize].0).join("source")
 }
 
-/// A configured project. The first call runs CMake, and the later ones find its files.
+/// A configured project. The first call runs CMake or Meson, and the later ones find the files.
 fn configured(runner: u64, project: u64) -> Result<BuildTree, String> {
-    let tree = BuildTree::kept(PROJECTS[project as usize], runner);
+    let (name, meson) = PROJECTS[project as usize];
+    let tree = BuildTree::kept(name, runner);
     let (generator, manifest) = match runner {
         MAKE => ("Unix Makefiles", "Makefile"),
         _ => ("Ninja", "build.ninja"),
     };
-    if !tree.path().join(manifest).exists() {
-        let mut cmake = Command::new("cmake");
-        cmake.args(["-G", generator, "-S"]).arg(source(project)).arg("-B").arg(tree.path());
-        succeed(cmake.stdout(Stdio::null()).stderr(Stdio::null()))?;
+    if tree.path().join(manifest).exists() {
+        return Ok(tree);
     }
+    let mut configure = Command::new(if meson.is_some() { "meson" } else { "cmake" });
+    match meson {
+        Some(below) => configure.arg("setup").arg(tree.path()).arg(source(project).join(below)),
+        None => configure.args(["-G", generator, "-S"]).arg(source(project)).arg("-B").arg(tree.path()),
+    };
+    succeed(configure.stdout(Stdio::null()).stderr(Stdio::null()))?;
     Ok(tree)
 }
 
@@ -50,10 +57,10 @@ fn ninja(directory: &Path, arguments: &[&str]) -> Result<String, String> {
 /// How many commands a build of the project runs, as ninja tells.
 ///
 /// # Errors
-/// For the table: the source is missing, or CMake or ninja.
+/// For the table: the source is missing, or CMake, Meson or ninja.
 pub(crate) fn commands(project: u64) -> Result<u64, String> {
     if !source(project).is_dir() {
-        return Err("missing (cargo xtask projects 600)".to_string());
+        return Err("missing (cargo xtask projects fetch)".to_string());
     }
     let tree = configured(NINJA, project)?;
     Ok(ninja(tree.path(), &["-t", "commands", "all"])?.lines().count() as u64)

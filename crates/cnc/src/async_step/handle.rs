@@ -291,8 +291,8 @@ impl<'g> Drop for AsyncStep<'g> {
         let give_back = |step: &StepContext<'g>| {
             for claim in &claims {
                 if step.drops_cancelled.get() {
-                    // A cancelled step that waits has not got its items, whatever kind of step it is.
-                    // A step of another kind has given its claims back when it missed an item.
+                    // A cancelled step that waits has not got its items, whatever kind of step it
+                    // is. A step of another kind has given its claims back when it missed an item.
                     claim.items.unclaim(claim);
                 } else {
                     panics.run(|| claim.items.give_back(claim, &mut |ready| step.push_taker(ready)));

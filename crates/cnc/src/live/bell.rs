@@ -160,8 +160,8 @@ impl RunBell {
         Some(Rest(self))
     }
 
-    /// Has the graph's own thread look at the graph between two rounds. `None` if a put is under way
-    /// or has left ready steps, so that there will be another round. No put is let in until the
+    /// Has the graph's own thread look at the graph between two rounds. `None` if a put is under
+    /// way or has left ready steps, so that there will be another round. No put is let in until the
     /// caller drops the result.
     pub(crate) fn between_rounds(&self) -> Option<Rest<'_>> {
         let mut state = lock(&self.state);

@@ -75,7 +75,7 @@ impl<'g> StepContext<'g> {
                 step.run(ready);
             }
             if worker.ready() > 0 {
-                // The scheduler runs these first. The worker keeps them in the graph at its drop.
+                core.keep_first(step.ready.take());
                 return true;
             }
             late = core.take_late();

@@ -230,3 +230,50 @@ fn a_take_beside_another_get_is_a_fault() {
     let Err(GraphError::Failed(faults)) = end else { panic!("a step waits for two items: {end:?}") };
     assert!(matches!(faults[0].why(), FaultCause::Foreign), "{faults:?}");
 }
+
+#[test]
+fn steps_make_arrays_and_counted_items() {
+    for count in [1, 2] {
+        let mut expected = None;
+        each(|name, scheduler| {
+            let end = graph(|graph| {
+                let (tags, sums) = (graph.tags::<u32>("tags"), graph.items::<(bool, u32), u32>("sums"));
+                graph.prescribe(tags, "replay", move |n, step| {
+                    let squares = step.items_with("squares", Items::dense(n).counted(move |_| Some(count)));
+                    (0..n).try_for_each(|i| step.fork(move |step| step.put(squares, i, i * i)))?;
+                    step.fork(move |step| {
+                        let mut sum = 0;
+                        for i in 0..n {
+                            sum += step.get(squares, i)?;
+                        }
+                        step.put(sums, (false, n), sum)
+                    })
+                });
+                graph.prescribe_async(tags, "async", move |n, step| async move {
+                    let squares = step.items_with("squares", Items::paged(n).counted(move |_| Some(count)));
+                    (0..n).try_for_each(|i| step.fork(move |step| step.put(squares, i, i * i)))?;
+                    let mut sum = 0;
+                    for i in 0..n {
+                        sum += step.get(squares, i).await?;
+                    }
+                    step.put(sums, (true, n), sum)
+                });
+                graph.initialize(|env| env.put_tag(tags, 4)).unwrap();
+                match graph.run(scheduler) {
+                    Ok(finished) => {
+                        finished.finalize(|view| format!("{:?}", view.iter(sums).collect::<Vec<_>>()))
+                    }
+                    Err(error) => error.to_string(),
+                }
+            });
+            assert_eq!(&end, expected.get_or_insert_with(|| end.clone()), "{name}");
+        });
+        match (count, expected.unwrap()) {
+            (1, end) => assert_eq!(end, "[((false, 4), 14), ((true, 4), 14)]"),
+            (_, end) => {
+                assert_eq!(end.lines().count(), 8, "{end}");
+                assert_eq!(end.matches("has a count for 1 more gets").count(), 8, "{end}");
+            }
+        }
+    }
+}

@@ -5,11 +5,13 @@ use std::future::poll_fn;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::process::{ExitCode, Termination};
 use std::task::{Context, Poll};
 
 use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler, TaskPool};
 use selvedge_cnc::{
-    AsyncStep, FaultCause, Graph, GraphError, ItemCol, ItemKey, Items, StepFault, StepResult, graph,
+    AsyncStep, FaultCause, Graph, GraphError, ItemCol, ItemKey, Items, StepContext, StepFault, StepResult,
+    graph,
 };
 
 use crate::schedulers::each;
@@ -347,6 +349,29 @@ fn a_scheduler_that_ends_early_is_noticed() {
         graph.initialize(|env| env.put_tag(tags, 0)).unwrap();
         let _ = graph.run(&Early);
     });
+}
+
+#[test]
+fn a_main_that_returns_the_error_ends_with_a_failure() {
+    let end = |work: &dyn Fn(&StepContext<'_>) -> StepResult, cancels: bool| {
+        graph(|graph| {
+            graph.initialize(work)?;
+            if cancels {
+                graph.canceller().cancel();
+            }
+            graph.run(&OneByOne).map(|_| ())
+        })
+    };
+    let waits = |env: &StepContext<'_>| {
+        let item = env.item::<u32>("never");
+        env.fork(move |step| step.get(item, ()).map(|_| ()))
+    };
+    let fails = |env: &StepContext<'_>| env.fork(|_| panic!("a step fails"));
+    assert_eq!(end(&|_| Ok(()), false).report(), ExitCode::SUCCESS);
+    assert!(matches!(end(&waits, false), Err(GraphError::Stuck(_))));
+    assert_eq!(end(&waits, false).report(), ExitCode::FAILURE);
+    assert_eq!(end(&fails, false).report(), ExitCode::FAILURE);
+    assert_eq!(end(&|_| Ok(()), true).report(), ExitCode::FAILURE);
 }
 
 #[test]

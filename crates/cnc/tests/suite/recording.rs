@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use selvedge_cnc::schedulers::{Replay, RunOrder, Scheduler, TaskPool};
+use selvedge_cnc::schedulers::{OneByOne, Replay, RunOrder, Scheduler, TaskPool};
 use selvedge_cnc::{Items, Recording, graph};
 
 use crate::schedulers::each;
@@ -84,4 +84,30 @@ fn a_record_has_an_end() {
     let (_, recording, _) = table(&TaskPool::fifo(2), 7);
     assert_eq!(recording.runs.len(), 7);
     assert!(recording.forgotten >= if cfg!(miri) { 2 } else { 18 });
+}
+
+#[test]
+fn declared_puts_are_drawn_before_any_run() {
+    graph(|graph| {
+        let tags = graph.tags::<u32>("tags");
+        let (even, odd) = (graph.items::<u32, ()>("even"), graph.items::<u32, ()>("odd"));
+        graph
+            .prescribe_async(tags, "put", move |n, step| async move {
+                step.put(if n % 2 == 0 { even } else { odd }, n, ())
+            })
+            .makes(even, |&n| n)
+            .makes(odd, |&n| n);
+        let arrows = || {
+            let (dot, svg) = (graph.dot(), graph.svg());
+            let arrow = |items| ["", " [style=dashed]"].map(|style| format!("-> items{items}{style};\n"));
+            let in_dot = [0, 1].map(|items| arrow(items).map(|arrow| dot.contains(&arrow)));
+            (in_dot, svg.matches("stroke-dasharray=\"6 3\"").count())
+        };
+        assert_eq!(arrows(), ([[false, true], [false, true]], 2));
+        graph.record(0);
+        graph.initialize(|env| env.put_tag(tags, 4)).unwrap();
+        graph.run(&OneByOne).unwrap();
+        // The put into the other collection was not noted.
+        assert_eq!(arrows(), ([[true, false], [false, true]], 1));
+    });
 }

@@ -28,7 +28,7 @@ type KindKey = (usize, usize);
 /// The slots of [`RECENT`].
 const SLOTS: usize = 256;
 
-/// Kinds that were looked for, each in the slot of its hash.
+/// Kinds that were looked for, each in the slot of its hash or in the neighbour of that slot.
 static RECENT: [AtomicPtr<NodeKind>; SLOTS] = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
 
 /// All kinds.
@@ -40,8 +40,7 @@ impl NodeKind {
     pub(super) fn of(table: &'static NodeTable, place: &'static Location<'static>) -> &'static NodeKind {
         let key = (ptr::from_ref(table).addr(), ptr::from_ref(place).addr());
         let slot = slot_of(key);
-        // SAFETY: a slot is null or has a kind of `find`, which is never freed.
-        match unsafe { slot.load(Ordering::Acquire).as_ref() } {
+        match recent(slot) {
             Some(kind) if kind.key == key => kind,
             _ => find(key, slot, table, place),
         }
@@ -49,23 +48,36 @@ impl NodeKind {
 }
 
 #[inline(always)]
-fn slot_of((table, place): KindKey) -> &'static AtomicPtr<NodeKind> {
+fn slot_of((table, place): KindKey) -> usize {
     let mixed = (table ^ place.rotate_left(16)).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as usize);
-    &RECENT[mixed >> (usize::BITS - SLOTS.ilog2())]
+    mixed >> (usize::BITS - SLOTS.ilog2())
 }
 
-/// The kind of this key, from the table of all, and from now on in its slot.
+#[inline(always)]
+fn recent(slot: usize) -> Option<&'static NodeKind> {
+    // SAFETY: a slot is null or has a kind of `find`, which is never freed.
+    unsafe { RECENT[slot].load(Ordering::Acquire).as_ref() }
+}
+
+/// The kind of this key, from the neighbour of its slot, or from the table of all. In the latter
+/// case it gets the slot if that is free, and otherwise the neighbour. So two kinds with one slot
+/// are both found without the lock.
 #[cold]
 #[inline(never)]
 fn find(
     key: KindKey,
-    slot: &AtomicPtr<NodeKind>,
+    slot: usize,
     table: &'static NodeTable,
     place: &'static Location<'static>,
 ) -> &'static NodeKind {
+    let neighbour = slot ^ 1;
+    if let Some(kind) = recent(neighbour).filter(|kind| kind.key == key) {
+        return kind;
+    }
     let mut kinds = KINDS.lock().unwrap_or_else(PoisonError::into_inner);
     let new = || &*Box::leak(Box::new(NodeKind { functions: *table, place, key }));
     let kind: &'static NodeKind = kinds.entry(key).or_insert_with(new);
-    slot.store(ptr::from_ref(kind).cast_mut(), Ordering::Release);
+    let to = if recent(slot).is_none() { slot } else { neighbour };
+    RECENT[to].store(ptr::from_ref(kind).cast_mut(), Ordering::Release);
     kind
 }

@@ -4,8 +4,7 @@
 //! same kernels.
 //!
 //! A kernel is changed for all of them at once, so the rows of a case stay comparable. No kernel is
-//! inlined, because an inlined copy may be faster or slower than those in the other engines. One was
-//! 15 % faster in the plain loop.
+//! inlined: the copy in the plain loop of `cholesky` took 1 % more instructions than the other ones.
 
 use std::f64::consts::SQRT_2;
 

@@ -37,26 +37,31 @@ pub(super) fn run(
     let answer = match (name, numbers) {
         ("mandel", &[side, depth]) => {
             let (side, depth) = (side as u32, depth as u32);
-            let pixels =
-                values(kind, scheduler, side * side, 16, |pixel| kernels::mandel(pixel, side, depth));
-            kernels::mandel_check(pixels.into_iter(), depth)
+            let kernel = |pixel| kernels::mandel(pixel, side, depth);
+            values(kind, scheduler, side * side, 16, kernel, |pixels| {
+                kernels::mandel_check(pixels.iter().map(|&&turns| turns), depth)
+            })
         }
         ("primes", &[n]) => {
             let odd = |number| kernels::is_prime(2 * number + 3);
-            let are_primes = values(kind, scheduler, (n as u32 - 2) / 2, 8, odd);
-            1 + are_primes.into_iter().filter(|&is_prime| is_prime).count() as u64
+            values(kind, scheduler, (n as u32 - 2) / 2, 8, odd, |are_primes| {
+                1 + are_primes.iter().filter(|&&&is_prime| is_prime).count() as u64
+            })
         }
         ("nbody", &[n]) => {
             let bodies = kernels::bodies(n);
             let pull = |of| kernels::acceleration(&bodies, of as usize);
-            kernels::bodies_check(&bodies, &values(kind, scheduler, n as u32, 4, pull))
+            values(kind, scheduler, n as u32, 4, pull, |pulls| {
+                kernels::bodies_check(&bodies, &pulls.iter().map(|&&pull| pull).collect::<Vec<_>>())
+            })
         }
         ("blackscholes", &[n]) => {
             let options = kernels::options(n);
             let blocks: Vec<_> = options.chunks(BLOCK).collect();
             let of = |block: u32| kernels::prices(blocks[block as usize]);
-            let prices = values(kind, scheduler, blocks.len() as u32, 1, of);
-            kernels::prices_check(&options, prices.iter().flatten().copied())
+            values(kind, scheduler, blocks.len() as u32, 1, of, |prices| {
+                kernels::prices_check(&options, prices.iter().flat_map(|block| block.iter().copied()))
+            })
         }
         ("queens", &[size]) => queens(kind, scheduler, size as u32),
         ("cholesky", &[tiles, block]) => cholesky(kind, scheduler, tiles as u32, block as u32),
@@ -66,15 +71,18 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The values of a kernel for all numbers below `n`, a step for `grain` of them.
-fn values<V: Clone + Send + Sync>(
+/// The answer that `check` makes of the values of a kernel for all numbers below `n`. A step takes
+/// `grain` of the numbers. The clock is that of `values` in `six.rs`.
+fn values<V: Send + Sync>(
     kind: StepKind,
     scheduler: &dyn Scheduler,
     n: u32,
     grain: u32,
     kernel: impl Fn(u32) -> V + Send + Sync,
-) -> Vec<V> {
-    timed_graph(u64::from(n), |graph| {
+    check: impl FnOnce(&[&V]) -> u64,
+) -> u64 {
+    let first = Times::now();
+    graph(|graph| {
         let parts = graph.tags::<u32>("parts");
         let items = graph.items_with("values", Items::dense(n));
         let (kernel, numbers) = (&kernel, move |part: u32| part * grain..(part * grain + grain).min(n));
@@ -94,7 +102,11 @@ fn values<V: Clone + Send + Sync>(
         let finished = finish(graph, scheduler, |env| {
             (0..n.div_ceil(grain)).try_for_each(|part| env.put_tag(parts, part))
         });
-        finished.finalize(|view| view.iter(items).map(|(_, value)| value.clone()).collect())
+        finished.finalize(|view| {
+            let values: Vec<&V> = view.iter(items).map(|(_, value)| value).collect();
+            print_times(first, u64::from(n));
+            check(&values)
+        })
     })
 }
 
