@@ -14,6 +14,7 @@ use crate::table::{Row, Table};
 
 const FIRST_NS: Metric = Metric { key: "first_ns", unit: "ns", better: Better::Lower };
 const AGAIN_NS: Metric = Metric { key: "again_ns", unit: "ns", better: Better::Lower };
+const NEAR_NS: Metric = Metric { key: "near_ns", unit: "ns", better: Better::Lower };
 const CACHED_NS: Metric = Metric { key: "cached_ns", unit: "ns", better: Better::Lower };
 const MS: Metric = Metric { key: "ms", unit: "ms", better: Better::Lower };
 const DUPLICATES: Metric = Metric { key: "duplicates", unit: "a force", better: Better::Lower };
@@ -37,6 +38,7 @@ pub(crate) fn force(effort: Effort) -> Result<Table, String> {
     let mut all = Vec::new();
     for (name, metric, aim) in [
         ("first force", FIRST_NS, Some(1.0 / 0.6)),
+        ("force again, in the first level of the cache", NEAR_NS, Some(1.0 / 1.1)),
         ("force again, in the cache", CACHED_NS, Some(1.0 / 1.1)),
         ("force again, beyond the cache", AGAIN_NS, None),
     ] {
@@ -44,6 +46,7 @@ pub(crate) fn force(effort: Effort) -> Result<Table, String> {
         let contenders = [
             run(OURS, "force"),
             aimed(lazy_lock, aim),
+            run("Rust, std Arc<LazyLock<Box<dyn FnOnce>>>", "force-arc-lock"),
             run("Rust, std OnceLock", "force-once-lock"),
             outer_on(1, RUST_LAZY, "Rust, once_cell Lazy<Box<dyn FnOnce>>", "force", &[n])
                 .answers("sum", sum),
@@ -52,6 +55,7 @@ pub(crate) fn force(effort: Effort) -> Result<Table, String> {
     }
     for (name, metric, aim) in [
         ("first force in a region", FIRST_NS, Some(1.0 / 0.15)),
+        ("force again in a region, in the first level of the cache", NEAR_NS, Some(1.0 / 1.1)),
         ("force again in a region, in the cache", CACHED_NS, Some(1.0 / 1.1)),
         ("force again in a region, beyond the cache", AGAIN_NS, None),
     ] {
@@ -66,7 +70,12 @@ pub(crate) fn force(effort: Effort) -> Result<Table, String> {
         .push("the values are made before the clock starts, in the order in which they are forced".into());
     table.notes.push(
         "beyond the cache: a million values. LazyLock lies in the vector itself, but can have no second \
-         owner; a value of ours lies behind its handle, which is shared"
+         owner; a value of ours lies behind its handle, which is shared, as that of Arc<LazyLock>"
+            .into(),
+    );
+    table.notes.push(
+        "in the first level of the cache: 256 values; in the cache: 1024, which take 24 KiB as LazyLock, 32 KiB \
+         in a region with the vector that has them, and 40 KiB as values of ours with their handles"
             .into(),
     );
     Ok(table)
@@ -96,6 +105,9 @@ pub(crate) fn suite(effort: Effort) -> Result<Table, String> {
         ("queens", 6, 11, [4, 2680]),
         ("exp3", 5, 12, [243, 531_441]),
         ("tak", 2, 10, [3, 11]),
+        ("wheel", 100, 20_000, [541, 224_737]),
+        ("edit", 20, 1000, [14, 525]),
+        ("digits", 20, 1000, [107_247_135, 19_882_998]),
     ] {
         let (size, answer) = if effort.is_small() { (small, of_small) } else { (large, of_large) };
         let run =
@@ -204,6 +216,19 @@ pub(crate) fn wake(effort: Effort) -> Result<Table, String> {
         ];
         all.extend(case(&format!("beside {others} that wait"), &contenders, WALL_NS, effort, LIMIT)?);
     }
+    let rounds = if effort.is_small() { 5 } else { 300 };
+    for others in [0, 100].map(|others| if effort.is_small() { others / 10 } else { others }) {
+        let run = |system, program: &str, others| {
+            ours(system, program, &[others, rounds]).on(2).answers("sum", rounds * (rounds - 1) / 2)
+        };
+        let contenders = [
+            run("selvedge, thunks of a region", "wake-hole", others),
+            run("selvedge, thunks of a region, alone", "wake-hole", 0).times(1.0 / 1.5),
+            run("Rust, std LazyLock", "wake-lock", others),
+        ];
+        let name = format!("an OS thread, beside {others} that wait");
+        all.extend(case(&name, &contenders, WALL_NS, effort, LIMIT)?);
+    }
     let mut table = table(
         "black-hole-wake",
         "time from the update of a value until the thread that waits for it goes on",
@@ -214,6 +239,7 @@ pub(crate) fn wake(effort: Effort) -> Result<Table, String> {
         "after [HMP05 §4.2], in which a waiting thread is in a list that is gone through when a CPU idles"
             .into(),
     );
+    table.notes.push("an OS thread: it has looked for 1 ms, and is asleep at the update".into());
     Ok(table)
 }
 

@@ -37,8 +37,8 @@
 //!
 //! # The files
 //! `typed.rs` has the value and the body, `waiters.rs` the threads that wait, `handle.rs` the
-//! handles, `kind.rs` what many nodes have in common, `extra.rs` what few nodes have, and `drops.rs`
-//! the drops of nodes within one another.
+//! handles, `kind.rs` what many nodes have in common, `extra.rs` what few nodes have, and
+//! `drops.rs` the drops of nodes within one another.
 //!
 //! # Callers
 //! `value.rs` makes nodes and reads their values. `force.rs` claims nodes, polls their bodies and

@@ -25,8 +25,8 @@
 //! makes the next [`PUBLIC`] numbers public. The owner pops them seldom, because it pops its newest
 //! items.
 //!
-//! `public` only grows, and only the owner stores it. In step b. a thief that reads a `public` above
-//! t makes a full fence. Then each pop of the number t falls into one of two cases:
+//! `public` only grows, and only the owner stores it. In step b. a thief that reads a `public`
+//! above t makes a full fence. Then each pop of the number t falls into one of two cases:
 //! - The owner popped it before it stored that `public`, with the light fence. The store is Release
 //!   and the load Acquire, so the thief sees the bottom of that pop in c., or a later one.
 //! - The owner pops it after that, with a full fence, as in [CL05].

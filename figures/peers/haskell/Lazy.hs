@@ -2,7 +2,7 @@
 
 -- | Lazy programs as GHC evaluates them, and its sparks.
 --
--- usage: Lazy fibs|sieve|quicksort|tree|queens|exp3|tak SIZE | knapsack ITEMS | par N CUT_OFF | monad-par N CUT_OFF
+-- usage: Lazy fibs|sieve|quicksort|tree|queens|exp3|tak|wheel|edit|digits SIZE | knapsack ITEMS | par N CUT_OFF | monad-par N CUT_OFF
 -- Prints @name value@ lines: the answer that is checked, and milliseconds of CPU time, or
 -- nanoseconds of it for a call.
 module Main (main) where
@@ -127,6 +127,56 @@ tak x y z
   | x <= y = lazy z
   | otherwise = tak (tak (x - 1) y z) (tak (y - 1) z x) (tak (z - 1) x y)
 
+wheel :: Int -> Word64
+wheel size = primes 0 !! (size - 1)
+
+-- | The primes. Those that divide a candidate come from a list of their own, which needs another one. The argument
+-- depends on the level, so that the lists are not one.
+primes :: Int -> [Word64]
+primes level = 2 : 3 : 5 : from 7 (cycle [4, 2, 4, 2, 4, 6, 2, 6])
+  where
+    base = drop 3 (primes (level + 1))
+    from n (gap : gaps)
+      | isPrime n = n : from (n + gap) gaps
+      | otherwise = from (n + gap) gaps
+    from _ [] = []
+    isPrime n = n < 49 || all (\p -> n `mod` p /= 0) (takeWhile (\p -> p * p <= n) base)
+{-# NOINLINE primes #-}
+
+-- | The edit distance of two words: a table of which each entry is a thunk of one or three others.
+edit :: Int -> Word64
+edit size = table ! (size, size)
+  where
+    table = listArray ((0, 0), (size, size)) [entry i j | i <- [0 .. size], j <- [0 .. size]] :: Array (Int, Int) Word64
+    entry i 0 = fromIntegral i
+    entry 0 j = fromIntegral j
+    entry i j
+      | letter (i - 1) 1 == letter (j - 1) 2 = table ! (i - 1, j - 1)
+      | otherwise = 1 + minimum' (table ! (i, j - 1)) (table ! (i - 1, j)) (table ! (i - 1, j - 1))
+    minimum' a b c = min a (min b c)
+    letter :: Int -> Word64 -> Word64
+    letter place word = ((at * at * word + at) * 6364136223846793005) `shiftR` 62
+      where
+        at = fromIntegral place
+
+-- | The digits of e behind the point (D. A. Turner), as a number modulo a prime.
+digits :: Int -> Word64
+digits size = go size 0 (repeat 1)
+  where
+    go :: Int -> Word64 -> [Word64] -> Word64
+    go 0 !answer _ = answer
+    go n !answer mixed = case carried 2 (0 : map (10 *) mixed) of
+      digit : rest -> go (n - 1) ((10 * answer + digit) `mod` 1000000007) rest
+      [] -> answer
+    carried :: Word64 -> [Word64] -> [Word64]
+    carried base (digit : list@(place : _))
+      | place `mod` base + 9 < base = digit + place `div` base : rest
+      | otherwise = digit + carry `div` base : rest
+      where
+        ~(carry : behind) = carried (base + 1) list
+        rest = carry `mod` base : behind
+    carried _ list = list
+
 calls :: Int -> Word64
 calls n = 2 * fib (n + 1) - 1
 
@@ -184,6 +234,9 @@ main = do
     ["queens", size] -> ms (queens (read size))
     ["exp3", size] -> ms (exp3 (read size))
     ["tak", size] -> let n = read size in ms (fromIntegral (tak (3 * n) (2 * n) n))
+    ["wheel", size] -> ms (wheel (read size))
+    ["edit", size] -> ms (edit (read size))
+    ["digits", size] -> ms (digits (read size))
     ["par", n, cutOff] -> warmed (fibPar (read cutOff)) (read n)
     ["monad-par", n, cutOff] -> warmed (runPar . fibMonadPar (read cutOff)) (read n)
     _ -> exitWith (ExitFailure 2)

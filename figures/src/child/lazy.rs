@@ -3,16 +3,17 @@
 //! `figures/src/lazy.rs`.
 //!
 //! A program has the name `PROGRAM` or `PROGRAM-ENGINE`. The parts: `suite.rs` has the programs
-//! over our engines, `locks.rs` those over the standard library, `conflicts.rs` two OS threads, and
-//! `wake.rs` threads that wait.
+//! over our engines, `locks.rs` those over the standard library, `conflicts.rs` two OS threads,
+//! `wake.rs` threads that wait, and `holes.rs` OS threads that wait.
 
 mod conflicts;
+mod holes;
 mod locks;
 mod suite;
 mod wake;
 
 use std::hint::black_box;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::thread;
 
 use selvedge_lazy::{Lazy, Region, join};
@@ -30,6 +31,7 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
     match (name, numbers) {
         ("force", &[n]) => force(n, |i| Lazy::new(move || i), |lazy| *lazy.force_blocking()),
         ("force-lazy-lock", &[n]) => force(n, lazy_lock, |lazy| **lazy),
+        ("force-arc-lock", &[n]) => force(n, |i| Arc::new(lazy_lock(i)), |lazy| ***lazy),
         ("force-once-lock", &[n]) => {
             force(n, |i| (OnceLock::new(), i), |(once, i)| *once.get_or_init(|| *i));
         }
@@ -37,6 +39,8 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
         ("join", &[workers, n, cut_off]) => fork_join(workers, n, cut_off),
         ("wake-owner", &[others, rounds]) => wake::wake(Tells::Update, others, rounds),
         ("wake-list", &[others, rounds]) => wake::wake(Tells::List, others, rounds),
+        ("wake-hole", &[others, rounds]) => holes::wake_hole(others, rounds),
+        ("wake-lock", &[others, rounds]) => holes::wake_lock(others, rounds),
         (_, &[size]) => {
             let (program, engine) = name.rsplit_once('-').unwrap_or((name, ""));
             let run = || match (program, engine) {
@@ -55,12 +59,13 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
     Ok(())
 }
 
-fn lazy_lock(i: u64) -> LazyLock<u64, Box<dyn FnOnce() -> u64>> {
+fn lazy_lock(i: u64) -> LazyLock<u64, Box<dyn FnOnce() -> u64 + Send>> {
     LazyLock::new(Box::new(move || i))
 }
 
-/// The values that lie in the cache when they are forced many times.
-const CACHED: usize = 1024;
+/// The values that lie in a cache when they are forced many times, and the name of their time:
+/// those in the first level, and more.
+const CACHED: [(&str, usize); 2] = [("near_ns", 256), ("cached_ns", 1024)];
 
 /// The first force of each of `n` values, then another one, then many of a few; prints the times,
 /// and the sum.
@@ -86,13 +91,15 @@ fn forced<L>(values: &[L], force: impl Fn(&L) -> u64) {
     let n = values.len() as u64;
     first.print_as("first_ns", second, n);
     second.print_as("again_ns", last, n);
-    let cached = &values[..values.len().min(CACHED)];
-    let rounds = 4 * n / cached.len() as u64;
-    let first = Times::now();
-    for _ in 0..rounds {
-        black_box(sum(black_box(cached)));
+    for (name, count) in CACHED {
+        let cached = &values[..values.len().min(count)];
+        let rounds = 4 * n / cached.len() as u64;
+        let first = Times::now();
+        for _ in 0..rounds {
+            black_box(sum(black_box(cached)));
+        }
+        first.print_as(name, Times::now(), rounds * cached.len() as u64);
     }
-    first.print_as("cached_ns", Times::now(), rounds * cached.len() as u64);
     println!("sum {}", of_first.max(of_second));
 }
 
@@ -103,6 +110,14 @@ const CAPACITY: usize = 5000;
 fn item_of(item: u64) -> (usize, u64) {
     (1 + (item * 7919 % 97) as usize, 10 + item * 104_729 % 89)
 }
+
+/// A letter of the word with this number, of which there are four.
+fn letter_of(place: u64, word: u64) -> u64 {
+    (place * place * word + place).wrapping_mul(6_364_136_223_846_793_005) >> 62
+}
+
+/// The distances between the numbers from 7 on that 2, 3 and 5 do not divide.
+const WHEEL: [u64; 8] = [4, 2, 4, 2, 4, 6, 2, 6];
 
 /// Prints the time of an evaluation, and its answer.
 fn timed(answer: impl FnOnce() -> u64) {

@@ -232,7 +232,8 @@ where
         } else if E::GREYS {
             E::store_grey(header, nursery.holes.grey);
         }
-        // Not `code`, which would have to be kept during the evaluation, and so with the hole below.
+        // Not `code`, which would have to be kept during the evaluation, and so with the hole
+        // below.
         let after_panic = if B::ONCE { FAILED } else { ptr::from_ref(Self::TABLE).expose_provenance() };
         if E::CLAIMS_AT_YIELD {
             let evaluated = nursery.evaluate_in_frame(thunk, after_panic, B::ONCE, evaluate);

@@ -7,7 +7,7 @@
 use std::iter;
 use std::sync::{Arc, LazyLock};
 
-use super::{CAPACITY, item_of, timed};
+use super::{CAPACITY, WHEEL, item_of, letter_of, timed};
 
 /// A lazy value of the standard library, shared.
 struct Lock<T>(Arc<LazyLock<T, Box<dyn FnOnce() -> T + Send>>>);
@@ -54,6 +54,13 @@ impl LockList {
         })
     }
 
+    fn map(self, f: impl Fn(u64) -> u64 + Clone + Send + 'static) -> LockList {
+        LockList::new(move || {
+            let (head, tail) = self.force()?;
+            Some((f(head), tail.map(f)))
+        })
+    }
+
     fn into_iter(self) -> impl Iterator<Item = u64> {
         let mut at = self;
         iter::from_fn(move || {
@@ -84,6 +91,9 @@ pub(super) fn run(program: &str, size: u64) -> Result<(), String> {
             let n = n as i64;
             tak(3 * n, 2 * n, Lock::new(move || n)) as u64
         },
+        "wheel" => |size| primes().into_iter().nth(size as usize - 1).unwrap_or(0),
+        "edit" => edit,
+        "digits" => digits,
         _ => return Err(format!("no such lazy program: {program}")),
     };
     timed(|| answer(size));
@@ -135,12 +145,10 @@ fn scattered(left: u64, n: u64) -> LockList {
     })
 }
 
-fn append(list: LockList, pivot: u64, rest: LockList) -> LockList {
-    LockList::new(move || {
-        Some(match list.force() {
-            Some((head, tail)) => (head, append(tail, pivot, rest)),
-            None => (pivot, rest),
-        })
+fn append(list: LockList, pivot: u64, rest: LockList) -> Option<(u64, LockList)> {
+    Some(match list.force() {
+        Some((head, tail)) => (head, LockList::new(move || append(tail, pivot, rest))),
+        None => (pivot, rest),
     })
 }
 
@@ -149,7 +157,7 @@ fn quicksort(list: LockList) -> LockList {
         let (pivot, tail) = list.force()?;
         let small = quicksort(tail.clone().filter(move |n| n < pivot));
         let large = quicksort(tail.filter(move |n| n >= pivot));
-        append(small, pivot, large).force()
+        append(small, pivot, large)
     })
 }
 
@@ -191,17 +199,17 @@ fn number(n: u64) -> LockList {
     LockList::new(move || Some((0, number(n.checked_sub(1)?))))
 }
 
-fn add(a: LockList, b: LockList) -> LockList {
-    LockList::new(move || match a.force() {
+fn add(a: LockList, b: LockList) -> Option<(u64, LockList)> {
+    match a.force() {
         None => b.force(),
-        Some((head, tail)) => Some((head, add(tail, b))),
-    })
+        Some((head, tail)) => Some((head, LockList::new(move || add(tail, b)))),
+    }
 }
 
 fn multiply(a: LockList, b: LockList) -> LockList {
     LockList::new(move || {
         let (_, tail) = a.force()?;
-        add(b.clone(), multiply(tail, b)).force()
+        add(b.clone(), multiply(tail, b))
     })
 }
 
@@ -220,4 +228,67 @@ fn tak(x: i64, y: i64, z: Lock<i64>) -> i64 {
     let second = tak(y - 1, z, Lock::new(move || x));
     let third = Lock::new(move || tak(z - 1, x, Lock::new(move || y)));
     tak(first, second, third)
+}
+
+fn primes() -> LockList {
+    LockList::new(|| Some((2, LockList::new(after_two))))
+}
+
+fn after_two() -> Option<(u64, LockList)> {
+    let from_seven = || next_prime((7, 0), primes());
+    Some((3, LockList::new(move || Some((5, LockList::new(from_seven))))))
+}
+
+fn next_prime((mut n, mut spoke): (u64, usize), base: LockList) -> Option<(u64, LockList)> {
+    let next = |n, spoke| (n + WHEEL[spoke], (spoke + 1) % WHEEL.len());
+    let is_prime =
+        |n| n < 49 || base.clone().into_iter().skip(3).take_while(|p| p * p <= n).all(|p| n % p != 0);
+    while !is_prime(n) {
+        (n, spoke) = next(n, spoke);
+    }
+    let at = next(n, spoke);
+    Some((n, LockList::new(move || next_prime(at, base))))
+}
+
+fn edit(size: u64) -> u64 {
+    let mut row: Vec<_> = (0..=size).map(|at| Lock::new(move || at)).collect();
+    for i in 0..size {
+        let mut left = Lock::new(move || i + 1);
+        let mut next = vec![left.clone()];
+        for j in 0..size {
+            let (before, corner, above) = (left, row[j as usize].clone(), row[j as usize + 1].clone());
+            left = Lock::new(move || match letter_of(i, 1) == letter_of(j, 2) {
+                true => corner.force(),
+                false => 1 + before.force().min(above.force()).min(corner.force()),
+            });
+            next.push(left.clone());
+        }
+        row = next;
+    }
+    row[size as usize].force()
+}
+
+fn ones() -> LockList {
+    LockList::new(|| Some((1, ones())))
+}
+
+fn digits(size: u64) -> u64 {
+    let (mut mixed, mut answer) = (ones(), 0);
+    for _ in 0..size {
+        let Some((digit, rest)) = carried(2, 0, mixed.map(|n| 10 * n)) else { break };
+        answer = (10 * answer + digit) % 1_000_000_007;
+        mixed = rest;
+    }
+    answer
+}
+
+fn carried(base: u64, digit: u64, list: LockList) -> Option<(u64, LockList)> {
+    let (head, tail) = list.force()?;
+    let rest = LockList::new(move || carried(base + 1, head, tail));
+    let carry = if head % base + 9 < base { head / base } else { rest.force()?.0 / base };
+    let tail = LockList::new(move || {
+        let (head, tail) = rest.force()?;
+        Some((head % base, tail))
+    });
+    Some((digit + carry, tail))
 }

@@ -1,5 +1,5 @@
-//! The lazy programs of the figure `lazy-suite`: streams, a sieve, trees, queens, a sort, a
-//! knapsack and numbers as lists, each in a region, under each engine. `lazy.rs` calls `run`.
+//! The lazy programs of the figure `lazy-suite`: streams, sieves, trees, queens, a sort, tables,
+//! digits and numbers as lists, each in a region, under each engine. `lazy.rs` calls `run`.
 //!
 //! Each program is generic over the engine's entry, so that all engines run one text. The program
 //! prints its answer, which the figure knows. `locks.rs` has the same programs over the standard
@@ -10,7 +10,7 @@ use selvedge_lazy::{
     ThunkEntry, TwoCas, Unsynchronised,
 };
 
-use super::{CAPACITY, item_of, timed};
+use super::{CAPACITY, WHEEL, item_of, letter_of, timed};
 
 /// Runs a lazy program under an engine; prints the time, and the answer.
 ///
@@ -34,7 +34,8 @@ fn run_in<E: ThunkEntry>(program: &str, size: u64, region: &Region<E>) -> Result
     let answer: fn(&Nursery<'_, E>, u64) -> u64 = match program {
         "fibs" => fibs,
         "sieve" => |nursery, size| {
-            let primes = sieve(integers(2, nursery), nursery);
+            let candidates = integers(2, nursery);
+            let primes = nursery.thunk(move |nursery| sieve(candidates, nursery));
             primes.iter(nursery).nth(size as usize - 1).unwrap_or(0)
         },
         "knapsack" => knapsack,
@@ -50,6 +51,9 @@ fn run_in<E: ThunkEntry>(program: &str, size: u64, region: &Region<E>) -> Result
             let n = n as i64;
             tak(nursery, 3 * n, 2 * n, nursery.ready(n)) as u64
         },
+        "wheel" => |nursery, size| primes(nursery).iter(nursery).nth(size as usize - 1).unwrap_or(0),
+        "edit" => edit,
+        "digits" => digits,
         _ => return Err(format!("no such lazy program: {program}")),
     };
     timed(|| answer(nursery, size));
@@ -72,16 +76,14 @@ fn fibs<E: ThunkEntry>(nursery: &Nursery<'_, E>, size: u64) -> u64 {
     before.force(nursery) % 1_000_000_007
 }
 
+/// The first of the candidates, and a sieve of the rest.
 fn sieve<'r, E: ThunkEntry>(
     candidates: LazyList<'r, u64, E>,
     nursery: &Nursery<'r, E>,
-) -> LazyList<'r, u64, E> {
-    nursery.thunk(move |nursery| {
-        let first = candidates.force(nursery)?;
-        let prime = first.head;
-        let rest = first.tail.filter(nursery, move |n| n % prime != 0);
-        Some(nursery.put(Cons { head: prime, tail: sieve(rest, nursery) }))
-    })
+) -> Option<&'r Cons<'r, u64, E>> {
+    let &Cons { head: prime, tail } = candidates.force(nursery)?;
+    let rest = tail.filter(nursery, move |n| n % prime != 0);
+    Some(nursery.cons(prime, move |nursery| sieve(rest, nursery)))
 }
 
 /// A tree of which the parts are made when they are needed: both parts, or none.
@@ -135,15 +137,10 @@ fn append<'r, E: ThunkEntry>(
     pivot: u64,
     rest: LazyList<'r, u64, E>,
     nursery: &Nursery<'r, E>,
-) -> LazyList<'r, u64, E> {
-    nursery.thunk(move |nursery| {
-        Some(match list.force(nursery) {
-            Some(cell) => {
-                let tail = append(cell.tail, pivot, rest, nursery);
-                nursery.put(Cons { head: cell.head, tail })
-            }
-            None => nursery.put(Cons { head: pivot, tail: rest }),
-        })
+) -> Option<&'r Cons<'r, u64, E>> {
+    Some(match list.force(nursery) {
+        Some(&Cons { head, tail }) => nursery.cons(head, move |nursery| append(tail, pivot, rest, nursery)),
+        None => nursery.put(Cons { head: pivot, tail: rest }),
     })
 }
 
@@ -156,7 +153,7 @@ fn quicksort<'r, E: ThunkEntry>(
         let pivot = cell.head;
         let small = quicksort(cell.tail.filter(nursery, move |n| n < pivot), nursery);
         let large = quicksort(cell.tail.filter(nursery, move |n| n >= pivot), nursery);
-        append(small, pivot, large, nursery).force(nursery)
+        append(small, pivot, large, nursery)
     })
 }
 
@@ -186,11 +183,15 @@ fn number<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, n: u64) -> Natural<'r, E>
     nursery.unfold(n, |n| Some(((), n.checked_sub(1)?)))
 }
 
-fn add<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, a: Natural<'r, E>, b: Natural<'r, E>) -> Natural<'r, E> {
-    nursery.thunk(move |nursery| match a.force(nursery) {
+fn add<'r, E: ThunkEntry>(
+    nursery: &Nursery<'r, E>,
+    a: Natural<'r, E>,
+    b: Natural<'r, E>,
+) -> Option<&'r Cons<'r, (), E>> {
+    match a.force(nursery) {
         None => b.force(nursery),
-        Some(cell) => Some(nursery.put(Cons { head: (), tail: add(nursery, cell.tail, b) })),
-    })
+        Some(&Cons { tail, .. }) => Some(nursery.cons((), move |nursery| add(nursery, tail, b))),
+    }
 }
 
 fn multiply<'r, E: ThunkEntry>(
@@ -200,7 +201,7 @@ fn multiply<'r, E: ThunkEntry>(
 ) -> Natural<'r, E> {
     nursery.thunk(move |nursery| {
         let cell = a.force(nursery)?;
-        add(nursery, b, multiply(nursery, cell.tail, b)).force(nursery)
+        add(nursery, b, multiply(nursery, cell.tail, b))
     })
 }
 
@@ -221,4 +222,82 @@ fn tak<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, x: i64, y: i64, z: Thunk<'r,
     let second = tak(nursery, y - 1, z, nursery.ready(x));
     let third = nursery.thunk(move |nursery| tak(nursery, z - 1, x, nursery.ready(y)));
     tak(nursery, first, second, third)
+}
+
+/// The primes. Those that divide a candidate come from a list of their own, which needs another
+/// one.
+fn primes<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>) -> LazyList<'r, u64, E> {
+    nursery.thunk(|nursery| Some(nursery.cons(2, |nursery| after_two(nursery))))
+}
+
+fn after_two<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>) -> Option<&'r Cons<'r, u64, E>> {
+    let from_seven = |nursery: &Nursery<'r, E>| next_prime(nursery, (7, 0), primes(nursery));
+    Some(nursery.cons(3, move |nursery| Some(nursery.cons(5, from_seven))))
+}
+
+/// The first prime from a number of the wheel on, and those behind it.
+fn next_prime<'r, E: ThunkEntry>(
+    nursery: &Nursery<'r, E>,
+    (mut n, mut spoke): (u64, usize),
+    base: LazyList<'r, u64, E>,
+) -> Option<&'r Cons<'r, u64, E>> {
+    let next = |n, spoke| (n + WHEEL[spoke], (spoke + 1) % WHEEL.len());
+    let is_prime = |n| {
+        // The base is not asked for its own first primes.
+        n < 49 || base.iter(nursery).skip(3).take_while(|p| p * p <= n).all(|p| n % p != 0)
+    };
+    while !is_prime(n) {
+        (n, spoke) = next(n, spoke);
+    }
+    let at = next(n, spoke);
+    Some(nursery.cons(n, move |nursery| next_prime(nursery, at, base)))
+}
+
+/// The edit distance of two words: a table of which each entry is a thunk of one or three others.
+fn edit<E: ThunkEntry>(nursery: &Nursery<'_, E>, size: u64) -> u64 {
+    let mut row: Vec<_> = (0..=size).map(|at| nursery.ready(at)).collect();
+    for i in 0..size {
+        let mut left = nursery.ready(i + 1);
+        let mut next = vec![left];
+        for j in 0..size {
+            let (corner, above) = (row[j as usize], row[j as usize + 1]);
+            left = nursery.thunk(move |nursery| match letter_of(i, 1) == letter_of(j, 2) {
+                true => corner.force(nursery),
+                false => 1 + left.force(nursery).min(above.force(nursery)).min(corner.force(nursery)),
+            });
+            next.push(left);
+        }
+        row = next;
+    }
+    row[size as usize].force(nursery)
+}
+
+/// The digits of e behind the point, as a number modulo a prime: from the list 1, 1, 1, .. of a
+/// number with the bases 2, 3, 4, .. (D. A. Turner).
+fn digits<E: ThunkEntry>(nursery: &Nursery<'_, E>, size: u64) -> u64 {
+    let mut mixed = nursery.unfold((), |()| Some((1, ())));
+    let mut answer = 0;
+    for _ in 0..size {
+        let Some(cell) = carried(nursery, 2, 0, mixed.map(nursery, |n| 10 * n)) else { break };
+        answer = (10 * answer + cell.head) % 1_000_000_007;
+        mixed = cell.tail;
+    }
+    answer
+}
+
+/// `digit`, and the digits of the list behind it, in the bases from `base` on, with the carries.
+fn carried<'r, E: ThunkEntry>(
+    nursery: &Nursery<'r, E>,
+    base: u64,
+    digit: u64,
+    list: LazyList<'r, u64, E>,
+) -> Option<&'r Cons<'r, u64, E>> {
+    let &Cons { head, tail } = list.force(nursery)?;
+    let rest = nursery.thunk(move |nursery| carried(nursery, base + 1, head, tail));
+    // No carry from behind makes a difference, or it has to be known.
+    let carry = if head % base + 9 < base { head / base } else { rest.force(nursery)?.head / base };
+    Some(nursery.cons(digit + carry, move |nursery| {
+        let rest = rest.force(nursery)?;
+        Some(nursery.put(Cons { head: rest.head % base, tail: rest.tail }))
+    }))
 }
