@@ -94,7 +94,7 @@ impl Drop for LivePut<'_> {
     fn drop(&mut self) {
         let mut state = lock(&self.0.state);
         state.inside -= 1;
-        self.0.note_rung(&mut state);
+        self.0.set_rung(&mut state, true);
         self.0.changed.notify_all();
     }
 }
@@ -191,23 +191,18 @@ impl RunBell {
     /// Notes that the caller takes the ready steps, which it does next.
     pub(crate) fn answer(&self) {
         let mut state = lock(&self.state);
-        self.answered(&mut state);
-    }
-
-    fn answered(&self, state: &mut BellState) {
-        state.rung = false;
-        self.rung.store(false, Ordering::Relaxed);
+        self.set_rung(&mut state, false);
     }
 
     /// Rings for ready steps that are in the graph.
     pub(crate) fn ring(&self) {
         let mut state = lock(&self.state);
-        self.note_rung(&mut state);
+        self.set_rung(&mut state, true);
     }
 
-    fn note_rung(&self, state: &mut BellState) {
-        state.rung = true;
-        self.rung.store(true, Ordering::Relaxed);
+    fn set_rung(&self, state: &mut BellState, rung: bool) {
+        state.rung = rung;
+        self.rung.store(rung, Ordering::Relaxed);
     }
 
     /// Begins a run.
@@ -226,7 +221,7 @@ impl RunBell {
                 break false;
             }
             if state.rung {
-                self.answered(&mut state);
+                self.set_rung(&mut state, false);
                 break true;
             }
             state = self.wait(state);
