@@ -7,6 +7,7 @@
 
 use std::env;
 use std::fs;
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
@@ -40,6 +41,8 @@ pub(crate) struct Compiled {
     name: &'static str,
     /// Its source below `figures/peers`.
     source: &'static str,
+    /// The other sources that it includes, as seen from `figures/peers`.
+    includes: &'static [&'static str],
     /// The compiler, by name and by the places where it may be outside the search path.
     compiler: &'static [&'static str],
     /// The Debian package that has the compiler.
@@ -55,6 +58,7 @@ pub(crate) struct Compiled {
 pub(crate) const CPP: Compiled = Compiled {
     name: "threads-cpp",
     source: "cpp/threads.cpp",
+    includes: &[],
     compiler: &["g++"],
     package: "g++",
     arguments: &["-O2", "-std=c++20", "-o", "{out}", "{source}"],
@@ -74,6 +78,7 @@ pub(crate) const TBB: Compiled = Compiled {
 pub(crate) const OPEN_MP: Compiled = Compiled {
     name: "cnc-omp",
     source: "cpp/cnc_omp.cpp",
+    includes: &["cpp/cholesky.hpp"],
     arguments: &["-O3", "-march=native", "-fopenmp", "-std=c++17", "-o", "{out}", "{source}"],
     ..CPP
 };
@@ -82,6 +87,7 @@ pub(crate) const OPEN_MP: Compiled = Compiled {
 pub(crate) const TBB_AND_OPEN_MP: Compiled = Compiled {
     name: "cnc-six",
     source: "cpp/cnc_six.cpp",
+    includes: &["cpp/cholesky.hpp"],
     package: "g++ libtbb-dev",
     arguments: &["-O3", "-fopenmp", "-std=c++17", "-o", "{out}", "{source}", "-ltbb"],
     ..CPP
@@ -91,6 +97,7 @@ pub(crate) const TBB_AND_OPEN_MP: Compiled = Compiled {
 pub(crate) const GO: Compiled = Compiled {
     name: "threads-go",
     source: "go/threads.go",
+    includes: &[],
     compiler: &["go", "/usr/local/go/bin/go", "/usr/lib/go/bin/go"],
     package: "golang-go",
     arguments: &["build", "-o", "{out}", "{source}"],
@@ -101,6 +108,7 @@ pub(crate) const GO: Compiled = Compiled {
 pub(crate) const GHC: Compiled = Compiled {
     name: "threads-ghc",
     source: "haskell/Threads.hs",
+    includes: &[],
     compiler: &["ghc"],
     package: "ghc",
     arguments: &["-v0", "-O2", "-rtsopts", "-outputdir", "{out}.objects", "-o", "{out}", "{source}"],
@@ -111,6 +119,7 @@ pub(crate) const GHC: Compiled = Compiled {
 pub(crate) const LIMIT: Compiled = Compiled {
     name: "limit",
     source: "cpp/limit.cpp",
+    includes: &[],
     compiler: &["g++"],
     package: "g++",
     arguments: &["-O2", "-std=c++20", "-o", "{out}", "{source}"],
@@ -137,6 +146,7 @@ const fn c_with_threads(name: &'static str, source: &'static str) -> Compiled {
     Compiled {
         name,
         source,
+        includes: &[],
         compiler: &["gcc"],
         package: "gcc",
         arguments: &["-O2", "-pthread", "-o", "{out}", "{source}"],
@@ -184,6 +194,7 @@ pub(crate) const GHC_STM: Compiled = Compiled { name: "stm-ghc", source: "haskel
 pub(crate) const RUST_STM: Compiled = Compiled {
     name: "stm-rust/release/stm-rust",
     source: "rust/src/main.rs",
+    includes: &[],
     compiler: &["cargo"],
     package: "cargo",
     arguments: &[
@@ -203,6 +214,7 @@ pub(crate) const RUST_STM: Compiled = Compiled {
 pub(crate) const RUST_LAZY: Compiled = Compiled {
     name: "lazy-rust/release/lazy-rust",
     source: "lazy-rust/src/main.rs",
+    includes: &["../src/child/lazy/forced.rs"],
     arguments: &[
         "build",
         "--quiet",
@@ -229,6 +241,7 @@ pub(crate) const RUST_ITEMS: Compiled =
 pub(crate) const SAMURAI: Compiled = Compiled {
     name: "samurai/muon",
     source: "sh/samurai.sh",
+    includes: &[],
     compiler: &["sh"],
     package: "dash",
     arguments: &["{source}", "{directory}/samurai"],
@@ -306,11 +319,14 @@ impl Compiled {
         (sources().join(self.source), directory().join(self.name))
     }
 
-    /// Whether the executable is there and not older than its source.
+    /// Whether the executable is there and not older than its sources.
     fn is_fresh(self) -> bool {
-        let (source, out) = self.places();
-        let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
-        changed(&out).is_some_and(|built| built >= changed(&source).unwrap_or(SystemTime::UNIX_EPOCH))
+        let changed = |path: PathBuf| path.metadata().and_then(|metadata| metadata.modified()).ok();
+        let built = changed(directory().join(self.name));
+        let mut files = iter::once(&self.source).chain(self.includes).map(|file| sources().join(file));
+        built.is_some_and(|built| {
+            files.all(|source| built >= changed(source).unwrap_or(SystemTime::UNIX_EPOCH))
+        })
     }
 
     fn build(self, source: &Path, out: &Path) -> Result<(), String> {
@@ -445,7 +461,9 @@ mod tests {
     #[test]
     fn every_source_is_there() {
         for peer in COMPILED {
-            assert!(sources().join(peer.source).is_file(), "{}", peer.source);
+            for file in iter::once(&peer.source).chain(peer.includes) {
+                assert!(sources().join(file).is_file(), "{file}");
+            }
         }
     }
 

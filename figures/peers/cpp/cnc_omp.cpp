@@ -16,6 +16,8 @@
 
 #include <omp.h>
 
+#include "cholesky.hpp"
+
 static double cpu_ns() {
     timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -106,81 +108,11 @@ static void wavefront(uint64_t side) {
     std::printf("corner %u\n", cells[side * side - 1]);
 }
 
-using Tile = std::vector<double>;
-
-static void factor(double* t, int b) {
-    for (int c = 0; c < b; ++c) {
-        double square = 0;
-        for (int k = 0; k < c; ++k) square += t[c * b + k] * t[c * b + k];
-        double root = std::sqrt(t[c * b + c] - square);
-        t[c * b + c] = root;
-        for (int r = c + 1; r < b; ++r) {
-            double dot = 0;
-            for (int k = 0; k < c; ++k) dot += t[r * b + k] * t[c * b + k];
-            t[r * b + c] = (t[r * b + c] - dot) / root;
-        }
-        for (int k = c + 1; k < b; ++k) t[c * b + k] = 0;
-    }
-}
-
-static void solve(double* t, const double* d, int b) {
-    for (int r = 0; r < b; ++r)
-        for (int c = 0; c < b; ++c) {
-            double dot = 0;
-            for (int k = 0; k < c; ++k) dot += t[r * b + k] * d[c * b + k];
-            t[r * b + c] = (t[r * b + c] - dot) / d[c * b + c];
-        }
-}
-
-static void update(double* t, const double* left, const double* right, int b) {
-    std::vector<double> turned(b * b);
-    for (int r = 0; r < b; ++r)
-        for (int c = 0; c < b; ++c) turned[c * b + r] = right[r * b + c];
-    for (int r = 0; r < b; ++r)
-        for (int k = 0; k < b; ++k) {
-            double f = left[r * b + k];
-            const double* from = &turned[k * b];
-            double* to = &t[r * b];
-            for (int c = 0; c < b; ++c) to[c] -= f * from[c];
-        }
-}
-
 static void cholesky(int tiles, int b) {
-    auto number = [](int i, int j) { return i * (i + 1) / 2 + j; };
     int size = tiles * b;
-    auto of = [size](int row, int column) {
-        double distance = std::abs(row - column) / double(size);
-        return row == column ? double(size) : 1 / (1 + std::sqrt(2.0) * distance);
-    };
-    std::vector<Tile> all(number(tiles, 0), Tile(b * b));
-    std::vector<double*> at;
-    for (int i = 0; i < tiles; ++i)
-        for (int j = 0; j <= i; ++j) {
-            Tile& tile = all[number(i, j)];
-            for (int n = 0; n < b * b; ++n) tile[n] = of(i * b + n / b, j * b + n % b);
-            at.push_back(tile.data());
-        }
-    double** p = at.data();
-    timed(1, [&] {
-#pragma omp parallel
-#pragma omp single
-        for (int k = 0; k < tiles; ++k) {
-            double* d = p[number(k, k)];
-#pragma omp task firstprivate(d) depend(inout : d[0])
-            factor(d, b);
-            for (int i = k + 1; i < tiles; ++i) {
-                double* t = p[number(i, k)];
-#pragma omp task firstprivate(t, d) depend(in : d[0]) depend(inout : t[0])
-                solve(t, d, b);
-            }
-            for (int i = k + 1; i < tiles; ++i)
-                for (int j = k + 1; j <= i; ++j) {
-                    double *t = p[number(i, j)], *l = p[number(i, k)], *r = p[number(j, k)];
-#pragma omp task firstprivate(t, l, r) depend(in : l[0], r[0]) depend(inout : t[0])
-                    update(t, l, r, b);
-                }
-        }
-    });
+    auto all = matrix(tiles, b);
+    auto at = places(all);
+    timed(1, [&] { cholesky_omp(at.data(), tiles, b); });
     // The compiler may contract and reorder, so the bits are not those of the others.
     int wrong = 0;
     for (int row = 0; row < size; row += 7)
@@ -189,7 +121,7 @@ static void cholesky(int tiles, int b) {
             for (int k = 0; k <= column; ++k)
                 product += at[number(row / b, k / b)][row % b * b + k % b] *
                            at[number(column / b, k / b)][column % b * b + k % b];
-            wrong += std::fabs(product - of(row, column)) > 1e-9 * size;
+            wrong += std::fabs(product - element(size, row, column)) > 1e-9 * size;
         }
     std::printf("wrong %d\n", wrong);
 }

@@ -25,6 +25,8 @@
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
 
+#include "cholesky.hpp"
+
 static bool with_tbb;
 
 template <class Work>
@@ -243,45 +245,6 @@ static void queens(uint32_t size) {
     print_answer(ways);
 }
 
-static void factor(double* t, int b) {
-    for (int c = 0; c < b; ++c) {
-        double square = 0;
-        for (int k = 0; k < c; ++k) square += t[c * b + k] * t[c * b + k];
-        double root = std::sqrt(t[c * b + c] - square);
-        t[c * b + c] = root;
-        for (int r = c + 1; r < b; ++r) {
-            double dot = 0;
-            for (int k = 0; k < c; ++k) dot += t[r * b + k] * t[c * b + k];
-            t[r * b + c] = (t[r * b + c] - dot) / root;
-        }
-        for (int k = c + 1; k < b; ++k) t[c * b + k] = 0;
-    }
-}
-
-static void solve(double* t, const double* d, int b) {
-    for (int r = 0; r < b; ++r)
-        for (int c = 0; c < b; ++c) {
-            double dot = 0;
-            for (int k = 0; k < c; ++k) dot += t[r * b + k] * d[c * b + k];
-            t[r * b + c] = (t[r * b + c] - dot) / d[c * b + c];
-        }
-}
-
-static void update(double* t, const double* left, const double* right, int b) {
-    std::vector<double> turned(b * b);
-    for (int r = 0; r < b; ++r)
-        for (int c = 0; c < b; ++c) turned[c * b + r] = right[r * b + c];
-    for (int r = 0; r < b; ++r)
-        for (int k = 0; k < b; ++k) {
-            double f = left[r * b + k];
-            const double* from = &turned[k * b];
-            double* to = &t[r * b];
-            for (int c = 0; c < b; ++c) to[c] -= f * from[c];
-        }
-}
-
-static int number(int i, int j) { return i * (i + 1) / 2 + j; }
-
 // A node for each tile and round, with an edge from each node whose tile it needs.
 static void cholesky_tbb(double** p, int tiles, int b) {
     using node = tbb::flow::continue_node<tbb::flow::continue_msg>;
@@ -327,41 +290,9 @@ static void cholesky_tbb(double** p, int tiles, int b) {
     graph.wait_for_all();
 }
 
-static void cholesky_omp(double** p, int tiles, int b) {
-#pragma omp parallel
-#pragma omp single
-    for (int k = 0; k < tiles; ++k) {
-        double* d = p[number(k, k)];
-#pragma omp task firstprivate(d) depend(inout : d[0])
-        factor(d, b);
-        for (int i = k + 1; i < tiles; ++i) {
-            double* t = p[number(i, k)];
-#pragma omp task firstprivate(t, d) depend(in : d[0]) depend(inout : t[0])
-            solve(t, d, b);
-        }
-        for (int i = k + 1; i < tiles; ++i)
-            for (int j = k + 1; j <= i; ++j) {
-                double *t = p[number(i, j)], *l = p[number(i, k)], *r = p[number(j, k)];
-#pragma omp task firstprivate(t, l, r) depend(in : l[0], r[0]) depend(inout : t[0])
-                update(t, l, r, b);
-            }
-    }
-}
-
 static void cholesky(int tiles, int b) {
-    int size = tiles * b;
-    auto of = [size](int row, int column) {
-        double distance = double(std::abs(row - column)) / double(size);
-        return row == column ? double(size) : 1.0 / (1.0 + 1.41421356237309504880 * distance);
-    };
-    std::vector<std::vector<double>> all(number(tiles, 0), std::vector<double>(b * b));
-    std::vector<double*> at;
-    for (int i = 0; i < tiles; ++i)
-        for (int j = 0; j <= i; ++j) {
-            auto& tile = all[number(i, j)];
-            for (int n = 0; n < b * b; ++n) tile[n] = of(i * b + n / b, j * b + n % b);
-            at.push_back(tile.data());
-        }
+    auto all = matrix(tiles, b);
+    auto at = places(all);
     timed([&] {
         if (with_tbb) cholesky_tbb(at.data(), tiles, b);
         else cholesky_omp(at.data(), tiles, b);

@@ -7,6 +7,7 @@
 //! `wake.rs` threads that wait, and `holes.rs` OS threads that wait.
 
 mod conflicts;
+mod forced;
 mod holes;
 mod locks;
 mod suite;
@@ -18,6 +19,7 @@ use std::thread;
 
 use selvedge_lazy::{Lazy, Region, join};
 
+use self::forced::forced;
 use self::wake::Tells;
 use super::clock::Times;
 use super::fault;
@@ -63,10 +65,6 @@ fn lazy_lock(i: u64) -> LazyLock<u64, Box<dyn FnOnce() -> u64 + Send>> {
     LazyLock::new(Box::new(move || i))
 }
 
-/// The values that lie in a cache when they are forced many times, and the name of their time:
-/// those in the first level, and more.
-const CACHED: [(&str, usize); 2] = [("near_ns", 256), ("cached_ns", 1024)];
-
 /// The first force of each of `n` values, then another one, then many of a few; prints the times,
 /// and the sum.
 fn force<L>(n: u64, make: impl Fn(u64) -> L, force: impl Fn(&L) -> u64) {
@@ -79,28 +77,6 @@ fn force_arena(n: u64) {
     let nursery = region.nursery();
     let values: Vec<_> = (0..n).map(|i| i + fault()).map(|i| nursery.thunk(move |_| i)).collect();
     forced(&values, |value| value.force(&nursery));
-}
-
-fn forced<L>(values: &[L], force: impl Fn(&L) -> u64) {
-    let sum = |values: &[L]| values.iter().map(&force).sum::<u64>();
-    let first = Times::now();
-    let of_first = sum(values);
-    let second = Times::now();
-    let of_second = sum(black_box(values));
-    let last = Times::now();
-    let n = values.len() as u64;
-    first.print_as("first_ns", second, n);
-    second.print_as("again_ns", last, n);
-    for (name, count) in CACHED {
-        let cached = &values[..values.len().min(count)];
-        let rounds = 4 * n / cached.len() as u64;
-        let first = Times::now();
-        for _ in 0..rounds {
-            black_box(sum(black_box(cached)));
-        }
-        first.print_as(name, Times::now(), rounds * cached.len() as u64);
-    }
-    println!("sum {}", of_first.max(of_second));
 }
 
 /// The greatest weight of a knapsack.

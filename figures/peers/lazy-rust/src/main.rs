@@ -3,6 +3,10 @@
 //! usage: lazy-rust force N | join WORKERS N CUT_OFF
 //! Prints `name value` lines: the answer that is checked, and nanoseconds.
 
+/// The clocks of our program for `force`.
+#[path = "../../../src/child/lazy/forced.rs"]
+mod forced;
+
 use std::env;
 use std::hint::black_box;
 use std::process::ExitCode;
@@ -11,6 +15,8 @@ use std::time::Instant;
 use nix::time::{ClockId, clock_gettime};
 use once_cell::sync::Lazy;
 use rayon::ThreadPoolBuilder;
+
+use self::forced::forced;
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -43,31 +49,10 @@ impl Times {
 
 type Boxed = Box<dyn FnOnce() -> u64 + Send>;
 
-/// The values that lie in a cache when they are forced many times, and the name of their time:
-/// those in the first level, and more.
-const CACHED: [(&str, usize); 2] = [("near_ns", 256), ("cached_ns", 1024)];
-
-/// The first force of each of `n` values, then another one, then many of a few.
+/// Lazy values of the crate once_cell.
 fn force(n: u64) {
     let values: Vec<Lazy<u64, Boxed>> = (0..n).map(|i| Lazy::new(Box::new(move || i) as Boxed)).collect();
-    let sum = |values: &[Lazy<u64, Boxed>]| values.iter().map(|value| **value).sum::<u64>();
-    let first = Times::now();
-    let of_first = sum(&values);
-    let second = Times::now();
-    let of_second = sum(black_box(&values));
-    let last = Times::now();
-    first.print_as("first_ns", second, n);
-    second.print_as("again_ns", last, n);
-    for (name, count) in CACHED {
-        let cached = &values[..values.len().min(count)];
-        let rounds = 4 * n / cached.len() as u64;
-        let first = Times::now();
-        for _ in 0..rounds {
-            black_box(sum(black_box(cached)));
-        }
-        first.print_as(name, Times::now(), rounds * cached.len() as u64);
-    }
-    println!("sum {}", of_first.max(of_second));
+    forced(&values, |value| **value);
 }
 
 /// The calls of `fib` before the one that is measured.
@@ -89,7 +74,8 @@ fn fib_joined(n: u64, cut_off: u64) -> u64 {
 /// The calls of a `fib` in which each call above the cut-off is a join. The pool has done the same
 /// before it is measured, because the kernel takes some milliseconds to give each worker a CPU.
 fn fork_join(workers: u64, n: u64, cut_off: u64) {
-    let pool = ThreadPoolBuilder::new().num_threads(workers as usize).build().expect("the system has threads");
+    let pool =
+        ThreadPoolBuilder::new().num_threads(workers as usize).build().expect("the system has threads");
     let (first, answer, last) = pool.install(|| {
         for _ in 0..ROUNDS_BEFORE {
             black_box(fib_joined(black_box(n), cut_off));
