@@ -1,5 +1,5 @@
 //! The figures about graphs of steps: `cnc-steps`, `cnc-miss`, `cnc-wavefront`, `cnc-items` and
-//! `cnc-six`, the programs of [NCM11 §6]. `main.rs` calls them. Our programs and rayon's are in
+//! `cnc-six`, the programs of [NCM11 §4]. `main.rs` calls them. Our programs and rayon's are in
 //! `child/cnc.rs`; those of TBB, OpenMP and GHC are in `figures/peers`.
 //!
 //! The first number of a program of ours is its engine, by the constants of `child/cnc.rs`. A case
@@ -348,7 +348,7 @@ pub(crate) fn six(effort: Effort) -> Result<Table, String> {
     }
     let mut table = table(
         "cnc-six",
-        "the six programs of [NCM11 §6]: time on the wall's clock, with the same kernels",
+        "the six programs of [NCM11 §4]: time on the wall's clock, with the same kernels",
         machine,
         all,
     );
@@ -448,7 +448,7 @@ pub(crate) fn schedulers(effort: Effort) -> Result<Table, String> {
     }
     let mut table = table(
         "cnc-schedulers",
-        "the six programs of [NCM11 §6] under every scheduler, beside the plain loop: time on the wall's clock",
+        "the six programs of [NCM11 §4] under every scheduler, beside the plain loop: time on the wall's clock",
         machine,
         all,
     );

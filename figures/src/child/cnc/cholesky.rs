@@ -1,4 +1,4 @@
-//! One of the six programs of [NCM11 §6]: the Cholesky factor of a matrix in tiles, in a plain
+//! One of the six programs of [NCM11 §4]: the Cholesky factor of a matrix in tiles, in a plain
 //! loop, under rayon, and in a graph. `cnc.rs` beside it calls `cholesky`, and the figure compares
 //! the run with `answer`.
 //!

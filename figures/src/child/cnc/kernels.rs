@@ -1,4 +1,4 @@
-//! The six programs of [NCM11 §6], as plain functions: the kernels, and the loops on one OS thread.
+//! The six programs of [NCM11 §4], as plain functions: the kernels, and the loops on one OS thread.
 //!
 //! The graphs in `six.rs` and `cholesky.rs`, the loops under rayon, and the serial loops call the
 //! same kernels.

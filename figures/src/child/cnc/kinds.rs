@@ -1,4 +1,4 @@
-//! The six programs of [NCM11 §6] with other kinds of steps than those of `six.rs` and
+//! The six programs of [NCM11 §4] with other kinds of steps than those of `six.rs` and
 //! `cholesky.rs`: async steps, the continuations of [NCM11 §3.3], and steps with declared items.
 //! The figure `cnc-schedulers` has a row for each kind; `cnc.rs` calls `run`.
 //!

@@ -1,4 +1,4 @@
-//! Five of the six programs of [NCM11 §6]: `mandel`, `primes`, `nbody`, `blackscholes` and
+//! Five of the six programs of [NCM11 §4]: `mandel`, `primes`, `nbody`, `blackscholes` and
 //! `queens`. The sixth one is in `cholesky.rs`. `cnc.rs` calls them.
 //!
 //! The engine is a plain loop, rayon or a graph, and all of them call the kernels of `kernels.rs`.
