@@ -2,22 +2,38 @@
 //! `run`; `ci.rs` and `soak.rs` take `invocations`.
 //!
 //! The targets are the files in `fuzz/fuzz_targets`. They are a workspace of their own, because
-//! only they need the nightly toolchain. Each target calls a function of a crate, so that the
-//! ordinary tests can call that function too.
+//! every crate below them is built with the compiler's flags that count the edges which an input
+//! reaches. The flags are those of cargo-fuzz, without the address sanitizer, because all code
+//! under the targets is in crates that forbid unsafe code. So a stable compiler builds the targets,
+//! and cargo-fuzz need not be built. Each target calls a function of a crate, so that the ordinary
+//! tests can call that function too.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::command::{Invocation, Tally, on_path};
+use crate::command::{Invocation, Tally};
 use crate::workspace;
 
-/// The fuzz targets' own workspace: only they need the nightly toolchain.
+/// The fuzz targets' own workspace.
 pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";
 
 const TARGETS: &str = "fuzz/fuzz_targets";
 
-/// Time to install cargo-fuzz or to build one target, on top of the fuzzing itself.
+/// With a target named, cargo does not pass the flags to build scripts.
+const PLATFORM: &str = "x86_64-unknown-linux-gnu";
+
+/// Counters at the edges between blocks, and the operands of comparisons, for libFuzzer.
+const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+     -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions";
+
+/// Where cargo puts what it builds.
+const BUILT: &str = "fuzz/target";
+
+/// Time to build the targets, and that of a target on top of the fuzzing itself.
 const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
+const BESIDES: Duration = Duration::from_secs(5 * 60);
 
 /// How long `cargo xtask ci` runs each target.
 pub(crate) const CI_SECONDS: u64 = 5;
@@ -36,24 +52,31 @@ pub(crate) fn run(seconds: &str, only: Option<&str>) -> Result<(), String> {
     Ok(())
 }
 
-/// The commands that run `only`, or every target in turn, for `seconds`. If cargo-fuzz is missing,
-/// the command that installs it comes first.
+/// The commands that build `only`, or every target, and run each for `seconds`. A target takes the
+/// inputs of `fuzz/corpus` and adds to them, and writes the input of a crash to `fuzz/artifacts`.
 ///
 /// # Errors
-/// When a target does not exist.
+/// When a target does not exist, or its directories cannot be made.
 pub(crate) fn invocations(seconds: u64, only: Option<&str>) -> Result<Vec<Invocation>, String> {
-    let install = (!on_path("cargo-fuzz"))
-        .then(|| Invocation::new(BUILD_LIMIT, &["cargo", "install", "cargo-fuzz", "--locked"]));
-    let total = format!("-max_total_time={seconds}");
-    let run = |target: String| {
-        // Without the address sanitizer, which makes the build half as long again: all code under
-        // the targets is in crates that forbid unsafe code.
-        let cargo_fuzz = ["rustup", "run", "nightly", "cargo", "fuzz", "run", "--sanitizer", "none", &target];
-        let options = ["--", &total, "-verbosity=0", "-print_final_stats=1"];
-        Invocation::new(BUILD_LIMIT + Duration::from_secs(seconds), &[&cargo_fuzz[..], &options].concat())
-    };
-    let targets = chosen(targets(&workspace::root())?, only)?;
-    Ok(install.into_iter().chain(targets.into_iter().map(run)).collect())
+    let root = workspace::root();
+    let targets = chosen(targets(&root)?, only)?;
+    let mut words = vec!["cargo", "build", "--release", "--locked", "--target", PLATFORM];
+    words.extend(["--manifest-path", MANIFEST]);
+    words.extend(targets.iter().flat_map(|target| ["--bin", target.as_str()]));
+    let build = Invocation::new(BUILD_LIMIT, &words).env("RUSTFLAGS", FLAGS).env("CARGO_TARGET_DIR", BUILT);
+    let runs = targets.iter().map(|target| {
+        let corpus = format!("fuzz/corpus/{target}");
+        let artifacts = format!("fuzz/artifacts/{target}/");
+        for directory in [&corpus, &artifacts] {
+            fs::create_dir_all(root.join(directory)).map_err(|e| format!("{directory}: {e}"))?;
+        }
+        let program = format!("{BUILT}/{PLATFORM}/release/{target}");
+        let prefix = format!("-artifact_prefix={artifacts}");
+        let total = format!("-max_total_time={seconds}");
+        let words = [&program, &prefix, &total, "-verbosity=0", "-print_final_stats=1", &corpus];
+        Ok(Invocation::new(BESIDES + Duration::from_secs(seconds), &words))
+    });
+    [Ok(build)].into_iter().chain(runs).collect()
 }
 
 fn targets(root: &Path) -> Result<Vec<String>, String> {

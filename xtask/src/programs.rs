@@ -10,7 +10,7 @@ use crate::command::{Invocation, Tally};
 use crate::workspace;
 
 /// How often `cargo xtask ci` runs each program in each surrounding.
-pub(crate) const RUNS: u32 = 10;
+pub(crate) const RUNS: u32 = 6;
 
 /// Room for building, and for the runs.
 const LIMIT: Duration = Duration::from_secs(15 * 60);
