@@ -312,7 +312,10 @@ impl Ci<'_> {
 
     fn run(&mut self, invocation: Invocation) -> Result<(), String> {
         self.tally.say(&format!("ci: {}", invocation.display()));
-        invocation.run(&self.workspace.root, self.tally)
+        let begun = Instant::now();
+        let result = invocation.run(&self.workspace.root, self.tally);
+        self.tally.say(&format!("ci: it took {:.1} s", begun.elapsed().as_secs_f64()));
+        result
     }
 
     /// Undefined behaviour, as far as Miri finds it. Through `rustup run`, because `cargo +nightly`

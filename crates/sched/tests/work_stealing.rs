@@ -127,7 +127,7 @@ fn a_joiner_of_a_thread_that_was_claimed_before_a_long_step_is_served_by_another
             let (start, joined) = (Arc::new(Event::new()), Arc::new(AtomicBool::new(false)));
             // The end of the first thread makes main ready. The second thread is claimed with the
             // first.
-            let bodies = (0..40).map(|i| {
+            let bodies = (0..if cfg!(miri) { 12 } else { 40 }).map(|i| {
                 let joined = joined.clone();
                 move || {
                     if i == 1 {

@@ -343,7 +343,7 @@ fn run<M: Mode>(world: Rc<World<M>>, program: Vec<Vec<Op>>, seed: Option<u64>) {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 2 } else { 400 },
+        cases: if cfg!(miri) { 1 } else { 400 },
         failure_persistence: None,
         ..Default::default()
     })]

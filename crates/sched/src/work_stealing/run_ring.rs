@@ -482,11 +482,15 @@ mod tests {
         ]
     }
 
+    /// Under Miri an operation takes a tenth of a second.
+    const CASES: u32 = if cfg!(miri) { 2 } else { 512 };
+    const OPS: usize = if cfg!(miri) { 16 } else { 60 };
+
     proptest! {
-        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 2 } else { 512 }, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn it_is_a_bounded_queue_of_which_half_can_be_moved(ops in proptest::collection::vec(op(), 1..60)) {
+        fn it_is_a_bounded_queue_of_which_half_can_be_moved(ops in proptest::collection::vec(op(), 1..OPS)) {
             const N: usize = 16;
             let (mut ring, mut thief) = (RunRing::<Box<u32>, N>::new(), RunRing::<Box<u32>, N>::new());
             let (mut model, mut stolen) = (VecDeque::new(), VecDeque::new());
