@@ -24,9 +24,9 @@ pub trait Sink<A: Item + ?Sized> {
         chunk.each(|item| self.put(item))
     }
 
-    /// Takes the items of a store, as [`put_chunk`](Sink::put_chunk) would. The store is empty after
-    /// that, unless the stage has broken. A stage that keeps the items takes the memory too, and
-    /// leaves its own.
+    /// Takes the items of a store, as [`put_chunk`](Sink::put_chunk) would. The store is empty
+    /// after that, unless the stage has broken. A stage that keeps the items takes the memory too,
+    /// and leaves its own.
     #[inline(always)]
     fn put_store(&mut self, store: &mut A::Store) -> Flow {
         self.put_chunk(store.all())?;
@@ -113,8 +113,8 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
         chunk.each(|item| self.put(item, out))
     }
 
-    /// Takes the items of a store, as [`put_chunk`](Transduce::put_chunk) would. The store is empty
-    /// after that, unless the stage has broken.
+    /// Takes the items of a store, as [`put_chunk`](Transduce::put_chunk) would. The store is
+    /// empty after that, unless the stage has broken.
     #[inline(always)]
     fn put_store<S: Sink<B>>(&mut self, store: &mut A::Store, out: &mut S) -> Flow {
         self.put_chunk(store.all(), out)?;

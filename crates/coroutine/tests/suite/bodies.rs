@@ -21,7 +21,7 @@ enum Deed {
     NextUnawaited,
     /// Gives back so many of the items that were taken last.
     Unread(usize),
-    /// Takes a chunk, and gives back all but its first item, because its length depends on the cuts.
+    /// Takes a chunk, and gives back all but its first item, because the cuts decide its length.
     Chunk,
     /// Puts so many items, one by one.
     Put(usize),
