@@ -276,6 +276,7 @@ mod list;
 mod located;
 mod logic;
 mod number;
+mod queue;
 pub mod read;
 mod record;
 mod recur;
@@ -289,7 +290,7 @@ pub mod zstd;
 
 pub use any::{Within, all, any};
 pub use bodies::{GeneratorBody, IterateeBody, SectionPart, SplitterBody, generator, iteratee, splitter};
-pub use body::{Body, Io, NextItem, PutItem, transducer};
+pub use body::{Body, Io, NextItem, PeekItem, PutItem, transducer};
 pub use boxed::{
     BoxedSplit, BoxedSplitter, BoxedTransduce, BoxedTransducer, DynStage, HasKind, ItemKind, Misfit,
 };

@@ -8,7 +8,7 @@
 //! iteratee leaves them to the next consumer. A splitter must pass on each item of its input, so
 //! these items become false.
 
-use super::body::{Body, BodyRun, BodyStop, Io, locked};
+use super::body::{Body, BodyRun, BodyStop, Io, locked, piece_length};
 use super::item::{FINISHED, Flow, GO_ON};
 use super::role::{Generator, Iteratee, Splitter};
 use super::stage::{Consume, Generate, Sections, Sink, Split, Transduce};
@@ -25,8 +25,8 @@ pub struct GeneratorBody<B, M, F> {
 
 /// A generator written as a coroutine. It yields what `body` puts, and ends when the body returns.
 ///
-/// The body may put a chunk of items, 1024, before the next stage takes the first one. If the next
-/// stage is finished, the body is dropped where it stands.
+/// The body may put a chunk of items before the next stage takes the first one: 4 KiB, at least 64
+/// items and at most 1024. If the next stage is finished, the body is dropped where it stands.
 ///
 /// # Panics
 /// If the body awaits anything but its [`Io`].
@@ -156,25 +156,26 @@ where
     M: FnMut(Io<A, Infallible>) -> F,
     F: Future,
 {
-    /// Gives `items` to the body, or the end. Returns how many it took.
-    fn resume(&mut self, items: &[A], ended: bool) -> (usize, Flow) {
+    /// Gives `items` to the body, or the end. Returns how many of them it has not taken, if it has
+    /// returned.
+    fn resume(&mut self, items: &[A], ended: bool) -> Option<usize> {
         if self.result.is_some() {
-            return (0, FINISHED);
+            return Some(items.len());
         }
         let make = &mut self.make;
         let running = self.running.get_or_insert_with(|| BodyRun::new(make));
         {
             let mut desk = locked(&running.desk);
-            desk.input.extend(items.iter().rev().cloned());
+            desk.input.fill(items);
             desk.ended = ended;
         }
         if let ControlFlow::Continue(Some(result)) = running.resume(&mut NoItems) {
-            let left = locked(&running.desk).input.len();
+            let left = locked(&running.desk).left.len();
             self.running = None;
             self.result = Some(result);
-            return (items.len().saturating_sub(left), FINISHED);
+            return Some(left);
         }
-        (items.len(), GO_ON)
+        None
     }
 }
 
@@ -189,7 +190,7 @@ where
     const CHUNKS: bool = true;
 
     fn put(&mut self, item: &A) -> Flow {
-        self.resume(std::slice::from_ref(item), false).1
+        self.put_chunk(std::slice::from_ref(item))
     }
 
     fn put_chunk(&mut self, chunk: &[A]) -> Flow {
@@ -197,11 +198,18 @@ where
     }
 
     fn put_some(&mut self, chunk: &[A]) -> (usize, Flow) {
-        if chunk.is_empty() { (0, GO_ON) } else { self.resume(chunk, false) }
+        let mut given = 0;
+        for piece in chunk.chunks(piece_length::<A>()) {
+            given += piece.len();
+            if let Some(left) = self.resume(piece, false) {
+                return (given.saturating_sub(left), FINISHED);
+            }
+        }
+        (given, GO_ON)
     }
 
     fn finish(&mut self) -> Flow {
-        self.resume(&[], true).1
+        self.resume(&[], true).map_or(GO_ON, |_left| FINISHED)
     }
 
     fn end(self) -> F::Output {
@@ -336,7 +344,7 @@ where
             return self.pass(chunk, out);
         }
         let mut sections = ToSections { open: &mut self.open, out, closed: false };
-        let flow = self.body.put_chunk(chunk, &mut sections);
+        let (given, flow) = self.body.feed(chunk, &mut sections);
         if sections.closed {
             return FINISHED;
         }
@@ -345,7 +353,8 @@ where
         }
         self.over = true;
         let left = self.body.left();
-        self.pass(&left, out)
+        self.pass(&left, out)?;
+        self.pass(&chunk[given..], out)
     }
 
     fn end<P: Sections<A>>(&mut self, out: &mut P) -> Flow {

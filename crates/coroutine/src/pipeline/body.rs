@@ -5,10 +5,16 @@
 //! costs a move and no lock. The lock of [`Meet`] is taken twice for each meeting, and no other
 //! thread holds it.
 //!
+//! The futures of [`Io`] are written by hand. Each is one word, the address of the `Io`, because
+//! the state of the body keeps the future: what it holds is stored for each item. Each asks again
+//! when it is polled again, so that it needs no state of its own. A flag of one byte there would
+//! double the time of an item on processors that write whole words together.
+//!
 //! Users call `transducer` with an `async` body, or one of the functions in `bodies.rs` for the
 //! other roles. The body must await nothing but its `Io`, because a stage never waits.
 
 use super::item::{FINISHED, Flow, GO_ON};
+use super::queue::Queue;
 use super::role::Transducer;
 use super::stage::{Sink, Transduce};
 use std::fmt;
@@ -17,16 +23,35 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// How many items a body puts before it passes them on.
-const CHUNK: usize = 1024;
+/// How many items a body puts before it passes them on: 4 KiB, so that the chunks of several bodies
+/// in a row stay in the first level of the cache.
+const fn chunk_length<B>() -> usize {
+    length_of::<B>(4 << 10, 1024)
+}
+
+/// How many items a body is given at once at most: 8 KiB.
+pub(super) const fn piece_length<A>() -> usize {
+    length_of::<A>(8 << 10, 8 << 10)
+}
+
+/// How many items have `bytes` together, from 64 to `most`.
+const fn length_of<T>(bytes: usize, most: usize) -> usize {
+    let size = if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
+    match bytes / size {
+        ..64 => 64,
+        length if length > most => most,
+        length => length,
+    }
+}
 
 /// Where the body and the stage meet.
 pub(super) struct Meet<A, B> {
-    /// The next items for the body, the first one last. When the body has returned, these are the
-    /// items that it has not taken.
-    pub(super) input: Vec<A>,
+    /// The next items for the body.
+    pub(super) input: Queue<A>,
     /// No items will follow.
     pub(super) ended: bool,
+    /// The items that the body has not taken, when it has returned.
+    pub(super) left: Vec<A>,
     /// What the body has put.
     output: Vec<B>,
     /// What the body waits for, if it waits for the stage.
@@ -45,10 +70,10 @@ enum Asks {
 /// Its operations take `&mut`, so that a body does one thing at a time.
 pub struct Io<A, B> {
     desk: Arc<Mutex<Meet<A, B>>>,
-    /// The next items, the first one last.
-    input: Vec<A>,
-    ended: bool,
+    /// The next items.
+    input: Queue<A>,
     output: Vec<B>,
+    ended: bool,
 }
 
 pub(super) fn locked<A, B>(desk: &Mutex<Meet<A, B>>) -> MutexGuard<'_, Meet<A, B>> {
@@ -56,12 +81,13 @@ pub(super) fn locked<A, B>(desk: &Mutex<Meet<A, B>>) -> MutexGuard<'_, Meet<A, B
     desk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<A, B> Io<A, B> {
+impl<A: Clone, B> Io<A, B> {
     /// The next item, or `None` when the input has ended, as often as it is asked.
     ///
     /// # Paper
     /// [Pipes, Transducers in the middle] `awaitT`.
     #[expect(clippy::should_implement_trait, reason = "it is no iterator, because it suspends")]
+    #[inline(always)]
     pub fn next(&mut self) -> NextItem<'_, A, B> {
         NextItem { io: self }
     }
@@ -70,9 +96,10 @@ impl<A, B> Io<A, B> {
     ///
     /// # Paper
     /// [Pipes, Transducers in the middle] `yieldT`.
+    #[inline(always)]
     pub fn put(&mut self, item: B) -> PutItem<'_, A, B> {
         self.output.push(item);
-        PutItem { io: self, passed: false }
+        PutItem { io: self }
     }
 
     /// Puts the items of a slice.
@@ -91,12 +118,13 @@ impl<A, B> Io<A, B> {
     /// });
     /// assert_eq!((from_chunks(["warp"]) >> wide).collect(), b"w a r p ");
     /// ```
+    #[inline(always)]
     pub fn put_chunk(&mut self, items: &[B]) -> PutItem<'_, A, B>
     where
         B: Clone,
     {
         self.output.extend_from_slice(items);
-        PutItem { io: self, passed: false }
+        PutItem { io: self }
     }
 
     /// The next item, which remains the next item. `None` when the input has ended.
@@ -115,9 +143,9 @@ impl<A, B> Io<A, B> {
     /// });
     /// assert_eq!((from_iter([1, 1, 2, 3, 3, 1]) >> unique).collect(), [1, 2, 3, 1]);
     /// ```
-    pub async fn peek(&mut self) -> Option<&A> {
-        FillInput { io: &mut *self }.await;
-        self.input.last()
+    #[inline(always)]
+    pub fn peek(&mut self) -> PeekItem<'_, A, B> {
+        PeekItem { io: Some(self) }
     }
 
     /// Takes all items that are here. If none is here, the body waits for the next ones. The list
@@ -140,10 +168,8 @@ impl<A, B> Io<A, B> {
     /// assert_eq!((from_chunks(["warp ", "weft"]) >> loud).collect(), b"WARP WEFT");
     /// ```
     pub async fn chunk(&mut self) -> Vec<A> {
-        FillInput { io: &mut *self }.await;
-        let mut items = std::mem::take(&mut self.input);
-        items.reverse();
-        items
+        self.peek().await;
+        self.input.take_all()
     }
 
     /// Gives an item back. It becomes the next item.
@@ -167,19 +193,56 @@ impl<A, B> Io<A, B> {
     /// });
     /// assert_eq!((from_chunks(["warp\r", "\nweft\r"]) >> breaks).collect(), b"warp\nweft\r");
     /// ```
+    #[inline(always)]
     pub fn unread(&mut self, item: A) {
-        self.input.push(item);
+        self.input.push_front(item);
+    }
+}
+
+impl<A, B> Io<A, B> {
+    /// Whether the next `put` finds memory for its item.
+    #[inline(always)]
+    fn has_room(&self) -> bool {
+        // A vector of items without a size is never full.
+        self.output.len()
+            < if const { size_of::<B>() == 0 } { chunk_length::<B>() } else { self.output.capacity() }
+    }
+
+    /// Makes the output larger, or passes it on if it is a full chunk: then the body has to wait.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self) -> Poll<()> {
+        if self.output.len() < chunk_length::<B>() {
+            self.output.reserve(1);
+            return Poll::Ready(());
+        }
+        self.meet(Asks::Room);
+        self.output.reserve(chunk_length::<B>());
+        Poll::Pending
+    }
+
+    /// Asks the stage for items, if none is here. Pending if the body has to wait for them.
+    #[cold]
+    #[inline(never)]
+    fn fill_input(&mut self) -> Poll<()> {
+        let here = self.input.first().is_some() || self.ended || self.meet(Asks::Input);
+        if here { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Passes the output to the stage, and takes what input there is. `false` if the body has to
     /// wait.
     fn meet(&mut self, asks: Asks) -> bool {
         let mut desk = locked(&self.desk);
-        desk.output.append(&mut self.output);
+        if desk.output.is_empty() {
+            std::mem::swap(&mut desk.output, &mut self.output);
+        } else {
+            desk.output.append(&mut self.output);
+        }
         if asks == Asks::Input {
+            self.input.clear();
             std::mem::swap(&mut desk.input, &mut self.input);
             self.ended = desk.ended;
-            if !self.input.is_empty() || self.ended {
+            if self.input.first().is_some() || self.ended {
                 return true;
             }
         }
@@ -194,7 +257,9 @@ impl<A, B> Drop for Io<A, B> {
         let mut desk = locked(&self.desk);
         desk.output.append(&mut self.output);
         // If the body has not asked for items, then those on the desk come after its own.
-        desk.input.append(&mut self.input);
+        let mut left = self.input.take_all();
+        left.append(&mut desk.input.take_all());
+        desk.left = left;
     }
 }
 
@@ -204,38 +269,21 @@ impl<A, B> fmt::Debug for Io<A, B> {
     }
 }
 
-/// Waits until there is an item, or the input has ended.
-struct FillInput<'a, A, B> {
-    io: &'a mut Io<A, B>,
-}
-
-impl<A, B> Future for FillInput<'_, A, B> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
-        let here = !self.io.input.is_empty() || self.io.ended || self.io.meet(Asks::Input);
-        if here { Poll::Ready(()) } else { Poll::Pending }
-    }
-}
-
 /// The future of [`Io::next`].
 #[must_use = "a future does nothing until it is awaited"]
 pub struct NextItem<'a, A, B> {
     io: &'a mut Io<A, B>,
 }
 
-impl<A, B> Future for NextItem<'_, A, B> {
+impl<A: Clone, B> Future for NextItem<'_, A, B> {
     type Output = Option<A>;
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<A>> {
-        if let Some(item) = self.io.input.pop() {
-            return Poll::Ready(Some(item));
+        match self.io.input.pop_front() {
+            Some(item) => Poll::Ready(Some(item)),
+            None => self.io.fill_input().map(|()| self.io.input.pop_front()),
         }
-        if self.io.ended {
-            return Poll::Ready(None);
-        }
-        if self.io.meet(Asks::Input) { Poll::Ready(self.io.input.pop()) } else { Poll::Pending }
     }
 }
 
@@ -245,11 +293,36 @@ impl<A, B> fmt::Debug for NextItem<'_, A, B> {
     }
 }
 
+/// The future of [`Io::peek`].
+#[must_use = "a future does nothing until it is awaited"]
+pub struct PeekItem<'a, A, B> {
+    /// `None` when the item has been told.
+    io: Option<&'a mut Io<A, B>>,
+}
+
+impl<'a, A, B> Future for PeekItem<'a, A, B> {
+    type Output = Option<&'a A>;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<&'a A>> {
+        let io = self.io.as_mut().expect("a future is not polled after its end");
+        if io.input.first().is_none() && io.fill_input().is_pending() {
+            return Poll::Pending;
+        }
+        Poll::Ready(self.io.take().and_then(|io| io.input.first()))
+    }
+}
+
+impl<A, B> fmt::Debug for PeekItem<'_, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PeekItem").finish_non_exhaustive()
+    }
+}
+
 /// The future of [`Io::put`].
 #[must_use = "the body puts too much if it does not await"]
 pub struct PutItem<'a, A, B> {
     io: &'a mut Io<A, B>,
-    passed: bool,
 }
 
 impl<A, B> Future for PutItem<'_, A, B> {
@@ -257,18 +330,13 @@ impl<A, B> Future for PutItem<'_, A, B> {
 
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<()> {
-        if self.passed || self.io.output.len() < CHUNK {
-            return Poll::Ready(());
-        }
-        self.passed = true;
-        self.io.meet(Asks::Room);
-        Poll::Pending
+        if self.io.has_room() { Poll::Ready(()) } else { self.io.make_room() }
     }
 }
 
 impl<A, B> fmt::Debug for PutItem<'_, A, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PutItem").field("passed", &self.passed).finish_non_exhaustive()
+        f.debug_struct("PutItem").finish_non_exhaustive()
     }
 }
 
@@ -277,7 +345,7 @@ pub struct Body<A, B, M, F> {
     /// The recipe.
     make: M,
     running: Option<BodyRun<A, B, F>>,
-    /// What the body had not taken when it returned, the first item last.
+    /// What the body had not taken when it returned.
     left: Vec<A>,
 }
 
@@ -299,9 +367,10 @@ pub(super) enum BodyStop<R> {
 
 impl<A, B: Clone + 'static, F: Future> BodyRun<A, B, F> {
     pub(super) fn new(make: &mut impl FnMut(Io<A, B>) -> F) -> Self {
-        let desk = Meet { input: Vec::new(), ended: false, output: Vec::new(), asks: None };
+        let desk =
+            Meet { input: Queue::new(), ended: false, left: Vec::new(), output: Vec::new(), asks: None };
         let desk = Arc::new(Mutex::new(desk));
-        let io = Io { desk: desk.clone(), input: Vec::new(), ended: false, output: Vec::new() };
+        let io = Io { desk: desk.clone(), input: Queue::new(), output: Vec::new(), ended: false };
         BodyRun { body: Box::pin(make(io)), desk, taken: Vec::new() }
     }
 
@@ -315,7 +384,7 @@ impl<A, B: Clone + 'static, F: Future> BodyRun<A, B, F> {
             desk.asks.take()
         };
         if !self.taken.is_empty() {
-            out.put_chunk(&self.taken)?;
+            out.put_store(&mut self.taken)?;
         }
         ControlFlow::Continue(match (poll, asks) {
             (Poll::Ready(result), _) => BodyStop::Returned(result),
@@ -414,18 +483,32 @@ where
         input(&mut locked(&running.desk));
         match running.resume(out)? {
             Some(()) => {
-                self.left = std::mem::take(&mut locked(&running.desk).input);
+                self.left = std::mem::take(&mut locked(&running.desk).left);
                 FINISHED
             }
             None => GO_ON,
         }
     }
 
-    /// The items that the body had not taken when it returned.
+    /// Gives the items to the body, a piece at a time. Returns how many it gave.
+    pub(super) fn feed<S: Sink<B>>(&mut self, items: &[A], out: &mut S) -> (usize, Flow)
+    where
+        A: Clone,
+    {
+        let mut given = 0;
+        for piece in items.chunks(piece_length::<A>()) {
+            given += piece.len();
+            let flow = self.run(|desk| desk.input.fill(piece), out);
+            if flow.is_break() {
+                return (given, flow);
+            }
+        }
+        (given, GO_ON)
+    }
+
+    /// The items that were given to the body, and that it had not taken when it returned.
     pub(super) fn left(&mut self) -> Vec<A> {
-        let mut left = std::mem::take(&mut self.left);
-        left.reverse();
-        left
+        std::mem::take(&mut self.left)
     }
 }
 
@@ -443,10 +526,16 @@ where
     }
 
     fn put_chunk<S: Sink<B>>(&mut self, chunk: &[A], out: &mut S) -> Flow {
-        if chunk.is_empty() {
-            return GO_ON;
+        self.feed(chunk, out).1
+    }
+
+    fn put_store<S: Sink<B>>(&mut self, store: &mut Vec<A>, out: &mut S) -> Flow {
+        if store.len() <= piece_length::<A>() {
+            return if store.is_empty() { GO_ON } else { self.run(|desk| desk.input.fill_from(store), out) };
         }
-        self.run(|desk| desk.input.extend(chunk.iter().rev().cloned()), out)
+        self.put_chunk(store, out)?;
+        store.clear();
+        GO_ON
     }
 
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {

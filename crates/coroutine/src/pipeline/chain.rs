@@ -79,6 +79,13 @@ impl<B: Item + ?Sized, C: Item + ?Sized, T: Transduce<B, C>, S: Sink<C>> Sink<B>
         self.finished |= flow.is_break();
         flow
     }
+
+    #[inline(always)]
+    fn put_store(&mut self, store: &mut B::Store) -> Flow {
+        let flow = self.stage.put_store(store, self.out);
+        self.finished |= flow.is_break();
+        flow
+    }
 }
 
 impl<A, B, C, X, Y> Transduce<A, C> for Chain<X, Y, B>
@@ -105,6 +112,16 @@ where
     fn put_chunk<S: Sink<C>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.put_chunk(chunk, &mut onto);
+        if flow.is_break() && !onto.finished && self.up.failure().is_none() {
+            self.down.end(out)?;
+        }
+        flow
+    }
+
+    #[inline(always)]
+    fn put_store<S: Sink<C>>(&mut self, store: &mut A::Store, out: &mut S) -> Flow {
+        let mut onto = Onto::new(&mut self.down, out);
+        let flow = self.up.put_store(store, &mut onto);
         if flow.is_break() && !onto.finished && self.up.failure().is_none() {
             self.down.end(out)?;
         }

@@ -47,8 +47,9 @@ impl<B: Clone + 'static, I: Iterator<Item = B>> Generate<B> for FromIter<I> {
         }
         let mut chunk = Vec::with_capacity(self.items.size_hint().0.clamp(1, CHUNK));
         chunk.extend(self.items.by_ref().take(CHUNK));
-        out.put_chunk(&chunk)?;
-        ControlFlow::Continue(chunk.len() == CHUNK)
+        let more = chunk.len() == CHUNK;
+        out.put_store(&mut chunk)?;
+        ControlFlow::Continue(more)
     }
 
     #[inline(always)]

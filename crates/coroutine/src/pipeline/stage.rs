@@ -24,6 +24,16 @@ pub trait Sink<A: Item + ?Sized> {
         chunk.each(|item| self.put(item))
     }
 
+    /// Takes the items of a store, as [`put_chunk`](Sink::put_chunk) would. The store is empty
+    /// after that, unless the stage has broken. A stage that keeps the items takes the memory too,
+    /// and leaves its own.
+    #[inline(always)]
+    fn put_store(&mut self, store: &mut A::Store) -> Flow {
+        self.put_chunk(store.all())?;
+        store.clear();
+        GO_ON
+    }
+
     /// Takes the one item that `make` keeps in a store, as [`put`](Sink::put) of it would. A stage
     /// that keeps its items lends its own store, so that the item is written once. The other
     /// stages use `spare`, which is empty.
@@ -47,6 +57,11 @@ impl<A: Item + ?Sized, S: Sink<A>> Sink<A> for &mut S {
     #[inline]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
         (**self).put_chunk(chunk)
+    }
+
+    #[inline(always)]
+    fn put_store(&mut self, store: &mut A::Store) -> Flow {
+        (**self).put_store(store)
     }
 
     #[inline(always)]
@@ -96,6 +111,15 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
     #[inline]
     fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
         chunk.each(|item| self.put(item, out))
+    }
+
+    /// Takes the items of a store, as [`put_chunk`](Transduce::put_chunk) would. The store is
+    /// empty after that, unless the stage has broken.
+    #[inline(always)]
+    fn put_store<S: Sink<B>>(&mut self, store: &mut A::Store, out: &mut S) -> Flow {
+        self.put_chunk(store.all(), out)?;
+        store.clear();
+        GO_ON
     }
 
     /// The input has ended. The stage puts into `out` what it still has.

@@ -1,6 +1,7 @@
 //! The tests of this crate in one program, because linking is what takes long.
 
 mod against_the_listings;
+mod bodies;
 mod boxed;
 #[cfg(feature = "gzip")]
 mod compressed;
