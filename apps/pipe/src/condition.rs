@@ -94,12 +94,13 @@ pub fn bytes(condition: &Condition, too_deep: &TooDeep) -> BoxedSplitter<u8> {
             Class::Capitals => class(u8::is_ascii_uppercase),
             Class::Smalls => class(u8::is_ascii_lowercase),
         },
-        ConditionKind::CsvRow => csv::rows(b',').boxed(),
+        ConditionKind::CsvRow(delimiter) => csv::rows(*delimiter).boxed(),
         ConditionKind::CsvColumn(column, delimiter) => csv::column(*delimiter, column - 1).boxed(),
         ConditionKind::JsonValue => json::values().boxed(),
         ConditionKind::JsonMember(name) => json::member(name).boxed(),
         ConditionKind::XmlElement(name) => xml::element(name).boxed(),
         ConditionKind::XmlContent(name) => xml::content(name).boxed(),
+        ConditionKind::XmlAttribute(name) => xml::attribute(name).boxed(),
         other => combined(other, too_deep, &|inner| bytes(inner, too_deep))
             .expect("the check refuses other conditions about bytes"),
     }

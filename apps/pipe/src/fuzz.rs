@@ -1,11 +1,18 @@
-//! The property of the language that the fuzz target `scripts` and `tests/suite/language.rs` check
-//! on any text.
+//! The properties that the fuzz targets and the tests check: [`script`] of any text, which is that
+//! of the language, and [`pipeline`] of any bytes, which is that of the stages.
+//!
+//! The fuzz targets are `scripts` and `pipelines`. `tests/suite/language.rs` and
+//! `tests/suite/chunks.rs` call the same functions. `fuzz/random.rs` makes the pipelines.
+
+mod random;
 
 use crate::explain::plan;
 use crate::kinds::{Before, check, waiting_within, yields};
 use crate::language::tree::{Stage, StageKind};
 use crate::language::{parse, print};
-use crate::stage::dynamic;
+use crate::run::prepare;
+use crate::stage::{dynamic, leading, then, to_text};
+use selvedge_coroutine::pipeline::{DynStage, ItemKind, id};
 
 /// Any text is a script or is refused with a place in the text. A script is printed as a text that
 /// is the same script. One that fits has a plan, and stages can be made of it: those that the check
@@ -54,4 +61,61 @@ fn build(pipeline: &[Stage], start: Before<'_>) {
         }
         before = Before::Stage(yields(stage, before).expect("the check has passed"), stage);
     }
+}
+
+/// A pipeline that is made of the bytes, fed with an input that is made of them, does the same at
+/// each cut of the input. Returns the script, the input, and what the pipeline makes of it.
+///
+/// # Panics
+/// If this does not hold.
+pub fn pipeline(data: &[u8]) -> (String, Vec<u8>, PipelineOutcome) {
+    let mut choices = random::Choices::new(data);
+    let text = choices.script();
+    let input = choices.input();
+    let script = prepare(&text).unwrap_or_else(|complaint| panic!("{}", complaint.shown("made", &text)));
+    let whole = outcome(&script[0], &[&input]);
+    let check = |chunks: &[&[u8]]| {
+        let lengths: Vec<usize> = chunks.iter().map(|chunk| chunk.len()).collect();
+        let made = outcome(&script[0], chunks);
+        assert!(made == whole, "{text}\nin chunks of {lengths:?} of {}", input.escape_ascii());
+    };
+    for length in [1, 2, 7] {
+        check(&input.chunks(length).collect::<Vec<_>>());
+    }
+    // A few cuts in two. The next pipeline has others.
+    for cut in (1..input.len()).step_by(input.len() / 6 + 1) {
+        check(&<[&[u8]; 2]>::from(input.split_at(cut)));
+    }
+    (text, input, whole)
+}
+
+/// What came out of a pipeline, and the failure that ended it, if one did.
+pub type PipelineOutcome = (Vec<u8>, Option<String>);
+
+/// What stages that never wait make of chunks of bytes.
+///
+/// # Panics
+/// If the stages do not fit, or one of them waits.
+pub fn outcome(stages: &[Stage], chunks: &[&[u8]]) -> PipelineOutcome {
+    let mut whole = DynStage::new(id::<u8>());
+    let (mut before, mut rest) = (Before::Start, stages);
+    while !rest.is_empty() {
+        let (made, count) = leading(rest, before.kind());
+        let (together, others) = rest.split_at(count);
+        for stage in together {
+            before = Before::Stage(yields(stage, before).expect("the stages fit"), stage);
+        }
+        (whole, rest) = (then(whole, made), others);
+    }
+    if let Some(text) = to_text(before.kind()) {
+        whole = then(whole, text);
+    }
+    assert_eq!((whole.takes(), whole.yields()), (ItemKind::Bytes, ItemKind::Bytes));
+    let mut stages = whole.transducer::<u8, u8>().expect("the kinds are these").step();
+    let mut out = Vec::new();
+    for chunk in chunks {
+        out.extend_from_slice(stages.put_chunk(chunk));
+    }
+    out.extend_from_slice(stages.end());
+    (out, stages.failure().map(ToString::to_string))
 }

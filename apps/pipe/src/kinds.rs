@@ -222,6 +222,7 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> 
             fits(condition, Bytes).map(|()| Lists)
         }
         StageKind::Csv(_) => takes(&[Bytes], Records),
+        StageKind::Rows(_) => takes(&[Records], Bytes),
         StageKind::Fields(_) => takes(&[Lists], Records),
         StageKind::Column(_) | StageKind::Join(_) => takes(&[Records], Lists),
         StageKind::Columns(_) => takes(&[Records], Records),
@@ -296,12 +297,13 @@ fn fits(condition: &Condition, kind: ItemKind) -> Result<(), Complaint> {
         }
         ConditionKind::Line
         | ConditionKind::Class(_)
-        | ConditionKind::CsvRow
+        | ConditionKind::CsvRow(_)
         | ConditionKind::CsvColumn(..)
         | ConditionKind::JsonValue
         | ConditionKind::JsonMember(_)
         | ConditionKind::XmlElement(_)
-        | ConditionKind::XmlContent(_) => match kind {
+        | ConditionKind::XmlContent(_)
+        | ConditionKind::XmlAttribute(_) => match kind {
             ItemKind::Bytes => Ok(()),
             _ => refused("bytes", "leave out the stage that has cut the bytes, or put `bytes |` behind it"),
         },

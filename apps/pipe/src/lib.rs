@@ -14,6 +14,7 @@
 //! | [`stream`], [`source`], [`join`], [`run`] | files, processes and joins, which wait, and the run of a script |
 //! | [`explain`], [`progress`] | the plan of `--explain`, and the bar of `--progress` |
 //! | [`interactive`] | the prompt |
+//! | [`width`] | how wide a text is on a terminal |
 //! | [`options`] | the command line |
 //!
 //! A script passes through the modules in this order: [`language::parse()`] makes a tree of its
@@ -41,3 +42,4 @@ pub mod stage;
 pub mod stages;
 pub mod stream;
 pub mod test;
+pub mod width;

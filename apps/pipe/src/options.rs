@@ -51,6 +51,7 @@ From one kind to another
   lines                   bytes   -> lines      the last line gets its end
   each CONDITION          bytes   -> lines      each true section becomes a line
   csv [T]                 bytes   -> records    T is the delimiter
+  rows [T]                records -> bytes      CSV with the delimiter T
   fields [T]              lines   -> records    cut at T, or at blanks
   column N                records -> lines
   join T                  records -> lines      T stands between the columns
@@ -88,8 +89,9 @@ Conditions on lines: substring T, regex T, prefix T, suffix T, equals T, empty,
   > X, < X, >= X, <= X, = X, != X
 Conditions on records: column N with one of these. On numbers: > X and so on.
 Conditions on bytes: substring T, regex T, prefix T, suffix T, line,
-  line having .., letters, digits, whitespace, capitals, smalls, csv row,
-  csv column N, json value, json member T, xml element T, xml content T
+  line having .., letters, digits, whitespace, capitals, smalls, csv row [T],
+  csv column N [T], json value, json member T, xml element T, xml content T,
+  xml attribute T
 On all: not C, C and C, C or C, first C, last C, prefix C, suffix C, start of C,
   end of C, between C and C, C having C, C having only C, C nested in C,
   everything, nothing, (C)

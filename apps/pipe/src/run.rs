@@ -14,14 +14,16 @@ use crate::language::parse;
 use crate::language::tree::{Pipeline, Stage, StageKind};
 use crate::progress::Progress;
 use crate::source::{failed, on_pool};
-use crate::stage::{failure_name, leaves_lines};
+use crate::stage::{failure_name, leaves_lines, stream_name};
 use crate::stream::stream;
 use selvedge_core::round_robin_with;
 use selvedge_coroutine::pipeline::{Flow, StageFailure};
 use selvedge_flow::Accept;
 use selvedge_io::EventLoop;
 use selvedge_io::fs::{File, metadata};
+use selvedge_io::signal::{Signal, signals};
 use selvedge_io::stdio::{self, Output};
+use selvedge_scope::race;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -54,31 +56,55 @@ pub fn prepare(text: &str) -> Result<Vec<Pipeline>, Complaint> {
 /// # Errors
 /// The failure of a stage, with its place. The pipelines after it are not run.
 pub fn run(script: Vec<Pipeline>, show_progress: bool) -> Result<Outcome, Complaint> {
-    let main = async move {
-        let mut outcome = Outcome::Nothing;
-        for pipeline in &script {
-            let ran = run_pipeline(pipeline, show_progress).await;
-            outcome = ran.map_err(|failure| complaint(&failure, &script))?;
-        }
-        Ok(outcome)
-    };
-    let ran = EventLoop::new().map(|mut events| round_robin_with(&mut events, main));
-    let ran = match ran {
-        Ok(ran) => ran,
-        Err(error) => return Err(Complaint::new(Span::default(), error.to_string())),
-    };
-    match ran {
-        Ok(Ok(outcome)) => Ok(outcome),
-        Ok(Err(complaint)) => Err(complaint),
-        Err(error) => Err(Complaint::new(Span::default(), error.to_string())),
+    with_events(run_all(script, show_progress))
+}
+
+/// As [`run`], but the signal of Ctrl-C ends the script: `None` then. Its processes are killed.
+///
+/// # Errors
+/// As for [`run`], and if the signal cannot be awaited.
+pub fn run_until_interrupted(
+    script: Vec<Pipeline>,
+    show_progress: bool,
+) -> Result<Option<Outcome>, Complaint> {
+    let mut interrupts = signals(&[Signal::INT]).map_err(|error| nowhere(&error))?;
+    let interrupted = async move { interrupts.next().await.map(|_| None).map_err(|error| nowhere(&error)) };
+    with_events(race((async move { run_all(script, show_progress).await.map(Some) }, interrupted)))
+}
+
+/// A complaint about no place in the script.
+fn nowhere(error: &impl ToString) -> Complaint {
+    Complaint::new(Span::default(), error.to_string())
+}
+
+/// Runs a future with an event loop of its own.
+fn with_events<T: 'static>(
+    main: impl Future<Output = Result<T, Complaint>> + 'static,
+) -> Result<T, Complaint> {
+    let mut events = EventLoop::new().map_err(|error| nowhere(&error))?;
+    round_robin_with(&mut events, main).map_err(|error| nowhere(&error))?
+}
+
+async fn run_all(script: Vec<Pipeline>, show_progress: bool) -> Result<Outcome, Complaint> {
+    let mut outcome = Outcome::Nothing;
+    for pipeline in &script {
+        let ran = run_pipeline(pipeline, show_progress).await;
+        outcome = ran.map_err(|failure| complaint(&failure, &script))?;
     }
+    Ok(outcome)
 }
 
 /// The failure of a stage as the user sees it, with its place in the script.
 fn complaint(failure: &StageFailure, script: &[Pipeline]) -> Complaint {
-    let place = failure.stage().strip_prefix('@').and_then(|place| place.split_once(':'));
-    let place = place.and_then(|(begin, end)| Some(Span::new(begin.parse().ok()?, end.parse().ok()?)));
-    let Some(span) = place else { return Complaint::new(Span::default(), failure.to_string()) };
+    let mut place = failure.stage().strip_prefix('@').unwrap_or_default().splitn(3, ':');
+    let mut number = || place.next()?.parse().ok();
+    let (Some(begin), Some(end)) = (number(), number()) else {
+        return Complaint::new(Span::default(), failure.to_string());
+    };
+    let span = Span::new(begin, end);
+    if let Some(what) = place.next() {
+        return Complaint::new(span, format!("{what}: {}", failure.cause()));
+    }
     let complaint = Complaint::new(span, failure.cause().to_string());
     if script.iter().any(|pipeline| waits(pipeline, span)) {
         return complaint;
@@ -139,14 +165,16 @@ async fn run_pipeline(pipeline: &[Stage], show_progress: bool) -> Result<Outcome
     let progress = Progress::of(pipeline, show_progress);
     let found = Arc::new(AtomicBool::new(false));
     let last = pipeline.last().expect("the parser makes no empty pipeline");
+    let writes_file = matches!(last.kind, StageKind::To(_) | StageKind::AppendTo(_));
+    let name = if writes_file { failure_name(last) } else { stream_name(last, "write standard output") };
     let place = match &last.kind {
         StageKind::To(name) | StageKind::AppendTo(name) => {
             refuse_source(name, pipeline).await.map_err(|error| failed(&failure_name(last), 0, error))?;
             Destination::Closed(name.clone(), matches!(last.kind, StageKind::AppendTo(_)))
         }
-        _ => Destination::Stdout(stdio::stdout().map_err(|error| failed(&failure_name(last), 0, error))?),
+        _ => Destination::Stdout(stdio::stdout().map_err(|error| failed(&name, 0, error))?),
     };
-    let target = Target { name: failure_name(last), place, written: 0, counts, found: found.clone() };
+    let target = Target { name, place, written: 0, counts, found: found.clone() };
     stream(pipeline, &progress)?.pour(target).await?;
     Ok(if found.load(Relaxed) { Outcome::Found } else { Outcome::Nothing })
 }

@@ -25,8 +25,8 @@ use crate::stages::TooDeep;
 use crate::stream::{OriginKind, branch_supply};
 use selvedge_coroutine::pipeline::csv::Fields;
 use selvedge_coroutine::pipeline::{
-    BoxedSplit, BoxedSplitter, DynStage, Flow, Item, ItemKind, Sections, Split, StageFailure, StepByStep,
-    Store, StreamPlace,
+    BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, Item, ItemKind, Sections, Split, StageFailure,
+    StepByStep, Store, StreamPlace,
 };
 use selvedge_flow::{BoxedSupply, Supply};
 use std::collections::VecDeque;
@@ -163,6 +163,8 @@ pub struct SectionRuns<A: OriginKind + ?Sized> {
     splitter: BoxedSplit<A>,
     name: String,
     too_deep: TooDeep,
+    /// A condition may set `too_deep`.
+    nests: bool,
     then: SectionBranch,
     otherwise: SectionBranch,
     cut: CutSections<A>,
@@ -187,6 +189,7 @@ impl<A: Conditional + ?Sized> SectionRuns<A> {
             splitter: A::splitter(&of.condition, &too_deep).into_stage(),
             name: failure_name(stage),
             too_deep,
+            nests: condition::nests(&of.condition),
             then: SectionBranch::of(&of.then, A::KIND),
             otherwise: SectionBranch::of(&of.otherwise, A::KIND),
             cut: CutSections { items: A::Store::default(), taken: 0, parts: VecDeque::new() },
@@ -211,12 +214,18 @@ impl<A: OriginKind + ?Sized> SectionRuns<A> {
     async fn cut_more(&mut self) -> Result<(), StageFailure> {
         self.cut.items.clear();
         self.cut.taken = 0;
+        let SectionRuns { splitter, cut, too_deep, .. } = self;
         // `CutSections` never breaks, so the splitter does not.
         let _never_breaks = match self.source.next().await? {
-            Some(chunk) => self.splitter.put_chunk(chunk, &mut self.cut),
+            // Item by item, as `Guarded` does: what comes out must not depend on the chunk.
+            Some(chunk) if self.nests => chunk.each(|item| {
+                splitter.put(item, cut)?;
+                if too_deep.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            }),
+            Some(chunk) => splitter.put_chunk(chunk, cut),
             None => {
                 self.ended = true;
-                self.splitter.end(&mut self.cut)
+                splitter.end(cut)
             }
         };
         if let Some(failure) = self.too_deep.failure(&self.name) {

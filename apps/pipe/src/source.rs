@@ -3,13 +3,14 @@
 //! `stream.rs` makes [`Files`] for the stage `file`, and wraps standard input and commands in a
 //! [`NamedSupply`].
 //!
-//! A failure of these sources must have the name `stage::failure_name`, which begins with `@`.
+//! A failure of these sources must have the name `stage::failure_name`, which begins with `@`, or
+//! that of `stage::stream_name`.
 //! `run.rs` finds the place in the script by it, and [`NamedSupply`] sees by it that the failure
 //! came from a stage before the command and has its name already.
 
 use crate::language::tree::Stage;
 use crate::progress::Progress;
-use crate::stage::failure_name;
+use crate::stage::{failure_name, stream_name};
 use selvedge_coroutine::pipeline::{StageFailure, StreamPlace};
 use selvedge_flow::{BoxedSupply, Supply};
 use selvedge_io::fs::{AlignedBuf, File, Position};
@@ -52,8 +53,8 @@ pub struct Files {
 enum OpenFile {
     /// A file with a place in it.
     Regular(Position),
-    /// A pipe or a device: a thread of the pool waits for it.
-    Other(Arc<std::fs::File>),
+    /// A pipe or a device, with its path: a thread of the pool waits for it.
+    Other(Arc<std::fs::File>, String),
 }
 
 impl OpenFile {
@@ -64,9 +65,11 @@ impl OpenFile {
             return Ok(OpenFile::Regular(File::open(path).await?.stream()));
         }
         let opening = path.clone();
-        let named = move |error: io::Error| io::Error::new(error.kind(), format!("open {path}: {error}"));
         let opened = on_pool(move || std::fs::File::open(opening)).await?;
-        Ok(OpenFile::Other(Arc::new(opened.map_err(named)?)))
+        match opened {
+            Ok(file) => Ok(OpenFile::Other(Arc::new(file), path)),
+            Err(error) => Err(io::Error::new(error.kind(), format!("open {path}: {error}"))),
+        }
     }
 
     /// Fills a block, and returns it unless the thread that reads is lost. 0 bytes are the end.
@@ -76,10 +79,12 @@ impl OpenFile {
                 let read = selvedge_io::io::Read::read(file, &mut block).await;
                 (read, Some(block))
             }
-            OpenFile::Other(file) => {
+            OpenFile::Other(file, path) => {
                 let file = file.clone();
                 let read = on_pool(move || ((&*file).read(&mut block), Some(block))).await;
-                read.unwrap_or_else(|lost| (Err(lost), None))
+                let (read, block) = read.unwrap_or_else(|lost| (Err(lost), None));
+                let named = |error: io::Error| io::Error::new(error.kind(), format!("read {path}: {error}"));
+                (read.map_err(named), block)
             }
         }
     }
@@ -139,6 +144,11 @@ impl NamedSupply {
     /// The supply of a stage.
     pub fn new(stage: &Stage, supply: BoxedSupply<u8>) -> NamedSupply {
         NamedSupply { name: failure_name(stage), supply }
+    }
+
+    /// Standard input, before the first stage or as this stage.
+    pub fn stdin(stage: &Stage, supply: BoxedSupply<u8>) -> NamedSupply {
+        NamedSupply { name: stream_name(stage, "read standard input"), supply }
     }
 }
 

@@ -32,6 +32,12 @@ pub fn failure_name(stage: &Stage) -> String {
     format!("@{}:{}", stage.span.begin, stage.span.end)
 }
 
+/// The name under which standard input or output fails at the stage beside it. `what` says what was
+/// done.
+pub fn stream_name(stage: &Stage, what: &str) -> String {
+    format!("{}:{what}", failure_name(stage))
+}
+
 /// The stage that makes text of items: lines as they are, records as CSV, each number on a line.
 /// `None` for bytes, which are text.
 pub fn to_text(kind: ItemKind) -> Option<DynStage> {
@@ -326,24 +332,24 @@ fn sorted(order: Order, kind: ItemKind) -> DynStage {
 pub fn dynamic(stage: &Stage, kind: ItemKind) -> DynStage {
     let too_deep = TooDeep::default();
     let made = made(stage, kind, &too_deep);
+    let condition = match &stage.kind {
+        StageKind::Each(condition) | StageKind::Having(condition, _) => condition,
+        StageKind::Branch(of) => &of.condition,
+        StageKind::While(condition, _) => condition,
+        _ => return made,
+    };
+    let nests = condition::nests(condition);
     match &stage.kind {
-        StageKind::Each(condition) if condition::nests(condition) => {
-            guarded::<u8, [u8]>(typed(made), failure_name(stage), too_deep)
-        }
-        StageKind::Having(condition, _) if condition::nests(condition) => {
-            alike(made, failure_name(stage), too_deep)
-        }
-        StageKind::Branch(of) if condition::nests(&of.condition) => {
-            alike(made, failure_name(stage), too_deep)
-        }
-        // The guard gives the loop its name.
-        StageKind::While(..) => alike(made, failure_name(stage), too_deep),
+        StageKind::Each(_) if nests => guarded::<u8, [u8]>(typed(made), failure_name(stage), Some(too_deep)),
+        // The guard gives a loop its name.
+        StageKind::While(..) => alike(made, failure_name(stage), nests.then_some(too_deep)),
+        _ if nests => alike(made, failure_name(stage), Some(too_deep)),
         _ => made,
     }
 }
 
 /// A stage that yields what it takes, with the guard around it.
-fn alike(made: DynStage, name: String, too_deep: TooDeep) -> DynStage {
+fn alike(made: DynStage, name: String, too_deep: Option<TooDeep>) -> DynStage {
     match made.takes() {
         ItemKind::Bytes => guarded::<u8, u8>(typed(made), name, too_deep),
         ItemKind::Lists => guarded::<[u8], [u8]>(typed(made), name, too_deep),
@@ -376,6 +382,7 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
             DynStage::new(group_by(condition::bytes(condition, too_deep)) >> rewrite(line))
         }
         StageKind::Csv(delimiter) => DynStage::new(csv::records(*delimiter).named(named)),
+        StageKind::Rows(delimiter) => DynStage::new(csv::encode(*delimiter)),
         StageKind::Fields(delimiter) => fields(*delimiter),
         StageKind::Column(column) => {
             let column = column - 1;

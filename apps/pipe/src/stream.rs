@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::run::Target;
 use crate::sections::{Conditional, SectionRuns};
 use crate::source::{Files, NamedSupply, failed};
-use crate::stage::{leading, leaves_lines, located_in_lines, may_fail, then, to_text};
+use crate::stage::{leading, leaves_lines, located_in_lines, may_fail, stream_name, then, to_text};
 use selvedge_coroutine::pipeline::csv::Fields;
 use selvedge_coroutine::pipeline::{
     DynStage, HasKind, ItemKind, StageFailure, Store, from_chunks, from_iter, id,
@@ -115,8 +115,10 @@ pub fn stream(stages: &[Stage], progress: &Progress) -> Result<Stream, StageFail
         Origin::Bytes(Inflow::new(NamedSupply::new(stage, source.into_supply())).boxed())
     };
     let stdin = |stage: &Stage| match selvedge_flow::stdin() {
-        Ok(source) => Ok(named(stage, source.boxed())),
-        Err(error) => Err(failed(&crate::stage::failure_name(stage), 0, error)),
+        Ok(source) => {
+            Ok(Origin::Bytes(Inflow::new(NamedSupply::stdin(stage, source.boxed().into_supply())).boxed()))
+        }
+        Err(error) => Err(failed(&stream_name(stage, "read standard input"), 0, error)),
     };
     let first = &stages[0];
     let origin = match &first.kind {

@@ -245,6 +245,21 @@ impl<'g> LiveEnvironment<'g> {
         Ok((!missing.is_empty()).then(|| Stuck::of(missing)))
     }
 
+    /// Waits as [`wait_for_rest`](LiveEnvironment::wait_for_rest) does, and makes no report. So it
+    /// does not look at the items, and its cost does not depend on how many there are.
+    ///
+    /// # Errors
+    /// As for `wait_for_rest`.
+    ///
+    /// # Panics
+    /// As [`puts`](LiveEnvironment::puts).
+    pub fn rest(&self) -> StepResult {
+        match self.attention.bell().at_rest(|| self.is_own()) {
+            Some(_rest) => Ok(()),
+            None => Err(Halted(None)),
+        }
+    }
+
     /// Whether the run was cancelled, or has failed.
     pub fn is_cancelled(&self) -> bool {
         self.attention.is_stopped()

@@ -195,6 +195,10 @@ pub fn xml(data: &[u8]) {
     }
     split_at_every_cut(&xml::element("a"), data);
     split_at_every_cut(&xml::content("a"), data);
+    let values = split_at_every_cut(&xml::attribute("b"), data).into_iter().filter(|(verdict, _)| *verdict);
+    let of_tokens = tokens.iter().flat_map(|token| xml::Token::of(token).attributes());
+    let of_tokens = of_tokens.filter(|(name, _)| name == b"b").map(|(_, value)| value.to_vec());
+    assert!(values.map(|(_, value)| value).eq(of_tokens));
     let escaped = group_by(everything()) >> xml::escape() >> xml::unescape();
     let (again, failure) = outcome(&escaped, [data].into_iter());
     assert_eq!((again.iter().collect::<Vec<_>>().concat(), failure), (data.to_vec(), None));

@@ -173,7 +173,7 @@
 //! let lengths = group_by(line()) >> lift121(|line: &[u8]| line.len() as u8);
 //! let _ = lengths >> group_by(line());
 //! ```
-//! ```compile_fail,E0599
+//! ```compile_fail,E0277
 //! use selvedge::coroutine::pipeline::*;
 //! // A generator is no whole pipeline: it has no consumer.
 //! naturals().run();
@@ -182,7 +182,7 @@
 //! # use selvedge::coroutine::pipeline::*;
 //! (naturals() >> head()).run();
 //! ```
-//! ```compile_fail,E0599
+//! ```compile_fail,E0277
 //! use selvedge::coroutine::pipeline::*;
 //! // A transducer is no whole pipeline: it has no generator.
 //! (take::<u64>(1) >> take(1)).run();
@@ -191,7 +191,7 @@
 //! # use selvedge::coroutine::pipeline::*;
 //! (naturals() >> take(1) >> take(1) >> count()).run();
 //! ```
-//! ```compile_fail,E0599
+//! ```compile_fail,E0277
 //! use selvedge::coroutine::pipeline::*;
 //! // An iteratee is no whole pipeline: it has no generator.
 //! count::<u64>().run();
@@ -200,7 +200,7 @@
 //! # use selvedge::coroutine::pipeline::*;
 //! count::<u64>().feed().end();
 //! ```
-//! ```compile_fail,E0369
+//! ```compile_fail,E0277
 //! use selvedge::coroutine::pipeline::*;
 //! // An iteratee yields nothing.
 //! let _ = count::<u64>() >> count::<u64>();
@@ -295,7 +295,7 @@ pub use boxed::{
     BoxedSplit, BoxedSplitter, BoxedTransduce, BoxedTransducer, DynStage, HasKind, ItemKind, Misfit,
 };
 pub use branch::{IfThenElse, if_then_else, select, unless, wherever};
-pub use chain::{AfterGenerator, AfterTransducer, Chain};
+pub use chain::{AfterConsumer, AfterGenerator, AfterTransducer, Chain};
 pub use choose::{Choose, LastOf, end_of, first, last, prefix, start_of, suffix};
 pub use consume::{CollectAll, CountItems, EachChunk, FirstOf, Fold, collect, count, each_chunk, fold, head};
 pub use cycle::{Cycle, cycle};
@@ -324,7 +324,7 @@ pub use located::{Located, located};
 pub use logic::{Negated, Zipped, between};
 pub use number::{SelectNumbered, select_numbered};
 pub use recur::{Nested, While, nested_in, while_};
-pub use role::{Drain, Generator, Iteratee, Join, Program, Splitter, Transducer};
+pub use role::{Drain, Generator, Iteratee, Join, Program, Splitter, Transducer, WholePipeline};
 pub use section::{Foreach, Having, Substitute, foreach, having, having_only, substitute};
 pub use split::{
     Everything, LineSplit, Satisfies, Substring, everything, line, satisfies, substring, whole_line,

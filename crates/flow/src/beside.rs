@@ -178,7 +178,7 @@ where
 }
 
 /// The thread that is ahead.
-async fn run_ahead<A, B, S, T>(
+pub(crate) async fn run_ahead<A, B, S, T>(
     mut upstream: Upstream<A, B, S, T>,
     filler: Filler<B::Store>,
     stop: Arc<Event>,

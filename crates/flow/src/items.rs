@@ -13,7 +13,7 @@ use selvedge_core::yield_now;
 use selvedge_coroutine::pipeline::{
     Flow, Generate, Generator, Item, StageFailure, Store, StreamPlace, Unchanged,
 };
-use selvedge_sync::{BoundedFifo, Fifo, MVar, Putter, Taker};
+use selvedge_sync::{BoundedFifo, Fifo, MVar, Putter, Taker, TryTakeError};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -350,6 +350,19 @@ impl<C> Stores<C> {
     /// The next store, or `None` when the filler has been dropped and the queue is empty.
     pub(crate) async fn take(&self) -> Option<C> {
         self.full.take().await
+    }
+
+    /// As [`take`](Stores::take), for an OS thread. Without `waits` it returns at once, with an
+    /// error if no store is there yet.
+    pub(crate) fn take_blocking(&self, waits: bool) -> Result<Option<C>, TryTakeError> {
+        if waits {
+            return Ok(self.full.take_blocking());
+        }
+        match self.full.try_take() {
+            Ok(store) => Ok(Some(store)),
+            Err(TryTakeError::Closed) => Ok(None),
+            Err(TryTakeError::Empty) => Err(TryTakeError::Empty),
+        }
     }
 
     /// Gives an empty store back for its memory.

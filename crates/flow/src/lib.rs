@@ -33,6 +33,7 @@
 //! | bytes to read | [`file()`], [`read`], [`stdin`], [`command`], [`async_read`] |
 //! | bytes to write | [`create`], [`write()`], [`stdout`], [`async_write`] |
 //! | a process in the middle | [`through`] |
+//! | a graph of [`cnc`](selvedge_cnc) in the middle | [`through_graph`], [`GraphEnds`] |
 //! | items of threads | [`from_taker`], [`from_fifo`], [`from_mvar`], [`to_putter`], [`to_fifo`], [`to_mvar`] |
 //! | a generator, an iterator, a stream | [`made`], [`from_iter`](selvedge_coroutine::pipeline::from_iter), [`stream`], [`Inflow::into_stream`] |
 //! | stages side by side | [`ahead`], [`par`], [`map_par`]; [`seq`] in their place |
@@ -68,7 +69,7 @@
 //! # use selvedge::flow::{create, made};
 //! let _ = made(naturals()) >> decimal() >> concatenate() >> create("numbers");
 //! ```
-//! ```compile_fail,E0369
+//! ```compile_fail,E0277
 //! use selvedge::coroutine::pipeline::*;
 //! use selvedge::flow::{create, file};
 //! // Nothing comes out of a target.
@@ -92,7 +93,7 @@
 //! # use selvedge::process::Command;
 //! let _ = file("warp") >> group_by(line()) >> concatenate() >> through(Command::new("sort"));
 //! ```
-//! ```compile_fail,E0599
+//! ```compile_fail,E0277
 //! use selvedge::flow::file;
 //! // A source is no whole pipeline: it has no consumer.
 //! let _ = file("warp").run();
@@ -109,6 +110,7 @@ mod boxed;
 mod bytes;
 mod child;
 mod drain;
+mod graph;
 mod items;
 mod join;
 mod named;
@@ -124,6 +126,7 @@ pub use boxed::{BoxedInflow, BoxedSupply};
 pub use bytes::{Creating, OpenFile, ReadStream, Writing, create, file, read, stdin, stdout, write};
 pub use child::{CommandOutput, Through, ThroughCommand, command, through};
 pub use drain::{DrainedInflow, Draining};
+pub use graph::{GraphEnds, ThroughGraph, ThroughGraphOf, through_graph};
 pub use items::{FromFifo, FromGenerator, FromMVar, FromTaker, ToFifo, ToMVar, ToPutter};
 pub use items::{from_fifo, from_mvar, from_taker, made, to_fifo, to_mvar, to_putter};
 pub use join::{JoinedInflows, OneOfTwo, join_inflows};

@@ -14,8 +14,8 @@
 
 use crate::items::{FromGenerator, made};
 use selvedge_coroutine::pipeline::{
-    AfterGenerator, AfterTransducer, Chain, Consume, Flow, Generate, Generator, Item, Iteratee, Sink,
-    StageFailure, Store, Transduce, Transducer, Unchanged, id,
+    AfterConsumer, AfterGenerator, AfterTransducer, Chain, Consume, Flow, Generate, Generator, Item,
+    Iteratee, Sink, StageFailure, Store, Transduce, Transducer, Unchanged, WholePipeline, id,
 };
 use std::fmt;
 use std::marker::PhantomData;
@@ -108,6 +108,17 @@ impl<A: Item + ?Sized, S: Supply<A>> Inflow<A, A, S, Unchanged> {
     /// ```
     pub fn new(supply: S) -> Self {
         Inflow { supply, stages: id() }
+    }
+}
+
+impl<A: ?Sized, B: ?Sized, S, T> Inflow<A, B, S, T> {
+    /// A method that no program can call: see [`WholePipeline`].
+    #[doc(hidden)]
+    pub fn run(self) -> <Self as WholePipeline>::Result
+    where
+        Self: WholePipeline,
+    {
+        self.run_whole()
     }
 }
 
@@ -233,6 +244,23 @@ where
     }
 }
 
+/// Nothing may stand downstream of a target or of a whole pipeline, and the compiler says so.
+macro_rules! impl_consumer {
+    ($role:ident, $($item:ident),+; $($part:ident),+) => {
+        impl<$($item: ?Sized,)+ $($part,)+ R: AfterConsumer> Shr<R> for $role<$($item,)+ $($part),+> {
+            type Output = R::Whole;
+
+            fn shr(self, downstream: R) -> R::Whole {
+                downstream.after()
+            }
+        }
+    };
+}
+
+impl_consumer!(Outflow, A, B; T, W);
+impl_consumer!(FlowProgram, A; S, I);
+impl_consumer!(Pouring, A, B; S, T, W);
+
 /// A pipeline from a source to an iteratee.
 #[must_use = "a pipeline does nothing until it is run"]
 pub struct FlowProgram<A: ?Sized, S, I> {
@@ -294,8 +322,9 @@ where
         items.clear();
         match (more, taken) {
             (Ok(true), Ok(ControlFlow::Continue(()))) => {}
-            (Err(failure), _) | (Ok(_), Err(failure)) => return Err(failure),
-            (Ok(_), Ok(_)) => return Ok(()),
+            // What the target says of the items lies before a failure that comes after them.
+            (_, Err(failure)) | (Err(failure), Ok(ControlFlow::Continue(()))) => return Err(failure),
+            (_, Ok(ControlFlow::Break(()))) | (Ok(false), Ok(_)) => return Ok(()),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::kinds::{Before, yields};
 use crate::language::parse;
+use crate::language::token::is_word;
 use crate::language::tree::{Pipeline, Stage};
 use crate::language::words::{CONDITIONS, ENCODINGS, STAGES};
 
@@ -28,21 +29,29 @@ pub fn complete(text: &str) -> (&str, Vec<String>) {
     let begin = text.rfind(|char: char| char.is_whitespace() || "|;(".contains(char));
     let begin = begin.map_or(0, |at| at + text[at..].chars().next().map_or(0, char::len_utf8));
     let (before, word) = text.split_at(begin);
-    let mut words = candidates(before);
+    let mut words = candidates(before, word);
     words.retain(|candidate| candidate.starts_with(word) && *candidate != word);
     words.sort();
     words.dedup();
     (word, words)
 }
 
-/// What may stand behind `before`, whatever it begins with.
-fn candidates(before: &str) -> Vec<String> {
+/// Whether the names of files may stand behind `before`: its last stage is a source or a target.
+fn takes_names(before: &str) -> bool {
+    let stage = before.rsplit(['|', ';', '(']).next().unwrap_or_default();
+    let words: Vec<&str> = stage.split_whitespace().collect();
+    let first = words.iter().rposition(|word| ["then", "else"].contains(word)).map_or(0, |at| at + 1);
+    matches!(words[first..], ["file" | "cat", ..] | ["to"] | ["append", "to"])
+}
+
+/// What may stand behind `before`. `word` is the beginning of it; only names of files need it.
+fn candidates(before: &str, word: &str) -> Vec<String> {
     let strings = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
     let trimmed = before.trim_end();
     let last =
         trimmed.rsplit(|char: char| char.is_whitespace() || "|;(".contains(char)).next().unwrap_or_default();
-    if ["file", "cat", "to"].contains(&last) {
-        return names();
+    if takes_names(trimmed) {
+        return names(word);
     }
     if [
         "having", "select", "each", "foreach", "if", "while", "not", "and", "or", "between", "only", "of",
@@ -92,13 +101,27 @@ fn stages_before(text: &str) -> Option<Vec<Stage>> {
     Some(script.pop().unwrap_or_default())
 }
 
-/// The names in the directory.
-fn names() -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(".") else { return Vec::new() };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| !name.contains(' '))
-        .collect()
+/// The files with paths that begin with `word`. A directory has a `/` at its end. Names that need
+/// quotes are left out, and hidden ones if `word` does not ask for them.
+fn names(word: &str) -> Vec<String> {
+    let (directory, begun) = word.rsplit_once('/').map_or(("", word), |(directory, name)| (directory, name));
+    let place = match (directory, word.starts_with('/')) {
+        ("", true) => "/",
+        ("", false) => ".",
+        _ => directory,
+    };
+    let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
+    let path = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        if !name.chars().all(is_word) || name.starts_with('.') != begun.starts_with('.') {
+            return None;
+        }
+        let slash = if entry.path().is_dir() { "/" } else { "" };
+        Some(format!("{}{name}{slash}", &word[..word.len() - begun.len()]))
+    };
+    let paths = entries.filter_map(|entry| path(entry.ok()?));
+    // A word that begins with `#` is a comment.
+    paths.filter(|path| !path.starts_with('#')).collect()
 }
 
 /// A stage for each word, to see whether it fits.
@@ -112,6 +135,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("lines", "lines"),
     ("each", "each everything"),
     ("csv", "csv"),
+    ("rows", "rows"),
     ("fields", "fields"),
     ("column", "column 1"),
     ("columns", "columns 1"),

@@ -7,7 +7,8 @@
 use super::complete::complete;
 use super::editor::{Action, Editor, Key};
 use crate::language::Complaint;
-use crate::run::{prepare, run};
+use crate::run::{Outcome, prepare, run, run_until_interrupted};
+use crate::width::width;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, IsTerminal, Read, Write};
 
@@ -49,10 +50,19 @@ pub fn serve(show_progress: bool) -> io::Result<()> {
         if line.trim().is_empty() {
             continue;
         }
-        let outcome = prepare(&line)
-            .and_then(|script| if script.is_empty() { Ok(()) } else { run(script, show_progress).map(drop) });
-        if let Err(complaint) = outcome {
+        let on_terminal = io::stdin().is_terminal();
+        let ran = prepare(&line).and_then(|script| match script.is_empty() {
+            true => Ok(Some(Outcome::Nothing)),
+            false if on_terminal => run_until_interrupted(script, show_progress),
+            false => run(script, show_progress).map(Some),
+        });
+        if let Err(complaint) = ran {
             complain(&complaint, &line)?;
+        }
+        if on_terminal {
+            // The prompt begins a line. Blanks to the last cell of the line stay in it if the
+            // output has ended with a line end, and otherwise they go on to the next line.
+            write!(io::stdout(), "{}\r", " ".repeat(cells() - 1))?;
         }
     }
     Ok(())
@@ -100,7 +110,9 @@ fn offer(editor: &mut Editor) -> io::Result<()> {
         (word.len()..=first.len()).rev().find(|length| first.is_char_boundary(*length) && agrees(*length));
     let ending = &first[word.len()..common.unwrap_or(word.len())];
     if words.len() == 1 {
-        editor.insert(&format!("{ending} "));
+        // A directory has names in it.
+        let blank = if first.ends_with('/') { "" } else { " " };
+        editor.insert(&format!("{ending}{blank}"));
     } else if ending.is_empty() {
         write!(io::stdout(), "\r\n{}\r\n", words.join("  "))?;
     } else {
@@ -109,18 +121,40 @@ fn offer(editor: &mut Editor) -> io::Result<()> {
     Ok(())
 }
 
-/// Shows the line. Of a line that is wider than the terminal, the part around the cursor.
-fn draw(editor: &Editor) -> io::Result<()> {
+/// How many cells a line of the terminal has.
+fn cells() -> usize {
     // A terminal may not know its width.
     let known = rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col));
-    let columns = known.filter(|columns| *columns > 0).unwrap_or(80);
-    let width = columns.saturating_sub(PROMPT.len() + 1).max(10);
-    let (text, cursor) = (editor.text(), editor.cursor());
-    let begin = (cursor + 1).saturating_sub(width);
-    let shown: String = text.chars().skip(begin).take(width).collect();
+    known.filter(|cells| *cells > 0).unwrap_or(80)
+}
+
+/// Shows the line. Of a line that is wider than the terminal, the part around the cursor.
+fn draw(editor: &Editor) -> io::Result<()> {
+    let room = cells().saturating_sub(PROMPT.len() + 1).max(10);
+    let (shown, cursor) = window(&editor.text(), editor.cursor(), room);
     let mut out = io::stdout();
-    write!(out, "\r\x1b[K{PROMPT}{shown}\r\x1b[{}C", PROMPT.len() + cursor - begin)?;
+    write!(out, "\r\x1b[K{PROMPT}{shown}\r\x1b[{}C", PROMPT.len() + cursor)?;
     out.flush()
+}
+
+/// The part of `text` around the cursor that fits into `room` cells, and how many cells of it are
+/// before the cursor. The cursor has a cell of its own.
+fn window(text: &str, cursor: usize, room: usize) -> (String, usize) {
+    let widths: Vec<usize> = text.chars().map(width).collect();
+    let mut before: usize = widths[..cursor].iter().sum();
+    let mut begin = 0;
+    while before >= room {
+        before -= widths[begin];
+        begin += 1;
+    }
+    let mut left = room;
+    let fits = |(_, width): &(char, &usize)| {
+        let fits = **width <= left;
+        left = left.saturating_sub(**width);
+        fits
+    };
+    let shown = text.chars().zip(&widths).skip(begin).take_while(fits).map(|(char, _)| char).collect();
+    (shown, before)
 }
 
 /// Keys from the bytes of a terminal.
@@ -202,6 +236,18 @@ impl<I: Iterator<Item = io::Result<u8>>> Keys<I> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_window_holds_the_cursor() {
+        assert_eq!(window("lines | count", 5, 20), ("lines | count".to_string(), 5));
+        assert_eq!(window("lines | count", 13, 10), ("s | count".to_string(), 9));
+        assert_eq!(window("lines | count", 0, 10), ("lines | co".to_string(), 0));
+        // Each of these takes two cells.
+        assert_eq!(window("織物織物織物", 2, 10), ("織物織物織".to_string(), 4));
+        assert_eq!(window("織物織物織物", 6, 10), ("織物織物".to_string(), 8));
+        assert_eq!(window("a織物織物織物", 7, 11), ("物織物織物".to_string(), 10));
+        assert_eq!(window("e\u{301}\u{301}bc", 4, 10), ("e\u{301}\u{301}bc".to_string(), 2));
+    }
 
     #[test]
     fn bytes_become_keys() {

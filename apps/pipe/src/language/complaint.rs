@@ -5,6 +5,7 @@
 //! stage. `main.rs` and the prompt write them with [`Complaint::shown`]. Two spans are always
 //! equal, because trees are compared without their places.
 
+use crate::width::width;
 use std::fmt::Write;
 
 /// A range of bytes of a script. All spans are equal, so that two trees are equal if they mean the
@@ -80,11 +81,13 @@ impl Complaint {
         let shown = text[begin..].lines().next().unwrap_or_default();
         let mut out = format!("{file}:{line}:{column}: {}\n  {shown}\n  ", self.message);
         // A tab stays a tab, so that the caret stands below its place.
-        let before = shown.chars().take(column - 1);
-        out.extend(before.map(|char| if char == '\t' { '\t' } else { ' ' }));
+        for char in shown.chars().take(column - 1) {
+            let blanks = if char == '\t' { "\t" } else { &"  "[..width(char)] };
+            out.push_str(blanks);
+        }
         let from = floor(text, self.span.begin).min(begin + shown.len());
         let to = floor(text, self.span.end).clamp(from, begin + shown.len());
-        let length = text[from..to].chars().count().max(1);
+        let length = text[from..to].chars().map(width).sum::<usize>().max(1);
         let _ = write!(out, "^{}", "~".repeat(length - 1));
         if let Some(help) = &self.help {
             let _ = write!(out, "\n  {help}");

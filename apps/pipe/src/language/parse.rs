@@ -208,6 +208,11 @@ impl Parser<'_> {
         }
     }
 
+    /// A delimiter of CSV, which may be left out.
+    fn comma_or_other(&mut self) -> Result<u8, Complaint> {
+        if self.is_text() { self.delimiter() } else { Ok(b',') }
+    }
+
     /// Calls `inner` one level deeper.
     fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Complaint>) -> Result<T, Complaint> {
         if self.depth == DEPTH {
@@ -299,7 +304,8 @@ impl Parser<'_> {
             "sh" => StageKind::Shell(self.string()?),
             "lines" => StageKind::Lines,
             "each" => StageKind::Each(self.condition()?),
-            "csv" => StageKind::Csv(if self.is_text() { self.delimiter()? } else { b',' }),
+            "csv" => StageKind::Csv(self.comma_or_other()?),
+            "rows" => StageKind::Rows(self.comma_or_other()?),
             "fields" => StageKind::Fields(if self.is_text() { Some(self.delimiter()?) } else { None }),
             "column" => StageKind::Column(self.place()?),
             "columns" => {
@@ -459,10 +465,10 @@ impl Parser<'_> {
                 ConditionKind::Column(column, test)
             }
             "line" => ConditionKind::Line,
-            "csv" if self.takes("row") => ConditionKind::CsvRow,
+            "csv" if self.takes("row") => ConditionKind::CsvRow(self.comma_or_other()?),
             "csv" if self.takes("column") => {
                 let column = self.place()?;
-                ConditionKind::CsvColumn(column, if self.is_text() { self.delimiter()? } else { b',' })
+                ConditionKind::CsvColumn(column, self.comma_or_other()?)
             }
             "csv" => return Err(self.expected("`row` or `column`")),
             "json" if self.takes("value") => ConditionKind::JsonValue,
@@ -470,7 +476,8 @@ impl Parser<'_> {
             "json" => return Err(self.expected("`value` or `member`")),
             "xml" if self.takes("element") => ConditionKind::XmlElement(self.string()?),
             "xml" if self.takes("content") => ConditionKind::XmlContent(self.string()?),
-            "xml" => return Err(self.expected("`element` or `content`")),
+            "xml" if self.takes("attribute") => ConditionKind::XmlAttribute(self.string()?),
+            "xml" => return Err(self.expected("`element`, `content` or `attribute`")),
             "everything" => ConditionKind::Everything,
             "nothing" => ConditionKind::Nothing,
             "not" => ConditionKind::Not(self.inner()?),

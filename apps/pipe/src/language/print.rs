@@ -72,6 +72,8 @@ impl fmt::Display for StageKind {
             StageKind::Each(condition) => write!(f, "each {condition}"),
             StageKind::Csv(b',') => f.write_str("csv"),
             StageKind::Csv(delimiter) => write!(f, "csv {}", quoted(&[*delimiter])),
+            StageKind::Rows(b',') => f.write_str("rows"),
+            StageKind::Rows(delimiter) => write!(f, "rows {}", quoted(&[*delimiter])),
             StageKind::Fields(None) => f.write_str("fields"),
             StageKind::Fields(Some(delimiter)) => write!(f, "fields {}", quoted(&[*delimiter])),
             StageKind::Column(column) => write!(f, "column {column}"),
@@ -200,7 +202,8 @@ impl fmt::Display for Condition {
             ConditionKind::Column(column, test) => write!(f, "column {column} {test}"),
             ConditionKind::Line => f.write_str("line"),
             ConditionKind::Class(class) => f.write_str(word(&CLASSES, class)),
-            ConditionKind::CsvRow => f.write_str("csv row"),
+            ConditionKind::CsvRow(b',') => f.write_str("csv row"),
+            ConditionKind::CsvRow(delimiter) => write!(f, "csv row {}", Quoted(&[*delimiter])),
             ConditionKind::CsvColumn(column, b',') => write!(f, "csv column {column}"),
             ConditionKind::CsvColumn(column, delimiter) => {
                 write!(f, "csv column {column} {}", Quoted(&[*delimiter]))
@@ -209,6 +212,7 @@ impl fmt::Display for Condition {
             ConditionKind::JsonMember(name) => write!(f, "json member {}", Quoted(name.as_bytes())),
             ConditionKind::XmlElement(name) => write!(f, "xml element {}", Quoted(name.as_bytes())),
             ConditionKind::XmlContent(name) => write!(f, "xml content {}", Quoted(name.as_bytes())),
+            ConditionKind::XmlAttribute(name) => write!(f, "xml attribute {}", Quoted(name.as_bytes())),
             ConditionKind::Everything => f.write_str("everything"),
             ConditionKind::Nothing => f.write_str("nothing"),
             ConditionKind::Not(inner) => write!(f, "not {}", unary(inner)),

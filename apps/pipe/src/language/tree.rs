@@ -38,6 +38,8 @@ pub enum StageKind {
     Each(Condition),
     /// `csv ["D"]`
     Csv(u8),
+    /// `rows ["D"]`
+    Rows(u8),
     /// `fields ["D"]`
     Fields(Option<u8>),
     /// `column N`
@@ -280,8 +282,8 @@ pub enum ConditionKind {
     Line,
     /// A class of bytes.
     Class(Class),
-    /// `csv row`
-    CsvRow,
+    /// `csv row ["D"]`
+    CsvRow(u8),
     /// `csv column N ["D"]`
     CsvColumn(usize, u8),
     /// `json value`
@@ -292,6 +294,8 @@ pub enum ConditionKind {
     XmlElement(String),
     /// `xml content "E"`
     XmlContent(String),
+    /// `xml attribute "A"`
+    XmlAttribute(String),
     /// `everything`
     Everything,
     /// `nothing`

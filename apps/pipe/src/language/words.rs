@@ -2,7 +2,7 @@
 //! `interactive/complete.rs` offers them while the user types.
 
 /// The words that begin a stage.
-pub const STAGES: [&str; 42] = [
+pub const STAGES: [&str; 43] = [
     "file",
     "cat",
     "stdin",
@@ -12,6 +12,7 @@ pub const STAGES: [&str; 42] = [
     "lines",
     "each",
     "csv",
+    "rows",
     "fields",
     "column",
     "columns",

@@ -92,26 +92,33 @@ impl<A: HasKind + ?Sized> Split<A> for Nested<BoxedSplit<A>> {
 pub struct Guarded {
     stage: DynStage,
     name: String,
-    too_deep: TooDeep,
+    /// If a condition of the stage may set it.
+    too_deep: Option<TooDeep>,
     failure: Option<StageFailure>,
 }
 
 impl TooDeep {
+    /// Whether a condition has reached the limit.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
     /// Why a stage with this name cannot go on, if a condition of it has reached the limit.
     pub fn failure(&self, name: &str) -> Option<StageFailure> {
         let cause = || format!("a condition is nested more than {LEVELS} levels deep");
         let failed = || StageFailure::new(name.to_string(), StreamPlace::default(), cause());
-        self.0.load(Relaxed).then(failed)
+        self.is_set().then(failed)
     }
 }
 
-/// The stage `stage`, which fails under `name` when `too_deep` is set.
+/// The stage `stage`, which fails under `name` when `too_deep` is set. `None` if no condition of it
+/// sets one.
 ///
 /// A failure of `stage` that has no place in the script gets the name too.
 pub fn guarded<A: HasKind + ?Sized, B: HasKind + ?Sized>(
     stage: Transducer<A, B, DynStage>,
     name: String,
-    too_deep: TooDeep,
+    too_deep: Option<TooDeep>,
 ) -> DynStage {
     let stage = Guarded { stage: stage.into_stage(), name, too_deep, failure: None };
     DynStage::new(Transducer::<A, B, Guarded>::new(stage))
@@ -121,7 +128,7 @@ impl Guarded {
     /// Fails if the stage has reached the limit while it took the last items.
     fn looked_after<A: HasKind + ?Sized, B: HasKind + ?Sized>(&mut self, flow: Flow) -> Flow {
         let Guarded { stage, name, too_deep, failure } = self;
-        *failure = too_deep.failure(name);
+        *failure = too_deep.as_ref().and_then(|too_deep| too_deep.failure(name));
         if failure.is_some() {
             return ControlFlow::Break(());
         }
@@ -144,8 +151,13 @@ impl<A: HasKind + ?Sized, B: HasKind + ?Sized> Transduce<A, B> for Guarded {
     }
 
     fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
-        let flow = Transduce::<A, B>::put_chunk(&mut self.stage, chunk, out);
-        self.looked_after::<A, B>(flow)
+        if self.too_deep.is_none() {
+            let flow = Transduce::<A, B>::put_chunk(&mut self.stage, chunk, out);
+            return self.looked_after::<A, B>(flow);
+        }
+        // Item by item, because any item may reach the limit. What comes out before it must not
+        // depend on the chunk, and a next stage that is finished before it hears of no failure.
+        chunk.each(|item| self.put(item, out))
     }
 
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {

@@ -28,32 +28,48 @@ pub fn over_text<T: Transduce<u8, u8> + Clone>(
 }
 
 /// Bytes become an item for each chunk.
-struct Pieces<'a, S>(&'a mut S);
+struct Pieces<'a, S> {
+    out: &'a mut S,
+    /// Whether `out` has broken.
+    finished: bool,
+}
+
+impl<'a, S> Pieces<'a, S> {
+    fn new(out: &'a mut S) -> Self {
+        Pieces { out, finished: false }
+    }
+}
 
 impl<S: Sink<[u8]>> Sink<u8> for Pieces<'_, S> {
     const CHUNKS: bool = true;
 
     fn put(&mut self, item: &u8) -> Flow {
-        self.0.put(std::slice::from_ref(item))
+        self.put_chunk(std::slice::from_ref(item))
     }
 
     fn put_chunk(&mut self, chunk: &[u8]) -> Flow {
-        if chunk.is_empty() { ControlFlow::Continue(()) } else { self.0.put(chunk) }
+        if chunk.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        let flow = self.out.put(chunk);
+        self.finished |= flow.is_break();
+        flow
     }
 }
 
 impl<T: Transduce<u8, u8> + Clone> Transduce<[u8], [u8]> for OverText<T> {
     fn put<S: Sink<[u8]>>(&mut self, item: &[u8], out: &mut S) -> Flow {
         let stage = self.running.get_or_insert_with(|| self.recipe.clone());
-        let flow = stage.put_chunk(item, &mut Pieces(out));
+        let mut pieces = Pieces::new(out);
+        let flow = stage.put_chunk(item, &mut pieces);
         if !self.anew {
             return flow;
         }
-        // A stage that has broken is finished, and has given all of its output.
-        let flow = if flow.is_continue() { stage.end(&mut Pieces(out)) } else { flow };
-        if flow.is_break() && stage.failure().is_some() {
+        // A stage that has broken by itself is finished, and has given all of its output.
+        let flow = if flow.is_continue() { stage.end(&mut pieces) } else { flow };
+        if pieces.finished || (flow.is_break() && stage.failure().is_some()) {
             // The stage is kept, because the caller asks it for the failure.
-            return flow;
+            return ControlFlow::Break(());
         }
         self.running = None;
         ControlFlow::Continue(())
@@ -64,7 +80,7 @@ impl<T: Transduce<u8, u8> + Clone> Transduce<[u8], [u8]> for OverText<T> {
             return ControlFlow::Continue(());
         }
         let stage = self.running.get_or_insert_with(|| self.recipe.clone());
-        stage.end(&mut Pieces(out))
+        stage.end(&mut Pieces::new(out))
     }
 
     fn failure(&self) -> Option<&selvedge_coroutine::pipeline::StageFailure> {

@@ -4,6 +4,7 @@ use crate::data::{files, shell, text};
 use selvedge_pipe::interactive::complete::complete;
 use selvedge_pipe::interactive::editor::{Action, Editor, Key};
 use selvedge_pipe::language::words::{CONDITIONS, ENCODINGS, STAGES};
+use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -78,9 +79,9 @@ fn without_a_terminal_each_line_is_a_script() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("`lines` takes bytes"));
 }
 
-#[test]
-fn a_terminal_shows_what_is_typed_and_completed() {
-    const PLAY: &str = r#"
+/// What a play on a terminal begins with: a shell in `terminal`, and a function that waits for a
+/// text.
+const STAGE: &str = r#"
 import os, pty, sys
 shell = sys.argv[1]
 pid, terminal = pty.fork()
@@ -91,8 +92,31 @@ def until(text):
     global seen
     while text not in seen:
         seen += os.read(terminal, 4096)
-    seen = seen[seen.index(text) + len(text):]
+    before, seen = seen.split(text, 1)
+    return before
 until(b"pipe> ")
+"#;
+
+/// How it ends: the status of the shell.
+const CURTAIN: &str = r#"
+os.write(terminal, b"\x04")
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"#;
+
+/// Plays on a terminal, in a directory. Returns what the play prints.
+fn play(directory: &Path, play: &str) -> String {
+    let mut python = Command::new("timeout");
+    python
+        .args(["60", "python3", "-c", &[STAGE, play, CURTAIN].concat(), env!("CARGO_BIN_EXE_selvedge-pipe")])
+        .current_dir(directory);
+    let output = python.output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_terminal_shows_what_is_typed_and_completed() {
+    const PLAY: &str = r#"
 os.write(terminal, b"ra\t1 3 | su\t")
 until(b"pipe> range 1 3 | su")
 os.write(terminal, b"m\r")
@@ -103,14 +127,90 @@ os.write(terminal, b"liens\r")
 until(b"is it `lines`?")
 # Before the prompt the terminal itself takes Ctrl-D, Backspace and Ctrl-U out of the keys.
 until(b"pipe> ")
-os.write(terminal, b"\x1b[A\x04\x7f\x15\x04")
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+os.write(terminal, b"\x1b[A\x04\x7f\x15")
 "#;
     let directory = tempfile::tempdir().unwrap();
-    let mut python = Command::new("timeout");
-    python
-        .args(["60", "python3", "-c", PLAY, env!("CARGO_BIN_EXE_selvedge-pipe")])
-        .current_dir(directory.path());
-    let output = python.output().unwrap();
-    assert_eq!(text(&output, 0), "0\n", "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(play(directory.path(), PLAY), "0\n");
+}
+
+#[test]
+fn the_prompt_goes_on_after_an_interrupt() {
+    // The pipelines wait for a command, for a file, and for nothing.
+    const PLAY: &str = r#"
+import time
+def interrupted(line, begun):
+    os.write(terminal, line + b"\r")
+    until(line[-5:] + b"\r")
+    until(begun) if begun else time.sleep(0.3)
+    os.write(terminal, b"\x03")
+    until(b"pipe> ")
+interrupted(b"sh 'echo begun; exec sleep 1000' | lines", b"begun")
+interrupted(b"cat fifo | lines", b"")
+interrupted(b"range 1 1000000000000 | `head -n 1; cat > /dev/null`", b"1")
+os.write(terminal, b"range 7 9 | sum\r")
+until(b"24")
+until(b"pipe> ")
+"#;
+    let directory = tempfile::tempdir().unwrap();
+    assert!(Command::new("mkfifo").arg("fifo").current_dir(directory.path()).status().unwrap().success());
+    assert_eq!(play(directory.path(), PLAY), "0\n");
+}
+
+#[test]
+fn the_prompt_stands_on_a_line_of_its_own() {
+    // The last line of the output has no end. Blanks bring the cursor to the next line.
+    const PLAY: &str = r#"
+os.write(terminal, b"text 'warp'\r")
+until(b"'warp'")
+until(b"warp")
+print(until(b"pipe> ").decode())
+"#;
+    let directory = tempfile::tempdir().unwrap();
+    let shown = play(directory.path(), PLAY);
+    assert!(shown.starts_with(&format!("{}\r", " ".repeat(79))), "{shown:?}");
+}
+
+#[test]
+fn wide_characters_take_two_cells() {
+    // The cursor stands behind the two characters, and then between them.
+    const PLAY: &str = r#"
+os.write(terminal, "text '織物'\x1b[D".encode())
+until("pipe> text '織物'\r\x1b[17C".encode())
+until("pipe> text '織物'\r\x1b[16C".encode())
+os.write(terminal, b"\x1b[D")
+until("pipe> text '織物'\r\x1b[14C".encode())
+os.write(terminal, b"\x05 | knot\r")
+until(b"there is no stage `knot`")
+until(b"\n")
+print(until(b"~").decode())
+until(b"pipe> ")
+"#;
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(play(directory.path(), PLAY), "  text '織物' | knot\r\n                ^\n0\n");
+}
+
+#[test]
+fn paths_are_completed() {
+    let directory = tempfile::tempdir().unwrap();
+    let inner = directory.path().join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    for name in ["warp.txt", "weft.txt", "two words", ".hidden", "a;b"] {
+        std::fs::write(inner.join(name), "").unwrap();
+    }
+    let of = |text: &str| {
+        let text = text.replace('@', &directory.path().display().to_string());
+        complete(&text)
+            .1
+            .into_iter()
+            .map(|path| path.rsplit_once("/inner").unwrap_or_default().1.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("file @/i"), ["/"]);
+    assert_eq!(of("file @/inner/"), ["/warp.txt", "/weft.txt"]);
+    assert_eq!(of("text 'a' | to @/inner/wa"), ["/warp.txt"]);
+    assert_eq!(of("lines | append to @/inner/we"), ["/weft.txt"]);
+    assert_eq!(of("cat x @/inner/."), ["/.hidden"]);
+    assert_eq!(of("lines | if empty then zip (file @/inner/wa"), ["/warp.txt"]);
+    assert_eq!(complete("file /et").1, ["/etc/"]);
+    assert!(complete("file x | having /et").1.is_empty());
 }

@@ -3,6 +3,8 @@
 use crate::data::{files, shell, system, text};
 use proptest::prelude::{ProptestConfig, Strategy, prop, prop_assert_eq, prop_oneof, proptest};
 use regex::bytes::{Regex, RegexBuilder};
+use selvedge_pipe::fuzz::outcome;
+use selvedge_pipe::run::prepare;
 use std::fs::{read, write};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -378,4 +380,25 @@ fn a_long_pipeline_runs_or_is_refused() {
     }
     // The limit is that of one pipeline.
     assert_eq!(text(&ran(&row("text 'a'", ";", 1_200)), 0), "a".repeat(1_200));
+}
+
+#[test]
+fn what_is_behind_a_finished_stage_does_not_depend_on_the_chunks() {
+    let made = |script: &str, input: &str| {
+        let tree = prepare(script).unwrap();
+        let whole = outcome(&tree[0], &[input.as_bytes()]);
+        for length in 1..input.len() {
+            let chunks: Vec<&[u8]> = input.as_bytes().chunks(length).collect();
+            assert_eq!(outcome(&tree[0], &chunks), whole, "{script}, in chunks of {length}");
+        }
+        (String::from_utf8(whole.0).unwrap(), whole.1)
+    };
+    // A failure behind the end is none.
+    assert_eq!(made("csv | first 2", "a,b\nc\n\"d\ne\"f"), ("a,b\nc\n".to_string(), None));
+    assert_eq!(made("lines | integers | first 1 | count", "1\nx\n"), ("1\n".to_string(), None));
+    let nested = "while ((digits nested in letters) and substring 'b') then first 2 end | substitute 'x'";
+    assert_eq!(made(nested, "<a>"), ("x".to_string(), None));
+    // A finished stage is not fed with the lines that follow in the chunk.
+    let each = "foreach line having substring ',' then else count end | uppercase | substitute ';'";
+    assert_eq!(made(each, "a\nb\nc\n"), (";".to_string(), None));
 }

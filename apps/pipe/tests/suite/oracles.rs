@@ -1,6 +1,7 @@
 //! Other readers of the same formats, on generated data and on files that people have written.
 
 use crate::data::{Numbers, shell, system, text};
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// Runs the shell and a command of the system on the same input, and compares what they write.
@@ -97,6 +98,93 @@ fn files_that_people_have_written_are_read_as_grep_sed_and_awk_read_them() {
             ("foreach line then prepend '> ' end", "sed 's/^/> /'"),
         ] {
             compare(&root, ours, theirs, &input);
+        }
+    }
+}
+
+/// A regular expression in the syntax that `grep -E` has too.
+fn expression(numbers: &mut Numbers, depth: u32) -> String {
+    let atoms =
+        ["a", "b", "[^a]", "[ab]", "[[:space:]]", ".", "ab", "a b", "\\b", "\\w", "\\s", "[^[:alpha:]]"];
+    if depth == 0 {
+        return numbers.pick(&atoms).to_string();
+    }
+    match numbers.below(6) {
+        0 => numbers.pick(&atoms).to_string(),
+        1 | 2 => {
+            // A repetition has none in it, because grep may need a time that is exponential then.
+            let operator = numbers.pick(&["?", "*", "+", "{2}", "{1,2}", "{2,}", "{0,1}"]);
+            format!("({}){operator}", expression(numbers, 0))
+        }
+        3 => format!("({}|{})", expression(numbers, depth - 1), expression(numbers, depth - 1)),
+        _ => format!("{}{}", expression(numbers, depth - 1), expression(numbers, depth - 1)),
+    }
+}
+
+#[test]
+fn grep_finds_the_same_lines() {
+    let directory = tempfile::tempdir().unwrap();
+    // All lines of up to four letters of three.
+    let mut lines = vec![String::new()];
+    for begin in 0.. {
+        if lines[begin].len() == 4 {
+            break;
+        }
+        lines.extend(["a", "b", " "].map(|letter| format!("{}{letter}", lines[begin])));
+    }
+    std::fs::write(directory.path().join("lines"), lines.join("\n") + "\n").unwrap();
+    let mut numbers = Numbers::new(23);
+    let (mut ours, mut theirs) = (String::new(), String::new());
+    for round in 0..150 {
+        // GNU grep 3.8 misses lines where `^` is in a group that is repeated.
+        let (begin, end) = (numbers.pick(&["", "^"]), numbers.pick(&["", "$"]));
+        let regex = format!("{begin}({}){end}", expression(&mut numbers, 3));
+        // A command that finds nothing ends with the status 1, and a script goes on.
+        writeln!(ours, "text '== {round} {regex}\n'; file lines | lines | having regex '{regex}' numbered;")
+            .unwrap();
+        writeln!(theirs, "printf '%s\\n' '== {round} {regex}'; grep -nE '{regex}' lines").unwrap();
+    }
+    std::fs::write(directory.path().join("script"), ours).unwrap();
+    let made = shell(directory.path(), &["-f", "script"], b"");
+    let expected = system(directory.path(), &theirs, b"");
+    assert_eq!(String::from_utf8_lossy(&made.stderr), "");
+    assert_eq!(String::from_utf8_lossy(&expected.stderr), "");
+    let (made, expected) = (String::from_utf8_lossy(&made.stdout), String::from_utf8_lossy(&expected.stdout));
+    let mut regex = "";
+    for (made, expected) in made.lines().zip(expected.lines()) {
+        regex = if expected.starts_with("== ") { expected } else { regex };
+        assert_eq!(made, expected, "{regex}");
+    }
+    assert_eq!(made.len(), expected.len());
+}
+
+#[test]
+fn the_reader_of_python_finds_the_same_fields_for_any_delimiter() {
+    const READ: &str = "import csv, sys
+out = csv.writer(sys.stdout, delimiter=sys.argv[2], lineterminator='\\n')
+for row in csv.reader(sys.stdin, delimiter=sys.argv[1], strict=True):
+    if row: out.writerow(row)";
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("convert.py"), READ).unwrap();
+    let mut numbers = Numbers::new(29);
+    for (from, to) in [(";", ","), ("|", ";"), (",", "\t"), ("a", "b"), (" ", "|")] {
+        for round in 1..5 {
+            let mut rows = String::new();
+            for _ in 0..round * 15 {
+                let columns = 1 + numbers.below(4);
+                for column in 0..columns {
+                    let fields =
+                        ["x", "", "y z", "\"d,e;f|g\th\"", "\"f\ng\"", "\"h \"\"i\"\"\"", "\"\"", "\u{e9}"];
+                    let field = if columns == 1 { "x" } else { numbers.pick(&fields) };
+                    rows.push_str(if column > 0 { from } else { "" });
+                    // A field that is not quoted must not hold the delimiter.
+                    rows.push_str(if field.starts_with('"') || !field.contains(from) { field } else { "w" });
+                }
+                rows.push_str(numbers.pick(&["\n", "\r\n", "\n\n"]));
+            }
+            let ours = format!("csv '{from}' | rows '{to}'");
+            let theirs = format!("python3 -X utf8 convert.py '{from}' '{to}'");
+            compare(directory.path(), &ours, &theirs, &rows);
         }
     }
 }

@@ -163,3 +163,53 @@ fn the_plan_and_the_bar_are_shown_when_asked_for() {
     let bar = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(bar.starts_with("\r[####") && bar.ends_with("\r\x1b[K"), "{bar:?}");
 }
+
+#[test]
+fn csv_may_have_another_delimiter() {
+    let directory = files();
+    let run = |script: &str, input: &str| text(&shell(directory.path(), &[script], input.as_bytes()), 0);
+    let rows = "a;\"b;c\"\nd;\"e\n\"\"f\"\n";
+    assert_eq!(run("csv ';' | columns 2 1 | rows ';'", rows), "\"b;c\";a\n\"e\n\"\"f\";d\n");
+    assert_eq!(run("csv ';' | rows \"\\t\"", rows), "a\tb;c\nd\t\"e\n\"\"f\"\n");
+    assert_eq!(run("csv ';' | rows", rows), "a,b;c\nd,\"e\n\"\"f\"\n");
+    // With a comma for the delimiter, the quote is within a field and keeps no line end.
+    assert_eq!(run("each csv row ';' | count", "d;\"e\nf\"\n"), "1\n");
+    assert_eq!(run("each csv row | count", "d;\"e\nf\"\n"), "2\n");
+    assert_eq!(
+        run("foreach csv row ';' having substring 'f' then uppercase end", rows),
+        "a;\"b;c\"\nD;\"E\n\"\"F\"\n"
+    );
+}
+
+#[test]
+fn values_of_attributes_are_sections() {
+    let directory = files();
+    let run = |script: &str, input: &str| text(&shell(directory.path(), &[script], input.as_bytes()), 0);
+    let page = "<a href='x>' id=\"1\"/><!-- <a href='y'> -->\n<b HREF='z' href = \"\">href='w'</b>";
+    assert_eq!(run("each xml attribute 'href' | number", page), "1:x>\n2:\n");
+    assert_eq!(
+        run("foreach xml attribute 'href' then substitute '#' end", page),
+        "<a href='#' id=\"1\"/><!-- <a href='y'> -->\n<b HREF='z' href = \"#\">href='w'</b>"
+    );
+}
+
+#[test]
+fn an_error_names_what_was_read_or_written() {
+    let directory = files();
+    let error = |command: &str| {
+        let command = command.replace("pipe", env!("CARGO_BIN_EXE_selvedge-pipe"));
+        let output = system(directory.path(), &command, b"");
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let begins = |command: &str, expected: &str| {
+        let shown = error(command);
+        assert!(shown.starts_with(&format!("selvedge-pipe: pipeline:{expected}")), "{shown}");
+        assert!(!shown.contains("offset"), "{shown}");
+    };
+    begins("pipe 'cat access.log . | count'", "1:1: read .: Is a directory");
+    begins("pipe 'lines | count' < .", "1:1: read standard input: Is a directory");
+    begins("pipe \"text 'a' | uppercase\" > /dev/full", "1:12: write standard output: No space left");
+    begins("pipe \"text 'a' | to /dev/full\"", "1:12: write /dev/full: No space left");
+    begins("pipe 'range 1 3 | bytes | lines | zip (lines)' < .", "1:34: read standard input: Is a directory");
+}

@@ -12,6 +12,10 @@
 //! and the downstream stage may fail at one of them. These items lie before the failure of the
 //! upstream stage. So the failure of the downstream stage comes first in the stream, and it is the
 //! one that is told.
+//!
+//! For the same reason no failure of the upstream stage is told if the downstream stage was
+//! finished with these items. Otherwise the cuts of the input would decide: in small chunks, the
+//! upstream stage is cut before it comes to its failure.
 
 use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, Item};
@@ -27,12 +31,14 @@ pub struct Chain<X, Y, B: ?Sized> {
     down: Y,
     /// One of the two has broken.
     over: bool,
+    /// `down` has broken while `up` was called. What `up` fails with lies behind the end.
+    cut: bool,
     between: PhantomData<fn(&B)>,
 }
 
 impl<X, Y, B: ?Sized> Chain<X, Y, B> {
     fn new(up: X, down: Y) -> Self {
-        Chain { up, down, over: false, between: PhantomData }
+        Chain { up, down, over: false, cut: false, between: PhantomData }
     }
 }
 
@@ -102,8 +108,11 @@ where
     fn put<S: Sink<C>>(&mut self, item: &A, out: &mut S) -> Flow {
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.put(item, &mut onto);
-        if flow.is_break() && !onto.finished && self.up.failure().is_none() {
-            self.down.end(out)?;
+        if flow.is_break() {
+            self.cut = onto.finished;
+            if !self.cut && self.up.failure().is_none() {
+                self.down.end(out)?;
+            }
         }
         flow
     }
@@ -112,8 +121,11 @@ where
     fn put_chunk<S: Sink<C>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.put_chunk(chunk, &mut onto);
-        if flow.is_break() && !onto.finished && self.up.failure().is_none() {
-            self.down.end(out)?;
+        if flow.is_break() {
+            self.cut = onto.finished;
+            if !self.cut && self.up.failure().is_none() {
+                self.down.end(out)?;
+            }
         }
         flow
     }
@@ -131,7 +143,8 @@ where
     fn end<S: Sink<C>>(&mut self, out: &mut S) -> Flow {
         let mut onto = Onto::new(&mut self.down, out);
         let _over = self.up.end(&mut onto);
-        if onto.finished || self.up.failure().is_some() { FINISHED } else { self.down.end(out) }
+        self.cut = onto.finished;
+        if self.cut || self.up.failure().is_some() { FINISHED } else { self.down.end(out) }
     }
 
     fn foresee(&self, input: A::Foreseen) -> Option<C::Foreseen> {
@@ -139,7 +152,7 @@ where
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.down.failure().or_else(|| self.up.failure())
+        self.down.failure().or_else(|| if self.cut { None } else { self.up.failure() })
     }
 }
 
@@ -154,8 +167,11 @@ where
     fn pump<S: Sink<C>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.pump(&mut onto);
-        if flow != ControlFlow::Continue(true) && !onto.finished && self.up.failure().is_none() {
-            self.down.end(out)?;
+        if flow != ControlFlow::Continue(true) {
+            self.cut = onto.finished;
+            if !self.cut && self.up.failure().is_none() {
+                self.down.end(out)?;
+            }
         }
         flow
     }
@@ -164,7 +180,8 @@ where
     fn all<S: Sink<C>>(&mut self, out: &mut S) {
         let mut onto = Onto::new(&mut self.down, out);
         self.up.all(&mut onto);
-        if !onto.finished && self.up.failure().is_none() {
+        self.cut = onto.finished;
+        if !self.cut && self.up.failure().is_none() {
             let _finished = self.down.end(out);
         }
     }
@@ -174,7 +191,7 @@ where
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.down.failure().or_else(|| self.up.failure())
+        self.down.failure().or_else(|| if self.cut { None } else { self.up.failure() })
     }
 }
 
@@ -191,24 +208,32 @@ where
 
     #[inline(always)]
     fn put(&mut self, item: &A) -> Flow {
-        let flow = self.up.put(item, &mut Eats(&mut self.down));
-        self.over |= flow.is_break();
+        let mut eats = Eats::new(&mut self.down);
+        let flow = self.up.put(item, &mut eats);
+        if flow.is_break() {
+            (self.over, self.cut) = (true, eats.finished);
+        }
         flow
     }
 
     #[inline(always)]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
-        let flow = self.up.put_chunk(chunk, &mut Eats(&mut self.down));
-        self.over |= flow.is_break();
+        let mut eats = Eats::new(&mut self.down);
+        let flow = self.up.put_chunk(chunk, &mut eats);
+        if flow.is_break() {
+            (self.over, self.cut) = (true, eats.finished);
+        }
         flow
     }
 
     fn finish(&mut self) -> Flow {
         if !self.over {
             self.over = true;
-            let _over = self.up.end(&mut Eats(&mut self.down));
+            let mut eats = Eats::new(&mut self.down);
+            let _over = self.up.end(&mut eats);
+            self.cut = eats.finished;
         }
-        if self.up.failure().is_some() { FINISHED } else { self.down.finish() }
+        if !self.cut && self.up.failure().is_some() { FINISHED } else { self.down.finish() }
     }
 
     fn end(self) -> Y::Result {
@@ -219,7 +244,7 @@ where
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.down.failure().or_else(|| self.up.failure())
+        self.down.failure().or_else(|| if self.cut { None } else { self.up.failure() })
     }
 }
 
@@ -328,5 +353,35 @@ where
 
     fn shr(self, downstream: R) -> R::Whole {
         downstream.after(self)
+    }
+}
+
+/// What may stand downstream of a consumer, that is of an [`Iteratee`] or of a whole pipeline:
+/// nothing. No type has this trait. With it the compiler says so.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot stand downstream of a consumer",
+    label = "expected nothing here, because what is before it yields no items"
+)]
+pub trait AfterConsumer {
+    /// The two as one.
+    type Whole;
+
+    /// Puts the consumer before `self`.
+    fn after(self) -> Self::Whole;
+}
+
+impl<A: ?Sized, I, R: AfterConsumer> Shr<R> for Iteratee<A, I> {
+    type Output = R::Whole;
+
+    fn shr(self, downstream: R) -> R::Whole {
+        downstream.after()
+    }
+}
+
+impl<B: Item + ?Sized, G, I, R: AfterConsumer> Shr<R> for Program<B, G, I> {
+    type Output = R::Whole;
+
+    fn shr(self, downstream: R) -> R::Whole {
+        downstream.after()
     }
 }

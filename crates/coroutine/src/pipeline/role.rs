@@ -134,6 +134,47 @@ pub struct Program<B: Item + ?Sized, G, I> {
     iteratee: Iteratee<B, I>,
 }
 
+/// A pipeline that can be run. No part of a pipeline has this trait. With it the compiler says what
+/// a part lacks, where a program calls `run` of the part.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no whole pipeline",
+    label = "expected a generator or source at its beginning, and an iteratee or target at its end"
+)]
+pub trait WholePipeline {
+    /// What the consumer makes of the items.
+    type Result;
+
+    /// Runs the pipeline.
+    fn run_whole(self) -> Self::Result;
+}
+
+impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> WholePipeline for Program<B, G, I> {
+    type Result = I::Result;
+
+    fn run_whole(self) -> I::Result {
+        self.run()
+    }
+}
+
+/// Gives a part of a pipeline a method `run` that no program can call.
+macro_rules! impl_no_run {
+    ($role:ident, $($item:ident),+) => {
+        impl<$($item: ?Sized,)+ T> $role<$($item,)+ T> {
+            #[doc(hidden)]
+            pub fn run(self) -> <Self as WholePipeline>::Result
+            where
+                Self: WholePipeline,
+            {
+                self.run_whole()
+            }
+        }
+    };
+}
+
+impl_no_run!(Generator, B);
+impl_no_run!(Transducer, A, B);
+impl_no_run!(Iteratee, A);
+
 impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
     pub(super) fn new(generator: Generator<B, G>, iteratee: Iteratee<B, I>) -> Self {
         Program { generator, iteratee }
@@ -160,9 +201,13 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
     pub fn try_run(mut self) -> Result<I::Result, StageFailure> {
         // The generator and the iteratee stay fields of `self`, so that a panic drops them in the
         // order of the stream too.
-        self.generator.stage.all(&mut Eats(&mut self.iteratee.stage));
-        // The consumer's failure lies first in the stream, if both have failed: see `chain.rs`.
-        let failure = self.iteratee.stage.failure().or_else(|| self.generator.stage.failure()).cloned();
+        let mut eats = Eats::new(&mut self.iteratee.stage);
+        self.generator.stage.all(&mut eats);
+        let cut = eats.finished;
+        // The consumer's failure lies first in the stream, if both have failed, and its end lies
+        // before a failure of the generator: see `chain.rs`.
+        let of_generator = || if cut { None } else { self.generator.stage.failure() };
+        let failure = self.iteratee.stage.failure().or_else(of_generator).cloned();
         drop(self.generator);
         let mut consumer = self.iteratee.stage;
         if let Some(failure) = failure {
@@ -186,19 +231,33 @@ pub(super) fn or_panic<R>(result: Result<R, StageFailure>) -> R {
 }
 
 /// A consumer as the downstream side of an edge.
-pub(super) struct Eats<'a, I>(pub(super) &'a mut I);
+pub(super) struct Eats<'a, I> {
+    consumer: &'a mut I,
+    /// Whether the consumer has broken.
+    pub(super) finished: bool,
+}
+
+impl<'a, I> Eats<'a, I> {
+    pub(super) fn new(consumer: &'a mut I) -> Self {
+        Eats { consumer, finished: false }
+    }
+}
 
 impl<A: Item + ?Sized, I: Consume<A>> Sink<A> for Eats<'_, I> {
     const CHUNKS: bool = I::CHUNKS;
 
     #[inline(always)]
     fn put(&mut self, item: &A) -> Flow {
-        self.0.put(item)
+        let flow = self.consumer.put(item);
+        self.finished |= flow.is_break();
+        flow
     }
 
     #[inline(always)]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
-        self.0.put_chunk(chunk)
+        let flow = self.consumer.put_chunk(chunk);
+        self.finished |= flow.is_break();
+        flow
     }
 }
 

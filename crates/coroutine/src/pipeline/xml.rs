@@ -5,6 +5,7 @@
 //! | tags, text, comments and so on, one by one | [`tokens`], and [`Token`] to look into one |
 //! | elements of a name, with all else around them unchanged | [`element`] |
 //! | what lies between the tags of an element | [`content`] |
+//! | the values of an attribute | [`attribute`] |
 //! | text that is written into a document, and back | [`escape`], [`unescape`] |
 //!
 //! The text is cut by the rules of well-formed XML: a `>` within quotes, a comment or a CDATA
@@ -17,6 +18,7 @@ use super::role::{Splitter, Transducer};
 use super::split::Runs;
 use super::stage::{Sections, Sink, Split, Transduce};
 use memchr::memchr;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// One token of a document, as [`tokens`] yields it: a look into its bytes.
@@ -89,7 +91,14 @@ impl<'a> Token<'a> {
 
     /// The names and values of a tag's attributes, as they are written, without the quotes.
     pub fn attributes(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
-        let mut rest = match self.text {
+        let text = self.text;
+        self.attribute_places().map(move |(name, value)| (name, &text[value]))
+    }
+
+    /// The names of a tag's attributes, and where their values lie in its text.
+    fn attribute_places(&self) -> impl Iterator<Item = (&'a [u8], Range<usize>)> + use<'a> {
+        let text = self.text;
+        let mut rest = match text {
             [b'<', b'/' | b'?' | b'!', ..] => b"",
             [b'<', tag @ ..] => &tag[name_length(tag)..],
             _ => b"",
@@ -106,7 +115,8 @@ impl<'a> Token<'a> {
             }
             let end = memchr(*quote, inside)?;
             rest = &inside[end + 1..];
-            Some((name, &inside[..end]))
+            let begin = text.len() - inside.len();
+            Some((name, begin..begin + end))
         })
     }
 
@@ -407,6 +417,81 @@ pub fn content(name: &str) -> Splitter<u8, Element> {
     let sections =
         ElementSections { name: name.as_bytes().into(), with_tags: false, depth: 0, runs: Runs::default() };
     Splitter::new(Element { tokens: Tokens::new(), sections })
+}
+
+/// The stage of [`attribute`].
+#[derive(Debug, Clone)]
+pub struct AttributeValues {
+    tokens: Tokens,
+    name: Arc<[u8]>,
+    runs: Runs,
+}
+
+/// The value of each attribute `name`, as it is written and without its quotes, is a true section,
+/// and may be empty. All else is false. The attributes of all tags are looked at, and none in
+/// comments and other markup.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{foreach, from_chunks, id, substitute, xml};
+///
+/// let text = "<a href='x>y' id=\"1\"/><!-- <a href='z'> --><b href=\"\">href='w'</b>";
+/// let hidden = foreach(xml::attribute("href"), substitute(b"#"), id());
+/// let text = (from_chunks([text]) >> hidden).collect();
+/// assert_eq!(text, b"<a href='#' id=\"1\"/><!-- <a href='z'> --><b href=\"#\">href='w'</b>");
+/// ```
+pub fn attribute(name: &str) -> Splitter<u8, AttributeValues> {
+    let name = name.as_bytes().into();
+    Splitter::new(AttributeValues { tokens: Tokens::new(), name, runs: Runs::default() })
+}
+
+/// Tags become sections, one for each value.
+struct MarkAttributes<'a, P> {
+    name: &'a [u8],
+    runs: &'a mut Runs,
+    out: &'a mut P,
+}
+
+impl<P: Sections<u8>> MarkAttributes<'_, P> {
+    fn other(&mut self, text: &[u8]) -> Flow {
+        self.runs.next(false, self.out)?;
+        self.out.part_chunk(false, text)
+    }
+}
+
+impl<P: Sections<u8>> Sink<[u8]> for MarkAttributes<'_, P> {
+    fn put(&mut self, text: &[u8]) -> Flow {
+        let mut from = 0;
+        for (name, value) in Token::of(text).attribute_places() {
+            if name == self.name {
+                self.other(&text[from..value.start])?;
+                self.runs.next(true, self.out)?;
+                self.out.part_chunk(true, &text[value.clone()])?;
+                self.runs.close(self.out)?;
+                from = value.end;
+            }
+        }
+        self.other(&text[from..])
+    }
+}
+
+impl Split<u8> for AttributeValues {
+    fn put<P: Sections<u8>>(&mut self, item: &u8, out: &mut P) -> Flow {
+        self.put_chunk(std::slice::from_ref(item), out)
+    }
+
+    fn put_chunk<P: Sections<u8>>(&mut self, chunk: &[u8], out: &mut P) -> Flow {
+        let AttributeValues { tokens, name, runs } = self;
+        tokens.put_chunk(chunk, &mut MarkAttributes { name, runs, out })
+    }
+
+    fn end<P: Sections<u8>>(&mut self, out: &mut P) -> Flow {
+        let rest = std::mem::take(&mut self.tokens.carry);
+        if !rest.is_empty() {
+            MarkAttributes { name: &[], runs: &mut self.runs, out }.other(&rest)?;
+        }
+        self.runs.close(out)
+    }
 }
 
 /// Tokens become sections.

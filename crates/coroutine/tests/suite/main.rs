@@ -8,7 +8,9 @@ mod compressed;
 #[cfg(feature = "zstd")]
 mod compressed_zstd;
 mod cycles;
+mod every_cut;
 mod faults;
+mod messages;
 mod parallel;
 mod parsers;
 mod pipeline;

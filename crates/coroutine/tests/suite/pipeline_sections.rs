@@ -6,7 +6,7 @@ use selvedge_coroutine::pipeline::*;
 use std::collections::VecDeque;
 use std::ops::ControlFlow::Continue;
 
-type Sections = Vec<(bool, Vec<u8>)>;
+pub(crate) type Sections = Vec<(bool, Vec<u8>)>;
 
 /// A random splitter: the class of an item (its three low bits) decides on its verdict, on whether
 /// a section begins with it, and on whether an empty section lies before it.
@@ -117,7 +117,7 @@ impl Parts<u8> for Gather {
 
 /// The sections of `splitter`, which is fed in chunks of the given lengths: 0 stands for an item by
 /// itself.
-fn run<S: Split<u8>>(splitter: Splitter<u8, S>, input: &[u8], chunks: &[usize]) -> Sections {
+pub(crate) fn run<S: Split<u8>>(splitter: Splitter<u8, S>, input: &[u8], chunks: &[usize]) -> Sections {
     let (mut stage, mut out, mut rest) = (splitter.into_stage(), Gather::default(), input);
     for chunk in chunks.iter().chain(std::iter::repeat(&3)) {
         if rest.is_empty() {

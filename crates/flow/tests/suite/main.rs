@@ -8,5 +8,6 @@ mod schedulers;
 
 mod ends;
 mod every_fault;
+mod graphs;
 mod joins;
 mod places;

@@ -182,7 +182,7 @@ impl DynStage {
         if self.yields != next.takes {
             return Err(Misfit { yields: self.yields, takes: next.takes });
         }
-        let two = Two { up: self.stage, down: next.stage };
+        let two = Two { up: self.stage, down: next.stage, cut: false };
         Ok(DynStage { takes: self.takes, yields: next.yields, stage: Box::new(two) })
     }
 
@@ -255,40 +255,40 @@ impl<A: HasKind + ?Sized, B: HasKind + ?Sized> AnyStage for BoxedTransducer<A, B
 struct Two {
     up: Box<dyn AnyStage>,
     down: Box<dyn AnyStage>,
+    /// `down` has broken while `up` was called.
+    cut: bool,
 }
 
 impl AnyStage for Two {
     fn put_chunk(&mut self, piece: AnyChunk<'_>, out: &mut dyn FnMut(AnyChunk<'_>) -> Flow) -> Flow {
-        let Two { up, down } = self;
-        let mut finished = false;
+        let Two { up, down, cut } = self;
         let flow = up.put_chunk(piece, &mut |piece| {
             let flow = down.put_chunk(piece, out);
-            finished |= flow.is_break();
+            *cut |= flow.is_break();
             flow
         });
-        if flow.is_break() && !finished && up.failure().is_none() {
+        if flow.is_break() && !*cut && up.failure().is_none() {
             down.end(out)?;
         }
         flow
     }
 
     fn end(&mut self, out: &mut dyn FnMut(AnyChunk<'_>) -> Flow) -> Flow {
-        let Two { up, down } = self;
-        let mut finished = false;
+        let Two { up, down, cut } = self;
         let _over = up.end(&mut |piece| {
             let flow = down.put_chunk(piece, out);
-            finished |= flow.is_break();
+            *cut |= flow.is_break();
             flow
         });
-        if finished || up.failure().is_some() { FINISHED } else { down.end(out) }
+        if *cut || up.failure().is_some() { FINISHED } else { down.end(out) }
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.down.failure().or_else(|| self.up.failure())
+        self.down.failure().or_else(|| if self.cut { None } else { self.up.failure() })
     }
 
     fn again(&self) -> Box<dyn AnyStage> {
-        Box::new(Two { up: self.up.again(), down: self.down.again() })
+        Box::new(Two { up: self.up.again(), down: self.down.again(), cut: false })
     }
 }
 
