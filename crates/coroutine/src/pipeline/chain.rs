@@ -18,7 +18,7 @@
 //! upstream stage is cut before it comes to its failure.
 
 use super::failure::StageFailure;
-use super::item::{FINISHED, Flow, Item};
+use super::item::{FINISHED, Flow, GO_ON, Item};
 use super::role::{Eats, Generator, Iteratee, Program, Transducer};
 use super::stage::{Consume, Generate, Sink, Transduce};
 use std::fmt;
@@ -39,6 +39,21 @@ pub struct Chain<X, Y, B: ?Sized> {
 impl<X, Y, B: ?Sized> Chain<X, Y, B> {
     fn new(up: X, down: Y) -> Self {
         Chain { up, down, over: false, cut: false, between: PhantomData }
+    }
+
+    /// Notes that `up` has broken, and ends `down` if that was the end of the stream. `finished` says
+    /// that `down` has broken first.
+    fn after_break<A, C, S>(&mut self, finished: bool, out: &mut S) -> Flow
+    where
+        A: Item + ?Sized,
+        B: Item,
+        C: Item + ?Sized,
+        X: Transduce<A, B>,
+        Y: Transduce<B, C>,
+        S: Sink<C>,
+    {
+        self.cut = finished;
+        if finished || self.up.failure().is_some() { GO_ON } else { self.down.end(out) }
     }
 }
 
@@ -109,10 +124,8 @@ where
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.put(item, &mut onto);
         if flow.is_break() {
-            self.cut = onto.finished;
-            if !self.cut && self.up.failure().is_none() {
-                self.down.end(out)?;
-            }
+            let finished = onto.finished;
+            self.after_break::<A, C, S>(finished, out)?;
         }
         flow
     }
@@ -122,10 +135,8 @@ where
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.put_chunk(chunk, &mut onto);
         if flow.is_break() {
-            self.cut = onto.finished;
-            if !self.cut && self.up.failure().is_none() {
-                self.down.end(out)?;
-            }
+            let finished = onto.finished;
+            self.after_break::<A, C, S>(finished, out)?;
         }
         flow
     }
@@ -134,8 +145,9 @@ where
     fn put_store<S: Sink<C>>(&mut self, store: &mut A::Store, out: &mut S) -> Flow {
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.put_store(store, &mut onto);
-        if flow.is_break() && !onto.finished && self.up.failure().is_none() {
-            self.down.end(out)?;
+        if flow.is_break() {
+            let finished = onto.finished;
+            self.after_break::<A, C, S>(finished, out)?;
         }
         flow
     }
