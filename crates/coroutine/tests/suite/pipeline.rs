@@ -252,6 +252,15 @@ fn a_finished_stage_ends_what_is_behind_it() {
 }
 
 #[test]
+fn a_failure_behind_the_end_of_a_finished_stage_is_none() {
+    // `from_iter` hands over its whole list at once, in which the failure lies behind the end.
+    let few = || try_lift121(|n: &u32| if *n > 4 { Err("more than four") } else { Ok(*n) });
+    assert_eq!((from_iter(0..10) >> few() >> take(2) >> collect()).try_run().unwrap(), [0, 1]);
+    assert_eq!((from_iter(0..10) >> (few() >> take(2)) >> collect()).try_run().unwrap(), [0, 1]);
+    assert!((from_iter(0..10) >> (few() >> take(6)) >> collect()).try_run().is_err());
+}
+
+#[test]
 fn what_is_upstream_of_a_finished_stage_is_not_called_again() {
     let asked = Rc::new(Cell::new(0));
     let count = asked.clone();
