@@ -10,6 +10,7 @@ mod cycles;
 mod faults;
 mod parallel;
 mod parsers;
+mod parts;
 mod pipeline;
 mod pipeline_sections;
 mod reading;
