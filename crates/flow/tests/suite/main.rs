@@ -9,4 +9,5 @@ mod schedulers;
 mod ends;
 mod every_fault;
 mod joins;
+mod parts;
 mod places;
