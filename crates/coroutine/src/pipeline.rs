@@ -84,6 +84,7 @@
 //! | the end of a pipeline | [`finally`], [`drain`](Generator::drain) |
 //! | a pipeline between things that wait | [`Transducer::step`], [`Iteratee::feed`], [`Generator::pull`] |
 //! | stages that are put together while the program runs | [`Transducer::boxed`], [`Splitter::boxed`], [`DynStage`] |
+//! | stages for parts of a stream, side by side | [`PartByPart`], [`ItemByItem`], [`Part`], [`PartJoiner`] |
 //! | stages of your own | [`Transduce`], [`Split`], [`Generate`], [`Consume`], [`Merge`] |
 //!
 //! # Design
@@ -276,6 +277,7 @@ mod list;
 mod located;
 mod logic;
 mod number;
+mod parts;
 mod queue;
 pub mod read;
 mod record;
@@ -323,6 +325,9 @@ pub use list::{Cut, ListStore, Lists};
 pub use located::{Located, located};
 pub use logic::{Negated, Zipped, between};
 pub use number::{SelectNumbered, select_numbered};
+pub use parts::{
+    AlwaysForeseen, ForeseesEach, ItemByItem, Part, PartByPart, PartJoiner, PlaceKnown, SplitByItem,
+};
 pub use recur::{Nested, While, nested_in, while_};
 pub use role::{Drain, Generator, Iteratee, Join, Program, Splitter, Transducer, WholePipeline};
 pub use section::{Foreach, Having, Substitute, foreach, having, having_only, substitute};

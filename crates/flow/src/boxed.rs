@@ -4,7 +4,7 @@
 //! `DynSupply` is [`Supply`] with boxed futures, because a trait with methods that return `impl
 //! Future` cannot be a trait object.
 
-use crate::role::{Inflow, Supply};
+use crate::role::{Inflow, Supply, WholeFile};
 use selvedge_coroutine::pipeline::{Item, StageFailure, Unchanged};
 use std::fmt;
 use std::pin::Pin;
@@ -18,6 +18,7 @@ type NextChunk<'a, A> = Result<Option<<A as Item>::Chunk<'a>>, StageFailure>;
 trait DynSupply<A: Item + ?Sized>: Send {
     fn upcoming(&mut self) -> BoxedFuture<'_, NextChunk<'_, A>>;
     fn prompt(&self) -> bool;
+    fn file(&self) -> Option<WholeFile>;
     fn shut(self: Box<Self>) -> BoxedFuture<'static, ()>;
 }
 
@@ -28,6 +29,10 @@ impl<A: Item + ?Sized, S: Supply<A> + 'static> DynSupply<A> for S {
 
     fn prompt(&self) -> bool {
         self.is_prompt()
+    }
+
+    fn file(&self) -> Option<WholeFile> {
+        self.whole_file()
     }
 
     fn shut(self: Box<Self>) -> BoxedFuture<'static, ()> {
@@ -92,6 +97,10 @@ impl<A: Item + ?Sized> Supply<A> for BoxedSupply<A> {
 
     fn is_prompt(&self) -> bool {
         self.supply.prompt()
+    }
+
+    fn whole_file(&self) -> Option<WholeFile> {
+        self.supply.file()
     }
 
     async fn close(self) {

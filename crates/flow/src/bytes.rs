@@ -12,7 +12,7 @@
 //! address of a store just before it, and the processor lets the load wait for that store.
 
 use crate::items::failed;
-use crate::role::{Accept, Inflow, Outflow, Supply};
+use crate::role::{Accept, Inflow, Outflow, Supply, WholeFile};
 use selvedge_coroutine::pipeline::{Flow, StageFailure, Unchanged};
 use selvedge_io::fs::{AlignedBuf, File, Position};
 use selvedge_io::io::{Read, Write};
@@ -113,6 +113,10 @@ impl Supply<u8> for OpenFile {
 
     fn is_prompt(&self) -> bool {
         self.reading.as_ref().is_some_and(|reading| reading.stream.was_in_memory())
+    }
+
+    fn whole_file(&self) -> Option<WholeFile> {
+        self.reading.is_none().then(|| WholeFile { path: self.path.clone(), name: None })
     }
 }
 

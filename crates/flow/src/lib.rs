@@ -36,7 +36,7 @@
 //! | a graph of [`cnc`](selvedge_cnc) in the middle | [`through_graph`], [`GraphEnds`] |
 //! | items of threads | [`from_taker`], [`from_fifo`], [`from_mvar`], [`to_putter`], [`to_fifo`], [`to_mvar`] |
 //! | a generator, an iterator, a stream | [`made`], [`from_iter`](selvedge_coroutine::pipeline::from_iter), [`stream`], [`Inflow::into_stream`] |
-//! | stages side by side | [`ahead`], [`par`], [`map_par`]; [`seq`] in their place |
+//! | stages side by side | [`ahead`], [`par`], [`map_par`], [`in_parts`]; [`seq`] in their place |
 //! | one stream of two that wait | [`join_inflows`] |
 //! | a source that is run to its end | [`Inflow::drain`] |
 //! | a source with a name in its failures | [`Inflow::named`] |
@@ -48,8 +48,8 @@
 //! The thread that runs a pipeline waits at its source or at its target, and runs all stages on
 //! each chunk in between. So a pipeline needs no thread of its own, no queue, and no lock.
 //! [`ahead`] adds a thread and a queue: the thread runs all that is upstream of it, and is ahead by
-//! at most so many chunks. [`map_par`] and [`through`] add threads too. The items that come through
-//! are the same, whether a pipeline has such places or not.
+//! at most so many chunks. [`map_par`], [`in_parts`] and [`through`] add threads too. The items
+//! that come through are the same, whether a pipeline has such places or not.
 //!
 //! When a consumer is finished, or a stage fails, the source is closed before the pipeline gives
 //! its result: a file is shut, the thread of an [`ahead`] has stopped and has run its destructors,
@@ -115,6 +115,7 @@ mod items;
 mod join;
 mod named;
 mod parallel;
+mod parts;
 mod reading;
 mod role;
 
@@ -132,5 +133,6 @@ pub use items::{from_fifo, from_mvar, from_taker, made, to_fifo, to_mvar, to_put
 pub use join::{JoinedInflows, OneOfTwo, join_inflows};
 pub use named::NamedSupply;
 pub use parallel::{MapPar, ParallelOf, map_par};
+pub use parts::{InParts, PartsOf, in_parts};
 pub use reading::Reading;
-pub use role::{Accept, AfterInflow, FlowProgram, Inflow, Outflow, Pouring, Supply};
+pub use role::{Accept, AfterInflow, FlowProgram, Inflow, Outflow, Pouring, Supply, WholeFile};

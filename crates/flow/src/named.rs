@@ -1,6 +1,6 @@
 //! The name of a source, which its failures tell. `Inflow::named` makes a [`NamedSupply`].
 
-use crate::role::{Inflow, Supply};
+use crate::role::{Inflow, Supply, WholeFile};
 use selvedge_coroutine::pipeline::{Item, StageFailure};
 use std::borrow::Cow;
 
@@ -47,6 +47,10 @@ impl<A: Item + ?Sized, S: Supply<A>> Supply<A> for NamedSupply<S> {
 
     fn is_prompt(&self) -> bool {
         self.supply.is_prompt()
+    }
+
+    fn whole_file(&self) -> Option<WholeFile> {
+        self.supply.whole_file().map(|file| WholeFile { name: Some(self.name.clone()), ..file })
     }
 
     async fn close(self) {

@@ -17,9 +17,11 @@ use selvedge_coroutine::pipeline::{
     AfterConsumer, AfterGenerator, AfterTransducer, Chain, Consume, Flow, Generate, Generator, Item,
     Iteratee, Sink, StageFailure, Store, Transduce, Transducer, Unchanged, WholePipeline, id,
 };
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{ControlFlow, Shr};
+use std::path::PathBuf;
 
 /// The inside of an [`Inflow`]: it gives items when they come.
 pub trait Supply<A: Item + ?Sized>: Send {
@@ -36,6 +38,13 @@ pub trait Supply<A: Item + ?Sized>: Send {
         false
     }
 
+    /// The file of which the supply gives all bytes, if it does and has not begun. Then several
+    /// threads may read the file side by side, instead of calling [`next`](Supply::next):
+    /// [`in_parts`](crate::in_parts).
+    fn whole_file(&self) -> Option<WholeFile> {
+        None
+    }
+
     /// The pipeline wants no more items, or there are none. The supply frees what it holds, and
     /// waits until that has happened.
     ///
@@ -45,6 +54,25 @@ pub trait Supply<A: Item + ?Sized>: Send {
         Self: Sized,
     {
         async move { drop(self) }
+    }
+}
+
+/// A file of which a supply gives all bytes.
+#[derive(Debug, Clone)]
+pub struct WholeFile {
+    /// Its path.
+    pub path: PathBuf,
+    /// The name that its failures tell, instead of that of the call that fails.
+    pub name: Option<Cow<'static, str>>,
+}
+
+impl WholeFile {
+    /// The failure under the name of the source.
+    pub(crate) fn named(&self, failure: StageFailure) -> StageFailure {
+        match &self.name {
+            Some(name) => failure.renamed(name.clone()),
+            None => failure,
+        }
     }
 }
 

@@ -18,9 +18,12 @@ use crate::child::streams::text::{
 use crate::contender::{LIMIT, OURS, table};
 use crate::effort::Effort;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Metric, case};
+use crate::measure::{Better, Contender, Metric, case, reports, rows, values};
 use crate::peers::{GHC_CONDUIT, RUST_STREAMS, program_of};
-use crate::table::Table;
+use crate::table::{Row, Table};
+
+/// CPU time of a whole run.
+const CPU: Metric = Metric { key: "cpu_ms", unit: "ms", better: Better::Lower };
 
 const RATE: Metric = Metric { key: "rate", unit: "MB/s", better: Better::Higher };
 
@@ -88,29 +91,70 @@ pub(crate) fn grep(effort: Effort) -> Result<Table, String> {
         ours(OURS, "grep", &paths),
         tool("GNU grep", "grep", &output, &text, &["grep", RARE]).times(1.0),
         tool("ripgrep", "ripgrep", &output, &text, &["rg", "-N", RARE]).times(0.85),
+        tool("ripgrep --no-mmap", "ripgrep", &output, &text, &["rg", "-N", "--no-mmap", RARE]),
         theirs("Rust, BufRead::lines and filter", "grep-iterator", &paths),
     ];
     let mut rows = cases("grep", plain, facts.found[0], quick)?;
+    rows.extend(in_parts("grep", "grep-parts", &["-N"], &paths, facts.found[0], quick)?);
     let numbered = vec![
         ours(OURS, "grep-n", &paths),
         ours("selvedge, select_numbered", "grep-select", &paths),
         tool("GNU grep -n", "grep", &output, &text, &["grep", "-n", RARE]).times(1.0),
         tool("ripgrep -n", "ripgrep", &output, &text, &["rg", "-n", RARE]).times(0.85),
+        tool("ripgrep -n --no-mmap", "ripgrep", &output, &text, &["rg", "-n", "--no-mmap", RARE]),
         theirs("Rust, BufRead::lines, zip and filter", "grep-n-iterator", &paths),
     ];
     rows.extend(cases("grep -n", numbered, facts.found[1], quick)?);
+    rows.extend(in_parts("grep -n", "grep-n-parts", &["-n"], &paths, facts.found[1], quick)?);
     for (name, program, right) in [("grep, coroutines", "grep", 0), ("grep -n, coroutines", "grep-n", 1)] {
         let contenders = vec![ours(OURS, program, &paths), conduit(program)];
         rows.extend(cases(name, contenders, facts.found[right], effort)?);
     }
     let mut table = table("pipe-grep", "the paper's two pipelines over 500 MB of lines", machine, rows);
     table.notes.push("each program reads the file from the page cache, and writes a file".into());
+    table.notes.push(
+        "in_parts(n) runs the same stages in n threads, each on a part of the file; ripgrep maps the file"
+            .into(),
+    );
     table
         .notes
         .push("grep -n is written as in the paper: naturals and lines are zipped, then searched".into());
     let length = effort.count(500_000_000) / facts.lines;
     table.notes.push(format!("a line has {length} bytes: at 1000 MB/s it takes {length} ns"));
     Ok(table)
+}
+
+/// A pipeline with its stages in two threads, beside ripgrep: the rate, and the CPU time of it.
+/// Each contender may use two CPUs. ripgrep uses one for one file.
+fn in_parts(
+    name: &str,
+    program: &str,
+    words: &[&str],
+    paths: &[&str; 2],
+    right: Written,
+    effort: Effort,
+) -> Result<Vec<Row>, String> {
+    let [text, output] = *paths;
+    let rg = |system: &str, more: &[&str]| {
+        tool(system, "ripgrep", output, text, &[&["rg"], words, more, &[RARE]].concat())
+    };
+    let contenders = [
+        ours("selvedge, in_parts(2)", program, &["2", text, output]),
+        ours("selvedge, in_parts(1)", program, &["1", text, output]),
+        rg("ripgrep", &[]),
+        rg("ripgrep --no-mmap", &["--no-mmap"]),
+    ];
+    let contenders = contenders.map(|one| writes(one.reads(text).on(2), right));
+    let reports = reports(name, &contenders, &[RATE.key, CPU.key], effort, LIMIT)?;
+    let of = |case: String, metric: Metric, contenders: &[Contender]| {
+        rows(&case, contenders, metric, &values(&reports, metric.key))
+    };
+    let cpu = of(format!("{name} on 2 CPUs: CPU time"), CPU, &contenders);
+    let [two, one, default, no_mmap] = contenders;
+    let aims = [two, one, default.times(1.0), no_mmap];
+    let mut all = of(format!("{name} on 2 CPUs"), RATE, &aims);
+    all.extend(cpu);
+    Ok(all)
 }
 
 /// `pipe-lines`.

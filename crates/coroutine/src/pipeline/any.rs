@@ -9,6 +9,7 @@
 
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item};
 use super::list::{KnownEnds, Lists, ZippedLists};
+use super::parts::SplitByItem;
 use super::role::Splitter;
 use super::split::Runs;
 use super::stage::{Sections, Split};
@@ -218,3 +219,5 @@ impl<E: Clone + 'static, S: Split<E> + Clone> Split<[E]> for Within<S> {
         self.runs.close(out)
     }
 }
+
+impl<E: Clone + 'static, S: Split<E> + Clone> SplitByItem<[E]> for Within<S> {}

@@ -11,6 +11,7 @@
 use super::failure::StageFailure;
 use super::item::{FINISHED, Flow, GO_ON, Item};
 use super::lift::{Suppress, Unchanged};
+use super::parts::{ItemByItem, PlaceKnown, SplitByItem};
 use super::role::{Splitter, Transducer};
 use super::stage::{Sections, Sink, Split, Transduce};
 use std::marker::PhantomData;
@@ -217,6 +218,21 @@ where
     fn failure(&self) -> Option<&StageFailure> {
         self.yes.stage.failure().or_else(|| self.no.stage.failure())
     }
+}
+
+impl<A, B, S, T, U> ItemByItem<A, B> for IfThenElse<S, T, U>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    S: SplitByItem<A>,
+    T: ItemByItem<A, B>,
+    U: ItemByItem<A, B>,
+{
+    // A branch takes some of the items, so the places in its stream are not known.
+    const NEEDS: PlaceKnown = {
+        assert!(!T::NEEDS.is_some() && !U::NEEDS.is_some(), "a stage of a branch needs its place");
+        PlaceKnown::Nothing
+    };
 }
 
 /// Yields the true sections: `if_then_else(splitter, id(), suppress())`.

@@ -17,8 +17,10 @@
 //! finished with these items. Otherwise the cuts of the input would decide: in small chunks, the
 //! upstream stage is cut before it comes to its failure.
 
-use super::failure::StageFailure;
+use super::failure::{StageFailure, StreamPlace};
 use super::item::{FINISHED, Flow, GO_ON, Item};
+use super::list::Cut;
+use super::parts::{ItemByItem, PartByPart, PlaceKnown};
 use super::role::{Eats, Generator, Iteratee, Program, Transducer};
 use super::stage::{Consume, Generate, Sink, Transduce};
 use std::fmt;
@@ -165,6 +167,57 @@ where
 
     fn failure(&self) -> Option<&StageFailure> {
         self.down.failure().or_else(|| if self.cut { None } else { self.up.failure() })
+    }
+}
+
+/// What a chain must know of the place at which a part begins.
+///
+/// # Panics
+/// If the first stage does not tell the place that the second one needs. The compiler calls the
+/// function, so it refuses the chain.
+const fn needs_of_both(up: PlaceKnown, up_tells: PlaceKnown, down: PlaceKnown) -> PlaceKnown {
+    assert!(up_tells.covers(down), "a stage needs its place, and the stage before does not tell it");
+    // The first stage tells a place only if all is known of the place before it.
+    if down.is_some() { PlaceKnown::Elements } else { up }
+}
+
+impl<A, B, C, X, Y> ItemByItem<A, C> for Chain<X, Y, B>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    C: Item + ?Sized,
+    X: ItemByItem<A, B>,
+    Y: ItemByItem<B, C>,
+{
+    const NEEDS: PlaceKnown = needs_of_both(X::NEEDS, X::TELLS, Y::NEEDS);
+
+    const TELLS: PlaceKnown = X::TELLS.at_most(Y::TELLS);
+
+    fn begin_part(&mut self, place: StreamPlace) -> StreamPlace {
+        let between = self.up.begin_part(place);
+        self.down.begin_part(between)
+    }
+}
+
+impl<A, B, C, X, Y> PartByPart<A, C> for Chain<X, Y, B>
+where
+    A: Clone + 'static,
+    B: Item + ?Sized,
+    C: Item + ?Sized,
+    X: PartByPart<A, B>,
+    Y: ItemByItem<B, C> + Clone,
+{
+    const NEEDS: PlaceKnown = needs_of_both(X::NEEDS, X::TELLS, Y::NEEDS);
+
+    const TELLS: PlaceKnown = X::TELLS.at_most(Y::TELLS);
+
+    fn ends(&self) -> &dyn Cut<A> {
+        self.up.ends()
+    }
+
+    fn begin_part(&mut self, place: StreamPlace) -> StreamPlace {
+        let between = self.up.begin_part(place);
+        self.down.begin_part(between)
     }
 }
 

@@ -8,6 +8,7 @@
 //! for `gunzip`. How much `gunzip` and `unzstd` yield before a failure depends on the cuts.
 
 use super::item::{FINISHED, Flow, Item};
+use super::parts::{ItemByItem, PlaceKnown};
 use super::role::{Generator, Iteratee, Transducer};
 use super::stage::{Consume, Generate, Sink, Transduce};
 use std::borrow::Cow;
@@ -210,6 +211,24 @@ where
 
     fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
+    }
+}
+
+impl<A, B, F, E> ItemByItem<A, B> for TryLift121<F>
+where
+    A: Item + ?Sized,
+    B: Clone + 'static,
+    F: FnMut(&A) -> Result<B, E>,
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    // Its failure tells the place.
+    const NEEDS: PlaceKnown = PlaceKnown::Elements;
+
+    const TELLS: PlaceKnown = PlaceKnown::Elements;
+
+    fn begin_part(&mut self, place: StreamPlace) -> StreamPlace {
+        self.place = place;
+        StreamPlace { items: place.items, elements: place.items }
     }
 }
 
@@ -422,6 +441,21 @@ where
 
     fn failure(&self) -> Option<&StageFailure> {
         self.failure.as_ref()
+    }
+}
+
+impl<A, B, T> ItemByItem<A, B> for NamedStage<T>
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    T: ItemByItem<A, B>,
+{
+    const NEEDS: PlaceKnown = T::NEEDS;
+
+    const TELLS: PlaceKnown = T::TELLS;
+
+    fn begin_part(&mut self, place: StreamPlace) -> StreamPlace {
+        self.stage.begin_part(place)
     }
 }
 

@@ -12,11 +12,11 @@
 /// after the other.
 #[derive(Debug, Clone)]
 pub struct ForeseenLists<E> {
-    parts: Vec<Part<E>>,
+    parts: Vec<ListPart<E>>,
 }
 
 #[derive(Debug, Clone)]
-enum Part<E> {
+enum ListPart<E> {
     /// The same elements in each list.
     Fixed(Vec<E>),
     /// What `write` makes of a number, which is `first` in the first list and one more in each list
@@ -27,16 +27,16 @@ enum Part<E> {
 impl<E: Clone + 'static> ForeseenLists<E> {
     /// Numbers that follow one another, as `write` writes them with some of `elements`.
     pub(super) fn numbers(first: u64, write: fn(u64, &mut Vec<E>), elements: &[E]) -> Self {
-        ForeseenLists { parts: vec![Part::Number { first, write, elements: elements.to_vec() }] }
+        ForeseenLists { parts: vec![ListPart::Number { first, write, elements: elements.to_vec() }] }
     }
 
     /// The lists with `before` before each and `after` after it.
     pub(super) fn framed(mut self, before: &[E], after: &[E]) -> Self {
         if !before.is_empty() {
-            self.parts.insert(0, Part::Fixed(before.to_vec()));
+            self.parts.insert(0, ListPart::Fixed(before.to_vec()));
         }
         if !after.is_empty() {
-            self.parts.push(Part::Fixed(after.to_vec()));
+            self.parts.push(ListPart::Fixed(after.to_vec()));
         }
         self
     }
@@ -52,8 +52,8 @@ impl<E: Clone + 'static> ForeseenLists<E> {
     pub(super) fn write(&self, place: u64, list: &mut Vec<E>) {
         for part in &self.parts {
             match part {
-                Part::Fixed(elements) => list.extend_from_slice(elements),
-                Part::Number { first, write, .. } => write(first + place, list),
+                ListPart::Fixed(elements) => list.extend_from_slice(elements),
+                ListPart::Number { first, write, .. } => write(first + place, list),
             }
         }
     }
@@ -61,8 +61,8 @@ impl<E: Clone + 'static> ForeseenLists<E> {
     /// Whether `is_in` is true of elements that some list has.
     pub(super) fn any_elements(&self, mut is_in: impl FnMut(&[E]) -> bool) -> bool {
         self.parts.iter().any(|part| match part {
-            Part::Fixed(elements) => is_in(elements),
-            Part::Number { elements, .. } => is_in(elements),
+            ListPart::Fixed(elements) => is_in(elements),
+            ListPart::Number { elements, .. } => is_in(elements),
         })
     }
 }

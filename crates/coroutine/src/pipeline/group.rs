@@ -5,9 +5,12 @@
 //! end. Otherwise it copies a section that is not complete into `list`. A `close` without items is
 //! an empty list, which must not be lost. [Pipes, Parting and joining the stream].
 
+use super::failure::StreamPlace;
 use super::item::{Flow, GO_ON};
-use super::list::Lists;
+use super::list::{Cut, Lists};
+use super::parts::{PartByPart, PlaceKnown};
 use super::role::{Splitter, Transducer};
+use super::split::LineSplit;
 use super::stage::{Sections, Sink, Split, Transduce};
 
 /// The stage of [`group_by`].
@@ -107,5 +110,20 @@ impl<E: Clone + 'static, S: Split<E>> Transduce<E, [E]> for GroupBy<S, E> {
             return self.splitter.end(&mut Gather { list, out });
         }
         if list.is_empty() { GO_ON } else { out.put(list) }
+    }
+}
+
+impl PartByPart<u8, [u8]> for GroupBy<LineSplit, u8> {
+    const TELLS: PlaceKnown = PlaceKnown::Elements;
+
+    fn ends(&self) -> &dyn Cut<u8> {
+        self.splitter.ends()
+    }
+
+    fn begin_part(&mut self, place: StreamPlace) -> StreamPlace {
+        self.list.clear();
+        // A line end that belongs to no line is one element.
+        let dropped = if self.splitter.ends().is_gapless() { 0 } else { place.items };
+        StreamPlace { items: place.items, elements: place.elements - dropped }
     }
 }

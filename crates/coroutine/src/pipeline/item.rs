@@ -68,15 +68,17 @@ pub trait Item: 'static {
     }
 
     /// Passes to `take` the lists of `right` with foreseen lists before them, from the one at
-    /// `place` on. Returns also the place after the last one. `None` if the items are no lists.
+    /// `place` on. Writes the place after the last one into `next`, if it is wanted. `None` if the
+    /// items are no lists.
     #[doc(hidden)]
     fn zip_foreseen(
         left: &Self::Foreseen,
         place: u64,
+        next: Option<&mut u64>,
         right: Self::Chunk<'_>,
         take: &mut dyn FnMut(Self::Chunk<'_>) -> Flow,
-    ) -> Option<(Flow, u64)> {
-        let _ = (left, place, right, take);
+    ) -> Option<Flow> {
+        let _ = (left, place, next, right, take);
         None
     }
 
@@ -139,21 +141,29 @@ impl<E: Clone + 'static> Item for [E] {
     fn zip_foreseen(
         left: &ForeseenLists<E>,
         place: u64,
+        next: Option<&mut u64>,
         right: Lists<'_, E>,
         take: &mut dyn FnMut(Lists<'_, E>) -> Flow,
-    ) -> Option<(Flow, u64)> {
+    ) -> Option<Flow> {
         if let Some((stream, cut)) = right.searchable() {
             let lefts = ForeseenPlace::new(left, place, stream, cut);
             let zipped = ZippedLists::foreseen(&lefts);
-            return Some((take(zipped.lists()), lefts.place_at(stream.len())));
+            let flow = take(zipped.lists());
+            if let Some(next) = next {
+                *next = lefts.place_at(stream.len());
+            }
+            return Some(flow);
         }
-        let (mut store, mut next) = (ListStore::default(), place);
+        let (mut store, mut at) = (ListStore::default(), place);
         let _never_breaks = right.each(|list| {
-            Self::keep_foreseen(left, next, list, &mut store);
-            next += 1;
+            Self::keep_foreseen(left, at, list, &mut store);
+            at += 1;
             GO_ON
         });
-        Some((take(store.all()), next))
+        if let Some(next) = next {
+            *next = at;
+        }
+        Some(take(store.all()))
     }
 
     #[inline]

@@ -6,6 +6,7 @@
 //! changes. [Pipes, Parting and joining the stream].
 
 use super::item::{Flow, GO_ON, Item, Store};
+use super::parts::SplitByItem;
 use super::record::{Mark, Marks};
 use super::role::Splitter;
 use super::split::Runs;
@@ -65,6 +66,8 @@ impl<A: Item + ?Sized, S: Split<A>> Split<A> for Negated<S> {
         self.splitter.end(&mut Inverted(out))
     }
 }
+
+impl<A: Item + ?Sized, S: SplitByItem<A>> SplitByItem<A> for Negated<S> {}
 
 /// How the marks of two splitters make one.
 #[derive(Debug, Clone)]

@@ -4,8 +4,10 @@
 //! A chunk of false lists is only counted, by `Chunk::count`, and no list in it is cut out. So
 //! every list, true or false, must pass `Numbering` exactly once. [Pipes, Pipeline examples].
 
+use super::failure::StreamPlace;
 use super::item::{Chunk, Flow, GO_ON};
 use super::list::Lists;
+use super::parts::{ItemByItem, PlaceKnown, SplitByItem};
 use super::role::{Splitter, Transducer};
 use super::stage::{Sections, Sink, Split, Transduce};
 
@@ -115,5 +117,19 @@ where
 
     fn end<O: Sink<[E]>>(&mut self, out: &mut O) -> Flow {
         self.splitter.end(&mut Number { numbering: &mut self.numbering, out })
+    }
+}
+
+impl<E, S, F> ItemByItem<[E], [E]> for SelectNumbered<S, F, E>
+where
+    E: Clone + 'static,
+    S: SplitByItem<[E]>,
+    F: FnMut(u64, &mut Vec<E>),
+{
+    const NEEDS: PlaceKnown = PlaceKnown::Items;
+
+    fn begin_part(&mut self, place: StreamPlace) -> StreamPlace {
+        self.numbering.passed = place.items;
+        place
     }
 }

@@ -8,6 +8,7 @@
 
 use super::item::{Chunk, Flow, GO_ON, Item};
 use super::list::Cut;
+use super::parts::SplitByItem;
 use super::role::Splitter;
 use super::stage::{Sections, Split};
 use std::ops::Range;
@@ -78,6 +79,9 @@ impl<A: Item + ?Sized, F: FnMut(&A) -> bool> Split<A> for Satisfies<F> {
     }
 }
 
+/// If the function keeps nothing from one call to the next: see [`ItemByItem`](super::ItemByItem).
+impl<A: Item + ?Sized, F: FnMut(&A) -> bool> SplitByItem<A> for Satisfies<F> {}
+
 /// The stage of [`everything`].
 #[derive(Debug, Clone)]
 pub struct Everything {
@@ -106,6 +110,8 @@ impl<A: Item + ?Sized> Split<A> for Everything {
         if self.begun { out.close(true) } else { GO_ON }
     }
 }
+
+impl<A: Item + ?Sized> SplitByItem<A> for Everything {}
 
 /// Where a line ends, with its end or without.
 #[derive(Debug, Clone)]
@@ -174,6 +180,12 @@ pub fn line() -> Splitter<u8, LineSplit> {
 /// ```
 pub fn whole_line() -> Splitter<u8, LineSplit> {
     Splitter::new(LineSplit { ends: LineEnds { kept: true }, open: false })
+}
+
+impl LineSplit {
+    pub(super) fn ends(&self) -> &dyn Cut<u8> {
+        &self.ends
+    }
 }
 
 impl Split<u8> for LineSplit {

@@ -13,6 +13,7 @@ mod faults;
 mod messages;
 mod parallel;
 mod parsers;
+mod parts;
 mod pipeline;
 mod pipeline_sections;
 mod reading;

@@ -10,4 +10,5 @@ mod ends;
 mod every_fault;
 mod graphs;
 mod joins;
+mod parts;
 mod places;

@@ -74,6 +74,11 @@ impl Position {
         self.offset
     }
 
+    /// Moves the position. What is read and written next lies at `offset`, in bytes from the start.
+    pub fn set_offset(&mut self, offset: u64) {
+        self.offset = offset;
+    }
+
     /// The file.
     pub fn file(&self) -> &File {
         &self.file

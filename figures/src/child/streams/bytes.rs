@@ -10,6 +10,8 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::process::Command;
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
 use selvedge_coroutine::pipeline::*;
 use selvedge_flow as flow;
 
@@ -40,10 +42,28 @@ fn ours<F>(input: &str, output: &str, pipeline: F)
 where
     F: Future<Output = Result<(), StageFailure>> + Send + 'static,
 {
+    ours_on(0, input, output, pipeline);
+}
+
+/// Runs a pipeline of ours on so many workers. Prints the rate at which it read, the CPU time of
+/// the process in it, and what it wrote.
+fn ours_on<F>(workers: usize, input: &str, output: &str, pipeline: F)
+where
+    F: Future<Output = Result<(), StageFailure>> + Send + 'static,
+{
     let first = Times::now();
-    Ours::run(0, Waits::World, pipeline).expect("no stage fails");
+    Ours::run(workers, Waits::World, pipeline).expect("no stage fails");
+    let last = Times::now();
     print_rate(first, input);
+    first.print_as("cpu_ms", last, 1_000_000);
     print_output(output);
+}
+
+/// The CPU time of the processes that this process has started and waited for.
+fn milliseconds_of_children() -> f64 {
+    let used = getrusage(UsageWho::RUSAGE_CHILDREN).expect("Linux counts the time of children");
+    let milliseconds = |time: TimeVal| time.tv_sec() as f64 * 1e3 + time.tv_usec() as f64 / 1e3;
+    milliseconds(used.user_time()) + milliseconds(used.system_time())
 }
 
 /// Runs a tool on the file `input`, with its output into a file.
@@ -59,6 +79,7 @@ pub(super) fn tool(output: &str, input: &str, words: &[String]) -> Result<(), St
         .status()
         .map_err(|error| format!("{program}: {error}"))?;
     print_rate(first, input);
+    println!("cpu_ms {:.3}", milliseconds_of_children());
     if !status.success() {
         return Err(format!("{program}: {status}"));
     }
@@ -77,6 +98,26 @@ pub(super) fn grep(input: &str, output: &str) {
         >> if_then_else(any(substring(RARE.as_bytes())), id(), suppress())
         >> concatenate();
     ours(input, output, (found >> flow::create(output)).run());
+}
+
+/// The same `grep`, with its stages in so many threads, each on a part of the file.
+pub(super) fn grep_in_parts(threads: u32, input: &str, output: &str) {
+    let stages = group_by(whole_line())
+        >> if_then_else(any(substring(RARE.as_bytes())), id(), suppress())
+        >> concatenate();
+    let found = flow::file(input) >> flow::in_parts(threads, stages);
+    ours_on(threads as usize, input, output, (found >> flow::create(output)).run());
+}
+
+/// The same `grep -n` as [`grep_numbered`], with its stages in so many threads, each on a part of
+/// the file.
+pub(super) fn grep_numbered_in_parts(threads: u32, input: &str, output: &str) {
+    let stages = group_by(whole_line())
+        >> join_with(naturals_from(1) >> decimal() >> append(b":"), join::zip_lists())
+        >> if_then_else(any(substring(RARE.as_bytes())), id(), suppress())
+        >> concatenate();
+    let found = flow::file(input) >> flow::in_parts(threads, stages);
+    ours_on(threads as usize, input, output, (found >> flow::create(output)).run());
 }
 
 /// The paper's `grep -n`, as it is written: the numbers are zipped with the lines, and the numbered

@@ -21,6 +21,12 @@ pub(super) fn run(name: &str, words: &[String]) -> Result<(), String> {
         ("grep", [input, output]) => bytes::grep(input, output),
         ("grep-n", [input, output]) => bytes::grep_numbered(input, output),
         ("grep-select", [input, output]) => bytes::grep_select(input, output),
+        ("grep-parts", [threads, input, output]) => {
+            bytes::grep_in_parts(number(threads)? as u32, input, output);
+        }
+        ("grep-n-parts", [threads, input, output]) => {
+            bytes::grep_numbered_in_parts(number(threads)? as u32, input, output);
+        }
         ("grep-iterator", [input, output]) => bytes::grep_iterator(input, output, false),
         ("grep-n-iterator", [input, output]) => bytes::grep_iterator(input, output, true),
         ("rewrite", [needle, input, output]) => bytes::rewrite(needle, input, output),

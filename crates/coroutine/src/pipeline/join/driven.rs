@@ -7,10 +7,14 @@
 //! failure, and no end. [Pipes, Parting and joining the stream] `joinTransduced`.
 
 use super::super::branch::{BranchSide, Gate};
-use super::super::failure::StageFailure;
+use super::super::failure::{StageFailure, StreamPlace};
+use super::super::foreseen::ForeseenLists;
 use super::super::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
+use super::super::list::ListStore;
+use super::super::parts::{AlwaysForeseen, ItemByItem, PlaceKnown};
 use super::super::role::{GatherItems, Generator, Join, Keep, Transducer};
 use super::super::stage::{Generate, JoinStep, Merge, Sink, Transduce, Upcoming};
+use super::ZipLists;
 use std::ops::ControlFlow;
 
 /// How many lists are joined at most as one chunk, because the left ones are kept meanwhile.
@@ -23,6 +27,9 @@ struct Meeting<J, C, L> {
     /// The left lists, if the join zips lists and the left generator tells them: then the generator
     /// never runs. And the place of the next one.
     foreseen: Option<(L, u64)>,
+    /// The stream comes in parts, each with the place of its first list. So the lists behind the
+    /// last one that a stage asks for need not be counted.
+    in_parts: bool,
     left: Untaken<C>,
     right: Untaken<C>,
 }
@@ -68,7 +75,7 @@ enum Wants {
 impl<J, C: Default, L> Meeting<J, C, L> {
     fn new(join: J) -> Self {
         let queue = || Untaken { items: C::default(), taken: 0, ended: false };
-        Meeting { join, foreseen: None, left: queue(), right: queue() }
+        Meeting { join, foreseen: None, in_parts: false, left: queue(), right: queue() }
     }
 
     /// The meeting of a generator on the left side.
@@ -164,7 +171,7 @@ where
 {
     #[inline]
     fn put(&mut self, item: &A) -> Flow {
-        let Meeting { join, foreseen, left, right } = &mut *self.meeting;
+        let Meeting { join, foreseen, left, right, .. } = &mut *self.meeting;
         if let Some((lists, place)) = foreseen {
             let at = *place;
             *place += 1;
@@ -208,13 +215,11 @@ impl<G, J, C, L, S> TakesRight<'_, G, J, C, L, S> {
         C: Store<A>,
         S: Sink<A>,
     {
-        let Meeting { join, foreseen, left, .. } = &mut *self.meeting;
+        let Meeting { join, foreseen, in_parts, left, .. } = &mut *self.meeting;
         if let Some((lists, place)) = foreseen {
-            let taken = A::zip_foreseen(lists, *place, chunk, &mut |zipped| self.out.put_chunk(zipped));
-            return taken.map(|(flow, next)| {
-                *place = next;
-                flow
-            });
+            let first = *place;
+            let next = if *in_parts { None } else { Some(place) };
+            return A::zip_foreseen(lists, first, next, chunk, &mut |zipped| self.out.put_chunk(zipped));
         }
         if !join.zips() {
             return None;
@@ -469,5 +474,22 @@ where
 
     fn failure(&self) -> Option<&StageFailure> {
         self.left.failure()
+    }
+}
+
+impl<E, G> ItemByItem<[E], [E]> for JoinWith<G, ZipLists<E>, ListStore<E>, ForeseenLists<E>>
+where
+    E: Clone + 'static,
+    G: AlwaysForeseen<[E]>,
+{
+    const NEEDS: PlaceKnown = PlaceKnown::Items;
+
+    const TELLS: PlaceKnown = PlaceKnown::Items;
+
+    fn begin_part(&mut self, place: StreamPlace) -> StreamPlace {
+        let (_, next) = self.meeting.foreseen.as_mut().expect("an `AlwaysForeseen` generator foresees");
+        *next = place.items;
+        self.meeting.in_parts = true;
+        place
     }
 }
