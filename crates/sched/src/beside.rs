@@ -2,38 +2,14 @@
 //! and the schedulers of `cnc` start their workers with it. The caller of `per_core` sleeps while
 //! its workers run, so its CPU is not to be avoided.
 //!
-//! # The late start
-//! Linux may queue a new OS thread on the CPU of the OS thread that made it, although another CPU
-//! is idle. If the caller computes on, the new one waits there for the end of a time slice, or for
-//! a CPU that looks for work. On a virtual machine with two CPUs it began 2.9 ms late (median), in
-//! three of four starts. An OS thread that is woken may come as late.
-//!
-//! So the caller names the CPUs on which the new OS thread may begin: all those on which the caller
-//! may run, without the one on which it runs now. If the new one waits in the queue of the caller's
-//! CPU, the system moves it. Then it began within 0.1 to 0.2 ms. As its first act it takes the
-//! caller's CPUs again, all of them.
-//!
-//! # The order of both acts
-//! The new OS thread must not restore its CPUs before the caller has limited them. Both change
-//! [`StartPlace::state`]:
-//!
-//! ```text
-//!             the new one arrives
-//!   QUEUED ───────────────────────▶ BEGUN: the caller does nothing
-//!     │
-//!     │ the caller begins                 the caller ends
-//!     └──────────────────────▶ MOVING ─────────────────────▶ MOVED: the new one restores its CPUs
-//! ```
-//!
-//! Only an exchange of `QUEUED` leads on, so one of the two sees the other. The new one waits while
-//! the state is `MOVING`, which takes as long as one system call of the caller. So it has not ended
-//! either when the caller names it to the system. `tests/loom_beside.rs` checks this.
+//! `elsewhere.rs` says why a new OS thread may begin late, and how its caller and the new one meet.
 
+use std::io;
 use std::os::unix::thread::JoinHandleExt;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
-use std::{io, mem};
 
-use crate::primitives::{Arc, AtomicU8, Ordering, yield_now};
+use crate::elsewhere::{CpuSet, MovePlace, OsThread, has_caller_several_cpus};
 
 /// Runs `here` on the calling OS thread, and each of `others` beside it on an OS thread of its own,
 /// which begins on another CPU if the caller may run on several. The caller is to compute: the CPU
@@ -47,7 +23,7 @@ use crate::primitives::{Arc, AtomicU8, Ordering, yield_now};
 /// With the panic of `here`, of the iterator or of `missing`, when all others have ended.
 ///
 /// # Complexity
-/// O(1) system calls for each OS thread beside those that start it: one of the caller, and one of
+/// O(1) system calls for each OS thread beside those that start it: two of the caller, and two of
 /// its own.
 ///
 /// # Examples
@@ -69,12 +45,12 @@ where
     F: FnOnce() -> T + Send,
     T: Send,
 {
-    let cpus = StartCpus::of_caller();
+    let has_several_cpus = has_caller_several_cpus();
     let mut started = StartedThreads(Vec::new());
     for (builder, work) in others {
         // SAFETY: `started` joins the OS thread before this function returns or unwinds, and the
         // types of `work` and of its result outlive the function.
-        let handle = unsafe { cpus.start(builder, work) };
+        let handle = unsafe { start(builder, work, has_several_cpus) };
         let is_missing = handle.is_err();
         started.0.push(handle);
         if is_missing {
@@ -109,143 +85,39 @@ impl<T> Drop for StartedThreads<T> {
     }
 }
 
-/// The CPUs on which the caller may run; `None` if it is one, or if the system does not say.
-#[derive(Clone, Copy)]
-struct StartCpus(Option<libc::cpu_set_t>);
-
-impl StartCpus {
-    fn of_caller() -> StartCpus {
-        if cfg!(any(loom, miri)) {
-            return StartCpus(None);
-        }
-        // SAFETY: a set is an array of numbers.
-        let mut all: libc::cpu_set_t = unsafe { mem::zeroed() };
-        // SAFETY: the call writes to `all`, and at most its length.
-        let error = unsafe { libc::sched_getaffinity(0, size_of_val(&all), &mut all) };
-        // SAFETY: the call has no condition.
-        let several = error == 0 && unsafe { libc::CPU_COUNT(&all) } > 1;
-        StartCpus(several.then_some(all))
-    }
-
-    /// Starts an OS thread on another CPU than the caller's.
-    ///
-    /// # Safety
-    /// The caller joins the OS thread before anything ends that `work` or its result borrows.
-    unsafe fn start<F, T>(self, builder: thread::Builder, work: F) -> io::Result<JoinHandle<T>>
-    where
-        F: FnOnce() -> T + Send,
-        T: Send,
-    {
-        let place = Arc::new(StartPlace::new());
-        let arrived = place.clone();
-        let run = move || {
-            if arrived.arrive() {
-                self.restore();
-            }
-            work()
-        };
-        // SAFETY: as promised by the caller.
-        let handle = unsafe { builder.spawn_unchecked(run) }?;
-        if let Some(mut elsewhere) = self.0
-            && let Some(_moving) = place.begin_move()
-        {
-            // SAFETY: the call has no condition.
-            let here = unsafe { libc::sched_getcpu() };
-            if let Ok(here) = usize::try_from(here)
-                && here < libc::CPU_SETSIZE as usize
-            {
-                // SAFETY: the number is within the set.
-                unsafe { libc::CPU_CLR(here, &mut elsewhere) };
-                // An error costs speed alone.
-                // SAFETY: the handle was neither joined nor dropped, and the OS thread has not
-                // ended, because it waits in `arrive` until the move has ended.
-                unsafe {
-                    libc::pthread_setaffinity_np(handle.as_pthread_t(), size_of_val(&elsewhere), &elsewhere)
-                };
-            }
-        }
-        Ok(handle)
-    }
-
-    /// Has the calling OS thread run on all of these CPUs again.
-    fn restore(self) {
-        if let Some(all) = self.0 {
-            // SAFETY: the call reads the set. An error costs speed alone.
-            unsafe { libc::sched_setaffinity(0, size_of_val(&all), &all) };
-        }
-    }
-}
-
-const QUEUED: u8 = 0;
-const MOVING: u8 = 1;
-const MOVED: u8 = 2;
-const BEGUN: u8 = 3;
-
-/// Where a new OS thread and the caller meet.
-struct StartPlace {
-    state: AtomicU8,
-}
-
-impl StartPlace {
-    fn new() -> StartPlace {
-        StartPlace { state: AtomicU8::new(QUEUED) }
-    }
-
-    /// Arrives as the new OS thread. Returns true if the caller has limited its CPUs.
-    fn arrive(&self) -> bool {
-        if self.state.compare_exchange(QUEUED, BEGUN, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            return false;
-        }
-        while self.state.load(Ordering::Acquire) == MOVING {
-            yield_now();
-        }
-        true
-    }
-
-    /// Begins to move the new OS thread, unless it has arrived. The move ends when the result is
-    /// dropped.
-    fn begin_move(&self) -> Option<Move<'_>> {
-        let begun = self.state.compare_exchange(QUEUED, MOVING, Ordering::AcqRel, Ordering::Acquire);
-        begun.is_ok().then_some(Move(self))
-    }
-}
-
-/// A move of a new OS thread by the caller.
-struct Move<'a>(&'a StartPlace);
-
-impl Drop for Move<'_> {
-    fn drop(&mut self) {
-        self.0.state.store(MOVED, Ordering::Release);
-    }
-}
-
-/// For `tests/loom_beside.rs`: an OS thread that arrives while its caller may limit its CPUs has
-/// all of them in the end.
-#[cfg(loom)]
-#[doc(hidden)]
-pub fn model_of_a_start() {
-    use crate::primitives::AtomicU32;
-    const ALL: u32 = 2;
-    let place = Arc::new((StartPlace::new(), AtomicU32::new(ALL)));
+/// Starts an OS thread, on another CPU than the caller's if there are several.
+///
+/// # Safety
+/// The caller joins the OS thread before anything ends that `work` or its result borrows.
+unsafe fn start<F, T>(builder: thread::Builder, work: F, has_several_cpus: bool) -> io::Result<JoinHandle<T>>
+where
+    F: FnOnce() -> T + Send,
+    T: Send,
+{
+    let place = Arc::new(MovePlace::<CpuSet>::queued());
     let arrived = place.clone();
-    let other = loom::thread::spawn(move || {
-        if arrived.0.arrive() {
-            arrived.1.store(ALL, Ordering::Relaxed);
-        }
-    });
-    if let Some(_moving) = place.0.begin_move() {
-        place.1.store(1, Ordering::Relaxed);
+    let run = move || {
+        arrived.arrive(&OsThread::caller());
+        work()
+    };
+    // SAFETY: as promised by the caller.
+    let handle = unsafe { builder.spawn_unchecked(run) }?;
+    if has_several_cpus && let Some(moving) = place.begin_move(|_| true) {
+        // SAFETY: the handle was neither joined nor dropped, and the OS thread has not ended,
+        // because it waits in `arrive` until the move has ended.
+        let new = unsafe { OsThread::new(handle.as_pthread_t()) };
+        moving.limit(&new, CpuSet::without_mine);
     }
-    other.join().unwrap();
-    assert_eq!(place.1.load(Ordering::Relaxed), ALL);
+    Ok(handle)
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::primitives::AtomicBool;
+    use crate::elsewhere::HasCpus;
     use std::fs;
     use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
     /// The CPUs on which the calling OS thread may run.
@@ -273,14 +145,8 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "limits the CPUs of an OS thread")]
     fn a_caller_with_one_cpu_starts_others_there() {
-        // SAFETY: as in `StartCpus::of_caller`; and the number is one of a CPU, within the set.
-        let set = unsafe {
-            let mut set: libc::cpu_set_t = mem::zeroed();
-            libc::CPU_SET(libc::sched_getcpu() as usize, &mut set);
-            set
-        };
-        let ends = thread::spawn(move || {
-            StartCpus(Some(set)).restore();
+        let ends = thread::spawn(|| {
+            assert!(OsThread::caller().set_cpus(&CpuSet::mine()));
             (allowed(), allowed_beside(2))
         });
         let (mine, theirs) = ends.join().unwrap();

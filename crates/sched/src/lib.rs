@@ -18,22 +18,24 @@
 //! the example `own_scheduler`.
 #![deny(unsafe_code)]
 
-#[expect(unsafe_code, reason = "the system is called, and OS threads borrow from their caller")]
+#[expect(unsafe_code, reason = "OS threads borrow from their caller")]
 mod beside;
 mod block_on;
 mod bound;
+#[expect(unsafe_code, reason = "the system is called, and a cell has one user at a time by protocol")]
+mod elsewhere;
 mod handle;
 mod per_core;
 mod primitives;
 mod priority;
 mod work_stealing;
 
-#[cfg(loom)]
-#[doc(hidden)]
-pub use beside::model_of_a_start;
 pub use beside::run_beside;
 pub use block_on::block_on;
 pub use bound::bound;
+#[cfg(loom)]
+#[doc(hidden)]
+pub use elsewhere::model_of_two_sleeps;
 pub use handle::{Handle, Spawned};
 pub use per_core::{Failure, per_core};
 pub use priority::{LEVEL_DEFAULT, LEVEL_MAX, Priority, priority, set_deadline, set_priority};

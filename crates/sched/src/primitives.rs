@@ -1,15 +1,15 @@
 //! The synchronisation primitives of the protocols that loom checks: std's, or loom's under `--cfg
 //! loom`.
 //!
-//! `run_ring.rs`, `idle_workers.rs`, `injector.rs` and `beside.rs` import their atomics and locks
-//! from here and from nowhere else, because `tests/loom_*.rs` checks them.
+//! `run_ring.rs`, `idle_workers.rs`, `injector.rs` and `elsewhere.rs` import their atomics and
+//! locks from here and from nowhere else, because `tests/loom_*.rs` checks them.
 
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell as SlotCell,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     thread::yield_now,
 };
@@ -17,7 +17,7 @@ pub(crate) use loom::{
 pub(crate) use std::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     thread::yield_now,
 };

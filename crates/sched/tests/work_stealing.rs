@@ -510,3 +510,33 @@ fn a_foreign_waker_that_panics_harms_neither_the_worker_nor_a_thread_created_bes
         scheduler.run(|_| Ok(NoEvents::new()), async { behind.await.unwrap() + awaited.await.unwrap() });
     assert_eq!(both.unwrap(), 3);
 }
+
+/// The CPUs on which the calling OS thread may run.
+fn allowed_cpus() -> String {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("Cpus_allowed:"));
+    line.expect("Linux writes such a line").to_owned()
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "reads a file of the system")]
+fn a_worker_has_all_cpus_of_its_caller_whenever_it_runs_a_thread() {
+    let all = allowed_cpus();
+    run(2, async move {
+        for _ in 0..100 {
+            // The other worker falls asleep meanwhile.
+            std::thread::sleep(Duration::from_micros(300));
+            let burst = (0..4).map(|_| {
+                let all = all.clone();
+                spawn(async move {
+                    let begun = Instant::now();
+                    while begun.elapsed() < Duration::from_micros(200) {}
+                    assert_eq!(allowed_cpus(), all);
+                })
+            });
+            for one in burst.collect::<Vec<_>>() {
+                one.await.unwrap();
+            }
+        }
+    });
+}

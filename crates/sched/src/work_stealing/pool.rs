@@ -5,6 +5,7 @@
 
 use super::desk::WorkerView;
 use super::idle_workers::IdleWorkers;
+use crate::elsewhere::SleeperCpus;
 use selvedge_core::{Adopt, Birth, SendThread, Unpark};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,8 @@ pub(super) struct WorkerPool {
     /// The workers that search and sleep, and the threads that come from outside.
     pub(super) idle: IdleWorkers<SendThread, Birth>,
     pub(super) views: Box<[WorkerView]>,
+    /// The CPUs of each worker while it sleeps.
+    pub(super) cpus: Box<[SleeperCpus]>,
     /// The unparker of each worker. The worker sets it before it first sleeps.
     unparkers: Box<[OnceLock<Arc<dyn Unpark>>]>,
     stopped: AtomicBool,
@@ -44,6 +47,7 @@ impl WorkerPool {
     pub(super) fn new(idle: IdleWorkers<SendThread, Birth>, views: Vec<WorkerView>) -> WorkerPool {
         WorkerPool {
             unparkers: views.iter().map(|_| OnceLock::new()).collect(),
+            cpus: views.iter().map(|_| SleeperCpus::of_one_of(views.len())).collect(),
             idle,
             views: views.into(),
             stopped: AtomicBool::new(false),
@@ -55,6 +59,14 @@ impl WorkerPool {
     pub(super) fn unpark(&self, worker: Option<usize>) {
         if let Some(unparker) = worker.and_then(|worker| self.unparkers[worker].get()) {
             unparker.unpark();
+        }
+    }
+
+    /// Unparks a worker that is to help the calling one, which computes on.
+    pub(super) fn call(&self, worker: Option<usize>) {
+        if let Some(helper) = worker {
+            self.cpus[helper].begin_elsewhere();
+            self.unpark(worker);
         }
     }
 

@@ -78,7 +78,7 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
             self.take_woken(false);
             if self.is_ready() {
                 if std::mem::take(&mut self.is_searching) {
-                    self.pool.unpark(self.pool.idle.found());
+                    self.pool.call(self.pool.idle.found());
                 }
                 if std::mem::take(&mut self.has_slept) {
                     self.pool.unpark(self.pool.idle.call_watcher());

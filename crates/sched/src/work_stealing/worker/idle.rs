@@ -31,7 +31,9 @@ impl<E: Events> WorkerLoop<'_, E> {
         }
         self.survey();
         let watches = self.workers > 1 && idle.become_watcher(self.me, self.lookout.is_quiet());
-        let polled = self.cpu.poll_for(&mut self.events, watches.then(|| self.lookout.tick()));
+        let limit = watches.then(|| self.lookout.tick());
+        let (cpu, events) = (&mut self.cpu, &mut self.events);
+        let polled = self.pool.cpus[self.me].while_asleep(|| cpu.poll_for(events, limit));
         self.is_searching = idle.wake_up(self.me);
         self.has_slept = true;
         self.has_watched = watches && !self.is_searching;

@@ -80,7 +80,7 @@ impl<E: Events> WorkerLoop<'_, E> {
         self.desk.refill(REFILL);
         let claim = self.desk.ring.claim(self.workers);
         if claim.wanted && claim.left > 0 {
-            self.pool.unpark(self.pool.idle.surplus(self.me));
+            self.pool.call(self.pool.idle.surplus(self.me));
         }
         self.desk.ring.take().map(SendThread::into_thread)
     }
@@ -128,7 +128,7 @@ impl<E: Events> WorkerLoop<'_, E> {
     fn offer(&self) {
         let ring = &self.desk.ring;
         if ring.is_wanted() && ring.len() > ring.claimed() {
-            self.pool.unpark(self.pool.idle.surplus(self.me));
+            self.pool.call(self.pool.idle.surplus(self.me));
         }
     }
 
