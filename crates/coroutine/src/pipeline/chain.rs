@@ -43,8 +43,8 @@ impl<X, Y, B: ?Sized> Chain<X, Y, B> {
         Chain { up, down, over: false, cut: false, between: PhantomData }
     }
 
-    /// Notes that `up` has broken, and ends `down` if that was the end of the stream. `finished` says
-    /// that `down` has broken first.
+    /// Notes that `up` has broken, and ends `down` if that was the end of the stream. `finished`
+    /// says that `down` has broken first.
     fn after_break<A, C, S>(&mut self, finished: bool, out: &mut S) -> Flow
     where
         A: Item + ?Sized,
