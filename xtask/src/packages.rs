@@ -36,7 +36,10 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<(), String
     for package in &published {
         let file = workspace.target_dir.join("package").join(format!("{}.crate", directory(package)));
         let file = file.to_str().ok_or_else(|| format!("{} is not UTF-8", file.display()))?;
-        Invocation::new(LIMIT, &["tar", "--extract", "--gzip", "--file", file]).run(&unpacked, tally)?;
+        // All files of a package have the same old time. With it cargo would take a crate that a run
+        // before has built, although the crate has changed.
+        let words = ["tar", "--extract", "--touch", "--gzip", "--file", file];
+        Invocation::new(LIMIT, &words).run(&unpacked, tally)?;
     }
     let (manifest, lock) = (unpacked.join("Cargo.toml"), unpacked.join("Cargo.lock"));
     std::fs::write(&manifest, self::manifest(&published)).map_err(|e| failed(&manifest, e))?;
