@@ -36,8 +36,8 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<(), String
     for package in &published {
         let file = workspace.target_dir.join("package").join(format!("{}.crate", directory(package)));
         let file = file.to_str().ok_or_else(|| format!("{} is not UTF-8", file.display()))?;
-        // All files of a package have the same old time. With it cargo would take a crate that a run
-        // before has built, although the crate has changed.
+        // All files of a package have the same old time. With it cargo would take a crate that was
+        // built in a run before, although the crate has changed.
         let words = ["tar", "--extract", "--touch", "--gzip", "--file", file];
         Invocation::new(LIMIT, &words).run(&unpacked, tally)?;
     }
