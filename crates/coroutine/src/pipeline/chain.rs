@@ -17,7 +17,7 @@
 //! finished with these items. Otherwise the cuts of the input would decide: in small chunks, the
 //! upstream stage is cut before it comes to its failure.
 
-use super::failure::{StageFailure, StreamPlace};
+use super::failure::{StageFailure, StreamPlace, first_failure};
 use super::item::{FINISHED, Flow, GO_ON, Item};
 use super::list::Cut;
 use super::parts::{ItemByItem, PartByPart, PlaceKnown};
@@ -43,19 +43,17 @@ impl<X, Y, B: ?Sized> Chain<X, Y, B> {
         Chain { up, down, over: false, cut: false, between: PhantomData }
     }
 
-    /// Notes that `up` has broken, and ends `down` if that was the end of the stream. `finished`
-    /// says that `down` has broken first.
-    fn after_break<A, C, S>(&mut self, finished: bool, out: &mut S) -> Flow
+    /// Notes that `up` has come to its end, and ends `down` if that was the end of the stream.
+    /// `finished` says that `down` has broken first, and `has_failed` that `up` has failed.
+    fn after_end<C, S>(&mut self, finished: bool, has_failed: bool, out: &mut S) -> Flow
     where
-        A: Item + ?Sized,
         B: Item,
         C: Item + ?Sized,
-        X: Transduce<A, B>,
         Y: Transduce<B, C>,
         S: Sink<C>,
     {
         self.cut = finished;
-        if finished || self.up.failure().is_some() { GO_ON } else { self.down.end(out) }
+        if finished || has_failed { GO_ON } else { self.down.end(out) }
     }
 }
 
@@ -126,8 +124,8 @@ where
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.put(item, &mut onto);
         if flow.is_break() {
-            let finished = onto.finished;
-            self.after_break::<A, C, S>(finished, out)?;
+            let (finished, has_failed) = (onto.finished, self.up.failure().is_some());
+            self.after_end(finished, has_failed, out)?;
         }
         flow
     }
@@ -137,8 +135,8 @@ where
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.put_chunk(chunk, &mut onto);
         if flow.is_break() {
-            let finished = onto.finished;
-            self.after_break::<A, C, S>(finished, out)?;
+            let (finished, has_failed) = (onto.finished, self.up.failure().is_some());
+            self.after_end(finished, has_failed, out)?;
         }
         flow
     }
@@ -148,8 +146,8 @@ where
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.put_store(store, &mut onto);
         if flow.is_break() {
-            let finished = onto.finished;
-            self.after_break::<A, C, S>(finished, out)?;
+            let (finished, has_failed) = (onto.finished, self.up.failure().is_some());
+            self.after_end(finished, has_failed, out)?;
         }
         flow
     }
@@ -166,7 +164,7 @@ where
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.down.failure().or_else(|| if self.cut { None } else { self.up.failure() })
+        first_failure(self.up.failure(), self.down.failure(), self.cut)
     }
 }
 
@@ -233,10 +231,8 @@ where
         let mut onto = Onto::new(&mut self.down, out);
         let flow = self.up.pump(&mut onto);
         if flow != ControlFlow::Continue(true) {
-            self.cut = onto.finished;
-            if !self.cut && self.up.failure().is_none() {
-                self.down.end(out)?;
-            }
+            let (finished, has_failed) = (onto.finished, self.up.failure().is_some());
+            self.after_end(finished, has_failed, out)?;
         }
         flow
     }
@@ -245,10 +241,8 @@ where
     fn all<S: Sink<C>>(&mut self, out: &mut S) {
         let mut onto = Onto::new(&mut self.down, out);
         self.up.all(&mut onto);
-        self.cut = onto.finished;
-        if !self.cut && self.up.failure().is_none() {
-            let _finished = self.down.end(out);
-        }
+        let (finished, has_failed) = (onto.finished, self.up.failure().is_some());
+        let _finished = self.after_end(finished, has_failed, out);
     }
 
     fn foresee(&self) -> Option<C::Foreseen> {
@@ -256,7 +250,7 @@ where
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.down.failure().or_else(|| if self.cut { None } else { self.up.failure() })
+        first_failure(self.up.failure(), self.down.failure(), self.cut)
     }
 }
 
@@ -309,7 +303,7 @@ where
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.down.failure().or_else(|| if self.cut { None } else { self.up.failure() })
+        first_failure(self.up.failure(), self.down.failure(), self.cut)
     }
 }
 

@@ -49,6 +49,16 @@ struct FailureParts {
     cause: Arc<dyn Error + Send + Sync>,
 }
 
+/// The failure of two neighbours that lies first in the stream. `cut` says that the downstream one
+/// had broken before the upstream one failed: see `chain.rs`.
+pub(super) fn first_failure<'a>(
+    up: Option<&'a StageFailure>,
+    down: Option<&'a StageFailure>,
+    cut: bool,
+) -> Option<&'a StageFailure> {
+    down.or(if cut { None } else { up })
+}
+
 impl StageFailure {
     /// The stage `stage` has failed, for the reason `cause`.
     pub fn new(

@@ -6,7 +6,7 @@
 //! Stages use `Eats`, `Keep` and `GatherItems` as the downstream side of a call. A pipeline drops
 //! its generator before its consumer gives a result. [Pipes, Listings 10 and 14].
 
-use super::failure::StageFailure;
+use super::failure::{StageFailure, first_failure};
 use super::item::{Flow, GO_ON, Item, Store};
 use super::stage::{Consume, Generate, Merge, Sink, Split, Transduce};
 use std::fmt;
@@ -204,10 +204,8 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
         let mut eats = Eats::new(&mut self.iteratee.stage);
         self.generator.stage.all(&mut eats);
         let cut = eats.finished;
-        // The consumer's failure lies first in the stream, if both have failed, and its end lies
-        // before a failure of the generator: see `chain.rs`.
-        let of_generator = || if cut { None } else { self.generator.stage.failure() };
-        let failure = self.iteratee.stage.failure().or_else(of_generator).cloned();
+        let failure =
+            first_failure(self.generator.stage.failure(), self.iteratee.stage.failure(), cut).cloned();
         drop(self.generator);
         let mut consumer = self.iteratee.stage;
         if let Some(failure) = failure {

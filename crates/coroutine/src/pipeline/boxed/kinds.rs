@@ -6,7 +6,7 @@
 //! conversion of chunks that the code here names. A new kind is a variant, an implementation of
 //! `HasKind`, and an arm of every match.
 
-use super::super::failure::StageFailure;
+use super::super::failure::{StageFailure, first_failure};
 use super::super::item::{Chunk, FINISHED, Flow, Item};
 use super::super::list::Lists;
 use super::super::role::Transducer;
@@ -284,7 +284,7 @@ impl AnyStage for Two {
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        self.down.failure().or_else(|| if self.cut { None } else { self.up.failure() })
+        first_failure(self.up.failure(), self.down.failure(), self.cut)
     }
 
     fn again(&self) -> Box<dyn AnyStage> {
