@@ -82,14 +82,15 @@ impl Turns {
 
 /// Runs `body` as a local thread, so that no other worker takes it over: on another worker, the
 /// thread would not wait for the others.
-fn on_one_os_thread<S: Scheduler, F: Future<Output = ()> + 'static>(
+fn on_one_os_thread<F: Future<Output = ()> + 'static>(
+    scheduler: Scheduler,
     body: impl FnOnce() -> F + Send + 'static,
 ) {
-    S::run(async move { spawn_local(body()).await.unwrap() }).unwrap();
+    scheduler.run(async move { spawn_local(body()).await.unwrap() }).unwrap();
 }
 
-fn locking_a_free_mutex_lets_others_run<S: Scheduler>() {
-    on_one_os_thread::<S, _>(|| async {
+fn locking_a_free_mutex_lets_others_run(scheduler: Scheduler) {
+    on_one_os_thread(scheduler, || async {
         let mutex = Mutex::new(0);
         let mut turns = Turns::new();
         while turns.go_on() {
@@ -98,8 +99,8 @@ fn locking_a_free_mutex_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn putting_and_taking_lets_others_run<S: Scheduler>() {
-    on_one_os_thread::<S, _>(|| async {
+fn putting_and_taking_lets_others_run(scheduler: Scheduler) {
+    on_one_os_thread(scheduler, || async {
         let variable = MVar::empty();
         let mut turns = Turns::new();
         while turns.go_on() {
@@ -109,8 +110,8 @@ fn putting_and_taking_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn draining_a_full_fifo_lets_others_run<S: Scheduler>() {
-    on_one_os_thread::<S, _>(|| async {
+fn draining_a_full_fifo_lets_others_run(scheduler: Scheduler) {
+    on_one_os_thread(scheduler, || async {
         let fifo = Fifo::new();
         (0..MANY).for_each(|n| fifo.put(n));
         let mut turns = Turns::new();
@@ -120,8 +121,8 @@ fn draining_a_full_fifo_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn asking_for_values_that_are_there_lets_others_run<S: Scheduler>() {
-    on_one_os_thread::<S, _>(|| async {
+fn asking_for_values_that_are_there_lets_others_run(scheduler: Scheduler) {
+    on_one_os_thread(scheduler, || async {
         let (lock, cell, (fulfiller, promise)) = (RwLock::new(()), OnceCell::new(), Promise::new());
         fulfiller.fulfil(());
         let (_setter, mut watcher) = watch(());
@@ -140,8 +141,8 @@ fn asking_for_values_that_are_there_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn sleeping_for_no_time_lets_others_run<S: Scheduler>() {
-    on_one_os_thread::<S, _>(|| async {
+fn sleeping_for_no_time_lets_others_run(scheduler: Scheduler) {
+    on_one_os_thread(scheduler, || async {
         let mut turns = Turns::new();
         while turns.go_on() {
             sleep(Duration::ZERO).await;
@@ -149,8 +150,8 @@ fn sleeping_for_no_time_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn joining_threads_that_are_over_lets_others_run<S: Scheduler>() {
-    on_one_os_thread::<S, _>(|| async {
+fn joining_threads_that_are_over_lets_others_run(scheduler: Scheduler) {
+    on_one_os_thread(scheduler, || async {
         let mut over: Vec<_> = (0..=AT_MOST).map(|_| spawn(async {})).collect();
         while !over.iter().all(|handle| handle.is_finished()) {
             yield_now().await;
@@ -162,8 +163,8 @@ fn joining_threads_that_are_over_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn opening_empty_scopes_lets_others_run<S: Scheduler>() {
-    on_one_os_thread::<S, _>(|| async {
+fn opening_empty_scopes_lets_others_run(scheduler: Scheduler) {
+    on_one_os_thread(scheduler, || async {
         let mut turns = Turns::new();
         while turns.go_on() {
             scope(|_| async {}).await;
@@ -171,8 +172,8 @@ fn opening_empty_scopes_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn looping_within_combinators_lets_others_run<S: Scheduler>() {
-    on_one_os_thread::<S, _>(|| async {
+fn looping_within_combinators_lets_others_run(scheduler: Scheduler) {
+    on_one_os_thread(scheduler, || async {
         let mutex = Mutex::new(());
         let mut turns = Turns::new();
         while turns.go_on() {
@@ -189,8 +190,8 @@ fn looping_within_combinators_lets_others_run<S: Scheduler>() {
 }
 
 /// While a sleep occupies the step's request, a fork and an action need no answer of the scheduler.
-fn forking_and_acting_within_a_combinator_lets_others_run<S: Scheduler>() {
-    on_one_os_thread::<S, _>(|| async {
+fn forking_and_acting_within_a_combinator_lets_others_run(scheduler: Scheduler) {
+    on_one_os_thread(scheduler, || async {
         let looping = async {
             let mut turns = Turns::new();
             while turns.go_on() {
@@ -202,8 +203,8 @@ fn forking_and_acting_within_a_combinator_lets_others_run<S: Scheduler>() {
     });
 }
 
-fn looping_behind_a_foreign_combinator_lets_others_run<S: Scheduler>() {
-    on_one_os_thread::<S, _>(|| async {
+fn looping_behind_a_foreign_combinator_lets_others_run(scheduler: Scheduler) {
+    on_one_os_thread(scheduler, || async {
         let mutex = Arc::new(Mutex::new(()));
         let other = Other::new();
         let looped = Arc::new(AtomicUsize::new(0));
@@ -224,8 +225,8 @@ fn looping_behind_a_foreign_combinator_lets_others_run<S: Scheduler>() {
 
 /// A foreign `block_on` in a step cannot let other threads run: it polls again, and ends as it
 /// would without a budget.
-fn a_wait_within_a_step_that_polls_on_and_on_ends<S: Scheduler>() {
-    on_one_os_thread::<S, _>(|| async {
+fn a_wait_within_a_step_that_polls_on_and_on_ends(scheduler: Scheduler) {
+    on_one_os_thread(scheduler, || async {
         let mutex = Mutex::new(());
         for _ in 0..2 * AT_MOST {
             let mut lock = pin!(mutex.lock());
@@ -235,11 +236,11 @@ fn a_wait_within_a_step_that_polls_on_and_on_ends<S: Scheduler>() {
     });
 }
 
-fn looping_in_direct_style_lets_others_run<S: Scheduler>() {
+fn looping_in_direct_style_lets_others_run(scheduler: Scheduler) {
     if cfg!(miri) {
         return; // Miri cannot switch stacks.
     }
-    on_one_os_thread::<S, _>(|| async {
+    on_one_os_thread(scheduler, || async {
         direct(|| {
             let mutex = Mutex::new(());
             let mut turns = Turns::new();

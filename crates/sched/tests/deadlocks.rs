@@ -5,7 +5,7 @@
 mod naps;
 mod schedulers;
 
-use schedulers::{PerCore, Priorities, RoundRobin, Scheduler, Stealing};
+use schedulers::{PER_CORE, PRIORITY, ROUND_ROBIN, Scheduler, stealing};
 use selvedge_core::{RunError, park, sleep, spawn, spawn_local, yield_now};
 use selvedge_sched::{WorkStealing, block_on};
 use selvedge_sync::MVar;
@@ -35,8 +35,8 @@ async fn entangled() {
     local.await.unwrap();
 }
 
-fn is_reported<S: Scheduler>(name: &str) {
-    match S::run(entangled()) {
+fn is_reported(scheduler: Scheduler, name: &str) {
+    match scheduler.run(entangled()) {
         Err(RunError::Deadlock(deadlock)) => {
             assert_eq!(deadlock.threads.len(), 4, "{name}: {deadlock}");
             let mains = deadlock.threads.iter().filter(|thread| thread.name() == "main");
@@ -75,13 +75,13 @@ fn main() {
         // Miri cannot see how many OS threads there are.
         return;
     }
-    is_reported::<RoundRobin>("round_robin");
-    is_reported::<PerCore>("per_core");
-    is_reported::<Priorities>("priority");
+    is_reported(ROUND_ROBIN, "round_robin");
+    is_reported(PER_CORE, "per_core");
+    is_reported(PRIORITY, "priority");
     for _ in 0..5 {
-        is_reported::<Stealing<1>>("work_stealing_1");
-        is_reported::<Stealing<2>>("work_stealing_2");
-        is_reported::<Stealing<4>>("work_stealing_4");
+        is_reported(stealing::<1>(), "work_stealing_1");
+        is_reported(stealing::<2>(), "work_stealing_2");
+        is_reported(stealing::<4>(), "work_stealing_4");
         across_block_on();
     }
 }

@@ -15,7 +15,6 @@ use schedulers::Scheduler;
 use selvedge_core::RunError;
 use selvedge_sim::{Conditions, Failed, Simulation, VirtualTime, Why, World};
 use std::cell::Cell;
-use std::future::Future;
 
 /// Priorities that change cost a step as much as there are threads, so the tests take few seeds.
 const SEEDS: u64 = if cfg!(debug_assertions) { 2 } else { 20 };
@@ -27,15 +26,15 @@ thread_local! {
 
 macro_rules! under_the_simulated_scheduler {
     ($($test:ident)*) => {
-        under_the_simulated_scheduler! { @ in_virtual_time Simulated; $($test)* }
-        under_the_simulated_scheduler! { @ in_a_world InWorld; $($test)* }
+        under_the_simulated_scheduler! { @ in_virtual_time SIMULATED; $($test)* }
+        under_the_simulated_scheduler! { @ in_a_world IN_WORLD; $($test)* }
     };
     (@ $name:ident $scheduler:ident; $($test:ident)*) => {
         mod $name {
             $(#[test] fn $test() {
                 for seed in 0..super::SEEDS {
                     super::SEED.set(seed);
-                    super::programs::$test::<super::$scheduler>();
+                    super::programs::$test(super::$scheduler);
                 }
             })*
         }
@@ -78,19 +77,10 @@ fn error(failed: Failed) -> RunError {
     }
 }
 
-struct Simulated;
+const SIMULATED: Scheduler =
+    Scheduler(|main| order().run(&mut VirtualTime::new(), main).map(drop).map_err(error));
 
-impl Scheduler for Simulated {
-    fn run<F: Future + Send + 'static>(main: F) -> Result<F::Output, RunError> {
-        order().run(&mut VirtualTime::new(), main).map(|run| run.output).map_err(error)
-    }
-}
-
-struct InWorld;
-
-impl Scheduler for InWorld {
-    fn run<F: Future + Send + 'static>(main: F) -> Result<F::Output, RunError> {
-        let world = World::new(SEED.get()).conditions(Conditions::bad()).order(order());
-        world.run(main).map(|ended| ended.output).map_err(error)
-    }
-}
+const IN_WORLD: Scheduler = Scheduler(|main| {
+    let world = World::new(SEED.get()).conditions(Conditions::bad()).order(order());
+    world.run(main).map(drop).map_err(error)
+});

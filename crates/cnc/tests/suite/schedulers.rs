@@ -23,6 +23,11 @@ fn rayon(workers: usize) -> &'static OnRayon {
 
 /// Each scheduler with 1, 2, 4 and 8 workers, and a random one with several seeds.
 pub(crate) fn each(mut see: impl FnMut(&str, &dyn Scheduler)) {
+    each_of(&mut see);
+}
+
+/// The compiler builds this once, and not once for each test.
+fn each_of(see: &mut dyn FnMut(&str, &dyn Scheduler)) {
     see("sequential", &OneByOne);
     // Miri sees lent jobs in a test of their own.
     if !cfg!(miri) {

@@ -13,7 +13,7 @@ under_every_scheduler! {
     a_source_is_drained_before_the_result
 }
 
-fn a_join_is_the_same_with_threads_and_without<R: Scheduler>() {
+fn a_join_is_the_same_with_threads_and_without(scheduler: Scheduler) {
     let (left, right): (Vec<u32>, Vec<u32>) =
         ((0..900).map(|n| n * 3).collect(), (0..700).map(|n| n * 4).collect());
     let pure = |join: u8| {
@@ -27,7 +27,7 @@ fn a_join_is_the_same_with_threads_and_without<R: Scheduler>() {
     };
     for join in 0..4 {
         let (left, right) = (left.clone(), right.clone());
-        let joined = R::run(async move {
+        let joined = scheduler.run(async move {
             let pieces = |items: &[u32], length: usize| {
                 made(from_chunks(items.chunks(length).map(<[u32]>::to_vec).collect::<Vec<_>>()))
             };
@@ -92,10 +92,10 @@ fn waiting(until: u32, closed: &Arc<AtomicU32>) -> Inflow<u32, u32, Waiting, Unc
     Inflow::new(Waiting { next: [0], until, closed: closed.clone() })
 }
 
-fn a_source_is_drained_before_the_result<R: Scheduler>() {
+fn a_source_is_drained_before_the_result(scheduler: Scheduler) {
     let closed = Arc::new(AtomicU32::new(0));
     let (seen, theirs) = (closed.clone(), closed);
-    R::run(async move {
+    scheduler.run(async move {
         let first = (waiting(9, &theirs) >> lift121(|n: &u32| n * 2)).drain() >> ahead(2) >> head();
         assert_eq!((first.run().await.unwrap(), theirs.swap(0, SeqCst)), (Some(2), 9));
         // Also after a failure behind it.

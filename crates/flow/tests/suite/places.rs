@@ -45,10 +45,10 @@ fn stages() -> Transducer<u32, u32, impl Transduce<u32, u32> + Clone + Send> {
     sums >> group_by(satisfies(|n: &u32| *n > 4)) >> lift121(|list: &[u32]| list.len() as u32 * 100 + list[0])
 }
 
-fn the_places_of_stages_do_not_change_the_result<R: Scheduler>() {
+fn the_places_of_stages_do_not_change_the_result(scheduler: Scheduler) {
     for (length, seed) in [(0, 1), (1, 2), (50, 3), (3000, 4)] {
         let slow = (source(length, seed) >> stages() >> lift121(|n: &u32| n * 3)).collect();
-        let fast = R::run(async move {
+        let fast = scheduler.run(async move {
             let from = || source(length, seed);
             let last = || lift121(|n: &u32| n * 3);
             let pure = |n: &u32| n * 3;
@@ -80,9 +80,9 @@ fn until_forty(panics: bool) -> Transducer<u32, u32, impl Transduce<u32, u32> + 
     })
 }
 
-fn a_failure_is_the_same_in_each_place<R: Scheduler>() {
+fn a_failure_is_the_same_in_each_place(scheduler: Scheduler) {
     let seen = || Arc::new(AtomicUsize::new(0));
-    let failures = R::run(async move {
+    let failures = scheduler.run(async move {
         let mut failures = Vec::new();
         for place in 0..5 {
             let count = seen();
@@ -107,10 +107,10 @@ fn a_failure_is_the_same_in_each_place<R: Scheduler>() {
     assert_eq!(failures, vec![told; 5]);
 }
 
-fn a_panic_comes_through_the_thread_that_is_ahead<R: Scheduler>() {
+fn a_panic_comes_through_the_thread_that_is_ahead(scheduler: Scheduler) {
     for place in 0..3 {
         let run = catch_unwind(AssertUnwindSafe(|| {
-            R::run(async move {
+            scheduler.run(async move {
                 let from = source(100, 6);
                 let panics = |n: &u32| if *n == 40 { panic!("a panic at 40") } else { *n };
                 let all = match place {
@@ -145,12 +145,12 @@ fn endless(told: Told) -> Generator<u32, impl Generate<u32> + Send> {
     })
 }
 
-fn a_consumer_that_is_finished_stops_the_threads_first<R: Scheduler>() {
+fn a_consumer_that_is_finished_stops_the_threads_first(scheduler: Scheduler) {
     for place in 0..3 {
         let dropped = Arc::new(AtomicUsize::new(0));
         let from = endless(Told(dropped.clone()));
         let before = dropped.clone();
-        let (first, drops) = R::run(async move {
+        let (first, drops) = scheduler.run(async move {
             let first = match place {
                 0 => (from >> ahead(3) >> head()).run().await,
                 1 => (from >> ahead(1) >> id() >> ahead(2) >> take(25) >> head()).run().await,
@@ -163,10 +163,10 @@ fn a_consumer_that_is_finished_stops_the_threads_first<R: Scheduler>() {
     }
 }
 
-fn a_pipeline_that_is_dropped_cancels_its_threads<R: Scheduler>() {
+fn a_pipeline_that_is_dropped_cancels_its_threads(scheduler: Scheduler) {
     let dropped = Arc::new(AtomicUsize::new(0));
     let from = endless(Told(dropped.clone()));
-    R::run(async move {
+    scheduler.run(async move {
         let running = spawn((from >> ahead(1) >> id() >> ahead(1) >> count()).run());
         for _ in 0..20 {
             yield_now().await;

@@ -60,15 +60,15 @@ fn tree(depth: u32) -> Boxed<u64> {
     })
 }
 
-pub(crate) fn a_tree_of_threads_is_joined<S: Scheduler>() {
+pub(crate) fn a_tree_of_threads_is_joined(scheduler: Scheduler) {
     let depth = if cfg!(miri) { 2 } else { 8 };
-    assert_eq!(S::run(tree(depth)).unwrap(), 3u64.pow(depth));
+    assert_eq!(scheduler.run(tree(depth)).unwrap(), 3u64.pow(depth));
 }
 
-pub(crate) fn a_panic_in_an_action_is_its_threads_alone<S: Scheduler>() {
+pub(crate) fn a_panic_in_an_action_is_its_threads_alone(scheduler: Scheduler) {
     let drops = Drops::default();
     let ended = drops.clone();
-    let lives = S::run(async move {
+    let lives = scheduler.run(async move {
         let acts = |guard: Guard| async move {
             let _guard = guard;
             nbio(|| {
@@ -110,7 +110,7 @@ impl Drop for Panics {
     }
 }
 
-pub(crate) fn a_foreign_waker_that_panics_harms_no_other_thread<S: Scheduler>() {
+pub(crate) fn a_foreign_waker_that_panics_harms_no_other_thread(scheduler: Scheduler) {
     // Polls the sleep once, with a waker that panics when it is woken and when it is dropped.
     fn polled(mut sleep: Pin<Box<SleepUntil>>) -> Pin<Box<SleepUntil>> {
         let waker = std::mem::ManuallyDrop::new(Waker::from(Arc::new(Panics)));
@@ -119,7 +119,7 @@ pub(crate) fn a_foreign_waker_that_panics_harms_no_other_thread<S: Scheduler>() 
         assert!(dropped.is_ok(), "the event source has one");
         sleep
     }
-    let lives = S::run(async {
+    let lives = scheduler.run(async {
         let other = spawn(async {
             sleep(Duration::from_millis(30)).await;
             "it lives"
@@ -137,11 +137,11 @@ pub(crate) fn a_foreign_waker_that_panics_harms_no_other_thread<S: Scheduler>() 
     assert_eq!(lives.unwrap(), "it lives");
 }
 
-pub(crate) fn threads_that_yield_all_come_to_their_end<S: Scheduler>() {
+pub(crate) fn threads_that_yield_all_come_to_their_end(scheduler: Scheduler) {
     let (threads, yields) = if cfg!(miri) { (5, 5) } else { (1_000, 100) };
     let steps = Arc::new(AtomicU64::new(0));
     let counted = steps.clone();
-    S::run(async move {
+    scheduler.run(async move {
         let threads: Vec<_> = (0..threads)
             .map(|_| {
                 let steps = steps.clone();
@@ -161,9 +161,9 @@ pub(crate) fn threads_that_yield_all_come_to_their_end<S: Scheduler>() {
     assert_eq!(counted.load(Ordering::Relaxed), threads * yields);
 }
 
-pub(crate) fn a_value_goes_round_a_ring<S: Scheduler>() {
+pub(crate) fn a_value_goes_round_a_ring(scheduler: Scheduler) {
     let (members, laps) = if cfg!(miri) { (3, 3) } else { (50, 200) };
-    let end = S::run(async move {
+    let end = scheduler.run(async move {
         let ring: Arc<Vec<MVar<u64>>> = Arc::new((0..members).map(|_| MVar::empty()).collect());
         for me in 1..members {
             let ring = ring.clone();
@@ -185,8 +185,8 @@ pub(crate) fn a_value_goes_round_a_ring<S: Scheduler>() {
     assert_eq!(end.unwrap(), members as u64 * laps);
 }
 
-pub(crate) fn ten_thousand_threads_wait_and_are_woken<S: Scheduler>() {
-    let woken = S::run(async {
+pub(crate) fn ten_thousand_threads_wait_and_are_woken(scheduler: Scheduler) {
+    let woken = scheduler.run(async {
         let (gate, done) = (Arc::new(MVar::empty()), Arc::new(Fifo::new()));
         for _ in 0..MANY {
             let (gate, done) = (gate.clone(), done.clone());
@@ -209,8 +209,8 @@ pub(crate) fn ten_thousand_threads_wait_and_are_woken<S: Scheduler>() {
     assert_eq!(woken.unwrap(), MANY);
 }
 
-pub(crate) fn a_panic_reaches_the_joiner_and_no_other_thread<S: Scheduler>() {
-    S::run(async {
+pub(crate) fn a_panic_reaches_the_joiner_and_no_other_thread(scheduler: Scheduler) {
+    scheduler.run(async {
         let before = spawn(async { 1 });
         let failing = spawn(async {
             yield_now().await;
@@ -227,11 +227,11 @@ pub(crate) fn a_panic_reaches_the_joiner_and_no_other_thread<S: Scheduler>() {
     .unwrap();
 }
 
-pub(crate) fn a_panic_of_main_goes_on<S: Scheduler>() {
+pub(crate) fn a_panic_of_main_goes_on(scheduler: Scheduler) {
     let drops = Drops::default();
     let guard = drops.guard();
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        S::run(async move {
+        scheduler.run(async move {
             drop(spawn(async move {
                 let _guard = guard;
                 std::future::pending::<()>().await
@@ -244,10 +244,10 @@ pub(crate) fn a_panic_of_main_goes_on<S: Scheduler>() {
     assert_eq!(drops.count(), 1);
 }
 
-pub(crate) fn a_cancelled_thread_runs_its_destructors<S: Scheduler>() {
+pub(crate) fn a_cancelled_thread_runs_its_destructors(scheduler: Scheduler) {
     let drops = Drops::default();
     let counted = drops.clone();
-    S::run(async move {
+    scheduler.run(async move {
         for round in 0..if cfg!(miri) { 5 } else { 200 } {
             let guard = drops.guard();
             let thread = spawn(async move {
@@ -272,8 +272,8 @@ pub(crate) fn a_cancelled_thread_runs_its_destructors<S: Scheduler>() {
     assert_eq!(Arc::strong_count(&counted.0), 1);
 }
 
-pub(crate) fn a_shielded_thread_is_cancelled_when_it_leaves_the_shield<S: Scheduler>() {
-    S::run(async {
+pub(crate) fn a_shielded_thread_is_cancelled_when_it_leaves_the_shield(scheduler: Scheduler) {
+    scheduler.run(async {
         let (inside, goes_on) = (Arc::new(MVar::empty()), Arc::new(AtomicBool::new(false)));
         let (says, reached) = (inside.clone(), goes_on.clone());
         let thread = spawn(async move {
@@ -295,10 +295,10 @@ pub(crate) fn a_shielded_thread_is_cancelled_when_it_leaves_the_shield<S: Schedu
 
 const LEFT: usize = if cfg!(miri) { 12 } else { 400 };
 
-pub(crate) fn what_is_left_when_main_ends_is_cancelled<S: Scheduler>() {
+pub(crate) fn what_is_left_when_main_ends_is_cancelled(scheduler: Scheduler) {
     let drops = Drops::default();
     let given = drops.clone();
-    S::run(async move {
+    scheduler.run(async move {
         let never = Arc::new(MVar::<()>::empty());
         for kind in 0..LEFT {
             let (guard, never) = (given.guard(), never.clone());
@@ -326,8 +326,8 @@ pub(crate) fn what_is_left_when_main_ends_is_cancelled<S: Scheduler>() {
     assert_eq!(drops.count(), LEFT + 1);
 }
 
-pub(crate) fn exit_ends_a_thread_and_main_without_a_result<S: Scheduler>() {
-    let ended = S::run(async {
+pub(crate) fn exit_ends_a_thread_and_main_without_a_result(scheduler: Scheduler) {
+    let ended = scheduler.run(async {
         let thread = spawn(async {
             exit().await;
         });
@@ -337,9 +337,9 @@ pub(crate) fn exit_ends_a_thread_and_main_without_a_result<S: Scheduler>() {
     assert!(matches!(ended, Err(RunError::MainExited)), "{ended:?}");
 }
 
-pub(crate) fn os_threads_wake_threads<S: Scheduler>() {
+pub(crate) fn os_threads_wake_threads(scheduler: Scheduler) {
     let rounds = if cfg!(miri) { 3 } else { 50 };
-    S::run(async move {
+    scheduler.run(async move {
         let threads: Vec<_> = (0..4)
             .map(|me| {
                 spawn(async move {
@@ -369,12 +369,12 @@ pub(crate) fn os_threads_wake_threads<S: Scheduler>() {
     .unwrap();
 }
 
-pub(crate) fn os_threads_create_threads<S: Scheduler>() {
+pub(crate) fn os_threads_create_threads(scheduler: Scheduler) {
     let rounds = if cfg!(miri) { 3 } else { 50 };
     let kept = Arc::new(());
     let (inside, outlived) = (kept.clone(), Arc::new(MVar::empty()));
     let late = outlived.clone();
-    S::run(async move {
+    scheduler.run(async move {
         assert!(Handle::current().is_some());
         let outside: Vec<_> = (0..3)
             .map(|_| {
@@ -414,7 +414,7 @@ pub(crate) fn os_threads_create_threads<S: Scheduler>() {
     assert!(matches!(block_on(handle.spawn(async {})), Err(JoinError::Cancelled)), "the scheduler has ended");
 }
 
-pub(crate) fn a_foreign_channel_carries_values_in_and_out<S: Scheduler>() {
+pub(crate) fn a_foreign_channel_carries_values_in_and_out(scheduler: Scheduler) {
     use futures::channel::mpsc;
     use futures::{SinkExt, StreamExt};
     let n = if cfg!(miri) { 10 } else { 2_000 };
@@ -427,7 +427,7 @@ pub(crate) fn a_foreign_channel_carries_values_in_and_out<S: Scheduler>() {
             }
         })
     });
-    let sum = S::run(async move {
+    let sum = scheduler.run(async move {
         let send = spawn(async move {
             for value in 0..n {
                 there.send(value).await.unwrap();
@@ -444,8 +444,8 @@ pub(crate) fn a_foreign_channel_carries_values_in_and_out<S: Scheduler>() {
     echo.join().unwrap();
 }
 
-pub(crate) fn threads_sleep_and_time_goes_on_however_many_are_ready<S: Scheduler>() {
-    S::run(async {
+pub(crate) fn threads_sleep_and_time_goes_on_however_many_are_ready(scheduler: Scheduler) {
+    scheduler.run(async {
         for _ in 0..8 {
             fork(async {
                 loop {
@@ -487,8 +487,8 @@ pub(crate) fn threads_sleep_and_time_goes_on_however_many_are_ready<S: Scheduler
     .unwrap();
 }
 
-pub(crate) fn a_local_thread_stays_on_its_os_thread<S: Scheduler>() {
-    S::run(async {
+pub(crate) fn a_local_thread_stays_on_its_os_thread(scheduler: Scheduler) {
+    scheduler.run(async {
         let threads: Vec<_> = (0..if cfg!(miri) { 2 } else { 20 })
             .map(|_| {
                 spawn(async {
@@ -511,11 +511,11 @@ pub(crate) fn a_local_thread_stays_on_its_os_thread<S: Scheduler>() {
     .unwrap();
 }
 
-pub(crate) fn threads_in_direct_style_block_like_ordinary_code<S: Scheduler>() {
+pub(crate) fn threads_in_direct_style_block_like_ordinary_code(scheduler: Scheduler) {
     if cfg!(miri) {
         return; // Miri cannot switch stacks.
     }
-    let sum = S::run(async {
+    let sum = scheduler.run(async {
         let (asked, answered) = (Arc::new(MVar::empty()), Arc::new(MVar::empty()));
         let (questions, answers) = (asked.clone(), answered.clone());
         let server = spawn(async move {
@@ -557,13 +557,13 @@ pub(crate) fn threads_in_direct_style_block_like_ordinary_code<S: Scheduler>() {
     assert_eq!(sum.unwrap(), 4 * 2 * (0..25).sum::<u64>());
 }
 
-pub(crate) fn a_cancelled_thread_in_direct_style_unwinds_its_stack<S: Scheduler>() {
+pub(crate) fn a_cancelled_thread_in_direct_style_unwinds_its_stack(scheduler: Scheduler) {
     if cfg!(miri) {
         return; // Miri cannot switch stacks.
     }
     let drops = Drops::default();
     let counted = drops.clone();
-    S::run(async move {
+    scheduler.run(async move {
         let never = Arc::new(MVar::<()>::empty());
         for round in 0..40 {
             let (guard, never) = (drops.guard(), never.clone());
@@ -590,13 +590,13 @@ pub(crate) fn a_cancelled_thread_in_direct_style_unwinds_its_stack<S: Scheduler>
     assert_eq!(counted.count(), 40);
 }
 
-pub(crate) fn a_panic_in_direct_style_reaches_the_thread_that_joins<S: Scheduler>() {
+pub(crate) fn a_panic_in_direct_style_reaches_the_thread_that_joins(scheduler: Scheduler) {
     if cfg!(miri) {
         return; // Miri cannot switch stacks.
     }
     let drops = Drops::default();
     let guard = drops.guard();
-    S::run(async move {
+    scheduler.run(async move {
         let failing = spawn_local(direct(move || {
             let _guard = guard;
             wait(yield_now());
@@ -703,23 +703,23 @@ fn perform(acts: Vec<Act>, ways: Arc<Ways>) -> Boxed<()> {
     })
 }
 
-pub(crate) fn random_programs_deliver_every_value_once<S: Scheduler>() {
-    random_programs::<S>(false);
+pub(crate) fn random_programs_deliver_every_value_once(scheduler: Scheduler) {
+    random_programs(scheduler, false);
 }
 
-pub(crate) fn random_programs_in_direct_style_deliver_every_value_once<S: Scheduler>() {
+pub(crate) fn random_programs_in_direct_style_deliver_every_value_once(scheduler: Scheduler) {
     if cfg!(miri) {
         return; // Miri cannot switch stacks.
     }
-    random_programs::<S>(true);
+    random_programs(scheduler, true);
 }
 
-fn random_programs<S: Scheduler>(with_direct: bool) {
+fn random_programs(scheduler: Scheduler, with_direct: bool) {
     let cases = if cfg!(miri) { 2 } else { 40 };
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(acts in acts(with_direct))| {
         let expected = tellings(&acts);
-        let told = S::run(async move {
+        let told = scheduler.run(async move {
             let ways = Arc::new(Ways::default());
             let told = Arc::new(MVar::empty());
             for way in 0..3 {

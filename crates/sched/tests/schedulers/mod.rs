@@ -1,12 +1,11 @@
-//! Every scheduler behind the trait [`Scheduler`].
+//! Every scheduler as a [`Scheduler`].
 
 mod scheduler;
 
 use crate::naps::Naps;
+use scheduler::Main;
 pub(crate) use scheduler::Scheduler;
 use selvedge_core::RunError;
-use selvedge_sched::{per_core, priority, round_robin_with, work_stealing};
-use std::future::Future;
 use std::sync::Mutex;
 
 /// Makes a test of each function for each scheduler. Under Miri, which is slow, only for two of
@@ -14,77 +13,52 @@ use std::sync::Mutex;
 #[allow(unused_macros, reason = "some tests name their schedulers one by one")]
 macro_rules! under_every_scheduler {
     ($($test:ident)*) => {
-        under_every_scheduler! { @ round_robin $crate::schedulers::RoundRobin; $($test)* }
+        under_every_scheduler! { @ round_robin $crate::schedulers::ROUND_ROBIN; $($test)* }
         #[cfg(not(miri))]
-        under_every_scheduler! { @ per_core $crate::schedulers::PerCore; $($test)* }
+        under_every_scheduler! { @ per_core $crate::schedulers::PER_CORE; $($test)* }
         #[cfg(not(miri))]
-        under_every_scheduler! { @ priority $crate::schedulers::Priorities; $($test)* }
+        under_every_scheduler! { @ priority $crate::schedulers::PRIORITY; $($test)* }
         #[cfg(not(miri))]
-        under_every_scheduler! { @ work_stealing_1 $crate::schedulers::Stealing<1>; $($test)* }
-        under_every_scheduler! { @ work_stealing_2 $crate::schedulers::Stealing<2>; $($test)* }
+        under_every_scheduler! { @ work_stealing_1 $crate::schedulers::stealing::<1>(); $($test)* }
+        under_every_scheduler! { @ work_stealing_2 $crate::schedulers::stealing::<2>(); $($test)* }
         #[cfg(not(miri))]
-        under_every_scheduler! { @ work_stealing_4 $crate::schedulers::Stealing<4>; $($test)* }
+        under_every_scheduler! { @ work_stealing_4 $crate::schedulers::stealing::<4>(); $($test)* }
     };
-    (@ $name:ident $scheduler:ty; $($test:ident)*) => {
+    (@ $name:ident $scheduler:expr; $($test:ident)*) => {
         mod $name {
-            $(#[test] fn $test() { super::$test::<$scheduler>(); })*
+            $(#[test] fn $test() { super::$test($scheduler); })*
         }
     };
 }
 
-pub(crate) struct RoundRobin;
+pub(crate) const ROUND_ROBIN: Scheduler =
+    Scheduler(|main| selvedge_sched::round_robin_with(&mut Naps::new(), main));
+pub(crate) const PER_CORE: Scheduler = Scheduler(on_the_first_of_two);
+pub(crate) const PRIORITY: Scheduler =
+    Scheduler(|main| selvedge_sched::priority(&mut Naps::new(), main));
 
-impl Scheduler for RoundRobin {
-    fn run<F: Future + Send + 'static>(main: F) -> Result<F::Output, RunError> {
-        round_robin_with(&mut Naps::new(), main)
-    }
+pub(crate) const fn stealing<const WORKERS: usize>() -> Scheduler {
+    Scheduler(|main| {
+        let ended = selvedge_sched::work_stealing(WORKERS, |_| Ok(Naps::new()), main);
+        ended.map_err(|failure| failure.error)
+    })
 }
 
 /// `per_core` with two workers. The main thread runs on the first; the main thread of the other
 /// ends at once.
-pub(crate) struct PerCore;
-
-impl Scheduler for PerCore {
-    fn run<F>(main: F) -> Result<F::Output, RunError>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send,
-    {
-        let main = Mutex::new(Some(main));
-        let ended = per_core(
-            2,
-            |_| Ok(Naps::new()),
-            |worker| {
-                let main = if worker == 0 { main.lock().unwrap().take() } else { None };
-                async {
-                    match main {
-                        Some(main) => Some(main.await),
-                        None => None,
-                    }
+fn on_the_first_of_two(main: Main) -> Result<(), RunError> {
+    let main = Mutex::new(Some(main));
+    let ended = selvedge_sched::per_core(
+        2,
+        |_| Ok(Naps::new()),
+        |worker| {
+            let main = if worker == 0 { main.lock().unwrap().take() } else { None };
+            async {
+                if let Some(main) = main {
+                    main.await;
                 }
-            },
-        );
-        let outputs = ended.map_err(|failure| failure.error)?;
-        Ok(outputs.into_iter().flatten().next().expect("the first worker's"))
-    }
-}
-
-pub(crate) struct Priorities;
-
-impl Scheduler for Priorities {
-    fn run<F: Future + Send + 'static>(main: F) -> Result<F::Output, RunError> {
-        priority(&mut Naps::new(), main)
-    }
-}
-
-pub(crate) struct Stealing<const WORKERS: usize>;
-
-impl<const WORKERS: usize> Scheduler for Stealing<WORKERS> {
-    fn run<F>(main: F) -> Result<F::Output, RunError>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send,
-    {
-        work_stealing(WORKERS, |_| Ok(Naps::new()), main).map_err(|failure| failure.error)
-    }
+            }
+        },
+    );
+    ended.map(drop).map_err(|failure| failure.error)
 }

@@ -2,13 +2,31 @@
 
 use selvedge_core::RunError;
 use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+/// A main thread. It is boxed, so that the compiler builds each test once, and not once for each
+/// scheduler.
+pub(crate) type Main = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A scheduler that runs a main thread and the threads that it creates.
-pub(crate) trait Scheduler {
+#[derive(Clone, Copy)]
+pub(crate) struct Scheduler(pub(crate) fn(Main) -> Result<(), RunError>);
+
+impl Scheduler {
     /// # Errors
     /// Those of the scheduler.
-    fn run<F>(main: F) -> Result<F::Output, RunError>
+    pub(crate) fn run<F>(self, main: F) -> Result<F::Output, RunError>
     where
         F: Future + Send + 'static,
-        F::Output: Send;
+        F::Output: Send,
+    {
+        let output = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&output);
+        (self.0)(Box::pin(async move {
+            let result = main.await;
+            *place.lock().unwrap() = Some(result);
+        }))?;
+        Ok(output.lock().unwrap().take().expect("the main thread has ended"))
+    }
 }
