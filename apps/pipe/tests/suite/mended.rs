@@ -147,6 +147,10 @@ fn numbers_are_sorted_by_the_number_at_the_beginning() {
     assert_eq!(sorted, "-0.5.1\n-\n-0\n0\n.5.5\n1.2.3\n1.2\n1.3\n2..1\n");
     let theirs = system(Path::new("/"), "LC_ALL=C sort -n -s", input.as_bytes());
     assert_eq!(sorted, text(&theirs, 0));
+    // A return and a form feed are no blanks.
+    let input = "\r2\n1\n\t 3\n\x0c4\n -1\n\x0b5\n";
+    let theirs = system(Path::new("/"), "LC_ALL=C sort -n -s", input.as_bytes());
+    assert_eq!(text(&run("lines | sort numeric", input), 0), text(&theirs, 0));
 }
 
 #[test]

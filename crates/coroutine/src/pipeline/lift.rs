@@ -258,8 +258,9 @@ pub struct SkipFirst {
 /// use selvedge::coroutine::pipeline::{csv, fold, from_chunks, skip};
 ///
 /// // The row of names is no data.
-/// let lengths = csv::records(b',') >> skip(1) >> fold(vec![], |all, row: &csv::Fields| all.push(row.get(1).map(<[u8]>::len)));
-/// assert_eq!((from_chunks(["id,name\n1,warp\n2,a weft\n"]) >> lengths).run(), [Some(4), Some(6)]);
+/// let widest = fold(0, |widest: &mut usize, row: &csv::Fields| *widest = row.len().max(*widest));
+/// let rows = from_chunks(["one row of names\n1,warp\n2,weft\n"]) >> csv::records(b',');
+/// assert_eq!((rows >> skip(1) >> widest).run(), 2);
 /// ```
 pub fn skip<A: Item + ?Sized>(count: u64) -> Transducer<A, A, SkipFirst> {
     Transducer::new(SkipFirst { left: count })
