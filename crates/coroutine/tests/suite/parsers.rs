@@ -262,3 +262,33 @@ fn a_quote_in_a_comment_within_a_document_type_is_none() {
         }
     }
 }
+
+#[test]
+fn the_name_of_a_member_is_compared_as_text() {
+    let cases = [
+        ("key", "k\\u0065y", true),
+        ("key", "\\u006b\\u0065\\u0079", true),
+        ("key", "ke\\y", false),
+        ("key", "key\\u0020", false),
+        ("key", "\\u006b\\u0065\\u0079\\u0079", false),
+        ("\u{e9}", "\\u00e9", true),
+        ("\u{e9}", "\\u00E9", true),
+        ("\u{1f600}", "\\ud83d\\uDE00", true),
+        ("\u{1f600}", "\\ud83d", false),
+        ("a\"b", "a\\\"b", true),
+        ("a\\b", "a\\\\b", true),
+        ("a/b", "a\\/b", true),
+        ("a\nb", "a\\nb", true),
+        ("", "\\n", false),
+        ("a", "a\\", false),
+    ];
+    for (name, written, is_name) in cases {
+        let text = format!("{{\"{written}\": 1, \"x\": {{\"{written}\" :2}}, \"{written}\"}}");
+        let found = if is_name { vec![b"1", b"2"] } else { vec![] };
+        for cut in 0..=text.len() {
+            let (before, after) = text.as_bytes().split_at(cut);
+            let values = (from_chunks([before, after]) >> group_by(json::member(name))).collect();
+            assert_eq!(values.iter().collect::<Vec<_>>(), found, "{name} {text} {cut}");
+        }
+    }
+}
