@@ -137,6 +137,7 @@ fn note(stage: &Stage, fed: ItemKind) -> String {
         StageKind::Sort(_) => "keeps all, and sorts at the end",
         StageKind::Last(count) => return format!("keeps {count} at least"),
         StageKind::First(_) => "stops what is before it when it has enough",
+        StageKind::Skip(_) => "drops the first ones",
         StageKind::While(..) => "again and again, until nothing is true; merges in order",
         StageKind::Branch(_) if waiting_within(stage).is_some() => {
             "keeps a section, and runs its branch; merges in order"

@@ -233,7 +233,7 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> 
             }
             fits(condition, fed).map(|()| fed)
         }
-        StageKind::First(_) | StageKind::Change(Change::Suppress) => Ok(fed),
+        StageKind::First(_) | StageKind::Skip(_) | StageKind::Change(Change::Suppress) => Ok(fed),
         StageKind::Last(_) => takes(&[Lists, Records, Numbers], fed),
         StageKind::Count => Ok(Numbers),
         StageKind::Fold(_) => takes(&[Numbers], Numbers),

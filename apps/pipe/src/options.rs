@@ -65,7 +65,7 @@ From one kind to another
 Choosing and changing
   having CONDITION        K       -> K          select is the same
   having CONDITION numbered                     lines with their numbers
-  first N, last N         K       -> K
+  first N, skip N, last N K       -> K          skip is all but the first N
   unique, number          lines   -> lines
   sort [by column N] [numeric] [descending]     lines, records, numbers
   columns N..             records -> records

@@ -62,7 +62,15 @@ impl OpenFile {
         // The kind of the file is asked before it is opened. A pipe must be opened once only,
         // because its writer fails when the first reader goes.
         if !selvedge_io::fs::metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
-            return Ok(OpenFile::Regular(File::open(path).await?.stream()));
+            let pattern = path.contains(['*', '?', '[']) || path.starts_with('~');
+            return match File::open(path).await {
+                Ok(file) => Ok(OpenFile::Regular(file.stream())),
+                Err(error) if pattern && error.kind() == io::ErrorKind::NotFound => {
+                    let help = "a name is no pattern; sh \"cat *.log\" reads the files that match";
+                    Err(io::Error::new(error.kind(), format!("{error} ({help})")))
+                }
+                Err(error) => Err(error),
+            };
         }
         let opening = path.clone();
         let opened = on_pool(move || std::fs::File::open(opening)).await?;

@@ -21,9 +21,9 @@ use selvedge_coroutine::pipeline::gzip;
 #[cfg(feature = "zstd")]
 use selvedge_coroutine::pipeline::zstd;
 use selvedge_coroutine::pipeline::{
-    BoxedSplitter, DynStage, HasKind, ItemKind, Transducer, append, concatenate, foreach, group_by, id,
-    if_then_else, json, lift121, located, rewrite, satisfies, select, select_numbered, substitute, substring,
-    suppress, take, try_lift121, while_, whole_line, xml,
+    BoxedSplitter, DynStage, HasKind, ItemKind, Transducer, append, concatenate, decimal, foreach, group_by,
+    id, if_then_else, json, lift121, located, rewrite, satisfies, select, select_numbered, skip, substitute,
+    substring, suppress, take, try_lift121, while_, whole_line, xml,
 };
 use std::io::Write;
 
@@ -45,12 +45,7 @@ pub fn to_text(kind: ItemKind) -> Option<DynStage> {
         ItemKind::Bytes => return None,
         ItemKind::Lists => DynStage::new(concatenate()),
         ItemKind::Records => DynStage::new(csv::encode(b',')),
-        ItemKind::Numbers => {
-            let text = |number: &u64, text: &mut Vec<u8>| {
-                writeln!(text, "{number}").expect("vectors can be written")
-            };
-            DynStage::new(rewrite(text) >> concatenate())
-        }
+        ItemKind::Numbers => DynStage::new(decimal() >> append(b"\n") >> concatenate()),
     })
 }
 
@@ -282,12 +277,19 @@ fn is_blank(byte: &u8) -> bool {
 }
 
 fn fields(delimiter: Option<u8>) -> DynStage {
+    // A line often has as many fields as the one before it.
+    let mut columns = 0;
     DynStage::new(lift121(move |line: &[u8]| -> Fields {
         let line = chomp(line);
+        let mut record = Fields::with_capacity(columns, line.len());
         match delimiter {
-            Some(delimiter) => line.split(|byte| *byte == delimiter).collect(),
-            None => line.split(is_blank).filter(|field| !field.is_empty()).collect(),
+            Some(delimiter) => line.split(|byte| *byte == delimiter).for_each(|field| record.push(field)),
+            None => {
+                line.split(is_blank).filter(|field| !field.is_empty()).for_each(|field| record.push(field))
+            }
         }
+        columns = record.len();
+        record
     }))
 }
 
@@ -429,6 +431,7 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
             ItemKind::Numbers => having::<u64>(condition, too_deep),
         },
         StageKind::First(count) => by_kind!(take(*count)),
+        StageKind::Skip(count) => by_kind!(skip(*count)),
         StageKind::Last(count) => by_kind!(last_items(usize::try_from(*count).unwrap_or(usize::MAX))),
         StageKind::Count => by_kind!(count_all()),
         StageKind::Fold(fold) => DynStage::new(fold_numbers(*fold).named(named)),

@@ -64,7 +64,7 @@
 //! |---|---|
 //! | where items come from | [`from_iter`], [`from_chunks`], [`from_fn`], [`naturals`], [`naturals_from`], [`repeat`] |
 //! | numbers as text | [`decimal`] |
-//! | functions as stages | [`lift121`], [`lift_stateless`], [`lift_stateful`], [`filter`], [`take`], [`rewrite`] |
+//! | functions as stages | [`lift121`], [`lift_stateless`], [`lift_stateful`], [`filter`], [`take`], [`skip`], [`rewrite`] |
 //! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`trim_end`], [`substitute`] |
 //! | a stage written as a coroutine | [`generator`], [`transducer`], [`iteratee`], [`splitter`], with their handle [`Io`] |
 //! | where items go | [`collect`], [`fold`], [`count`], [`head`], [`each_chunk`] |
@@ -317,9 +317,9 @@ pub use item::{Chunk, Flow, Item, Store};
 pub use iterate::IntoIter;
 pub use join::{JoinGenerators, JoinTransduced, JoinWith, join_generators, join_transduced, join_with};
 pub use lift::{
-    Concatenate, Filter, Framed, Lift121, LiftStateful, LiftStateless, Rewrite, Suppress, TakeFirst, TrimEnd,
-    Unchanged, append, concatenate, filter, id, lift_stateful, lift_stateless, lift121, prepend, rewrite,
-    suppress, take, trim_end,
+    Concatenate, Filter, Framed, Lift121, LiftStateful, LiftStateless, Rewrite, SkipFirst, Suppress,
+    TakeFirst, TrimEnd, Unchanged, append, concatenate, filter, id, lift_stateful, lift_stateless, lift121,
+    prepend, rewrite, skip, suppress, take, trim_end,
 };
 pub use list::{Cut, ListStore, Lists};
 pub use located::{Located, located};

@@ -58,4 +58,6 @@ pub use roles::{
 pub use suspension::{
     Await, Compose, Either, EitherFunctor, Fed, Feed, FeedSlot, Identity, Many, Single, Suspension, Yield,
 };
-pub use transducer::{Transducer, lift_one_to_one, lift_stateful, lift_stateless, pipe, pipe_by};
+pub use transducer::{
+    AfterUncast, Transducer, lift_one_to_one, lift_stateful, lift_stateless, pipe, pipe_by,
+};

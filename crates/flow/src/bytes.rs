@@ -143,6 +143,26 @@ pub struct Writing<W> {
 ///
 /// # Errors
 /// Those of the stream, with the number of bytes that were written before.
+///
+/// # Examples
+/// A pipeline may read and write one socket, by references:
+/// ```
+/// use selvedge::coroutine::pipeline::lift121;
+/// use selvedge::flow::{read, write};
+/// use selvedge::net::UnixStream;
+/// use std::net::Shutdown;
+///
+/// selvedge::run_local(async {
+///     let (here, there) = UnixStream::pair()?;
+///     here.write_all(b"warp").await?;
+///     here.shutdown(Shutdown::Write)?;
+///     (read(&there) >> lift121(u8::to_ascii_uppercase) >> write(&there)).run().await?;
+///     assert_eq!(here.read_to_end().await?, b"WARP");
+///     Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
+/// })
+/// .unwrap()
+/// .unwrap();
+/// ```
 pub fn write<W: Write>(stream: W) -> Outflow<u8, u8, Unchanged, Writing<W>> {
     Outflow::new(Writing::new(stream))
 }

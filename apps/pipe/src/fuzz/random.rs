@@ -118,7 +118,7 @@ impl Choices<'_> {
         use ItemKind::{Bytes, Lists, Numbers};
         let any = match self.below(if depth < DEPTH { 9 } else { 6 }) {
             0 => (format!("having {}", self.condition(kind, depth)), kind),
-            1 => (format!("first {}", 1 + self.below(3)), kind),
+            1 => (format!("{} {}", self.pick(&["first", "skip"]), 1 + self.below(3)), kind),
             2 => (self.pick(&["count", "count", "suppress"]), Numbers),
             6 | 7 => {
                 let word = self.pick(&["if", "foreach"]);

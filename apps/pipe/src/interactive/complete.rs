@@ -145,6 +145,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("having", "having everything"),
     ("select", "select everything"),
     ("first", "first 1"),
+    ("skip", "skip 1"),
     ("last", "last 1"),
     ("count", "count"),
     ("sum", "sum"),

@@ -12,7 +12,7 @@ use super::nearest::nearest;
 use super::number::Number;
 use super::token::{Token, TokenKind, tokens};
 use super::tree::*;
-use super::words::{CONDITIONS, ENCODINGS, STAGES};
+use super::words::{CONDITIONS, ENCODINGS, STAGES, instead_of};
 
 /// How deep stages and conditions may lie within one another.
 const DEPTH: usize = 64;
@@ -200,7 +200,16 @@ impl Parser<'_> {
         usize::try_from(number).map_err(|_| Complaint::new(self.behind(), "no record is so long"))
     }
 
-    /// A delimiter: one byte in quotes.
+    /// What stands between the fields of a line: one byte in quotes. A quote is a byte like others,
+    /// because `fields` knows no quoted fields.
+    fn separator(&mut self) -> Result<u8, Complaint> {
+        match self.text()?[..] {
+            [byte] if byte != b'\n' => Ok(byte),
+            _ => Err(Complaint::new(self.behind(), "`fields` cuts at one byte, and at no line end")),
+        }
+    }
+
+    /// A delimiter of CSV: one byte in quotes.
     fn delimiter(&mut self) -> Result<u8, Complaint> {
         match self.text()?[..] {
             [byte] if byte != b'"' && byte != b'\n' && byte != b'\r' => Ok(byte),
@@ -257,9 +266,10 @@ impl Parser<'_> {
             let complaint = Complaint::new(span, format!("there is no stage `{word}`"));
             let known = STAGES.iter().chain(ENCODINGS).copied();
             let command = "a command of the system is written sh \"..\"";
-            return Err(match nearest(&word, known) {
-                Some(near) => complaint.with_help(format!("is it `{near}`? {command}")),
-                None => complaint.with_help(command),
+            return Err(match (instead_of(&word), nearest(&word, known)) {
+                (Some(stage), _) => complaint.with_help(format!("{stage}; {command}")),
+                (None, Some(near)) => complaint.with_help(format!("is it `{near}`? {command}")),
+                (None, None) => complaint.with_help(command),
             });
         };
         self.command(Stage { span, kind })
@@ -306,7 +316,7 @@ impl Parser<'_> {
             "each" => StageKind::Each(self.condition()?),
             "csv" => StageKind::Csv(self.comma_or_other()?),
             "rows" => StageKind::Rows(self.comma_or_other()?),
-            "fields" => StageKind::Fields(if self.is_text() { Some(self.delimiter()?) } else { None }),
+            "fields" => StageKind::Fields(if self.is_text() { Some(self.separator()?) } else { None }),
             "column" => StageKind::Column(self.place()?),
             "columns" => {
                 let mut columns = vec![self.place()?];
@@ -323,6 +333,7 @@ impl Parser<'_> {
                 StageKind::Having(condition, self.takes("numbered"))
             }
             "first" => StageKind::First(self.number(1)?),
+            "skip" => StageKind::Skip(self.number(1)?),
             "last" => StageKind::Last(self.number(1)?),
             "count" => StageKind::Count,
             "unique" => StageKind::Unique,
@@ -453,7 +464,14 @@ impl Parser<'_> {
         if let Some(test) = self.test()? {
             return Ok(Condition { span, kind: ConditionKind::Test(test) });
         }
-        let Some(word) = self.word().map(str::to_string) else { return Err(self.expected("a condition")) };
+        let Some(word) = self.word().map(str::to_string) else {
+            let complaint = self.expected("a condition");
+            return Err(match self.is_text() {
+                true => complaint
+                    .with_help("before a text stands `substring`, `regex`, `prefix` or another condition"),
+                false => complaint,
+            });
+        };
         self.at += 1;
         if let Some((_, class)) = CLASSES.iter().find(|(other, _)| *other == word) {
             return Ok(Condition { span, kind: ConditionKind::Class(*class) });

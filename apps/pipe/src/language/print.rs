@@ -88,6 +88,7 @@ impl fmt::Display for StageKind {
                 write!(f, "having {condition}{}", if *numbered { " numbered" } else { "" })
             }
             StageKind::First(count) => write!(f, "first {count}"),
+            StageKind::Skip(count) => write!(f, "skip {count}"),
             StageKind::Last(count) => write!(f, "last {count}"),
             StageKind::Count => f.write_str("count"),
             StageKind::Fold(kind) => f.write_str(word(&FOLDS, kind)),

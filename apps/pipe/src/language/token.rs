@@ -44,7 +44,8 @@ pub fn is_word(char: char) -> bool {
 /// A string that does not end, or an unknown escape.
 pub fn tokens(text: &str) -> Result<Vec<Token>, Complaint> {
     let mut made = Vec::new();
-    let mut at = 0;
+    // Some editors begin a file with a byte order mark.
+    let mut at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     while let Some(char) = text[at..].chars().next() {
         let begin = at;
         at += char.len_utf8();

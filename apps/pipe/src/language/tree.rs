@@ -56,6 +56,8 @@ pub enum StageKind {
     Having(Condition, bool),
     /// `first N`
     First(u64),
+    /// `skip N`
+    Skip(u64),
     /// `last N`
     Last(u64),
     /// `count`

@@ -2,7 +2,7 @@
 //! `interactive/complete.rs` offers them while the user types.
 
 /// The words that begin a stage.
-pub const STAGES: [&str; 43] = [
+pub const STAGES: [&str; 44] = [
     "file",
     "cat",
     "stdin",
@@ -22,6 +22,7 @@ pub const STAGES: [&str; 43] = [
     "having",
     "select",
     "first",
+    "skip",
     "last",
     "count",
     "sum",
@@ -64,6 +65,34 @@ pub const ENCODINGS: &[&str] = &[
     #[cfg(feature = "zstd")]
     "unzstd",
 ];
+
+/// What the language has for a word that other tools know, or for a stage that this build lacks.
+pub fn instead_of(word: &str) -> Option<&'static str> {
+    Some(match word {
+        "grep" | "filter" | "where" | "egrep" => "lines that match: `lines | having regex \"..\"`",
+        "sed" | "sub" | "gsub" => {
+            "text in place of other text: `replace \"..\" with \"..\"`, or `replace regex`"
+        }
+        "awk" | "cut" | "split" => "columns of lines: `lines | fields | column 2`",
+        "head" | "take" | "limit" => "items from the beginning: `first 10`",
+        "tail" => "items from the end: `last 10`; all but the first: `skip 1`",
+        "drop" => "all items but the first: `skip 1`",
+        "wc" | "length" => "how many items there are: `count`",
+        "uniq" | "distinct" => "each line once: `unique`; how often each comes: `tally`",
+        "tr" => "other letters: `uppercase`, `lowercase`, `replace`",
+        "jq" => "members of JSON: `each json member \"..\"`",
+        "echo" | "print" | "printf" => {
+            "text: `text \"..\"`; a pipeline without a target prints what comes out"
+        }
+        "tee" | "write" | "save" => "a file to write: `to NAME`",
+        "map" => "a change of each section: `foreach line then .. end`",
+        "help" | "?" => "`selvedge-pipe --stages` shows the stages",
+        "exit" | "quit" => "Ctrl-D leaves",
+        "gzip" | "gunzip" => "this selvedge-pipe was built without the feature `gzip`",
+        "zstd" | "unzstd" => "this selvedge-pipe was built without the feature `zstd`",
+        _ => return None,
+    })
+}
 
 /// The words that begin a condition.
 pub const CONDITIONS: [&str; 30] = [

@@ -33,9 +33,10 @@ pub trait Sorted: HasKind {
     }
 }
 
-/// The number at the beginning of a text, and 0 if there is none.
+/// The number at the beginning of a text, behind the blanks of `sort`, and 0 if there is none.
 fn value(text: &[u8]) -> f64 {
-    let text = text.trim_ascii_start();
+    let blanks = text.iter().take_while(|byte| b" \t\n".contains(byte)).count();
+    let text = &text[blanks..];
     let sign = usize::from(text.first() == Some(&b'-'));
     let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let mut length = sign + digits(sign);

@@ -58,7 +58,7 @@ fn completion_offers_what_fits() {
     assert_eq!(of("file x | lines | l"), ["last", "lowercase"]);
     assert_eq!(of("file x | csv | col"), ["column", "columns"]);
     assert_eq!(of("file x | csv | su"), ["suppress"]);
-    assert_eq!(of("range 1 3 | s"), ["select", "sh", "sort", "sum", "suppress"]);
+    assert_eq!(of("range 1 3 | s"), ["select", "sh", "skip", "sort", "sum", "suppress"]);
     assert_eq!(of("lines; c"), ["cat", "count", "csv"]);
     assert_eq!(of("lines | foreach not su"), ["substring", "suffix"]);
     assert_eq!(of("having letters nested in di"), ["digits"]);

@@ -113,12 +113,44 @@ fn a_regular_expression_may_take_its_flags_away() {
 }
 
 #[test]
+fn fields_are_cut_at_a_quote() {
+    let log = "h - \"GET /warp\" 200 \"-\"\nno quote\n\"\"\n";
+    for (column, expected) in [(1, "h - \nno quote\n\n"), (2, "GET /warp\n\n\n"), (3, " 200 \n\n\n")] {
+        assert_eq!(text(&run(&format!("lines | fields '\"' | column {column}"), log), 0), expected);
+    }
+    let theirs = system(Path::new("/"), "awk -F'\"' '{ print $2 }'", log.as_bytes());
+    assert_eq!(text(&run("lines | fields '\"' | column 2", log), 0), text(&theirs, 0));
+}
+
+#[test]
+fn the_first_items_are_skipped() {
+    let rows = "id,name\n1,\"a\nb\"\n2,c\n";
+    assert_eq!(text(&run("csv | skip 1 | rows", rows), 0), "1,\"a\nb\"\n2,c\n");
+    assert_eq!(text(&run("lines | skip 2", rows), 0), "b\"\n2,c\n");
+    assert_eq!(text(&run("skip 3", rows), 0), &rows[3..]);
+    assert_eq!(text(&run("range 1 5 | skip 3 | sum", ""), 0), "9\n");
+    assert_eq!(text(&run("lines | skip 9", rows), 1), "");
+    assert_eq!(text(&run("foreach csv row then skip 1 end", "ab\ncd\n"), 0), "b\nd\n");
+}
+
+#[test]
+fn a_script_may_begin_with_a_byte_order_mark() {
+    assert_eq!(text(&run("\u{feff}text 'a' | lines", ""), 0), "a\n");
+    let error = refused(&run("\u{feff}liens", ""));
+    assert!(error.contains("1:2: there is no stage `liens`"), "{error}");
+}
+
+#[test]
 fn numbers_are_sorted_by_the_number_at_the_beginning() {
     let input = "1.3\n1.2.3\n-\n1.2\n.5.5\n-0.5.1\n2..1\n-0\n0\n";
     let sorted = text(&run("lines | sort numeric", input), 0);
     assert_eq!(sorted, "-0.5.1\n-\n-0\n0\n.5.5\n1.2.3\n1.2\n1.3\n2..1\n");
     let theirs = system(Path::new("/"), "LC_ALL=C sort -n -s", input.as_bytes());
     assert_eq!(sorted, text(&theirs, 0));
+    // A return and a form feed are no blanks.
+    let input = "\r2\n1\n\t 3\n\x0c4\n -1\n\x0b5\n";
+    let theirs = system(Path::new("/"), "LC_ALL=C sort -n -s", input.as_bytes());
+    assert_eq!(text(&run("lines | sort numeric", input), 0), text(&theirs, 0));
 }
 
 #[test]

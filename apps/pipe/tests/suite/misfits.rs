@@ -79,6 +79,13 @@ fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
             "end the pipeline with `;`",
         ),
         ("liens", "1:1: there is no stage `liens`", "is it `lines`?"),
+        ("liens | skipp 1", "1:1: there is no stage `liens`", "is it `lines`?"),
+        ("lines | grep 'x'", "1:9: there is no stage `grep`", "lines that match: `lines | having regex"),
+        ("lines | tail 1", "1:9: there is no stage `tail`", "`last 10`; all but the first: `skip 1`"),
+        ("help", "1:1: there is no stage `help`", "`selvedge-pipe --stages` shows the stages"),
+        ("lines | having 'x'", "1:16: expected a condition, found a text", "stands `substring`, `regex`"),
+        ("lines | fields 'ab'", "1:16: `fields` cuts at one byte, and at no line end", "^~~~"),
+        ("csv '\"'", "1:5: a delimiter is one byte, and no quote and no line end", "^~~"),
         ("having substing 'x'", "1:8: there is no condition `substing`", "is it `substring`?"),
         ("having substring", "1:17: expected a text in quotes, found the end", "^"),
         ("having substring ''", "1:18: the text must not be empty", "^"),
@@ -97,6 +104,24 @@ fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{script}");
         assert!(error.starts_with(&format!("selvedge-pipe: pipeline:{message}\n")), "{script}: {error}");
         assert!(error.contains(help), "{script}: {error}");
+    }
+}
+
+#[cfg(not(feature = "zstd"))]
+#[test]
+fn a_stage_that_this_build_lacks_is_named() {
+    let error = String::from_utf8(shell(Path::new("/"), &["unzstd | lines"], b"").stderr).unwrap();
+    assert!(error.contains("this selvedge-pipe was built without the feature `zstd`"), "{error}");
+}
+
+#[test]
+fn a_name_is_no_pattern() {
+    for name in ["'*.txt'", "~/warp", "warp[12]"] {
+        let output = shell(Path::new("/"), &[&format!("file {name} | lines")], b"");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(error.contains("No such file or directory"), "{error}");
+        assert!(error.contains("a name is no pattern; sh \"cat *.log\" reads"), "{error}");
     }
 }
 

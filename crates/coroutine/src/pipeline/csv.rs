@@ -44,6 +44,11 @@ impl Fields {
         Fields::default()
     }
 
+    /// A record without fields, with room for so many fields and for so many bytes in them.
+    pub fn with_capacity(fields: usize, bytes: usize) -> Fields {
+        Fields { text: Vec::with_capacity(bytes), ends: Vec::with_capacity(fields) }
+    }
+
     /// How many fields there are.
     pub fn len(&self) -> usize {
         self.ends.len()

@@ -189,7 +189,8 @@ impl Split<u8> for Values {
 enum Seek {
     /// Outside of strings and of wanted values.
     Outside,
-    /// In a string, of which so many bytes are those of the name. `None`: it is not the name.
+    /// In a string, of which so many bytes are those of the name, up to its first escape. `None`:
+    /// it is not the name.
     String { matched: Option<usize>, escaped: bool },
     /// After a string. `true`: it was the name.
     AfterString(bool),
@@ -211,16 +212,19 @@ pub struct MemberOf {
 struct MemberSeeker {
     name: Arc<[u8]>,
     place: Seek,
+    /// A string with an escape that may be the name, from its first quote on; empty if there is
+    /// none. It is kept because an escape may be cut, and it is six times the name at most.
+    raw: Vec<u8>,
 }
 
 /// The value of each member `name` is a true section, at any depth, and all else is false. Within
 /// such a value, members of that name belong to the value.
 ///
-/// The name is compared as it is written in the text, so an escape in it matches the same escape
-/// only.
+/// The name is compared as text: an escape in it is the character that it stands for.
 ///
 /// # Complexity
-/// O(length of the text). Nothing is kept but the depth of the brackets.
+/// O(length of the text). Nothing is kept but the depth of the brackets and a name with escapes, up
+/// to six times the length of `name`.
 ///
 /// # Examples
 /// ```
@@ -232,7 +236,7 @@ struct MemberSeeker {
 /// assert_eq!(text, b"{\"user\": \"ann\", \"key\": null}\n{\"key\":null}\n");
 /// ```
 pub fn member(name: &str) -> Splitter<u8, MemberOf> {
-    let seeker = MemberSeeker { name: name.as_bytes().into(), place: Seek::Outside };
+    let seeker = MemberSeeker { name: name.as_bytes().into(), place: Seek::Outside, raw: Vec::new() };
     Splitter::new(MemberOf { seeker, sections: ValueSections::default() })
 }
 
@@ -251,29 +255,50 @@ impl MemberSeeker {
                     at += memchr::memchr(b'"', &bytes[at..])? + 1;
                     self.place = Seek::String { matched: Some(0), escaped: false };
                 }
-                Seek::String { escaped, matched } if *escaped => {
-                    *escaped = false;
-                    *matched = matched.filter(|count| self.name.get(*count) == Some(&bytes[at]));
-                    *matched = matched.map(|count| count + 1);
-                    at += 1;
-                }
                 Seek::String { escaped, matched } => {
                     let rest = &bytes[at..];
-                    let found = memchr2(b'"', b'\\', rest);
-                    let part = &rest[..found.unwrap_or(rest.len())];
-                    let goes_on = |count: &usize| self.name[*count..].starts_with(part);
-                    *matched = matched.filter(goes_on).map(|count| count + part.len());
-                    at += part.len();
+                    let found = match *escaped {
+                        true => None,
+                        false => memchr2(b'"', b'\\', rest),
+                    };
+                    let part = match *escaped {
+                        true => &rest[..1],
+                        false => &rest[..found.unwrap_or(rest.len())],
+                    };
+                    *escaped = false;
+                    at += part.len() + usize::from(found.is_some());
+                    if self.raw.is_empty() {
+                        let goes_on = |count: &usize| self.name[*count..].starts_with(part);
+                        *matched = matched.filter(goes_on).map(|count| count + part.len());
+                    } else if self.raw.len() + part.len() <= 6 * self.name.len() + 1 {
+                        self.raw.extend_from_slice(part);
+                    } else {
+                        *matched = None;
+                        self.raw.clear();
+                    }
                     match found.map(|found| rest[found]) {
                         Some(b'\\') => {
                             *escaped = true;
-                            *matched = matched.filter(|count| self.name.get(*count) == Some(&b'\\'));
-                            *matched = matched.map(|count| count + 1);
+                            if let (Some(count), true) = (*matched, self.raw.is_empty()) {
+                                self.raw.push(b'"');
+                                self.raw.extend_from_slice(&self.name[..count]);
+                            }
+                            if matched.is_some() {
+                                self.raw.push(b'\\');
+                            }
                         }
-                        Some(_) => self.place = Seek::AfterString(*matched == Some(self.name.len())),
+                        Some(_) if self.raw.is_empty() => {
+                            self.place = Seek::AfterString(*matched == Some(self.name.len()));
+                        }
+                        Some(_) => {
+                            self.raw.push(b'"');
+                            let mut text = Vec::with_capacity(self.raw.len());
+                            let is_name = decode(&self.raw, &mut text).is_ok() && text == *self.name;
+                            self.raw.clear();
+                            self.place = Seek::AfterString(is_name);
+                        }
                         None => {}
                     }
-                    at += usize::from(found.is_some());
                 }
                 Seek::AfterString(is_name) => match bytes[at] {
                     byte if is_space(byte) => at += 1,

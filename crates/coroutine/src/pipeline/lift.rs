@@ -245,6 +245,52 @@ impl<A: Item + ?Sized> Transduce<A, A> for TakeFirst {
     }
 }
 
+/// The stage of [`skip`].
+#[derive(Debug, Clone)]
+pub struct SkipFirst {
+    left: u64,
+}
+
+/// Yields all items but the first `count`.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{csv, fold, from_chunks, skip};
+///
+/// // The row of names is no data.
+/// let widest = fold(0, |widest: &mut usize, row: &csv::Fields| *widest = row.len().max(*widest));
+/// let rows = from_chunks(["one row of names\n1,warp\n2,weft\n"]) >> csv::records(b',');
+/// assert_eq!((rows >> skip(1) >> widest).run(), 2);
+/// ```
+pub fn skip<A: Item + ?Sized>(count: u64) -> Transducer<A, A, SkipFirst> {
+    Transducer::new(SkipFirst { left: count })
+}
+
+impl<A: Item + ?Sized> Transduce<A, A> for SkipFirst {
+    const CHUNKS: bool = true;
+
+    #[inline]
+    fn put<S: Sink<A>>(&mut self, item: &A, out: &mut S) -> Flow {
+        if self.left == 0 {
+            return out.put(item);
+        }
+        self.left -= 1;
+        GO_ON
+    }
+
+    #[inline]
+    fn put_chunk<S: Sink<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
+        if self.left == 0 {
+            return out.put_chunk(chunk);
+        }
+        chunk.each(|item| self.put(item, out))
+    }
+
+    fn end<S: Sink<A>>(&mut self, _out: &mut S) -> Flow {
+        GO_ON
+    }
+}
+
 /// The stage of [`id`].
 #[derive(Debug, Clone)]
 pub struct Unchanged;

@@ -148,6 +148,13 @@ enum OpenToken {
         quote: u8,
         depth: u32,
     },
+    /// In a comment or an instruction within a document type: the place behind its first bytes, its
+    /// end, and how deep in `<` it is.
+    WithinDoctype {
+        since: usize,
+        end: &'static [u8],
+        depth: u32,
+    },
 }
 
 /// The bytes that a search through a tag stops at: `>`, and the quotes.
@@ -167,6 +174,9 @@ pub struct Tokens {
     carry: Vec<u8>,
     /// Where the tokens of a chunk end.
     ends: Vec<usize>,
+    /// Text goes on chunk by chunk, so a text that reaches over the end of a chunk is several
+    /// tokens.
+    text_in_parts: bool,
     place: StreamPlace,
     failure: Option<StageFailure>,
 }
@@ -204,9 +214,15 @@ impl Tokens {
             inside: OpenToken::Text,
             carry: Vec::new(),
             ends: Vec::new(),
+            text_in_parts: false,
             place: StreamPlace::default(),
             failure: None,
         }
+    }
+
+    /// For a splitter: a section has as many parts as it likes, so no text need be kept.
+    fn for_sections() -> Tokens {
+        Tokens { text_in_parts: true, ..Tokens::new() }
     }
 
     /// What the open token is, of which these are the first bytes and `<` is the first.
@@ -271,16 +287,31 @@ impl Tokens {
                 }
                 OpenToken::Doctype { quote: 0, depth } => {
                     let rest = &text[at..];
-                    let found = rest.iter().position(|byte| b"<>\"'".contains(byte))?;
+                    let found = rest.iter().position(|byte| b"<>\"'-?".contains(byte))?;
                     at += found + 1;
                     match rest[found] {
                         b'<' => *depth += 1,
                         b'>' if *depth == 1 => return Some(at),
                         b'>' => *depth -= 1,
+                        b'-' | b'?' => {
+                            let end: &[u8] = match &text[..at] {
+                                [.., b'<', b'!', b'-', b'-'] => b"-->",
+                                [.., b'<', b'?'] => b"?>",
+                                _ => continue,
+                            };
+                            // Its `<` has been counted.
+                            self.inside = OpenToken::WithinDoctype { since: at, end, depth: *depth - 1 };
+                        }
                         quote => {
                             let depth = *depth;
                             self.inside = OpenToken::Doctype { quote, depth };
                         }
+                    }
+                }
+                OpenToken::WithinDoctype { since, end, depth } => {
+                    at += memchr(b'>', &text[at..])? + 1;
+                    if text[*since..at].ends_with(end) {
+                        self.inside = OpenToken::Doctype { quote: 0, depth: *depth };
                     }
                 }
                 OpenToken::Doctype { quote, .. } => {
@@ -335,9 +366,13 @@ impl Transduce<u8, [u8]> for Tokens {
         let mut begin = 0;
         while begin < chunk.len() {
             let rest = &chunk[begin..];
-            let Some(end) = self.end_of(rest, 0) else {
-                self.carry.extend_from_slice(rest);
-                break;
+            let end = match self.end_of(rest, 0) {
+                Some(end) => end,
+                None if self.text_in_parts && self.inside == OpenToken::Text => rest.len(),
+                None => {
+                    self.carry.extend_from_slice(rest);
+                    break;
+                }
             };
             begin += end;
             self.ends.push(begin);
@@ -387,6 +422,10 @@ struct ElementSections {
 /// An element that is not closed reaches to the end of the text, and markup that is not closed is
 /// text.
 ///
+/// # Complexity
+/// O(length of the text), and the memory of the longest tag, comment or other markup. Text is not
+/// kept, however long it is.
+///
 /// # Examples
 /// ```
 /// use selvedge::coroutine::pipeline::{from_chunks, suppress, wherever, xml};
@@ -398,7 +437,7 @@ struct ElementSections {
 pub fn element(name: &str) -> Splitter<u8, Element> {
     let sections =
         ElementSections { name: name.as_bytes().into(), with_tags: true, depth: 0, runs: Runs::default() };
-    Splitter::new(Element { tokens: Tokens::new(), sections })
+    Splitter::new(Element { tokens: Tokens::for_sections(), sections })
 }
 
 /// What lies between the tags of each element `name` is a true section, and may be empty. All else
@@ -416,7 +455,7 @@ pub fn element(name: &str) -> Splitter<u8, Element> {
 pub fn content(name: &str) -> Splitter<u8, Element> {
     let sections =
         ElementSections { name: name.as_bytes().into(), with_tags: false, depth: 0, runs: Runs::default() };
-    Splitter::new(Element { tokens: Tokens::new(), sections })
+    Splitter::new(Element { tokens: Tokens::for_sections(), sections })
 }
 
 /// The stage of [`attribute`].
@@ -442,7 +481,7 @@ pub struct AttributeValues {
 /// ```
 pub fn attribute(name: &str) -> Splitter<u8, AttributeValues> {
     let name = name.as_bytes().into();
-    Splitter::new(AttributeValues { tokens: Tokens::new(), name, runs: Runs::default() })
+    Splitter::new(AttributeValues { tokens: Tokens::for_sections(), name, runs: Runs::default() })
 }
 
 /// Tags become sections, one for each value.
@@ -632,6 +671,24 @@ pub fn unescape() -> Transducer<[u8], [u8], Unescape> {
     Transducer::new(Unescape { text: Vec::new(), place: StreamPlace::default(), failure: None })
 }
 
+/// Says what the `&` at the beginning of `rest` begins instead of a reference.
+#[cold]
+fn unknown_reference(rest: &[u8]) -> String {
+    let name_ends = |byte: &u8| !byte.is_ascii_alphanumeric() && !b"#_.:-".contains(byte) && byte.is_ascii();
+    let length = rest[1..].iter().position(name_ends).unwrap_or(rest.len() - 1);
+    match &rest[1..=length] {
+        [] => "a `&` that begins no reference; as text it is written `&amp;`".into(),
+        // A name is shown as far as a line has room for it.
+        name => {
+            let closed = if rest.get(1 + length) == Some(&b';') { ";" } else { "" };
+            let name = String::from_utf8_lossy(&name[..name.len().min(40)]);
+            format!(
+                "`&{name}{closed}` is not known: there are lt, gt, amp, quot, apos and numbers, and a `;`"
+            )
+        }
+    }
+}
+
 /// The character for what stands between `&` and `;`.
 fn referred(name: &[u8]) -> Option<char> {
     let name = std::str::from_utf8(name).ok()?;
@@ -658,7 +715,7 @@ impl Transduce<[u8], [u8]> for Unescape {
             let Some((end, character)) = end.and_then(|end| Some((end, referred(&rest[1..end])?))) else {
                 let before = (item.len() - rest.len()) as u64;
                 let place = StreamPlace { elements: self.place.elements + before, ..self.place };
-                self.failure = Some(StageFailure::new("xml::unescape", place, "no reference that is known"));
+                self.failure = Some(StageFailure::new("xml::unescape", place, unknown_reference(rest)));
                 return FINISHED;
             };
             self.text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());

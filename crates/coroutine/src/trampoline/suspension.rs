@@ -20,6 +20,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 ///
 /// # Paper
 /// [Pipes, Listing 9] the `Functor s` of `Coroutine s m r`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no suspension",
+    label = "expected a suspension, such as `Yield<A>`, `Await<A>` or `Identity`",
+    note = "a marker type becomes one when `Suspension` is implemented for it, and then `Single`"
+)]
 pub trait Suspension {
     /// The suspension with resumptions of type `X`.
     type Of<X: Send>: Send;
@@ -32,6 +37,11 @@ pub trait Suspension {
 ///
 /// An `async` body has one rest, and cannot be two resumptions. [`Many`] is no such suspension;
 /// all the others here are.
+#[diagnostic::on_unimplemented(
+    message = "no body can suspend with `{Self}`",
+    label = "expected a suspension with exactly one resumption, because a body has one rest",
+    note = "coroutines with other suspensions are put together with `Coroutine::suspend` and `Coroutine::done`"
+)]
 pub trait Single: Suspension {
     /// The places into which the holder puts values for the body. Each [`Co`](super::Co) has its
     /// own, made once, so that asking for a value allocates nothing.

@@ -8,6 +8,7 @@
 
 use super::binder::{Binder, Sequential};
 use super::coroutine::{Coroutine, Resumed};
+use super::roles::Generator;
 use super::suspension::{Await, Either, EitherFunctor, Suspension, Yield};
 use std::ops::Shr;
 
@@ -223,5 +224,28 @@ where
 
     fn shr(self, downstream: Transducer<'a, B, C, Y>) -> Self::Output {
         pipe(self, downstream)
+    }
+}
+
+/// What may stand downstream of a [`Generator`] that is not cast to a transducer: nothing. No type
+/// has this trait. With it the compiler says which cast is missing.
+#[diagnostic::on_unimplemented(
+    message = "a generator stands upstream of `>>` only as a transducer",
+    label = "`>>` joins transducers: write `from_generator(..) >> ..`, and `from_iteratee(..)` downstream",
+    note = "`pipe1` and `pipe2` run a generator and an iteratee together without a cast"
+)]
+pub trait AfterUncast {
+    /// The two as one.
+    type Whole;
+
+    /// Puts the generator before `self`.
+    fn after(self) -> Self::Whole;
+}
+
+impl<'a, A: Send + 'a, R: Send + 'a, D: AfterUncast> Shr<D> for Generator<'a, A, R> {
+    type Output = D::Whole;
+
+    fn shr(self, downstream: D) -> D::Whole {
+        downstream.after()
     }
 }

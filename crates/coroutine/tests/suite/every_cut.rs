@@ -215,7 +215,7 @@ fn splitters() {
 #[test]
 fn transducers_of_bytes() {
     each! { stage_at_every_cut:
-        id::<u8>(), upper(), twice(), filter(u8::is_ascii_digit), take(3), take(0), suppress::<u8, u8>(),
+        id::<u8>(), upper(), twice(), filter(u8::is_ascii_digit), take(3), take(0), skip(2), skip(0), skip(9), suppress::<u8, u8>(),
         lift_stateless(|byte: &u8| std::iter::repeat_n(*byte, usize::from(*byte % 3))),
         try_lift121(|byte: &u8| if *byte == b'b' { Err("a b") } else { Ok(*byte) }),
         upper() >> take(2) >> twice(), twice() >> take(5), take(4) >> twice(),
@@ -258,7 +258,7 @@ fn transducers_of_lists() {
     each! { stage_at_every_cut:
         lines() >> concatenate(), lines() >> prepend(b"<") >> append(b">"), whole() >> trim_end(b"\n") >> trim_end(b"\r"),
         lines() >> rewrite(|line: &[u8], text: &mut Vec<u8>| text.extend(line.iter().rev())),
-        lines() >> take(2), whole() >> filter(|line: &[u8]| line.len() > 1),
+        lines() >> take(2), lines() >> skip(1), whole() >> filter(|line: &[u8]| line.len() > 1),
         whole() >> select(any(substring(b"ab"))), whole() >> select(!any(letters())), lines() >> select(all(letters())),
         whole() >> if_then_else(any(substring(b"b")), prepend(b">"), suppress()),
         lines() >> foreach(any(letters()), append(b"!"), prepend(b"-")),

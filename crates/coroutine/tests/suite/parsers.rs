@@ -218,3 +218,77 @@ fn element() -> impl Strategy<Value = (String, Vec<String>)> {
         )
     })
 }
+
+#[test]
+fn text_of_xml_goes_on_before_it_has_ended() {
+    let mut marked = if_then_else(xml::content("a"), lift121(|c: &u8| c.to_ascii_uppercase()), id()).step();
+    for (chunk, out) in
+        [("text", "text"), (" on<a>in", " on<a>IN"), ("side", "SIDE"), ("</a", ""), (">z", "</a>z")]
+    {
+        assert_eq!(marked.put_chunk(chunk.as_bytes()), out.as_bytes(), "{chunk}");
+    }
+    let mut values = if_then_else(xml::attribute("k"), lift121(|c: &u8| c.to_ascii_uppercase()), id()).step();
+    for (chunk, out) in [("te", "te"), ("xt<a k='v", "xt"), ("w'>x", "<a k='VW'>x"), ("y", "y")] {
+        assert_eq!(values.put_chunk(chunk.as_bytes()), out.as_bytes(), "{chunk}");
+    }
+}
+
+#[test]
+fn a_reference_that_is_not_known_is_named() {
+    for (text, says) in [
+        ("a &nbsp; b", "`&nbsp;` is not known"),
+        ("a &nbsp b", "`&nbsp` is not known"),
+        ("&#xD800;", "`&#xD800;` is not known"),
+        ("warp & weft;", "a `&` that begins no reference; as text it is written `&amp;`"),
+        ("&", "a `&` that begins no reference"),
+    ] {
+        let failed = (from_chunks([text]) >> group_by(line()) >> xml::unescape()).try_collect().unwrap_err();
+        assert!(failed.to_string().contains(says), "{failed}");
+    }
+}
+
+#[test]
+fn a_quote_in_a_comment_within_a_document_type_is_none() {
+    for within in
+        ["<!-- it's <a> -->", "<?pi don't?>", "<!---->'\"'<!-- > \" -->", "<!ENTITY e '<!--'>", "<!-->'-->"]
+    {
+        let text = format!("<!DOCTYPE r [{within}<!ELEMENT r ANY> ]><r><a>'\"</a></r>");
+        for cut in 0..text.len() {
+            let (before, after) = text.split_at(cut);
+            let found = (from_chunks([before, after]) >> group_by(xml::content("a"))).try_collect().unwrap();
+            assert_eq!(found.iter().collect::<Vec<_>>(), [b"'\""], "{text} {cut}");
+            let tokens = (from_chunks([before, after]) >> xml::tokens() >> count()).try_run().unwrap();
+            assert_eq!(tokens, 6, "{text} {cut}");
+        }
+    }
+}
+
+#[test]
+fn the_name_of_a_member_is_compared_as_text() {
+    let cases = [
+        ("key", "k\\u0065y", true),
+        ("key", "\\u006b\\u0065\\u0079", true),
+        ("key", "ke\\y", false),
+        ("key", "key\\u0020", false),
+        ("key", "\\u006b\\u0065\\u0079\\u0079", false),
+        ("\u{e9}", "\\u00e9", true),
+        ("\u{e9}", "\\u00E9", true),
+        ("\u{1f600}", "\\ud83d\\uDE00", true),
+        ("\u{1f600}", "\\ud83d", false),
+        ("a\"b", "a\\\"b", true),
+        ("a\\b", "a\\\\b", true),
+        ("a/b", "a\\/b", true),
+        ("a\nb", "a\\nb", true),
+        ("", "\\n", false),
+        ("a", "a\\", false),
+    ];
+    for (name, written, is_name) in cases {
+        let text = format!("{{\"{written}\": 1, \"x\": {{\"{written}\" :2}}, \"{written}\"}}");
+        let found = if is_name { vec![b"1", b"2"] } else { vec![] };
+        for cut in 0..=text.len() {
+            let (before, after) = text.as_bytes().split_at(cut);
+            let values = (from_chunks([before, after]) >> group_by(json::member(name))).collect();
+            assert_eq!(values.iter().collect::<Vec<_>>(), found, "{name} {text} {cut}");
+        }
+    }
+}

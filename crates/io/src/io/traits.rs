@@ -11,6 +11,10 @@ use std::io;
 ///
 /// There are no trait objects of it: see [`io`](crate::io).
 #[doc(alias = "AsyncRead")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no stream that can be read",
+    note = "a socket that several parts of a thread share is a stream by reference: pass `&socket`"
+)]
 pub trait Read: Send {
     /// Reads the bytes that are there, but at least one byte, into `buffer`, and returns how many;
     /// 0 at the end (or if the buffer has no room).
@@ -63,6 +67,10 @@ pub trait Read: Send {
 ///
 /// There are no trait objects of it: see [`io`](crate::io).
 #[doc(alias = "AsyncWrite")]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no stream that can be written",
+    note = "a socket that several parts of a thread share is a stream by reference: pass `&socket`"
+)]
 pub trait Write: Send {
     /// Writes as many of `bytes` as there is room for, but at least one byte, and returns how many.
     ///
