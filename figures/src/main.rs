@@ -170,6 +170,11 @@ const FIGURES: &[Figure] = &[
         about: "the paper's grep and grep -n over 500 MB, beside GNU grep, ripgrep, conduit",
         measure: streams::bytes::grep,
     },
+    Figure {
+        name: "pipe-shell",
+        about: "the command selvedge-pipe over 500 MB, beside ripgrep, GNU grep and mawk",
+        measure: streams::bytes::shell,
+    },
     Figure { name: "pipe-lines", about: "a closure for each line of 500 MB", measure: streams::bytes::lines },
     Figure {
         name: "pipe-rewrite",

@@ -5,28 +5,30 @@
 //! a change here, because no type ties them together.
 
 use crate::condition::of_lines;
-use crate::kinds::{Before, name, waiting_within, yields};
+use crate::kinds::{Before, first_word, name, waiting_within, yields};
 use crate::language::print;
 use crate::language::tree::*;
+use crate::parts::runs_in_parts;
 use selvedge_coroutine::pipeline::ItemKind;
 use std::fmt::Write;
 
-/// The plan of a script that is checked: what each stage takes, yields and keeps.
+/// The plan of a script that is checked: what each stage takes, yields and keeps, and which stages
+/// run in so many threads.
 ///
 /// # Examples
 /// ```
 /// use selvedge_pipe::{explain::plan, run::prepare};
 ///
 /// let script = prepare("file log | lines | having substring \"500\" | count").unwrap();
-/// assert_eq!(plan(&script), "\
-/// file \"log\"               nothing -> bytes    reads the files in blocks
+/// assert_eq!(plan(&script, 2), "\
+/// file \"log\"               nothing -> bytes    in blocks; 2 threads up to `count` if it is large
 /// lines                    bytes -> lines      finds line ends only where a stage needs them
 /// having substring \"500\"   lines -> lines      searches whole blocks
 /// count                    lines -> numbers    keeps one number
 /// write to standard output numbers -> nothing  as text
 /// ");
 /// ```
-pub fn plan(script: &[Pipeline]) -> String {
+pub fn plan(script: &[Pipeline], threads: usize) -> String {
     let mut out = String::new();
     for (index, stages) in script.iter().enumerate() {
         if index > 0 {
@@ -34,6 +36,10 @@ pub fn plan(script: &[Pipeline]) -> String {
         }
         let mut rows = Vec::new();
         rows_of(stages, Before::Start, "", &mut rows);
+        if let (Some(parts), true) = (runs_in_parts(stages), threads > 1) {
+            let last = first_word(&stages[parts.count]);
+            rows[0].note = format!("in blocks; {threads} threads up to `{last}` if it is large");
+        }
         let width = rows.iter().map(|row| row.stage.chars().count()).max().unwrap_or(0);
         let flows = rows.iter().map(|row| row.flow.chars().count()).max().unwrap_or(0);
         for row in rows {

@@ -10,9 +10,14 @@ use crate::explain::plan;
 use crate::kinds::{Before, check, waiting_within, yields};
 use crate::language::tree::{Stage, StageKind};
 use crate::language::{parse, print};
+use crate::parts::{PartStages, WithStages};
 use crate::run::prepare;
 use crate::stage::{dynamic, leading, then, to_text};
-use selvedge_coroutine::pipeline::{DynStage, ItemKind, id};
+use crate::stream::OriginKind;
+use selvedge_coroutine::pipeline::csv::Fields;
+use selvedge_coroutine::pipeline::{
+    DynStage, ItemKind, Part, PartByPart, PartJoiner, StageFailure, Store, StreamPlace, Transducer, id,
+};
 
 /// Any text is a script or is refused with a place in the text. A script is printed as a text that
 /// is the same script. One that fits has a plan, and stages can be made of it: those that the check
@@ -33,7 +38,7 @@ pub fn script(text: &str) {
     assert_eq!(parse(&printed).as_ref(), Ok(&tree), "{printed}");
     match check(&tree) {
         Ok(()) => {
-            assert_eq!(plan(&tree).is_empty(), tree.is_empty());
+            assert_eq!(plan(&tree, 2).is_empty(), tree.is_empty());
             tree.iter().for_each(|pipeline| build(pipeline, Before::Start));
         }
         Err(complaint) => assert!(complaint.shown("script", text).contains('^')),
@@ -64,7 +69,8 @@ fn build(pipeline: &[Stage], start: Before<'_>) {
 }
 
 /// A pipeline that is made of the bytes, fed with an input that is made of them, does the same at
-/// each cut of the input. Returns the script, the input, and what the pipeline makes of it.
+/// each cut of the input, also if its first stages run on parts of the input in one, two or three
+/// threads. Returns the script, the input, and what the pipeline makes of it.
 ///
 /// # Panics
 /// If this does not hold.
@@ -80,7 +86,16 @@ pub fn pipeline(data: &[u8]) -> (String, Vec<u8>, PipelineOutcome) {
         assert!(made == whole, "{text}\nin chunks of {lengths:?} of {}", input.escape_ascii());
     };
     for length in [1, 2, 7] {
-        check(&input.chunks(length).collect::<Vec<_>>());
+        let chunks = input.chunks(length).collect::<Vec<_>>();
+        check(&chunks);
+        for threads in [1, 2, 3] {
+            let Some(made) = outcome_in_parts(&script[0], &chunks, threads) else { break };
+            assert!(
+                made == cause_alone(&whole),
+                "{text}\nby {threads} threads in blocks of {length} of {}",
+                input.escape_ascii()
+            );
+        }
     }
     // A few cuts in two. The next pipeline has others.
     for cut in (1..input.len()).step_by(input.len() / 6 + 1) {
@@ -97,8 +112,20 @@ pub type PipelineOutcome = (Vec<u8>, Option<String>);
 /// # Panics
 /// If the stages do not fit, or one of them waits.
 pub fn outcome(stages: &[Stage], chunks: &[&[u8]]) -> PipelineOutcome {
-    let mut whole = DynStage::new(id::<u8>());
-    let (mut before, mut rest) = (Before::Start, stages);
+    let whole = text_of(DynStage::new(id::<u8>()), stages, Before::Start);
+    assert_eq!((whole.takes(), whole.yields()), (ItemKind::Bytes, ItemKind::Bytes));
+    let mut stages = whole.transducer::<u8, u8>().expect("the kinds are these").step();
+    let mut out = Vec::new();
+    for chunk in chunks {
+        out.extend_from_slice(stages.put_chunk(chunk));
+    }
+    out.extend_from_slice(stages.end());
+    (out, stages.failure().map(ToString::to_string))
+}
+
+/// The stages `stages` behind `whole`, with text at the end.
+fn text_of<'a>(mut whole: DynStage, stages: &'a [Stage], mut before: Before<'a>) -> DynStage {
+    let mut rest = stages;
     while !rest.is_empty() {
         let (made, count) = leading(rest, before.kind());
         let (together, others) = rest.split_at(count);
@@ -110,12 +137,99 @@ pub fn outcome(stages: &[Stage], chunks: &[&[u8]]) -> PipelineOutcome {
     if let Some(text) = to_text(before.kind()) {
         whole = then(whole, text);
     }
-    assert_eq!((whole.takes(), whole.yields()), (ItemKind::Bytes, ItemKind::Bytes));
-    let mut stages = whole.transducer::<u8, u8>().expect("the kinds are these").step();
-    let mut out = Vec::new();
-    for chunk in chunks {
-        out.extend_from_slice(stages.put_chunk(chunk));
+    whole
+}
+
+/// What an outcome tells of a failure but for its place. The other part of a pipeline in parts
+/// counts its items alone.
+pub fn cause_alone((out, failure): &PipelineOutcome) -> PipelineOutcome {
+    (out.clone(), failure.as_deref().map(cause_of))
+}
+
+/// The text of a failure without its place: its stage and its cause.
+fn cause_of(failure: &str) -> String {
+    let (stage, rest) = failure.split_once(": item ").expect("a failure tells its item");
+    let (_place, cause) = rest.split_once(": ").expect("a failure tells its cause");
+    format!("{stage}: {cause}")
+}
+
+/// As [`outcome`], with the first stages in so many threads, each of which takes a block in its
+/// turn. A failure tells its stage and its cause. `None` if the stages do not run in parts.
+///
+/// # Panics
+/// As [`outcome`].
+pub fn outcome_in_parts(stages: &[Stage], blocks: &[&[u8]], threads: usize) -> Option<PipelineOutcome> {
+    let parts = PartStages::of(stages)?;
+    let before = Before::Stage(parts.kind(), &stages[parts.count - 1]);
+    let mut behind = match parts.kind() {
+        ItemKind::Bytes => DynStage::new(id::<u8>()),
+        ItemKind::Lists => DynStage::new(id::<[u8]>()),
+        ItemKind::Records => DynStage::new(id::<Fields>()),
+        ItemKind::Numbers => DynStage::new(id::<u64>()),
+    };
+    if let Some(first) = parts.behind() {
+        behind = then(behind, first);
     }
-    out.extend_from_slice(stages.end());
-    (out, stages.failure().map(ToString::to_string))
+    let behind = text_of(behind, &stages[parts.count..], before);
+    Some(parts.with(InTurn { blocks, threads, behind }))
+}
+
+/// Runs stages on blocks, as if by so many threads that take turns.
+struct InTurn<'a> {
+    blocks: &'a [&'a [u8]],
+    threads: usize,
+    behind: DynStage,
+}
+
+impl WithStages for InTurn<'_> {
+    type Result = PipelineOutcome;
+
+    fn call<B, T>(self, stages: Transducer<u8, B, T>) -> PipelineOutcome
+    where
+        B: OriginKind + ?Sized,
+        T: PartByPart<u8, B> + Send + 'static,
+    {
+        let mut behind = self.behind.transducer::<B, u8>().expect("the kinds are these").step();
+        let mut out = Vec::new();
+        let made = |failure: &StageFailure, out| (out, Some(cause_of(&failure.to_string())));
+        let stages = stages.into_stage();
+        let mut threads: Vec<T> = (0..self.threads).map(|_| stages.clone()).collect();
+        let mut joiner = PartJoiner::new(stages);
+        let (mut part, mut place) = (Part::default(), StreamPlace::default());
+        for (number, block) in self.blocks.iter().enumerate() {
+            let stages = &mut threads[number % self.threads];
+            part.cut(stages, block);
+            part.make(stages, block, place);
+            place.items += part.ended().items;
+            place.elements += part.ended().elements;
+            let mut joined = B::Store::default();
+            let over = joiner.join(&part, &mut joined);
+            out.extend_from_slice(behind.put_chunk(joined.all()));
+            if over.is_ok() {
+                out.extend_from_slice(behind.put_chunk(part.made().all()));
+            }
+            if let Some(failure) = behind.failure() {
+                return made(failure, out);
+            }
+            if behind.is_finished() {
+                return (out, None);
+            }
+            if let Some(failure) = over.err().as_ref().or(part.failure()) {
+                return made(failure, out);
+            }
+        }
+        let mut joined = B::Store::default();
+        let over = joiner.end(&mut joined);
+        out.extend_from_slice(behind.put_chunk(joined.all()));
+        if behind.failure().is_none() && !behind.is_finished() {
+            if let Err(failure) = over {
+                return made(&failure, out);
+            }
+            out.extend_from_slice(behind.end());
+        }
+        match behind.failure() {
+            Some(failure) => made(failure, out),
+            None => (out, None),
+        }
+    }
 }

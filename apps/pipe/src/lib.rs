@@ -12,6 +12,7 @@
 //! | [`condition`], [`mod@test`], [`regex`] | conditions of the tree as splitters |
 //! | [`stage`], [`stages`] | stages of the tree as transducers, which never wait |
 //! | [`stream`], [`source`], [`join`], [`run`] | files, processes and joins, which wait, and the run of a script |
+//! | [`parts`] | the stages that run on parts of a file side by side |
 //! | [`explain`], [`progress`] | the plan of `--explain`, and the bar of `--progress` |
 //! | [`interactive`] | the prompt |
 //! | [`width`] | how wide a text is on a terminal |
@@ -33,6 +34,7 @@ pub mod join;
 pub mod kinds;
 pub mod language;
 pub mod options;
+pub mod parts;
 pub mod progress;
 pub mod regex;
 pub mod run;

@@ -7,7 +7,8 @@
 #![forbid(unsafe_code)]
 
 use selvedge_pipe::options::{HELP, Mode, Options, Request, STAGES_HELP, ShowProgress, parse};
-use selvedge_pipe::run::{Outcome, prepare, run};
+use selvedge_pipe::parts::{LEAST, threads_of};
+use selvedge_pipe::run::{Outcome, Settings, prepare, run};
 use selvedge_pipe::{explain, interactive};
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -47,6 +48,8 @@ fn serve(options: &Options) -> u8 {
         ShowProgress::Never => false,
         ShowProgress::Auto => io::stderr().is_terminal() && !io::stdout().is_terminal(),
     };
+    let threads = threads_of(options.threads);
+    let settings = Settings { progress, threads, least: LEAST };
     let (name, text) = match (&options.script, &options.file) {
         (Some(script), _) => ("pipeline".to_string(), script.clone()),
         (None, Some(file)) => match std::fs::read_to_string(file) {
@@ -54,7 +57,7 @@ fn serve(options: &Options) -> u8 {
             Err(error) => return refused(&format!("{}: {error}", file.display())),
         },
         (None, None) if options.interactive || io::stdin().is_terminal() => {
-            return match interactive::serve(progress) {
+            return match interactive::serve(settings) {
                 Ok(()) => 0,
                 // As in `shown`.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
@@ -73,14 +76,14 @@ fn serve(options: &Options) -> u8 {
     }
     match options.mode {
         Mode::Check => return 0,
-        Mode::Explain => return shown(&explain::plan(&script)),
+        Mode::Explain => return shown(&explain::plan(&script, threads)),
         Mode::Run => {}
     }
     let _seeing = match selvedge_see::from_environment() {
         Ok(seeing) => seeing,
         Err(error) => return refused(&error.to_string()),
     };
-    match run(script, progress) {
+    match run(script, settings) {
         Ok(Outcome::Found) => 0,
         Ok(Outcome::Nothing) => 1,
         Err(complaint) => complain(&complaint),

@@ -24,6 +24,8 @@ Options:
   -i                ask for pipelines, with completion by Tab
   -n, --check       check the pipelines, and run nothing
   --explain         show the plan, and run nothing
+  -j N, --threads N read and search a large file by N threads at most
+                    (default: 0, which is one for each CPU, 16 at most)
   --progress WHEN   a bar on standard error: auto, always, never
                     (default: auto, which is on a terminal, if the output is
                     none)
@@ -134,6 +136,8 @@ pub struct Options {
     pub mode: Mode,
     /// `--progress`
     pub progress: ShowProgress,
+    /// `--threads`. With 0 the shell chooses.
+    pub threads: usize,
 }
 
 /// The result of [`parse`]: a text to print, or options for a run.
@@ -169,6 +173,7 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, lexo
             Short('i') => options.interactive = true,
             Short('n') | Long("check") => options.mode = Mode::Check,
             Long("explain") => options.mode = Mode::Explain,
+            Short('j') | Long("threads") => options.threads = parser.value()?.parse()?,
             Long("progress") => {
                 options.progress = match &parser.value()?.string()?[..] {
                     "auto" => ShowProgress::Auto,

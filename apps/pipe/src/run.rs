@@ -12,6 +12,7 @@ use crate::kinds::{check, waiting_within};
 use crate::language::complaint::{Complaint, Span};
 use crate::language::parse;
 use crate::language::tree::{Pipeline, Stage, StageKind};
+use crate::parts::{PartStages, now_in_parts};
 use crate::progress::Progress;
 use crate::source::{failed, on_pool};
 use crate::stage::{failure_name, leaves_lines, stream_name};
@@ -23,6 +24,7 @@ use selvedge_io::EventLoop;
 use selvedge_io::fs::{File, metadata};
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::stdio::{self, Output};
+use selvedge_sched::work_stealing;
 use selvedge_scope::race;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -31,6 +33,31 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// How many bytes of small outputs go into one write, if the source does not wait.
 const GATHERS: usize = 16 << 10;
+
+/// How a script is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Whether the bar is shown.
+    pub progress: bool,
+    /// How many OS threads a pipeline may have that reads a large file in parts. With 1 no pipeline
+    /// does.
+    pub threads: usize,
+    /// How many bytes such a file has at least: [`LEAST`](crate::parts::LEAST), but in tests.
+    pub least: u64,
+}
+
+impl Settings {
+    /// How many OS threads a script needs.
+    fn threads_for(self, script: &[Pipeline]) -> usize {
+        let in_parts = script.iter().any(|pipeline| self.parts(pipeline).is_some());
+        if in_parts { self.threads } else { 1 }
+    }
+
+    /// The stages of a pipeline that run in parts.
+    fn parts(self, pipeline: &[Stage]) -> Option<PartStages<'_>> {
+        (self.threads > 1).then(|| now_in_parts(pipeline, self.least)).flatten()
+    }
+}
 
 /// What a run has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,12 +78,16 @@ pub fn prepare(text: &str) -> Result<Vec<Pipeline>, Complaint> {
     Ok(script)
 }
 
-/// Runs a script that is checked, on this OS thread. The outcome is that of the last pipeline.
+/// Runs a script that is checked. The outcome is that of the last pipeline.
+///
+/// It runs on this OS thread. If a pipeline of it reads a large file in parts, then further OS
+/// threads run beside this one.
 ///
 /// # Errors
 /// The failure of a stage, with its place. The pipelines after it are not run.
-pub fn run(script: Vec<Pipeline>, show_progress: bool) -> Result<Outcome, Complaint> {
-    with_events(run_all(script, show_progress))
+pub fn run(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, Complaint> {
+    let threads = settings.threads_for(&script);
+    with_events(threads, run_all(script, settings))
 }
 
 /// As [`run`], but the signal of Ctrl-C ends the script: `None` then. Its processes are killed.
@@ -65,11 +96,12 @@ pub fn run(script: Vec<Pipeline>, show_progress: bool) -> Result<Outcome, Compla
 /// As for [`run`], and if the signal cannot be awaited.
 pub fn run_until_interrupted(
     script: Vec<Pipeline>,
-    show_progress: bool,
+    settings: Settings,
 ) -> Result<Option<Outcome>, Complaint> {
+    let threads = settings.threads_for(&script);
     let mut interrupts = signals(&[Signal::INT]).map_err(|error| nowhere(&error))?;
     let interrupted = async move { interrupts.next().await.map(|_| None).map_err(|error| nowhere(&error)) };
-    with_events(race((async move { run_all(script, show_progress).await.map(Some) }, interrupted)))
+    with_events(threads, race((async move { run_all(script, settings).await.map(Some) }, interrupted)))
 }
 
 /// A complaint about no place in the script.
@@ -77,34 +109,44 @@ fn nowhere(error: &impl ToString) -> Complaint {
     Complaint::new(Span::default(), error.to_string())
 }
 
-/// Runs a future with an event loop of its own.
-fn with_events<T: 'static>(
-    main: impl Future<Output = Result<T, Complaint>> + 'static,
+/// Runs a future on so many OS threads, each with an event loop of its own.
+fn with_events<T: Send + 'static>(
+    threads: usize,
+    main: impl Future<Output = Result<T, Complaint>> + Send + 'static,
 ) -> Result<T, Complaint> {
+    if threads > 1 {
+        return work_stealing(threads, |_| EventLoop::new(), main).map_err(|error| nowhere(&error))?;
+    }
     let mut events = EventLoop::new().map_err(|error| nowhere(&error))?;
     round_robin_with(&mut events, main).map_err(|error| nowhere(&error))?
 }
 
-async fn run_all(script: Vec<Pipeline>, show_progress: bool) -> Result<Outcome, Complaint> {
+async fn run_all(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, Complaint> {
     let mut outcome = Outcome::Nothing;
+    let settings = Settings { threads: settings.threads_for(&script), ..settings };
     for pipeline in &script {
-        let ran = run_pipeline(pipeline, show_progress).await;
+        let ran = run_pipeline(pipeline, settings).await;
         outcome = ran.map_err(|failure| complaint(&failure, &script))?;
     }
     Ok(outcome)
 }
 
+/// The place in the script that the name of a failed stage tells, and what was done there, if the
+/// name says so: see [`stream_name`].
+fn named(failure: &StageFailure) -> Option<(Span, Option<&str>)> {
+    let mut place = failure.stage().strip_prefix('@')?.splitn(3, ':');
+    let mut number = || place.next()?.parse().ok();
+    let (begin, end) = (number()?, number()?);
+    Some((Span::new(begin, end), place.next()))
+}
+
 /// The failure of a stage as the user sees it, with its place in the script.
 fn complaint(failure: &StageFailure, script: &[Pipeline]) -> Complaint {
-    let mut place = failure.stage().strip_prefix('@').unwrap_or_default().splitn(3, ':');
-    let mut number = || place.next()?.parse().ok();
-    let (Some(begin), Some(end)) = (number(), number()) else {
-        return Complaint::new(Span::default(), failure.to_string());
+    let span = match named(failure) {
+        Some((span, None)) => span,
+        Some((span, Some(what))) => return Complaint::new(span, format!("{what}: {}", failure.cause())),
+        None => return Complaint::new(Span::default(), failure.to_string()),
     };
-    let span = Span::new(begin, end);
-    if let Some(what) = place.next() {
-        return Complaint::new(span, format!("{what}: {}", failure.cause()));
-    }
     let complaint = Complaint::new(span, failure.cause().to_string());
     if script.iter().any(|pipeline| waits(pipeline, span)) {
         return complaint;
@@ -155,14 +197,14 @@ fn has_lines(pipeline: &[Stage], span: Span) -> bool {
     lines
 }
 
-async fn run_pipeline(pipeline: &[Stage], show_progress: bool) -> Result<Outcome, StageFailure> {
+async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome, StageFailure> {
     // These stages write a count as it is.
     let writes = |stage: &&Stage| {
         matches!(stage.kind, StageKind::To(_) | StageKind::AppendTo(_) | StageKind::Bytes | StageKind::Lines)
     };
     let counts = pipeline.iter().rev().find(|stage| !writes(stage));
     let counts = counts.is_some_and(|stage| stage.kind == StageKind::Count);
-    let progress = Progress::of(pipeline, show_progress);
+    let progress = Progress::of(pipeline, settings.progress);
     let found = Arc::new(AtomicBool::new(false));
     let last = pipeline.last().expect("the parser makes no empty pipeline");
     let writes_file = matches!(last.kind, StageKind::To(_) | StageKind::AppendTo(_));
@@ -175,8 +217,37 @@ async fn run_pipeline(pipeline: &[Stage], show_progress: bool) -> Result<Outcome
         _ => Destination::Stdout(stdio::stdout().map_err(|error| failed(&name, 0, error))?),
     };
     let target = Target { name, place, written: 0, counts, found: found.clone() };
-    stream(pipeline, &progress)?.pour(target).await?;
+    let parts = settings.parts(pipeline);
+    let in_parts = parts.is_some();
+    let parts = parts.map(|parts| (parts, settings.threads));
+    match stream(pipeline, &progress, parts)?.pour(target).await {
+        Err(failure) if in_parts => return Err(placed(failure, pipeline).await),
+        ran => ran?,
+    }
     Ok(if found.load(Relaxed) { Outcome::Found } else { Outcome::Nothing })
+}
+
+/// The failure that the pipeline tells without parts: with its place in the whole stream. `failure`
+/// is the one that it has told in parts.
+///
+/// The pipeline is run again, up to its failure. So this takes as long as a run without parts. It
+/// starts no command: [`runs_in_parts`](crate::parts::runs_in_parts) sees to it that a pipeline
+/// with a command fails behind that command only, and there the place is known.
+async fn placed(failure: StageFailure, pipeline: &[Stage]) -> StageFailure {
+    let without_places = |stage: &Stage| match &stage.kind {
+        StageKind::Shell(_) | StageKind::Join2(..) => true,
+        _ => waiting_within(stage).is_some(),
+    };
+    match named(&failure) {
+        Some((span, None)) if !waits(pipeline, span) && !pipeline.iter().any(without_places) => {
+            match stream(pipeline, &Progress::of(pipeline, false), None) {
+                // If there is none, then the file has changed.
+                Ok(again) => again.failure().await.unwrap_or(failure),
+                Err(_) => failure,
+            }
+        }
+        _ => failure,
+    }
 }
 
 /// Adds the paths of all files that a pipeline reads, in the brackets of its joins too.

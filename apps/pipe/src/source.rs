@@ -12,7 +12,7 @@ use crate::language::tree::Stage;
 use crate::progress::Progress;
 use crate::stage::{failure_name, stream_name};
 use selvedge_coroutine::pipeline::{StageFailure, StreamPlace};
-use selvedge_flow::{BoxedSupply, Supply};
+use selvedge_flow::{BoxedSupply, Supply, WholeFile};
 use selvedge_io::fs::{AlignedBuf, File, Position};
 use std::collections::VecDeque;
 use std::error::Error;
@@ -134,6 +134,15 @@ impl Supply<u8> for Files {
     fn is_prompt(&self) -> bool {
         // Behind the end of this file may come one that waits: a pipe, a terminal.
         self.paths.is_empty() && matches!(&self.open, Some(OpenFile::Regular(file)) if file.was_in_memory())
+    }
+
+    fn whole_file(&self) -> Option<WholeFile> {
+        match (&self.open, self.paths.len()) {
+            (None, 1) => {
+                Some(WholeFile { path: (&self.paths[0]).into(), name: Some(self.name.clone().into()) })
+            }
+            _ => None,
+        }
     }
 
     async fn close(self) {

@@ -190,8 +190,12 @@ fn having_lines(condition: &Condition, numbered: bool, too_deep: &TooDeep) -> Dy
     if !numbered {
         return DynStage::new(select(lines));
     }
-    let number = |number: u64, line: &mut Vec<u8>| write!(line, "{number}:").expect("vectors can be written");
-    DynStage::new(select_numbered(lines, number))
+    DynStage::new(select_numbered(lines, line_number))
+}
+
+/// Writes the number of a line before it.
+pub fn line_number(number: u64, line: &mut Vec<u8>) {
+    write!(line, "{number}:").expect("vectors can be written");
 }
 
 /// Changes the text of each line, which stays a line.
@@ -442,7 +446,7 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
             let mut number = 0;
             DynStage::new(rewrite(move |line: &[u8], text: &mut Vec<u8>| {
                 number += 1;
-                write!(text, "{number}:").expect("vectors can be written");
+                line_number(number, text);
                 text.extend_from_slice(line);
             }))
         }

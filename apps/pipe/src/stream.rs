@@ -10,6 +10,7 @@
 use crate::join::LineJoin;
 use crate::kinds::{Before, waiting_within, yields};
 use crate::language::tree::*;
+use crate::parts::PartStages;
 use crate::progress::Progress;
 use crate::run::Target;
 use crate::sections::{Conditional, SectionRuns};
@@ -106,11 +107,16 @@ fn shell(command: &str) -> Command {
     sh
 }
 
-/// The pipeline of `stages`, without its target.
+/// The pipeline of `stages`, without its target. `parts` are the stages that run in so many threads
+/// on parts of its file.
 ///
 /// # Errors
 /// If standard input cannot be read.
-pub fn stream(stages: &[Stage], progress: &Progress) -> Result<Stream, StageFailure> {
+pub fn stream(
+    stages: &[Stage],
+    progress: &Progress,
+    parts: Option<(PartStages<'_>, usize)>,
+) -> Result<Stream, StageFailure> {
     let named = |stage: &Stage, source: BoxedInflow<u8>| {
         Origin::Bytes(Inflow::new(NamedSupply::new(stage, source.into_supply())).boxed())
     };
@@ -121,6 +127,13 @@ pub fn stream(stages: &[Stage], progress: &Progress) -> Result<Stream, StageFail
         Err(error) => Err(failed(&stream_name(stage, "read standard input"), 0, error)),
     };
     let first = &stages[0];
+    if let (StageKind::File(names), Some((parts, threads))) = (&first.kind, parts) {
+        let (origin, behind) = parts.origin(Files::new(first, names, progress.clone()), threads, progress);
+        let (count, kind) = (parts.count, parts.kind());
+        // A failure of these stages and of those behind them is told by another run.
+        let whole = Stream { origin, stages: behind, kind, fails: false, apart: true };
+        return whole.grown(&stages[1 + count..], Before::Stage(kind, &stages[count]), progress);
+    }
     let origin = match &first.kind {
         StageKind::File(names) => {
             Origin::Bytes(Inflow::new(Files::new(first, names, progress.clone())).boxed())
@@ -160,7 +173,7 @@ impl Stream {
             (whole, count) = match &stage.kind {
                 StageKind::To(_) | StageKind::AppendTo(_) => (whole, 1),
                 StageKind::Shell(command) => (whole.through_named(stage, command), 1),
-                StageKind::Join2(join, inner) => (whole.joined(*join, stream(inner, progress)?), 1),
+                StageKind::Join2(join, inner) => (whole.joined(*join, stream(inner, progress, None)?), 1),
                 StageKind::Branch(of) if waiting_within(stage).is_some() => (whole.sectioned(stage, of), 1),
                 _ => whole.with(rest),
             };
@@ -300,6 +313,20 @@ impl Stream {
             (Origin::Records(source), stages) => apart(source, stages.expect("records have become lines")),
             (Origin::Numbers(source), stages) => apart(source, stages.expect("numbers have become lines")),
         }
+    }
+
+    /// Runs the stream without a target, and returns the failure of a stage.
+    pub async fn failure(self) -> Option<StageFailure> {
+        let mut text = self.text().supply::<u8>();
+        let failure = loop {
+            match text.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => break None,
+                Err(failure) => break Some(failure),
+            }
+        };
+        text.close().await;
+        failure
     }
 
     /// Writes the stream as text.

@@ -1,5 +1,6 @@
-//! The pipeline figures over the bytes of a file: `pipe-grep`, `pipe-lines`, `pipe-rewrite`,
-//! `pipe-xml` and `pipe-sort`, beside the tools that do the same. `main.rs` calls them.
+//! The pipeline figures over the bytes of a file: `pipe-grep`, `pipe-shell`, `pipe-lines`,
+//! `pipe-rewrite`, `pipe-xml` and `pipe-sort`, beside the tools that do the same. `main.rs` calls
+//! them.
 //!
 //! Each contender reads the input from the page cache and writes a file, and the figure compares
 //! that file with the right one (`writes`). So a tool with another result is no peer. `reading`
@@ -13,19 +14,22 @@ use rustix::fs::{Advice, fadvise};
 
 use super::{ours, peer, theirs};
 use crate::child::streams::text::{
-    FREQUENT, Home, INSTEAD, RARE, Written, write_document, write_lines, write_numbers,
+    FREQUENT, Home, INPUT, INSTEAD, RARE, Written, write_document, write_lines, write_numbers,
 };
 use crate::contender::{LIMIT, OURS, table};
 use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case, reports, rows, values};
-use crate::peers::{GHC_CONDUIT, RUST_STREAMS, program_of};
+use crate::peers::{GHC_CONDUIT, RUST_STREAMS, built, program_of};
 use crate::table::{Row, Table};
 
 /// CPU time of a whole run.
 const CPU: Metric = Metric { key: "cpu_ms", unit: "ms", better: Better::Lower };
 
 const RATE: Metric = Metric { key: "rate", unit: "MB/s", better: Better::Higher };
+
+/// An expression that matches the lines with [`RARE`] and no others, and has no text for a search.
+const CLASS: &str = "[A-F]I[A-N]D [M]E";
 
 /// How many numbers the network of comparators sorts: it has a thread for each pair of them.
 const SORTER: u64 = 1000;
@@ -155,6 +159,84 @@ fn in_parts(
     let mut all = of(format!("{name} on 2 CPUs"), RATE, &aims);
     all.extend(cpu);
     Ok(all)
+}
+
+/// `pipe-shell`.
+pub(crate) fn shell(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let home = Home::new("pipe-shell")?;
+    let (text, facts) = made(&home, "text", effort.count(500_000_000), write_lines)?;
+    let output = home.path("output");
+    let pipe = built("selvedge-pipe", "selvedge-pipe")?;
+    let of_shell = |system: &str, threads: &str, stages: &str| {
+        let script = format!("file {INPUT} | {stages}");
+        ours(system, "tool", &[&output, &text, &pipe, "-j", threads, &script])
+    };
+    let theirs = |system: &str, package: &str, words: &[&str]| tool(system, package, &output, &text, words);
+    let mut count = Written::default();
+    count.add(format!("{}\n", facts.rare).as_bytes());
+    let [having, matching] =
+        [format!("lines | having substring {RARE:?}"), format!("lines | having regex '{CLASS}'")];
+    let awk = format!("/{RARE}/ {{ n++ }} END {{ print n }}");
+    let counted = format!("{having} | count");
+    let numbered = format!("{having} numbered");
+    let counted_class = format!("{matching} | count");
+    let cases = [
+        (
+            "count the lines with a text",
+            count,
+            vec![
+                of_shell(OURS, "0", &counted),
+                of_shell("selvedge-pipe -j 1", "1", &counted),
+                theirs("ripgrep -c", "ripgrep", &["rg", "-c", RARE]).times(1.0),
+                theirs("GNU grep -c", "grep", &["grep", "-c", RARE]).times(1.0),
+                theirs("mawk", "mawk", &["mawk", &awk]),
+            ],
+        ),
+        (
+            "the lines with a text",
+            facts.found[0],
+            vec![
+                of_shell(OURS, "0", &having),
+                of_shell("selvedge-pipe -j 1", "1", &having),
+                theirs("ripgrep -N", "ripgrep", &["rg", "-N", RARE]).times(1.0),
+                theirs("GNU grep", "grep", &["grep", RARE]).times(1.0),
+            ],
+        ),
+        (
+            "the same with their numbers",
+            facts.found[1],
+            vec![
+                of_shell(OURS, "0", &numbered),
+                of_shell("selvedge-pipe -j 1", "1", &numbered),
+                theirs("ripgrep -n", "ripgrep", &["rg", "-n", RARE]).times(1.0),
+                theirs("GNU grep -n", "grep", &["grep", "-n", RARE]).times(1.0),
+            ],
+        ),
+        (
+            "count the lines that match",
+            count,
+            vec![
+                of_shell(OURS, "0", &counted_class),
+                of_shell("selvedge-pipe -j 1", "1", &counted_class),
+                theirs("ripgrep -c", "ripgrep", &["rg", "-c", CLASS]).times(1.0),
+                theirs("GNU grep -cE", "grep", &["grep", "-cE", CLASS]).times(1.0),
+            ],
+        ),
+    ];
+    let mut rows = Vec::new();
+    for (name, right, contenders) in cases {
+        let contenders: Vec<Contender> =
+            contenders.into_iter().map(|one| writes(one.reads(&text).on(2), right)).collect();
+        rows.extend(case(name, &contenders, RATE, effort.rounds_times(3), LIMIT)?);
+    }
+    let mut table =
+        table("pipe-shell", "the whole command selvedge-pipe over 500 MB of lines", machine, rows);
+    table.notes.push("from the start of the process to its end; each command may use two CPUs".into());
+    table
+        .notes
+        .push(format!("the text is {RARE:?}, the expression {CLASS:?}; about one line in 10,000 has it"));
+    Ok(table)
 }
 
 /// `pipe-lines`.

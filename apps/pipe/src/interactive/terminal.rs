@@ -7,7 +7,7 @@
 use super::complete::complete;
 use super::editor::{Action, Editor, Key};
 use crate::language::Complaint;
-use crate::run::{Outcome, prepare, run, run_until_interrupted};
+use crate::run::{Outcome, Settings, prepare, run, run_until_interrupted};
 use crate::width::width;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, IsTerminal, Read, Write};
@@ -40,7 +40,7 @@ impl Drop for Raw {
 ///
 /// # Errors
 /// Those of the terminal.
-pub fn serve(show_progress: bool) -> io::Result<()> {
+pub fn serve(settings: Settings) -> io::Result<()> {
     let mut editor = Editor::default();
     if io::stdin().is_terminal() {
         let how = "Tab completes; `selvedge-pipe --stages` shows the stages; Ctrl-D leaves.";
@@ -53,8 +53,8 @@ pub fn serve(show_progress: bool) -> io::Result<()> {
         let on_terminal = io::stdin().is_terminal();
         let ran = prepare(&line).and_then(|script| match script.is_empty() {
             true => Ok(Some(Outcome::Nothing)),
-            false if on_terminal => run_until_interrupted(script, show_progress),
-            false => run(script, show_progress).map(Some),
+            false if on_terminal => run_until_interrupted(script, settings),
+            false => run(script, settings).map(Some),
         });
         if let Err(complaint) = ran {
             complain(&complaint, &line)?;

@@ -4,7 +4,7 @@
 //! `stage::dynamic` calls [`complete_line`] for `lines`, and [`around_stream`] for `prepend` and
 //! `append` over bytes.
 
-use selvedge_coroutine::pipeline::{Flow, Lists, Sink, Transduce, Transducer};
+use selvedge_coroutine::pipeline::{Flow, ItemByItem, Lists, PlaceKnown, Sink, Transduce, Transducer};
 use std::ops::ControlFlow;
 
 /// The stage of [`complete_line`].
@@ -33,6 +33,10 @@ impl Transduce<[u8], [u8]> for CompleteLine {
     fn end<S: Sink<[u8]>>(&mut self, _out: &mut S) -> Flow {
         ControlFlow::Continue(())
     }
+}
+
+impl ItemByItem<[u8], [u8]> for CompleteLine {
+    const TELLS: PlaceKnown = PlaceKnown::Items;
 }
 
 /// The stage of [`around_stream`].

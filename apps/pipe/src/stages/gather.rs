@@ -42,6 +42,36 @@ impl<A: Item + ?Sized> Transduce<A, u64> for CountAll {
     }
 }
 
+/// The stage of [`count_chunks`].
+#[derive(Debug, Clone)]
+pub struct CountChunks;
+
+/// Yields the number of items of each chunk. [`add_counts`] makes one number of them.
+pub fn count_chunks<A: Item + ?Sized>() -> Transducer<A, u64, CountChunks> {
+    Transducer::new(CountChunks)
+}
+
+impl<A: Item + ?Sized> Transduce<A, u64> for CountChunks {
+    const CHUNKS: bool = true;
+
+    fn put<S: Sink<u64>>(&mut self, _item: &A, out: &mut S) -> Flow {
+        out.put(&1)
+    }
+
+    fn put_chunk<S: Sink<u64>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
+        out.put(&chunk.count())
+    }
+
+    fn end<S: Sink<u64>>(&mut self, _out: &mut S) -> Flow {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Yields the sum of all counts of [`count_chunks`].
+pub fn add_counts() -> Transducer<u64, u64, FoldNumbers> {
+    fold_numbers(FoldKind::Sum)
+}
+
 /// The stage of [`fold_numbers`].
 #[derive(Debug, Clone)]
 pub struct FoldNumbers {

@@ -1,7 +1,7 @@
 //! What comes out, and where a stage fails, does not depend on how the input was cut into chunks.
 
 use crate::data::{Numbers, shell, text};
-use selvedge_pipe::fuzz::{self, outcome};
+use selvedge_pipe::fuzz::{self, cause_alone, outcome, outcome_in_parts};
 use selvedge_pipe::language::words::{CONDITIONS, ENCODINGS, STAGES};
 use selvedge_pipe::run::prepare;
 
@@ -9,6 +9,20 @@ use selvedge_pipe::run::prepare;
 fn made(script: &str, chunks: &[&[u8]]) -> (String, Option<String>) {
     let (out, failure) = outcome(&prepare(script).unwrap()[0], chunks);
     (String::from_utf8_lossy(&out).into_owned(), failure)
+}
+
+/// Compares what comes out with what comes out if the first stages run in threads. Returns whether
+/// they may.
+fn same_in_parts(script: &str, chunks: &[&[u8]]) -> bool {
+    let stages = &prepare(script).unwrap()[0];
+    let whole = cause_alone(&outcome(stages, &[&chunks.concat()]));
+    (1..=3).all(|threads| match outcome_in_parts(stages, chunks, threads) {
+        Some(made) => {
+            assert_eq!(made, whole, "{script}, by {threads} threads in blocks {chunks:?}");
+            true
+        }
+        None => false,
+    })
 }
 
 /// Compares what comes out of random inputs of `pieces`, whole and in chunks. Returns how many of
@@ -25,6 +39,7 @@ fn compare(scripts: &[&str], pieces: &[&str]) -> usize {
             for length in [1, 2, 3, 7] {
                 let chunks: Vec<&[u8]> = input.as_bytes().chunks(length).collect();
                 assert_eq!(made(script, &chunks), whole, "{script}, in chunks of {length} of {input:?}");
+                same_in_parts(script, &chunks);
             }
         }
     }
@@ -110,6 +125,63 @@ fn a_failure_does_not_depend_on_the_chunks() {
     let failed =
         compare(&scripts, &["1", "2,", "\n", "18446744073709551615\n", "\"", "x", "&", "3\n", "\"\\"]);
     assert!(failed > 60, "{failed} failures");
+}
+
+#[test]
+fn stages_run_in_threads_if_they_work_line_by_line() {
+    let in_parts = [
+        "lines | having substring 'ab'",
+        "lines | having substring 'ab' | count",
+        "lines | having not (regex 'a.b' or empty) numbered | last 2",
+        "lines | number | having prefix '1' | uppercase",
+        "lines | fields ',' | column 2 | having > 3 | integers | having < 20 | sum",
+        "lines | fields | columns 2 1 | having column 1 equals 'b' | rows | lines | sort",
+        "lines | fields ',' | join '-' | tally",
+        "lines | prepend '<' | append '>' | replace 'a' with '' | replace regex '^<' with \"\\n\" | bytes | count",
+        "lines | unquote | count",
+        "lines | quote | unquote | escape | unescape | lowercase | number",
+        "lines | if substring 'a' then replace 'a' with 'b' else suppress end | unique",
+        "lines | foreach prefix 'b' or empty then uppercase else prepend '-' end | first 3",
+        "lines | having suffix 'b' | bytes | replace 'b' with 'c' | lines | count",
+        "having line having substring 'ab'",
+        "if line having prefix 'a' then uppercase else replace regex 'b$' with 'c' | lines | quote end",
+        "foreach line having (prefix 'a' or empty) then suppress end | count",
+        "each line having substring 'a' | uppercase",
+        "each line | integers",
+        "replace 'ab' with \"\\n\" | lines | count",
+        "uppercase | replace regex 'A+' with 'a'",
+        "count",
+        "lines | count",
+        "lines | integers | having > 2 | count",
+        "lines | having everything | suppress",
+    ];
+    let not_in_parts = [
+        "lines",
+        "lines | first 3",
+        "lines | last 3 | uppercase",
+        "lines | sort",
+        "first 10 | lines | uppercase",
+        "replace \"a\\n\" with 'b'",
+        "csv | column 2",
+        "foreach substring 'a' then uppercase end",
+        "prepend 'a' | lines | count",
+        "each regex 'a' | uppercase",
+        "having first line",
+    ];
+    let mut numbers = Numbers::new(29);
+    for (scripts, expected) in [(&in_parts[..], true), (&not_in_parts[..], false)] {
+        for script in scripts {
+            for length in [0, 1, 4, 40, 80] {
+                let pieces =
+                    ["a", "b", "ab", "\n", "\n", "\r\n", ",", "3", "20", "\"", " ", "&lt;", "\"a\"\n"];
+                let input: String = (0..length).map(|_| numbers.pick(&pieces)).collect();
+                for block in [1, 2, 5, 16, 100] {
+                    let blocks: Vec<&[u8]> = input.as_bytes().chunks(block).collect();
+                    assert_eq!(same_in_parts(script, &blocks), expected, "{script}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

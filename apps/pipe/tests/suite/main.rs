@@ -7,6 +7,7 @@ mod language;
 mod mended;
 mod misfits;
 mod oracles;
+mod parts;
 mod recipes;
 mod runs;
 mod sections;

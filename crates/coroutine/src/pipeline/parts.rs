@@ -205,20 +205,26 @@ impl<A: Clone + 'static, B: Item + ?Sized> Part<A, B> {
 #[derive(Debug, Clone)]
 pub struct PartJoiner<A, T> {
     stages: T,
-    /// The item that has not ended.
+    /// What the stages have not been fed of the item that has not ended: the tail of one block.
     open: Vec<A>,
-    /// What lies before the open item.
+    /// What lies before the item that has not ended.
     place: StreamPlace,
+    /// How many elements of the item the stages have been fed. `None` if they do not know that it
+    /// has begun.
+    fed: Option<u64>,
 }
 
 impl<A: Clone + 'static, T> PartJoiner<A, T> {
     /// A joiner with stages of its own, before the first part.
     pub fn new(stages: T) -> Self {
-        PartJoiner { stages, open: Vec::new(), place: StreamPlace::default() }
+        PartJoiner { stages, open: Vec::new(), place: StreamPlace::default(), fed: None }
     }
 
     /// Takes the next part, and keeps in `items` what the stages make of the item that ends in its
     /// head. What [`Part::made`] has comes after that.
+    ///
+    /// The joiner keeps the tail of one block at most. An item that is longer than a block goes to
+    /// the stages piece by piece.
     ///
     /// # Errors
     /// The failure of a stage at this item.
@@ -228,23 +234,19 @@ impl<A: Clone + 'static, T> PartJoiner<A, T> {
         T: PartByPart<A, B>,
     {
         self.open.extend_from_slice(&part.head);
-        if part.whole.is_none() {
+        if part.whole.is_none() && self.open.is_empty() {
             return Ok(());
         }
         let flow = self.put_open(items);
+        let Some(fed) = self.fed.filter(|_| part.whole.is_some()) else { return flow };
         let ended = part.ended();
-        // The open item begins at `place`, which lies before the block.
-        let after_block = self.block_begin(part) + ended.elements;
+        // The item began at `place`, and its last elements were the head of the block.
+        let block_begin = self.place.elements + fed - part.head.len() as u64;
         self.place.items += ended.items;
-        self.place.elements = after_block - part.tail.len() as u64;
-        self.open.clear();
+        self.place.elements = block_begin + ended.elements - part.tail.len() as u64;
         self.open.extend_from_slice(&part.tail);
+        self.fed = None;
         flow
-    }
-
-    /// Where the block of `part` begins, when the head of the part is in `open`.
-    fn block_begin<B: Item + ?Sized>(&self, part: &Part<A, B>) -> u64 {
-        self.place.elements + (self.open.len() - part.head.len()) as u64
     }
 
     /// The stream has ended. Keeps in `items` what the stages make of the last item, if the item
@@ -262,13 +264,18 @@ impl<A: Clone + 'static, T> PartJoiner<A, T> {
         self.stages.failure().map_or(Ok(()), |failure| Err(failure.clone()))
     }
 
+    /// Feeds the stages with what they have not been fed of the item.
     fn put_open<B>(&mut self, items: &mut B::Store) -> Result<(), StageFailure>
     where
         B: Item + ?Sized,
         T: PartByPart<A, B>,
     {
-        let _in_the_output = self.stages.begin_part(self.place);
+        if self.fed.is_none() {
+            let _in_the_output = self.stages.begin_part(self.place);
+        }
         let flow = self.stages.put_chunk(&self.open, &mut Keep(items));
+        self.fed = Some(self.fed.unwrap_or(0) + self.open.len() as u64);
+        self.open.clear();
         match self.stages.failure() {
             Some(failure) if flow.is_break() => Err(failure.clone()),
             _ => Ok(()),

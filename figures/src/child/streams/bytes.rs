@@ -18,7 +18,7 @@ use selvedge_flow as flow;
 use super::super::clock::Times;
 use super::super::fault;
 use super::super::runtime::{Ours, Runtime, Waits};
-use super::text::{INSTEAD, RARE, Written};
+use super::text::{INPUT, INSTEAD, RARE, Written};
 
 /// Prints how many bytes of the input went by in a microsecond.
 pub(super) fn print_rate(first: Times, input: &str) {
@@ -66,14 +66,16 @@ fn milliseconds_of_children() -> f64 {
     milliseconds(used.user_time()) + milliseconds(used.system_time())
 }
 
-/// Runs a tool on the file `input`, with its output into a file.
+/// Runs a tool on the file `input`, with its output into a file. The path of the input is the last
+/// word, unless a word has a place for it.
 pub(super) fn tool(output: &str, input: &str, words: &[String]) -> Result<(), String> {
     let (program, arguments) = words.split_first().ok_or("no tool")?;
     let target = File::create(output).map_err(|error| format!("{output}: {error}"))?;
     let first = Times::now();
+    let placed = arguments.iter().any(|word| word.contains(INPUT));
     let status = Command::new(program)
-        .args(arguments)
-        .arg(input)
+        .args(arguments.iter().map(|word| word.replace(INPUT, input)))
+        .args((!placed).then_some(input))
         .env("LC_ALL", "C")
         .stdout(target)
         .status()

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 /// What one line in ten thousand has, or nearly so.
 pub(crate) const RARE: &str = "FIND ME";
+/// It stands for the input within a word of a tool.
+pub(crate) const INPUT: &str = "{input}";
 /// What one line in eight has.
 pub(crate) const FREQUENT: &str = "warp";
 /// What takes the place of either.
@@ -96,6 +98,8 @@ impl Written {
 pub(crate) struct Facts {
     /// Lines.
     pub(crate) lines: u64,
+    /// Lines that have `RARE`.
+    pub(crate) rare: u64,
     /// Lines that begin with `e`.
     pub(crate) begin: u64,
     /// What `grep RARE` prints, and `grep -n RARE`.
@@ -130,6 +134,7 @@ pub(crate) fn write_lines(path: &Path, bytes: u64) -> io::Result<Facts> {
         line.push(b'\n');
         facts.begin += u64::from(line[0] == b'e');
         if put == RARE {
+            facts.rare += 1;
             facts.found[0].add(&line);
             facts.found[1].add(format!("{}:", facts.lines).as_bytes());
             facts.found[1].add(&line);
