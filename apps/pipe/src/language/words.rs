@@ -66,7 +66,7 @@ pub const ENCODINGS: &[&str] = &[
 ];
 
 /// The words that begin a condition.
-pub const CONDITIONS: [&str; 30] = [
+pub const CONDITIONS: [&str; 32] = [
     "substring",
     "regex",
     "prefix",
@@ -88,6 +88,8 @@ pub const CONDITIONS: [&str; 30] = [
     "not",
     "first",
     "last",
+    "even",
+    "upto",
     "start",
     "end",
     "between",
