@@ -162,7 +162,7 @@
 //! assert_eq!((from_chunks(["12 ab 3 cd"]) >> select(ifs)).collect(), b"123cd");
 //!
 //! // `teeConsumers`: two consumers of one stream.
-//! let (mut bytes, mut lines) = (count().feed(), (group_by(line()) >> count()).feed());
+//! let (mut bytes, mut lines) = (count::<u8>().feed(), (group_by(line()) >> count()).feed());
 //! (from_chunks(["warp\n", "we", "ft\n"]) >> each_chunk(|block: &[u8]| {
 //!     let _ = bytes.put_chunk(block);
 //!     lines.put_chunk(block)

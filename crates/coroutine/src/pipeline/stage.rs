@@ -34,6 +34,12 @@ pub trait Sink<A: Item + ?Sized> {
         GO_ON
     }
 
+    /// The stages behind this edge take the items that they have [gathered](Transduce::gather).
+    #[inline(always)]
+    fn flush(&mut self) -> Flow {
+        GO_ON
+    }
+
     /// Takes the one item that `make` keeps in a store, as [`put`](Sink::put) of it would. A stage
     /// that keeps its items lends its own store, so that the item is written once. The other
     /// stages use `spare`, which is empty.
@@ -62,6 +68,11 @@ impl<A: Item + ?Sized, S: Sink<A>> Sink<A> for &mut S {
     #[inline(always)]
     fn put_store(&mut self, store: &mut A::Store) -> Flow {
         (**self).put_store(store)
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) -> Flow {
+        (**self).flush()
     }
 
     #[inline(always)]
@@ -122,6 +133,24 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
         GO_ON
     }
 
+    /// Takes one item as [`put`](Transduce::put) would, but may keep it until
+    /// [`flush`](Transduce::flush), or until it has enough items. The caller calls `flush` before
+    /// it returns, unless the stage has broken. The other methods take what is kept first.
+    ///
+    /// A stage that has to begin its work anew for each call gathers the items of several calls in
+    /// this way, if a neighbour puts them one by one.
+    #[inline(always)]
+    fn gather<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
+        self.put(item, out)
+    }
+
+    /// Takes the items that [`gather`](Transduce::gather) has kept.
+    #[inline(always)]
+    fn flush<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
+        let _ = out;
+        GO_ON
+    }
+
     /// The input has ended. The stage puts into `out` what it still has.
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow;
 
@@ -154,6 +183,19 @@ pub trait Consume<A: Item + ?Sized> {
     #[inline]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
         chunk.each(|item| self.put(item))
+    }
+
+    /// Takes one item as [`put`](Consume::put) would, but may keep it until
+    /// [`flush`](Consume::flush): see [`Transduce::gather`].
+    #[inline(always)]
+    fn gather(&mut self, item: &A) -> Flow {
+        self.put(item)
+    }
+
+    /// Takes the items that [`gather`](Consume::gather) has kept.
+    #[inline(always)]
+    fn flush(&mut self) -> Flow {
+        GO_ON
     }
 
     /// Takes the items of a chunk from its front, until it is finished. Returns how many it took:

@@ -5,12 +5,14 @@
 
 use proptest::prelude::*;
 use selvedge_coroutine::pipeline::{
-    Io, SectionPart, Transduce, Transducer, collect, from_chunks, from_iter, iteratee, select, splitter,
-    transducer,
+    Io, SectionPart, Transduce, Transducer, collect, count, filter, fold, from_chunks, from_iter, iteratee,
+    select, splitter, transducer,
 };
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// An operation of a body.
 #[derive(Debug, Clone, Copy)]
@@ -312,4 +314,61 @@ fn items_are_given_back_without_end() {
         io.next().await
     });
     assert_eq!((from_iter([7]) >> body).run(), None);
+}
+
+/// A body that takes three numbers.
+fn three() -> Transducer<u64, u64, impl Transduce<u64, u64> + Clone> {
+    transducer(|mut io: Io<u64, u64>| async move {
+        for _ in 0..3 {
+            let Some(number) = io.next().await else { return };
+            io.put(number).await;
+        }
+    })
+}
+
+#[test]
+fn single_items_reach_a_body_as_chunks() {
+    let polls = AtomicUsize::new(0);
+    let counted = transducer(|mut io: Io<u64, u64>| {
+        let polls = &polls;
+        async move {
+            loop {
+                let chunk = io.chunk().await;
+                polls.fetch_add(1, Relaxed);
+                if chunk.is_empty() {
+                    return;
+                }
+                io.put_chunk(&chunk).await;
+            }
+        }
+    });
+    let odd = from_iter(0..10_000_u64) >> filter(|n: &u64| n % 2 == 1);
+    assert_eq!((odd >> counted >> count()).run(), 5_000);
+    assert!(polls.load(Relaxed) < 20, "{polls:?} chunks");
+}
+
+#[test]
+fn single_items_reach_a_body_before_the_holder_goes_on() {
+    let mut stage = (filter(|n: &u64| n % 2 == 1) >> three()).step();
+    assert_eq!(stage.put_chunk(&[1, 2]), [1]);
+    assert_eq!(stage.put_chunk(&[4]), [0; 0]);
+    assert_eq!(stage.put_chunk(&[5, 7, 9]), [5, 7]);
+    assert!(stage.is_finished());
+    let mut sum = (filter(|n: &u64| n % 2 == 1) >> three() >> fold(0, |sum, n: &u64| *sum += n)).feed();
+    assert!(sum.put(&1).is_continue());
+    assert!(sum.put_chunk(&[2, 3]).is_continue());
+    assert!(sum.put(&5).is_break());
+    assert_eq!(sum.end(), 9);
+}
+
+#[test]
+fn a_drained_generator_is_run_to_its_end_behind_a_body_that_gathers() {
+    let made = Cell::new(0);
+    let source = || from_iter((0..5_000_u64).inspect(|_| made.set(made.get() + 1))).drain();
+    let even = || filter(|n: &u64| n % 2 == 0);
+    assert_eq!((source() >> even() >> three() >> collect()).run(), [0, 2, 4]);
+    assert_eq!(made.take(), 5_000);
+    let mut pulled = (source() >> even() >> three()).pull();
+    assert_eq!(pulled.read(collect()).unwrap(), [0, 2, 4]);
+    assert_eq!(made.take(), 5_000);
 }

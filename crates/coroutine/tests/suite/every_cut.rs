@@ -223,6 +223,18 @@ fn splitters() {
     }
 }
 
+/// A body that puts each byte and a dot, and takes as many as `room`.
+fn dotted(room: usize) -> Transducer<u8, u8, impl Transduce<u8, u8> + Clone> {
+    transducer(move |mut io: Io<u8, u8>| async move {
+        for _ in 0..room {
+            let Some(byte) = io.next().await else { break };
+            io.put(byte).await;
+            io.put(b'.').await;
+        }
+        io.put(b'!').await;
+    })
+}
+
 /// A stage that fails at a `b`.
 fn no_b() -> Transducer<u8, u8, impl Transduce<u8, u8> + Clone> {
     try_lift121(|byte: &u8| if *byte == b'b' { Err("a b") } else { Ok(*byte) })
@@ -277,6 +289,32 @@ fn transducers_of_bytes() {
             }
             io.put(b'.').await;
         }),
+    }
+}
+
+/// Bodies gather the items that a stage before them puts one by one.
+#[test]
+fn bodies_behind_single_items() {
+    let digits = || satisfies(u8::is_ascii_digit);
+    let few = || filter(|byte: &u8| *byte != b'a');
+    each! { stage_at_every_cut:
+        few() >> dotted(9), few() >> dotted(2), few() >> dotted(0), take(2) >> dotted(9), twice() >> dotted(3),
+        no_b() >> dotted(9), no_b() >> dotted(2), no_b() >> few() >> dotted(3) >> upper(), few() >> dotted(2) >> no_b(),
+        few() >> (few() >> dotted(3)), few() >> (dotted(3) >> no_b() >> dotted(4)), no_b() >> dotted(2).named("two"),
+        no_b() >> (dotted(9) >> few() >> dotted(2) >> take(3)).named("all"), (few() >> dotted(3)).boxed() >> dotted(9),
+        if_then_else(letters(), few() >> dotted(3), no_b()), if_then_else(digits(), no_b() >> dotted(9), dotted(3)),
+        if_then_else(letters(), dotted(3), no_b()), if_then_else(letters(), no_b(), dotted(2)),
+        few() >> if_then_else(letters(), dotted(9), dotted(2)) >> dotted(9), if_then_else(letters(), dotted(0), dotted(1)),
+        foreach(letters(), dotted(2), no_b()), foreach(letters(), no_b() >> dotted(9), dotted(1)),
+        foreach(line(), few() >> dotted(9), dotted(9)), few() >> foreach(letters(), dotted(9), dotted(1)) >> few() >> dotted(7),
+        if_then_else(letters(), if_then_else(digits(), id(), dotted(2)), foreach(digits(), dotted(1), dotted(9))),
+        while_(few() >> dotted(1) >> suppress(), letters()), cycle(64, digits(), few() >> dotted(2) >> lift121(|_| b'x')),
+        group_by(line()) >> lift121(|line: &[u8]| line.len() as u8 + b'0') >> dotted(2),
+        located(whole_line(), no_b() >> dotted(5)), join_transduced(few() >> dotted(2), few(), join::interleave()),
+    }
+    each! { iteratee_at_every_cut:
+        few() >> letters_first(), few() >> dotted(3) >> collect(), no_b() >> letters_first(), few() >> few() >> letters_first(),
+        no_b() >> dotted(2) >> few() >> letters_first(), (few() >> letters_first()).named("letters"), dotted(2) >> try_sum(),
     }
 }
 
