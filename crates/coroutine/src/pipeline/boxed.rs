@@ -146,8 +146,8 @@ where
     /// each combinator takes them as it takes others.
     ///
     /// # Complexity
-    /// A call of a pointer for each chunk, or for each item that a neighbour puts by itself. The items that the stage yields one by one are copied
-    /// into chunks.
+    /// A call of a pointer for each chunk, or for each item that a neighbour puts by itself. The
+    /// items that the stage yields one by one are copied into chunks.
     ///
     /// # Examples
     /// ```

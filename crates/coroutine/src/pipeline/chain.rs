@@ -13,9 +13,9 @@
 //! upstream stage. So the failure of the downstream stage comes first in the stream, and it is the
 //! one that is told.
 //!
-//! The downstream stage may gather the items that are put one by one (`Transduce::gather`). When the
-//! call of the upstream stage has returned, it takes them (`flush`). So it may break later than at
-//! the item at which it is finished.
+//! The downstream stage may gather the items that are put one by one (`Transduce::gather`). It
+//! takes them when the call of the upstream stage has returned (`flush`), so it may break later
+//! than at the item at which it is finished.
 //!
 //! For the same reason no failure of the upstream stage is told if the downstream stage was
 //! finished with these items. Otherwise the cuts of the input would decide: in small chunks, the

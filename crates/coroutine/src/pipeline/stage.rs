@@ -89,10 +89,12 @@ pub trait Generate<B: Item + ?Sized> {
     /// It breaks when `out` is finished, and is not called after that, nor after `false`.
     fn pump<S: Sink<B>>(&mut self, out: &mut S) -> ControlFlow<(), bool>;
 
-    /// Puts all items into `out`, until `out` is finished.
+    /// Puts all items into `out`, until `out` is finished. The stages behind it have taken the
+    /// items of one [`pump`](Generate::pump) before the next one begins, because that may wait for
+    /// a file.
     #[inline]
     fn all<S: Sink<B>>(&mut self, out: &mut S) {
-        while let ControlFlow::Continue(true) = self.pump(out) {}
+        while self.pump(out) == ControlFlow::Continue(true) && out.flush().is_continue() {}
     }
 
     /// If the generator is endless, each of its items depends on its place alone, and nothing is to

@@ -5,13 +5,14 @@
 
 use proptest::prelude::*;
 use selvedge_coroutine::pipeline::{
-    Io, SectionPart, Transduce, Transducer, collect, count, filter, fold, from_chunks, from_iter, iteratee,
-    select, splitter, transducer,
+    Io, SectionPart, Transduce, Transducer, collect, count, each_chunk, filter, fold, from_chunks, from_fn,
+    from_iter, iteratee, select, splitter, transducer,
 };
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt::Debug;
+use std::ops::ControlFlow::Continue;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// An operation of a body.
@@ -362,10 +363,48 @@ fn single_items_reach_a_body_before_the_holder_goes_on() {
 }
 
 #[test]
+fn what_follows_from_a_chunk_comes_before_the_next_chunk_is_asked_for() {
+    let taken = Cell::new(0);
+    let number_of = |chunk: u64| {
+        // Each chunk before this one has three items, of which two are odd.
+        assert_eq!(taken.get(), 2 * chunk);
+        [4 * chunk + 1, 4 * chunk + 2, 4 * chunk + 3]
+    };
+    let odd = || filter(|n: &u64| n % 2 == 1);
+    let copies = || {
+        transducer(|mut io: Io<u64, u64>| async move {
+            while let Some(number) = io.next().await {
+                io.put(number).await;
+            }
+        })
+    };
+    let sees = || {
+        each_chunk(|chunk: &[u64]| {
+            taken.set(taken.get() + chunk.len() as u64);
+            Continue(())
+        })
+    };
+    (from_chunks((0..9).map(number_of)) >> odd() >> copies() >> sees()).run();
+    assert_eq!(taken.take(), 18);
+    (from_chunks((0..9).map(number_of)) >> odd() >> (odd() >> copies() >> odd()) >> copies() >> sees()).run();
+    assert_eq!(taken.take(), 18);
+    let mut chunk = 0;
+    let read = |block: &mut [u64]| {
+        block.copy_from_slice(&number_of(chunk));
+        chunk += 1;
+        if chunk < 9 { 3 } else { 0 }
+    };
+    (from_fn(3, read) >> odd().boxed() >> copies().boxed() >> sees()).run();
+    assert_eq!(taken.take(), 16);
+    (from_chunks((0..9).map(number_of)).drain().named("source") >> odd() >> copies() >> sees()).run();
+    assert_eq!(taken.take(), 18);
+}
+
+#[test]
 fn a_drained_generator_is_run_to_its_end_behind_a_body_that_gathers() {
     let made = Cell::new(0);
     let source = || from_iter((0..5_000_u64).inspect(|_| made.set(made.get() + 1))).drain();
-    let even = || filter(|n: &u64| n % 2 == 0);
+    let even = || filter(|n: &u64| n.is_multiple_of(2));
     assert_eq!((source() >> even() >> three() >> collect()).run(), [0, 2, 4]);
     assert_eq!(made.take(), 5_000);
     let mut pulled = (source() >> even() >> three()).pull();
