@@ -15,8 +15,9 @@ use crate::regex::{chomp, matches};
 use crate::stages::{TooDeep, nested_in};
 use crate::test::{Asked, Question};
 use selvedge_coroutine::pipeline::{
-    BoxedSplitter, Flow, HasKind, Sections, Split, Splitter, any, between, csv, end_of, everything, first,
-    having, having_only, json, last, prefix, satisfies, start_of, substring, suffix, whole_line, xml,
+    BoxedSplitter, Flow, HasKind, Sections, Split, Splitter, any, between, csv, end_of, even, everything,
+    first, followed_by, having, having_only, json, last, last_and_after, prefix, satisfies, start_of,
+    substring, suffix, upto_first, whole_line, xml,
 };
 use std::ops::ControlFlow;
 
@@ -49,6 +50,9 @@ fn combined<A: HasKind + ?Sized>(
         ConditionKind::Place(place, one) => match place {
             Place::First => first(inner(one)).boxed(),
             Place::Last => last(inner(one)).boxed(),
+            Place::Even => even(inner(one)).boxed(),
+            Place::UptoFirst => upto_first(inner(one)).boxed(),
+            Place::LastAndAfter => last_and_after(inner(one)).boxed(),
             Place::Prefix => prefix(inner(one)).boxed(),
             Place::Suffix => suffix(inner(one)).boxed(),
             Place::StartOf => start_of(inner(one)).boxed(),
@@ -57,6 +61,7 @@ fn combined<A: HasKind + ?Sized>(
         ConditionKind::Between(from, to) => between(inner(from), inner(to)).boxed(),
         ConditionKind::Having(outer, one) => having(inner(outer), inner(one)).boxed(),
         ConditionKind::HavingOnly(outer, one) => having_only(inner(outer), inner(one)).boxed(),
+        ConditionKind::FollowedBy(one, other) => followed_by(inner(one), inner(other)).boxed(),
         ConditionKind::NestedIn(found, around) => nested_in(inner(found), inner(around), too_deep),
         _ => return None,
     })
@@ -68,9 +73,10 @@ pub fn nests(condition: &Condition) -> bool {
         ConditionKind::NestedIn(..) => true,
         ConditionKind::Not(inner) | ConditionKind::Place(_, inner) => nests(inner),
         ConditionKind::And(all) | ConditionKind::Or(all) => all.iter().any(nests),
-        ConditionKind::Between(a, b) | ConditionKind::Having(a, b) | ConditionKind::HavingOnly(a, b) => {
-            nests(a) || nests(b)
-        }
+        ConditionKind::Between(a, b)
+        | ConditionKind::Having(a, b)
+        | ConditionKind::HavingOnly(a, b)
+        | ConditionKind::FollowedBy(a, b) => nests(a) || nests(b),
         _ => false,
     }
 }

@@ -130,6 +130,12 @@ fn note(stage: &Stage, fed: ItemKind) -> String {
         StageKind::File(_) => "reads the files in blocks",
         StageKind::Shell(_) => "a process, beside the stages before it",
         StageKind::Lines => "finds line ends only where a stage needs them",
+        StageKind::Having(Condition { kind: ConditionKind::Place(place, _), .. }, _)
+        | StageKind::Each(Condition { kind: ConditionKind::Place(place, _), .. })
+            if let Some(note) = kept_for(*place) =>
+        {
+            note
+        }
         StageKind::Having(condition, _) => match (fed, of_lines(condition)) {
             (ItemKind::Lists, _) if searches(condition) => "searches whole blocks",
             (ItemKind::Bytes, Some(inner)) if searches(inner) => "searches whole blocks",
@@ -159,4 +165,14 @@ fn note(stage: &Stage, fed: ItemKind) -> String {
         _ => "",
     };
     text.to_string()
+}
+
+/// What a condition keeps of the stream until it knows which sections are true.
+fn kept_for(place: Place) -> Option<&'static str> {
+    match place {
+        Place::UptoFirst => Some("keeps all up to the first section"),
+        Place::Last | Place::LastAndAfter => Some("keeps what comes from each section to the next one"),
+        Place::Suffix => Some("keeps each section until something comes behind it"),
+        Place::First | Place::Even | Place::Prefix | Place::StartOf | Place::EndOf => None,
+    }
 }

@@ -315,7 +315,8 @@ fn fits(condition: &Condition, kind: ItemKind) -> Result<(), Complaint> {
         ConditionKind::Between(a, b)
         | ConditionKind::Having(a, b)
         | ConditionKind::HavingOnly(a, b)
-        | ConditionKind::NestedIn(a, b) => {
+        | ConditionKind::NestedIn(a, b)
+        | ConditionKind::FollowedBy(a, b) => {
             fits(a, kind)?;
             fits(b, kind)
         }

@@ -94,8 +94,9 @@ Conditions on bytes: substring T, regex T, prefix T, suffix T, line,
   line having .., letters, digits, whitespace, capitals, smalls, csv row [T],
   csv column N [T], json value, json member T, xml element T, xml content T,
   xml attribute T
-On all: not C, C and C, C or C, first C, last C, prefix C, suffix C, start of C,
-  end of C, between C and C, C having C, C having only C, C nested in C,
+On all: not C, C and C, C or C, first C, last C, even C, prefix C, suffix C,
+  upto first C, last and after C, start of C, end of C, between C and C,
+  C having C, C having only C, C followed by C, C nested in C,
   everything, nothing, (C)
 ";
 

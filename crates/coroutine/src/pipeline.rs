@@ -70,8 +70,11 @@
 //! | where items go | [`collect`], [`fold`], [`count`], [`head`], [`each_chunk`] |
 //! | sections of a stream | [`satisfies`], [`line`](line()), [`whole_line`], [`substring`], [`everything`] |
 //! | logic of sections | `!a`, `a & b`, <code>a &#124; b</code>, [`and_then`](Splitter::and_then), [`or_else`](Splitter::or_else), [`between`] |
-//! | sections by their place | [`first`], [`last`], [`prefix`], [`suffix`], [`start_of`], [`end_of`] |
+//! | sections by their place | [`first`], [`last`], [`even`], [`prefix`], [`suffix`], [`start_of`], [`end_of`] |
+//! | what lies around sections | [`upto_first`], [`last_and_after`], [`between`] |
+//! | sections in a row | [`followed_by`] |
 //! | sections by what is in them | [`having`], [`having_only`] |
+//! | sections as items | [`section_parts`] |
 //! | branches | [`if_then_else`], [`select`], [`wherever`], [`unless`], [`foreach`] |
 //! | loops | [`while_`], [`nested_in`], and cycles by a buffer: [`cycle`] |
 //! | lists | [`group_by`], [`any`], [`all`], [`concatenate`], [`select_numbered`] |
@@ -131,6 +134,42 @@
 //! 3. Generators, transducers, splitters and joins have no results. The result of the pipeline is
 //!    that of its consumer.
 //! 4. A stage never waits for anything but its items.
+//!
+//! # The combinators of SCC
+//! The package SCC, which the paper names, has other words for some of them, and some that are put
+//! together here.
+//!
+//! | SCC | here |
+//! |---|---|
+//! | `sNot`, `&&`, <code>&#124;&#124;</code> | `!a`, `a & b`, <code>a &#124; b</code> |
+//! | `>&`, <code>>&#124;</code> | [`and_then`](Splitter::and_then), [`or_else`](Splitter::or_else) |
+//! | `a ... b` | [`between(a, b)`](between) |
+//! | `ifs s a b` of splitters | <code>s.and_then(a) &#124; (!s).and_then(b)</code> |
+//! | `splitterToMarker`, `parseRegions` | [`section_parts`] |
+//! | `parserToSplitter` | [`splitter`], with a body that puts a [`SectionPart`] for each part |
+//! | `groupMarks` | [`group_by`] |
+//! | `findsTrueIn s`, `findsFalseIn s` | `select(s) >> head()`, `select(!s) >> head()` |
+//! | `prepend`, `append` of a producer | [`join_with`] and [`join::concatenate`](join::concatenate()) |
+//! | `consumeBy`, `teeConsumers` | a function that feeds an iteratee, or two: [`Iteratee::feed`] |
+//!
+//! ```
+//! use selvedge::coroutine::pipeline::*;
+//!
+//! let digits = || satisfies(|c: &u8| c.is_ascii_digit());
+//! let letters = || satisfies(|c: &u8| c.is_ascii_alphabetic());
+//! // `ifs`: the the digits, and the last letters of all that is no digit.
+//! let ifs = digits().and_then(first(everything())) | (!digits()).and_then(last(letters()));
+//! assert_eq!((from_chunks(["12 ab 3 cd"]) >> select(ifs)).collect(), b"123cd");
+//!
+//! // `teeConsumers`: two consumers of one stream.
+//! let (mut bytes, mut lines) = (count::<u8>().feed(), (group_by(line()) >> count()).feed());
+//! (from_chunks(["warp\n", "we", "ft\n"]) >> each_chunk(|block: &[u8]| {
+//!     let _ = bytes.put_chunk(block);
+//!     lines.put_chunk(block)
+//! }))
+//! .run();
+//! assert_eq!((bytes.end(), lines.end()), (10, 2));
+//! ```
 //!
 //! # Pipes that do not fit
 //! The compiler refuses the first pipe of each pair, and accepts the second one. The two differ
@@ -239,6 +278,24 @@
 //! ```
 //! ```compile_fail,E0308
 //! use selvedge::coroutine::pipeline::*;
+//! // What follows is made of the same items.
+//! let _ = followed_by(line(), satisfies(|n: &u64| *n > 1));
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! let _ = followed_by(line(), satisfies(|n: &u8| *n > 1));
+//! ```
+//! ```compile_fail,E0308
+//! use selvedge::coroutine::pipeline::*;
+//! // A place is one of sections, and a transducer has none.
+//! let _ = upto_first(select(line()));
+//! ```
+//! ```
+//! # use selvedge::coroutine::pipeline::*;
+//! let _ = upto_first(line());
+//! ```
+//! ```compile_fail,E0308
+//! use selvedge::coroutine::pipeline::*;
 //! // A join takes two streams of the same items.
 //! let _ = join_generators(naturals(), from_chunks(["warp"]), join::concatenate());
 //! ```
@@ -262,6 +319,7 @@ mod decimal;
 mod failure;
 mod finally;
 mod flow;
+mod followed;
 mod foreseen;
 mod generate;
 mod group;
@@ -284,6 +342,7 @@ mod record;
 mod recur;
 mod role;
 mod section;
+mod section_parts;
 mod split;
 mod stage;
 pub mod xml;
@@ -298,7 +357,10 @@ pub use boxed::{
 };
 pub use branch::{IfThenElse, if_then_else, select, unless, wherever};
 pub use chain::{AfterConsumer, AfterGenerator, AfterTransducer, Chain};
-pub use choose::{Choose, LastOf, end_of, first, last, prefix, start_of, suffix};
+pub use choose::{
+    Choose, LastOf, UptoFirst, end_of, even, first, last, last_and_after, prefix, start_of, suffix,
+    upto_first,
+};
 pub use consume::{CollectAll, CountItems, EachChunk, FirstOf, Fold, collect, count, each_chunk, fold, head};
 pub use cycle::{Cycle, cycle};
 pub use decimal::{Decimal, decimal};
@@ -307,6 +369,7 @@ pub use failure::{
 };
 pub use finally::{Finally, finally};
 pub use flow::Flowing;
+pub use followed::{FollowedBy, followed_by};
 pub use foreseen::ForeseenLists;
 pub use generate::{
     FromChunks, FromFn, FromIter, Naturals, from_chunks, from_fn, from_iter, naturals, naturals_from, repeat,
@@ -331,6 +394,7 @@ pub use parts::{
 pub use recur::{Nested, While, nested_in, while_};
 pub use role::{Drain, Generator, Iteratee, Join, Program, Splitter, Transducer, WholePipeline};
 pub use section::{Foreach, Having, Substitute, foreach, having, having_only, substitute};
+pub use section_parts::{ToSectionParts, section_parts};
 pub use split::{
     Everything, LineSplit, Satisfies, Substring, everything, line, satisfies, substring, whole_line,
 };

@@ -213,13 +213,24 @@ impl Choices<'_> {
             1 => format!("({} and {})", inner(self), inner(self)),
             2 => format!("({} or {})", inner(self), inner(self)),
             3 => {
-                let place = self.pick(&["first", "last", "prefix", "suffix", "start of", "end of"]);
+                let place = self.pick(&[
+                    "first",
+                    "last",
+                    "even",
+                    "upto first",
+                    "last and after",
+                    "prefix",
+                    "suffix",
+                    "start of",
+                    "end of",
+                ]);
                 format!("{place} {}", inner(self))
             }
             4 => format!("between {} and {}", inner(self), inner(self)),
             5 => format!("({} having {})", inner(self), inner(self)),
             6 => format!("({} having only {})", inner(self), inner(self)),
             7 => format!("({} nested in {})", inner(self), inner(self)),
+            8 | 9 => format!("({} followed by {})", inner(self), inner(self)),
             _ => self.simple(kind),
         }
     }

@@ -53,18 +53,23 @@ fn candidates(before: &str, word: &str) -> Vec<String> {
     if takes_names(trimmed) {
         return names(word);
     }
-    if [
-        "having", "select", "each", "foreach", "if", "while", "not", "and", "or", "between", "only", "of",
-        "in",
-    ]
-    .contains(&last)
-    {
-        return strings(&CONDITIONS);
+    let one_before = trimmed.strip_suffix(last).map_or("", str::trim_end);
+    let follows = |word: &str| one_before.ends_with(word);
+    match last {
+        "upto" => return strings(&["first"]),
+        "followed" => return strings(&["by"]),
+        "and" if follows("last") => return strings(&["after"]),
+        "by" if follows("followed") => return strings(&CONDITIONS),
+        "first" if follows("upto") => return strings(&CONDITIONS),
+        "having" | "select" | "each" | "foreach" | "if" | "while" | "not" | "and" | "or" | "between"
+        | "only" | "of" | "in" | "after" | "even" => return strings(&CONDITIONS),
+        _ => {}
     }
     let begins = trimmed.is_empty() || trimmed.ends_with(['|', ';', '(']) || ["then", "else"].contains(&last);
     if !begins {
         return strings(&[
             "then", "else", "end", "with", "and", "or", "having", "numbered", "by", "column", "nested", "in",
+            "followed",
         ]);
     }
     // The text does not parse, because a branch or a join is open. So the kind is not known, and

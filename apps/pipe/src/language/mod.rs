@@ -9,12 +9,13 @@
 //! stage     = branch | loop | word {argument}
 //! branch    = ("foreach" | "if") condition "then" [pipeline] ["else" [pipeline]] "end"
 //! loop      = "while" condition "then" pipeline "end"
-//! condition = either {"having" ["only"] either | "nested" "in" either}
+//! condition = either {"having" ["only"] either | "nested" "in" either | "followed" "by" either}
 //! either    = both {"or" both}
 //! both      = unary {"and" unary}
 //! unary     = "not" unary | "between" unary "and" unary | choice unary | "(" condition ")"
 //!           | word {argument}
-//! choice    = "first" | "last" | "prefix" | "suffix" | "start" "of" | "end" "of"
+//! choice    = "first" | "last" ["and" "after"] | "even" | "upto" "first" | "prefix" | "suffix"
+//!           | "start" "of" | "end" "of"
 //! ```
 //!
 //! White space and line ends separate words. `#` at the beginning of a word begins a comment, to

@@ -44,6 +44,9 @@ pub fn parse(text: &str) -> Result<Vec<Pipeline>, Complaint> {
     Ok(pipelines)
 }
 
+/// Makes one condition of two.
+type Relation = fn(Box<Condition>, Box<Condition>) -> ConditionKind;
+
 struct Parser<'a> {
     tokens: &'a [Token],
     at: usize,
@@ -397,35 +400,35 @@ impl Parser<'_> {
             })?;
             let mut rounds = 0;
             loop {
-                let nested = parser.word() == Some("nested");
-                if !nested && parser.word() != Some("having") {
-                    return Ok(outer);
-                }
+                let place = parser.span();
+                let Some(kind) = parser.relation()? else { return Ok(outer) };
                 rounds += 1;
                 if rounds > DEPTH {
-                    return Err(Complaint::new(
-                        parser.span(),
-                        format!("more than {DEPTH} conditions in a row"),
-                    ));
-                }
-                parser.at += 1;
-                let only = !nested && parser.takes("only");
-                if nested {
-                    parser.needs("in")?;
+                    return Err(Complaint::new(place, format!("more than {DEPTH} conditions in a row")));
                 }
                 let inner = parser.listed("or", ConditionKind::Or, |parser| {
                     parser.listed("and", ConditionKind::And, Self::unary)
                 })?;
-                let span = outer.span;
-                let (outside, inside) = (Box::new(outer), Box::new(inner));
-                let kind = match (nested, only) {
-                    (true, _) => ConditionKind::NestedIn(outside, inside),
-                    (false, true) => ConditionKind::HavingOnly(outside, inside),
-                    (false, false) => ConditionKind::Having(outside, inside),
-                };
-                outer = Condition { span, kind };
+                outer = Condition { span: outer.span, kind: kind(Box::new(outer), Box::new(inner)) };
             }
         })
+    }
+
+    /// The words between two conditions that bind least, if they are next.
+    fn relation(&mut self) -> Result<Option<Relation>, Complaint> {
+        let (relation, second): (Relation, _) = match self.word() {
+            Some("having") => (ConditionKind::Having, None),
+            Some("nested") => (ConditionKind::NestedIn, Some("in")),
+            Some("followed") => (ConditionKind::FollowedBy, Some("by")),
+            _ => return Ok(None),
+        };
+        self.at += 1;
+        match second {
+            Some(word) => self.needs(word)?,
+            None if self.takes("only") => return Ok(Some(ConditionKind::HavingOnly)),
+            None => {}
+        }
+        Ok(Some(relation))
     }
 
     /// Conditions with `word` between them. A single condition is returned as it is.
@@ -500,7 +503,16 @@ impl Parser<'_> {
             "nothing" => ConditionKind::Nothing,
             "not" => ConditionKind::Not(self.inner()?),
             "first" => ConditionKind::Place(Place::First, self.inner()?),
+            "last" if self.takes("and") => {
+                self.needs("after")?;
+                ConditionKind::Place(Place::LastAndAfter, self.inner()?)
+            }
             "last" => ConditionKind::Place(Place::Last, self.inner()?),
+            "even" => ConditionKind::Place(Place::Even, self.inner()?),
+            "upto" => {
+                self.needs("first")?;
+                ConditionKind::Place(Place::UptoFirst, self.inner()?)
+            }
             "prefix" => ConditionKind::Place(Place::Prefix, self.inner()?),
             "suffix" => ConditionKind::Place(Place::Suffix, self.inner()?),
             "start" | "end" => {

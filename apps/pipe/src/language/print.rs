@@ -161,9 +161,10 @@ enum Binding {
 impl ConditionKind {
     fn binding(&self) -> Binding {
         match self {
-            ConditionKind::Having(..) | ConditionKind::HavingOnly(..) | ConditionKind::NestedIn(..) => {
-                Binding::Having
-            }
+            ConditionKind::Having(..)
+            | ConditionKind::HavingOnly(..)
+            | ConditionKind::NestedIn(..)
+            | ConditionKind::FollowedBy(..) => Binding::Having,
             ConditionKind::Or(_) => Binding::Or,
             ConditionKind::And(_) => Binding::And,
             _ => Binding::Unary,
@@ -223,6 +224,9 @@ impl fmt::Display for Condition {
                 let word = match place {
                     Place::First => "first",
                     Place::Last => "last",
+                    Place::Even => "even",
+                    Place::UptoFirst => "upto first",
+                    Place::LastAndAfter => "last and after",
                     Place::Prefix => "prefix",
                     Place::Suffix => "suffix",
                     Place::StartOf => "start of",
@@ -239,6 +243,9 @@ impl fmt::Display for Condition {
             }
             ConditionKind::NestedIn(found, around) => {
                 write!(f, "{} nested in {}", Within(found, Binding::Having), Within(around, Binding::Or))
+            }
+            ConditionKind::FollowedBy(one, other) => {
+                write!(f, "{} followed by {}", Within(one, Binding::Having), Within(other, Binding::Or))
             }
         }
     }

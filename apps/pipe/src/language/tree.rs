@@ -318,6 +318,8 @@ pub enum ConditionKind {
     HavingOnly(Box<Condition>, Box<Condition>),
     /// `S nested in S`
     NestedIn(Box<Condition>, Box<Condition>),
+    /// `S followed by S`
+    FollowedBy(Box<Condition>, Box<Condition>),
 }
 
 /// Which true sections stay true.
@@ -327,6 +329,12 @@ pub enum Place {
     First,
     /// The last one.
     Last,
+    /// Every second one.
+    Even,
+    /// All up to the end of the first one.
+    UptoFirst,
+    /// The last one and all after it.
+    LastAndAfter,
     /// One at the beginning of the stream.
     Prefix,
     /// One at the end of the stream.

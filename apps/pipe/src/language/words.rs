@@ -95,7 +95,7 @@ pub fn instead_of(word: &str) -> Option<&'static str> {
 }
 
 /// The words that begin a condition.
-pub const CONDITIONS: [&str; 30] = [
+pub const CONDITIONS: [&str; 32] = [
     "substring",
     "regex",
     "prefix",
@@ -117,6 +117,8 @@ pub const CONDITIONS: [&str; 30] = [
     "not",
     "first",
     "last",
+    "even",
+    "upto",
     "start",
     "end",
     "between",

@@ -75,6 +75,15 @@ fn the_output_does_not_depend_on_the_chunks() {
         "foreach (line having letters) having only (letters or substring ',') then prepend '<' end",
         "foreach last line then prepend '<' else append '>' end",
         "foreach start of line then prepend '<' end",
+        "foreach even line then prepend '<' end",
+        "foreach upto first (line having prefix 'b') then prepend '<' | append '>' end",
+        "if last and after (line having substring ',') then uppercase else suppress end",
+        "foreach (substring 'a' followed by substring 'b') then prepend '<' | append '>' end",
+        "foreach (start of line followed by letters) then uppercase end",
+        "foreach (line having prefix 'a') followed by (line having prefix 'b') then uppercase | append '+' end",
+        "lines | having prefix 'a' followed by prefix 'b'",
+        "lines | having even (prefix 'a' or upto first empty)",
+        "lines | foreach last and after substring ',' then number end",
         "lines | fields ',' | columns 2 1 | join '+'",
         "lines | while substring 'ab' then replace 'ab' with 'b' end",
         "while regex 'a+b' then replace 'ab' with 'b' end",
@@ -193,7 +202,9 @@ fn what_no_branch_changes_comes_out_byte_by_byte() {
         ["line", "line having substring 'a'", "substring 'a'", "regex '[a-z]+'", "csv row", "csv column 2"];
     let others =
         ["json value", "json member 'a'", "xml element 'a'", "xml content 'a'", "between letters and digits"];
-    for condition in everywhere.iter().chain(&others) {
+    let places =
+        ["even line", "upto first substring 'a'", "last and after line", "letters followed by digits"];
+    for condition in everywhere.iter().chain(&others).chain(&places) {
         for branch in ["foreach", "if"] {
             let output = shell(directory.path(), &[&format!("{branch} {condition} then end")], &input);
             text(&output, 0);

@@ -62,6 +62,15 @@ fn completion_offers_what_fits() {
     assert_eq!(of("lines; c"), ["cat", "count", "csv"]);
     assert_eq!(of("lines | foreach not su"), ["substring", "suffix"]);
     assert_eq!(of("having letters nested in di"), ["digits"]);
+    assert_eq!(of("having letters followed "), ["by"]);
+    assert_eq!(of("having letters followed by di"), ["digits"]);
+    assert_eq!(of("having letters fo"), ["followed"]);
+    assert_eq!(of("having u"), ["upto"]);
+    assert_eq!(of("having upto "), ["first"]);
+    assert_eq!(of("having upto first di"), ["digits"]);
+    assert_eq!(of("having last and "), ["after"]);
+    assert_eq!(of("having last and after di"), ["digits"]);
+    assert_eq!(of("having even di"), ["digits"]);
     assert!(["=", "!="].iter().all(|sign| of("lines | having ").contains(&sign.to_string())));
     // Each word of a stage is offered somewhere.
     for word in STAGES.iter().chain(ENCODINGS) {

@@ -21,6 +21,8 @@ pub(crate) const ALL: &[&str] = &[
     "lines | interleave (stdin | lines) | zip (file x | lines | number) | concatenate (text 'a' | lines) | merge (lines)",
     "while line having regex 'a' or digits then foreach digits then uppercase end end | lines | while not empty then first 1 end",
     "foreach json value then `jq .` | lines | merge (file x | lines) else foreach line then sh 'a' end end",
+    "having even line followed by not upto first (digits followed by substring '.') | each last and after letters",
+    "lines | having (even substring 'a' or last and after prefix 'b') followed by upto first empty having first empty",
     "lines | integers | having > 1 or <2 and >=3 or <= 4 and =5 or != 6 | min",
 ];
 
@@ -50,6 +52,16 @@ fn the_printed_form_has_brackets_only_where_they_change_something() {
         ("having not (letters or digits)", "having not (letters or digits)"),
         ("having (line having letters) having digits", "having line having letters having digits"),
         ("having line having (letters having digits)", "having line having (letters having digits)"),
+        (
+            "having (letters followed by digits) followed by line",
+            "having letters followed by digits followed by line",
+        ),
+        (
+            "having letters followed by (digits followed by line)",
+            "having letters followed by (digits followed by line)",
+        ),
+        ("having even (letters followed by digits)", "having even (letters followed by digits)"),
+        ("having (last and after letters) and digits", "having last and after letters and digits"),
         ("file then", ""),
     ];
     for (text, expected) in cases {

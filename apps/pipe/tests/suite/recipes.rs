@@ -69,6 +69,26 @@ fn stages_do_what_tools_do_on_any_input() {
         ("lines | replace \"w\" with \"\"", "awk '{ gsub(/w/, \"\"); print }'"),
         ("foreach line having prefix \"G\" then replace \"a\" with \"b\" end", "sed '/^G/ s/a/b/g'"),
         ("foreach line having regex \"o\" then uppercase else suppress end", "grep o | tr a-z A-Z"),
+        ("lines | having even (empty or not empty)", "awk 'NR % 2 == 0'"),
+        ("having even line", "awk 'NR % 2 == 0'"),
+        ("lines | having even prefix \"G\"", "grep '^G' | awk 'NR % 2 == 0'"),
+        ("foreach even line then uppercase end", "awk '{ print NR % 2 ? $0 : toupper($0) }'"),
+        (
+            "lines | having upto first prefix \"G\"",
+            "awk '{ print } /^G/ { exit }' | awk '{ t = t $0 \"\\n\" } /^G/ { printf \"%s\", t }'",
+        ),
+        (
+            "having last and after (line having prefix \"G\")",
+            "awk '/^G/ { t = \"\"; f = 1 } { t = t $0 \"\\n\" } END { if (f) printf \"%s\", t }'",
+        ),
+        (
+            "lines | having prefix \"G\" followed by prefix \"P\"",
+            "awk 'held != \"\" && /^P/ { print held; print; held = \"\"; next } { held = /^G/ ? $0 : \"\" }'",
+        ),
+        (
+            "foreach substring \"a\" followed by digits then uppercase | prepend \"<\" end",
+            "sed -E 's/a([0-9]+)/<A\\1/g'",
+        ),
         ("lines | prepend \"> \"", "awk '{ print \"> \" $0 }'"),
         ("uppercase", "tr a-z A-Z"),
         ("lines | zip (text \"1\\n2\\n\" | lines)", "awk '{ print $0 \"\\t\" NR } NR == 2 { exit }'"),

@@ -148,6 +148,13 @@ fn the_plan_and_the_bar_are_shown_when_asked_for() {
         assert!(plan.contains(line), "{line}: {plan}");
     }
     assert!(plan.contains("each side in a thread of its own"), "{plan}");
+    let script = "having even line | having upto first letters | each last and after letters";
+    let plan = text(&shell(directory.path(), &["--explain", script], b""), 0);
+    for note in
+        ["keeps all up to the first section", "keeps what comes from each section", "cuts blocks at sections"]
+    {
+        assert!(plan.contains(note), "{note}: {plan}");
+    }
     assert!(!directory.path().join("y").exists());
     // The bar waits for 0.3 s, so that a short run shows none.
     let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge-pipe"));

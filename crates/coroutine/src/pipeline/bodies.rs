@@ -8,8 +8,9 @@
 //! iteratee leaves them to the next consumer. A splitter must pass on each item of its input, so
 //! these items become false.
 
-use super::body::{Body, BodyRun, BodyStop, Io, locked, piece_length};
+use super::body::{Body, BodyRun, BodyStop, Io, chunk_length, locked, piece_length};
 use super::item::{FINISHED, Flow, GO_ON};
+use super::queue::Queue;
 use super::role::{Generator, Iteratee, Splitter};
 use super::stage::{Consume, Generate, Sections, Sink, Split, Transduce};
 use std::convert::Infallible;
@@ -96,6 +97,8 @@ pub struct IterateeBody<A, M, F: Future> {
     /// The recipe.
     make: M,
     running: Option<BodyRun<A, Infallible, F>>,
+    /// Single items, until there is a chunk of them.
+    gathered: Vec<A>,
     result: Option<F::Output>,
 }
 
@@ -138,7 +141,7 @@ where
     M: FnMut(Io<A, Infallible>) -> F,
     F: Future,
 {
-    Iteratee::new(IterateeBody { make: body, running: None, result: None })
+    Iteratee::new(IterateeBody { make: body, running: None, gathered: Vec::new(), result: None })
 }
 
 /// The sink of a body that puts nothing.
@@ -156,17 +159,14 @@ where
     M: FnMut(Io<A, Infallible>) -> F,
     F: Future,
 {
-    /// Gives `items` to the body, or the end. Returns how many of them it has not taken, if it has
-    /// returned.
-    fn resume(&mut self, items: &[A], ended: bool) -> Option<usize> {
-        if self.result.is_some() {
-            return Some(items.len());
-        }
+    /// Gives the body, which has not returned, the items that `fill` puts into its queue, or the
+    /// end. Returns how many of them it has not taken, if it returns.
+    fn resume(&mut self, fill: impl FnOnce(&mut Queue<A>), ended: bool) -> Option<usize> {
         let make = &mut self.make;
         let running = self.running.get_or_insert_with(|| BodyRun::new(make));
         {
             let mut desk = locked(&running.desk);
-            desk.input.fill(items);
+            fill(&mut desk.input);
             desk.ended = ended;
         }
         if let ControlFlow::Continue(Some(result)) = running.resume(&mut NoItems) {
@@ -197,11 +197,32 @@ where
         self.put_some(chunk).1
     }
 
+    #[inline(always)]
+    fn gather(&mut self, item: &A) -> Flow {
+        self.gathered.push(item.clone());
+        if self.gathered.len() < chunk_length::<A>() { GO_ON } else { Consume::<A>::flush(self) }
+    }
+
+    #[inline]
+    fn flush(&mut self) -> Flow {
+        if self.gathered.is_empty() {
+            return GO_ON;
+        }
+        let mut items = std::mem::take(&mut self.gathered);
+        let returned = self.resume(|queue| queue.fill_from(&mut items), false).is_some();
+        self.gathered = items;
+        if returned { FINISHED } else { GO_ON }
+    }
+
     fn put_some(&mut self, chunk: &[A]) -> (usize, Flow) {
+        let _gathered = Consume::<A>::flush(self);
         let mut given = 0;
         for piece in chunk.chunks(piece_length::<A>()) {
+            if self.result.is_some() {
+                return (given, FINISHED);
+            }
             given += piece.len();
-            if let Some(left) = self.resume(piece, false) {
+            if let Some(left) = self.resume(|queue| queue.fill(piece), false) {
                 return (given.saturating_sub(left), FINISHED);
             }
         }
@@ -209,7 +230,11 @@ where
     }
 
     fn finish(&mut self) -> Flow {
-        self.resume(&[], true).map_or(GO_ON, |_left| FINISHED)
+        let _gathered = Consume::<A>::flush(self);
+        if self.result.is_none() {
+            self.resume(Queue::clear, true);
+        }
+        FINISHED
     }
 
     fn end(self) -> F::Output {
@@ -220,7 +245,7 @@ where
 /// The recipe once more: a body that runs is not copied.
 impl<A, M: Clone, F: Future> Clone for IterateeBody<A, M, F> {
     fn clone(&self) -> Self {
-        IterateeBody { make: self.make.clone(), running: None, result: None }
+        IterateeBody { make: self.make.clone(), running: None, gathered: Vec::new(), result: None }
     }
 }
 

@@ -5,6 +5,10 @@
 //! costs a move and no lock. The lock of [`Meet`] is taken twice for each meeting, and no other
 //! thread holds it.
 //!
+//! A meeting is two polls' work, whatever the length of the chunk. So the stage gathers the items
+//! that its neighbour puts one by one, and gives them to the body when there is a chunk of them, or
+//! when the neighbour returns (`gather` and `flush` of [`Transduce`]).
+//!
 //! The futures of [`Io`] are written by hand. Each is one word, the address of the `Io`, because
 //! the state of the body keeps the future: what it holds is stored for each item. Each asks again
 //! when it is polled again, so that it needs no state of its own. A flag of one byte there would
@@ -25,7 +29,7 @@ use std::task::{Context, Poll, Waker};
 
 /// How many items a body puts before it passes them on: 4 KiB, so that the chunks of several bodies
 /// in a row stay in the first level of the cache.
-const fn chunk_length<B>() -> usize {
+pub(super) const fn chunk_length<B>() -> usize {
     length_of::<B>(4 << 10, 1024)
 }
 
@@ -345,6 +349,8 @@ pub struct Body<A, B, M, F> {
     /// The recipe.
     make: M,
     running: Option<BodyRun<A, B, F>>,
+    /// Single items, until there is a chunk of them.
+    gathered: Vec<A>,
     /// What the body had not taken when it returned.
     left: Vec<A>,
 }
@@ -420,7 +426,9 @@ impl<A, B: Clone + 'static, F: Future> BodyRun<A, B, F> {
 /// that, with [`Transducer::step`].
 ///
 /// # Complexity
-/// Two allocations for the body, and the buffers of one chunk of input and one of output.
+/// Two allocations for the body, and the buffers of one chunk of input and one of output. A stage
+/// before the body that puts items one by one may put a chunk of them, 4 KiB, before the body takes
+/// the first one, but no more than it makes of one call.
 ///
 /// # Paper
 /// [Pipes, Transducers in the middle]: a coroutine with `awaitT` and `yieldT`.
@@ -445,13 +453,13 @@ where
     M: FnMut(Io<A, B>) -> F,
     F: Future<Output = ()>,
 {
-    Transducer::new(Body { make: body, running: None, left: Vec::new() })
+    Transducer::new(Body { make: body, running: None, gathered: Vec::new(), left: Vec::new() })
 }
 
 /// The recipe once more: a body that runs is not copied.
 impl<A, B, M: Clone, F> Clone for Body<A, B, M, F> {
     fn clone(&self) -> Self {
-        Body { make: self.make.clone(), running: None, left: Vec::new() }
+        Body { make: self.make.clone(), running: None, gathered: Vec::new(), left: Vec::new() }
     }
 }
 
@@ -490,6 +498,15 @@ where
         }
     }
 
+    /// Gives the single items to the body that it has gathered.
+    #[inline(never)]
+    fn give_gathered<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
+        let mut items = std::mem::take(&mut self.gathered);
+        let flow = self.run(|desk| desk.input.fill_from(&mut items), out);
+        self.gathered = items;
+        flow
+    }
+
     /// Gives the items to the body, a piece at a time. Returns how many it gave.
     pub(super) fn feed<S: Sink<B>>(&mut self, items: &[A], out: &mut S) -> (usize, Flow)
     where
@@ -526,10 +543,23 @@ where
     }
 
     fn put_chunk<S: Sink<B>>(&mut self, chunk: &[A], out: &mut S) -> Flow {
+        self.flush(out)?;
         self.feed(chunk, out).1
     }
 
+    #[inline(always)]
+    fn gather<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
+        self.gathered.push(item.clone());
+        if self.gathered.len() < chunk_length::<A>() { GO_ON } else { self.flush(out) }
+    }
+
+    #[inline]
+    fn flush<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
+        if self.gathered.is_empty() { GO_ON } else { self.give_gathered(out) }
+    }
+
     fn put_store<S: Sink<B>>(&mut self, store: &mut Vec<A>, out: &mut S) -> Flow {
+        self.flush(out)?;
         if store.len() <= piece_length::<A>() {
             return if store.is_empty() { GO_ON } else { self.run(|desk| desk.input.fill_from(store), out) };
         }
@@ -539,6 +569,7 @@ where
     }
 
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
+        self.flush(out)?;
         self.run(|desk| desk.ended = true, out)
     }
 }

@@ -67,6 +67,8 @@ impl<B: Item + ?Sized> Sink<B> for Gatherer<'_, '_, B> {
 /// A transducer behind a pointer.
 trait DynTransduce<A: Item + ?Sized, B: Item + ?Sized>: Send {
     fn put_chunk(&mut self, chunk: A::Chunk<'_>, out: &mut dyn DynSink<B>) -> Flow;
+    fn gather(&mut self, item: &A, out: &mut dyn DynSink<B>) -> Flow;
+    fn flush(&mut self, out: &mut dyn DynSink<B>) -> Flow;
     fn end(&mut self, out: &mut dyn DynSink<B>) -> Flow;
     fn failure(&self) -> Option<&StageFailure>;
     fn again(&self) -> Box<dyn DynTransduce<A, B>>;
@@ -88,6 +90,22 @@ where
     fn put_chunk(&mut self, chunk: A::Chunk<'_>, out: &mut dyn DynSink<B>) -> Flow {
         let mut gather = Gatherer { items: &mut self.items, out };
         let flow = self.stage.put_chunk(chunk, &mut gather);
+        gather.flush()?;
+        flow
+    }
+
+    fn gather(&mut self, item: &A, out: &mut dyn DynSink<B>) -> Flow {
+        let mut gather = Gatherer { items: &mut self.items, out };
+        let flow = self.stage.gather(item, &mut gather);
+        if flow.is_break() {
+            gather.flush()?;
+        }
+        flow
+    }
+
+    fn flush(&mut self, out: &mut dyn DynSink<B>) -> Flow {
+        let mut gather = Gatherer { items: &mut self.items, out };
+        let flow = self.stage.flush(&mut gather);
         gather.flush()?;
         flow
     }
@@ -128,8 +146,8 @@ where
     /// each combinator takes them as it takes others.
     ///
     /// # Complexity
-    /// A call of a pointer for each chunk. The items that the stage yields one by one are copied
-    /// into chunks.
+    /// A call of a pointer for each chunk, or for each item that a neighbour puts by itself. The
+    /// items that the stage yields one by one are copied into chunks.
     ///
     /// # Examples
     /// ```
@@ -177,6 +195,14 @@ impl<A: Item + ?Sized, B: Item + ?Sized> Transduce<A, B> for BoxedTransduce<A, B
 
     fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
         self.stage.put_chunk(chunk, out)
+    }
+
+    fn gather<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
+        self.stage.gather(item, out)
+    }
+
+    fn flush<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
+        self.stage.flush(out)
     }
 
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {

@@ -85,6 +85,22 @@ impl<T> BranchSide<T> {
         }
         if gate.closed { FINISHED } else { GO_ON }
     }
+
+    /// The transducer takes the items that it has gathered. Otherwise as [`drive`](Self::drive).
+    #[inline(always)]
+    pub(super) fn flush<A: Item + ?Sized, B: Item + ?Sized, S: Sink<B>>(
+        &mut self,
+        gate: &mut Gate<'_, S>,
+    ) -> Flow
+    where
+        T: Transduce<A, B>,
+    {
+        if self.finished || self.stage.flush(gate).is_continue() {
+            return GO_ON;
+        }
+        self.finished = true;
+        if gate.closed || self.stage.failure().is_some() { FINISHED } else { GO_ON }
+    }
 }
 
 /// The stage of [`if_then_else`].
@@ -137,13 +153,54 @@ struct Route<'a, 'b, T, U, O, B: ?Sized> {
     yes: &'a mut BranchSide<T>,
     no: &'a mut BranchSide<U>,
     gate: &'a mut Gate<'b, O>,
+    /// The side that was fed last, and that may have gathered items.
+    fed: Option<bool>,
     yields: PhantomData<fn(&B)>,
 }
 
-impl<T, U, O, B: ?Sized> Route<'_, '_, T, U, O, B> {
+impl<T, U, O, B: Item + ?Sized> Route<'_, '_, T, U, O, B> {
     /// Both sides are finished.
     fn over(&self) -> Flow {
         if self.yes.finished && self.no.finished { FINISHED } else { GO_ON }
+    }
+
+    /// The side for `verdict` is fed next. The other one puts out what it has gathered, so that the
+    /// outputs stay in order.
+    #[inline(always)]
+    fn turn<A: Item + ?Sized>(&mut self, verdict: bool) -> Flow
+    where
+        T: Transduce<A, B>,
+        U: Transduce<A, B>,
+        O: Sink<B>,
+    {
+        match self.fed.replace(verdict) {
+            Some(before) if before != verdict => self.flush_side::<A>(before),
+            _ => GO_ON,
+        }
+    }
+
+    #[inline(always)]
+    fn flush_side<A: Item + ?Sized>(&mut self, verdict: bool) -> Flow
+    where
+        T: Transduce<A, B>,
+        U: Transduce<A, B>,
+        O: Sink<B>,
+    {
+        if verdict { self.yes.flush::<A, B, _>(self.gate) } else { self.no.flush::<A, B, _>(self.gate) }
+    }
+
+    /// The sections have come so far: all that is gathered goes on.
+    #[inline(always)]
+    fn flush<A: Item + ?Sized>(&mut self) -> Flow
+    where
+        T: Transduce<A, B>,
+        U: Transduce<A, B>,
+        O: Sink<B>,
+    {
+        if let Some(fed) = self.fed.take() {
+            self.flush_side::<A>(fed)?;
+        }
+        self.over()
     }
 }
 
@@ -157,16 +214,18 @@ where
 {
     #[inline(always)]
     fn part(&mut self, verdict: bool, item: &A) -> Flow {
+        self.turn::<A>(verdict)?;
         if verdict {
-            self.yes.drive::<A, B, _>(self.gate, |stage, out| stage.put(item, out))?;
+            self.yes.drive::<A, B, _>(self.gate, |stage, out| stage.gather(item, out))?;
         } else {
-            self.no.drive::<A, B, _>(self.gate, |stage, out| stage.put(item, out))?;
+            self.no.drive::<A, B, _>(self.gate, |stage, out| stage.gather(item, out))?;
         }
         self.over()
     }
 
     #[inline(always)]
     fn part_chunk(&mut self, verdict: bool, chunk: A::Chunk<'_>) -> Flow {
+        self.turn::<A>(verdict)?;
         if verdict {
             self.yes.drive::<A, B, _>(self.gate, |stage, out| stage.put_chunk(chunk, out))?;
         } else {
@@ -195,22 +254,27 @@ where
     fn put<O: Sink<B>>(&mut self, item: &A, out: &mut O) -> Flow {
         let mut gate = Gate::new(out);
         let Self { splitter, yes, no } = self;
-        splitter.put(item, &mut Route { yes, no, gate: &mut gate, yields: PhantomData })
+        let mut route = Route { yes, no, gate: &mut gate, fed: None, yields: PhantomData };
+        splitter.put(item, &mut route)?;
+        route.flush::<A>()
     }
 
     #[inline]
     fn put_chunk<O: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut O) -> Flow {
         let mut gate = Gate::new(out);
         let Self { splitter, yes, no } = self;
-        splitter.put_chunk(chunk, &mut Route { yes, no, gate: &mut gate, yields: PhantomData })
+        let mut route = Route { yes, no, gate: &mut gate, fed: None, yields: PhantomData };
+        splitter.put_chunk(chunk, &mut route)?;
+        route.flush::<A>()
     }
 
     fn end<O: Sink<B>>(&mut self, out: &mut O) -> Flow {
         let mut gate = Gate::new(out);
         let Self { splitter, yes, no } = self;
-        let route = &mut Route { yes, no, gate: &mut gate, yields: PhantomData };
+        let mut route = Route { yes, no, gate: &mut gate, fed: None, yields: PhantomData };
         // The splitter breaks if `out` has, or if both sides are finished.
-        splitter.end(route)?;
+        splitter.end(&mut route)?;
+        route.flush::<A>()?;
         yes.drive::<A, B, _>(&mut gate, |stage, out| stage.end(out))?;
         no.drive::<A, B, _>(&mut gate, |stage, out| stage.end(out))
     }

@@ -13,6 +13,10 @@
 //! upstream stage. So the failure of the downstream stage comes first in the stream, and it is the
 //! one that is told.
 //!
+//! The downstream stage may gather the items that are put one by one (`Transduce::gather`). It
+//! takes them when the call of the upstream stage has returned (`flush`), so it may break later
+//! than at the item at which it is finished.
+//!
 //! For the same reason no failure of the upstream stage is told if the downstream stage was
 //! finished with these items. Otherwise the cuts of the input would decide: in small chunks, the
 //! upstream stage is cut before it comes to its failure.
@@ -57,6 +61,37 @@ impl<X, Y, B: ?Sized> Chain<X, Y, B> {
     }
 }
 
+impl<X, Y, B: Item + ?Sized> Chain<X, Y, B> {
+    /// Calls `up` by `call`. If `flushes`, then `down` takes all that it has gathered. Ends `down`
+    /// if `up` has come to its end.
+    #[inline(always)]
+    fn driven<A, C, S>(
+        &mut self,
+        flushes: bool,
+        out: &mut S,
+        call: impl FnOnce(&mut X, &mut Onto<'_, Y, S, C>) -> Flow,
+    ) -> Flow
+    where
+        A: Item + ?Sized,
+        C: Item + ?Sized,
+        X: Transduce<A, B>,
+        Y: Transduce<B, C>,
+        S: Sink<C>,
+    {
+        let mut onto = Onto::new(&mut self.down, out);
+        let mut flow = call(&mut self.up, &mut onto);
+        if flushes && flow.is_continue() {
+            flow = onto.flush();
+        }
+        if flow.is_break() {
+            let finished = onto.flush().is_break();
+            let has_failed = self.up.failure().is_some();
+            self.after_end(finished, has_failed, out)?;
+        }
+        flow
+    }
+}
+
 impl<X: Clone, Y: Clone, B: ?Sized> Clone for Chain<X, Y, B> {
     fn clone(&self) -> Self {
         Chain::new(self.up.clone(), self.down.clone())
@@ -89,7 +124,7 @@ impl<B: Item + ?Sized, C: Item + ?Sized, T: Transduce<B, C>, S: Sink<C>> Sink<B>
 
     #[inline(always)]
     fn put(&mut self, item: &B) -> Flow {
-        let flow = self.stage.put(item, self.out);
+        let flow = self.stage.gather(item, self.out);
         self.finished |= flow.is_break();
         flow
     }
@@ -107,6 +142,19 @@ impl<B: Item + ?Sized, C: Item + ?Sized, T: Transduce<B, C>, S: Sink<C>> Sink<B>
         self.finished |= flow.is_break();
         flow
     }
+
+    #[inline(always)]
+    fn flush(&mut self) -> Flow {
+        if self.finished {
+            return FINISHED;
+        }
+        let mut flow = self.stage.flush(self.out);
+        if flow.is_continue() {
+            flow = self.out.flush();
+        }
+        self.finished = flow.is_break();
+        flow
+    }
 }
 
 impl<A, B, C, X, Y> Transduce<A, C> for Chain<X, Y, B>
@@ -121,41 +169,33 @@ where
 
     #[inline(always)]
     fn put<S: Sink<C>>(&mut self, item: &A, out: &mut S) -> Flow {
-        let mut onto = Onto::new(&mut self.down, out);
-        let flow = self.up.put(item, &mut onto);
-        if flow.is_break() {
-            let (finished, has_failed) = (onto.finished, self.up.failure().is_some());
-            self.after_end(finished, has_failed, out)?;
-        }
-        flow
+        self.driven::<A, C, S>(true, out, |up, onto| up.put(item, onto))
     }
 
     #[inline(always)]
     fn put_chunk<S: Sink<C>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
-        let mut onto = Onto::new(&mut self.down, out);
-        let flow = self.up.put_chunk(chunk, &mut onto);
-        if flow.is_break() {
-            let (finished, has_failed) = (onto.finished, self.up.failure().is_some());
-            self.after_end(finished, has_failed, out)?;
-        }
-        flow
+        self.driven::<A, C, S>(true, out, |up, onto| up.put_chunk(chunk, onto))
     }
 
     #[inline(always)]
     fn put_store<S: Sink<C>>(&mut self, store: &mut A::Store, out: &mut S) -> Flow {
-        let mut onto = Onto::new(&mut self.down, out);
-        let flow = self.up.put_store(store, &mut onto);
-        if flow.is_break() {
-            let (finished, has_failed) = (onto.finished, self.up.failure().is_some());
-            self.after_end(finished, has_failed, out)?;
-        }
-        flow
+        self.driven::<A, C, S>(true, out, |up, onto| up.put_store(store, onto))
+    }
+
+    #[inline(always)]
+    fn gather<S: Sink<C>>(&mut self, item: &A, out: &mut S) -> Flow {
+        self.driven::<A, C, S>(false, out, |up, onto| up.gather(item, onto))
+    }
+
+    #[inline(always)]
+    fn flush<S: Sink<C>>(&mut self, out: &mut S) -> Flow {
+        self.driven::<A, C, S>(true, out, |up, onto| up.flush(onto))
     }
 
     fn end<S: Sink<C>>(&mut self, out: &mut S) -> Flow {
         let mut onto = Onto::new(&mut self.down, out);
         let _over = self.up.end(&mut onto);
-        self.cut = onto.finished;
+        self.cut = onto.flush().is_break();
         if self.cut || self.up.failure().is_some() { FINISHED } else { self.down.end(out) }
     }
 
@@ -229,9 +269,12 @@ where
     #[inline]
     fn pump<S: Sink<C>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
         let mut onto = Onto::new(&mut self.down, out);
-        let flow = self.up.pump(&mut onto);
+        let mut flow = self.up.pump(&mut onto);
+        if flow.is_continue() && onto.flush().is_break() {
+            flow = ControlFlow::Break(());
+        }
         if flow != ControlFlow::Continue(true) {
-            let (finished, has_failed) = (onto.finished, self.up.failure().is_some());
+            let (finished, has_failed) = (onto.flush().is_break(), self.up.failure().is_some());
             self.after_end(finished, has_failed, out)?;
         }
         flow
@@ -241,7 +284,7 @@ where
     fn all<S: Sink<C>>(&mut self, out: &mut S) {
         let mut onto = Onto::new(&mut self.down, out);
         self.up.all(&mut onto);
-        let (finished, has_failed) = (onto.finished, self.up.failure().is_some());
+        let (finished, has_failed) = (onto.flush().is_break(), self.up.failure().is_some());
         let _finished = self.after_end(finished, has_failed, out);
     }
 
@@ -251,6 +294,28 @@ where
 
     fn failure(&self) -> Option<&StageFailure> {
         first_failure(self.up.failure(), self.down.failure(), self.cut)
+    }
+}
+
+impl<X, Y, B: Item + ?Sized> Chain<X, Y, B> {
+    /// Calls `up` by `call`, before a consumer. If `flushes`, then `down` takes all that it has
+    /// gathered.
+    #[inline(always)]
+    fn fed<A>(&mut self, flushes: bool, call: impl FnOnce(&mut X, &mut Eats<'_, Y>) -> Flow) -> Flow
+    where
+        A: Item + ?Sized,
+        X: Transduce<A, B>,
+        Y: Consume<B>,
+    {
+        let mut eats = Eats::new(&mut self.down);
+        let mut flow = call(&mut self.up, &mut eats);
+        if flushes && flow.is_continue() {
+            flow = Sink::<B>::flush(&mut eats);
+        }
+        if flow.is_break() {
+            (self.over, self.cut) = (true, Sink::<B>::flush(&mut eats).is_break());
+        }
+        flow
     }
 }
 
@@ -267,22 +332,22 @@ where
 
     #[inline(always)]
     fn put(&mut self, item: &A) -> Flow {
-        let mut eats = Eats::new(&mut self.down);
-        let flow = self.up.put(item, &mut eats);
-        if flow.is_break() {
-            (self.over, self.cut) = (true, eats.finished);
-        }
-        flow
+        self.fed::<A>(true, |up, eats| up.put(item, eats))
     }
 
     #[inline(always)]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
-        let mut eats = Eats::new(&mut self.down);
-        let flow = self.up.put_chunk(chunk, &mut eats);
-        if flow.is_break() {
-            (self.over, self.cut) = (true, eats.finished);
-        }
-        flow
+        self.fed::<A>(true, |up, eats| up.put_chunk(chunk, eats))
+    }
+
+    #[inline(always)]
+    fn gather(&mut self, item: &A) -> Flow {
+        self.fed::<A>(false, |up, eats| up.gather(item, eats))
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) -> Flow {
+        self.fed::<A>(true, |up, eats| up.flush(eats))
     }
 
     fn finish(&mut self) -> Flow {
@@ -290,7 +355,7 @@ where
             self.over = true;
             let mut eats = Eats::new(&mut self.down);
             let _over = self.up.end(&mut eats);
-            self.cut = eats.finished;
+            self.cut = Sink::<B>::flush(&mut eats).is_break();
         }
         if !self.cut && self.up.failure().is_some() { FINISHED } else { self.down.finish() }
     }

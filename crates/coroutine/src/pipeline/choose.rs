@@ -1,25 +1,28 @@
 //! Splitters that keep some of the true sections of another splitter, by the place of the section:
-//! `first`, `prefix`, `start_of`, `end_of`, and `last` and `suffix`.
+//! `first`, `even`, `prefix`, `start_of`, `end_of`, and `last`, `suffix`, `last_and_after`,
+//! `upto_first`.
 //!
-//! The first four decide at once. `last` and `suffix` know the answer only later, so they keep a
-//! true section and all that follows it until the next true section, or the end, decides. Every
-//! item must leave in its order, whether its verdict changes or not. [Pipes, Parting and joining
-//! the stream].
+//! The first five decide at once. The others know the answer only later. `LastOf` keeps a true
+//! section and all that follows it until the next true section, or the end, decides. `UptoFirst`
+//! keeps all that lies before the first true section. Every item must leave in its order, whether
+//! its verdict changes or not. [Pipes, Parting and joining the stream].
 
 use super::item::{Chunk, Flow, GO_ON, Item, Store};
 use super::role::Splitter;
 use super::stage::{Sections, Split};
+use std::ops::ControlFlow;
 
 /// Which true sections stay true.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Which {
     First,
+    Even,
     Prefix,
     StartOf,
     EndOf,
 }
 
-/// The stage of [`first`], [`prefix`], [`start_of`] and [`end_of`].
+/// The stage of [`first`], [`even`], [`prefix`], [`start_of`] and [`end_of`].
 #[derive(Debug, Clone)]
 pub struct Choose<S> {
     splitter: S,
@@ -31,12 +34,15 @@ struct Chosen {
     which: Which,
     /// No later section stays true.
     over: bool,
+    /// An odd number of true sections have ended.
+    even: bool,
     /// The section that is open has an item.
     inside: bool,
 }
 
 fn chosen<A: Item + ?Sized, S: Split<A>>(which: Which, splitter: Splitter<A, S>) -> Splitter<A, Choose<S>> {
-    Splitter::new(Choose { splitter: splitter.stage, place: Chosen { which, over: false, inside: false } })
+    let place = Chosen { which, over: false, even: false, inside: false };
+    Splitter::new(Choose { splitter: splitter.stage, place })
 }
 
 /// Only the first true section of `splitter` stays true.
@@ -50,6 +56,24 @@ fn chosen<A: Item + ?Sized, S: Split<A>>(which: Which, splitter: Splitter<A, S>)
 /// ```
 pub fn first<A: Item + ?Sized, S: Split<A>>(splitter: Splitter<A, S>) -> Splitter<A, Choose<S>> {
     chosen(Which::First, splitter)
+}
+
+/// Every second true section of `splitter` stays true: the second, the fourth and so on. An empty
+/// section counts too.
+///
+/// # Paper
+/// [Pipes, Parting and joining the stream]: `even` of the package SCC, which it names.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{even, from_chunks, lift121, wherever, whole_line};
+///
+/// let upper = lift121(|c: &u8| c.to_ascii_uppercase());
+/// let striped = from_chunks(["warp\nweft\nknot\nloom\n"]) >> wherever(upper, even(whole_line()));
+/// assert_eq!(striped.collect(), b"warp\nWEFT\nknot\nLOOM\n");
+/// ```
+pub fn even<A: Item + ?Sized, S: Split<A>>(splitter: Splitter<A, S>) -> Splitter<A, Choose<S>> {
+    chosen(Which::Even, splitter)
 }
 
 /// A true section of `splitter` stays true only at the beginning of the stream.
@@ -101,7 +125,11 @@ impl<P> Judge<'_, P> {
 
     /// The verdict of a section that `splitter` has given this verdict.
     fn verdict(&self, verdict: bool) -> bool {
-        verdict && !self.place.over && matches!(self.place.which, Which::First | Which::Prefix)
+        match self.place.which {
+            Which::First | Which::Prefix => verdict && !self.place.over,
+            Which::Even => verdict && self.place.even,
+            Which::StartOf | Which::EndOf => false,
+        }
     }
 }
 
@@ -124,7 +152,7 @@ impl<A: Item + ?Sized, P: Sections<A>> Sections<A> for Judge<'_, P> {
     fn close(&mut self, verdict: bool) -> Flow {
         let inside = std::mem::replace(&mut self.place.inside, false);
         match self.place.which {
-            Which::First | Which::Prefix => self.out.close(self.verdict(verdict))?,
+            Which::First | Which::Even | Which::Prefix => self.out.close(self.verdict(verdict))?,
             Which::StartOf if verdict && !inside => self.out.close(true)?,
             Which::StartOf => self.out.close(false)?,
             Which::EndOf => {
@@ -137,6 +165,7 @@ impl<A: Item + ?Sized, P: Sections<A>> Sections<A> for Judge<'_, P> {
             }
         }
         self.place.over |= verdict || self.place.which == Which::Prefix;
+        self.place.even ^= verdict;
         GO_ON
     }
 }
@@ -155,7 +184,7 @@ impl<A: Item + ?Sized, S: Split<A>> Split<A> for Choose<S> {
     }
 }
 
-/// Sections that are kept until it is known whether the first of them stays true.
+/// Sections that are kept until it is known which of them are true.
 #[derive(Debug, Clone, Default)]
 struct KeptSections<C> {
     items: C,
@@ -178,9 +207,27 @@ impl<C> KeptSections<C> {
         self.items.clear();
         GO_ON
     }
+
+    /// Passes the items of all sections on, in a true section that stays open.
+    fn release_as_one<A: Item + ?Sized>(&mut self, out: &mut impl Sections<A>) -> Flow
+    where
+        C: Store<A>,
+    {
+        self.ends.clear();
+        let items = std::mem::take(&mut self.items);
+        if items.count() == 0 { GO_ON } else { out.part_chunk(true, items.all()) }
+    }
 }
 
-/// The stage of [`last`] and [`suffix`].
+/// Which sections [`LastOf`] leaves true.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum WhichLast {
+    Last,
+    Suffix,
+    LastAndAfter,
+}
+
+/// The stage of [`last`], [`suffix`] and [`last_and_after`].
 #[derive(Debug, Clone)]
 pub struct LastOf<S, C> {
     splitter: S,
@@ -189,8 +236,7 @@ pub struct LastOf<S, C> {
 
 #[derive(Debug, Clone)]
 struct Candidate<C> {
-    /// Only the end of the stream may follow it.
-    suffix: bool,
+    which: WhichLast,
     /// The section that is open has an item.
     inside: bool,
     /// A true section is held, with all that follows it.
@@ -199,11 +245,11 @@ struct Candidate<C> {
 }
 
 fn candidate<A: Item + ?Sized, S: Split<A>>(
-    suffix: bool,
+    which: WhichLast,
     splitter: Splitter<A, S>,
 ) -> Splitter<A, LastOf<S, A::Store>> {
     let held = KeptSections { items: A::Store::default(), ends: Vec::new() };
-    let candidate = Candidate { suffix, inside: false, holds: false, held };
+    let candidate = Candidate { which, inside: false, holds: false, held };
     Splitter::new(LastOf { splitter: splitter.stage, candidate })
 }
 
@@ -218,14 +264,36 @@ fn candidate<A: Item + ?Sized, S: Split<A>>(
 /// assert_eq!((from_chunks(["warp\nweft\n"]) >> select(last(line()))).collect(), b"weft");
 /// ```
 pub fn last<A: Item + ?Sized, S: Split<A>>(splitter: Splitter<A, S>) -> Splitter<A, LastOf<S, A::Store>> {
-    candidate(false, splitter)
+    candidate(WhichLast::Last, splitter)
 }
 
 /// A true section of `splitter` stays true only at the end of the stream.
 ///
 /// Each true section is kept until its end.
 pub fn suffix<A: Item + ?Sized, S: Split<A>>(splitter: Splitter<A, S>) -> Splitter<A, LastOf<S, A::Store>> {
-    candidate(true, splitter)
+    candidate(WhichLast::Suffix, splitter)
+}
+
+/// The last true section of `splitter` and all that comes after it are one true section. All before
+/// it is false. If `splitter` has no true section, all is false.
+///
+/// The stream is kept from each true section to the next one.
+///
+/// # Paper
+/// [Pipes, Parting and joining the stream]: `lastAndAfter` of the package SCC, which it names.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_chunks, last_and_after, select, substring};
+///
+/// let path = from_chunks(["usr/lib/warp.so"]);
+/// assert_eq!((path >> select(last_and_after(substring(b"/")))).collect(), b"/warp.so");
+/// ```
+#[doc(alias = "lastAndAfter")]
+pub fn last_and_after<A: Item + ?Sized, S: Split<A>>(
+    splitter: Splitter<A, S>,
+) -> Splitter<A, LastOf<S, A::Store>> {
+    candidate(WhichLast::LastAndAfter, splitter)
 }
 
 struct Hold<'a, C, P> {
@@ -240,7 +308,7 @@ impl<C, P> Hold<'_, C, P> {
         C: Store<A>,
         P: Sections<A>,
     {
-        if verdict || self.candidate.suffix {
+        if verdict || self.candidate.which == WhichLast::Suffix {
             self.candidate.held.release(false, self.out)?;
             self.candidate.holds = verdict;
         }
@@ -291,6 +359,130 @@ impl<A: Item + ?Sized, S: Split<A>, C: Store<A>> Split<A> for LastOf<S, C> {
 
     fn end<P: Sections<A>>(&mut self, out: &mut P) -> Flow {
         self.splitter.end(&mut Hold { candidate: &mut self.candidate, out })?;
-        self.candidate.held.release(true, out)
+        let Candidate { which, held, .. } = &mut self.candidate;
+        if *which != WhichLast::LastAndAfter || held.ends.is_empty() {
+            return held.release(true, out);
+        }
+        held.release_as_one(out)?;
+        out.close(true)
+    }
+}
+
+/// The stage of [`upto_first`].
+#[derive(Debug, Clone)]
+pub struct UptoFirst<S, C> {
+    splitter: S,
+    upto: Upto<C>,
+}
+
+#[derive(Debug, Clone)]
+struct Upto<C> {
+    reached: Reached,
+    /// The sections before the first true one.
+    held: KeptSections<C>,
+}
+
+/// How far the stream has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Reached {
+    /// No true section has begun.
+    Before,
+    /// The first true section is open.
+    Inside,
+    /// It has ended.
+    After,
+}
+
+/// All up to the end of the first true section of `splitter` is one true section. All after it is
+/// false. If `splitter` has no true section, all is false.
+///
+/// The stream is kept until the first true section begins. `!between(end_of(first(splitter)),
+/// !everything())` keeps nothing, and is true of the whole stream if `splitter` has no true
+/// section.
+///
+/// # Paper
+/// [Pipes, Parting and joining the stream]: `uptoFirst` of the package SCC, which it names.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_chunks, select, substring, upto_first};
+///
+/// // The head of a message ends with the first blank line.
+/// let head = || select(upto_first(substring(b"\r\n\r\n")));
+/// let message = from_chunks(["a: warp\r\n\r", "\nweft\r\n\r\nknot"]);
+/// assert_eq!((message >> head()).collect(), b"a: warp\r\n\r\n");
+/// assert_eq!((from_chunks(["a: warp\r\n"]) >> head()).collect(), b"");
+/// ```
+#[doc(alias = "uptoFirst")]
+pub fn upto_first<A: Item + ?Sized, S: Split<A>>(
+    splitter: Splitter<A, S>,
+) -> Splitter<A, UptoFirst<S, A::Store>> {
+    let held = KeptSections { items: A::Store::default(), ends: Vec::new() };
+    Splitter::new(UptoFirst { splitter: splitter.stage, upto: Upto { reached: Reached::Before, held } })
+}
+
+struct Upwards<'a, C, P> {
+    upto: &'a mut Upto<C>,
+    out: &'a mut P,
+}
+
+impl<C, P> Upwards<'_, C, P> {
+    /// The section of this verdict goes on, or ends. Returns whether it is kept.
+    fn is_kept<A: Item + ?Sized>(&mut self, verdict: bool) -> ControlFlow<(), bool>
+    where
+        C: Store<A>,
+        P: Sections<A>,
+    {
+        if self.upto.reached == Reached::Before && verdict {
+            self.upto.reached = Reached::Inside;
+            self.upto.held.release_as_one(self.out)?;
+        }
+        ControlFlow::Continue(self.upto.reached == Reached::Before)
+    }
+}
+
+impl<A: Item + ?Sized, C: Store<A>, P: Sections<A>> Sections<A> for Upwards<'_, C, P> {
+    fn part(&mut self, verdict: bool, item: &A) -> Flow {
+        if self.is_kept(verdict)? {
+            self.upto.held.items.keep(item);
+            return GO_ON;
+        }
+        self.out.part(self.upto.reached == Reached::Inside, item)
+    }
+
+    fn part_chunk(&mut self, verdict: bool, chunk: A::Chunk<'_>) -> Flow {
+        if chunk.is_empty() {
+            return GO_ON;
+        }
+        if self.is_kept(verdict)? {
+            self.upto.held.items.keep_all(chunk);
+            return GO_ON;
+        }
+        self.out.part_chunk(self.upto.reached == Reached::Inside, chunk)
+    }
+
+    fn close(&mut self, verdict: bool) -> Flow {
+        if self.is_kept(verdict)? {
+            let held = &mut self.upto.held;
+            held.ends.push(held.items.count());
+            return GO_ON;
+        }
+        self.out.close(std::mem::replace(&mut self.upto.reached, Reached::After) == Reached::Inside)
+    }
+}
+
+impl<A: Item + ?Sized, S: Split<A>, C: Store<A>> Split<A> for UptoFirst<S, C> {
+    fn put<P: Sections<A>>(&mut self, item: &A, out: &mut P) -> Flow {
+        self.splitter.put(item, &mut Upwards { upto: &mut self.upto, out })
+    }
+
+    fn put_chunk<P: Sections<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut P) -> Flow {
+        self.splitter.put_chunk(chunk, &mut Upwards { upto: &mut self.upto, out })
+    }
+
+    fn end<P: Sections<A>>(&mut self, out: &mut P) -> Flow {
+        self.splitter.end(&mut Upwards { upto: &mut self.upto, out })?;
+        // There is no true section if sections are kept now.
+        self.upto.held.release(false, out)
     }
 }

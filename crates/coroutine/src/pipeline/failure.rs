@@ -443,6 +443,24 @@ where
         flow
     }
 
+    #[inline(always)]
+    fn gather<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
+        let flow = self.stage.gather(item, out);
+        if flow.is_break() {
+            self.note(T::failure);
+        }
+        flow
+    }
+
+    #[inline(always)]
+    fn flush<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
+        let flow = self.stage.flush(out);
+        if flow.is_break() {
+            self.note(T::failure);
+        }
+        flow
+    }
+
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
         let flow = self.stage.end(out);
         self.note(T::failure);
@@ -507,6 +525,24 @@ impl<A: Item + ?Sized, I: Consume<A>> Consume<A> for NamedStage<I> {
     #[inline(always)]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
         let flow = self.stage.put_chunk(chunk);
+        if flow.is_break() {
+            self.note(I::failure);
+        }
+        flow
+    }
+
+    #[inline(always)]
+    fn gather(&mut self, item: &A) -> Flow {
+        let flow = self.stage.gather(item);
+        if flow.is_break() {
+            self.note(I::failure);
+        }
+        flow
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) -> Flow {
+        let flow = self.stage.flush();
         if flow.is_break() {
             self.note(I::failure);
         }

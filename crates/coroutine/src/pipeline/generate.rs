@@ -55,7 +55,7 @@ impl<B: Clone + 'static, I: Iterator<Item = B>> Generate<B> for FromIter<I> {
     #[inline(always)]
     fn all<S: Sink<B>>(&mut self, out: &mut S) {
         if S::CHUNKS {
-            while let ControlFlow::Continue(true) = self.pump(out) {}
+            while self.pump(out) == ControlFlow::Continue(true) && out.flush().is_continue() {}
         } else {
             // The iterator's own loop is faster than one that counts to the end of a chunk.
             let _finished = self.items.try_for_each(|item| out.put(&item));

@@ -7,7 +7,7 @@
 //! its generator before its consumer gives a result. [Pipes, Listings 10 and 14].
 
 use super::failure::{StageFailure, first_failure};
-use super::item::{Flow, GO_ON, Item, Store};
+use super::item::{FINISHED, Flow, GO_ON, Item, Store};
 use super::stage::{Consume, Generate, Merge, Sink, Split, Transduce};
 use std::fmt;
 use std::marker::PhantomData;
@@ -203,7 +203,7 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
         // order of the stream too.
         let mut eats = Eats::new(&mut self.iteratee.stage);
         self.generator.stage.all(&mut eats);
-        let cut = eats.finished;
+        let cut = Sink::<B>::flush(&mut eats).is_break();
         let failure =
             first_failure(self.generator.stage.failure(), self.iteratee.stage.failure(), cut).cloned();
         drop(self.generator);
@@ -246,7 +246,7 @@ impl<A: Item + ?Sized, I: Consume<A>> Sink<A> for Eats<'_, I> {
 
     #[inline(always)]
     fn put(&mut self, item: &A) -> Flow {
-        let flow = self.consumer.put(item);
+        let flow = self.consumer.gather(item);
         self.finished |= flow.is_break();
         flow
     }
@@ -256,6 +256,12 @@ impl<A: Item + ?Sized, I: Consume<A>> Sink<A> for Eats<'_, I> {
         let flow = self.consumer.put_chunk(chunk);
         self.finished |= flow.is_break();
         flow
+    }
+
+    #[inline(always)]
+    fn flush(&mut self) -> Flow {
+        self.finished = self.finished || self.consumer.flush().is_break();
+        if self.finished { FINISHED } else { GO_ON }
     }
 }
 
@@ -402,6 +408,7 @@ impl<B: Item + ?Sized, G: Generate<B>> Generate<B> for Drain<G> {
     fn pump<S: Sink<B>>(&mut self, out: &mut S) -> ControlFlow<(), bool> {
         let mut listener = WhileOpen { out, closed: false };
         let more = self.generator.pump(&mut listener);
+        let _listens = Sink::<B>::flush(&mut listener);
         if !listener.closed {
             return more;
         }
@@ -438,6 +445,12 @@ impl<A: Item + ?Sized, S: Sink<A>> Sink<A> for WhileOpen<'_, S> {
     #[inline]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
         self.closed = self.closed || self.out.put_chunk(chunk).is_break();
+        GO_ON
+    }
+
+    #[inline]
+    fn flush(&mut self) -> Flow {
+        self.closed = self.closed || self.out.flush().is_break();
         GO_ON
     }
 }

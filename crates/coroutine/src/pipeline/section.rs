@@ -97,6 +97,25 @@ struct Restart<'a, 'b, T, U, O, B: ?Sized> {
     yields: PhantomData<fn(&B)>,
 }
 
+impl<T, U, O, B: Item + ?Sized> Restart<'_, '_, T, U, O, B> {
+    /// The side that runs takes the items that it has gathered. At the end of a section its `end`
+    /// does so.
+    fn flush<A: Item + ?Sized>(&mut self) -> Flow
+    where
+        T: Transduce<A, B>,
+        U: Transduce<A, B>,
+        O: Sink<B>,
+    {
+        if let Some(yes) = &mut self.sides.yes {
+            yes.flush::<A, B, _>(self.gate)?;
+        }
+        match &mut self.sides.no {
+            Some(no) => no.flush::<A, B, _>(self.gate),
+            None => GO_ON,
+        }
+    }
+}
+
 impl<A, B, T, U, O> Sections<A> for Restart<'_, '_, T, U, O, B>
 where
     A: Item + ?Sized,
@@ -109,10 +128,10 @@ where
         let Sides { recipes, yes, no, place } = &mut *self.sides;
         if verdict {
             let side = yes.get_or_insert_with(|| BranchSide::new(recipes.0.clone()));
-            side.drive::<A, B, _>(self.gate, |stage, out| stage.put(item, out))
+            side.drive::<A, B, _>(self.gate, |stage, out| stage.gather(item, out))
         } else {
             let side = no.get_or_insert_with(|| BranchSide::new(recipes.1.clone()));
-            side.drive::<A, B, _>(self.gate, |stage, out| stage.put(item, out))
+            side.drive::<A, B, _>(self.gate, |stage, out| stage.gather(item, out))
         }?;
         place.pass(A::elements(item));
         GO_ON
@@ -164,14 +183,20 @@ where
     fn put<O: Sink<B>>(&mut self, item: &A, out: &mut O) -> Flow {
         let gate = &mut Gate::new(out);
         let sections = &mut Restart { sides: &mut self.sides, gate, yields: PhantomData };
-        let flow = self.splitter.put(item, sections);
+        let mut flow = self.splitter.put(item, sections);
+        if flow.is_continue() {
+            flow = sections.flush::<A>();
+        }
         self.looked_after::<A, B>(flow)
     }
 
     fn put_chunk<O: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut O) -> Flow {
         let gate = &mut Gate::new(out);
         let sections = &mut Restart { sides: &mut self.sides, gate, yields: PhantomData };
-        let flow = self.splitter.put_chunk(chunk, sections);
+        let mut flow = self.splitter.put_chunk(chunk, sections);
+        if flow.is_continue() {
+            flow = sections.flush::<A>();
+        }
         self.looked_after::<A, B>(flow)
     }
 

@@ -34,6 +34,12 @@ pub trait Sink<A: Item + ?Sized> {
         GO_ON
     }
 
+    /// The stages behind this edge take the items that they have [gathered](Transduce::gather).
+    #[inline(always)]
+    fn flush(&mut self) -> Flow {
+        GO_ON
+    }
+
     /// Takes the one item that `make` keeps in a store, as [`put`](Sink::put) of it would. A stage
     /// that keeps its items lends its own store, so that the item is written once. The other
     /// stages use `spare`, which is empty.
@@ -65,6 +71,11 @@ impl<A: Item + ?Sized, S: Sink<A>> Sink<A> for &mut S {
     }
 
     #[inline(always)]
+    fn flush(&mut self) -> Flow {
+        (**self).flush()
+    }
+
+    #[inline(always)]
     fn put_made(&mut self, spare: &mut A::Store, make: impl FnOnce(&mut A::Store)) -> Flow {
         (**self).put_made(spare, make)
     }
@@ -78,10 +89,12 @@ pub trait Generate<B: Item + ?Sized> {
     /// It breaks when `out` is finished, and is not called after that, nor after `false`.
     fn pump<S: Sink<B>>(&mut self, out: &mut S) -> ControlFlow<(), bool>;
 
-    /// Puts all items into `out`, until `out` is finished.
+    /// Puts all items into `out`, until `out` is finished. The stages behind it have taken the
+    /// items of one [`pump`](Generate::pump) before the next one begins, because that may wait for
+    /// a file.
     #[inline]
     fn all<S: Sink<B>>(&mut self, out: &mut S) {
-        while let ControlFlow::Continue(true) = self.pump(out) {}
+        while self.pump(out) == ControlFlow::Continue(true) && out.flush().is_continue() {}
     }
 
     /// If the generator is endless, each of its items depends on its place alone, and nothing is to
@@ -122,6 +135,24 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
         GO_ON
     }
 
+    /// Takes one item as [`put`](Transduce::put) would, but may keep it until
+    /// [`flush`](Transduce::flush), or until it has enough items. The caller calls `flush` before
+    /// it returns, unless the stage has broken. The other methods take what is kept first.
+    ///
+    /// A stage that has to begin its work anew for each call gathers the items of several calls in
+    /// this way, if a neighbour puts them one by one.
+    #[inline(always)]
+    fn gather<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
+        self.put(item, out)
+    }
+
+    /// Takes the items that [`gather`](Transduce::gather) has kept.
+    #[inline(always)]
+    fn flush<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
+        let _ = out;
+        GO_ON
+    }
+
     /// The input has ended. The stage puts into `out` what it still has.
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow;
 
@@ -154,6 +185,19 @@ pub trait Consume<A: Item + ?Sized> {
     #[inline]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
         chunk.each(|item| self.put(item))
+    }
+
+    /// Takes one item as [`put`](Consume::put) would, but may keep it until
+    /// [`flush`](Consume::flush): see [`Transduce::gather`].
+    #[inline(always)]
+    fn gather(&mut self, item: &A) -> Flow {
+        self.put(item)
+    }
+
+    /// Takes the items that [`gather`](Consume::gather) has kept.
+    #[inline(always)]
+    fn flush(&mut self) -> Flow {
+        GO_ON
     }
 
     /// Takes the items of a chunk from its front, until it is finished. Returns how many it took:

@@ -5,12 +5,15 @@
 
 use proptest::prelude::*;
 use selvedge_coroutine::pipeline::{
-    Io, SectionPart, Transduce, Transducer, collect, from_chunks, from_iter, iteratee, select, splitter,
-    transducer,
+    Io, SectionPart, Transduce, Transducer, collect, count, each_chunk, filter, fold, from_chunks, from_fn,
+    from_iter, iteratee, select, splitter, transducer,
 };
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt::Debug;
+use std::ops::ControlFlow::Continue;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// An operation of a body.
 #[derive(Debug, Clone, Copy)]
@@ -312,4 +315,100 @@ fn items_are_given_back_without_end() {
         io.next().await
     });
     assert_eq!((from_iter([7]) >> body).run(), None);
+}
+
+/// A body that takes three numbers.
+fn three() -> Transducer<u64, u64, impl Transduce<u64, u64> + Clone> {
+    transducer(|mut io: Io<u64, u64>| async move {
+        for _ in 0..3 {
+            let Some(number) = io.next().await else { return };
+            io.put(number).await;
+        }
+    })
+}
+
+#[test]
+fn single_items_reach_a_body_as_chunks() {
+    let polls = AtomicUsize::new(0);
+    let counted = transducer(|mut io: Io<u64, u64>| {
+        let polls = &polls;
+        async move {
+            loop {
+                let chunk = io.chunk().await;
+                polls.fetch_add(1, Relaxed);
+                if chunk.is_empty() {
+                    return;
+                }
+                io.put_chunk(&chunk).await;
+            }
+        }
+    });
+    let odd = from_iter(0..10_000_u64) >> filter(|n: &u64| n % 2 == 1);
+    assert_eq!((odd >> counted >> count()).run(), 5_000);
+    assert!(polls.load(Relaxed) < 20, "{polls:?} chunks");
+}
+
+#[test]
+fn single_items_reach_a_body_before_the_holder_goes_on() {
+    let mut stage = (filter(|n: &u64| n % 2 == 1) >> three()).step();
+    assert_eq!(stage.put_chunk(&[1, 2]), [1]);
+    assert_eq!(stage.put_chunk(&[4]), [0; 0]);
+    assert_eq!(stage.put_chunk(&[5, 7, 9]), [5, 7]);
+    assert!(stage.is_finished());
+    let mut sum = (filter(|n: &u64| n % 2 == 1) >> three() >> fold(0, |sum, n: &u64| *sum += n)).feed();
+    assert!(sum.put(&1).is_continue());
+    assert!(sum.put_chunk(&[2, 3]).is_continue());
+    assert!(sum.put(&5).is_break());
+    assert_eq!(sum.end(), 9);
+}
+
+#[test]
+fn what_follows_from_a_chunk_comes_before_the_next_chunk_is_asked_for() {
+    let taken = Cell::new(0);
+    let number_of = |chunk: u64| {
+        // Each chunk before this one has three items, of which two are odd.
+        assert_eq!(taken.get(), 2 * chunk);
+        [4 * chunk + 1, 4 * chunk + 2, 4 * chunk + 3]
+    };
+    let odd = || filter(|n: &u64| n % 2 == 1);
+    let copies = || {
+        transducer(|mut io: Io<u64, u64>| async move {
+            while let Some(number) = io.next().await {
+                io.put(number).await;
+            }
+        })
+    };
+    let sees = || {
+        each_chunk(|chunk: &[u64]| {
+            taken.set(taken.get() + chunk.len() as u64);
+            Continue(())
+        })
+    };
+    (from_chunks((0..9).map(number_of)) >> odd() >> copies() >> sees()).run();
+    assert_eq!(taken.take(), 18);
+    (from_chunks((0..9).map(number_of)) >> odd() >> (odd() >> copies() >> odd()) >> copies() >> sees()).run();
+    assert_eq!(taken.take(), 18);
+    let mut chunk = 0;
+    let read = |block: &mut [u64]| {
+        block.copy_from_slice(&number_of(chunk));
+        chunk += 1;
+        if chunk < 9 { 3 } else { 0 }
+    };
+    (from_fn(3, read) >> odd().boxed() >> copies().boxed() >> sees()).run();
+    assert_eq!(taken.take(), 16);
+    (from_chunks((0..9).map(number_of)).drain().named("source") >> odd() >> copies() >> sees()).run();
+    assert_eq!(taken.take(), 18);
+}
+
+#[test]
+fn a_drained_generator_is_run_to_its_end_behind_a_body_that_gathers() {
+    let made = Cell::new(0);
+    let source = || from_iter((0..5_000_u64).inspect(|_| made.set(made.get() + 1))).drain();
+    // So few that a pump of the generator is no full chunk for the body.
+    let few = || filter(|n: &u64| n.is_multiple_of(16));
+    assert_eq!((source() >> few() >> three() >> collect()).run(), [0, 16, 32]);
+    assert_eq!(made.take(), 5_000);
+    let mut pulled = (source() >> few() >> three()).pull();
+    assert_eq!(pulled.read(collect()).unwrap(), [0, 16, 32]);
+    assert_eq!(made.take(), 5_000);
 }

@@ -196,6 +196,17 @@ fn splitters() {
         first(letters()), last(letters()), prefix(line()), suffix(line()), start_of(line()), end_of(letters()),
         first(last(letters())), start_of(suffix(whole_line())), last(!whole_line()),
         brackets(), having(line(), substring(b"ab")), having_only(line(), letters()), having(brackets(), !letters()),
+        even(line()), even(letters()), even(start_of(line())), even(!substring(b"b")), first(even(letters())),
+        upto_first(line()), upto_first(letters()), upto_first(substring(b"\n")), upto_first(end_of(letters())),
+        upto_first(!letters()), upto_first(having(whole_line(), substring(b"ab"))), upto_first(last(letters())),
+        last_and_after(line()), last_and_after(letters()), last_and_after(substring(b"ab")),
+        last_and_after(start_of(line())), last_and_after(upto_first(letters())), !last_and_after(!line()),
+        followed_by(letters(), line()), followed_by(substring(b"a"), substring(b"b")),
+        followed_by(start_of(line()), substring(b"a")), followed_by(substring(b"b"), end_of(substring(b"9"))),
+        followed_by(letters(), !letters()), followed_by(letters(), last(letters())), followed_by(line(), everything()),
+        followed_by(followed_by(letters(), !letters()), letters()), followed_by(start_of(letters()), start_of(letters())),
+        followed_by(whole_line(), suffix(whole_line())), having(followed_by(whole_line(), whole_line()), letters()),
+        even(followed_by(letters(), !letters())).boxed(), upto_first(letters().boxed()).boxed(),
         nested_in(letters(), brackets()), nested_in(prefix(letters()), brackets() & !first(letters())),
         csv::rows(b','), csv::column(b',', 0), csv::column(b',', 1),
         json::values(), json::member("a"), xml::element("a"), xml::content("a"), xml::attribute("x"),
@@ -212,6 +223,33 @@ fn splitters() {
     }
 }
 
+/// A body that puts each byte and a dot, and takes as many as `room`.
+fn dotted(room: usize) -> Transducer<u8, u8, impl Transduce<u8, u8> + Clone> {
+    transducer(move |mut io: Io<u8, u8>| async move {
+        for _ in 0..room {
+            let Some(byte) = io.next().await else { break };
+            io.put(byte).await;
+            io.put(b'.').await;
+        }
+        io.put(b'!').await;
+    })
+}
+
+/// A stage that fails at a `b`.
+fn no_b() -> Transducer<u8, u8, impl Transduce<u8, u8> + Clone> {
+    try_lift121(|byte: &u8| if *byte == b'b' { Err("a b") } else { Ok(*byte) })
+}
+
+/// The items as they are, and each end of a section as a sign.
+fn parts_as_bytes() -> Transducer<SectionPart<u8>, u8, impl Transduce<SectionPart<u8>, u8> + Clone> {
+    lift121(|part: &SectionPart<u8>| match part {
+        SectionPart::Item(true, byte) => byte.to_ascii_uppercase(),
+        SectionPart::Item(false, byte) => byte.to_ascii_lowercase(),
+        SectionPart::Close(true) => b'+',
+        SectionPart::Close(false) => b'-',
+    })
+}
+
 #[test]
 fn transducers_of_bytes() {
     each! { stage_at_every_cut:
@@ -224,6 +262,10 @@ fn transducers_of_bytes() {
         if_then_else(having(line(), substring(b"ab")), upper(), suppress()),
         foreach(line(), twice(), id()), foreach(letters(), take(1), twice()), foreach(start_of(line()), substitute(b">"), id()),
         foreach(line(), if_then_else(letters(), upper(), twice()), id()),
+        foreach(even(line()), no_b(), id()), foreach(upto_first(whole_line()), no_b(), upper()),
+        foreach(last_and_after(letters()), no_b(), twice()), foreach(followed_by(letters(), !letters()), no_b(), upper()),
+        foreach(followed_by(start_of(line()), end_of(line())), substitute(b">"), no_b()),
+        section_parts(line()) >> parts_as_bytes(), section_parts(end_of(letters())) >> take(3) >> parts_as_bytes(),
         wherever(upper(), letters()), unless(twice(), whole_line()),
         while_(lift121(|byte: &u8| byte / 2), satisfies(|byte: &u8| *byte > 60)),
         while_(foreach(prefix(letters()), suppress(), id()), having(line(), letters())),
@@ -250,6 +292,32 @@ fn transducers_of_bytes() {
     }
 }
 
+/// Bodies gather the items that a stage before them puts one by one.
+#[test]
+fn bodies_behind_single_items() {
+    let digits = || satisfies(u8::is_ascii_digit);
+    let few = || filter(|byte: &u8| *byte != b'a');
+    each! { stage_at_every_cut:
+        few() >> dotted(9), few() >> dotted(2), few() >> dotted(0), take(2) >> dotted(9), twice() >> dotted(3),
+        no_b() >> dotted(9), no_b() >> dotted(2), no_b() >> few() >> dotted(3) >> upper(), few() >> dotted(2) >> no_b(),
+        few() >> (few() >> dotted(3)), few() >> (dotted(3) >> no_b() >> dotted(4)), no_b() >> dotted(2).named("two"),
+        no_b() >> (dotted(9) >> few() >> dotted(2) >> take(3)).named("all"), (few() >> dotted(3)).boxed() >> dotted(9),
+        if_then_else(letters(), few() >> dotted(3), no_b()), if_then_else(digits(), no_b() >> dotted(9), dotted(3)),
+        if_then_else(letters(), dotted(3), no_b()), if_then_else(letters(), no_b(), dotted(2)),
+        few() >> if_then_else(letters(), dotted(9), dotted(2)) >> dotted(9), if_then_else(letters(), dotted(0), dotted(1)),
+        foreach(letters(), dotted(2), no_b()), foreach(letters(), no_b() >> dotted(9), dotted(1)),
+        foreach(line(), few() >> dotted(9), dotted(9)), few() >> foreach(letters(), dotted(9), dotted(1)) >> few() >> dotted(7),
+        if_then_else(letters(), if_then_else(digits(), id(), dotted(2)), foreach(digits(), dotted(1), dotted(9))),
+        while_(few() >> dotted(1) >> suppress(), letters()), cycle(64, digits(), few() >> dotted(2) >> lift121(|_| b'x')),
+        group_by(line()) >> lift121(|line: &[u8]| line.len() as u8 + b'0') >> dotted(2),
+        located(whole_line(), no_b() >> dotted(5)), join_transduced(few() >> dotted(2), few(), join::interleave()),
+    }
+    each! { iteratee_at_every_cut:
+        few() >> letters_first(), few() >> dotted(3) >> collect(), no_b() >> letters_first(), few() >> few() >> letters_first(),
+        no_b() >> dotted(2) >> few() >> letters_first(), (few() >> letters_first()).named("letters"), dotted(2) >> try_sum(),
+    }
+}
+
 #[test]
 fn transducers_of_lists() {
     let lines = || group_by(line());
@@ -260,6 +328,9 @@ fn transducers_of_lists() {
         lines() >> rewrite(|line: &[u8], text: &mut Vec<u8>| text.extend(line.iter().rev())),
         lines() >> take(2), lines() >> skip(1), whole() >> filter(|line: &[u8]| line.len() > 1),
         whole() >> select(any(substring(b"ab"))), whole() >> select(!any(letters())), lines() >> select(all(letters())),
+        lines() >> select(even(any(letters()))), whole() >> select(upto_first(any(substring(b"b")))),
+        lines() >> select(last_and_after(any(substring(b"a")))), lines() >> select(followed_by(any(letters()), !any(letters()))),
+        whole() >> foreach(followed_by(any(substring(b"a")), any(substring(b"b"))), prepend(b"1"), append(b"0")),
         whole() >> if_then_else(any(substring(b"b")), prepend(b">"), suppress()),
         lines() >> foreach(any(letters()), append(b"!"), prepend(b"-")),
         whole() >> select_numbered(any(substring(b"a")), write), lines() >> select_numbered(!any(substring(b"a")), write),

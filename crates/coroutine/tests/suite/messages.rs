@@ -106,6 +106,30 @@ const MISUSES: &[Misuse] = &[
     },
     Misuse {
         module: "pipeline",
+        program: "let _ = upto_first(@);",
+        at: ["select(line())", "line()"],
+        says: &["mismatched types", "expected `Splitter<_, _>`, found `Transducer<u8,"],
+    },
+    Misuse {
+        module: "pipeline",
+        program: "let _ = followed_by(line(), satisfies(|n: &@| *n > 1));",
+        at: ["u64", "u8"],
+        says: &["expected `Splitter<u8, _>`, found `Splitter<u64,"],
+    },
+    Misuse {
+        module: "pipeline",
+        program: "let _ = followed_by(line(), @);",
+        at: ["b\"ab\"", "substring(b\"ab\")"],
+        says: &["mismatched types", "expected `Splitter<u8, _>`, found `&[u8; 2]`"],
+    },
+    Misuse {
+        module: "pipeline",
+        program: "let _ = section_parts(@);",
+        at: ["any(substring(b\"ab\"))", "substring(b\"ab\")"],
+        says: &["the size for values of type `[u8]` cannot be known"],
+    },
+    Misuse {
+        module: "pipeline",
         program: "let _ = id::<@>();",
         at: ["str", "u8"],
         says: &["`str` cannot be an item of a pipeline", "an item is a `Clone + 'static` type"],

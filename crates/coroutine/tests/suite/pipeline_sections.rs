@@ -193,6 +193,39 @@ fn flow(first: Sections, second: impl Fn(&[u8]) -> Sections, flows: bool) -> Sec
     cut(&items, &said)
 }
 
+/// The items of sections in a row.
+fn together(sections: &[(bool, Vec<u8>)]) -> Vec<u8> {
+    sections.iter().flat_map(|section| section.1.clone()).collect()
+}
+
+fn all_false(sections: &[(bool, Vec<u8>)]) -> Sections {
+    sections.iter().map(|(_, part)| (false, part.clone())).collect()
+}
+
+/// `second` sees what lies behind each section that `first` calls true and that begins behind the
+/// match before.
+fn followed(first: &Sections, second: impl Fn(&[u8]) -> Sections, input: &[u8]) -> Sections {
+    let (mut sections, mut begin, mut over) = (Sections::new(), 0, 0);
+    for (verdict, part) in first {
+        let end = begin + part.len();
+        if *verdict
+            && begin >= over
+            && let Some((true, rest)) = second(&input[end..]).into_iter().next()
+        {
+            if begin > over {
+                sections.push((false, input[over..begin].to_vec()));
+            }
+            over = end + rest.len();
+            sections.push((true, input[begin..over].to_vec()));
+        }
+        begin = end;
+    }
+    if over < input.len() {
+        sections.push((false, input[over..].to_vec()));
+    }
+    sections
+}
+
 /// The items that `b` calls true, but never the first one: each round of a loop loses an item.
 fn all_but_first(b: &Script, input: &[u8]) -> Sections {
     let marks = marks(&b.sections(input));
@@ -277,6 +310,125 @@ proptest! {
         prop_assert_eq!(run(last(a.splitter()), &items, &at), keep(slow.iter().rposition(|section| section.0)));
         prop_assert_eq!(run(prefix(a.splitter()), &items, &at), keep(Some(0)));
         prop_assert_eq!(run(suffix(a.splitter()), &items, &at), keep(slow.len().checked_sub(1)));
+    }
+
+    #[test]
+    fn every_second_section_is_even(a in script(), items in input(), at in chunks()) {
+        let mut is_even = true;
+        let slow: Sections = a.sections(&items).into_iter().map(|(verdict, part)| {
+            is_even ^= verdict;
+            (verdict && is_even, part)
+        }).collect();
+        prop_assert_eq!(run(even(a.splitter()), &items, &at), slow);
+    }
+
+    #[test]
+    fn a_true_section_takes_what_lies_around_it(a in script(), items in input(), at in chunks()) {
+        let slow = a.sections(&items);
+        let upto = match slow.iter().position(|section| section.0) {
+            Some(at) => [vec![(true, together(&slow[..=at]))], all_false(&slow[at + 1..])].concat(),
+            None => slow.clone(),
+        };
+        prop_assert_eq!(run(upto_first(a.splitter()), &items, &at), upto);
+        let after = match slow.iter().rposition(|section| section.0) {
+            Some(at) => [all_false(&slow[..at]), vec![(true, together(&slow[at..]))]].concat(),
+            None => slow.clone(),
+        };
+        prop_assert_eq!(run(last_and_after(a.splitter()), &items, &at), after);
+    }
+
+    #[test]
+    fn a_section_is_followed_by_the_first_one_behind_it(a in script(), b in script(), items in input(), at in chunks()) {
+        let slow = followed(&a.sections(&items), |rest| b.sections(rest), &items);
+        prop_assert_eq!(run(followed_by(a.splitter(), b.splitter()), &items, &at), slow);
+    }
+
+    #[test]
+    fn a_splitter_that_decides_late_may_follow(
+        a in script(), b in script(), c in script(), items in input(), at in chunks(),
+    ) {
+        let last_of = |rest: &[u8]| run(last(b.splitter()), rest, &[]);
+        let slow = followed(&a.sections(&items), last_of, &items);
+        prop_assert_eq!(run(followed_by(a.splitter(), last(b.splitter())), &items, &at), slow);
+        let after = |rest: &[u8]| followed(&b.sections(rest), |rest| c.sections(rest), rest);
+        let slow = followed(&a.sections(&items), after, &items);
+        let both = followed_by(a.splitter(), followed_by(b.splitter(), c.splitter()));
+        prop_assert_eq!(run(both, &items, &at), slow);
+    }
+
+    #[test]
+    fn the_laws_of_places_hold(a in script(), items in input(), at in chunks()) {
+        let (a, none) = (|| a.splitter(), || !everything());
+        let marked = |sections: &Sections| -> Vec<bool> { marks(sections).iter().map(|mark| mark.verdict).collect() };
+        let some = run(a(), &items, &at).iter().any(|section| section.0);
+        // The first of the even sections is the second true one. Every true section is even or odd.
+        let rest = a() & !first(a());
+        let odd = a() & !even(a());
+        prop_assert_eq!(marked(&run(even(a()) | odd, &items, &at)), marked(&run(a(), &items, &at)));
+        prop_assert_eq!(marked(&run(rest & first(even(a())), &items, &at)), marked(&run(first(even(a())), &items, &at)));
+        // The streaming form of `upto_first`, which is true of all if there is no true section.
+        let streamed = !between(end_of(first(a())), none());
+        if some {
+            prop_assert_eq!(marked(&run(upto_first(a()), &items, &at)), marked(&run(streamed, &items, &at)));
+            let begin = between(start_of(last(a())), none());
+            prop_assert_eq!(marked(&run(last_and_after(a()), &items, &at)), marked(&run(begin, &items, &at)));
+        } else {
+            prop_assert!(marked(&run(streamed, &items, &at)).iter().all(|verdict| *verdict));
+            prop_assert_eq!(run(upto_first(a()), &items, &at), run(a(), &items, &at));
+            prop_assert_eq!(run(last_and_after(a()), &items, &at), run(a(), &items, &at));
+        }
+        prop_assert_eq!(run(upto_first(upto_first(a())), &items, &at), run(upto_first(a()), &items, &at));
+        prop_assert_eq!(run(last_and_after(last_and_after(a())), &items, &at), run(last_and_after(a()), &items, &at));
+        prop_assert_eq!(run(last_and_after(last(a())), &items, &at), run(last_and_after(a()), &items, &at));
+        prop_assert_eq!(run(upto_first(first(a())), &items, &at), run(upto_first(a()), &items, &at));
+        // Of what follows only the first section matters. Without true sections nothing is true.
+        prop_assert_eq!(run(followed_by(a(), prefix(a())), &items, &at), run(followed_by(a(), a()), &items, &at));
+        let nothing = cut(&items, &vec![(false, false); items.len()]);
+        prop_assert_eq!(run(followed_by(a(), none()), &items, &at), nothing.clone());
+        prop_assert_eq!(run(followed_by(none(), a()), &items, &at), nothing);
+    }
+
+    #[test]
+    fn texts_in_a_row_are_one_text(
+        needles in prop::array::uniform3(prop::collection::vec(0..2u8, 1..3)), items in prop::collection::vec(0..2u8, 0..30),
+        at in chunks(),
+    ) {
+        // Of texts that do not overlap themselves each occurrence is a candidate.
+        let [a, b, c] = needles;
+        prop_assume!([&a, &b].iter().all(|text| text.len() == 1 || text[0] != text[1]));
+        let text = |text: &[u8]| substring(text);
+        let left = followed_by(followed_by(text(&a), text(&b)), text(&c));
+        let right = followed_by(text(&a), followed_by(text(&b), text(&c)));
+        // The right one finds the whole text, and the left one finds nothing else.
+        let whole = [a.clone(), b.clone(), c.clone()].concat();
+        prop_assert_eq!(run(right, &items, &at), run(text(&whole), &items, &at));
+        for (verdict, part) in run(left, &items, &at) {
+            prop_assert!(!verdict || part == whole);
+        }
+    }
+
+    #[test]
+    fn the_parts_of_sections_say_what_the_splitter_says(a in script(), items in input(), at in chunks()) {
+        let mut pieces = Vec::new();
+        let mut rest = &items[..];
+        for length in at.iter().chain(std::iter::repeat(&3)) {
+            if rest.is_empty() {
+                break;
+            }
+            let (piece, after) = rest.split_at((*length).clamp(1, rest.len()));
+            pieces.push(piece.to_vec());
+            rest = after;
+        }
+        let parts = (from_chunks(pieces) >> section_parts(a.splitter())).collect();
+        let mut sections = Sections::new();
+        let mut open = Vec::new();
+        for part in parts {
+            match part {
+                SectionPart::Item(_, item) => open.push(item),
+                SectionPart::Close(verdict) => sections.push((verdict, std::mem::take(&mut open))),
+            }
+        }
+        prop_assert_eq!(sections, a.sections(&items));
     }
 
     #[test]
