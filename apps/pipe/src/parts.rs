@@ -315,6 +315,14 @@ impl<B: HasKind + ?Sized> Transduce<[u8], B> for ByLine<DynStage> {
         Transduce::<[u8], B>::put_chunk(&mut self.0, chunk, out)
     }
 
+    fn gather<S: Sink<B>>(&mut self, line: &[u8], out: &mut S) -> Flow {
+        Transduce::<[u8], B>::gather(&mut self.0, line, out)
+    }
+
+    fn flush<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
+        Transduce::<[u8], B>::flush(&mut self.0, out)
+    }
+
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
         Transduce::<[u8], B>::end(&mut self.0, out)
     }

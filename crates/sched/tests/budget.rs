@@ -6,7 +6,7 @@ mod naps;
 mod schedulers;
 
 use futures::stream::{FuturesUnordered, StreamExt};
-use schedulers::Scheduler;
+use schedulers::{Scheduler, run};
 use selvedge_core::{budget, fork, nbio, sleep, spawn, spawn_local, yield_now};
 use selvedge_direct::{direct, wait};
 use selvedge_scope::{join, scope, select};
@@ -86,7 +86,7 @@ fn on_one_os_thread<F: Future<Output = ()> + 'static>(
     scheduler: Scheduler,
     body: impl FnOnce() -> F + Send + 'static,
 ) {
-    scheduler.run(async move { spawn_local(body()).await.unwrap() }).unwrap();
+    run(scheduler, async move { spawn_local(body()).await.unwrap() }).unwrap();
 }
 
 fn locking_a_free_mutex_lets_others_run(scheduler: Scheduler) {

@@ -5,7 +5,7 @@
 mod naps;
 mod schedulers;
 
-use schedulers::{PER_CORE, PRIORITY, ROUND_ROBIN, Scheduler, stealing};
+use schedulers::{PER_CORE, PRIORITY, ROUND_ROBIN, Scheduler, run, stealing};
 use selvedge_core::{RunError, park, sleep, spawn, spawn_local, yield_now};
 use selvedge_sched::{WorkStealing, block_on};
 use selvedge_sync::MVar;
@@ -36,7 +36,7 @@ async fn entangled() {
 }
 
 fn is_reported(scheduler: Scheduler, name: &str) {
-    match scheduler.run(entangled()) {
+    match run(scheduler, entangled()) {
         Err(RunError::Deadlock(deadlock)) => {
             assert_eq!(deadlock.threads.len(), 4, "{name}: {deadlock}");
             let mains = deadlock.threads.iter().filter(|thread| thread.name() == "main");

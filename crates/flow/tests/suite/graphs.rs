@@ -1,6 +1,6 @@
 //! A graph in the middle of a pipeline: its results, its faults, and how it is stopped.
 
-use crate::schedulers::Scheduler;
+use crate::schedulers::{Scheduler, run};
 use selvedge_cnc::schedulers::{OneByOne, Stealing, TaskPool};
 use selvedge_core::{spawn, yield_now};
 use selvedge_coroutine::pipeline::*;
@@ -44,7 +44,7 @@ fn the_results_are_in_the_order_of_the_items(scheduler: Scheduler) {
     for length in [0_u64, 1, 7, 300] {
         let slow: Vec<u64> = (0..length).map(|n| n * (n + 1) / 2).collect();
         for under_way in [1, 40, 100_000] {
-            let fast = scheduler.run(async move {
+            let fast = run(scheduler, async move {
                 let chunks =
                     (0..length).collect::<Vec<_>>().chunks(17).map(<[u64]>::to_vec).collect::<Vec<_>>();
                 let one = from_iter(0..length) >> sums!(under_way, OneByOne);
@@ -90,7 +90,7 @@ fn a_result_may_need_later_items(scheduler: Scheduler) {
             .collect();
         for under_way in [2, 1000] {
             let (items, last) = (items.clone(), items.len() as u64 - 1);
-            let fast = scheduler.run(async move {
+            let fast = run(scheduler, async move {
                 let source = from_chunks(items.chunks(3).map(<[u64]>::to_vec).collect::<Vec<_>>());
                 (source >> greatest!(under_way, reach as u64, last) >> collect()).run().await.unwrap()
             });
@@ -116,7 +116,7 @@ macro_rules! halves {
 }
 
 fn a_fault_of_the_graph_is_a_failure(scheduler: Scheduler) {
-    let failed = scheduler.run(async {
+    let failed = run(scheduler, async {
         let items = from_iter((0..100_u64).map(|n| if n == 60 { 61 } else { 2 * n }));
         (items >> halves!(true) >> ahead(1) >> count()).run().await.unwrap_err()
     })
@@ -128,7 +128,7 @@ fn a_fault_of_the_graph_is_a_failure(scheduler: Scheduler) {
 fn a_result_that_never_comes_is_told(scheduler: Scheduler) {
     let seen = Arc::new(AtomicU32::new(0));
     let count = seen.clone();
-    let failed = scheduler.run(async move {
+    let failed = run(scheduler, async move {
         let items = from_iter((0..100_u64).map(|n| if n == 60 { 61 } else { 2 * n }));
         let seeing = fold((), move |(): &mut (), _: &u64| {
             count.fetch_add(1, SeqCst);
@@ -139,7 +139,7 @@ fn a_result_that_never_comes_is_told(scheduler: Scheduler) {
     let told = "through_graph: item 61, offset 60: the graph has put no item 60 in `halves`";
     assert_eq!((failed.to_string().as_str(), seen.load(SeqCst)), (told, 60));
     // A step that waits for an item is told as one that is stuck.
-    let stuck = scheduler.run(async move {
+    let stuck = run(scheduler, async move {
         (from_iter(0..3_u64) >> greatest!(1, 9, 100) >> collect()).run().await.unwrap_err()
     });
     let stuck = stuck.unwrap().to_string();
@@ -149,7 +149,7 @@ fn a_result_that_never_comes_is_told(scheduler: Scheduler) {
 fn a_failure_upstream_comes_after_the_results(scheduler: Scheduler) {
     let seen = Arc::new(AtomicU32::new(0));
     let count = seen.clone();
-    let failed = scheduler.run(async move {
+    let failed = run(scheduler, async move {
         let items =
             from_iter(0..100_u64) >> try_lift121(|n: &u64| if *n < 70 { Ok(*n) } else { Err("seventy") });
         let seeing = fold((), move |(): &mut (), _: &u64| {
@@ -161,7 +161,7 @@ fn a_failure_upstream_comes_after_the_results(scheduler: Scheduler) {
     assert_eq!(failed.to_string(), "try_lift121: item 71, offset 70: seventy");
     assert_eq!(seen.load(SeqCst), 70);
     // Results that need what the failure took away are no fault of the graph.
-    let failed = scheduler.run(async move {
+    let failed = run(scheduler, async move {
         let items =
             from_iter(0..100_u64) >> try_lift121(|n: &u64| if *n < 70 { Ok(*n) } else { Err("seventy") });
         (items >> greatest!(2, 5, 99) >> count_all()).run().await.unwrap_err()
@@ -176,7 +176,7 @@ fn count_all() -> Iteratee<u64, CountItems> {
 fn a_consumer_that_is_finished_stops_the_graph(scheduler: Scheduler) {
     let token = Arc::new(());
     let theirs = token.clone();
-    let (first, left) = scheduler.run(async move {
+    let (first, left) = run(scheduler, async move {
         let (ours, kept) = (theirs.clone(), theirs.clone());
         let endless = from_fn(10, move |block: &mut [u64]| {
             let _kept = &ours;
@@ -197,7 +197,7 @@ fn a_consumer_that_is_finished_stops_the_graph(scheduler: Scheduler) {
 fn a_pipeline_that_is_dropped_stops_the_graph(scheduler: Scheduler) {
     let token = Arc::new(());
     let theirs = token.clone();
-    scheduler.run(async move {
+    run(scheduler, async move {
         let endless = from_fn(10, move |block: &mut [u64]| {
             let _kept = &theirs;
             block.fill(4);

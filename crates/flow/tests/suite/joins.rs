@@ -1,6 +1,6 @@
 //! Sources that are joined, drained, and read in turn.
 
-use crate::schedulers::Scheduler;
+use crate::schedulers::{Scheduler, run};
 use proptest::prelude::{ProptestConfig, prop, prop_assert, prop_assert_eq, proptest};
 use selvedge_core::{round_robin, yield_now};
 use selvedge_coroutine::pipeline::*;
@@ -27,7 +27,7 @@ fn a_join_is_the_same_with_threads_and_without(scheduler: Scheduler) {
     };
     for join in 0..4 {
         let (left, right) = (left.clone(), right.clone());
-        let joined = scheduler.run(async move {
+        let joined = run(scheduler, async move {
             let pieces = |items: &[u32], length: usize| {
                 made(from_chunks(items.chunks(length).map(<[u32]>::to_vec).collect::<Vec<_>>()))
             };
@@ -95,7 +95,7 @@ fn waiting(until: u32, closed: &Arc<AtomicU32>) -> Inflow<u32, u32, Waiting, Unc
 fn a_source_is_drained_before_the_result(scheduler: Scheduler) {
     let closed = Arc::new(AtomicU32::new(0));
     let (seen, theirs) = (closed.clone(), closed);
-    scheduler.run(async move {
+    run(scheduler, async move {
         let first = (waiting(9, &theirs) >> lift121(|n: &u32| n * 2)).drain() >> ahead(2) >> head();
         assert_eq!((first.run().await.unwrap(), theirs.swap(0, SeqCst)), (Some(2), 9));
         // Also after a failure behind it.

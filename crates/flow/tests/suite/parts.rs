@@ -1,6 +1,6 @@
 //! `in_parts`: the result is that of the same stages in one thread, under every scheduler.
 
-use crate::schedulers::Scheduler;
+use crate::schedulers::{Scheduler, run};
 use proptest::prelude::{ProptestConfig, prop, prop_assert_eq, proptest};
 use selvedge_core::{round_robin_with, spawn, yield_now};
 use selvedge_coroutine::pipeline::*;
@@ -77,7 +77,7 @@ fn parts_do_not_change_the_result(scheduler: Scheduler) {
     ] {
         let blocks = move || from_chunks(cut(&text, &at));
         let slow = ((blocks() >> grep_numbered()).collect(), (blocks() >> measures()).collect());
-        let fast = scheduler.run(async move {
+        let fast = run(scheduler, async move {
             let mut fast = Vec::new();
             for threads in [1, 2, 3] {
                 let found = (blocks() >> in_parts(threads, grep_numbered()) >> collect()).run().await;
@@ -123,7 +123,7 @@ fn a_failure_is_that_of_one_thread(scheduler: Scheduler) {
         [(lines("7\n"), 4), (lines("7"), 0), (lines(""), 6), (b"1\n7".to_vec(), 1), (b"12\n5".to_vec(), 1)]
     {
         let blocks = cut(&text, &[at]);
-        let (told, before) = scheduler.run(async move {
+        let (told, before) = run(scheduler, async move {
             let (mut told, mut before) = (Vec::new(), Vec::new());
             for threads in [0, 1, 2, 5] {
                 let seen = Arc::new(AtomicUsize::new(0));
@@ -150,7 +150,7 @@ fn a_panic_comes_through_at_its_place(scheduler: Scheduler) {
     let seen = Arc::new(AtomicUsize::new(0));
     let here = seen.clone();
     let run = catch_unwind(AssertUnwindSafe(|| {
-        scheduler.run(async move {
+        run(scheduler, async move {
             let text = b"1\n2\n3\n4\n5\n6\n7\n8\n9\n".repeat(4);
             let counting = fold((), move |(): &mut (), _: &u64| {
                 here.fetch_add(1, Ordering::Relaxed);
@@ -177,7 +177,7 @@ impl Supply<u8> for Panicking {
 
 fn a_panic_of_the_source_comes_through(scheduler: Scheduler) {
     let run = catch_unwind(AssertUnwindSafe(|| {
-        scheduler.run(async {
+        run(scheduler, async {
             let from = Inflow::new(Panicking(false));
             let _result = (from >> in_parts(3, grep_numbered()) >> count()).run().await;
         })
@@ -219,7 +219,7 @@ impl Supply<u8> for Endless {
 fn a_consumer_that_is_finished_stops_the_workers_first(scheduler: Scheduler) {
     let told = Told::default();
     let from = Inflow::new(Endless(told.clone()));
-    let (first, dropped, blocks) = scheduler.run(async move {
+    let (first, dropped, blocks) = run(scheduler, async move {
         let first = (from >> in_parts(2, grep_numbered()) >> take(12) >> collect()).run().await;
         let now = (told.dropped(), told.blocks());
         for _ in 0..50 {
@@ -237,7 +237,7 @@ fn a_consumer_that_is_finished_stops_the_workers_first(scheduler: Scheduler) {
 fn a_pipeline_that_is_dropped_cancels_its_workers(scheduler: Scheduler) {
     let told = Told::default();
     let from = Inflow::new(Endless(told.clone()));
-    scheduler.run(async move {
+    run(scheduler, async move {
         let running = spawn((from >> in_parts(2, measures()) >> count()).run());
         for _ in 0..20 {
             yield_now().await;

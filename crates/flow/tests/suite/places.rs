@@ -1,6 +1,6 @@
 //! Where stages run changes nothing: in one thread, ahead, and in parallel, under every scheduler.
 
-use crate::schedulers::Scheduler;
+use crate::schedulers::{Scheduler, run};
 use selvedge_core::{spawn, yield_now};
 use selvedge_coroutine::pipeline::*;
 use selvedge_flow::{ahead, made, map_par, par, seq};
@@ -48,7 +48,7 @@ fn stages() -> Transducer<u32, u32, impl Transduce<u32, u32> + Clone + Send> {
 fn the_places_of_stages_do_not_change_the_result(scheduler: Scheduler) {
     for (length, seed) in [(0, 1), (1, 2), (50, 3), (3000, 4)] {
         let slow = (source(length, seed) >> stages() >> lift121(|n: &u32| n * 3)).collect();
-        let fast = scheduler.run(async move {
+        let fast = run(scheduler, async move {
             let from = || source(length, seed);
             let last = || lift121(|n: &u32| n * 3);
             let pure = |n: &u32| n * 3;
@@ -82,7 +82,7 @@ fn until_forty(panics: bool) -> Transducer<u32, u32, impl Transduce<u32, u32> + 
 
 fn a_failure_is_the_same_in_each_place(scheduler: Scheduler) {
     let seen = || Arc::new(AtomicUsize::new(0));
-    let failures = scheduler.run(async move {
+    let failures = run(scheduler, async move {
         let mut failures = Vec::new();
         for place in 0..5 {
             let count = seen();
@@ -110,7 +110,7 @@ fn a_failure_is_the_same_in_each_place(scheduler: Scheduler) {
 fn a_panic_comes_through_the_thread_that_is_ahead(scheduler: Scheduler) {
     for place in 0..3 {
         let run = catch_unwind(AssertUnwindSafe(|| {
-            scheduler.run(async move {
+            run(scheduler, async move {
                 let from = source(100, 6);
                 let panics = |n: &u32| if *n == 40 { panic!("a panic at 40") } else { *n };
                 let all = match place {
@@ -150,7 +150,7 @@ fn a_consumer_that_is_finished_stops_the_threads_first(scheduler: Scheduler) {
         let dropped = Arc::new(AtomicUsize::new(0));
         let from = endless(Told(dropped.clone()));
         let before = dropped.clone();
-        let (first, drops) = scheduler.run(async move {
+        let (first, drops) = run(scheduler, async move {
             let first = match place {
                 0 => (from >> ahead(3) >> head()).run().await,
                 1 => (from >> ahead(1) >> id() >> ahead(2) >> take(25) >> head()).run().await,
@@ -166,7 +166,7 @@ fn a_consumer_that_is_finished_stops_the_threads_first(scheduler: Scheduler) {
 fn a_pipeline_that_is_dropped_cancels_its_threads(scheduler: Scheduler) {
     let dropped = Arc::new(AtomicUsize::new(0));
     let from = endless(Told(dropped.clone()));
-    scheduler.run(async move {
+    run(scheduler, async move {
         let running = spawn((from >> ahead(1) >> id() >> ahead(1) >> count()).run());
         for _ in 0..20 {
             yield_now().await;

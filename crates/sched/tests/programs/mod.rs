@@ -2,7 +2,7 @@
 //! them under the schedulers of this crate, and the test of the same name in `selvedge-sim` under
 //! the simulated scheduler, which stands above this crate.
 
-use crate::schedulers::Scheduler;
+use crate::schedulers::{Scheduler, run};
 use proptest::prelude::*;
 use selvedge_core::{
     JoinError, RunError, SleepUntil, catch, exit, fork, nbio, park, shield, sleep, spawn, spawn_local, throw,
@@ -62,13 +62,13 @@ fn tree(depth: u32) -> Boxed<u64> {
 
 pub(crate) fn a_tree_of_threads_is_joined(scheduler: Scheduler) {
     let depth = if cfg!(miri) { 2 } else { 8 };
-    assert_eq!(scheduler.run(tree(depth)).unwrap(), 3u64.pow(depth));
+    assert_eq!(run(scheduler, tree(depth)).unwrap(), 3u64.pow(depth));
 }
 
 pub(crate) fn a_panic_in_an_action_is_its_threads_alone(scheduler: Scheduler) {
     let drops = Drops::default();
     let ended = drops.clone();
-    let lives = scheduler.run(async move {
+    let lives = run(scheduler, async move {
         let acts = |guard: Guard| async move {
             let _guard = guard;
             nbio(|| {
@@ -119,7 +119,7 @@ pub(crate) fn a_foreign_waker_that_panics_harms_no_other_thread(scheduler: Sched
         assert!(dropped.is_ok(), "the event source has one");
         sleep
     }
-    let lives = scheduler.run(async {
+    let lives = run(scheduler, async {
         let other = spawn(async {
             sleep(Duration::from_millis(30)).await;
             "it lives"
@@ -141,7 +141,7 @@ pub(crate) fn threads_that_yield_all_come_to_their_end(scheduler: Scheduler) {
     let (threads, yields) = if cfg!(miri) { (5, 5) } else { (1_000, 100) };
     let steps = Arc::new(AtomicU64::new(0));
     let counted = steps.clone();
-    scheduler.run(async move {
+    run(scheduler, async move {
         let threads: Vec<_> = (0..threads)
             .map(|_| {
                 let steps = steps.clone();
@@ -163,7 +163,7 @@ pub(crate) fn threads_that_yield_all_come_to_their_end(scheduler: Scheduler) {
 
 pub(crate) fn a_value_goes_round_a_ring(scheduler: Scheduler) {
     let (members, laps) = if cfg!(miri) { (3, 3) } else { (50, 200) };
-    let end = scheduler.run(async move {
+    let end = run(scheduler, async move {
         let ring: Arc<Vec<MVar<u64>>> = Arc::new((0..members).map(|_| MVar::empty()).collect());
         for me in 1..members {
             let ring = ring.clone();
@@ -186,7 +186,7 @@ pub(crate) fn a_value_goes_round_a_ring(scheduler: Scheduler) {
 }
 
 pub(crate) fn ten_thousand_threads_wait_and_are_woken(scheduler: Scheduler) {
-    let woken = scheduler.run(async {
+    let woken = run(scheduler, async {
         let (gate, done) = (Arc::new(MVar::empty()), Arc::new(Fifo::new()));
         for _ in 0..MANY {
             let (gate, done) = (gate.clone(), done.clone());
@@ -210,7 +210,7 @@ pub(crate) fn ten_thousand_threads_wait_and_are_woken(scheduler: Scheduler) {
 }
 
 pub(crate) fn a_panic_reaches_the_joiner_and_no_other_thread(scheduler: Scheduler) {
-    scheduler.run(async {
+    run(scheduler, async {
         let before = spawn(async { 1 });
         let failing = spawn(async {
             yield_now().await;
@@ -231,7 +231,7 @@ pub(crate) fn a_panic_of_main_goes_on(scheduler: Scheduler) {
     let drops = Drops::default();
     let guard = drops.guard();
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        scheduler.run(async move {
+        run(scheduler, async move {
             drop(spawn(async move {
                 let _guard = guard;
                 std::future::pending::<()>().await
@@ -247,7 +247,7 @@ pub(crate) fn a_panic_of_main_goes_on(scheduler: Scheduler) {
 pub(crate) fn a_cancelled_thread_runs_its_destructors(scheduler: Scheduler) {
     let drops = Drops::default();
     let counted = drops.clone();
-    scheduler.run(async move {
+    run(scheduler, async move {
         for round in 0..if cfg!(miri) { 5 } else { 200 } {
             let guard = drops.guard();
             let thread = spawn(async move {
@@ -273,7 +273,7 @@ pub(crate) fn a_cancelled_thread_runs_its_destructors(scheduler: Scheduler) {
 }
 
 pub(crate) fn a_shielded_thread_is_cancelled_when_it_leaves_the_shield(scheduler: Scheduler) {
-    scheduler.run(async {
+    run(scheduler, async {
         let (inside, goes_on) = (Arc::new(MVar::empty()), Arc::new(AtomicBool::new(false)));
         let (says, reached) = (inside.clone(), goes_on.clone());
         let thread = spawn(async move {
@@ -298,7 +298,7 @@ const LEFT: usize = if cfg!(miri) { 12 } else { 400 };
 pub(crate) fn what_is_left_when_main_ends_is_cancelled(scheduler: Scheduler) {
     let drops = Drops::default();
     let given = drops.clone();
-    scheduler.run(async move {
+    run(scheduler, async move {
         let never = Arc::new(MVar::<()>::empty());
         for kind in 0..LEFT {
             let (guard, never) = (given.guard(), never.clone());
@@ -327,7 +327,7 @@ pub(crate) fn what_is_left_when_main_ends_is_cancelled(scheduler: Scheduler) {
 }
 
 pub(crate) fn exit_ends_a_thread_and_main_without_a_result(scheduler: Scheduler) {
-    let ended = scheduler.run(async {
+    let ended = run(scheduler, async {
         let thread = spawn(async {
             exit().await;
         });
@@ -339,7 +339,7 @@ pub(crate) fn exit_ends_a_thread_and_main_without_a_result(scheduler: Scheduler)
 
 pub(crate) fn os_threads_wake_threads(scheduler: Scheduler) {
     let rounds = if cfg!(miri) { 3 } else { 50 };
-    scheduler.run(async move {
+    run(scheduler, async move {
         let threads: Vec<_> = (0..4)
             .map(|me| {
                 spawn(async move {
@@ -374,7 +374,7 @@ pub(crate) fn os_threads_create_threads(scheduler: Scheduler) {
     let kept = Arc::new(());
     let (inside, outlived) = (kept.clone(), Arc::new(MVar::empty()));
     let late = outlived.clone();
-    scheduler.run(async move {
+    run(scheduler, async move {
         assert!(Handle::current().is_some());
         let outside: Vec<_> = (0..3)
             .map(|_| {
@@ -427,7 +427,7 @@ pub(crate) fn a_foreign_channel_carries_values_in_and_out(scheduler: Scheduler) 
             }
         })
     });
-    let sum = scheduler.run(async move {
+    let sum = run(scheduler, async move {
         let send = spawn(async move {
             for value in 0..n {
                 there.send(value).await.unwrap();
@@ -445,7 +445,7 @@ pub(crate) fn a_foreign_channel_carries_values_in_and_out(scheduler: Scheduler) 
 }
 
 pub(crate) fn threads_sleep_and_time_goes_on_however_many_are_ready(scheduler: Scheduler) {
-    scheduler.run(async {
+    run(scheduler, async {
         for _ in 0..8 {
             fork(async {
                 loop {
@@ -488,7 +488,7 @@ pub(crate) fn threads_sleep_and_time_goes_on_however_many_are_ready(scheduler: S
 }
 
 pub(crate) fn a_local_thread_stays_on_its_os_thread(scheduler: Scheduler) {
-    scheduler.run(async {
+    run(scheduler, async {
         let threads: Vec<_> = (0..if cfg!(miri) { 2 } else { 20 })
             .map(|_| {
                 spawn(async {
@@ -515,7 +515,7 @@ pub(crate) fn threads_in_direct_style_block_like_ordinary_code(scheduler: Schedu
     if cfg!(miri) {
         return; // Miri cannot switch stacks.
     }
-    let sum = scheduler.run(async {
+    let sum = run(scheduler, async {
         let (asked, answered) = (Arc::new(MVar::empty()), Arc::new(MVar::empty()));
         let (questions, answers) = (asked.clone(), answered.clone());
         let server = spawn(async move {
@@ -563,7 +563,7 @@ pub(crate) fn a_cancelled_thread_in_direct_style_unwinds_its_stack(scheduler: Sc
     }
     let drops = Drops::default();
     let counted = drops.clone();
-    scheduler.run(async move {
+    run(scheduler, async move {
         let never = Arc::new(MVar::<()>::empty());
         for round in 0..40 {
             let (guard, never) = (drops.guard(), never.clone());
@@ -596,7 +596,7 @@ pub(crate) fn a_panic_in_direct_style_reaches_the_thread_that_joins(scheduler: S
     }
     let drops = Drops::default();
     let guard = drops.guard();
-    scheduler.run(async move {
+    run(scheduler, async move {
         let failing = spawn_local(direct(move || {
             let _guard = guard;
             wait(yield_now());
@@ -719,7 +719,7 @@ fn random_programs(scheduler: Scheduler, with_direct: bool) {
     let config = ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
     proptest!(config, |(acts in acts(with_direct))| {
         let expected = tellings(&acts);
-        let told = scheduler.run(async move {
+        let told = run(scheduler, async move {
             let ways = Arc::new(Ways::default());
             let told = Arc::new(MVar::empty());
             for way in 0..3 {

@@ -4,7 +4,7 @@ mod scheduler;
 
 use crate::naps::Naps;
 use scheduler::Main;
-pub(crate) use scheduler::Scheduler;
+pub(crate) use scheduler::{Scheduler, run};
 use selvedge_core::RunError;
 use std::sync::Mutex;
 
@@ -34,8 +34,7 @@ macro_rules! under_every_scheduler {
 pub(crate) const ROUND_ROBIN: Scheduler =
     Scheduler(|main| selvedge_sched::round_robin_with(&mut Naps::new(), main));
 pub(crate) const PER_CORE: Scheduler = Scheduler(on_the_first_of_two);
-pub(crate) const PRIORITY: Scheduler =
-    Scheduler(|main| selvedge_sched::priority(&mut Naps::new(), main));
+pub(crate) const PRIORITY: Scheduler = Scheduler(|main| selvedge_sched::priority(&mut Naps::new(), main));
 
 pub(crate) const fn stealing<const WORKERS: usize>() -> Scheduler {
     Scheduler(|main| {

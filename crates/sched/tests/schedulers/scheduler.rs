@@ -13,20 +13,20 @@ pub(crate) type Main = Pin<Box<dyn Future<Output = ()> + Send>>;
 #[derive(Clone, Copy)]
 pub(crate) struct Scheduler(pub(crate) fn(Main) -> Result<(), RunError>);
 
-impl Scheduler {
-    /// # Errors
-    /// Those of the scheduler.
-    pub(crate) fn run<F>(self, main: F) -> Result<F::Output, RunError>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send,
-    {
-        let output = Arc::new(Mutex::new(None));
-        let place = Arc::clone(&output);
-        (self.0)(Box::pin(async move {
-            let result = main.await;
-            *place.lock().unwrap() = Some(result);
-        }))?;
-        Ok(output.lock().unwrap().take().expect("the main thread has ended"))
-    }
+/// Runs `main` under `scheduler`, and returns its result.
+///
+/// # Errors
+/// Those of the scheduler.
+pub(crate) fn run<F>(scheduler: Scheduler, main: F) -> Result<F::Output, RunError>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    let output = Arc::new(Mutex::new(None));
+    let place = Arc::clone(&output);
+    (scheduler.0)(Box::pin(async move {
+        let result = main.await;
+        *place.lock().unwrap() = Some(result);
+    }))?;
+    Ok(output.lock().unwrap().take().expect("the main thread has ended"))
 }
