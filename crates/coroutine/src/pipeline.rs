@@ -157,7 +157,7 @@
 //!
 //! let digits = || satisfies(|c: &u8| c.is_ascii_digit());
 //! let letters = || satisfies(|c: &u8| c.is_ascii_alphabetic());
-//! // `ifs`: the the digits, and the last letters of all that is no digit.
+//! // `ifs`: the digits, and the last letters of all that is no digit.
 //! let ifs = digits().and_then(first(everything())) | (!digits()).and_then(last(letters()));
 //! assert_eq!((from_chunks(["12 ab 3 cd"]) >> select(ifs)).collect(), b"123cd");
 //!
