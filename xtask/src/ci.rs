@@ -19,6 +19,10 @@ type Step = (&'static str, fn(&mut Ci) -> Result<(), String>);
 const TESTS: &[Step] = &[
     ("tidy", |_| tidy::run(Concordance::MustBeCurrent)),
     ("format", |ci| ci.cargo(2, &["fmt", "--all", "--check"])),
+    // The fuzz targets are a workspace of their own, and a step of `ci` builds them.
+    ("lock files", |ci| {
+        ci.cargo(2, &["tree", "--quiet", "--locked", "--depth", "0", "--manifest-path", fuzz::MANIFEST])
+    }),
     ("lints", |ci| {
         ci.cargo(10, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
     }),
