@@ -61,8 +61,8 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("fuzz targets", fuzz_targets),
     ("miri sched", |ci| ci.miri(&["--package", "selvedge-sched", "--lib", "--test", "work_stealing"])),
     ("miri sync", |ci| ci.miri(SYNC_UNDER_MIRI)),
-    ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--tests"])),
-    ("miri scope", |ci| ci.miri(&["--package", "selvedge-scope", "--tests"])),
+    ("miri core", |ci| ci.miri(&["--package", "selvedge-core", "--lib", "--test", NOT_LOOM])),
+    ("miri scope", |ci| ci.miri(&["--package", "selvedge-scope", "--lib", "--test", NOT_LOOM])),
     ("miri compat", |ci| ci.miri(COMPAT_UNDER_MIRI)),
     ("miri schedulers", |ci| ci.miri(SCHEDULERS_UNDER_MIRI)),
     ("miri stm", |ci| ci.miri(STM_UNDER_MIRI)),
@@ -70,17 +70,18 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
     ("miri cnc", |ci| ci.miri(CNC_UNDER_MIRI)),
     ("thread sanitizer", thread_sanitizer),
     ("loom", loom),
-    ("every order", every_order),
+    ("optimized", optimized),
     ("address sanitizer", address_sanitizer),
-    ("direct, optimized", |ci| {
-        ci.cargo(8, &["test", "--profile", soak::CHECKED, "--package", "selvedge-direct", "--locked"])
-    }),
     ("shared library", shared_library),
 ];
 
 /// Packages with protocols that loom checks, in tests with names that begin with `loom_`.
 const UNDER_LOOM: &[&str] =
     &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm", "selvedge-lazy", "selvedge-cnc"];
+
+/// The tests whose names do not begin as those of loom. Those are empty without loom, and Miri would
+/// take two seconds for each.
+const NOT_LOOM: &str = "[!l]*";
 
 /// Those tests of `stm` in which memory is freed while others may read it, under the default
 /// engine. The other engines free it by the same code.
@@ -363,11 +364,15 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
     ci.run(invocation)
 }
 
-/// Every primitive under 10,000 seeds and in every order of its threads, and programs on a network
-/// in many orders of its arrivals. An optimized build takes some minutes for that.
-fn every_order(ci: &mut Ci) -> Result<(), String> {
-    let words = ["test", "--profile", soak::CHECKED, "--workspace", "--locked"];
-    ci.cargo(10, &[&words[..], &["--test", "primitives", "--test", "every_order"]].concat())
+/// Tests in an optimized build: every primitive under 10,000 seeds and in every order of its threads,
+/// programs on a network in many orders of its arrivals, and stacks that threads are switched
+/// between. A name stands for the tests of that name in all packages: with the whole workspace,
+/// what is built for the proofs before is not built again.
+fn optimized(ci: &mut Ci) -> Result<(), String> {
+    let mut words = vec!["test", "--profile", soak::CHECKED, "--workspace", "--locked"];
+    let of_stacks = ["borrowed_wakers", "processes", "switches", "threads"];
+    words.extend(["primitives", "every_order"].iter().chain(&of_stacks).flat_map(|test| ["--test", test]));
+    ci.cargo(10, &words)
 }
 
 /// Data races, in a standard library that is instrumented too. A report that is left out says why
