@@ -79,8 +79,7 @@ const PROOFS_SIDE_BY_SIDE: &[Step] = &[
 const UNDER_LOOM: &[&str] =
     &["selvedge-core", "selvedge-sync", "selvedge-sched", "selvedge-stm", "selvedge-lazy", "selvedge-cnc"];
 
-/// The tests whose names do not begin as those of loom. Those are empty without loom, and Miri would
-/// take two seconds for each.
+/// All tests but loom's. Those are empty without loom, and Miri would take two seconds for each.
 const NOT_LOOM: &str = "[!l]*";
 
 /// Those tests of `stm` in which memory is freed while others may read it, under the default
@@ -364,10 +363,10 @@ fn loom(ci: &mut Ci) -> Result<(), String> {
     ci.run(invocation)
 }
 
-/// Tests in an optimized build: every primitive under 10,000 seeds and in every order of its threads,
-/// programs on a network in many orders of its arrivals, and stacks that threads are switched
-/// between. A name stands for the tests of that name in all packages: with the whole workspace,
-/// what is built for the proofs before is not built again.
+/// Tests in an optimized build: every primitive under 10,000 seeds and in every order of its
+/// threads, programs on a network in many orders of its arrivals, and stacks that threads are
+/// switched between. A name stands for the tests of that name in all packages: with the whole
+/// workspace, what is built for the proofs before is not built again.
 fn optimized(ci: &mut Ci) -> Result<(), String> {
     let mut words = vec!["test", "--profile", soak::CHECKED, "--workspace", "--locked"];
     let of_stacks = ["borrowed_wakers", "processes", "switches", "threads"];
