@@ -389,6 +389,15 @@ impl<T> NamedStage<T> {
     fn note(&mut self, failure: impl FnOnce(&T) -> Option<&StageFailure>) {
         self.failure = failure(&self.stage).map(|failure| failure.renamed(self.name.clone()));
     }
+
+    /// Returns what a call of the stage has returned. If the stage has broken, it may have failed.
+    #[inline(always)]
+    fn noted(&mut self, flow: Flow, failure: impl FnOnce(&T) -> Option<&StageFailure>) -> Flow {
+        if flow.is_break() {
+            self.note(failure);
+        }
+        flow
+    }
 }
 
 impl<A, B, T> Transducer<A, B, T>
@@ -428,37 +437,25 @@ where
     #[inline(always)]
     fn put<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
         let flow = self.stage.put(item, out);
-        if flow.is_break() {
-            self.note(T::failure);
-        }
-        flow
+        self.noted(flow, T::failure)
     }
 
     #[inline(always)]
     fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
         let flow = self.stage.put_chunk(chunk, out);
-        if flow.is_break() {
-            self.note(T::failure);
-        }
-        flow
+        self.noted(flow, T::failure)
     }
 
     #[inline(always)]
     fn gather<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
         let flow = self.stage.gather(item, out);
-        if flow.is_break() {
-            self.note(T::failure);
-        }
-        flow
+        self.noted(flow, T::failure)
     }
 
     #[inline(always)]
     fn flush<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
         let flow = self.stage.flush(out);
-        if flow.is_break() {
-            self.note(T::failure);
-        }
-        flow
+        self.noted(flow, T::failure)
     }
 
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
@@ -516,45 +513,30 @@ impl<A: Item + ?Sized, I: Consume<A>> Consume<A> for NamedStage<I> {
     #[inline(always)]
     fn put(&mut self, item: &A) -> Flow {
         let flow = self.stage.put(item);
-        if flow.is_break() {
-            self.note(I::failure);
-        }
-        flow
+        self.noted(flow, I::failure)
     }
 
     #[inline(always)]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
         let flow = self.stage.put_chunk(chunk);
-        if flow.is_break() {
-            self.note(I::failure);
-        }
-        flow
+        self.noted(flow, I::failure)
     }
 
     #[inline(always)]
     fn gather(&mut self, item: &A) -> Flow {
         let flow = self.stage.gather(item);
-        if flow.is_break() {
-            self.note(I::failure);
-        }
-        flow
+        self.noted(flow, I::failure)
     }
 
     #[inline(always)]
     fn flush(&mut self) -> Flow {
         let flow = self.stage.flush();
-        if flow.is_break() {
-            self.note(I::failure);
-        }
-        flow
+        self.noted(flow, I::failure)
     }
 
     fn put_some(&mut self, chunk: A::Chunk<'_>) -> (usize, Flow) {
         let (taken, flow) = self.stage.put_some(chunk);
-        if flow.is_break() {
-            self.note(I::failure);
-        }
-        (taken, flow)
+        (taken, self.noted(flow, I::failure))
     }
 
     fn finish(&mut self) -> Flow {
