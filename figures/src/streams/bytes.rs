@@ -185,9 +185,8 @@ pub(crate) fn shell(effort: Effort) -> Result<Table, String> {
         (
             "count the lines with a text",
             count,
+            &counted,
             vec![
-                of_shell(OURS, "0", &counted),
-                of_shell("selvedge-pipe -j 1", "1", &counted),
                 theirs("ripgrep -c", "ripgrep", &["rg", "-c", RARE]).times(1.0),
                 theirs("GNU grep -c", "grep", &["grep", "-c", RARE]).times(1.0),
                 theirs("mawk", "mawk", &["mawk", &awk]),
@@ -196,9 +195,8 @@ pub(crate) fn shell(effort: Effort) -> Result<Table, String> {
         (
             "the lines with a text",
             facts.found[0],
+            &having,
             vec![
-                of_shell(OURS, "0", &having),
-                of_shell("selvedge-pipe -j 1", "1", &having),
                 theirs("ripgrep -N", "ripgrep", &["rg", "-N", RARE]).times(1.0),
                 theirs("GNU grep", "grep", &["grep", RARE]).times(1.0),
             ],
@@ -206,9 +204,8 @@ pub(crate) fn shell(effort: Effort) -> Result<Table, String> {
         (
             "the same with their numbers",
             facts.found[1],
+            &numbered,
             vec![
-                of_shell(OURS, "0", &numbered),
-                of_shell("selvedge-pipe -j 1", "1", &numbered),
                 theirs("ripgrep -n", "ripgrep", &["rg", "-n", RARE]).times(1.0),
                 theirs("GNU grep -n", "grep", &["grep", "-n", RARE]).times(1.0),
             ],
@@ -216,18 +213,18 @@ pub(crate) fn shell(effort: Effort) -> Result<Table, String> {
         (
             "count the lines that match",
             count,
+            &counted_class,
             vec![
-                of_shell(OURS, "0", &counted_class),
-                of_shell("selvedge-pipe -j 1", "1", &counted_class),
                 theirs("ripgrep -c", "ripgrep", &["rg", "-c", CLASS]).times(1.0),
                 theirs("GNU grep -cE", "grep", &["grep", "-cE", CLASS]).times(1.0),
             ],
         ),
     ];
     let mut rows = Vec::new();
-    for (name, right, contenders) in cases {
+    for (name, right, stages, peers) in cases {
+        let of_shell = [of_shell(OURS, "0", stages), of_shell("selvedge-pipe -j 1", "1", stages)].into_iter();
         let contenders: Vec<Contender> =
-            contenders.into_iter().map(|one| writes(one.reads(&text).on(2), right)).collect();
+            of_shell.chain(peers).map(|one| writes(one.reads(&text).on(2), right)).collect();
         rows.extend(case(name, &contenders, RATE, effort.rounds_times(3), LIMIT)?);
     }
     let mut table =
