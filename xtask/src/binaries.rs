@@ -21,6 +21,17 @@ const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
 const EXAMPLES: [&str; 6] = ["cargo", "test", "--workspace", "--doc", "--no-fail-fast", "--locked"];
 const RUN_LIMIT: Duration = Duration::from_secs(5 * 60);
 
+/// The tests that take longest, by source, the longest first. They begin first, so that none of them
+/// goes on alone when all others have ended.
+const LONGEST: [&str; 6] = [
+    "crates/io/tests/faults.rs",
+    "apps/pipe/tests/suite/main.rs",
+    "crates/coroutine/tests/suite/main.rs",
+    "apps/make/tests/suite/main.rs",
+    "crates/cnc/tests/suite/main.rs",
+    "crates/sim/tests/orders/main.rs",
+];
+
 /// A job beside others.
 #[derive(Debug)]
 enum Job {
@@ -35,6 +46,7 @@ struct Binary {
     /// The line by which cargo announces it.
     announced: String,
     executable: String,
+    source: PathBuf,
     /// The directory of its package, in which it runs.
     dir: PathBuf,
 }
@@ -46,10 +58,12 @@ struct Binary {
 pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<(), String> {
     Invocation::new(BUILD_LIMIT, &BUILD).run(&workspace.root, tally)?;
     let mut jobs = vec![Job::Examples];
-    jobs.extend(binaries(&workspace.root)?.into_iter().map(Job::Binary));
+    let mut binaries = binaries(&workspace.root)?;
+    binaries.sort_by_key(|binary| binary.rank(&workspace.root));
+    jobs.extend(binaries.into_iter().map(Job::Binary));
     let mut failed = Vec::new();
-    let step = tally.step;
-    for (of_job, result) in side_by_side::each(&jobs, |job| one(job, step, &workspace.root)) {
+    let step = tally.step.clone();
+    for (of_job, result) in side_by_side::each(&jobs, |job| one(job, &step, &workspace.root)) {
         tally.add(of_job);
         failed.extend(result.err());
     }
@@ -57,7 +71,7 @@ pub(crate) fn run(workspace: &Workspace, tally: &mut Tally) -> Result<(), String
 }
 
 /// Runs one job, and prints its output when it has ended.
-fn one(job: &Job, step: &'static str, root: &Path) -> (Tally, Result<(), String>) {
+fn one(job: &Job, step: &str, root: &Path) -> (Tally, Result<(), String>) {
     let mut tally = Tally::held(step);
     let result = match job {
         Job::Examples => Invocation::new(BUILD_LIMIT, &EXAMPLES).run(root, &mut tally),
@@ -94,6 +108,12 @@ fn binaries(root: &Path) -> Result<Vec<Binary>, String> {
 }
 
 impl Binary {
+    /// Its place in [`LONGEST`]; all others are behind these.
+    fn rank(&self, root: &Path) -> usize {
+        let place = |longest: &&str| self.source == root.join(longest);
+        LONGEST.iter().position(place).unwrap_or(LONGEST.len())
+    }
+
     /// The binary of a message of cargo, if the message is about a test binary.
     fn from_message(message: &Value) -> Option<Binary> {
         let text = |pointer: &str| message.pointer(pointer)?.as_str();
@@ -102,12 +122,13 @@ impl Binary {
         }
         let executable = text("/executable")?;
         let dir = Path::new(text("/manifest_path")?).parent()?;
-        let source = text("/target/src_path")?;
-        let source = Path::new(source).strip_prefix(dir).ok()?.to_str()?;
+        let source = Path::new(text("/target/src_path")?);
+        let shown = source.strip_prefix(dir).ok()?.to_str()?;
         let kind = if text("/target/kind/0")? == "test" { "" } else { "unittests " };
         Some(Binary {
-            announced: format!("     Running {kind}{source} ({executable})"),
+            announced: format!("     Running {kind}{shown} ({executable})"),
             executable: executable.to_string(),
+            source: source.to_path_buf(),
             dir: dir.to_path_buf(),
         })
     }
@@ -137,6 +158,21 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_longest_is_there_and_begins_first() {
+        let root = crate::workspace::root();
+        for source in LONGEST {
+            assert!(root.join(source).is_file(), "{source}");
+        }
+        let of = |source: &str| {
+            let mut message = message("test", "tests/x.rs", true);
+            message["target"]["src_path"] = root.join(source).to_str().into();
+            message["manifest_path"] = root.join("Cargo.toml").to_str().into();
+            Binary::from_message(&message).unwrap().rank(&root)
+        };
+        assert_eq!((of(LONGEST[1]), of("crates/core/src/lib.rs")), (1, LONGEST.len()));
+    }
+
+    #[test]
     fn a_program_that_is_no_test_is_not_run() {
         assert_eq!(Binary::from_message(&message("bin", "src/main.rs", false)), None);
         assert_eq!(Binary::from_message(&json!({"reason": "build-finished", "success": true})), None);
@@ -149,6 +185,7 @@ mod tests {
             Job::Binary(Binary {
                 announced: format!("     Running tests/x.rs ({program})"),
                 executable: program.to_string(),
+                source: PathBuf::new(),
                 dir: workspace_root.to_path_buf(),
             })
         };

@@ -6,6 +6,7 @@
 //! group, so that no test outlives its limit.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write, pipe};
 use std::path::Path;
 use std::process::Command;
@@ -23,11 +24,13 @@ pub(crate) struct Tally {
     /// line `failures:`, if that is one of them.
     pub(crate) reports: Vec<String>,
     /// The step for which the tests are run.
-    pub(crate) step: &'static str,
+    pub(crate) step: String,
     /// Whether other steps print at the same time. Then each line begins with the step's name.
     pub(crate) beside_others: bool,
     /// The lines that wait for [`release`](Tally::release), if lines wait.
     held: Option<String>,
+    /// The file that takes every line too, if there is one.
+    pub(crate) log: Option<File>,
     testing: String,
     last_lines: VecDeque<String>,
     /// Whether the runner has begun to list the failures of the binary that runs now.
@@ -39,17 +42,21 @@ const REPORT: usize = 60;
 
 impl Tally {
     /// Nothing yet, of this step.
-    pub(crate) fn of(step: &'static str, beside_others: bool) -> Tally {
-        Tally { step, beside_others, ..Tally::default() }
+    pub(crate) fn of(step: &str, beside_others: bool) -> Tally {
+        Tally { step: step.to_string(), beside_others, ..Tally::default() }
     }
 
     /// Nothing yet, of a job beside others of this step. Its lines are printed together.
-    pub(crate) fn held(step: &'static str) -> Tally {
-        Tally { step, held: Some(String::new()), ..Tally::default() }
+    pub(crate) fn held(step: &str) -> Tally {
+        Tally { step: step.to_string(), held: Some(String::new()), ..Tally::default() }
     }
 
     /// Prints a line of a command's output, or holds it.
     pub(crate) fn say(&mut self, line: &str) {
+        if let Some(log) = &mut self.log {
+            // A log that cannot be written changes no outcome.
+            let _ = writeln!(log, "{line}");
+        }
         match (&mut self.held, self.beside_others) {
             (Some(held), _) => held.extend([line, "\n"]),
             (None, true) => println!("{}: {line}", self.step),
@@ -233,7 +240,7 @@ mod tests {
 
     #[test]
     fn sums_the_runner_s_own_lines() {
-        let mut tally = Tally { step: "tests", ..Tally::default() };
+        let mut tally = Tally::of("tests", false);
         for line in [
             "     Running unittests src/lib.rs (target/debug/deps/selvedge_core-1f)",
             "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
@@ -253,7 +260,7 @@ mod tests {
 
     #[test]
     fn what_a_failed_test_printed_is_kept() {
-        let mut tally = Tally { step: "tests", ..Tally::default() };
+        let mut tally = Tally::of("tests", false);
         for line in [
             "     Running tests/a.rs (target/debug/deps/a-1f)",
             "test one ... FAILED",

@@ -1,5 +1,5 @@
 //! `cargo xtask fuzz SECONDS [TARGET]`: libFuzzer over the targets under `fuzz/`. `main.rs` calls
-//! `run`; `ci.rs` and `soak.rs` take `invocations`.
+//! `run`, and so does `soak.rs`; `proofs.rs` takes `invocations`.
 //!
 //! The targets are the files in `fuzz/fuzz_targets`. They are a workspace of their own, because
 //! every crate below them is built with the compiler's flags that count the edges which an input
@@ -8,7 +8,6 @@
 //! and cargo-fuzz need not be built. Each target calls a function of a crate, so that the ordinary
 //! tests can call that function too.
 
-use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -35,8 +34,8 @@ const BUILT: &str = "fuzz/target";
 const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
 const BESIDES: Duration = Duration::from_secs(5 * 60);
 
-/// How long `cargo xtask ci` runs each target.
-pub(crate) const CI_SECONDS: u64 = 5;
+/// How long a proof runs each target.
+pub(crate) const CI_SECONDS: u64 = 20;
 
 /// Runs `only`, or every target in turn, for `seconds`.
 ///
@@ -45,41 +44,42 @@ pub(crate) const CI_SECONDS: u64 = 5;
 pub(crate) fn run(seconds: &str, only: Option<&str>) -> Result<(), String> {
     let seconds: u64 = seconds.parse().map_err(|_| format!("fuzz: not a number of seconds: {seconds}"))?;
     let root = workspace::root();
-    for invocation in invocations(seconds, only)? {
+    let targets = chosen(targets(&root)?, only)?;
+    let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    for invocation in invocations(seconds, &targets) {
         println!("fuzz: {}", invocation.display());
         invocation.run(&root, &mut Tally::default())?;
     }
     Ok(())
 }
 
-/// The commands that build `only`, or every target, and run each for `seconds`. A target takes the
-/// inputs of `fuzz/corpus` and adds to them, and writes the input of a crash to `fuzz/artifacts`.
-///
-/// # Errors
-/// When a target does not exist, or its directories cannot be made.
-pub(crate) fn invocations(seconds: u64, only: Option<&str>) -> Result<Vec<Invocation>, String> {
-    let root = workspace::root();
-    let targets = chosen(targets(&root)?, only)?;
+/// The commands that build these targets, and run each for `seconds`. A target takes the inputs of
+/// `fuzz/corpus` and adds to them, and writes the input of a crash to `fuzz/artifacts`.
+pub(crate) fn invocations(seconds: u64, targets: &[&str]) -> Vec<Invocation> {
     let mut words = vec!["cargo", "build", "--release", "--locked", "--target", PLATFORM];
     words.extend(["--manifest-path", MANIFEST]);
-    words.extend(targets.iter().flat_map(|target| ["--bin", target.as_str()]));
+    words.extend(targets.iter().flat_map(|target| ["--bin", target]));
     let build = Invocation::new(BUILD_LIMIT, &words).env("RUSTFLAGS", FLAGS).env("CARGO_TARGET_DIR", BUILT);
-    let runs = targets.iter().map(|target| {
+    let runs = targets.iter().flat_map(|target| {
         let corpus = format!("fuzz/corpus/{target}");
         let artifacts = format!("fuzz/artifacts/{target}/");
-        for directory in [&corpus, &artifacts] {
-            fs::create_dir_all(root.join(directory)).map_err(|e| format!("{directory}: {e}"))?;
-        }
         let program = format!("{BUILT}/{PLATFORM}/release/{target}");
         let prefix = format!("-artifact_prefix={artifacts}");
         let total = format!("-max_total_time={seconds}");
-        let words = [&program, &prefix, &total, "-verbosity=0", "-print_final_stats=1", &corpus];
-        Ok(Invocation::new(BESIDES + Duration::from_secs(seconds), &words))
+        let words = [program.as_str(), &prefix, &total, "-verbosity=0", "-print_final_stats=1", &corpus];
+        [
+            Invocation::new(BESIDES, &["mkdir", "-p", &corpus, &artifacts]),
+            Invocation::new(BESIDES + Duration::from_secs(seconds), &words),
+        ]
     });
-    [Ok(build)].into_iter().chain(runs).collect()
+    [build].into_iter().chain(runs).collect()
 }
 
-fn targets(root: &Path) -> Result<Vec<String>, String> {
+/// Every target there is, in the order of the names.
+///
+/// # Errors
+/// When the directory of the targets cannot be read.
+pub(crate) fn targets(root: &Path) -> Result<Vec<String>, String> {
     let entries = std::fs::read_dir(root.join(TARGETS)).map_err(|e| format!("{TARGETS}: {e}"))?;
     let mut targets: Vec<String> = entries
         .filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.strip_suffix(".rs")?.to_string()))

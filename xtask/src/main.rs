@@ -7,30 +7,39 @@
 mod binaries;
 mod ci;
 mod command;
+mod disk;
 mod fuzz;
 mod packages;
 mod peers;
 mod programs;
 mod projects;
+mod proofs;
+mod prove;
 mod publish;
 mod semver;
 mod setup;
 mod side_by_side;
 mod soak;
+mod steps;
 mod tidy;
 mod tokens;
 mod workspace;
 
-use ci::Extent;
+use prove::Choice;
+use setup::Extent;
 use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test                    setup, tidy, format, lints, docs, tests, examples: a few minutes
-  ci                      the same, and the proofs: programs 10 times in each surrounding, half a minute of
-                          stress, the figures' answers and instructions, packages, loom, Miri, the thread
-                          and address sanitizers
+  test                    setup, every test, every example: a few minutes
+  ci [--all]              the same; tidy, format, lints, docs; and the proofs that are not recorded in
+                          proofs.json for what they prove now, and one in eight of the others; with --all
+                          every proof
+  prove [NAMES]           run the proofs that are not recorded, or those with one of NAMES in their names, and
+                          record those that pass: loom, Miri, sanitizers, fuzzing, programs, stress, packages,
+                          the figures' answers and instructions
+  prove --all | --list    run every proof; or tell the state of each, and where its last output is
   setup                   install the programs that the tests need (as root), or name their packages
   tidy [--write]          check layers, links, paper headings, glossary, changelog, generated pages,
                           stray paths, the words and widths of comments, and the names of types;
@@ -60,8 +69,10 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let outcome = match args.as_slice() {
-        ["test"] => return ci::run(Extent::Tests),
-        ["ci"] => return ci::run(Extent::TestsAndProofs),
+        ["test"] => return ci::test(),
+        ["ci"] => return ci::ci(Choice::NewAndSome),
+        ["ci", "--all"] => return ci::ci(Choice::All),
+        ["prove", words @ ..] => return prove::command(words),
         ["setup"] => setup::run(Extent::TestsAndProofs),
         ["tidy"] => tidy::run(tidy::Concordance::MustBeCurrent),
         ["tidy", "--write"] => tidy::run(tidy::Concordance::Rewrite),

@@ -1,4 +1,4 @@
-//! The step `packages` of `cargo xtask ci`: packs every crate that may be published, and builds all
+//! The proof `packages`: packs every crate that may be published, and builds all
 //! of them from their packages.
 //!
 //! `cargo package` can build the crates that it packs, but it unpacks each version only once. A
@@ -74,6 +74,7 @@ mod tests {
             version: "0.1.0".to_string(),
             dir: "crates/a".to_string(),
             dependencies: Vec::new(),
+            built_dependencies: Vec::new(),
             targets: Vec::new(),
             published: true,
         };

@@ -1,5 +1,5 @@
 //! `cargo xtask programs RUNS [NAMES]`: runs the programs of `programs/`, so often in each
-//! surrounding. `main.rs` calls `run`, and `ci.rs` takes `invocation` with `RUNS` runs.
+//! surrounding. `main.rs` calls `run`, and `proofs.rs` takes `invocation` with `RUNS` runs.
 //!
 //! The test `every_program` does the work: the head of a program says how the program must end.
 //! This file only starts the test, with room for the build.
@@ -9,8 +9,8 @@ use std::time::Duration;
 use crate::command::{Invocation, Tally};
 use crate::workspace;
 
-/// How often `cargo xtask ci` runs each program in each surrounding.
-pub(crate) const RUNS: u32 = 6;
+/// How often the proof `programs` runs each program in each surrounding.
+pub(crate) const RUNS: u32 = 20;
 
 /// Room for building, and for the runs.
 const LIMIT: Duration = Duration::from_secs(15 * 60);

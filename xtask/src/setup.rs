@@ -1,5 +1,6 @@
 //! `cargo xtask setup`: installs the programs that tests and checkers need beyond the stable
-//! toolchain. `main.rs` calls `run`, and so does `ci.rs` before its steps. `peers.rs` takes
+//! toolchain. `main.rs` calls `run`, and so do `ci.rs` and `prove.rs` before their
+//! steps. `peers.rs` takes
 //! `install`.
 //!
 //! Only root installs Debian packages, and a message comes before, because the machine is changed.
@@ -9,7 +10,6 @@ use std::os::unix::fs::MetadataExt;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::ci::Extent;
 use crate::command::{Invocation, Tally, on_path};
 use crate::workspace;
 
@@ -86,6 +86,15 @@ const PROGRAMS: &[Program] = &[
 
 const APT_LIMIT: Duration = Duration::from_secs(15 * 60);
 const RUSTUP_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// Which checks a machine is made ready for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// The tests.
+    Tests,
+    /// The tests, and then the proofs.
+    TestsAndProofs,
+}
 
 /// `cargo xtask setup`: installs the programs that the checks of this extent need.
 pub(crate) fn run(extent: Extent) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! Several jobs, two at a time: the queue from which two OS threads take them.
 //!
-//! The tests' binaries (`binaries.rs`) and the proofs that run on one CPU each (`ci.rs`) go through
-//! it. The machine that the limits of `ci.rs` are for has two CPUs.
+//! The tests' binaries (`binaries.rs`) and the proofs that run on one CPU each (`prove.rs`) go
+//! through it. The machine that their limits of time are for has two CPUs.
 
 use std::sync::Mutex;
 use std::thread;

@@ -1,6 +1,6 @@
 //! `cargo xtask soak SECONDS` and `cargo xtask stress SECONDS`: the checks that find more the
 //! longer they run, which the ordinary tests leave out. `main.rs` calls `night` and `Long::run`;
-//! `ci.rs` takes half a minute of `STRESS`.
+//! `proofs.rs` takes a minute of `STRESS`.
 //!
 //! `night` is the list of a night. A part runs also after another one has failed, and all errors
 //! come at the end. Each `Long` is a test of the tree that reads its seconds from the environment.

@@ -102,24 +102,31 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
     }
 }
 
+/// Every path that git tracks, or would track if it were added. A file that is deleted and not yet
+/// staged is among them.
+pub(crate) fn paths(root: &Path) -> Result<Vec<String>, String> {
+    let output = Command::new("git")
+        // A clone that belongs to another user is as good to read.
+        .args(["-c", &format!("safe.directory={}", root.display())])
+        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root)
+        .output()
+        .map_err(|e| format!("cannot run git ls-files: {e}"))?;
+    if !output.status.success() {
+        return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    let paths = String::from_utf8_lossy(&output.stdout);
+    Ok(paths.split('\0').filter(|path| !path.is_empty()).map(str::to_string).collect())
+}
+
 impl Tree {
     /// Reads every file that git tracks, or would track if it were added.
     pub(crate) fn read(root: &Path) -> Result<Tree, String> {
-        let output = Command::new("git")
-            // A clone that belongs to another user is as good to read.
-            .args(["-c", &format!("safe.directory={}", root.display())])
-            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-            .current_dir(root)
-            .output()
-            .map_err(|e| format!("cannot run git ls-files: {e}"))?;
-        if !output.status.success() {
-            return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr).trim()));
-        }
         let mut tree = Tree::default();
-        for path in String::from_utf8_lossy(&output.stdout).split('\0').filter(|path| !path.is_empty()) {
+        for path in paths(root)? {
             // A file deleted and not yet staged is still listed.
-            if let Ok(bytes) = std::fs::read(root.join(path)) {
-                tree.files.insert(path.to_string(), String::from_utf8(bytes).unwrap_or_default());
+            if let Ok(bytes) = std::fs::read(root.join(&path)) {
+                tree.files.insert(path, String::from_utf8(bytes).unwrap_or_default());
             }
         }
         Ok(tree)

@@ -36,7 +36,6 @@ pub(crate) struct Token<'a> {
 ///
 /// Two texts have the same result if and only if the compiler sees the same tokens in both, but for
 /// what comments and places say to it: documentation with its tests, and `line!()`.
-#[allow(dead_code, reason = "the digests of proofs come with their command")]
 pub(crate) fn code_of(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut before = None;

@@ -25,6 +25,8 @@ pub(crate) struct Package {
     /// Names of every dependency: normal, build and dev. The facade is not among them where it is
     /// a dev-dependency, because the examples in every crate's documentation import from it.
     pub(crate) dependencies: Vec<String>,
+    /// Those that are built with the package itself: not those of its tests.
+    pub(crate) built_dependencies: Vec<String>,
     pub(crate) targets: Vec<Target>,
     /// Whether it may be published.
     pub(crate) published: bool,
@@ -94,6 +96,11 @@ impl Package {
             dir,
             // `publish = false` is an empty list of registries; without the key it is null.
             published: json.get("publish").is_none_or(Value::is_null),
+            built_dependencies: dependencies
+                .clone()
+                .filter(|d| d.get("kind") != Some(&"dev".into()))
+                .map(|d| Some(d.get("name")?.as_str()?.to_string()))
+                .collect::<Option<_>>()?,
             dependencies: dependencies
                 .filter(|d| d.get("name") != Some(&FACADE.into()) || d.get("kind") != Some(&"dev".into()))
                 .map(|d| Some(d.get("name")?.as_str()?.to_string()))
@@ -127,6 +134,7 @@ mod tests {
         let package = workspace.package("a").unwrap();
         assert_eq!(package.dir, "crates/a");
         assert_eq!(package.dependencies, ["b"]);
+        assert_eq!(package.built_dependencies, ["b"]);
         assert!(!package.published);
         assert_eq!(package.targets[0].kind, "lib");
     }

@@ -33,6 +33,7 @@ mod tests {
             version: version.to_string(),
             dir: "a".to_string(),
             dependencies: Vec::new(),
+            built_dependencies: Vec::new(),
             targets: Vec::new(),
             published: true,
         };

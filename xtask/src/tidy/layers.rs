@@ -96,6 +96,7 @@ mod tests {
             version: "0.1.0".to_string(),
             dir: name.to_string(),
             dependencies: dependencies.iter().map(ToString::to_string).collect(),
+            built_dependencies: Vec::new(),
             targets: Vec::new(),
             published: true,
         }
