@@ -8,11 +8,13 @@ use selvedge_sched::{priority, work_stealing};
 
 use crate::on_rayon::OnRayon;
 
-/// The seeds that a test tries: `CNC_SEEDS`, or so many.
+/// The seeds that a test tries with one worker, without `CNC_SEEDS`. More workers try fewer.
 const SEEDS: u64 = 40;
 
-fn seeds() -> u64 {
-    std::env::var("CNC_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS)
+/// The seeds that a test tries with so many workers: `CNC_SEEDS`, or its part of [`SEEDS`].
+fn seeds(workers: usize) -> u64 {
+    let asked = std::env::var("CNC_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
+    asked.unwrap_or(SEEDS / workers as u64)
 }
 
 /// rayon's threads would be started for each graph otherwise.
@@ -53,7 +55,7 @@ fn each_of(see: &mut dyn FnMut(&str, &dyn Scheduler)) {
             ThreadPerStep::under(move |main| work_stealing(workers, |_| Ok(NoEvents::new()), main).unwrap());
         see(&format!("a thread per step, work_stealing {workers}"), &stealing);
         see(&format!("priority {workers}"), &TaskPool::priority(workers));
-        for seed in 0..seeds() / workers as u64 {
+        for seed in 0..seeds(workers) {
             see(&format!("fuzz {workers} {seed}"), &TaskPool::fuzz(workers, seed));
         }
     }

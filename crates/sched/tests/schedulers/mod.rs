@@ -8,20 +8,15 @@ pub(crate) use scheduler::{Scheduler, run};
 use selvedge_core::RunError;
 use std::sync::Mutex;
 
-/// Makes a test of each function for each scheduler. Under Miri, which is slow, only for two of
-/// them.
+/// Makes a test of each function for each scheduler.
 #[allow(unused_macros, reason = "some tests name their schedulers one by one")]
 macro_rules! under_every_scheduler {
     ($($test:ident)*) => {
         under_every_scheduler! { @ round_robin $crate::schedulers::ROUND_ROBIN; $($test)* }
-        #[cfg(not(miri))]
         under_every_scheduler! { @ per_core $crate::schedulers::PER_CORE; $($test)* }
-        #[cfg(not(miri))]
         under_every_scheduler! { @ priority $crate::schedulers::PRIORITY; $($test)* }
-        #[cfg(not(miri))]
         under_every_scheduler! { @ work_stealing_1 $crate::schedulers::stealing::<1>(); $($test)* }
         under_every_scheduler! { @ work_stealing_2 $crate::schedulers::stealing::<2>(); $($test)* }
-        #[cfg(not(miri))]
         under_every_scheduler! { @ work_stealing_4 $crate::schedulers::stealing::<4>(); $($test)* }
     };
     (@ $name:ident $scheduler:expr; $($test:ident)*) => {
