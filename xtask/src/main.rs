@@ -18,6 +18,7 @@ mod setup;
 mod side_by_side;
 mod soak;
 mod tidy;
+mod tokens;
 mod workspace;
 
 use ci::Extent;
