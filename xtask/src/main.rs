@@ -33,8 +33,8 @@ cargo xtask COMMAND
                           and address sanitizers
   setup                   install the programs that the tests need (as root), or name their packages
   tidy [--write]          check layers, links, paper headings, glossary, changelog, generated pages,
-                          stray paths, the words and widths of comments, and the names of types;
-                          --write regenerates docs/CONCORDANCE.md
+                          stray paths, the words and widths of comments, the names of types, and circles of
+                          files; --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
   soak SECONDS [server]   the list of a night, SECONDS for each part: the web server under resets, half-closes
                           and load, then `stress`, then `fuzz`, then `projects`; with `server` the first

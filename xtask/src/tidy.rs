@@ -7,7 +7,9 @@
 //! a line in the list of `run`.
 
 mod changelog;
+mod circles;
 mod glossary;
+mod imports;
 mod layers;
 mod links;
 pub(crate) mod markdown;
@@ -51,6 +53,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
     }
     let problems = [
         layers::check(&tree, &workspace.packages),
+        circles::check(&tree, &workspace.packages),
         links::check(&tree),
         papers::check(&tree),
         pages::check(&tree),
