@@ -6,11 +6,12 @@ use selvedge::http::{Config, DocumentRoot, Site, Stop};
 use selvedge::net::TcpListener;
 use selvedge::scope::select;
 use selvedge::{
-    Cpu, EventLoop, Events, JoinHandle, RunError, Syscall, Thread, Trace, blocking, call, fork, fork_local,
-    yield_now,
+    Cpu, EventLoop, Events, JoinError, JoinHandle, RunError, Syscall, Thread, Trace, blocking, call, fork,
+    fork_local, throw, yield_now,
 };
 use std::collections::{HashMap, VecDeque};
-use std::io::{Read, Write};
+use std::error::Error;
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -108,16 +109,27 @@ fn download(address: SocketAddr) -> Duration {
     start.elapsed()
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    print!("first in, first out: ");
-    let (mut cpu, mut events) = (Cpu::new()?, EventLoop::new()?);
-    let main = cpu.spawn_local(program(false))?;
-    fifo(&mut cpu, &mut events, &main)?;
-    drop((events, cpu));
+type Scheduler = fn(&mut Cpu, &mut EventLoop, &JoinHandle<()>) -> Result<(), RunError>;
 
-    print!("with priorities:     ");
+/// Runs a main thread under a scheduler. A panic of main waits in its handle, and is the error.
+fn run(scheduler: Scheduler, main: impl Future<Output = ()> + 'static) -> Result<(), Box<dyn Error>> {
     let (mut cpu, mut events) = (Cpu::new()?, EventLoop::new()?);
-    let main = cpu.spawn_local(program(true))?;
-    priorities(&mut cpu, &mut events, &main)?;
+    let mut main = cpu.spawn_local(main)?;
+    scheduler(&mut cpu, &mut events, &main)?;
+    Ok(main.try_join().expect("the scheduler ends with main")?)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    print!("first in, first out: ");
+    run(fifo, program(false))?;
+    print!("with priorities:     ");
+    run(priorities, program(true))?;
+
+    let schedulers: [Scheduler; 2] = [fifo, priorities];
+    for scheduler in schedulers {
+        let torn = run(scheduler, async { throw(io::Error::other("a torn thread")) });
+        let error = torn.expect_err("main has failed").downcast::<JoinError>()?;
+        assert!(matches!(*error, JoinError::Panicked(_)), "{error}");
+    }
     Ok(())
 }

@@ -309,12 +309,16 @@ mod tests {
         }
     }
 
-    /// On every Rust file of the tree: the tokens are the whole text, its code has the same tokens,
-    /// and comments between them change nothing.
+    /// On real files: the tokens are the whole text, its code has the same tokens, and comments
+    /// between them change nothing.
     #[test]
-    fn the_files_of_the_tree_keep_their_tokens() {
+    fn real_files_keep_their_tokens() {
         let tree = crate::tidy::Tree::read(&crate::workspace::root()).unwrap();
         for (path, text) in tree.files.iter().filter(|(path, _)| path.ends_with(".rs")) {
+            // All files would take seconds.
+            if !path.starts_with("xtask/") && !path.starts_with("crates/core/") {
+                continue;
+            }
             let mut whole = String::new();
             let mut commented = String::new();
             for token in tokens(text) {

@@ -44,6 +44,7 @@
 //! }
 //! ```
 #![forbid(unsafe_code)]
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod runner;
 pub mod stm;

@@ -62,12 +62,11 @@ async fn worker(name: &'static str, rank: u32) {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut cpu, mut events) = (Cpu::new()?, EventLoop::new()?);
-    let main = cpu.spawn_local(async {
+    let mut main = cpu.spawn_local(async {
         for (name, rank) in [("idle", 2), ("usual", 1), ("urgent", 0)] {
             fork(worker(name, rank)).await;
         }
     })?;
-    drop(main);
     by_rank(&mut cpu, &mut events)?;
-    Ok(())
+    Ok(main.try_join().expect("a main that waits for nothing has ended")?)
 }
