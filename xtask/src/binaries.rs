@@ -21,8 +21,8 @@ const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
 const EXAMPLES: [&str; 6] = ["cargo", "test", "--workspace", "--doc", "--no-fail-fast", "--locked"];
 const RUN_LIMIT: Duration = Duration::from_secs(5 * 60);
 
-/// The tests that take longest, by source, the longest first. They begin first, so that none of them
-/// goes on alone when all others have ended.
+/// The tests that take longest, by source, the longest first. They begin first, so that none of
+/// them goes on alone when all others have ended.
 const LONGEST: [&str; 6] = [
     "crates/io/tests/faults.rs",
     "apps/pipe/tests/suite/main.rs",

@@ -22,18 +22,18 @@ pub(crate) struct Proof {
     pub(crate) sources: Sources,
     /// Whether a nightly compiler builds it.
     pub(crate) nightly: bool,
-    pub(crate) place: Place,
+    pub(crate) turn: Turn,
     pub(crate) work: Work,
 }
 
 /// Where in a run a proof comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Turn {
     /// Alone and first, because the proof uses all CPUs or measures time.
     Alone,
     /// Beside another one, because the proof runs mostly on one CPU and bears a slow one.
     Beside,
-    /// Alone and last: it needs what a proof of [`Beside`](Place::Beside) has built.
+    /// Alone and last: it needs what a proof of [`Beside`](Turn::Beside) has built.
     Last,
 }
 
@@ -52,13 +52,13 @@ impl Proof {
             name: name.into(),
             sources,
             nightly: false,
-            place: Place::Beside,
+            turn: Turn::Beside,
             work: Work::Commands(commands),
         }
     }
 
-    fn at(self, place: Place) -> Proof {
-        Proof { place, ..self }
+    fn at(self, turn: Turn) -> Proof {
+        Proof { turn, ..self }
     }
 
     fn by_nightly(self) -> Proof {
@@ -81,18 +81,18 @@ const fn tested(tested: &'static [&'static str]) -> Sources {
     Sources { tested, built: &[], files: &[] }
 }
 
-/// Every proof, in the order in which they are run within their places: the longest first.
+/// Every proof, in the order in which they are run within their turns: the longest first.
 pub(crate) fn all() -> Vec<Proof> {
     let mut proofs = vec![
         Proof::of("programs", tested(&["selvedge-programs"]), vec![programs::invocation(programs::RUNS, "")])
-            .at(Place::Alone),
+            .at(Turn::Alone),
         Proof::of("stress", tested(&["selvedge"]), vec![soak::STRESS.invocation(STRESS_SECONDS)])
-            .at(Place::Alone),
+            .at(Turn::Alone),
         Proof {
             name: "packages".to_string(),
             sources: Sources { tested: &[], built: PUBLISHED, files: &["xtask/src/packages.rs"] },
             nightly: false,
-            place: Place::Alone,
+            turn: Turn::Alone,
             work: Work::Packages,
         },
     ];
@@ -458,10 +458,10 @@ fn figures() -> Vec<Proof> {
         };
         let of = |purpose| run(&[&[purpose], *names].concat());
         Proof::of(format!("figures {system}"), sources, vec![build(), of("--check"), of("--faults")])
-            .at(Place::Last)
+            .at(Turn::Last)
     }));
     let count = vec![build(), run(&["check-instructions"])];
-    proofs.push(Proof::of(INSTRUCTIONS, everything, count).at(Place::Last));
+    proofs.push(Proof::of(INSTRUCTIONS, everything, count).at(Turn::Last));
     proofs
 }
 

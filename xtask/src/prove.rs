@@ -7,9 +7,9 @@
 //! 1. The digest of each proof is taken before it runs ([`Inputs`](crate::proofs::digest::Inputs)).
 //! 2. `proofs.json` names the digest with which a proof has passed. The same digest means: the same
 //!    proof over the same inputs, so it need not run again.
-//! 3. CI runs one in [`ONE_IN`] of the recorded proofs all the same. The commit's hash chooses them,
-//!    so that a record that should not be there is found within some commits, and a commit always
-//!    runs the same ones.
+//! 3. CI runs one in [`ONE_IN`] of the recorded proofs all the same. The commit's hash chooses
+//!    them, so that a record that should not be there is found within some commits, and a commit
+//!    always runs the same ones.
 //! 4. A proof that passes is recorded at once, if its inputs are still the same. A proof that fails
 //!    loses its record.
 //!
@@ -27,7 +27,7 @@ use sha2::{Digest, Sha256};
 use crate::command::Tally;
 use crate::proofs::digest::Inputs;
 use crate::proofs::records::{Record, Records};
-use crate::proofs::{self, Place, Proof, Work};
+use crate::proofs::{self, Proof, Turn, Work};
 use crate::steps::{self, Outcome};
 use crate::workspace::Workspace;
 use crate::{packages, setup, side_by_side};
@@ -106,11 +106,11 @@ fn prepared(choice: Choice) -> Result<Vec<Outcome>, String> {
         }
     }
     let run = Run { workspace: &workspace, records: Mutex::new(records) };
-    let at = |place| chosen.iter().copied().filter(|known| known.proof.place == place).collect::<Vec<_>>();
+    let at = |turn| chosen.iter().copied().filter(|known| known.proof.turn == turn).collect::<Vec<_>>();
     let mut outcomes: Vec<Outcome> = Vec::new();
-    outcomes.extend(at(Place::Alone).into_iter().map(|known| run.one(known, false)));
-    outcomes.extend(side_by_side::each(&at(Place::Beside), |known| run.one(known, true)));
-    outcomes.extend(at(Place::Last).into_iter().map(|known| run.one(known, false)));
+    outcomes.extend(at(Turn::Alone).into_iter().map(|known| run.one(known, false)));
+    outcomes.extend(side_by_side::each(&at(Turn::Beside), |known| run.one(known, true)));
+    outcomes.extend(at(Turn::Last).into_iter().map(|known| run.one(known, false)));
     Ok(outcomes)
 }
 
@@ -305,7 +305,7 @@ mod tests {
             name: format!("proof {at}"),
             sources: Sources::default(),
             nightly: false,
-            place: Place::Beside,
+            turn: Turn::Beside,
             work: Work::Commands(Vec::new()),
         };
         (0..count).map(proof).collect()

@@ -196,6 +196,7 @@ mod tests {
             version: "0.1.0".to_string(),
             dir: "a".to_string(),
             dependencies: Vec::new(),
+            built_dependencies: Vec::new(),
             targets: Vec::new(),
             published: true,
         };

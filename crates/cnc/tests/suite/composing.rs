@@ -10,7 +10,7 @@ use selvedge_cnc::{Items, graph};
 
 use crate::schedulers::each;
 
-/// How many items are reduced: up to 16, up to 256 and more, because a reduction joins 16 at a time.
+/// How many items are reduced: up to 16, up to 256, and more. A reduction joins 16 at a time.
 const COUNTS: &[u32] = if cfg!(miri) { &[0, 1, 2, 16, 17, 33] } else { &[0, 1, 2, 16, 17, 256, 257, 600] };
 const MOST: u32 = COUNTS[COUNTS.len() - 1];
 

@@ -96,7 +96,7 @@ impl Sample for Arc<str> {
     }
 }
 
-const SAMPLES: usize = if cfg!(miri) { 8 } else { 60 };
+const SAMPLES: usize = if cfg!(miri) { 2 } else { 60 };
 
 fn samples<K: Sample>() -> Vec<K> {
     let mut seed = 7;
