@@ -77,7 +77,7 @@ pub fn run(options: &Options) -> Result<u8, String> {
     }
     for _ in 0..REBUILDS_MAX {
         let mut stats = Stats::default();
-        let mut loaded = Loaded::new(options, !options.dry_run, &mut stats)?;
+        let mut loaded = Loaded::new(options, &mut stats)?;
         loaded.project.explanations = options.explain.then(Vec::new);
         match loaded.build(options, &mut stats)? {
             Some(status) => return Ok(status),
@@ -115,45 +115,32 @@ pub(crate) fn graph(options: &Options) -> Result<(Graph, Vec<u8>), String> {
 }
 
 impl Loaded {
-    /// Loads the manifest and its logs. With `write` it opens the logs for records too, and makes
-    /// their directory.
-    fn new(options: &Options, write: bool, stats: &mut Stats) -> Result<Loaded, String> {
+    /// Loads the manifest and its logs. The logs are not open for records: the runner opens them
+    /// before its first command.
+    fn new(options: &Options, stats: &mut Stats) -> Result<Loaded, String> {
         let (graph, manifest) = stats.time("read the manifest", || graph(options))?;
-        Loaded::with_logs(graph, manifest, write, stats)
+        Loaded::with_logs(graph, manifest, stats)
     }
 
-    /// The manifest and its logs for a tool. The logs are not open for records.
+    /// The manifest and its logs for a tool.
     pub(crate) fn for_tools(options: &Options) -> Result<Loaded, String> {
-        Loaded::new(options, false, &mut Stats::default())
+        Loaded::new(options, &mut Stats::default())
     }
 
-    fn with_logs(
-        mut graph: Graph,
-        mut manifest: Vec<u8>,
-        write: bool,
-        stats: &mut Stats,
-    ) -> Result<Loaded, String> {
+    fn with_logs(mut graph: Graph, mut manifest: Vec<u8>, stats: &mut Stats) -> Result<Loaded, String> {
         let of_manifest = graph.nodes();
         let builddir = graph.find_name(b"builddir").and_then(|name| graph.variable(ScopeId(0), name));
         let directory = as_path(builddir.unwrap_or_default()).to_path_buf();
-        if write && !directory.as_os_str().is_empty() {
-            let made = fs::create_dir_all(&directory);
-            made.map_err(|error| format!("{}: {error}", directory.display()))?;
-        }
         let in_directory = |name: &str| directory.join(name);
         let text = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
         let path = in_directory(".ninja_deps");
         let deps_log = stats.time("read the deps log", || DepsLog::load(path.clone(), &mut graph));
-        let (mut deps_log, warning) = deps_log.map_err(|error| text(&path, error))?;
+        let (deps_log, warning) = deps_log.map_err(|error| text(&path, error))?;
         warning.iter().for_each(warn);
         let path = in_directory(".ninja_log");
         let build_log = stats.time("read the build log", || BuildLog::load(path.clone(), &graph));
-        let (mut build_log, warning) = build_log.map_err(|error| text(&path, error))?;
+        let (build_log, warning) = build_log.map_err(|error| text(&path, error))?;
         warning.iter().for_each(warn);
-        if write {
-            build_log.open(&graph).map_err(|error| text(&in_directory(".ninja_log"), error))?;
-            deps_log.open(&graph).map_err(|error| text(&in_directory(".ninja_deps"), error))?;
-        }
         canonicalize(&mut manifest);
         let project = Project::new(graph, of_manifest, build_log, deps_log);
         Ok(Loaded { project, manifest, directory })
@@ -271,7 +258,7 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
         timeline: options.timeline.clone(),
         jobserver,
         working_directory: working_directory().map_err(|error| error.to_string())?,
-        clock: directory.join(".ninja_lock"),
+        log_directory: directory.to_path_buf(),
     })
 }
 

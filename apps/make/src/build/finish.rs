@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use selvedge_io::signal::Signal;
 
+use super::clock::Clock;
 use super::command::{End, Running};
 use super::runner::{Ended, Runner, passed_on, send};
 use crate::disk;
@@ -95,11 +96,13 @@ impl Runner {
             self.status.borrow_mut().end(edge, &shown, console, None, b"");
             return Ok(Ended::Made);
         }
+        // The logs must be open before a command is hashed.
+        let clock = self.clock()?;
         let order = Order::of(&mut self.project.borrow_mut(), edge, verbose);
         let order = order?;
         let began = self.status.borrow().elapsed();
         self.status.borrow_mut().start(edge, &order.shown, order.console);
-        let mtime = self.prepare(edge, &order)?;
+        let mtime = self.prepare(edge, &order, clock)?;
         let lane = self.timeline.borrow_mut().begin();
         let mut finished = self.child(edge, &order).await?;
         let ended = self.status.borrow().elapsed();
@@ -131,7 +134,7 @@ impl Runner {
 
     /// Makes the directories and the response file of the command, and calls `distrust`. Returns
     /// the time by the file system's clock.
-    fn prepare(&self, edge: EdgeId, order: &Order) -> Result<i64, String> {
+    fn prepare(&self, edge: EdgeId, order: &Order, clock: &Clock) -> Result<i64, String> {
         let mut project = self.project.borrow_mut();
         for output in &order.outputs {
             make_parent(project.graph.path(*output))?;
@@ -145,7 +148,6 @@ impl Runner {
             fs::write(as_path(&order.rspfile), content).map_err(|error| at(&order.rspfile, &error))?;
         }
         self.distrust(&mut project, edge, order)?;
-        let clock = self.clock.as_ref().expect("a build that runs commands has a clock");
         clock.now().map_err(|error| at(b".ninja_lock", &error))
     }
 

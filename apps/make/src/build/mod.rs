@@ -59,8 +59,8 @@ pub struct Settings {
     /// The directory of the build, which commands get as `PWD`; `None` if the variable of this
     /// process names it.
     pub working_directory: Option<PathBuf>,
-    /// The file that tells the file system's clock by its mtime.
-    pub clock: PathBuf,
+    /// The directory of the logs, where the file `.ninja_lock` tells the file system's clock.
+    pub log_directory: PathBuf,
 }
 
 impl Settings {

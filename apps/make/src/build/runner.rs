@@ -29,10 +29,11 @@ use selvedge_io::process::Launcher;
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::sleep;
 use selvedge_sync::MVar;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -93,8 +94,8 @@ pub(super) struct Runner {
     stopped_by_signal: MVar<(), Local>,
     /// The first error that is not the failure of a command.
     error: RefCell<Option<String>>,
-    /// Tells the file system's clock.
-    pub(super) clock: Option<Clock>,
+    /// Tells the file system's clock. The first command that runs fills it, when the logs are open.
+    clock: OnceCell<Clock>,
     /// Starts the commands that have no terminal. They read nothing.
     pub(super) launcher: Launcher,
     pub(super) variables: Variables,
@@ -114,10 +115,6 @@ pub fn build(
     if edges.is_empty() {
         return Ok(Outcome::Done(0));
     }
-    let clock = match options.dry_run {
-        true => None,
-        false => Some(Clock::new(&options.clock).map_err(text)?),
-    };
     let mut events = EventLoop::new().map_err(text)?;
     let (options, project) = (options.clone(), project.clone());
     let ended = round_robin_with(&mut events, async move {
@@ -136,7 +133,7 @@ pub fn build(
             interrupted: Cell::new(None),
             stopped_by_signal: MVar::empty_local(),
             error: RefCell::default(),
-            clock,
+            clock: OnceCell::new(),
             launcher: Launcher::new(File::open("/dev/null")?, variables.clone())?,
             variables,
             options,
@@ -239,6 +236,30 @@ impl Runner {
         for edge in edges {
             detach_local(thread_of(self.clone(), edge));
         }
+    }
+
+    /// The file system's clock. The first call opens the logs for records too, and makes their
+    /// directory: a build with nothing to run needs no file that can be written.
+    ///
+    /// # Errors
+    /// For the user: a file that cannot be written.
+    pub(super) fn clock(&self) -> Result<&Clock, String> {
+        if let Some(clock) = self.clock.get() {
+            return Ok(clock);
+        }
+        let directory = &self.options.log_directory;
+        let text = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+        if !directory.as_os_str().is_empty() {
+            fs::create_dir_all(directory).map_err(|error| text(directory, error))?;
+        }
+        let project = &mut *self.project.borrow_mut();
+        let opened = project.build_log.open(&project.graph);
+        opened.map_err(|error| text(&directory.join(".ninja_log"), error))?;
+        let opened = project.deps_log.open(&project.graph);
+        opened.map_err(|error| text(&directory.join(".ninja_deps"), error))?;
+        let lock = directory.join(".ninja_lock");
+        let clock = Clock::new(&lock).map_err(|error| text(&lock, error))?;
+        Ok(self.clock.get_or_init(|| clock))
     }
 
     /// Stops the build. `obey` calls it for a signal to this process, and `Runner::child` for a

@@ -11,16 +11,11 @@ use super::{LIKE_NINJA, Lexer, Load, Misread, Token, Word};
 use crate::canonical::{canonicalize, is_canonical};
 use crate::evaluate::Paths;
 use crate::graph::{EdgeId, Files, Graph, Name, NodeId, PHONY, Piece, Pool, PoolId, Rule, ScopeId, names};
+use crate::version::version;
 
 /// How deep files may include one another. The parser refuses a file that includes itself when it
 /// reaches this depth.
 const NESTED_MAX: usize = 200;
-
-/// The first two numbers of a version.
-fn version(text: &str) -> (u32, u32) {
-    let mut parts = text.split('.').map(|part| part.trim().parse().unwrap_or(0));
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-}
 
 /// Reads `text` and what it includes into `graph`.
 pub(super) fn parse(graph: &mut Graph, file: &[u8], text: &[u8], load: &mut Load<'_>) -> Result<(), Misread> {
@@ -119,10 +114,10 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
     }
 
     fn check_version(&self) -> Result<(), Misread> {
-        let text = String::from_utf8_lossy(&self.scratch);
-        if version(&text) <= version(LIKE_NINJA) {
+        if version(&self.scratch) <= version(LIKE_NINJA.as_bytes()) {
             return Ok(());
         }
+        let text = String::from_utf8_lossy(&self.scratch);
         Err(self.lexer.error(format!("the manifest needs ninja {text}, and this is like {LIKE_NINJA}")))
     }
 

@@ -183,7 +183,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("build a: phony b\n  dyndep = dd\n", "dyndep 'dd' is not an input", 3, 1),
         ("\tx = 1\n", "tabs are not allowed, use spaces", 1, 1),
         ("  x = 1\n", "unexpected indent", 1, 1),
-        ("ninja_required_version = 99.0\n", "the manifest needs ninja 99.0, and this is like 1.12.1", 1, 26),
+        ("ninja_required_version = 99.0\n", "the manifest needs ninja 99.0, and this is like 1.13.0", 1, 26),
         ("build $empty: phony\n", "empty path", 2, 1),
         (
             "rule r\n  command = $r\nbuild a: r\n  pool = $pool\nrule s\n  command = x\n  pool = $pool\nbuild b: s\n",
