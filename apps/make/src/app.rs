@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::build::jobserver::Jobserver;
-use crate::build::{self, Outcome, Style};
+use crate::build::{self, INTERRUPTED, Outcome, Style};
 use crate::canonical::canonicalize;
 use crate::graph::{Files, Graph, NodeId, ScopeId};
 use crate::log::build_log::BuildLog;
@@ -33,8 +33,9 @@ use crate::tools;
 
 /// After so many rebuilds of the manifest the program gives up: it is never up to date.
 const REBUILDS_MAX: u32 = 100;
-/// The exit status of a build that a signal has stopped.
-const INTERRUPTED: u8 = 130;
+/// The exit status of a build that the end of its reader has stopped: the one that the shell gives
+/// to SIGPIPE.
+const UNREAD: u8 = 141;
 
 /// How long the parts of a build took, for `-d stats`.
 #[derive(Debug, Default)]
@@ -171,12 +172,11 @@ impl Loaded {
                     project.borrow_mut().forget();
                     stats.time("look at files again", || project.borrow_mut().look(&all));
                 }
-                other => {
-                    return match stopped(other)? {
-                        INTERRUPTED => Ok(Some(INTERRUPTED)),
-                        _ => Err("rebuilding the manifest: subcommand failed".into()),
-                    };
+                failed @ Outcome::Stopped(..) => {
+                    stopped(failed);
+                    return Err("rebuilding the manifest: subcommand failed".into());
                 }
+                other => return Ok(Some(stopped(other))),
             }
         }
         let targets = stats.time("find what is dirty", || visit(&project, &targets))?;
@@ -188,22 +188,23 @@ impl Loaded {
         if outcome == Outcome::Done(0) && !options.quiet {
             say("selvedge-make: no work to do.");
         }
-        stopped(outcome).map(Some)
+        Ok(Some(stopped(outcome)))
     }
 }
 
 /// Tells the user why a build has stopped. Returns the exit status.
-fn stopped(outcome: Outcome) -> Result<u8, String> {
+fn stopped(outcome: Outcome) -> u8 {
     match outcome {
-        Outcome::Done(_) => Ok(0),
-        Outcome::Stopped(reason) => {
+        Outcome::Done(_) => 0,
+        Outcome::Stopped(reason, status) => {
             say(format_args!("selvedge-make: build stopped: {reason}."));
-            Ok(1)
+            status
         }
         Outcome::Interrupted => {
             say("selvedge-make: build stopped: interrupted by user.");
-            Ok(INTERRUPTED)
+            INTERRUPTED
         }
+        Outcome::Unread => UNREAD,
     }
 }
 

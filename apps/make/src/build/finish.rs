@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use selvedge_io::signal::Signal;
 
+use super::INTERRUPTED;
 use super::clock::Clock;
 use super::command::{End, Running};
 use super::runner::{Ended, Runner, passed_on, send};
@@ -37,10 +38,36 @@ pub(super) struct Order {
     hash: u64,
 }
 
+/// Why a command counts as one that failed.
+pub(super) struct Failure {
+    /// In a few words.
+    pub(super) reason: String,
+    /// The exit status that the build gets from it.
+    pub(super) status: u8,
+}
+
+impl Failure {
+    /// A failure that is not told by the command's own status.
+    pub(super) fn other(reason: &str) -> Failure {
+        Failure { reason: reason.to_string(), status: 1 }
+    }
+
+    /// The failure that the status of a command tells. A signal counts as the shell counts it.
+    fn of(status: ExitStatus) -> Option<Failure> {
+        match (status.code(), status.signal()) {
+            (Some(0), _) => None,
+            (Some(code), _) => Some(Failure { reason: format!("code={code}"), status: code as u8 }),
+            (None, Some(signal)) => {
+                Some(Failure { reason: format!("signal={signal}"), status: 128 | signal as u8 })
+            }
+            (None, None) => Some(Failure::other(&status.to_string())),
+        }
+    }
+}
+
 /// How a command has ended.
 pub(super) struct Finished {
-    /// Why it counts as a failure, in a few words.
-    pub(super) failure: Option<String>,
+    pub(super) failure: Option<Failure>,
     /// The text that it has written, and the reason of a failure that is this program's.
     pub(super) output: Vec<u8>,
 }
@@ -94,6 +121,8 @@ impl Runner {
             let console = project.graph.edge(edge).pool == CONSOLE;
             self.status.borrow_mut().start(edge, &shown, console);
             self.status.borrow_mut().end(edge, &shown, console, None, b"");
+            drop(project);
+            self.stop_unread();
             return Ok(Ended::Made);
         }
         // The logs must be open before a command is hashed.
@@ -102,6 +131,10 @@ impl Runner {
         let order = order?;
         let began = self.status.borrow().elapsed();
         self.status.borrow_mut().start(edge, &order.shown, order.console);
+        self.stop_unread();
+        if self.stopped() {
+            return Ok(Ended::NotMade);
+        }
         let mtime = self.prepare(edge, &order, clock)?;
         let lane = self.timeline.borrow_mut().begin();
         let mut finished = self.child(edge, &order).await?;
@@ -118,18 +151,20 @@ impl Runner {
             self.record(edge, &order, entry, inputs)?;
         }
         let Finished { failure, output } = finished;
-        let failure = failure.map(|reason| self.failed(&order, &reason));
+        let failure = failure.map(|failure| self.failed(&order, &failure));
         self.status.borrow_mut().end(edge, &order.shown, order.console, failure.as_deref(), &output);
+        self.stop_unread();
         Ok(if failure.is_some() { Ended::NotMade } else { Ended::Made })
     }
 
     /// Counts a failure, and returns the text that the user sees of it.
-    fn failed(&self, order: &Order, reason: &str) -> String {
+    fn failed(&self, order: &Order, failure: &Failure) -> String {
         self.failures.set(self.failures.get() + 1);
+        self.failed_with.set(failure.status);
         let project = self.project.borrow();
         let outputs: Vec<_> = order.outputs.iter().map(|output| project.graph.path_text(*output)).collect();
         let command = String::from_utf8_lossy(&order.command);
-        format!("FAILED: [{reason}] {}\n{command}\n", outputs.join(" "))
+        format!("FAILED: [{}] {} \n{command}\n", failure.reason, outputs.join(" "))
     }
 
     /// Makes the directories and the response file of the command, and calls `distrust`. Returns
@@ -180,7 +215,7 @@ impl Runner {
             let running = match started {
                 Ok(running) => running,
                 Err(error) => {
-                    let failure = Some("cannot be started".to_string());
+                    let failure = Some(Failure::other("cannot be started"));
                     return Ok(Finished { failure, output: error.to_string().into_bytes() });
                 }
             };
@@ -205,13 +240,15 @@ impl Runner {
             }
         };
         let signal = status.signal().map(Signal::from_raw);
-        if let Some(signal) =
-            signal.filter(|signal| [Signal::INT, Signal::TERM, Signal::HUP].contains(signal))
+        let signal = signal.filter(|signal| [Signal::INT, Signal::TERM, Signal::HUP].contains(signal));
+        // A shell tells by this status that Ctrl-C has ended its program.
+        let told = (status.code() == Some(INTERRUPTED.into())).then_some(Signal::INT);
+        if let Some(signal) = signal.or(told)
             && self.interrupted.get().is_none()
         {
             self.interrupt(signal);
         }
-        Ok(Finished { failure: (!status.success()).then(|| describe(status)), output })
+        Ok(Finished { failure: Failure::of(status), output })
     }
 
     /// Removes the outputs that an interrupted command has touched. Those of a generator stay,
@@ -233,14 +270,6 @@ impl Runner {
             let _ = fs::remove_file(as_path(&order.depfile));
         }
         Ok(())
-    }
-}
-
-fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("code={code}"),
-        (None, Some(signal)) => format!("signal={signal}"),
-        (None, None) => status.to_string(),
     }
 }
 

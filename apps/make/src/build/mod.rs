@@ -35,6 +35,9 @@ use std::sync::Arc;
 use command::Variables;
 use jobserver::Jobserver;
 
+/// The exit status of a build that a signal has stopped, and of a command that tells of Ctrl-C.
+pub const INTERRUPTED: u8 = 130;
+
 /// How a build is done.
 #[derive(Clone, Debug)]
 pub struct Settings {

@@ -64,10 +64,13 @@ pub(super) enum Ended {
 pub enum Outcome {
     /// Everything is up to date; this many commands were run.
     Done(u32),
-    /// For the user: why the build stopped.
-    Stopped(String),
+    /// For the user: why the build stopped, and the exit status. That is the one of the command that
+    /// failed last, or 1 for another error.
+    Stopped(String, u8),
     /// A signal stopped it.
     Interrupted,
+    /// The reader of the standard output has gone, which stopped it.
+    Unread,
 }
 
 /// The variable that an edge fills when it has ended, and whether `Runner::start` added the edge to
@@ -89,6 +92,8 @@ pub(super) struct Runner {
     /// The commands that run, by their edges, with their processes.
     pub(super) running: RefCell<BTreeMap<EdgeId, u32>>,
     pub(super) failures: Cell<u32>,
+    /// The exit status of the command that failed last.
+    pub(super) failed_with: Cell<u8>,
     pub(super) interrupted: Cell<Option<Signal>>,
     /// Full from the first signal on.
     stopped_by_signal: MVar<(), Local>,
@@ -130,6 +135,7 @@ pub fn build(
             all_ended: MVar::empty_local(),
             running: RefCell::default(),
             failures: Cell::new(0),
+            failed_with: Cell::new(0),
             interrupted: Cell::new(None),
             stopped_by_signal: MVar::empty_local(),
             error: RefCell::default(),
@@ -191,6 +197,7 @@ async fn tick(runner: Rc<Runner>) {
     loop {
         sleep(Duration::from_secs(1)).await;
         runner.status.borrow_mut().tick();
+        runner.stop_unread();
     }
 }
 
@@ -270,6 +277,14 @@ impl Runner {
         let _ = self.stopped_by_signal.try_put(());
         self.send_all(passed_on(signal));
         detach_local(insist(self.clone(), passed_on(signal)));
+    }
+
+    /// Stops the build if the reader of the standard output has gone. SIGPIPE would end this process
+    /// in the middle, and leave what the commands have begun.
+    pub(super) fn stop_unread(self: &Rc<Runner>) {
+        if self.status.borrow().is_unread() && self.interrupted.get().is_none() {
+            self.interrupt(Signal::TERM);
+        }
     }
 
     /// Waits until a signal stops the build.
@@ -371,22 +386,24 @@ impl Runner {
         if let Some(path) = &self.options.timeline
             && let Err(error) = self.timeline.borrow().write(path)
         {
-            return Outcome::Stopped(format!("{}: {error}", path.display()));
+            return Outcome::Stopped(format!("{}: {error}", path.display()), 1);
+        }
+        if status.is_unread() {
+            return Outcome::Unread;
         }
         if self.interrupted.get().is_some() {
             return Outcome::Interrupted;
         }
         if let Some(error) = self.error.take() {
-            return Outcome::Stopped(error);
+            return Outcome::Stopped(error, 1);
         }
-        match (self.failures.get(), self.options.failures) {
-            (0, _) => Outcome::Done(status.finished()),
-            (failures, Some(most)) if failures >= most && most > 1 => {
-                Outcome::Stopped("subcommands failed".into())
-            }
-            (_, Some(1)) => Outcome::Stopped("subcommand failed".into()),
-            _ => Outcome::Stopped("cannot make progress due to previous errors".into()),
-        }
+        let reason = match (self.failures.get(), self.options.failures) {
+            (0, _) => return Outcome::Done(status.finished()),
+            (failures, Some(most)) if failures >= most && most > 1 => "subcommands failed",
+            (_, Some(1)) => "subcommand failed",
+            _ => "cannot make progress due to previous errors",
+        };
+        Outcome::Stopped(reason.into(), self.failed_with.get())
     }
 }
 

@@ -57,6 +57,8 @@ pub(super) struct Status {
     /// The text of a dry run that is not written yet. Its lines come too fast for a system call for
     /// each.
     gathered: Option<Vec<u8>>,
+    /// Whether the reader of the standard output has gone.
+    unread: bool,
 }
 
 /// How many ends of commands are kept for `%c` at most.
@@ -82,6 +84,7 @@ impl Status {
             line_open: false,
             held: None,
             gathered: dry_run.then(Vec::new),
+            unread: false,
         }
     }
 
@@ -94,25 +97,44 @@ impl Status {
         self.finished
     }
 
+    /// Whether the reader of the standard output has gone: a write has told so.
+    pub(super) fn is_unread(&self) -> bool {
+        self.unread
+    }
+
     fn write(&mut self, text: &[u8]) {
         match &mut self.held {
             Some(held) => held.extend_from_slice(text),
             None => match &mut self.gathered {
-                None => show(text),
+                None => self.show(text),
                 Some(gathered) => {
                     gathered.extend_from_slice(text);
                     if gathered.len() >= GATHERED {
-                        show(&std::mem::take(gathered));
+                        self.show_gathered();
                     }
                 }
             },
         }
     }
 
+    /// Writes to the standard output.
+    fn show(&mut self, text: &[u8]) {
+        let mut stdout = io::stdout().lock();
+        let written = stdout.write_all(text).and_then(|()| stdout.flush());
+        self.unread |= written.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+    }
+
+    /// Writes the text of a dry run that is still gathered.
+    fn show_gathered(&mut self) {
+        if let Some(text) = self.gathered.as_mut().map(std::mem::take) {
+            self.show(&text);
+        }
+    }
+
     /// Ends the last line, and writes the text of a dry run that is still gathered.
     pub(super) fn close(&mut self) {
         self.close_line();
-        self.gathered.iter_mut().for_each(|gathered| show(&std::mem::take(gathered)));
+        self.show_gathered();
     }
 
     /// A command begins.
@@ -257,13 +279,6 @@ impl Status {
 /// How many of these there are in a second. `None` if no time has passed.
 fn rate(count: usize, seconds: f64) -> Option<String> {
     (seconds > 0.0).then(|| format!("{:.1}", count as f64 / seconds))
-}
-
-/// Writes to the standard output.
-fn show(text: &[u8]) {
-    let mut stdout = io::stdout().lock();
-    // A reader that has gone misses the text and nothing else.
-    let _ = stdout.write_all(text).and_then(|()| stdout.flush());
 }
 
 /// A line of fewer than `width` columns: the middle of a longer one is left out.

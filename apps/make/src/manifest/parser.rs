@@ -174,7 +174,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         if filled(names::RSPFILE) != filled(names::RSPFILE_CONTENT) {
             return Err(self.lexer.error("rspfile and rspfile_content need to be both specified"));
         }
-        if rule.variable(names::COMMAND).is_none() {
+        if !filled(names::COMMAND) {
             return Err(self.lexer.error("expected 'command =' line"));
         }
         self.graph.add_rule(self.scope, rule);

@@ -156,6 +156,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("build x: y z\n", "unknown build rule 'y'", 1, 10),
         ("build x:: y z\n", "expected build command name", 1, 9),
         ("rule cat\n", "expected 'command =' line", 2, 1),
+        ("rule cat\n  command =\n", "expected 'command =' line", 3, 1),
         ("rule cat\n  command = a\nrule cat\n", "duplicate rule 'cat'", 3, 9),
         (
             "rule cat\n  command = a\n  rspfile = b\n",

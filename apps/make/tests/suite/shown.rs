@@ -69,19 +69,41 @@ fn a_quiet_build_shows_what_commands_write_and_nothing_else() {
     }
 }
 
-/// A reader that has gone misses lines; the build goes on.
+/// A reader that has gone ends a build, as SIGPIPE ends ninja, and nothing stays half-made.
 #[test]
-fn a_closed_pipe_does_not_end_a_build() {
-    let tree = tree("rule r\n  command = echo written; touch $out\nbuild a: r\nbuild b: r a\n");
+fn a_closed_pipe_ends_a_build() {
+    use std::os::unix::process::ExitStatusExt;
+    let manifest = "rule r\n  command = echo written; touch $out\n\
+                    rule slow\n  command = touch $out; sleep 60; touch done\n\
+                    build a: r\nbuild slow: slow\nbuild b: r a\n";
     let gone = || std::io::pipe().unwrap().1;
-    for arguments in
-        [&["-d", "explain", "-d", "stats"][..], &[], &["-n", "a"], &["--help"], &["--version"], &["-C", "."]]
-    {
+    for program in [OURS, NINJA] {
+        let tree = tree(manifest);
+        let arguments = if program == OURS { &["-j2"][..] } else { &["-j1"] };
+        let status = command(program, tree.path(), arguments).stdout(gone()).status().unwrap();
+        assert!(status.code() == Some(141) || status.signal() == Some(13), "{program}: {status}");
+        let there = |name: &str| tree.path().join(name).exists();
+        assert!(there("a") && !there("b") && !there("done"), "{program}");
+        assert!(program != OURS || !(there("slow") || there(".ninja_lock")));
+    }
+    // Thousands of lines that are shown together.
+    let edges: String = (0..5000).map(|edge| format!("build long-name-of-an-output-{edge}: r\n")).collect();
+    let tree = tree(&format!("rule r\n  command = touch $out\n{edges}"));
+    let status = command(OURS, tree.path(), &["-n"]).stdout(gone()).status().unwrap();
+    assert_eq!(status.code(), Some(141));
+}
+
+/// Where nothing runs, the reader misses a line and nothing else.
+#[test]
+fn a_closed_pipe_does_not_matter_where_nothing_runs() {
+    let tree = tree("rule r\n  command = echo written; touch $out\nbuild a: r\nbuild b: r a\n");
+    assert_eq!(run(&tree, &[]).1, 0);
+    let gone = || std::io::pipe().unwrap().1;
+    for arguments in [&["-d", "explain", "-d", "stats"][..], &[], &["--help"], &["--version"], &["-C", "."]] {
         let mut ours = command(OURS, tree.path(), arguments);
         let status = ours.stdout(gone()).stderr(gone()).stdin(Stdio::null()).status().unwrap();
         assert_eq!(status.code(), Some(0), "{arguments:?}");
     }
-    assert!(tree.path().join("b").exists());
     let status = command(OURS, tree.path(), &["nothing"]).stderr(gone()).status().unwrap();
     assert_eq!(status.code(), Some(1));
 }
