@@ -11,8 +11,10 @@
 //! and a header that only a log names may be gone.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, IsTerminal};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -73,13 +75,18 @@ pub fn run(options: &Options) -> Result<u8, String> {
         }
         std::env::set_current_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     }
+    for flag in &options.deprecated {
+        warn(&format!("deprecated warning '{flag}'"));
+    }
     if let Some((tool, arguments)) = &options.tool {
         return tools::run(options, tool, arguments);
     }
     for _ in 0..REBUILDS_MAX {
         let mut stats = Stats::default();
         let mut loaded = Loaded::new(options, &mut stats)?;
-        loaded.project.explanations = options.explain.then(Vec::new);
+        if options.explain {
+            loaded.project.explain_all();
+        }
         match loaded.build(options, &mut stats)? {
             Some(status) => return Ok(status),
             None => continue,
@@ -111,7 +118,14 @@ pub(crate) fn graph(options: &Options) -> Result<(Graph, Vec<u8>), String> {
     let file = file.map_or(&b"build.ninja"[..], |file| std::os::unix::ffi::OsStrExt::as_bytes(&file[..]));
     let text = read(file).map_err(|error| format!("loading '{}': {error}", String::from_utf8_lossy(file)))?;
     let graph = manifest::parse(file, &text, &mut read).map_err(|misread| misread.to_string())?;
-    graph.warnings.iter().for_each(warn);
+    for target in &graph.phony_cycles {
+        let target = graph.path_text(*target);
+        if options.phony_cycle_fails && options.tool.is_none() {
+            return Err(format!("dependency cycle: {target} -> {target} [-w phonycycle=err]"));
+        }
+        let said = "names itself as an input; ignoring [-w phonycycle=warn]";
+        warn(&format!("phony target '{target}' {said}"));
+    }
     Ok((graph, file.to_vec()))
 }
 
@@ -210,10 +224,7 @@ fn stopped(outcome: Outcome) -> u8 {
 
 /// Visits the targets, and the validations of the edges before them. Returns them all.
 fn visit(project: &RefCell<Project>, targets: &[NodeId]) -> Result<Vec<NodeId>, String> {
-    let mut project = project.borrow_mut();
-    let all = project.visit_all(targets);
-    build::explain(&mut project);
-    all
+    project.borrow_mut().visit_all(targets)
 }
 
 fn settings(options: &Options, directory: &Path) -> Result<build::Settings, String> {
@@ -237,6 +248,9 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
     if jobserver.is_some() {
         jobs = None;
     }
+    let format = std::env::var_os("NINJA_STATUS").map(OsString::into_vec);
+    let format = format.unwrap_or_else(|| b"[%f/%t] ".to_vec());
+    build::check_format(&format)?;
     let understands = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
     let terminal = std::io::stdout().is_terminal() && understands;
     Ok(build::Settings {
@@ -252,8 +266,8 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
         style: Style {
             verbose: options.verbose,
             quiet: options.quiet,
-            format: std::env::var("NINJA_STATUS").unwrap_or_else(|_| "[%f/%t] ".into()),
-            terminal,
+            format,
+            terminal: terminal && !options.verbose,
             colours: terminal || std::env::var_os("CLICOLOR_FORCE").is_some_and(|force| force != "0"),
         },
         timeline: options.timeline.clone(),

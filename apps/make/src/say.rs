@@ -1,6 +1,6 @@
 //! Lines for the user: [`say`] on the standard output, [`complain`] on the standard error.
 //!
-//! `main.rs`, `app.rs` and `build/runner.rs` call them. The lines of a running build go through
+//! `main.rs`, `app.rs` and `build/status.rs` call them. The lines of a running build go through
 //! `build/status.rs` instead.
 //!
 //! `println!` ends the program with a panic if the reader of the pipe has gone. These two ignore
@@ -13,6 +13,11 @@ use std::io::{self, Write};
 pub fn say(line: impl Display) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// Writes a line to the standard error, which may have names that are no UTF-8.
+pub fn complain_bytes(line: &[u8]) {
+    let _ = io::stderr().lock().write_all(&[line, b"\n"].concat());
 }
 
 /// Writes a line to the standard error.

@@ -30,7 +30,7 @@ use crate::project::{Project, as_path};
 pub(super) struct Order {
     command: Vec<u8>,
     /// The command or its description, as the user sees it.
-    shown: String,
+    shown: Vec<u8>,
     console: bool,
     pub(super) depfile: Vec<u8>,
     pub(super) rspfile: Vec<u8>,
@@ -89,13 +89,12 @@ impl Order {
 
 /// The line that the user sees: the description of an edge, or its command if there is none or if
 /// whole commands are shown.
-fn shown(graph: &Graph, edge: EdgeId, verbose: bool) -> Result<String, Circle> {
+fn shown(graph: &Graph, edge: EdgeId, verbose: bool) -> Result<Vec<u8>, Circle> {
     let mut shown = if verbose { Vec::new() } else { graph.value(edge, names::DESCRIPTION)? };
     if shown.is_empty() {
         shown = graph.value(edge, names::COMMAND)?;
     }
-    Ok(String::from_utf8(shown)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Ok(shown)
 }
 
 /// An error of the system, with the path that it is about.
@@ -116,10 +115,11 @@ impl Runner {
         }
         let verbose = self.options.style.verbose;
         if self.options.dry_run {
-            let project = self.project.borrow();
+            let mut project = self.project.borrow_mut();
+            let reasons = project.take_reasons(edge);
             let shown = shown(&project.graph, edge, verbose)?;
             let console = project.graph.edge(edge).pool == CONSOLE;
-            self.status.borrow_mut().start(edge, &shown, console);
+            self.status.borrow_mut().start(edge, &shown, console, reasons);
             self.status.borrow_mut().end(edge, &shown, console, None, b"");
             drop(project);
             self.stop_unread();
@@ -130,7 +130,8 @@ impl Runner {
         let order = Order::of(&mut self.project.borrow_mut(), edge, verbose);
         let order = order?;
         let began = self.status.borrow().elapsed();
-        self.status.borrow_mut().start(edge, &order.shown, order.console);
+        let reasons = self.project.borrow_mut().take_reasons(edge);
+        self.status.borrow_mut().start(edge, &order.shown, order.console, reasons);
         self.stop_unread();
         if self.stopped() {
             return Ok(Ended::NotMade);
@@ -158,13 +159,17 @@ impl Runner {
     }
 
     /// Counts a failure, and returns the text that the user sees of it.
-    fn failed(&self, order: &Order, failure: &Failure) -> String {
+    fn failed(&self, order: &Order, failure: &Failure) -> Vec<u8> {
         self.failures.set(self.failures.get() + 1);
         self.failed_with.set(failure.status);
         let project = self.project.borrow();
-        let outputs: Vec<_> = order.outputs.iter().map(|output| project.graph.path_text(*output)).collect();
-        let command = String::from_utf8_lossy(&order.command);
-        format!("FAILED: [{}] {} \n{command}\n", failure.reason, outputs.join(" "))
+        let (red, plain) = if self.options.style.colours { ("\x1b[31m", "\x1b[0m") } else { ("", "") };
+        let mut text = format!("{red}FAILED: [{}] {plain}", failure.reason).into_bytes();
+        for output in &order.outputs {
+            text.extend_from_slice(project.graph.path(*output));
+            text.push(b' ');
+        }
+        [&text, &b"\n"[..], &order.command, b"\n"].concat()
     }
 
     /// Makes the directories and the response file of the command, and calls `distrust`. Returns

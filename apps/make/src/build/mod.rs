@@ -25,9 +25,8 @@ mod runner;
 mod status;
 mod timeline;
 
-pub(crate) use runner::explain;
 pub use runner::{Outcome, build};
-pub use status::Style;
+pub use status::{Style, check_format};
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -45,7 +45,6 @@ use super::status::Status;
 use super::timeline::Timeline;
 use crate::graph::{EdgeId, NodeId};
 use crate::project::Project;
-use crate::say::complain;
 
 /// How long the commands have to obey a signal before it is sent again.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -312,7 +311,6 @@ impl Runner {
         let (must_run, phony) = {
             let mut project = self.project.borrow_mut();
             let must_run = project.must_run(edge)?;
-            explain(&mut project);
             let phony = project.graph.is_phony(edge);
             let counted = self.cells.borrow()[edge.index()].as_ref().is_some_and(|(_, counted)| *counted);
             let mut status = self.status.borrow_mut();
@@ -368,9 +366,7 @@ impl Runner {
             let outputs: Vec<_> = project.graph.outputs(edge).collect();
             for output in outputs {
                 if project.is_pending_dyndep(output) && !self.options.dry_run {
-                    let more = project.dyndep_made(output);
-                    explain(&mut project);
-                    edges.extend(more?);
+                    edges.extend(project.dyndep_made(output)?);
                 }
             }
         }
@@ -404,12 +400,5 @@ impl Runner {
             _ => "cannot make progress due to previous errors",
         };
         Outcome::Stopped(reason.into(), self.failed_with.get())
-    }
-}
-
-/// Shows the reasons that [`Project`] has gathered since the last call, for `-d explain`.
-pub(crate) fn explain(project: &mut Project) {
-    for reason in project.explanations.iter_mut().flat_map(std::mem::take) {
-        complain(format_args!("selvedge-make explain: {reason}"));
     }
 }

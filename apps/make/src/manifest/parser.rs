@@ -370,15 +370,13 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         Ok(())
     }
 
-    /// Takes the output of a phony edge out of its inputs, with a warning. Old generators write
-    /// such an edge for a file that may be missing.
+    /// Takes the output of a phony edge out of its inputs. Old generators write such an edge for a
+    /// file that may be missing.
     fn drop_own_output(&mut self) {
         let [outputs, implicit, inputs, ..] = &mut self.files;
         let ([output], []) = (&outputs[..], &implicit[..]) else { return };
         if inputs.contains(output) {
-            let path = self.graph.path_text(*output);
-            let message = format!("phony target '{path}' names itself as an input; the input is ignored");
-            self.graph.warnings.push(message);
+            self.graph.phony_cycles.push(*output);
             inputs.retain(|input| input != output);
         }
     }

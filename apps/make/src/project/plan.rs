@@ -73,18 +73,31 @@ impl Project {
     /// # Errors
     /// As [`visit`](Self::visit).
     pub fn must_run(&mut self, edge: EdgeId) -> Result<bool, String> {
-        if self.edges[edge.index()].deps_missing {
+        let explains = self.explanations.is_some();
+        let mut dirty = self.edges[edge.index()].deps_missing;
+        if !dirty {
+            // The visit may have found reasons that do not hold any more.
+            self.take_reasons(edge);
+        } else if !explains {
             return Ok(true);
         }
         let mut newest: Option<(i64, NodeId)> = None;
         for input in self.graph.reasons(edge).chain(self.deps_of(edge)).collect::<Vec<_>>() {
             if self.disk(input).dirty {
-                return Ok(true);
+                if !explains {
+                    return Ok(true);
+                }
+                self.explain(edge, |graph| [graph.path(input), b" is dirty"].concat());
+                dirty = true;
+                continue;
             }
             let mtime = self.mtime(input).map_err(|error| error.to_string())?;
             if newest.is_none_or(|(newest, _)| mtime > newest) {
                 newest = Some((mtime, input));
             }
+        }
+        if dirty {
+            return Ok(true);
         }
         let dirty = self.outputs_dirty(edge, newest.map(|(_, input)| input))?;
         self.set_outputs_dirty(edge, dirty);

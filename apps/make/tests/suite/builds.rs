@@ -124,14 +124,55 @@ fn a_manifest_is_rebuilt_before_it_is_used() {
     assert!(!tree.path().join(".ninja_lock").exists(), "the clock's file is left behind");
 }
 
+/// The standard output and the standard error, as they come in one pipe.
+fn together(tree: &tempfile::TempDir, arguments: &[&str]) -> String {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut ours = command(OURS, tree.path(), arguments);
+    let mut child = ours.stdout(writer.try_clone().unwrap()).stderr(writer).spawn().unwrap();
+    drop(ours);
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut reader, &mut text).unwrap();
+    child.wait().unwrap();
+    text
+}
+
+/// A command that leaves its output as it was takes the reason of the next one away.
+#[test]
+fn a_reason_is_told_once_at_its_command_and_only_if_it_still_holds() {
+    let manifest = "build always: phony\nrule make\n  command = [ -e $out ] || touch $out\n  restat = 1\n\
+                    rule cp\n  command = cp $in $out\n\
+                    build input: make always\nbuild mid: cp input\nbuild out: cp mid | other\ndefault out\n";
+    let tree = tree(manifest);
+    write(&tree, "other", "");
+    for arguments in [&["-v", "-d", "explain"][..], &["-j1", "-d", "explain"]] {
+        let _ = fs::remove_file(tree.path().join("input"));
+        tick();
+        let expected = "selvedge-make explain: always is dirty\n@@ [ -e input ] || touch input\n\
+                        selvedge-make explain: input is dirty\n@@ cp input mid\n\
+                        selvedge-make explain: mid is dirty\n@@ cp mid out\n";
+        assert_eq!(together(&tree, arguments), expected);
+    }
+    let expected = "selvedge-make explain: always is dirty\n@@ [ -e input ] || touch input\n";
+    assert_eq!(together(&tree, &["-d", "explain"]), expected);
+    tick();
+    write(&tree, "other", "");
+    let text = together(&tree, &["-d", "explain"]);
+    let text = text.strip_prefix(expected).unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        text.starts_with("selvedge-make explain: output out older than most recent input other ("),
+        "{text}"
+    );
+    assert!(text.ends_with(")\n@@ cp mid out\n") && text.lines().count() == 2, "{text}");
+}
+
 #[test]
 fn reasons_are_explained() {
     let tree = tree("rule cp\n  command = cp $in $out\nbuild b: cp a\nbuild c: cp b\n");
     write(&tree, "a", "");
-    let (text, _) = run(&tree, &["-d", "explain"]);
-    for reason in ["output b doesn't exist", "b is dirty"] {
-        assert!(text.contains(&format!("selvedge-make explain: {reason}\n")), "{text}");
-    }
+    let both = together(&tree, &["-d", "explain"]);
+    let expected = "selvedge-make explain: output b doesn't exist\n@@ cp a b\n\
+                    selvedge-make explain: b is dirty\n@@ cp b c\n";
+    assert_eq!(both, expected);
     tick();
     write(&tree, "a", "");
     assert!(run(&tree, &["-d", "explain", "-n"]).0.contains("output b older than most recent input a"));

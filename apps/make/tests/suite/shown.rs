@@ -124,12 +124,84 @@ fn a_closed_pipe_does_not_make_a_tool_fail() {
 
 /// `script` gives the build runner a terminal.
 fn on_a_terminal(program: &str, manifest: &str) -> String {
+    on_a_terminal_with(program, manifest, "")
+}
+
+fn on_a_terminal_with(program: &str, manifest: &str, arguments: &str) -> String {
     let tree = tree(manifest);
-    let line = format!("stty cols 40; exec {program} -j1");
+    let line = format!("stty cols 40; exec {program} -j1 {arguments}");
     let mut script = command("script", tree.path(), &["-q", "-e", "-c", &line, "/dev/null"]);
     let built = script.env("TERM", "xterm").stdin(Stdio::null()).output().unwrap();
-    assert!(built.status.success(), "{program}: {built:?}");
     String::from_utf8(built.stdout).unwrap()
+}
+
+#[test]
+fn whole_commands_are_shown_once_on_a_terminal_too() {
+    let manifest = "rule r\n  command = echo said\nbuild a: r\nbuild b: r a\n  pool = console\n";
+    for program in [OURS, NINJA] {
+        let shown = on_a_terminal_with(program, manifest, "-v");
+        assert_eq!(shown, "@@ echo said\r\nsaid\r\n@@ echo said\r\nsaid\r\n", "{program}");
+    }
+}
+
+#[test]
+fn a_failure_is_red_where_colours_are_kept() {
+    let manifest = "rule r\n  command = exit 3\nbuild a b: r\n";
+    for (program, reason) in [(OURS, "[code=3] "), (NINJA, "")] {
+        let red = format!("\x1b[31mFAILED: {reason}\x1b[0ma b \r\nexit 3\r\n");
+        for arguments in ["", "-v"] {
+            let shown = on_a_terminal_with(program, manifest, arguments);
+            assert!(shown.contains(&red), "{program}: {shown:?}");
+        }
+        for (force, red) in [("1", "\x1b[31mFAILED: "), ("0", "\nFAILED: ")] {
+            let tree = tree(manifest);
+            let built = command(program, tree.path(), &[]).env("CLICOLOR_FORCE", force).output().unwrap();
+            assert!(String::from_utf8(built.stdout).unwrap().contains(red), "{program}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_placeholder_is_refused_before_anything_runs() {
+    let fresh = || tree("rule t\n  command = touch $out\nbuild a: t\n");
+    for (format, told) in [("[%q] ", "'%q'"), ("%", "'%'"), ("%%%s%", "'%'")] {
+        for program in [OURS, NINJA] {
+            let tree = fresh();
+            let built = command(program, tree.path(), &[]).env("NINJA_STATUS", format).output().unwrap();
+            let said = String::from_utf8_lossy(&built.stderr);
+            assert_eq!(built.status.code(), Some(1), "{program}: {format}");
+            assert!(said.contains("unknown placeholder"), "{said}");
+            assert!(program != OURS || said.contains(told) && said.contains("%s, %t, "), "{said}");
+            assert!(program != OURS || !tree.path().join("a").exists());
+        }
+    }
+    let all = "%s %t %p %r %u %f %o %c %e %w %E %W %P %% ";
+    let built = command(OURS, fresh().path(), &["-n"]).env("NINJA_STATUS", all).output().unwrap();
+    let text = String::from_utf8(built.stdout).unwrap();
+    let words: Vec<_> = text.split_whitespace().collect();
+    assert!(built.status.success() && words.len() == 16, "{text}");
+    assert_eq!((words[2], &words[12..]), ("100%", &["100%", "%", "touch", "a"][..]), "{text}");
+}
+
+#[test]
+fn unknown_words_of_options_are_refused_and_the_known_ones_listed() {
+    let tree = tree("build a: phony a\nbuild b: phony a\n");
+    for (arguments, status, told) in [
+        (&["-d", "expl"][..], 1, "-d expl is none of: explain, stats, keepdepfile, keeprsp, list"),
+        (&["-w", "other=err"], 1, "-w other=err is none of: phonycycle=err, phonycycle=warn, list"),
+        (&["-w", "phonycycle"], 1, "is none of: phonycycle=err"),
+        (&["-d", "list"], 1, "\n  keepdepfile "),
+        (&["-w", "list"], 1, "\n  phonycycle={err,warn} "),
+        (&["-w", "dupbuild=err"], 0, "warning: deprecated warning 'dupbuild=err'"),
+        (&["-d", "nostatcache"], 0, "no work to do"),
+        (&["-w", "phonycycle=warn"], 0, "warning: phony target 'a' names itself as an input"),
+        (&["-w", "phonycycle=err"], 1, "dependency cycle: a -> a [-w phonycycle=err]"),
+    ] {
+        let (text, ended) = run(&tree, arguments);
+        assert!(ended == status && text.contains(told), "{arguments:?}: {ended}, {text}");
+        let theirs = output(NINJA, tree.path(), arguments);
+        assert_eq!(theirs.status.code(), Some(status), "{arguments:?}: {theirs:?}");
+    }
 }
 
 #[test]
