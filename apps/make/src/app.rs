@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, IsTerminal};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -30,7 +30,7 @@ use crate::log::deps_log::DepsLog;
 use crate::manifest;
 use crate::options::Options;
 use crate::project::{Project, as_path};
-use crate::say::{complain, say};
+use crate::say::{complain, say, say_bytes};
 use crate::tools;
 
 /// After so many rebuilds of the manifest the program gives up: it is never up to date.
@@ -71,7 +71,7 @@ pub fn run(options: &Options) -> Result<u8, String> {
         // Editors search for this line of ninja, because errors name files from the directory in
         // it.
         if options.tool.is_none() && !options.quiet {
-            say(format_args!("ninja: Entering directory `{}'", directory.display()));
+            say_bytes(&[b"ninja: Entering directory `", directory.as_os_str().as_bytes(), b"'"].concat());
         }
         std::env::set_current_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     }
@@ -115,7 +115,7 @@ fn read(path: &[u8]) -> Result<Vec<u8>, String> {
 /// The graph of the manifest that the options name, and the manifest's path.
 pub(crate) fn graph(options: &Options) -> Result<(Graph, Vec<u8>), String> {
     let file = options.file.as_ref();
-    let file = file.map_or(&b"build.ninja"[..], |file| std::os::unix::ffi::OsStrExt::as_bytes(&file[..]));
+    let file = file.map_or(&b"build.ninja"[..], |file| file.as_bytes());
     let text = read(file).map_err(|error| format!("loading '{}': {error}", String::from_utf8_lossy(file)))?;
     let graph = manifest::parse(file, &text, &mut read).map_err(|misread| misread.to_string())?;
     for target in &graph.phony_cycles {
@@ -292,7 +292,7 @@ fn working_directory() -> io::Result<Option<PathBuf>> {
 pub(crate) fn targets(
     graph: &Graph,
     deps_log: Option<&DepsLog>,
-    names: &[String],
+    names: &[Vec<u8>],
 ) -> Result<Vec<NodeId>, String> {
     if names.is_empty() {
         let targets = graph.default_targets();
@@ -304,8 +304,8 @@ pub(crate) fn targets(
     names.iter().map(|name| target(graph, deps_log, name)).collect()
 }
 
-fn target(graph: &Graph, deps_log: Option<&DepsLog>, name: &str) -> Result<NodeId, String> {
-    let mut path = name.as_bytes().to_vec();
+fn target(graph: &Graph, deps_log: Option<&DepsLog>, name: &[u8]) -> Result<NodeId, String> {
+    let mut path = name.to_vec();
     let first_use = path.last() == Some(&b'^');
     if first_use {
         path.pop();
@@ -318,34 +318,35 @@ fn target(graph: &Graph, deps_log: Option<&DepsLog>, name: &str) -> Result<NodeI
     let uses = graph.edge_ids().filter(|edge| graph.inputs(*edge).any(|input| input == node));
     let output = uses.map(|edge| graph.outputs(edge).next()).next().flatten();
     let output = output.or_else(|| deps_log?.first_use(node));
-    output.ok_or_else(|| format!("'{name}' has no out edge"))
+    output.ok_or_else(|| format!("'{}' has no out edge", String::from_utf8_lossy(name)))
 }
 
-fn unknown(graph: &Graph, name: &str) -> String {
+/// The error about a target that the graph does not have.
+pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> String {
     let hint = match name {
-        "clean" => ", did you mean 'selvedge-make -t clean'?".to_string(),
-        "help" => ", did you mean 'selvedge-make -h'?".to_string(),
+        b"clean" => ", did you mean 'selvedge-make -t clean'?".to_string(),
+        b"help" => ", did you mean 'selvedge-make -h'?".to_string(),
         _ => {
             let known = graph.edge_ids().flat_map(|edge| graph.files_of(edge, Files::Outputs));
-            let close =
-                known.map(|node| graph.path_text(*node)).map(|path| (distance(&path, name), path)).min();
+            let close = known.map(|node| graph.path(*node)).map(|path| (distance(path, name), path)).min();
             match close {
-                Some((distance, path)) if distance <= 3 => format!(", did you mean '{path}'?"),
+                Some((distance, path)) if distance <= 3 => {
+                    format!(", did you mean '{}'?", String::from_utf8_lossy(path))
+                }
                 _ => String::new(),
             }
         }
     };
-    format!("unknown target '{name}'{hint}")
+    format!("unknown target '{}'{hint}", String::from_utf8_lossy(name))
 }
 
-/// The Levenshtein distance: how many letters have to be put in, left out or replaced.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<_> = b.chars().collect();
+/// The Levenshtein distance: how many bytes have to be put in, left out or replaced.
+pub(crate) fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<_> = (0..=b.len()).collect();
-    for (line, from) in a.chars().enumerate() {
+    for (line, from) in a.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], line + 1);
         for (column, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
+            let replaced = diagonal + usize::from(from != to);
             diagonal = row[column + 1];
             row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
         }

@@ -5,6 +5,7 @@
 
 use crate::build::jobserver::Form;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
@@ -107,9 +108,9 @@ pub struct Options {
     /// `--jobserver`
     pub jobserver: Option<Form>,
     /// `-t`, with everything behind it.
-    pub tool: Option<(String, Vec<String>)>,
-    /// The targets.
-    pub targets: Vec<String>,
+    pub tool: Option<(OsString, Vec<OsString>)>,
+    /// The targets. A name may be no UTF-8.
+    pub targets: Vec<Vec<u8>>,
 }
 
 /// The result of [`parse`]: a text to print, or options for a run.
@@ -191,11 +192,10 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, lexo
                 }
             },
             Short('t') => {
-                let tool = parser.value()?.string()?;
-                let rest = parser.raw_args()?.map(ValueExt::string);
-                options.tool = Some((tool, rest.collect::<Result<_, _>>()?));
+                let tool = parser.value()?;
+                options.tool = Some((tool, parser.raw_args()?.collect()));
             }
-            Value(target) => options.targets.push(target.string()?),
+            Value(target) => options.targets.push(target.into_vec()),
             other => return Err(other.unexpected()),
         }
     }
