@@ -1,11 +1,11 @@
-//! Lines for the user: [`say`] on the standard output, [`complain`] on the standard error. Lines with
-//! names that may be no UTF-8 go through [`say_bytes`] and [`complain_bytes`].
+//! Lines for the user: [`say`] on the standard output, [`complain`] on the standard error. Lines
+//! with names that may be no UTF-8 go through [`say_bytes`] and [`complain_bytes`].
 //!
 //! `main.rs`, `app.rs` and `build/status.rs` call them. The lines of a running build go through
 //! `build/status.rs` instead.
 //!
 //! `println!` ends the program with a panic if the reader of the pipe has gone. These ignore
-//! the error, so the build goes on, and the reader misses the lines.
+//! the error: the reader misses the lines, and the exit status stays the one of the work.
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -63,8 +63,8 @@ pub(super) enum Ended {
 pub enum Outcome {
     /// Everything is up to date; this many commands were run.
     Done(u32),
-    /// For the user: why the build stopped, and the exit status. That is the one of the command that
-    /// failed last, or 1 for another error.
+    /// For the user: why the build stopped, and the exit status. That is the one of the command
+    /// that failed last, or 1 for another error.
     Stopped(String, u8),
     /// A signal stopped it.
     Interrupted,
@@ -278,8 +278,8 @@ impl Runner {
         detach_local(insist(self.clone(), passed_on(signal)));
     }
 
-    /// Stops the build if the reader of the standard output has gone. SIGPIPE would end this process
-    /// in the middle, and leave what the commands have begun.
+    /// Stops the build if the reader of the standard output has gone. SIGPIPE would end this
+    /// process in the middle, and leave what the commands have begun.
     pub(super) fn stop_unread(self: &Rc<Runner>) {
         if self.status.borrow().is_unread() && self.interrupted.get().is_none() {
             self.interrupt(Signal::TERM);

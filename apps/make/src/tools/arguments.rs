@@ -1,7 +1,7 @@
 //! The words behind `-t TOOL`: which tools and options there are, their help, and their parser.
 //!
-//! `tools::run` finds a tool in [`TOOLS`], and calls [`Tool::parse`] for its words. Names and options
-//! are ninja's. Only `critical-path` and `-h` of each tool are this program's own.
+//! `tools::run` finds a tool in [`TOOLS`], and calls [`Tool::parse`] for its words. Names and
+//! options are ninja's. Only `critical-path` and `-h` of each tool are this program's own.
 
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -2,8 +2,7 @@
 //!
 //! `app.rs` calls `run`. The tools of `show.rs` and `compdb.rs` need the graph alone, `logs.rs` has
 //! those that need the logs, and `clean.rs` those that remove files. `arguments.rs` has the list of
-//! all. Names and output are ninja's, because CMake and editors call the tools. Only `critical-path`
-//! is this program's own.
+//! all. Names and output are ninja's, because CMake and editors call the tools.
 
 mod arguments;
 mod clean;

@@ -39,8 +39,8 @@ fn the_same_commands_run_and_the_same_files_come_of_them() {
 }
 
 /// ninja 1.13 and later write logs of version 7, and read no others. Debian 12 has no such ninja;
-/// `pip install --target DIRECTORY ninja` installs one. A new log of ours has its version only if the
-/// path names it first.
+/// `pip install --target DIRECTORY ninja` installs one. A new log of ours has its version only if
+/// the path names it first.
 #[test]
 #[ignore = "for a newer ninja, which NEWER_NINJA names, and which is the ninja of the path"]
 fn the_same_commands_run_beside_a_newer_ninja() {

@@ -239,7 +239,7 @@ fn a_manifest_may_ask_for_the_version_that_is_told_and_for_no_later_one() {
     let told = String::from_utf8(output(OURS, std::path::Path::new("/"), &["--version"]).stdout).unwrap();
     let (major, minor) = (told.split('.').next().unwrap(), told.split('.').nth(1).unwrap());
     let later = format!("{major}.{}", minor.parse::<u32>().unwrap() + 1);
-    for (wanted, status) in [(told.trim(), 0), (&later[..], 1)] {
+    for (wanted, status) in [("1.13", 0), ("1.5-suffix", 0), (told.trim(), 0), (&later[..], 1)] {
         let tree =
             tree(&format!("ninja_required_version = {wanted}\nrule r\n  command = touch $out\nbuild a: r\n"));
         assert_eq!(run(&tree, &[]).1, status, "{wanted}");
