@@ -251,7 +251,8 @@ impl BuildLog {
     /// command, so that a build with nothing to do needs no file that can be written.
     ///
     /// A new log gets the version that the `ninja` on the path reads. That costs a process, once in
-    /// the life of a log. [`hash`](Self::hash) of before is not valid then.
+    /// the life of a log. A number that [`hash`](Self::hash) has returned before may be that of
+    /// another version, so the caller opens the log first.
     ///
     /// # Errors
     /// Those of the file.
