@@ -11,8 +11,10 @@
 //! and a header that only a log names may be gone.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, IsTerminal};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -20,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::build::jobserver::Jobserver;
-use crate::build::{self, Outcome, Style};
+use crate::build::{self, INTERRUPTED, Outcome, Style};
 use crate::canonical::canonicalize;
 use crate::graph::{Files, Graph, NodeId, ScopeId};
 use crate::log::build_log::BuildLog;
@@ -28,13 +30,14 @@ use crate::log::deps_log::DepsLog;
 use crate::manifest;
 use crate::options::Options;
 use crate::project::{Project, as_path};
-use crate::say::{complain, say};
+use crate::say::{complain, say, say_bytes};
 use crate::tools;
 
 /// After so many rebuilds of the manifest the program gives up: it is never up to date.
 const REBUILDS_MAX: u32 = 100;
-/// The exit status of a build that a signal has stopped.
-const INTERRUPTED: u8 = 130;
+/// The exit status of a build that the end of its reader has stopped: the one that the shell gives
+/// to SIGPIPE.
+const UNREAD: u8 = 141;
 
 /// How long the parts of a build took, for `-d stats`.
 #[derive(Debug, Default)]
@@ -68,17 +71,22 @@ pub fn run(options: &Options) -> Result<u8, String> {
         // Editors search for this line of ninja, because errors name files from the directory in
         // it.
         if options.tool.is_none() && !options.quiet {
-            say(format_args!("ninja: Entering directory `{}'", directory.display()));
+            say_bytes(&[b"ninja: Entering directory `", directory.as_os_str().as_bytes(), b"'"].concat());
         }
         std::env::set_current_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    }
+    for flag in &options.deprecated {
+        warn(&format!("deprecated warning '{flag}'"));
     }
     if let Some((tool, arguments)) = &options.tool {
         return tools::run(options, tool, arguments);
     }
     for _ in 0..REBUILDS_MAX {
         let mut stats = Stats::default();
-        let mut loaded = Loaded::new(options, !options.dry_run, &mut stats)?;
-        loaded.project.explanations = options.explain.then(Vec::new);
+        let mut loaded = Loaded::new(options, &mut stats)?;
+        if options.explain {
+            loaded.project.explain_all();
+        }
         match loaded.build(options, &mut stats)? {
             Some(status) => return Ok(status),
             None => continue,
@@ -107,53 +115,47 @@ fn read(path: &[u8]) -> Result<Vec<u8>, String> {
 /// The graph of the manifest that the options name, and the manifest's path.
 pub(crate) fn graph(options: &Options) -> Result<(Graph, Vec<u8>), String> {
     let file = options.file.as_ref();
-    let file = file.map_or(&b"build.ninja"[..], |file| std::os::unix::ffi::OsStrExt::as_bytes(&file[..]));
+    let file = file.map_or(&b"build.ninja"[..], |file| file.as_bytes());
     let text = read(file).map_err(|error| format!("loading '{}': {error}", String::from_utf8_lossy(file)))?;
     let graph = manifest::parse(file, &text, &mut read).map_err(|misread| misread.to_string())?;
-    graph.warnings.iter().for_each(warn);
+    for target in &graph.phony_cycles {
+        let target = graph.path_text(*target);
+        if options.phony_cycle_fails && options.tool.is_none() {
+            return Err(format!("dependency cycle: {target} -> {target} [-w phonycycle=err]"));
+        }
+        let said = "names itself as an input; ignoring [-w phonycycle=warn]";
+        warn(&format!("phony target '{target}' {said}"));
+    }
     Ok((graph, file.to_vec()))
 }
 
 impl Loaded {
-    /// Loads the manifest and its logs. With `write` it opens the logs for records too, and makes
-    /// their directory.
-    fn new(options: &Options, write: bool, stats: &mut Stats) -> Result<Loaded, String> {
+    /// Loads the manifest and its logs. The logs are not open for records: the runner opens them
+    /// before its first command.
+    fn new(options: &Options, stats: &mut Stats) -> Result<Loaded, String> {
         let (graph, manifest) = stats.time("read the manifest", || graph(options))?;
-        Loaded::with_logs(graph, manifest, write, stats)
+        Loaded::with_logs(graph, manifest, stats)
     }
 
-    /// The manifest and its logs for a tool. The logs are not open for records.
+    /// The manifest and its logs for a tool.
     pub(crate) fn for_tools(options: &Options) -> Result<Loaded, String> {
-        Loaded::new(options, false, &mut Stats::default())
+        Loaded::new(options, &mut Stats::default())
     }
 
-    fn with_logs(
-        mut graph: Graph,
-        mut manifest: Vec<u8>,
-        write: bool,
-        stats: &mut Stats,
-    ) -> Result<Loaded, String> {
+    fn with_logs(mut graph: Graph, mut manifest: Vec<u8>, stats: &mut Stats) -> Result<Loaded, String> {
         let of_manifest = graph.nodes();
         let builddir = graph.find_name(b"builddir").and_then(|name| graph.variable(ScopeId(0), name));
         let directory = as_path(builddir.unwrap_or_default()).to_path_buf();
-        if write && !directory.as_os_str().is_empty() {
-            let made = fs::create_dir_all(&directory);
-            made.map_err(|error| format!("{}: {error}", directory.display()))?;
-        }
         let in_directory = |name: &str| directory.join(name);
         let text = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
         let path = in_directory(".ninja_deps");
         let deps_log = stats.time("read the deps log", || DepsLog::load(path.clone(), &mut graph));
-        let (mut deps_log, warning) = deps_log.map_err(|error| text(&path, error))?;
+        let (deps_log, warning) = deps_log.map_err(|error| text(&path, error))?;
         warning.iter().for_each(warn);
         let path = in_directory(".ninja_log");
         let build_log = stats.time("read the build log", || BuildLog::load(path.clone(), &graph));
-        let (mut build_log, warning) = build_log.map_err(|error| text(&path, error))?;
+        let (build_log, warning) = build_log.map_err(|error| text(&path, error))?;
         warning.iter().for_each(warn);
-        if write {
-            build_log.open(&graph).map_err(|error| text(&in_directory(".ninja_log"), error))?;
-            deps_log.open(&graph).map_err(|error| text(&in_directory(".ninja_deps"), error))?;
-        }
         canonicalize(&mut manifest);
         let project = Project::new(graph, of_manifest, build_log, deps_log);
         Ok(Loaded { project, manifest, directory })
@@ -184,12 +186,11 @@ impl Loaded {
                     project.borrow_mut().forget();
                     stats.time("look at files again", || project.borrow_mut().look(&all));
                 }
-                other => {
-                    return match stopped(other)? {
-                        INTERRUPTED => Ok(Some(INTERRUPTED)),
-                        _ => Err("rebuilding the manifest: subcommand failed".into()),
-                    };
+                failed @ Outcome::Stopped(..) => {
+                    stopped(failed);
+                    return Err("rebuilding the manifest: subcommand failed".into());
                 }
+                other => return Ok(Some(stopped(other))),
             }
         }
         let targets = stats.time("find what is dirty", || visit(&project, &targets))?;
@@ -201,31 +202,29 @@ impl Loaded {
         if outcome == Outcome::Done(0) && !options.quiet {
             say("selvedge-make: no work to do.");
         }
-        stopped(outcome).map(Some)
+        Ok(Some(stopped(outcome)))
     }
 }
 
 /// Tells the user why a build has stopped. Returns the exit status.
-fn stopped(outcome: Outcome) -> Result<u8, String> {
+fn stopped(outcome: Outcome) -> u8 {
     match outcome {
-        Outcome::Done(_) => Ok(0),
-        Outcome::Stopped(reason) => {
+        Outcome::Done(_) => 0,
+        Outcome::Stopped(reason, status) => {
             say(format_args!("selvedge-make: build stopped: {reason}."));
-            Ok(1)
+            status
         }
         Outcome::Interrupted => {
             say("selvedge-make: build stopped: interrupted by user.");
-            Ok(INTERRUPTED)
+            INTERRUPTED
         }
+        Outcome::Unread => UNREAD,
     }
 }
 
 /// Visits the targets, and the validations of the edges before them. Returns them all.
 fn visit(project: &RefCell<Project>, targets: &[NodeId]) -> Result<Vec<NodeId>, String> {
-    let mut project = project.borrow_mut();
-    let all = project.visit_all(targets);
-    build::explain(&mut project);
-    all
+    project.borrow_mut().visit_all(targets)
 }
 
 fn settings(options: &Options, directory: &Path) -> Result<build::Settings, String> {
@@ -249,6 +248,9 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
     if jobserver.is_some() {
         jobs = None;
     }
+    let format = std::env::var_os("NINJA_STATUS").map(OsString::into_vec);
+    let format = format.unwrap_or_else(|| b"[%f/%t] ".to_vec());
+    build::check_format(&format)?;
     let understands = std::env::var_os("TERM").is_some_and(|term| term != "dumb");
     let terminal = std::io::stdout().is_terminal() && understands;
     Ok(build::Settings {
@@ -264,14 +266,14 @@ fn settings(options: &Options, directory: &Path) -> Result<build::Settings, Stri
         style: Style {
             verbose: options.verbose,
             quiet: options.quiet,
-            format: std::env::var("NINJA_STATUS").unwrap_or_else(|_| "[%f/%t] ".into()),
-            terminal,
+            format,
+            terminal: terminal && !options.verbose,
             colours: terminal || std::env::var_os("CLICOLOR_FORCE").is_some_and(|force| force != "0"),
         },
         timeline: options.timeline.clone(),
         jobserver,
         working_directory: working_directory().map_err(|error| error.to_string())?,
-        clock: directory.join(".ninja_lock"),
+        log_directory: directory.to_path_buf(),
     })
 }
 
@@ -290,7 +292,7 @@ fn working_directory() -> io::Result<Option<PathBuf>> {
 pub(crate) fn targets(
     graph: &Graph,
     deps_log: Option<&DepsLog>,
-    names: &[String],
+    names: &[Vec<u8>],
 ) -> Result<Vec<NodeId>, String> {
     if names.is_empty() {
         let targets = graph.default_targets();
@@ -302,8 +304,8 @@ pub(crate) fn targets(
     names.iter().map(|name| target(graph, deps_log, name)).collect()
 }
 
-fn target(graph: &Graph, deps_log: Option<&DepsLog>, name: &str) -> Result<NodeId, String> {
-    let mut path = name.as_bytes().to_vec();
+fn target(graph: &Graph, deps_log: Option<&DepsLog>, name: &[u8]) -> Result<NodeId, String> {
+    let mut path = name.to_vec();
     let first_use = path.last() == Some(&b'^');
     if first_use {
         path.pop();
@@ -316,34 +318,35 @@ fn target(graph: &Graph, deps_log: Option<&DepsLog>, name: &str) -> Result<NodeI
     let uses = graph.edge_ids().filter(|edge| graph.inputs(*edge).any(|input| input == node));
     let output = uses.map(|edge| graph.outputs(edge).next()).next().flatten();
     let output = output.or_else(|| deps_log?.first_use(node));
-    output.ok_or_else(|| format!("'{name}' has no out edge"))
+    output.ok_or_else(|| format!("'{}' has no out edge", String::from_utf8_lossy(name)))
 }
 
-fn unknown(graph: &Graph, name: &str) -> String {
+/// The error about a target that the graph does not have.
+pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> String {
     let hint = match name {
-        "clean" => ", did you mean 'selvedge-make -t clean'?".to_string(),
-        "help" => ", did you mean 'selvedge-make -h'?".to_string(),
+        b"clean" => ", did you mean 'selvedge-make -t clean'?".to_string(),
+        b"help" => ", did you mean 'selvedge-make -h'?".to_string(),
         _ => {
             let known = graph.edge_ids().flat_map(|edge| graph.files_of(edge, Files::Outputs));
-            let close =
-                known.map(|node| graph.path_text(*node)).map(|path| (distance(&path, name), path)).min();
+            let close = known.map(|node| graph.path(*node)).map(|path| (distance(path, name), path)).min();
             match close {
-                Some((distance, path)) if distance <= 3 => format!(", did you mean '{path}'?"),
+                Some((distance, path)) if distance <= 3 => {
+                    format!(", did you mean '{}'?", String::from_utf8_lossy(path))
+                }
                 _ => String::new(),
             }
         }
     };
-    format!("unknown target '{name}'{hint}")
+    format!("unknown target '{}'{hint}", String::from_utf8_lossy(name))
 }
 
-/// The Levenshtein distance: how many letters have to be put in, left out or replaced.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<_> = b.chars().collect();
+/// The Levenshtein distance: how many bytes have to be put in, left out or replaced.
+pub(crate) fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<_> = (0..=b.len()).collect();
-    for (line, from) in a.chars().enumerate() {
+    for (line, from) in a.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], line + 1);
         for (column, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
+            let replaced = diagonal + usize::from(from != to);
             diagonal = row[column + 1];
             row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
         }

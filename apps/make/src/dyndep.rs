@@ -14,6 +14,7 @@ use std::collections::btree_map::Entry;
 use crate::canonical::canonicalize;
 use crate::graph::{EdgeId, Found, Graph, NodeId};
 use crate::manifest::{Lexer, Misread, Token, Word};
+use crate::version::version;
 
 /// Reads the dyndep file `file`, and adds its inputs and outputs to the edges that it names.
 /// Returns these edges.
@@ -100,10 +101,10 @@ pub fn parse(graph: &mut Graph, file: &[u8], source: &[u8]) -> Result<BTreeMap<E
                 let mut words = Vec::new();
                 lexer.expect(Token::Equals)?;
                 lexer.value(&mut words)?;
-                let version = text(&words);
-                if version != b"1" && version != b"1.0" {
-                    let version = String::from_utf8_lossy(&version).into_owned();
-                    return Err(lexer.error(format!("unsupported 'ninja_dyndep_version = {version}'")));
+                let text = text(&words);
+                if version(&text) != (1, 0) {
+                    let text = String::from_utf8_lossy(&text);
+                    return Err(lexer.error(format!("unsupported 'ninja_dyndep_version = {text}'")));
                 }
                 versioned = true;
             }

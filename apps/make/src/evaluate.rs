@@ -46,6 +46,15 @@ pub enum Paths {
     Plain,
 }
 
+/// How a compiler names the files that it has read: the value of `deps`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DepsFormat {
+    /// In a depfile.
+    Gcc,
+    /// Among its messages.
+    Msvc,
+}
+
 /// One evaluation.
 struct Evaluation<'a> {
     graph: &'a Graph,
@@ -185,6 +194,25 @@ impl Graph {
     /// As [`evaluate`](Self::evaluate).
     pub fn has(&self, edge: EdgeId, name: Name) -> Result<bool, Circle> {
         Ok(!self.value(edge, name)?.is_empty())
+    }
+
+    /// How the edge's compiler names the files that it has read; `None` if it names none, or in a
+    /// depfile that stays.
+    ///
+    /// # Errors
+    /// For the user: another value of `deps` than `gcc` and `msvc`, and as
+    /// [`evaluate`](Self::evaluate).
+    pub fn deps_format(&self, edge: EdgeId) -> Result<Option<DepsFormat>, String> {
+        match &self.value(edge, names::DEPS)?[..] {
+            b"" => Ok(None),
+            b"gcc" => Ok(Some(DepsFormat::Gcc)),
+            b"msvc" => Ok(Some(DepsFormat::Msvc)),
+            other => {
+                let output = self.outputs(edge).next().map(|output| self.path_text(output));
+                let (other, output) = (String::from_utf8_lossy(other), output.unwrap_or_default());
+                Err(format!("unknown deps type '{other}' of '{output}'; it is gcc or msvc"))
+            }
+        }
     }
 
     /// Whether the edge looks at its outputs again after its command, because the command may have

@@ -235,8 +235,8 @@ pub struct Graph {
     pub found: BTreeMap<EdgeId, Found>,
     /// The dyndep files, each with the edges that wait for it.
     pub(crate) dyndeps: BTreeMap<NodeId, Vec<EdgeId>>,
-    /// Warnings of the parser for the user.
-    pub warnings: Vec<String>,
+    /// The phony targets that were their own inputs. The parser has taken the inputs out.
+    pub phony_cycles: Vec<NodeId>,
 }
 
 impl Default for Graph {
@@ -269,7 +269,7 @@ impl Graph {
             defaults: Vec::new(),
             found: BTreeMap::new(),
             dyndeps: BTreeMap::new(),
-            warnings: Vec::new(),
+            phony_cycles: Vec::new(),
         }
     }
 

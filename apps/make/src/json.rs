@@ -1,25 +1,22 @@
 //! Strings of JSON (RFC 8259, section 7).
 //!
-//! `tools/show.rs` calls `json` for `-t compdb` and for the labels of `-t graph`, and
-//! `build/timeline.rs` calls it for the names of commands. Bytes that are no UTF-8 become U+FFFD.
-
-use std::fmt::Write;
+//! `tools/compdb.rs` calls `json` for `-t compdb`, `tools/show.rs` for the labels of `-t graph`,
+//! and `build/timeline.rs` for the names of commands. Bytes that are no UTF-8 stay as they are, as
+//! in ninja's files, so that a name stays the one of its file.
 
 /// Text as a string of JSON.
-pub(crate) fn json(text: &[u8]) -> String {
-    let mut quoted = "\"".to_string();
-    for character in String::from_utf8_lossy(text).chars() {
-        match character {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            other if other.is_control() => {
-                write!(quoted, "\\u{:04x}", u32::from(other)).expect("a string takes all");
-            }
-            other => quoted.push(other),
+pub(crate) fn json(text: &[u8]) -> Vec<u8> {
+    let mut quoted = vec![b'"'];
+    for byte in text {
+        match byte {
+            b'"' => quoted.extend(b"\\\""),
+            b'\\' => quoted.extend(b"\\\\"),
+            b'\n' => quoted.extend(b"\\n"),
+            b'\t' => quoted.extend(b"\\t"),
+            0..0x20 => quoted.extend(format!("\\u{byte:04x}").bytes()),
+            other => quoted.push(*other),
         }
     }
-    quoted.push('"');
+    quoted.push(b'"');
     quoted
 }

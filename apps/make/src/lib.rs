@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`manifest`], [`graph`], [`evaluate`], [`canonical`], [`interner`] | the language, and the graph that it describes |
 //! | [`depfile`], [`dyndep`] | the files in which compilers name headers, and in which commands name inputs of edges |
+//! | `version` | the versions that manifests, dyndep files and other programs name |
 //! | [`log`], [`disk`] | the records of earlier builds, and the times of the files |
 //! | [`project`] | which edges must run, and why |
 //! | [`build`], [`shell`] | how these edges run |
@@ -36,5 +37,6 @@ pub mod project;
 pub mod say;
 pub mod shell;
 mod tools;
+mod version;
 
 pub use app::run;

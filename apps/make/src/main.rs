@@ -20,6 +20,10 @@ fn main() -> ExitCode {
             say(LIKE_NINJA);
             return ExitCode::SUCCESS;
         }
+        Ok(Request::List(list)) => {
+            say(list.trim_end());
+            return ExitCode::FAILURE;
+        }
         Ok(Request::Run(options)) => options,
         Err(error) => return refused(&error),
     };

@@ -5,6 +5,7 @@
 
 use crate::build::jobserver::Form;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
@@ -32,8 +33,11 @@ Options:
   -d MODE           explain: say why each command runs
                     stats: say what took how long
                     keepdepfile, keeprsp: keep these files
+                    list: name these modes
   -t TOOL           a tool instead of a build; -t list names them
-  -w FLAG           accepted, for ninja's users
+  -w FLAG           phonycycle=err: a phony target that is its own input is an
+                    error; phonycycle=warn: a warning (default)
+                    list: name these flags
   --timeline FILE   write the times of all commands, for Chrome or Perfetto
   --jobserver[=FORM]  grant jobs to builds that commands start (GNU make's way);
                     FORM is pipe, which every GNU make knows, or fifo, which
@@ -43,12 +47,29 @@ Options:
 
 Environment:
   NINJA_STATUS      the beginning of each line; %f finished, %t all, %r running,
-                    %s started, %u not started, %p per cent,
-                    %o finished a second, %c the same of the last few,
-                    %e %w time so far, %E %W time to come (default: \"[%f/%t] \")
+                    %s started, %u not started, %p per cent, %P per cent of
+                    the time, %o finished a second, %c the same of the last
+                    few, %e %w time so far, %E %W time to come, %% a per cent
+                    sign (default: \"[%f/%t] \")
   CLICOLOR_FORCE    if it is not 0, colours of commands are kept in a pipe
   MAKEFLAGS         tells of a job server
   SELVEDGE_SEE      lets the program's threads be looked at
+";
+
+/// What `-d list` prints.
+const MODES: &str = "\
+debugging modes:
+  stats        print what took how long
+  explain      explain what caused a command to run
+  keepdepfile  keep depfiles after they have been read
+  keeprsp      keep response files after their commands
+several modes: -d MODE -d MODE
+";
+
+/// What `-w list` prints.
+const FLAGS: &str = "\
+warning flags:
+  phonycycle={err,warn}  a phony target is its own input
 ";
 
 /// The options and the targets of one call.
@@ -78,14 +99,18 @@ pub struct Options {
     pub keep_depfile: bool,
     /// `-d keeprsp`
     pub keep_rspfile: bool,
+    /// `-w phonycycle=err`
+    pub phony_cycle_fails: bool,
+    /// The flags of `-w` that ninja had once.
+    pub deprecated: Vec<String>,
     /// `--timeline`
     pub timeline: Option<PathBuf>,
     /// `--jobserver`
     pub jobserver: Option<Form>,
     /// `-t`, with everything behind it.
-    pub tool: Option<(String, Vec<String>)>,
-    /// The targets.
-    pub targets: Vec<String>,
+    pub tool: Option<(OsString, Vec<OsString>)>,
+    /// The targets. A name may be no UTF-8.
+    pub targets: Vec<Vec<u8>>,
 }
 
 /// The result of [`parse`]: a text to print, or options for a run.
@@ -95,6 +120,8 @@ pub enum Request {
     Help,
     /// `--version`
     Version,
+    /// `-d list` or `-w list`: the list. As with ninja, the exit status is that of an error.
+    List(&'static str),
     /// Everything else.
     Run(Box<Options>),
 }
@@ -128,7 +155,19 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, lexo
             Short('v') | Long("verbose") => options.verbose = true,
             Long("quiet") => options.quiet = true,
             Short('w') => {
-                parser.value()?;
+                let flag = parser.value()?.string()?;
+                match &flag[..] {
+                    "phonycycle=err" => options.phony_cycle_fails = true,
+                    "phonycycle=warn" => options.phony_cycle_fails = false,
+                    "list" => return Ok(Request::List(FLAGS)),
+                    "dupbuild=err" | "dupbuild=warn" | "depfilemulti=err" | "depfilemulti=warn" => {
+                        options.deprecated.push(flag);
+                    }
+                    other => {
+                        let flags = "phonycycle=err, phonycycle=warn, list";
+                        return Err(format!("-w {other} is none of: {flags}").into());
+                    }
+                }
             }
             Long("timeline") => options.timeline = Some(parser.value()?.into()),
             Long("jobserver") => {
@@ -144,17 +183,19 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, lexo
                 "stats" => options.stats = true,
                 "keepdepfile" => options.keep_depfile = true,
                 "keeprsp" => options.keep_rspfile = true,
+                "list" => return Ok(Request::List(MODES)),
+                // ninja had this mode once, and still accepts it.
+                "nostatcache" => {}
                 other => {
-                    let modes = "explain, stats, keepdepfile, keeprsp";
+                    let modes = "explain, stats, keepdepfile, keeprsp, list";
                     return Err(format!("-d {other} is none of: {modes}").into());
                 }
             },
             Short('t') => {
-                let tool = parser.value()?.string()?;
-                let rest = parser.raw_args()?.map(ValueExt::string);
-                options.tool = Some((tool, rest.collect::<Result<_, _>>()?));
+                let tool = parser.value()?;
+                options.tool = Some((tool, parser.raw_args()?.collect()));
             }
-            Value(target) => options.targets.push(target.string()?),
+            Value(target) => options.targets.push(target.into_vec()),
             other => return Err(other.unexpected()),
         }
     }

@@ -1,9 +1,9 @@
 //! The clock of the file system on which a build's logs lie. It may differ from the machine's: the
 //! file system may be another machine's, and its clock goes in larger steps.
 //!
-//! `runner.rs` makes a `Clock`, on the file `.ninja_lock` as ninja does. `Runner::prepare` reads it
-//! before each command. The build log compares this time with mtimes, so both must come from one
-//! clock.
+//! `Runner::clock` makes a `Clock`, on the file `.ninja_lock` as ninja does. Before each command
+//! `Runner::prepare` reads it. The build log compares this time with mtimes, so both must come from
+//! one clock.
 
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, fstat, futimens};
 use std::fs::{self, File};

@@ -16,6 +16,8 @@ use std::rc::Rc;
 
 use selvedge_io::signal::Signal;
 
+use super::INTERRUPTED;
+use super::clock::Clock;
 use super::command::{End, Running};
 use super::runner::{Ended, Runner, passed_on, send};
 use crate::disk;
@@ -28,7 +30,7 @@ use crate::project::{Project, as_path};
 pub(super) struct Order {
     command: Vec<u8>,
     /// The command or its description, as the user sees it.
-    shown: String,
+    shown: Vec<u8>,
     console: bool,
     pub(super) depfile: Vec<u8>,
     pub(super) rspfile: Vec<u8>,
@@ -36,10 +38,36 @@ pub(super) struct Order {
     hash: u64,
 }
 
+/// Why a command counts as one that failed.
+pub(super) struct Failure {
+    /// In a few words.
+    pub(super) reason: String,
+    /// The exit status that the build gets from it.
+    pub(super) status: u8,
+}
+
+impl Failure {
+    /// A failure that is not told by the command's own status.
+    pub(super) fn other(reason: &str) -> Failure {
+        Failure { reason: reason.to_string(), status: 1 }
+    }
+
+    /// The failure that the status of a command tells. A signal counts as the shell counts it.
+    fn of(status: ExitStatus) -> Option<Failure> {
+        match (status.code(), status.signal()) {
+            (Some(0), _) => None,
+            (Some(code), _) => Some(Failure { reason: format!("code={code}"), status: code as u8 }),
+            (None, Some(signal)) => {
+                Some(Failure { reason: format!("signal={signal}"), status: 128 | signal as u8 })
+            }
+            (None, None) => Some(Failure::other(&status.to_string())),
+        }
+    }
+}
+
 /// How a command has ended.
 pub(super) struct Finished {
-    /// Why it counts as a failure, in a few words.
-    pub(super) failure: Option<String>,
+    pub(super) failure: Option<Failure>,
     /// The text that it has written, and the reason of a failure that is this program's.
     pub(super) output: Vec<u8>,
 }
@@ -61,13 +89,12 @@ impl Order {
 
 /// The line that the user sees: the description of an edge, or its command if there is none or if
 /// whole commands are shown.
-fn shown(graph: &Graph, edge: EdgeId, verbose: bool) -> Result<String, Circle> {
+fn shown(graph: &Graph, edge: EdgeId, verbose: bool) -> Result<Vec<u8>, Circle> {
     let mut shown = if verbose { Vec::new() } else { graph.value(edge, names::DESCRIPTION)? };
     if shown.is_empty() {
         shown = graph.value(edge, names::COMMAND)?;
     }
-    Ok(String::from_utf8(shown)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    Ok(shown)
 }
 
 /// An error of the system, with the path that it is about.
@@ -88,18 +115,28 @@ impl Runner {
         }
         let verbose = self.options.style.verbose;
         if self.options.dry_run {
-            let project = self.project.borrow();
+            let mut project = self.project.borrow_mut();
+            let reasons = project.take_reasons(edge);
             let shown = shown(&project.graph, edge, verbose)?;
             let console = project.graph.edge(edge).pool == CONSOLE;
-            self.status.borrow_mut().start(edge, &shown, console);
+            self.status.borrow_mut().start(edge, &shown, console, reasons);
             self.status.borrow_mut().end(edge, &shown, console, None, b"");
+            drop(project);
+            self.stop_unread();
             return Ok(Ended::Made);
         }
+        // The logs must be open before a command is hashed.
+        let clock = self.clock()?;
         let order = Order::of(&mut self.project.borrow_mut(), edge, verbose);
         let order = order?;
         let began = self.status.borrow().elapsed();
-        self.status.borrow_mut().start(edge, &order.shown, order.console);
-        let mtime = self.prepare(edge, &order)?;
+        let reasons = self.project.borrow_mut().take_reasons(edge);
+        self.status.borrow_mut().start(edge, &order.shown, order.console, reasons);
+        self.stop_unread();
+        if self.stopped() {
+            return Ok(Ended::NotMade);
+        }
+        let mtime = self.prepare(edge, &order, clock)?;
         let lane = self.timeline.borrow_mut().begin();
         let mut finished = self.child(edge, &order).await?;
         let ended = self.status.borrow().elapsed();
@@ -115,23 +152,29 @@ impl Runner {
             self.record(edge, &order, entry, inputs)?;
         }
         let Finished { failure, output } = finished;
-        let failure = failure.map(|reason| self.failed(&order, &reason));
+        let failure = failure.map(|failure| self.failed(&order, &failure));
         self.status.borrow_mut().end(edge, &order.shown, order.console, failure.as_deref(), &output);
+        self.stop_unread();
         Ok(if failure.is_some() { Ended::NotMade } else { Ended::Made })
     }
 
     /// Counts a failure, and returns the text that the user sees of it.
-    fn failed(&self, order: &Order, reason: &str) -> String {
+    fn failed(&self, order: &Order, failure: &Failure) -> Vec<u8> {
         self.failures.set(self.failures.get() + 1);
+        self.failed_with.set(failure.status);
         let project = self.project.borrow();
-        let outputs: Vec<_> = order.outputs.iter().map(|output| project.graph.path_text(*output)).collect();
-        let command = String::from_utf8_lossy(&order.command);
-        format!("FAILED: [{reason}] {}\n{command}\n", outputs.join(" "))
+        let (red, plain) = if self.options.style.colours { ("\x1b[31m", "\x1b[0m") } else { ("", "") };
+        let mut text = format!("{red}FAILED: [{}] {plain}", failure.reason).into_bytes();
+        for output in &order.outputs {
+            text.extend_from_slice(project.graph.path(*output));
+            text.push(b' ');
+        }
+        [&text, &b"\n"[..], &order.command, b"\n"].concat()
     }
 
     /// Makes the directories and the response file of the command, and calls `distrust`. Returns
     /// the time by the file system's clock.
-    fn prepare(&self, edge: EdgeId, order: &Order) -> Result<i64, String> {
+    fn prepare(&self, edge: EdgeId, order: &Order, clock: &Clock) -> Result<i64, String> {
         let mut project = self.project.borrow_mut();
         for output in &order.outputs {
             make_parent(project.graph.path(*output))?;
@@ -145,7 +188,6 @@ impl Runner {
             fs::write(as_path(&order.rspfile), content).map_err(|error| at(&order.rspfile, &error))?;
         }
         self.distrust(&mut project, edge, order)?;
-        let clock = self.clock.as_ref().expect("a build that runs commands has a clock");
         clock.now().map_err(|error| at(b".ninja_lock", &error))
     }
 
@@ -178,7 +220,7 @@ impl Runner {
             let running = match started {
                 Ok(running) => running,
                 Err(error) => {
-                    let failure = Some("cannot be started".to_string());
+                    let failure = Some(Failure::other("cannot be started"));
                     return Ok(Finished { failure, output: error.to_string().into_bytes() });
                 }
             };
@@ -203,13 +245,15 @@ impl Runner {
             }
         };
         let signal = status.signal().map(Signal::from_raw);
-        if let Some(signal) =
-            signal.filter(|signal| [Signal::INT, Signal::TERM, Signal::HUP].contains(signal))
+        let signal = signal.filter(|signal| [Signal::INT, Signal::TERM, Signal::HUP].contains(signal));
+        // A shell tells by this status that Ctrl-C has ended its program.
+        let told = (status.code() == Some(INTERRUPTED.into())).then_some(Signal::INT);
+        if let Some(signal) = signal.or(told)
             && self.interrupted.get().is_none()
         {
             self.interrupt(signal);
         }
-        Ok(Finished { failure: (!status.success()).then(|| describe(status)), output })
+        Ok(Finished { failure: Failure::of(status), output })
     }
 
     /// Removes the outputs that an interrupted command has touched. Those of a generator stay,
@@ -231,14 +275,6 @@ impl Runner {
             let _ = fs::remove_file(as_path(&order.depfile));
         }
         Ok(())
-    }
-}
-
-fn describe(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("code={code}"),
-        (None, Some(signal)) => format!("signal={signal}"),
-        (None, None) => status.to_string(),
     }
 }
 

@@ -25,15 +25,17 @@ mod runner;
 mod status;
 mod timeline;
 
-pub(crate) use runner::explain;
 pub use runner::{Outcome, build};
-pub use status::Style;
+pub use status::{Style, check_format};
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use command::Variables;
 use jobserver::Jobserver;
+
+/// The exit status of a build that a signal has stopped, and of a command that tells of Ctrl-C.
+pub const INTERRUPTED: u8 = 130;
 
 /// How a build is done.
 #[derive(Clone, Debug)]
@@ -59,8 +61,8 @@ pub struct Settings {
     /// The directory of the build, which commands get as `PWD`; `None` if the variable of this
     /// process names it.
     pub working_directory: Option<PathBuf>,
-    /// The file that tells the file system's clock by its mtime.
-    pub clock: PathBuf,
+    /// The directory of the logs, where the file `.ninja_lock` tells the file system's clock.
+    pub log_directory: PathBuf,
 }
 
 impl Settings {

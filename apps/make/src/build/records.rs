@@ -8,9 +8,10 @@
 use std::fs;
 use std::io;
 
-use super::finish::{Finished, Order, at};
+use super::finish::{Failure, Finished, Order, at};
 use super::includes;
 use super::runner::Runner;
+use crate::evaluate::DepsFormat;
 use crate::graph::{EdgeId, NodeId, names};
 use crate::log::build_log::Entry;
 use crate::log::deps_log::Deps;
@@ -19,11 +20,11 @@ use crate::{canonical, depfile, disk};
 
 impl Runner {
     /// The inputs that the edge's compiler names, if the edge has `deps`. With `deps = msvc` it
-    /// takes them out of the messages in `finished`. A depfile that cannot be used, or an unknown
-    /// type of `deps`, makes the edge fail: then `failure` in `finished` says why.
+    /// takes them out of the messages in `finished`. A depfile that cannot be used makes the edge
+    /// fail: then `failure` in `finished` says why.
     ///
     /// # Errors
-    /// A circle of variables.
+    /// Those of [`Graph::deps_format`](crate::graph::Graph::deps_format).
     pub(super) fn read_deps(
         &self,
         edge: EdgeId,
@@ -31,26 +32,22 @@ impl Runner {
         finished: &mut Finished,
     ) -> Result<Option<Vec<NodeId>>, String> {
         let mut project = self.project.borrow_mut();
-        let deps = project.graph.value(edge, names::DEPS)?;
-        let (reason, error) = match &deps[..] {
-            b"" => return Ok(None),
-            b"msvc" => {
+        let deps = project.graph.deps_format(edge)?;
+        let error = match deps {
+            None => return Ok(None),
+            Some(DepsFormat::Msvc) => {
                 let prefix = project.graph.value(edge, names::MSVC_DEPS_PREFIX)?;
                 let (headers, messages) = includes::read(&finished.output, &prefix);
                 finished.output = messages;
                 return Ok(Some(headers.iter().map(|header| project.graph.node(header)).collect()));
             }
             _ if finished.failure.is_some() => return Ok(None),
-            b"gcc" => match self.depfile(&mut project, order) {
+            Some(DepsFormat::Gcc) => match self.depfile(&mut project, order) {
                 Ok(inputs) => return Ok(Some(inputs)),
-                Err(error) => ("its depfile cannot be used", error),
+                Err(error) => error,
             },
-            other => {
-                let other = String::from_utf8_lossy(other);
-                ("its deps are of no known type", format!("unknown deps type '{other}'"))
-            }
         };
-        finished.failure = Some(reason.into());
+        finished.failure = Some(Failure::other("its depfile cannot be used"));
         finished.output.extend_from_slice(error.as_bytes());
         Ok(None)
     }

@@ -29,10 +29,11 @@ use selvedge_io::process::Launcher;
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::sleep;
 use selvedge_sync::MVar;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -44,7 +45,6 @@ use super::status::Status;
 use super::timeline::Timeline;
 use crate::graph::{EdgeId, NodeId};
 use crate::project::Project;
-use crate::say::complain;
 
 /// How long the commands have to obey a signal before it is sent again.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -63,10 +63,13 @@ pub(super) enum Ended {
 pub enum Outcome {
     /// Everything is up to date; this many commands were run.
     Done(u32),
-    /// For the user: why the build stopped.
-    Stopped(String),
+    /// For the user: why the build stopped, and the exit status. That is the one of the command
+    /// that failed last, or 1 for another error.
+    Stopped(String, u8),
     /// A signal stopped it.
     Interrupted,
+    /// The reader of the standard output has gone, which stopped it.
+    Unread,
 }
 
 /// The variable that an edge fills when it has ended, and whether `Runner::start` added the edge to
@@ -88,13 +91,15 @@ pub(super) struct Runner {
     /// The commands that run, by their edges, with their processes.
     pub(super) running: RefCell<BTreeMap<EdgeId, u32>>,
     pub(super) failures: Cell<u32>,
+    /// The exit status of the command that failed last.
+    pub(super) failed_with: Cell<u8>,
     pub(super) interrupted: Cell<Option<Signal>>,
     /// Full from the first signal on.
     stopped_by_signal: MVar<(), Local>,
     /// The first error that is not the failure of a command.
     error: RefCell<Option<String>>,
-    /// Tells the file system's clock.
-    pub(super) clock: Option<Clock>,
+    /// Tells the file system's clock. The first command that runs fills it, when the logs are open.
+    clock: OnceCell<Clock>,
     /// Starts the commands that have no terminal. They read nothing.
     pub(super) launcher: Launcher,
     pub(super) variables: Variables,
@@ -114,10 +119,6 @@ pub fn build(
     if edges.is_empty() {
         return Ok(Outcome::Done(0));
     }
-    let clock = match options.dry_run {
-        true => None,
-        false => Some(Clock::new(&options.clock).map_err(text)?),
-    };
     let mut events = EventLoop::new().map_err(text)?;
     let (options, project) = (options.clone(), project.clone());
     let ended = round_robin_with(&mut events, async move {
@@ -133,10 +134,11 @@ pub fn build(
             all_ended: MVar::empty_local(),
             running: RefCell::default(),
             failures: Cell::new(0),
+            failed_with: Cell::new(0),
             interrupted: Cell::new(None),
             stopped_by_signal: MVar::empty_local(),
             error: RefCell::default(),
-            clock,
+            clock: OnceCell::new(),
             launcher: Launcher::new(File::open("/dev/null")?, variables.clone())?,
             variables,
             options,
@@ -194,6 +196,7 @@ async fn tick(runner: Rc<Runner>) {
     loop {
         sleep(Duration::from_secs(1)).await;
         runner.status.borrow_mut().tick();
+        runner.stop_unread();
     }
 }
 
@@ -241,6 +244,30 @@ impl Runner {
         }
     }
 
+    /// The file system's clock. The first call opens the logs for records too, and makes their
+    /// directory: a build with nothing to run needs no file that can be written.
+    ///
+    /// # Errors
+    /// For the user: a file that cannot be written.
+    pub(super) fn clock(&self) -> Result<&Clock, String> {
+        if let Some(clock) = self.clock.get() {
+            return Ok(clock);
+        }
+        let directory = &self.options.log_directory;
+        let text = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+        if !directory.as_os_str().is_empty() {
+            fs::create_dir_all(directory).map_err(|error| text(directory, error))?;
+        }
+        let project = &mut *self.project.borrow_mut();
+        let opened = project.build_log.open(&project.graph);
+        opened.map_err(|error| text(&directory.join(".ninja_log"), error))?;
+        let opened = project.deps_log.open(&project.graph);
+        opened.map_err(|error| text(&directory.join(".ninja_deps"), error))?;
+        let lock = directory.join(".ninja_lock");
+        let clock = Clock::new(&lock).map_err(|error| text(&lock, error))?;
+        Ok(self.clock.get_or_init(|| clock))
+    }
+
     /// Stops the build. `obey` calls it for a signal to this process, and `Runner::child` for a
     /// command that such a signal has ended.
     pub(super) fn interrupt(self: &Rc<Runner>, signal: Signal) {
@@ -249,6 +276,14 @@ impl Runner {
         let _ = self.stopped_by_signal.try_put(());
         self.send_all(passed_on(signal));
         detach_local(insist(self.clone(), passed_on(signal)));
+    }
+
+    /// Stops the build if the reader of the standard output has gone. SIGPIPE would end this
+    /// process in the middle, and leave what the commands have begun.
+    pub(super) fn stop_unread(self: &Rc<Runner>) {
+        if self.status.borrow().is_unread() && self.interrupted.get().is_none() {
+            self.interrupt(Signal::TERM);
+        }
     }
 
     /// Waits until a signal stops the build.
@@ -276,7 +311,6 @@ impl Runner {
         let (must_run, phony) = {
             let mut project = self.project.borrow_mut();
             let must_run = project.must_run(edge)?;
-            explain(&mut project);
             let phony = project.graph.is_phony(edge);
             let counted = self.cells.borrow()[edge.index()].as_ref().is_some_and(|(_, counted)| *counted);
             let mut status = self.status.borrow_mut();
@@ -332,9 +366,7 @@ impl Runner {
             let outputs: Vec<_> = project.graph.outputs(edge).collect();
             for output in outputs {
                 if project.is_pending_dyndep(output) && !self.options.dry_run {
-                    let more = project.dyndep_made(output);
-                    explain(&mut project);
-                    edges.extend(more?);
+                    edges.extend(project.dyndep_made(output)?);
                 }
             }
         }
@@ -350,28 +382,23 @@ impl Runner {
         if let Some(path) = &self.options.timeline
             && let Err(error) = self.timeline.borrow().write(path)
         {
-            return Outcome::Stopped(format!("{}: {error}", path.display()));
+            return Outcome::Stopped(format!("{}: {error}", path.display()), 1);
+        }
+        if status.is_unread() {
+            return Outcome::Unread;
         }
         if self.interrupted.get().is_some() {
             return Outcome::Interrupted;
         }
         if let Some(error) = self.error.take() {
-            return Outcome::Stopped(error);
+            return Outcome::Stopped(error, 1);
         }
-        match (self.failures.get(), self.options.failures) {
-            (0, _) => Outcome::Done(status.finished()),
-            (failures, Some(most)) if failures >= most && most > 1 => {
-                Outcome::Stopped("subcommands failed".into())
-            }
-            (_, Some(1)) => Outcome::Stopped("subcommand failed".into()),
-            _ => Outcome::Stopped("cannot make progress due to previous errors".into()),
-        }
-    }
-}
-
-/// Shows the reasons that [`Project`] has gathered since the last call, for `-d explain`.
-pub(crate) fn explain(project: &mut Project) {
-    for reason in project.explanations.iter_mut().flat_map(std::mem::take) {
-        complain(format_args!("selvedge-make explain: {reason}"));
+        let reason = match (self.failures.get(), self.options.failures) {
+            (0, _) => return Outcome::Done(status.finished()),
+            (failures, Some(most)) if failures >= most && most > 1 => "subcommands failed",
+            (_, Some(1)) => "subcommand failed",
+            _ => "cannot make progress due to previous errors",
+        };
+        Outcome::Stopped(reason.into(), self.failed_with.get())
     }
 }

@@ -6,13 +6,14 @@
 //! While a command has the terminal, `held` keeps all other text back. There is room for one such
 //! command, because the pool `console` has the depth 1.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use super::escapes::without_escapes;
 use crate::graph::EdgeId;
+use crate::say::complain_bytes;
 
 /// How much of a build is shown, and how.
 #[derive(Clone, Debug)]
@@ -25,12 +26,40 @@ pub struct Style {
     /// all, `%p` per cent finished, `%r` running, `%u` not started, `%f` finished, `%o` finished in
     /// a second, `%c` the same of the last few, as many as run together or 64, `%e` seconds so far,
     /// `%w` the same as minutes and seconds, `%E` seconds to come, `%W` the same as minutes and
-    /// seconds, `%%` a per cent sign.
-    pub format: String,
-    /// Whether the standard output is a terminal that understands escapes.
+    /// seconds, `%P` per cent of the time, if all commands take as long as those so far, `%%` a per
+    /// cent sign. [`check_format`] has accepted it.
+    pub format: Vec<u8>,
+    /// Whether the last line changes: the standard output is a terminal that understands escapes,
+    /// and whole commands are not shown.
     pub terminal: bool,
-    /// Whether the colours that commands write are kept.
+    /// Whether the colours that commands write are kept, and failures are red.
     pub colours: bool,
+}
+
+/// The letters that a format may have behind a per cent sign.
+const PLACEHOLDERS: &[u8] = b"stprufocewEWP%";
+
+/// Checks the beginning of the lines.
+///
+/// # Errors
+/// For the user: an unknown letter behind a per cent sign.
+pub fn check_format(format: &[u8]) -> Result<(), String> {
+    let mut rest = format;
+    while let Some(at) = memchr::memchr(b'%', rest) {
+        let letter = rest.get(at + 1);
+        if !letter.is_some_and(|letter| PLACEHOLDERS.contains(letter)) {
+            let named: Vec<_> =
+                PLACEHOLDERS.iter().map(|letter| format!("%{}", char::from(*letter))).collect();
+            let end = rest.len().min(at + 2);
+            let unknown = String::from_utf8_lossy(&rest[at..end]);
+            return Err(format!(
+                "unknown placeholder '{unknown}' in NINJA_STATUS: it has {}",
+                named.join(", ")
+            ));
+        }
+        rest = &rest[at + 2..];
+    }
+    Ok(())
 }
 
 /// How long the longest command runs before the line on a terminal names it.
@@ -44,7 +73,7 @@ pub(super) struct Status {
     started: u32,
     finished: u32,
     began: Instant,
-    running: BTreeMap<EdgeId, (String, Instant)>,
+    running: BTreeMap<EdgeId, Shown>,
     /// When the last commands ended, as many as run together. With a job server that number is not
     /// known, and these are the last [`ENDS_MAX`].
     ends: VecDeque<Instant>,
@@ -57,6 +86,17 @@ pub(super) struct Status {
     /// The text of a dry run that is not written yet. Its lines come too fast for a system call for
     /// each.
     gathered: Option<Vec<u8>>,
+    /// Whether the reader of the standard output has gone.
+    unread: bool,
+}
+
+/// A command that runs.
+#[derive(Debug)]
+struct Shown {
+    line: Vec<u8>,
+    since: Instant,
+    /// Why it runs, until that has been shown.
+    reasons: Vec<Vec<u8>>,
 }
 
 /// How many ends of commands are kept for `%c` at most.
@@ -71,7 +111,7 @@ impl Status {
     pub(super) fn new(style: Style, jobs: Option<u32>, dry_run: bool) -> Status {
         let ends_max = jobs.map_or(ENDS_MAX, |jobs| ENDS_MAX.min(jobs as usize)).max(2);
         Status {
-            ends_max: if style.format.contains("%c") { ends_max } else { 0 },
+            ends_max: if memchr::memmem::find(&style.format, b"%c").is_some() { ends_max } else { 0 },
             style,
             total: 0,
             started: 0,
@@ -82,6 +122,7 @@ impl Status {
             line_open: false,
             held: None,
             gathered: dry_run.then(Vec::new),
+            unread: false,
         }
     }
 
@@ -94,50 +135,83 @@ impl Status {
         self.finished
     }
 
+    /// Whether the reader of the standard output has gone: a write has told so.
+    pub(super) fn is_unread(&self) -> bool {
+        self.unread
+    }
+
     fn write(&mut self, text: &[u8]) {
         match &mut self.held {
             Some(held) => held.extend_from_slice(text),
             None => match &mut self.gathered {
-                None => show(text),
+                None => self.show(text),
                 Some(gathered) => {
                     gathered.extend_from_slice(text);
                     if gathered.len() >= GATHERED {
-                        show(&std::mem::take(gathered));
+                        self.show_gathered();
                     }
                 }
             },
         }
     }
 
+    /// Writes to the standard output.
+    fn show(&mut self, text: &[u8]) {
+        let mut stdout = io::stdout().lock();
+        let written = stdout.write_all(text).and_then(|()| stdout.flush());
+        self.unread |= written.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
+    }
+
+    /// Writes the text of a dry run that is still gathered.
+    fn show_gathered(&mut self) {
+        if let Some(text) = self.gathered.as_mut().map(std::mem::take) {
+            self.show(&text);
+        }
+    }
+
     /// Ends the last line, and writes the text of a dry run that is still gathered.
     pub(super) fn close(&mut self) {
         self.close_line();
-        self.gathered.iter_mut().for_each(|gathered| show(&std::mem::take(gathered)));
+        self.show_gathered();
     }
 
-    /// A command begins.
-    pub(super) fn start(&mut self, edge: EdgeId, shown: &str, console: bool) {
+    /// A command begins. `reasons` say why; they are shown before its first line.
+    pub(super) fn start(&mut self, edge: EdgeId, shown: &[u8], console: bool, reasons: Vec<Vec<u8>>) {
         self.started += 1;
-        self.running.insert(edge, (shown.to_string(), Instant::now()));
+        let has_line = console || self.style.terminal;
+        let reasons = if has_line { self.explain(reasons) } else { reasons };
+        self.running.insert(edge, Shown { line: shown.to_vec(), since: Instant::now(), reasons });
         if console {
             self.line(shown, true);
             self.close_line();
             self.held = Some(Vec::new());
-        } else if self.style.terminal {
+        } else if has_line {
             self.line(shown, false);
         }
+    }
+
+    /// Shows why a command runs, on the standard error as ninja does. No reason is left then.
+    fn explain(&mut self, mut reasons: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+        if !reasons.is_empty() {
+            self.close();
+        }
+        for reason in reasons.drain(..) {
+            complain_bytes(&[b"selvedge-make explain: ", &reason[..]].concat());
+        }
+        reasons
     }
 
     /// A command has ended. `failure` is the text about its failure, if it has failed.
     pub(super) fn end(
         &mut self,
         edge: EdgeId,
-        shown: &str,
+        shown: &[u8],
         console: bool,
-        failure: Option<&str>,
+        failure: Option<&[u8]>,
         output: &[u8],
     ) {
-        self.running.remove(&edge);
+        let reasons = self.running.remove(&edge).map(|running| running.reasons);
+        self.explain(reasons.unwrap_or_default());
         self.finished += 1;
         if self.ends_max > 0 {
             if self.ends.len() == self.ends_max {
@@ -155,7 +229,7 @@ impl Status {
             self.close_line();
         }
         if let Some(failure) = failure {
-            self.write(failure.as_bytes());
+            self.write(failure);
         }
         let output = if self.style.colours { output.into() } else { without_escapes(output) };
         self.write(&output);
@@ -166,34 +240,36 @@ impl Status {
 
     /// The line on a terminal names the command that runs longest.
     pub(super) fn tick(&mut self) {
-        let longest = self.running.values().min_by_key(|(_, since)| *since);
-        let Some((shown, since)) = longest.filter(|(_, since)| since.elapsed() >= LONG) else { return };
-        let text = format!("{shown} ({} s)", since.elapsed().as_secs());
+        let longest = self.running.values().min_by_key(|running| running.since);
+        let Some(longest) = longest.filter(|running| running.since.elapsed() >= LONG) else { return };
+        let seconds = longest.since.elapsed().as_secs();
+        let text = [&longest.line, format!(" ({seconds} s)").as_bytes()].concat();
         if self.held.is_none() {
             self.line(&text, false);
         }
     }
 
     /// Writes a line. The next line on a terminal overwrites it, unless it is `whole`.
-    fn line(&mut self, shown: &str, whole: bool) {
+    fn line(&mut self, shown: &[u8], whole: bool) {
         if self.style.quiet {
             return;
         }
         let mut line = self.prefix();
-        line.push_str(shown);
-        if self.style.terminal && !self.style.verbose {
+        line.extend_from_slice(shown);
+        if self.style.terminal {
             let width = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| size.ws_col);
             // Some terminals report the width 0.
             let width = if width == 0 { 80 } else { width };
-            let line = elide(&line.replace('\n', " "), usize::from(width).max(10));
-            self.write(format!("\r{line}\x1b[K").as_bytes());
+            line.iter_mut().filter(|byte| **byte == b'\n').for_each(|newline| *newline = b' ');
+            let line = elide(&line, usize::from(width).max(10));
+            self.write(&[b"\r", &line[..], b"\x1b[K"].concat());
             self.line_open = true;
             if whole {
                 self.close_line();
             }
         } else {
-            line.push('\n');
-            self.write(line.as_bytes());
+            line.push(b'\n');
+            self.write(&line);
         }
     }
 
@@ -210,9 +286,9 @@ impl Status {
         rate(self.ends.len(), last.duration_since(*first).as_secs_f64())
     }
 
-    fn prefix(&self) -> String {
+    fn prefix(&self) -> Vec<u8> {
         // There is room for most lines, so that their text is not copied as it grows.
-        let mut prefix = String::with_capacity(128);
+        let mut prefix = Vec::with_capacity(128);
         let running = self.running.len();
         // The clock is read only for a format that has a time, because a dry run has thousands of
         // lines.
@@ -223,32 +299,31 @@ impl Status {
         };
         let clock = |seconds: f64| format!("{:02}:{:02}", seconds as u64 / 60, seconds as u64 % 60);
         let unknown = || "?".to_string();
-        let mut characters = self.style.format.chars();
-        while let Some(character) = characters.next() {
-            if character != '%' {
-                prefix.push(character);
+        let mut bytes = self.style.format.iter().copied();
+        while let Some(byte) = bytes.next() {
+            if byte != b'%' {
+                prefix.push(byte);
                 continue;
             }
-            let written = match characters.next() {
-                Some('s') => write!(prefix, "{}", self.started),
-                Some('t') => write!(prefix, "{}", self.total),
-                Some('r') => write!(prefix, "{running}"),
-                Some('u') => write!(prefix, "{}", self.total.saturating_sub(self.started)),
-                Some('f') => write!(prefix, "{}", self.finished),
-                Some('p') => write!(prefix, "{:3}%", self.finished * 100 / self.total.max(1)),
-                Some('o') => {
+            let written = match bytes.next() {
+                Some(b's') => write!(prefix, "{}", self.started),
+                Some(b't') => write!(prefix, "{}", self.total),
+                Some(b'r') => write!(prefix, "{running}"),
+                Some(b'u') => write!(prefix, "{}", self.total.saturating_sub(self.started)),
+                Some(b'f') => write!(prefix, "{}", self.finished),
+                Some(b'p' | b'P') => write!(prefix, "{:3}%", self.finished * 100 / self.total.max(1)),
+                Some(b'o') => {
                     write!(prefix, "{}", rate(self.finished as usize, seconds()).unwrap_or_else(unknown))
                 }
-                Some('c') => write!(prefix, "{}", self.recent_rate().unwrap_or_else(unknown)),
-                Some('e') => write!(prefix, "{:.3}", seconds()),
-                Some('w') => write!(prefix, "{}", clock(seconds())),
-                Some('E') => write!(prefix, "{}", left().map_or_else(unknown, |left| format!("{left:.3}"))),
-                Some('W') => write!(prefix, "{}", left().map_or_else(unknown, clock)),
-                Some('%') => write!(prefix, "%"),
-                Some(other) => write!(prefix, "%{other}"),
-                None => write!(prefix, "%"),
+                Some(b'c') => write!(prefix, "{}", self.recent_rate().unwrap_or_else(unknown)),
+                Some(b'e') => write!(prefix, "{:.3}", seconds()),
+                Some(b'w') => write!(prefix, "{}", clock(seconds())),
+                Some(b'E') => write!(prefix, "{}", left().map_or_else(unknown, |left| format!("{left:.3}"))),
+                Some(b'W') => write!(prefix, "{}", left().map_or_else(unknown, clock)),
+                // `check_format` leaves the per cent sign.
+                _ => write!(prefix, "%"),
             };
-            written.expect("a string takes all");
+            written.expect("a vector takes all");
         }
         prefix
     }
@@ -259,22 +334,16 @@ fn rate(count: usize, seconds: f64) -> Option<String> {
     (seconds > 0.0).then(|| format!("{:.1}", count as f64 / seconds))
 }
 
-/// Writes to the standard output.
-fn show(text: &[u8]) {
-    let mut stdout = io::stdout().lock();
-    // A reader that has gone misses the text and nothing else.
-    let _ = stdout.write_all(text).and_then(|()| stdout.flush());
-}
-
 /// A line of fewer than `width` columns: the middle of a longer one is left out.
-fn elide(line: &str, width: usize) -> String {
-    let length = line.chars().count();
+fn elide(line: &[u8], width: usize) -> Cow<'_, [u8]> {
+    // The bytes with which a character begins; text that is no UTF-8 stays as it is.
+    let starts = || line.iter().enumerate().filter(|(_, byte)| **byte & 0xc0 != 0x80).map(|(at, _)| at);
+    let length = starts().count();
     if length < width {
-        return line.to_string();
+        return line.into();
     }
     let kept = width.saturating_sub(4);
     let (head, tail) = (kept / 2, kept - kept / 2);
-    let start: String = line.chars().take(head).collect();
-    let end: String = line.chars().skip(length - tail).collect();
-    format!("{start}...{end}")
+    let place = |character| starts().nth(character).unwrap_or(line.len());
+    [&line[..place(head)], b"...", &line[place(length - tail)..]].concat().into()
 }

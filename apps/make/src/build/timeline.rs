@@ -13,7 +13,7 @@ use crate::json::json;
 /// One command.
 #[derive(Clone, Debug)]
 struct Lap {
-    name: String,
+    name: Vec<u8>,
     lane: usize,
     start: Duration,
     end: Duration,
@@ -36,7 +36,7 @@ impl Timeline {
     }
 
     /// The command in this lane has ended.
-    pub(super) fn end(&mut self, lane: usize, name: String, start: Duration, end: Duration) {
+    pub(super) fn end(&mut self, lane: usize, name: Vec<u8>, start: Duration, end: Duration) {
         self.taken[lane] = false;
         self.spans.push(Lap { name, lane, start, end });
     }
@@ -45,7 +45,9 @@ impl Timeline {
     pub(super) fn write(&self, path: &Path) -> std::io::Result<()> {
         let mut text = "{\"traceEvents\":[\n".to_string();
         for (index, span) in self.spans.iter().enumerate() {
-            let name = json(span.name.as_bytes());
+            let name = String::from_utf8_lossy(&span.name);
+            // Chrome reads no file with bytes that are no UTF-8.
+            let name = String::from_utf8(json(name.as_bytes())).expect("it was made of a string");
             let (start, length) = (span.start.as_micros(), (span.end - span.start).as_micros());
             let comma = if index + 1 < self.spans.len() { "," } else { "" };
             let lane = span.lane;

@@ -11,19 +11,24 @@
 //! later line of the same output replaces the earlier one.
 //!
 //! Versions 5, 6 and 7 are read, and lines are appended in the version that was found, so that the
-//! ninja that wrote the log can go on with it. A new log has version 6, which ninja 1.11 and 1.12
-//! accept.
+//! ninja that wrote the log can go on with it. No version suits all ninjas: 1.13 begins a log of
+//! version 6 anew, and 1.11 reads version 7 but finds no command in it, because version 7 has
+//! another hash. So [`BuildLog::open`] asks the ninja that is installed, if it begins a log.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use super::hash::of_command;
 use crate::graph::{Graph, NodeId};
+use crate::version::version;
 
-/// The version of a log that this program begins.
-const NEW: u32 = 6;
+/// The version of a new log, unless an earlier ninja is installed.
+const NEW: u32 = 7;
+/// The version of a new log for ninja 1.11 and 1.12.
+const NEW_FOR_EARLIER: u32 = 6;
 const VERSIONS: std::ops::RangeInclusive<u32> = 5..=7;
 /// A log with fewer lines is never written anew.
 const COMPACTION_LINES: usize = 100;
@@ -82,6 +87,8 @@ pub struct BuildLog {
 pub struct Text<'a> {
     /// The version, if it is one that can be read.
     pub version: Option<u32>,
+    /// The version, if it is one that cannot be read.
+    pub unknown: Option<u32>,
     /// The lines that are whole, in their order.
     pub lines: Vec<(&'a [u8], Entry)>,
     /// How many bytes are whole lines. The rest is a line that an earlier process did not finish.
@@ -90,12 +97,13 @@ pub struct Text<'a> {
 
 /// Reads the text of a log. Lines that are no entries are left out.
 pub fn read(text: &[u8]) -> Text<'_> {
-    let mut read = Text { version: None, lines: Vec::new(), whole: 0 };
+    let mut read = Text { version: None, unknown: None, lines: Vec::new(), whole: 0 };
     let Some(first) = memchr::memchr(b'\n', text) else { return read };
     let version =
         text[..first].strip_prefix(b"# ninja log v").and_then(|version| str::from_utf8(version).ok());
     let version = version.and_then(|version| version.parse().ok());
     read.version = version.filter(|version| VERSIONS.contains(version));
+    read.unknown = version.filter(|version| !VERSIONS.contains(version));
     read.whole = first + 1;
     if read.version.is_none() {
         return read;
@@ -176,8 +184,9 @@ impl BuildLog {
         let read = read(&text);
         let Some(version) = read.version else {
             log.useful = Some(0);
-            let path = log.path.display();
-            let warning = format!("the build log {path} has no version that is known, and is not used");
+            let is_new = read.unknown.is_some_and(|version| version > *VERSIONS.end());
+            let what = if is_new { "too new" } else { "too old" };
+            let warning = format!("build log version is {what}; starting over");
             return Ok((log, (!text.is_empty()).then_some(warning)));
         };
         log.version = version;
@@ -238,7 +247,12 @@ impl BuildLog {
     }
 
     /// Opens the file for [`record`](Self::record). Cuts off an unfinished line at the end, and
-    /// writes a log anew that has too many lines for its outputs.
+    /// writes a log anew that has too many lines for its outputs. A build calls it before its first
+    /// command, so that a build with nothing to do needs no file that can be written.
+    ///
+    /// A new log gets the version that the `ninja` on the path reads. That costs a process, once in
+    /// the life of a log. A number that [`hash`](Self::hash) has returned before may be that of
+    /// another version, so the caller opens the log first.
     ///
     /// # Errors
     /// Those of the file.
@@ -252,6 +266,7 @@ impl BuildLog {
             file.set_len(useful)?;
         }
         if file.metadata()?.len() == 0 {
+            self.version = version_for_new();
             writeln!(file, "# ninja log v{}", self.version)?;
         }
         self.file = Some(file);
@@ -274,11 +289,16 @@ impl BuildLog {
     }
 
     /// Writes the file anew, with one line for each output that the manifest has or that is there.
+    /// A log without outputs gets the version of a new one.
     ///
     /// # Errors
     /// Those of the files.
     pub fn recompact(&mut self, graph: &Graph) -> io::Result<()> {
         self.strangers.retain(|path, _| exists(path));
+        self.lines = 0;
+        if self.entries.iter().all(Option::is_none) && self.strangers.is_empty() {
+            self.version = version_for_new();
+        }
         let mut text = format!("# ninja log v{}\n", self.version).into_bytes();
         for (index, entry) in self.entries.iter().enumerate() {
             let Some(entry) = entry else { continue };
@@ -319,6 +339,15 @@ impl BuildLog {
             write_line(&mut text, path, entry)?;
         }
         self.replace(&text)
+    }
+}
+
+/// The version of a log that the ninja on the path reads and writes too.
+fn version_for_new() -> u32 {
+    let told = Command::new("ninja").arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
+    match told {
+        Ok(told) if told.status.success() && version(&told.stdout) < (1, 13) => NEW_FOR_EARLIER,
+        _ => NEW,
     }
 }
 

@@ -20,7 +20,7 @@ use crate::graph::Graph;
 /// The version of ninja that has the language, the options and the tools of this program. CMake and
 /// Meson ask for it, and use what that version has. A manifest may ask for this one or an older
 /// one.
-pub const LIKE_NINJA: &str = "1.12.1";
+pub const LIKE_NINJA: &str = "1.13.0";
 
 /// Gives the contents of a file that a manifest names. The error is the reason for the user.
 pub type Load<'l> = dyn FnMut(&[u8]) -> Result<Vec<u8>, String> + 'l;

@@ -11,16 +11,11 @@ use super::{LIKE_NINJA, Lexer, Load, Misread, Token, Word};
 use crate::canonical::{canonicalize, is_canonical};
 use crate::evaluate::Paths;
 use crate::graph::{EdgeId, Files, Graph, Name, NodeId, PHONY, Piece, Pool, PoolId, Rule, ScopeId, names};
+use crate::version::version;
 
 /// How deep files may include one another. The parser refuses a file that includes itself when it
 /// reaches this depth.
 const NESTED_MAX: usize = 200;
-
-/// The first two numbers of a version.
-fn version(text: &str) -> (u32, u32) {
-    let mut parts = text.split('.').map(|part| part.trim().parse().unwrap_or(0));
-    (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-}
 
 /// Reads `text` and what it includes into `graph`.
 pub(super) fn parse(graph: &mut Graph, file: &[u8], text: &[u8], load: &mut Load<'_>) -> Result<(), Misread> {
@@ -119,10 +114,10 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
     }
 
     fn check_version(&self) -> Result<(), Misread> {
-        let text = String::from_utf8_lossy(&self.scratch);
-        if version(&text) <= version(LIKE_NINJA) {
+        if version(&self.scratch) <= version(LIKE_NINJA.as_bytes()) {
             return Ok(());
         }
+        let text = String::from_utf8_lossy(&self.scratch);
         Err(self.lexer.error(format!("the manifest needs ninja {text}, and this is like {LIKE_NINJA}")))
     }
 
@@ -179,7 +174,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         if filled(names::RSPFILE) != filled(names::RSPFILE_CONTENT) {
             return Err(self.lexer.error("rspfile and rspfile_content need to be both specified"));
         }
-        if rule.variable(names::COMMAND).is_none() {
+        if !filled(names::COMMAND) {
             return Err(self.lexer.error("expected 'command =' line"));
         }
         self.graph.add_rule(self.scope, rule);
@@ -375,15 +370,13 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         Ok(())
     }
 
-    /// Takes the output of a phony edge out of its inputs, with a warning. Old generators write
-    /// such an edge for a file that may be missing.
+    /// Takes the output of a phony edge out of its inputs. Old generators write such an edge for a
+    /// file that may be missing.
     fn drop_own_output(&mut self) {
         let [outputs, implicit, inputs, ..] = &mut self.files;
         let ([output], []) = (&outputs[..], &implicit[..]) else { return };
         if inputs.contains(output) {
-            let path = self.graph.path_text(*output);
-            let message = format!("phony target '{path}' names itself as an input; the input is ignored");
-            self.graph.warnings.push(message);
+            self.graph.phony_cycles.push(*output);
             inputs.retain(|input| input != output);
         }
     }

@@ -50,14 +50,14 @@ impl Project {
         let Some(output) = self.graph.outputs(edge).next() else { return Ok(true) };
         let mtime = self.mtime(output).map_err(|error| error.to_string())?;
         let Some(deps) = self.deps_log.deps(output) else {
-            self.explain(|graph| format!("deps for '{}' are missing", graph.path_text(output)));
+            self.explain(edge, |graph| [b"deps for '", graph.path(output), b"' are missing"].concat());
             return Ok(false);
         };
         let recorded = deps.mtime;
         if mtime > recorded {
-            self.explain(|graph| {
-                let output = graph.path_text(output);
-                format!("stored deps info out of date for '{output}' ({recorded} vs {mtime})")
+            self.explain(edge, |graph| {
+                let times = format!("' ({recorded} vs {mtime})");
+                [b"stored deps info out of date for '", graph.path(output), times.as_bytes()].concat()
             });
             return Ok(false);
         }
@@ -73,7 +73,7 @@ impl Project {
             Err(error) => return Err(format!("loading '{shown}': {error}")),
         };
         if text.is_empty() {
-            self.explain(|_| format!("depfile '{shown}' is missing"));
+            self.explain(edge, |_| [b"depfile '", path, b"' is missing"].concat());
             return Ok(false);
         }
         let mut depfile = depfile::parse(&text).map_err(|error| format!("{shown}: {error}"))?;
@@ -83,10 +83,9 @@ impl Project {
         };
         let output = self.graph.outputs(edge).next().expect("an edge has an output");
         if first != self.graph.path(output) {
-            let got = String::from_utf8_lossy(first).into_owned();
-            self.explain(|graph| {
-                let output = graph.path_text(output);
-                format!("expected depfile '{shown}' to mention '{output}', got '{got}'")
+            self.explain(edge, |graph| {
+                let output = graph.path(output);
+                [b"expected depfile '", path, b"' to mention '", output, b"', got '", first, b"'"].concat()
             });
             return Ok(false);
         }

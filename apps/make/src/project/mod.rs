@@ -26,7 +26,7 @@ mod outputs;
 mod plan;
 mod visit;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::disk;
@@ -82,8 +82,8 @@ pub struct Project {
     pub build_log: BuildLog,
     /// Which inputs a compiler read.
     pub deps_log: DepsLog,
-    /// Each reason for which an edge is dirty, if they are wanted.
-    pub explanations: Option<Vec<String>>,
+    /// Each reason for which an edge is dirty, by the edges, if they are wanted.
+    explanations: Option<BTreeMap<EdgeId, Vec<Vec<u8>>>>,
     nodes: Vec<Disk>,
     edges: Vec<State>,
     /// The inputs that compilers have read, edge after edge.
@@ -118,9 +118,20 @@ impl Project {
         }
     }
 
-    fn explain(&mut self, reason: impl FnOnce(&Graph) -> String) {
+    /// Gathers reasons from now on.
+    pub fn explain_all(&mut self) {
+        self.explanations = Some(BTreeMap::new());
+    }
+
+    /// The reasons for which an edge is dirty, if they are gathered. [`must_run`](Self::must_run)
+    /// has found them.
+    pub fn take_reasons(&mut self, edge: EdgeId) -> Vec<Vec<u8>> {
+        self.explanations.as_mut().and_then(|reasons| reasons.remove(&edge)).unwrap_or_default()
+    }
+
+    fn explain(&mut self, edge: EdgeId, reason: impl FnOnce(&Graph) -> Vec<u8>) {
         if let Some(explanations) = &mut self.explanations {
-            explanations.push(reason(&self.graph));
+            explanations.entry(edge).or_default().push(reason(&self.graph));
         }
     }
 

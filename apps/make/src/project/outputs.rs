@@ -47,8 +47,6 @@ impl Project {
         if self.graph.is_phony(edge) {
             let borrowed = self.disk(output).borrowed;
             if mtime == disk::MISSING && !borrowed && self.graph.inputs(edge).next().is_none() {
-                let reason = "output {} of phony edge with no inputs doesn't exist";
-                self.explain(|graph| reason.replace("{}", &graph.path_text(output)));
                 return Ok(true);
             }
             if let Some((_, newest)) = newest
@@ -60,7 +58,7 @@ impl Project {
             return Ok(false);
         }
         if mtime == disk::MISSING {
-            self.explain(|graph| format!("output {} doesn't exist", graph.path_text(output)));
+            self.explain(edge, |graph| [b"output ", graph.path(output), b" doesn't exist"].concat());
             return Ok(true);
         }
         let entry = self.build_log.entry(output);
@@ -68,36 +66,38 @@ impl Project {
         // A command that restats may have left the output as it was. So only the time in the log
         // counts, and not the output's own mtime.
         if let Some((input, newest)) = newest.filter(|(_, newest)| !restats && mtime < *newest) {
-            self.explain(|graph| {
-                let (output, input) = (graph.path_text(output), graph.path_text(input));
-                format!("output {output} older than most recent input {input} ({mtime} vs {newest})")
+            self.explain(edge, |graph| {
+                let times = format!(" ({mtime} vs {newest})");
+                let (output, input) = (graph.path(output), graph.path(input));
+                [b"output ", output, b" older than most recent input ", input, times.as_bytes()].concat()
             });
             return Ok(true);
         }
         let generator = self.graph.has(edge, names::GENERATOR)?;
         let Some(entry) = entry else {
             if !generator {
-                self.explain(|graph| {
-                    format!("command line not found in log for {}", graph.path_text(output))
+                self.explain(edge, |graph| {
+                    [b"command line not found in log for ", graph.path(output)].concat()
                 });
             }
             return Ok(!generator);
         };
         if entry.is_unfinished() {
-            self.explain(|graph| format!("the command of {} did not succeed", graph.path_text(output)));
+            self.explain(edge, |graph| {
+                [b"the command of ", graph.path(output), b" did not succeed"].concat()
+            });
             return Ok(true);
         }
         if !generator && self.hash(edge, hash)? != entry.hash {
-            self.explain(|graph| format!("command line changed for {}", graph.path_text(output)));
+            self.explain(edge, |graph| [b"command line changed for ", graph.path(output)].concat());
             return Ok(true);
         }
         if let Some((input, newest)) = newest.filter(|(_, newest)| entry.mtime < *newest) {
-            self.explain(|graph| {
-                let (output, input) = (graph.path_text(output), graph.path_text(input));
-                let recorded = entry.mtime;
-                format!(
-                    "recorded mtime of {output} older than most recent input {input} ({recorded} vs {newest})"
-                )
+            self.explain(edge, |graph| {
+                let times = format!(" ({} vs {newest})", entry.mtime);
+                let (output, input) = (graph.path(output), graph.path(input));
+                let reason = b" older than most recent input ";
+                [b"recorded mtime of ", output, reason, input, times.as_bytes()].concat()
             });
             return Ok(true);
         }

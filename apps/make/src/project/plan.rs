@@ -6,7 +6,7 @@
 //! `plan` returns each edge once, because the runner makes one thread and one `MVar` for each.
 
 use super::Project;
-use crate::graph::{EdgeId, NodeId};
+use crate::graph::{EdgeId, Files, NodeId};
 
 impl Project {
     /// The edges that need a thread before the targets are up to date, in the order of the
@@ -15,7 +15,7 @@ impl Project {
     /// edge of an earlier plan, unless a dyndep file has changed the edges before it.
     ///
     /// # Errors
-    /// If a file is missing that no edge makes.
+    /// If a file is missing that no edge makes, or an edge has an unknown type of `deps`.
     pub fn plan(&mut self, targets: &[NodeId]) -> Result<Vec<EdgeId>, String> {
         let mut edges = Vec::new();
         let mut open: Vec<_> = targets.iter().rev().map(|target| (*target, None::<NodeId>)).collect();
@@ -41,10 +41,17 @@ impl Project {
             } else if !is_changed {
                 continue;
             }
-            let inputs = self.graph.inputs(edge).chain(self.deps_of(edge));
+            // The first input is looked at first, so that the first one that is missing is told.
+            let before = open.len();
+            let order_only = self.graph.files_of(edge, Files::OrderOnly).iter().copied();
+            let inputs = self.graph.reasons(edge).chain(self.deps_of(edge)).chain(order_only);
             open.extend(inputs.map(|input| (input, Some(node))));
+            open[before..].reverse();
         }
         edges.sort();
+        for edge in edges.iter().filter(|edge| !self.graph.is_phony(**edge)) {
+            self.graph.deps_format(*edge)?;
+        }
         Ok(edges)
     }
 
@@ -66,18 +73,31 @@ impl Project {
     /// # Errors
     /// As [`visit`](Self::visit).
     pub fn must_run(&mut self, edge: EdgeId) -> Result<bool, String> {
-        if self.edges[edge.index()].deps_missing {
+        let explains = self.explanations.is_some();
+        let mut dirty = self.edges[edge.index()].deps_missing;
+        if !dirty {
+            // The visit may have found reasons that do not hold any more.
+            self.take_reasons(edge);
+        } else if !explains {
             return Ok(true);
         }
         let mut newest: Option<(i64, NodeId)> = None;
         for input in self.graph.reasons(edge).chain(self.deps_of(edge)).collect::<Vec<_>>() {
             if self.disk(input).dirty {
-                return Ok(true);
+                if !explains {
+                    return Ok(true);
+                }
+                self.explain(edge, |graph| [graph.path(input), b" is dirty"].concat());
+                dirty = true;
+                continue;
             }
             let mtime = self.mtime(input).map_err(|error| error.to_string())?;
             if newest.is_none_or(|(newest, _)| mtime > newest) {
                 newest = Some((mtime, input));
             }
+        }
+        if dirty {
+            return Ok(true);
         }
         let dirty = self.outputs_dirty(edge, newest.map(|(_, input)| input))?;
         self.set_outputs_dirty(edge, dirty);

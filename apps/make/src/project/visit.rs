@@ -120,7 +120,6 @@ impl Project {
             if frame.next < frame.reasons {
                 if self.disk(input).dirty {
                     frame.dirty = true;
-                    self.explain(|graph| format!("{} is dirty", graph.path_text(input)));
                 } else {
                     let newer = |newest: usize| self.nodes[input.index()].mtime > self.nodes[newest].mtime;
                     if frame.newest.is_none_or(|newest: NodeId| newer(newest.index())) {
@@ -147,9 +146,6 @@ impl Project {
     fn enter(&mut self, node: NodeId, frames: &mut Vec<Frame>) -> Result<(), String> {
         let Some(edge) = self.graph.maker(node) else {
             let missing = self.mtime(node).map_err(|error| error.to_string())? == disk::MISSING;
-            if missing {
-                self.explain(|graph| format!("{} has no in-edge and is missing", graph.path_text(node)));
-            }
             self.disk(node).dirty = missing;
             return Ok(());
         };

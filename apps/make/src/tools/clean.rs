@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
 
-use super::{flag, in_order, named, text};
+use super::{Arguments, in_order, line, named, text};
 use crate::app::Loaded;
 use crate::dyndep;
 use crate::graph::{EdgeId, Graph, names};
@@ -33,7 +33,7 @@ fn remove_all(paths: &BTreeSet<Vec<u8>>, options: &Options, out: &mut impl Write
         if remove(path, options.dry_run)? {
             removed += 1;
             if options.verbose || options.dry_run {
-                writeln!(out, "Remove {}", String::from_utf8_lossy(path)).map_err(text)?;
+                line(out, &[b"Remove ", path]).map_err(text)?;
             }
         }
     }
@@ -60,26 +60,22 @@ fn read_dyndeps(graph: &mut Graph) -> Result<(), String> {
 pub(super) fn clean(
     graph: &mut Graph,
     options: &Options,
-    arguments: &[String],
+    arguments: &Arguments,
     out: &mut impl Write,
 ) -> Result<u8, String> {
     // `read_dyndeps` stops at the first file that cannot be read. The outputs that this file and
     // the later ones name stay.
     let _ = read_dyndeps(graph);
-    let (generators, rest) = flag(arguments, "-g");
-    let (rules, rest): (bool, Vec<&String>) = {
-        let all = rest.iter().filter(|argument| **argument != "-r").copied().collect::<Vec<_>>();
-        (all.len() < rest.len(), all)
-    };
-    let edges: Vec<EdgeId> = match (rules, rest.is_empty()) {
+    let (generators, rest) = (arguments.has('g'), &arguments.words);
+    let edges: Vec<EdgeId> = match (arguments.has('r'), rest.is_empty()) {
         (true, true) => return Err("expected a rule to clean".into()),
         (true, false) => {
             let name = |edge: EdgeId| graph.name(graph.rules[graph.edge(edge).rule.index()].name);
-            let named = |edge: &EdgeId| rest.iter().any(|rule| rule.as_bytes() == name(*edge));
+            let named = |edge: &EdgeId| rest.iter().any(|rule| rule == name(*edge));
             graph.edge_ids().filter(named).collect()
         }
         (false, true) => graph.edge_ids().collect(),
-        (false, false) => in_order(graph, &named(graph, &rest)?),
+        (false, false) => in_order(graph, &named(graph, arguments)?),
     };
     let mut paths = BTreeSet::new();
     for edge in edges {

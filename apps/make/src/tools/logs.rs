@@ -6,26 +6,25 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::Path;
 
-use super::{named_with, text};
-use crate::app::{Loaded, warn};
+use super::{Arguments, line, text};
+use crate::app::{Loaded, targets, warn};
 use crate::build::critical_path as longest;
 use crate::canonical::canonicalize;
+use crate::disk;
 use crate::graph::{EdgeId, Graph, NodeId, names};
 use crate::log::build_log::BuildLog;
 use crate::log::deps_log::is_live;
 use crate::options::Options;
-use crate::{disk, project::Project};
+use crate::project::{Project, as_path};
 
 pub(super) fn critical_path(
     loaded: Loaded,
-    arguments: &[String],
+    arguments: &Arguments,
     out: &mut impl Write,
 ) -> Result<u8, String> {
     let Project { graph, build_log, deps_log, .. } = &loaded.project;
-    let arguments: Vec<_> = arguments.iter().collect();
-    let path = longest::critical_path(graph, build_log, &named_with(graph, Some(deps_log), &arguments)?);
+    let path = longest::critical_path(graph, build_log, &targets(graph, Some(deps_log), &arguments.words)?);
     let total: u32 = path.iter().map(|(_, took)| took).sum();
     let all: u64 = {
         let edges = graph.edge_ids().filter(|edge| !graph.is_phony(*edge));
@@ -33,21 +32,20 @@ pub(super) fn critical_path(
         edges.map(|edge| u64::from(took(edge))).sum()
     };
     for (edge, took) in &path {
-        let output = graph.outputs(*edge).next().map(|output| graph.path_text(output)).unwrap_or_default();
-        writeln!(out, "{took:>8} ms  {output}").map_err(text)?;
+        let output = graph.outputs(*edge).next().map(|output| graph.path(output)).unwrap_or_default();
+        line(out, &[format!("{took:>8} ms  ").as_bytes(), output]).map_err(text)?;
     }
     writeln!(out, "{total:>8} ms  in a row, of {all} ms in all commands").map(|()| 0).map_err(text)
 }
 
-pub(super) fn deps(mut loaded: Loaded, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn deps(mut loaded: Loaded, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
     let project = &mut loaded.project;
-    let arguments: Vec<_> = arguments.iter().collect();
-    let outputs: Vec<NodeId> = match arguments.is_empty() {
+    let outputs: Vec<NodeId> = match arguments.words.is_empty() {
         true => {
             let all = project.deps_log.all().map(|(output, _)| output);
             all.filter(|output| is_live(&project.graph, *output)).collect()
         }
-        false => named_with(&project.graph, Some(&project.deps_log), &arguments)?,
+        false => targets(&project.graph, Some(&project.deps_log), &arguments.words)?,
     };
     for output in outputs {
         let mtime = project.mtime(output).map_err(text)?;
@@ -57,12 +55,13 @@ pub(super) fn deps(mut loaded: Loaded, arguments: &[String], out: &mut impl Writ
 }
 
 fn write_deps(project: &Project, output: NodeId, mtime: i64, out: &mut impl Write) -> io::Result<()> {
-    let path = project.graph.path_text(output);
-    let Some(deps) = project.deps_log.deps(output) else { return writeln!(out, "{path}: deps not found") };
+    let path = project.graph.path(output);
+    let Some(deps) = project.deps_log.deps(output) else { return line(out, &[path, b": deps not found"]) };
     let state = if mtime == disk::MISSING || mtime > deps.mtime { "STALE" } else { "VALID" };
-    writeln!(out, "{path}: #deps {}, deps mtime {} ({state})", deps.inputs.len(), deps.mtime)?;
+    let counts = format!(": #deps {}, deps mtime {} ({state})", deps.inputs.len(), deps.mtime);
+    line(out, &[path, counts.as_bytes()])?;
     for input in &deps.inputs {
-        writeln!(out, "    {}", project.graph.path_text(*input))?;
+        line(out, &[b"    ", project.graph.path(*input)])?;
     }
     writeln!(out)
 }
@@ -72,26 +71,18 @@ pub(super) fn recompact(loaded: Loaded) -> Result<u8, String> {
     build_log.recompact(&graph).and_then(|()| deps_log.recompact(&graph)).map(|()| 0).map_err(text)
 }
 
-pub(super) fn restat(options: &Options, arguments: &[String]) -> Result<u8, String> {
-    let (mut builddir, mut wanted) = (None, BTreeSet::new());
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        if let Some(directory) = argument.strip_prefix("--builddir=") {
-            builddir = Some(directory);
-        } else if argument == "--builddir" {
-            let directory = arguments.next().ok_or("restat: --builddir needs a directory")?;
-            builddir = Some(directory);
-        } else {
-            let mut path = argument.clone().into_bytes();
-            canonicalize(&mut path);
-            wanted.insert(path);
-        }
-    }
+pub(super) fn restat(options: &Options, arguments: &Arguments) -> Result<u8, String> {
+    let builddir = arguments.value('b').map(as_path);
+    let canonical = |path: &Vec<u8>| {
+        let mut path = path.clone();
+        canonicalize(&mut path);
+        path
+    };
+    let wanted: BTreeSet<_> = arguments.words.iter().map(canonical).collect();
     let (graph, mut build_log) = match builddir {
         Some(directory) => {
             let graph = Graph::new();
-            let (build_log, warning) =
-                BuildLog::load(Path::new(directory).join(".ninja_log"), &graph).map_err(text)?;
+            let (build_log, warning) = BuildLog::load(directory.join(".ninja_log"), &graph).map_err(text)?;
             warning.iter().for_each(warn);
             (graph, build_log)
         }
@@ -110,11 +101,14 @@ pub(super) fn restat(options: &Options, arguments: &[String]) -> Result<u8, Stri
     build_log.restat(&graph, mtime).map(|()| 0).map_err(text)
 }
 
-pub(super) fn missing_deps(loaded: Loaded, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn missing_deps(
+    loaded: Loaded,
+    arguments: &Arguments,
+    out: &mut impl Write,
+) -> Result<u8, String> {
     let Project { graph, deps_log, .. } = &loaded.project;
-    let arguments: Vec<_> = arguments.iter().collect();
     let mut missing = 0;
-    for edge in super::in_order(graph, &named_with(graph, Some(deps_log), &arguments)?) {
+    for edge in super::in_order(graph, &targets(graph, Some(deps_log), &arguments.words)?) {
         let Some(output) = graph.outputs(edge).next() else { continue };
         if !graph.has(edge, names::DEPS)? {
             continue;
@@ -130,9 +124,9 @@ pub(super) fn missing_deps(loaded: Loaded, arguments: &[String], out: &mut impl 
             let made = inputs.iter().filter(|input| graph.maker(**input) == Some(maker));
             for input in made {
                 missing += 1;
-                let (output, input) = (graph.path_text(output), graph.path_text(*input));
-                let rule = String::from_utf8_lossy(rule);
-                writeln!(out, "Missing dep: {output} uses {input} (generated by {rule})").map_err(text)?;
+                let (output, input) = (graph.path(output), graph.path(*input));
+                let parts = [b"Missing dep: ", output, b" uses ", input, b" (generated by ", rule, b")"];
+                line(out, &parts).map_err(text)?;
             }
         }
     }

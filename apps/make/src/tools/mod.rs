@@ -1,66 +1,75 @@
 //! `-t`: the tools, which answer a question about a manifest and its logs without a build.
 //!
-//! `app.rs` calls `run`. The tools of `show.rs` need the graph alone, `logs.rs` has those that need
-//! the logs, and `clean.rs` those that remove files. Names and output are ninja's, because CMake
-//! and editors call the tools. Only `critical-path` is this program's own.
+//! `app.rs` calls `run`. The tools of `show.rs` and `compdb.rs` need the graph alone, `logs.rs` has
+//! those that need the logs, and `clean.rs` those that remove files. `arguments.rs` has the list of
+//! all. Names and output are ninja's, because CMake and editors call the tools.
 
+mod arguments;
 mod clean;
+mod compdb;
 mod logs;
 mod show;
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 
-use crate::app::{Loaded, graph, targets};
-use crate::graph::{EdgeId, Graph, NodeId};
-use crate::log::deps_log::DepsLog;
-use crate::options::Options;
+use arguments::{Arguments, TOOLS, write_list};
 
-const LIST: &str = "\
-selvedge-make subtools:
-  clean          remove built files: -g those of generators too; -r the outputs of
-                 rules; or those of targets
-  cleandead      remove files that a build has made and the manifest has no more
-  commands       the commands that make targets; -s the last one only
-  compdb         the commands of rules, or of all, as JSON; -x with response files
-  critical-path  the commands that took longest in a row
-  deps           what the deps log has for targets, or for all
-  graph          the graph for graphviz
-  inputs         all files that targets are made of
-  missingdeps    generated files that commands read and the manifest does not name
-  query          the inputs and outputs of files
-  recompact      write the logs anew
-  restat         take the files' times into the build log, in the directory
-                 --builddir if that is given; then no manifest is read
-  rules          the rules; -d with their descriptions
-  targets        rule [NAME] | depth [N] | all
-";
+use crate::app::{Loaded, distance, graph, targets};
+use crate::graph::{EdgeId, Graph, NodeId};
+use crate::options::Options;
 
 /// Runs a tool. Returns the status of the process.
 ///
 /// # Errors
 /// For the user.
-pub(crate) fn run(options: &Options, tool: &str, arguments: &[String]) -> Result<u8, String> {
+pub(crate) fn run(options: &Options, name: &OsStr, words: &[OsString]) -> Result<u8, String> {
     let mut out = io::BufWriter::new(ToolOutput(io::stdout().lock()));
-    let status = match tool {
-        "list" => write!(out, "{LIST}").map(|()| 0).map_err(text),
-        "commands" => show::commands(&graph(options)?.0, arguments, &mut out),
-        "inputs" => show::inputs(&graph(options)?.0, arguments, &mut out),
-        "query" => show::query(&graph(options)?.0, arguments, &mut out),
-        "targets" => show::targets(&graph(options)?.0, arguments, &mut out),
-        "graph" => show::graph(&graph(options)?.0, arguments, &mut out),
-        "compdb" => show::compdb(&graph(options)?.0, arguments, &mut out),
-        "critical-path" => logs::critical_path(Loaded::for_tools(options)?, arguments, &mut out),
-        "clean" => clean::clean(&mut graph(options)?.0, options, arguments, &mut out),
+    if name == "list" {
+        write_list(&mut out).map_err(text)?;
+        return out.flush().map(|()| 0).map_err(text);
+    }
+    let tool = TOOLS.iter().find(|tool| name == tool.name).ok_or_else(|| unknown(name))?;
+    let Some(arguments) = tool.parse(words)? else {
+        write!(out, "{}", tool.usage()).and_then(|()| out.flush()).map_err(text)?;
+        // The status is ninja's.
+        return Ok(1);
+    };
+    let status = match tool.name {
+        "commands" => show::commands(&graph(options)?.0, &arguments, &mut out),
+        "inputs" => show::inputs(&graph(options)?.0, &arguments, &mut out),
+        "multi-inputs" => show::multi_inputs(&graph(options)?.0, &arguments, &mut out),
+        "query" => show::query(&graph(options)?.0, &arguments, &mut out),
+        "targets" => show::targets(&graph(options)?.0, &arguments, &mut out),
+        "graph" => show::graph(&graph(options)?.0, &arguments, &mut out),
+        "compdb" => compdb::of_rules(&graph(options)?.0, &arguments, &mut out),
+        "compdb-targets" => compdb::of_targets(&graph(options)?.0, tool, &arguments, &mut out),
+        "critical-path" => logs::critical_path(Loaded::for_tools(options)?, &arguments, &mut out),
+        "clean" => clean::clean(&mut graph(options)?.0, options, &arguments, &mut out),
         "cleandead" => clean::dead(Loaded::for_tools(options)?, options, &mut out),
-        "deps" => logs::deps(Loaded::for_tools(options)?, arguments, &mut out),
+        "deps" => logs::deps(Loaded::for_tools(options)?, &arguments, &mut out),
         "recompact" => logs::recompact(Loaded::for_tools(options)?),
-        "restat" => logs::restat(options, arguments),
-        "rules" => show::rules(&graph(options)?.0, arguments, &mut out),
-        "missingdeps" => logs::missing_deps(Loaded::for_tools(options)?, arguments, &mut out),
-        other => Err(format!("unknown tool '{other}'; -t list names them")),
+        "restat" => logs::restat(options, &arguments),
+        "rules" => show::rules(&graph(options)?.0, &arguments, &mut out),
+        "missingdeps" => logs::missing_deps(Loaded::for_tools(options)?, &arguments, &mut out),
+        other => unreachable!("{other} is in the list of tools and nowhere else"),
     };
     out.flush().map_err(text)?;
     status
+}
+
+fn unknown(name: &OsStr) -> String {
+    let name = name.to_string_lossy();
+    let close = TOOLS.iter().map(|tool| (distance(tool.name.as_bytes(), name.as_bytes()), tool.name)).min();
+    let hint =
+        close.filter(|(distance, _)| *distance <= 3).map(|(_, name)| format!(", did you mean '{name}'?"));
+    format!("unknown tool '{name}'{}; -t list names them", hint.unwrap_or_default())
+}
+
+/// Writes a line that has names of files. These may be no UTF-8.
+fn line(out: &mut impl Write, parts: &[&[u8]]) -> io::Result<()> {
+    parts.iter().try_for_each(|part| out.write_all(part))?;
+    out.write_all(b"\n")
 }
 
 /// The standard output of a tool. A reader that has closed the pipe misses the rest, and that is no
@@ -110,19 +119,7 @@ fn in_order(graph: &Graph, targets: &[NodeId]) -> Vec<EdgeId> {
     order
 }
 
-/// The rest of the arguments without a flag, and whether the flag was there.
-fn flag<'a>(arguments: &'a [String], flag: &str) -> (bool, Vec<&'a String>) {
-    let rest: Vec<_> = arguments.iter().filter(|argument| *argument != flag).collect();
-    (rest.len() < arguments.len(), rest)
-}
-
 /// The nodes that arguments name, or the default targets.
-fn named(graph: &Graph, arguments: &[&String]) -> Result<Vec<NodeId>, String> {
-    named_with(graph, None, arguments)
-}
-
-/// As [`named`], with the deps log for `FILE^`.
-fn named_with(graph: &Graph, log: Option<&DepsLog>, arguments: &[&String]) -> Result<Vec<NodeId>, String> {
-    let names: Vec<String> = arguments.iter().map(|name| (*name).clone()).collect();
-    targets(graph, log, &names)
+fn named(graph: &Graph, arguments: &Arguments) -> Result<Vec<NodeId>, String> {
+    targets(graph, None, &arguments.words)
 }

@@ -1,78 +1,127 @@
-//! The tools that show the graph: `commands`, `inputs`, `query`, `targets`, `rules`, `graph` and
-//! `compdb`.
+//! The tools that show the graph: `commands`, `inputs`, `multi-inputs`, `query`, `targets`, `rules`
+//! and `graph`.
 //!
 //! `tools::run` calls one function for each. They write to `out`, which is the standard output. The
-//! formats are ninja's, and those of Graphviz (`graph`) and of Clang's compilation database
-//! (`compdb`).
+//! formats are ninja's, and that of Graphviz (`graph`).
 
 use std::io::{self, Write};
 
-use super::{flag, in_order, named, text};
+use super::{Arguments, in_order, line, named, text};
 use crate::evaluate::quote;
 use crate::graph::{EdgeId, Files, Graph, NodeId, names};
 use crate::json::json;
 
-fn rule_name(graph: &Graph, edge: EdgeId) -> String {
-    String::from_utf8_lossy(graph.name(graph.rules[graph.edge(edge).rule.index()].name)).into_owned()
+pub(super) fn rule_name(graph: &Graph, edge: EdgeId) -> &[u8] {
+    graph.name(graph.rules[graph.edge(edge).rule.index()].name)
 }
 
-fn command(graph: &Graph, edge: EdgeId) -> Result<Vec<u8>, String> {
+pub(super) fn command(graph: &Graph, edge: EdgeId) -> Result<Vec<u8>, String> {
     graph.value(edge, names::COMMAND).map_err(|circle| circle.to_string())
 }
 
-pub(super) fn commands(graph: &Graph, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
-    let (single, rest) = flag(arguments, "-s");
-    let targets = named(graph, &rest)?;
-    let edges = match single {
+pub(super) fn commands(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+    let targets = named(graph, arguments)?;
+    let edges = match arguments.has('s') {
         true => targets.iter().filter_map(|target| graph.maker(*target)).collect(),
         false => in_order(graph, &targets),
     };
     for edge in edges.into_iter().filter(|edge| !graph.is_phony(*edge)) {
-        let mut line = command(graph, edge)?;
-        line.push(b'\n');
-        out.write_all(&line).map_err(text)?;
+        line(out, &[&command(graph, edge)?]).map_err(text)?;
     }
     Ok(0)
 }
 
-pub(super) fn inputs(graph: &Graph, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
-    let arguments: Vec<_> = arguments.iter().collect();
-    let mut paths: Vec<&[u8]> = Vec::new();
-    // No command reads the inputs of a phony edge. `in_order` reaches the commands behind them.
-    for edge in in_order(graph, &named(graph, &arguments)?) {
-        if !graph.is_phony(edge) {
-            paths.extend(graph.inputs(edge).map(|input| graph.path(input)));
+/// The files that are made before the targets, or are sources of them, each behind those that it is
+/// made of. The outputs of phony edges are no files, and are left out. O(size of the graph).
+fn inputs_of(graph: &Graph, targets: &[NodeId]) -> Vec<NodeId> {
+    let mut met = vec![false; graph.nodes()];
+    let mut found = Vec::new();
+    // Edges with inputs that are being visited, each with the node through which it was reached.
+    let mut open: Vec<(Vec<NodeId>, Option<NodeId>)> = Vec::new();
+    for target in targets {
+        open.extend(graph.maker(*target).map(|edge| (inputs_reversed(graph, edge), None)));
+        while let Some((inputs, through)) = open.last_mut() {
+            let Some(input) = inputs.pop() else {
+                found.extend(through.take());
+                open.pop();
+                continue;
+            };
+            if std::mem::replace(&mut met[input.index()], true) {
+                continue;
+            }
+            match graph.maker(input) {
+                None => found.push(input),
+                Some(edge) => {
+                    let through = (!graph.is_phony(edge)).then_some(input);
+                    open.push((inputs_reversed(graph, edge), through));
+                }
+            }
         }
     }
-    paths.sort_unstable();
-    paths.dedup();
+    found
+}
+
+fn inputs_reversed(graph: &Graph, edge: EdgeId) -> Vec<NodeId> {
+    let mut inputs: Vec<_> = graph.inputs(edge).collect();
+    inputs.reverse();
+    inputs
+}
+
+/// The end of an entry.
+fn terminator(arguments: &Arguments) -> &'static [u8] {
+    if arguments.has('0') { b"\0" } else { b"\n" }
+}
+
+pub(super) fn inputs(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+    let path = |node: NodeId| {
+        let mut path = Vec::new();
+        match arguments.has('E') {
+            true => path.extend_from_slice(graph.path(node)),
+            false => quote(graph.path(node), &mut path),
+        }
+        path
+    };
+    let mut paths: Vec<_> = inputs_of(graph, &named(graph, arguments)?).into_iter().map(path).collect();
+    if !arguments.has('d') {
+        paths.sort_unstable();
+    }
     for path in paths {
-        let mut line = Vec::new();
-        quote(path, &mut line);
-        line.push(b'\n');
-        out.write_all(&line).map_err(text)?;
+        out.write_all(&path).and_then(|()| out.write_all(terminator(arguments))).map_err(text)?;
     }
     Ok(0)
 }
 
-pub(super) fn query(graph: &Graph, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
-    if arguments.is_empty() {
+pub(super) fn multi_inputs(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+    let delimiter = arguments.value('d').unwrap_or(b"\t");
+    for target in named(graph, arguments)? {
+        for input in inputs_of(graph, &[target]) {
+            let entry = [graph.path(target), delimiter, graph.path(input), terminator(arguments)];
+            out.write_all(&entry.concat()).map_err(text)?;
+        }
+    }
+    Ok(0)
+}
+
+pub(super) fn query(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+    if arguments.words.is_empty() {
         return Err("expected a target to query".into());
     }
     let users = graph.users();
-    for node in named(graph, &arguments.iter().collect::<Vec<_>>())? {
+    for node in named(graph, arguments)? {
         write_query(graph, node, &users[node.index()], out).map_err(text)?;
     }
     Ok(0)
 }
 
 fn write_query(graph: &Graph, node: NodeId, users: &[EdgeId], out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "{}:", graph.path_text(node))?;
+    line(out, &[graph.path(node), b":"])?;
     if let Some(edge) = graph.maker(node) {
-        writeln!(out, "  input: {}", rule_name(graph, edge))?;
-        for (kind, mark) in [(Files::Inputs, ""), (Files::ImplicitInputs, "| "), (Files::OrderOnly, "|| ")] {
+        line(out, &[b"  input: ", rule_name(graph, edge)])?;
+        let marks: [(_, &[u8]); 3] =
+            [(Files::Inputs, b""), (Files::ImplicitInputs, b"| "), (Files::OrderOnly, b"|| ")];
+        for (kind, mark) in marks {
             for input in graph.files_of(edge, kind) {
-                writeln!(out, "    {mark}{}", graph.path_text(*input))?;
+                line(out, &[b"    ", mark, graph.path(*input)])?;
             }
         }
         let validations = graph.files_of(edge, Files::Validations);
@@ -80,12 +129,12 @@ fn write_query(graph: &Graph, node: NodeId, users: &[EdgeId], out: &mut impl Wri
             writeln!(out, "  validations:")?;
         }
         for validation in validations {
-            writeln!(out, "    {}", graph.path_text(*validation))?;
+            line(out, &[b"    ", graph.path(*validation)])?;
         }
     }
     writeln!(out, "  outputs:")?;
     for output in users.iter().flat_map(|edge| graph.outputs(*edge)) {
-        writeln!(out, "    {}", graph.path_text(output))?;
+        line(out, &[b"    ", graph.path(output)])?;
     }
     let validates = |edge: &EdgeId| graph.files_of(*edge, Files::Validations).contains(&node);
     for (index, edge) in graph.edge_ids().filter(validates).enumerate() {
@@ -93,34 +142,35 @@ fn write_query(graph: &Graph, node: NodeId, users: &[EdgeId], out: &mut impl Wri
             writeln!(out, "  validation for:")?;
         }
         for output in graph.outputs(edge) {
-            writeln!(out, "    {}", graph.path_text(output))?;
+            line(out, &[b"    ", graph.path(output)])?;
         }
     }
     Ok(())
 }
 
-pub(super) fn targets(graph: &Graph, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
-    let arguments: Vec<_> = arguments.iter().map(|argument| &argument[..]).collect();
-    let shown = match &arguments[..] {
-        ["all"] => graph.edge_ids().try_for_each(|edge| {
+pub(super) fn targets(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+    let words: Vec<_> = arguments.words.iter().map(|word| &word[..]).collect();
+    let shown = match &words[..] {
+        [b"all"] => graph.edge_ids().try_for_each(|edge| {
             let rule = rule_name(graph, edge);
-            graph.outputs(edge).try_for_each(|output| writeln!(out, "{}: {rule}", graph.path_text(output)))
+            graph.outputs(edge).try_for_each(|output| line(out, &[graph.path(output), b": ", rule]))
         }),
-        ["rule"] => {
+        [b"rule"] => {
             let mut inputs: Vec<_> = graph.edge_ids().flat_map(|edge| graph.inputs(edge)).collect();
             inputs.sort();
             inputs.dedup();
             let sources = inputs.into_iter().filter(|input| graph.maker(*input).is_none());
-            sources.into_iter().try_for_each(|source| writeln!(out, "{}", graph.path_text(source)))
+            sources.into_iter().try_for_each(|source| line(out, &[graph.path(source)]))
         }
-        ["rule", name] => {
+        [b"rule", name] => {
             let edges = graph.edge_ids().filter(|edge| rule_name(graph, *edge) == *name);
             let mut outputs: Vec<_> = edges.flat_map(|edge| graph.outputs(edge)).collect();
             outputs.sort_by_key(|output| graph.path(*output));
-            outputs.into_iter().try_for_each(|output| writeln!(out, "{}", graph.path_text(output)))
+            outputs.into_iter().try_for_each(|output| line(out, &[graph.path(output)]))
         }
-        [] | ["depth"] => tree(graph, Some(1), out),
-        ["depth", depth] => {
+        [] | [b"depth"] => tree(graph, Some(1), out),
+        [b"depth", depth] => {
+            let depth = String::from_utf8_lossy(depth);
             let depth: usize = depth.parse().map_err(|_| format!("not a depth: {depth}"))?;
             tree(graph, (depth > 0).then_some(depth), out)
         }
@@ -139,10 +189,10 @@ fn tree(graph: &Graph, depth: Option<usize>, out: &mut impl Write) -> io::Result
     while let Some((node, level)) = open.pop() {
         let indent = "  ".repeat(level);
         let Some(edge) = graph.maker(node) else {
-            writeln!(out, "{indent}{}", graph.path_text(node))?;
+            line(out, &[indent.as_bytes(), graph.path(node)])?;
             continue;
         };
-        writeln!(out, "{indent}{}: {}", graph.path_text(node), rule_name(graph, edge))?;
+        line(out, &[indent.as_bytes(), graph.path(node), b": ", rule_name(graph, edge)])?;
         if depth.is_none_or(|depth| level + 1 < depth) {
             let inputs: Vec<_> = graph.inputs(edge).map(|input| (input, level + 1)).collect();
             open.extend(inputs.into_iter().rev());
@@ -151,25 +201,20 @@ fn tree(graph: &Graph, depth: Option<usize>, out: &mut impl Write) -> io::Result
     Ok(())
 }
 
-pub(super) fn rules(graph: &Graph, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
-    let (described, _) = flag(arguments, "-d");
+pub(super) fn rules(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+    let described = arguments.has('d');
     let mut rules: Vec<_> = graph.rules_of_manifest().collect();
     rules.sort_by_key(|rule| graph.name(rule.name));
     for rule in rules {
-        let mut line = graph.name(rule.name).to_vec();
-        if described && let Some(description) = rule.variable(names::DESCRIPTION) {
-            line.extend_from_slice(b": ");
-            line.extend(graph.source(description));
-        }
-        line.push(b'\n');
-        out.write_all(&line).map_err(text)?;
+        let description = rule.variable(names::DESCRIPTION).filter(|_| described);
+        let description = description.map(|description| [b": ", &graph.source(description)[..]].concat());
+        line(out, &[graph.name(rule.name), &description.unwrap_or_default()]).map_err(text)?;
     }
     Ok(0)
 }
 
-pub(super) fn graph(graph: &Graph, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
-    let arguments: Vec<_> = arguments.iter().collect();
-    let edges = in_order(graph, &named(graph, &arguments)?);
+pub(super) fn graph(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+    let edges = in_order(graph, &named(graph, arguments)?);
     write_graph(graph, &edges, out).map(|()| 0).map_err(text)
 }
 
@@ -183,11 +228,12 @@ fn write_graph(graph: &Graph, edges: &[EdgeId], out: &mut impl Write) -> io::Res
     nodes.sort();
     nodes.dedup();
     for node in nodes {
-        writeln!(out, "\"n{}\" [label={}]", node.0, json(graph.path(node)))?;
+        write!(out, "\"n{}\" [label=", node.0)?;
+        line(out, &[&json(graph.path(node)), b"]"])?;
     }
     for edge in edges {
-        let rule = json(rule_name(graph, *edge).as_bytes());
-        writeln!(out, "\"e{}\" [label={rule}, shape=ellipse]", edge.0)?;
+        write!(out, "\"e{}\" [label=", edge.0)?;
+        line(out, &[&json(rule_name(graph, *edge)), b", shape=ellipse]"])?;
         for output in graph.outputs(*edge) {
             writeln!(out, "\"e{}\" -> \"n{}\"", edge.0, output.0)?;
         }
@@ -199,43 +245,4 @@ fn write_graph(graph: &Graph, edges: &[EdgeId], out: &mut impl Write) -> io::Res
         }
     }
     writeln!(out, "}}")
-}
-
-pub(super) fn compdb(graph: &Graph, arguments: &[String], out: &mut impl Write) -> Result<u8, String> {
-    let (expand, rules) = flag(arguments, "-x");
-    let directory = std::env::current_dir().map_err(text)?;
-    let directory = json(directory.as_os_str().as_encoded_bytes());
-    let mut entries = Vec::new();
-    for edge in graph.edge_ids().filter(|edge| !graph.is_phony(*edge)) {
-        let rule = rule_name(graph, edge);
-        let Some(input) = graph.files_of(edge, Files::Inputs).first() else { continue };
-        if !rules.is_empty() && !rules.iter().any(|name| **name == rule) {
-            continue;
-        }
-        let mut command = command(graph, edge)?;
-        if expand {
-            expand_rspfile(graph, edge, &mut command)?;
-        }
-        let output = graph.outputs(edge).next().map(|output| json(graph.path(output))).unwrap_or_default();
-        entries.push(format!(
-            "  {{\n    \"directory\": {directory},\n    \"command\": {},\n    \"file\": {},\n    \"output\": {output}\n  }}",
-            json(&command),
-            json(graph.path(*input))
-        ));
-    }
-    writeln!(out, "[\n{}\n]", entries.join(",\n")).map(|()| 0).map_err(text)
-}
-
-/// Puts the content of the response file where the command names the file.
-fn expand_rspfile(graph: &Graph, edge: EdgeId, command: &mut Vec<u8>) -> Result<(), String> {
-    let rspfile = graph.path_value(edge, names::RSPFILE)?;
-    if rspfile.is_empty() {
-        return Ok(());
-    }
-    let named = [b"@", &rspfile[..]].concat();
-    let Some(at) = command.windows(named.len()).position(|window| window == named) else { return Ok(()) };
-    let content = graph.value(edge, names::RSPFILE_CONTENT)?;
-    let content = content.into_iter().map(|byte| if byte == b'\n' { b' ' } else { byte });
-    command.splice(at..at + named.len(), content);
-    Ok(())
 }

@@ -39,10 +39,11 @@ fn the_same_commands_run_and_the_same_files_come_of_them() {
 }
 
 /// ninja 1.13 and later write logs of version 7, and read no others. Debian 12 has no such ninja;
-/// `pip download ninja` has one in a wheel.
+/// `pip install --target DIRECTORY ninja` installs one. A new log of ours has its version only if
+/// the path names it first.
 #[test]
-#[ignore = "for a newer ninja, which NEWER_NINJA names"]
+#[ignore = "for a newer ninja, which NEWER_NINJA names, and which is the ninja of the path"]
 fn the_same_commands_run_beside_a_newer_ninja() {
     let ninja = std::env::var("NEWER_NINJA").expect("NEWER_NINJA is the path of a ninja");
-    (10..16).for_each(|seed| beside_ninja(seed, &ninja, false));
+    (10..16).for_each(|seed| beside_ninja(seed, &ninja, seed % 2 == 0));
 }

@@ -18,8 +18,76 @@ fn the_build_stops_at_the_first_failure_or_at_the_kth() {
         let tree = tree(manifest);
         let (text, status) = run(&tree, arguments);
         assert_eq!((read(&tree, "ran").as_str(), status), (ran, 1), "{text}");
-        assert!(text.contains("FAILED: [code=1] a\necho a >> ran; false\n"), "{text}");
+        assert!(text.contains("FAILED: [code=1] a \necho a >> ran; false\n"), "{text}");
         assert!(text.contains(said), "{text}");
+    }
+}
+
+/// The status is that of the command that failed last, as with ninja from 1.13 on.
+#[test]
+fn the_exit_status_is_that_of_the_failed_command() {
+    let manifest = "rule r\n  command = exit $c\nrule k\n  command = kill -$s $$$$\nrule long\n  command = x $in\n\
+                    build a: r\n  c = 3\nbuild b: r\n  c = 5\nbuild c: r\n  c = 124\nbuild i: r\n  c = 130\n\
+                    build k: k\n  s = KILL\nbuild t: k\n  s = TERM\nbuild no: r\n  c = 0\n\
+                    rule d\n  command = true\n  deps = gcc\nbuild d: d\n";
+    for (arguments, status, said) in [
+        (&["a"][..], 3, "FAILED: [code=3] a \nexit 3\n"),
+        (&["-k0", "a", "b", "c"], 124, "cannot make progress"),
+        (&["-k2", "a", "b", "c"], 5, "subcommands failed"),
+        (&["i", "no"], 130, "interrupted by user"),
+        (&["k"], 137, "FAILED: [signal=9] k \n"),
+        (&["t"], 130, "interrupted by user"),
+        (&["d"], 1, "FAILED: [its depfile cannot be used] d \n"),
+        (&["none"], 1, "unknown target"),
+        (&["no"], 0, "exit 0"),
+    ] {
+        let (text, ended) = run(&tree(manifest), &[&["-j1"], arguments].concat());
+        assert!(ended == status && text.contains(said), "{arguments:?}: {ended}, {text}");
+    }
+}
+
+#[test]
+fn deps_of_an_unknown_type_and_empty_commands_are_refused_before_anything_runs() {
+    for (rule, expected) in [
+        ("command = touch $out\n  deps = gc", "unknown deps type 'gc' of 'b'; it is gcc or msvc"),
+        ("command =", "expected 'command =' line"),
+    ] {
+        let tree =
+            tree(&format!("rule r\n  {rule}\nrule t\n  command = touch $out\nbuild a: t\nbuild b: r a\n"));
+        let (text, status) = run(&tree, &["-k0"]);
+        assert!(status == 1 && text.contains(expected), "{status}: {text}");
+        assert!(!tree.path().join("a").exists(), "{text}");
+        // ninja refuses the second one too, and tells the first one after the command.
+        let theirs = output(NINJA, tree.path(), &["-k0"]);
+        let theirs = String::from_utf8(theirs.stderr).unwrap();
+        let theirs = theirs.split(':').next_back().unwrap().trim();
+        assert!(expected.contains(theirs.split(" of ").next().unwrap()), "{theirs}");
+    }
+    // An edge that does not run may have any type.
+    let tree = tree(
+        "rule r\n  command = touch $out\n  deps = gc\nrule t\n  command = touch $out\nbuild a: t\nbuild b: r\n",
+    );
+    assert_eq!(run(&tree, &["a"]).1, 0);
+}
+
+/// The order of the inputs, and not the order of the kinds.
+#[test]
+fn the_first_file_that_is_missing_is_told() {
+    let rule = "rule t\n  command = touch $out\n";
+    for edges in [
+        "build a: t m n | o || p\n",
+        "build a: t m | n || p\nbuild m: t y z\n",
+        "build a: t | m n\nbuild m: t\n",
+        "build a: t b c\nbuild b: t d\nbuild c: t x\nbuild d: t e || y\nbuild e: t\n",
+        "build a: phony b\nbuild b: t || x y\n",
+    ] {
+        let tree = tree(&format!("{rule}{edges}default a\n"));
+        let of = |program| {
+            let said = String::from_utf8(output(program, tree.path(), &[]).stderr).unwrap();
+            said.split_once("error: ").map(|(_, error)| error.to_string())
+        };
+        assert!(of(OURS).is_some_and(|error| error.contains("missing and no known rule")), "{edges}");
+        assert_eq!(of(OURS), of(NINJA), "{edges}");
     }
 }
 
@@ -56,14 +124,55 @@ fn a_manifest_is_rebuilt_before_it_is_used() {
     assert!(!tree.path().join(".ninja_lock").exists(), "the clock's file is left behind");
 }
 
+/// The standard output and the standard error, as they come in one pipe.
+fn together(tree: &tempfile::TempDir, arguments: &[&str]) -> String {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    let mut ours = command(OURS, tree.path(), arguments);
+    let mut child = ours.stdout(writer.try_clone().unwrap()).stderr(writer).spawn().unwrap();
+    drop(ours);
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut reader, &mut text).unwrap();
+    child.wait().unwrap();
+    text
+}
+
+/// A command that leaves its output as it was takes the reason of the next one away.
+#[test]
+fn a_reason_is_told_once_at_its_command_and_only_if_it_still_holds() {
+    let manifest = "build always: phony\nrule make\n  command = [ -e $out ] || touch $out\n  restat = 1\n\
+                    rule cp\n  command = cp $in $out\n\
+                    build input: make always\nbuild mid: cp input\nbuild out: cp mid | other\ndefault out\n";
+    let tree = tree(manifest);
+    write(&tree, "other", "");
+    for arguments in [&["-v", "-d", "explain"][..], &["-j1", "-d", "explain"]] {
+        let _ = fs::remove_file(tree.path().join("input"));
+        tick();
+        let expected = "selvedge-make explain: always is dirty\n@@ [ -e input ] || touch input\n\
+                        selvedge-make explain: input is dirty\n@@ cp input mid\n\
+                        selvedge-make explain: mid is dirty\n@@ cp mid out\n";
+        assert_eq!(together(&tree, arguments), expected);
+    }
+    let expected = "selvedge-make explain: always is dirty\n@@ [ -e input ] || touch input\n";
+    assert_eq!(together(&tree, &["-d", "explain"]), expected);
+    tick();
+    write(&tree, "other", "");
+    let text = together(&tree, &["-d", "explain"]);
+    let text = text.strip_prefix(expected).unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        text.starts_with("selvedge-make explain: output out older than most recent input other ("),
+        "{text}"
+    );
+    assert!(text.ends_with(")\n@@ cp mid out\n") && text.lines().count() == 2, "{text}");
+}
+
 #[test]
 fn reasons_are_explained() {
     let tree = tree("rule cp\n  command = cp $in $out\nbuild b: cp a\nbuild c: cp b\n");
     write(&tree, "a", "");
-    let (text, _) = run(&tree, &["-d", "explain"]);
-    for reason in ["output b doesn't exist", "b is dirty"] {
-        assert!(text.contains(&format!("selvedge-make explain: {reason}\n")), "{text}");
-    }
+    let both = together(&tree, &["-d", "explain"]);
+    let expected = "selvedge-make explain: output b doesn't exist\n@@ cp a b\n\
+                    selvedge-make explain: b is dirty\n@@ cp b c\n";
+    assert_eq!(both, expected);
     tick();
     write(&tree, "a", "");
     assert!(run(&tree, &["-d", "explain", "-n"]).0.contains("output b older than most recent input a"));
@@ -166,14 +275,13 @@ fn a_command_that_cannot_be_started_fails_its_edge_only() {
     ));
     let (said, status) = run(&tree, &["-j1", "-k0"]);
     assert!(status == 1 && tree.path().join("b").exists(), "{}", said.replace(&long, "x.."));
-    assert!(said.contains("FAILED: [cannot be started] a\n"), "{}", said.replace(&long, "x.."));
+    assert!(said.contains("FAILED: [cannot be started] a \n"), "{}", said.replace(&long, "x.."));
 }
 
 #[test]
 fn what_goes_wrong_after_a_command_has_its_own_name() {
     for (more, expected) in [
-        ("deps = other\n", "FAILED: [its deps are of no known type] a\n"),
-        ("deps = gcc\n", "FAILED: [its depfile cannot be used] a\n"),
+        ("deps = gcc\n", "FAILED: [its depfile cannot be used] a \n"),
         ("restat = 1\n", "build stopped: stat(a): "),
     ] {
         // The output is a link to itself, at which nothing can look.

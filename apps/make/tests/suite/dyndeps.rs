@@ -39,6 +39,28 @@ fn a_dyndep_file_that_is_made_adds_edges_to_the_build() {
     assert!(status == 1 && text.contains("'a.o' not mentioned in its dyndep file 'dd'"), "{text}");
 }
 
+#[test]
+fn a_version_may_have_a_suffix_as_with_ninja() {
+    let manifest = "rule t\n  command = touch $out\nbuild a: t || dd\n  dyndep = dd\n";
+    for (version, is_known) in [
+        ("1", true),
+        ("1.0", true),
+        ("1-extra", true),
+        ("1.0-extra", true),
+        ("1.0.7", true),
+        ("1.", true),
+        ("1.1", false),
+        ("2", false),
+        ("x", false),
+    ] {
+        for program in [OURS, NINJA] {
+            let tree = tree(manifest);
+            write(&tree, "dd", &format!("ninja_dyndep_version = {version}\nbuild a: dyndep\n"));
+            assert_eq!(build(program, tree.path(), &[]).success, is_known, "{program}: {version}");
+        }
+    }
+}
+
 /// `b` needs `c`, which a dyndep file tells, and `v` is to be built with `c`.
 #[test]
 fn validations_of_what_a_dyndep_file_names_are_built() {

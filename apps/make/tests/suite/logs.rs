@@ -5,9 +5,14 @@ use selvedge_make::graph::Graph;
 use selvedge_make::log::build_log::{self, BuildLog, Entry};
 use selvedge_make::log::deps_log::{self, Deps, DepsLog};
 use selvedge_make::log::hash::of_command;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Output;
 
-use crate::small::{run, tree};
+use crate::projects::{OURS, command, tick};
+use crate::small::{read, run, tree, write};
 
 /// What ninja 1.11.1 (version 5) and 1.13.0 (version 7) have written for commands of these lengths.
 const HASHES: [(usize, u64, u64); 16] = [
@@ -82,10 +87,39 @@ fn a_log_of_another_version_is_begun_anew() {
     let path = directory.path().join(".ninja_log");
     fs::write(&path, "# ninja log v4\n1\t2\t3\ta\tff\n").unwrap();
     let (mut log, warning) = BuildLog::load(path.clone(), &graph()).unwrap();
-    assert!(warning.unwrap().contains("has no version that is known"));
+    assert_eq!(warning.unwrap(), "build log version is too old; starting over");
     assert_eq!(log.entry(graph().find(b"a").unwrap()), None);
     log.open(&graph()).unwrap();
-    assert_eq!(fs::read_to_string(&path).unwrap(), "# ninja log v6\n");
+    assert_eq!(fs::read_to_string(&path).unwrap(), format!("# ninja log v{}\n", log.version));
+    fs::write(&path, "# ninja log v8\n").unwrap();
+    let (_, warning) = BuildLog::load(path, &graph()).unwrap();
+    assert_eq!(warning.unwrap(), "build log version is too new; starting over");
+}
+
+/// A new log has a version that the ninja on the path reads, whatever that one is.
+#[test]
+fn a_new_log_has_the_version_of_the_ninja_that_is_installed() {
+    for (told, version) in [
+        ("echo 1.11.1", 6),
+        ("echo 1.12.1", 6),
+        ("echo 1.13.0.git", 7),
+        ("echo 2.0", 7),
+        ("echo 1.11.1; exit 1", 7),
+        ("", 7),
+    ] {
+        let tree = tree("rule r\n  command = : > $out\nbuild a: r\n");
+        if !told.is_empty() {
+            write(&tree, "ninja", &format!("#!/bin/sh\n{told}\n"));
+            fs::set_permissions(tree.path().join("ninja"), Permissions::from_mode(0o755)).unwrap();
+        }
+        let built = command(OURS, tree.path(), &[]).env("PATH", tree.path()).output().unwrap();
+        assert!(built.status.success(), "{told:?}: {built:?}");
+        let log = read(&tree, ".ninja_log");
+        let hash = of_command(version, b": > a");
+        assert!(log.starts_with(&format!("# ninja log v{version}\n")), "{told:?}: {log}");
+        assert!(log.ends_with(&format!("\ta\t{hash:x}\n")), "{told:?}: {log}");
+        assert!(run(&tree, &[]).0.ends_with("no work to do.\n"), "{told:?}");
+    }
 }
 
 #[test]
@@ -121,6 +155,50 @@ fn what_only_reads_leaves_the_logs_as_they_are() {
         assert_eq!(run(&tree, &[]).1, 0);
         assert!(run(&tree, &[]).0.ends_with("no work to do.\n"));
     }
+}
+
+/// The program, run by a user that cannot write into `directory`. The superuser writes everywhere,
+/// so its test runs a copy of the program as another user.
+fn without_write_access(directory: &Path, arguments: &[&str]) -> Output {
+    let mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let copies = tempfile::tempdir().unwrap();
+    let program = copies.path().join("program");
+    mode(copies.path(), 0o755);
+    fs::copy(OURS, &program).unwrap();
+    for entry in fs::read_dir(directory).unwrap() {
+        mode(&entry.unwrap().path(), 0o444);
+    }
+    mode(directory, 0o555);
+    let mut ours = command(program.to_str().unwrap(), directory, arguments);
+    if rustix::process::geteuid().is_root() {
+        ours.uid(65_534).gid(65_534);
+    }
+    let output = ours.output().unwrap();
+    mode(directory, 0o755);
+    output
+}
+
+#[test]
+fn a_build_with_nothing_to_do_needs_no_file_that_can_be_written() {
+    let manifest =
+        "rule r\n  command = touch $out\nbuild a: r x\nbuild all: phony a always\nbuild always: phony\n";
+    let tree = tree(manifest);
+    write(&tree, "x", "");
+    assert_eq!(run(&tree, &[]).1, 0);
+    // An unfinished line is cut off by the next build that writes.
+    let log = read(&tree, ".ninja_log") + "4\t5";
+    write(&tree, ".ninja_log", &log);
+    let built = without_write_access(tree.path(), &[]);
+    assert_eq!(String::from_utf8_lossy(&built.stdout), "selvedge-make: no work to do.\n", "{built:?}");
+    assert!(built.status.success() && built.stderr.is_empty(), "{built:?}");
+    assert_eq!(read(&tree, ".ninja_log"), log);
+    // A command that must run needs the log, and does not start without it.
+    tick();
+    write(&tree, "x", "");
+    let built = without_write_access(tree.path(), &[]);
+    assert!(String::from_utf8_lossy(&built.stdout).contains(".ninja_log: Permission denied"), "{built:?}");
+    assert_eq!(built.status.code(), Some(1));
+    assert_eq!(read(&tree, ".ninja_log"), log);
 }
 
 /// Writes lists of inputs, and returns the file.

@@ -2,6 +2,7 @@
 
 mod beside_ninja;
 mod builds;
+mod bytes;
 mod depfiles;
 mod dyndeps;
 mod hostile;

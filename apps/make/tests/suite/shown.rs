@@ -69,19 +69,41 @@ fn a_quiet_build_shows_what_commands_write_and_nothing_else() {
     }
 }
 
-/// A reader that has gone misses lines; the build goes on.
+/// A reader that has gone ends a build, as SIGPIPE ends ninja, and nothing stays half-made.
 #[test]
-fn a_closed_pipe_does_not_end_a_build() {
-    let tree = tree("rule r\n  command = echo written; touch $out\nbuild a: r\nbuild b: r a\n");
+fn a_closed_pipe_ends_a_build() {
+    use std::os::unix::process::ExitStatusExt;
+    let manifest = "rule r\n  command = echo written; touch $out\n\
+                    rule slow\n  command = touch $out; sleep 60; touch done\n\
+                    build a: r\nbuild slow: slow\nbuild b: r a\n";
     let gone = || std::io::pipe().unwrap().1;
-    for arguments in
-        [&["-d", "explain", "-d", "stats"][..], &[], &["-n", "a"], &["--help"], &["--version"], &["-C", "."]]
-    {
+    for program in [OURS, NINJA] {
+        let tree = tree(manifest);
+        let arguments = if program == OURS { &["-j2"][..] } else { &["-j1"] };
+        let status = command(program, tree.path(), arguments).stdout(gone()).status().unwrap();
+        assert!(status.code() == Some(141) || status.signal() == Some(13), "{program}: {status}");
+        let there = |name: &str| tree.path().join(name).exists();
+        assert!(there("a") && !there("b") && !there("done"), "{program}");
+        assert!(program != OURS || !(there("slow") || there(".ninja_lock")));
+    }
+    // Thousands of lines that are shown together.
+    let edges: String = (0..5000).map(|edge| format!("build long-name-of-an-output-{edge}: r\n")).collect();
+    let tree = tree(&format!("rule r\n  command = touch $out\n{edges}"));
+    let status = command(OURS, tree.path(), &["-n"]).stdout(gone()).status().unwrap();
+    assert_eq!(status.code(), Some(141));
+}
+
+/// Where nothing runs, the reader misses a line and nothing else.
+#[test]
+fn a_closed_pipe_does_not_matter_where_nothing_runs() {
+    let tree = tree("rule r\n  command = echo written; touch $out\nbuild a: r\nbuild b: r a\n");
+    assert_eq!(run(&tree, &[]).1, 0);
+    let gone = || std::io::pipe().unwrap().1;
+    for arguments in [&["-d", "explain", "-d", "stats"][..], &[], &["--help"], &["--version"], &["-C", "."]] {
         let mut ours = command(OURS, tree.path(), arguments);
         let status = ours.stdout(gone()).stderr(gone()).stdin(Stdio::null()).status().unwrap();
         assert_eq!(status.code(), Some(0), "{arguments:?}");
     }
-    assert!(tree.path().join("b").exists());
     let status = command(OURS, tree.path(), &["nothing"]).stderr(gone()).status().unwrap();
     assert_eq!(status.code(), Some(1));
 }
@@ -102,12 +124,84 @@ fn a_closed_pipe_does_not_make_a_tool_fail() {
 
 /// `script` gives the build runner a terminal.
 fn on_a_terminal(program: &str, manifest: &str) -> String {
+    on_a_terminal_with(program, manifest, "")
+}
+
+fn on_a_terminal_with(program: &str, manifest: &str, arguments: &str) -> String {
     let tree = tree(manifest);
-    let line = format!("stty cols 40; exec {program} -j1");
+    let line = format!("stty cols 40; exec {program} -j1 {arguments}");
     let mut script = command("script", tree.path(), &["-q", "-e", "-c", &line, "/dev/null"]);
     let built = script.env("TERM", "xterm").stdin(Stdio::null()).output().unwrap();
-    assert!(built.status.success(), "{program}: {built:?}");
     String::from_utf8(built.stdout).unwrap()
+}
+
+#[test]
+fn whole_commands_are_shown_once_on_a_terminal_too() {
+    let manifest = "rule r\n  command = echo said\nbuild a: r\nbuild b: r a\n  pool = console\n";
+    for program in [OURS, NINJA] {
+        let shown = on_a_terminal_with(program, manifest, "-v");
+        assert_eq!(shown, "@@ echo said\r\nsaid\r\n@@ echo said\r\nsaid\r\n", "{program}");
+    }
+}
+
+#[test]
+fn a_failure_is_red_where_colours_are_kept() {
+    let manifest = "rule r\n  command = exit 3\nbuild a b: r\n";
+    for (program, reason) in [(OURS, "[code=3] "), (NINJA, "")] {
+        let red = format!("\x1b[31mFAILED: {reason}\x1b[0ma b \r\nexit 3\r\n");
+        for arguments in ["", "-v"] {
+            let shown = on_a_terminal_with(program, manifest, arguments);
+            assert!(shown.contains(&red), "{program}: {shown:?}");
+        }
+        for (force, red) in [("1", "\x1b[31mFAILED: "), ("0", "\nFAILED: ")] {
+            let tree = tree(manifest);
+            let built = command(program, tree.path(), &[]).env("CLICOLOR_FORCE", force).output().unwrap();
+            assert!(String::from_utf8(built.stdout).unwrap().contains(red), "{program}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_placeholder_is_refused_before_anything_runs() {
+    let fresh = || tree("rule t\n  command = touch $out\nbuild a: t\n");
+    for (format, told) in [("[%q] ", "'%q'"), ("%", "'%'"), ("%%%s%", "'%'")] {
+        for program in [OURS, NINJA] {
+            let tree = fresh();
+            let built = command(program, tree.path(), &[]).env("NINJA_STATUS", format).output().unwrap();
+            let said = String::from_utf8_lossy(&built.stderr);
+            assert_eq!(built.status.code(), Some(1), "{program}: {format}");
+            assert!(said.contains("unknown placeholder"), "{said}");
+            assert!(program != OURS || said.contains(told) && said.contains("%s, %t, "), "{said}");
+            assert!(program != OURS || !tree.path().join("a").exists());
+        }
+    }
+    let all = "%s %t %p %r %u %f %o %c %e %w %E %W %P %% ";
+    let built = command(OURS, fresh().path(), &["-n"]).env("NINJA_STATUS", all).output().unwrap();
+    let text = String::from_utf8(built.stdout).unwrap();
+    let words: Vec<_> = text.split_whitespace().collect();
+    assert!(built.status.success() && words.len() == 16, "{text}");
+    assert_eq!((words[2], &words[12..]), ("100%", &["100%", "%", "touch", "a"][..]), "{text}");
+}
+
+#[test]
+fn unknown_words_of_options_are_refused_and_the_known_ones_listed() {
+    let tree = tree("build a: phony a\nbuild b: phony a\n");
+    for (arguments, status, told) in [
+        (&["-d", "expl"][..], 1, "-d expl is none of: explain, stats, keepdepfile, keeprsp, list"),
+        (&["-w", "other=err"], 1, "-w other=err is none of: phonycycle=err, phonycycle=warn, list"),
+        (&["-w", "phonycycle"], 1, "is none of: phonycycle=err"),
+        (&["-d", "list"], 1, "\n  keepdepfile "),
+        (&["-w", "list"], 1, "\n  phonycycle={err,warn} "),
+        (&["-w", "dupbuild=err"], 0, "warning: deprecated warning 'dupbuild=err'"),
+        (&["-d", "nostatcache"], 0, "no work to do"),
+        (&["-w", "phonycycle=warn"], 0, "warning: phony target 'a' names itself as an input"),
+        (&["-w", "phonycycle=err"], 1, "dependency cycle: a -> a [-w phonycycle=err]"),
+    ] {
+        let (text, ended) = run(&tree, arguments);
+        assert!(ended == status && text.contains(told), "{arguments:?}: {ended}, {text}");
+        let theirs = output(NINJA, tree.path(), arguments);
+        assert_eq!(theirs.status.code(), Some(status), "{arguments:?}: {theirs:?}");
+    }
 }
 
 #[test]
@@ -145,7 +239,7 @@ fn a_manifest_may_ask_for_the_version_that_is_told_and_for_no_later_one() {
     let told = String::from_utf8(output(OURS, std::path::Path::new("/"), &["--version"]).stdout).unwrap();
     let (major, minor) = (told.split('.').next().unwrap(), told.split('.').nth(1).unwrap());
     let later = format!("{major}.{}", minor.parse::<u32>().unwrap() + 1);
-    for (wanted, status) in [(told.trim(), 0), (&later[..], 1)] {
+    for (wanted, status) in [("1.13", 0), ("1.5-suffix", 0), (told.trim(), 0), (&later[..], 1)] {
         let tree =
             tree(&format!("ninja_required_version = {wanted}\nrule r\n  command = touch $out\nbuild a: r\n"));
         assert_eq!(run(&tree, &[]).1, status, "{wanted}");

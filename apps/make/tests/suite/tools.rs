@@ -47,6 +47,120 @@ fn the_tools_that_show_say_the_same() {
     }
 }
 
+/// The tools that ninja has from 1.13 on, and what it changed then.
+#[test]
+fn inputs_and_commands_of_targets_are_told_as_ninja_1_13_tells_them() {
+    let manifest = "rule cat\n  command = cat $in $out\nbuild out1: cat in1\nbuild out2: cat in2 out1\n\
+                    build out3: cat out2 out1 | implicit || order_only\nbuild out4: cat\n\
+                    build out$ 5: cat out1\nbuild p: phony out$ 5\nbuild all: phony p out4\n";
+    let tree = tempfile::tempdir().unwrap();
+    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+    for (arguments, expected) in [
+        (&["inputs", "out3"][..], "implicit\nin1\nin2\norder_only\nout1\nout2\n"),
+        (&["inputs", "--dependency-order", "out3"], "in2\nin1\nout1\nout2\nimplicit\norder_only\n"),
+        (&["inputs", "out3", "-d"], "in2\nin1\nout1\nout2\nimplicit\norder_only\n"),
+        (&["inputs", "all"], "'out 5'\nin1\nout1\nout4\n"),
+        (&["inputs", "--no-shell-escape", "all"], "in1\nout 5\nout1\nout4\n"),
+        (&["inputs", "-0Ed", "all"], "in1\0out1\0out 5\0out4\0"),
+        (&["inputs", "in1"], ""),
+        (&["multi-inputs", "out1", "out2"], "out1\tin1\nout2\tin2\nout2\tin1\nout2\tout1\n"),
+        (&["multi-inputs", "-d:", "p"], "p:in1\np:out1\np:out 5\n"),
+        (&["multi-inputs", "--delimiter", ", ", "--print0", "out1"], "out1, in1\0"),
+    ] {
+        let output = output(OURS, tree.path(), &[&["-t"], arguments].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && text == expected, "{arguments:?}: {text:?}");
+    }
+    let files = |arguments: &[&str]| {
+        let output = output(OURS, tree.path(), &[&["-t", "compdb-targets"], arguments].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let of =
+            |line: &str| line.trim_start().strip_prefix("\"output\": \"").map(|rest| rest.replace('"', ""));
+        let error = String::from_utf8(output.stderr).unwrap();
+        (text.lines().filter_map(of).collect::<Vec<_>>(), output.status.code(), error)
+    };
+    assert_eq!(files(&["out3"]).0, ["out1", "out2", "out3"]);
+    assert_eq!(files(&["all"]).0, ["out1", "out 5"]);
+    let (none, status, _) = files(&["out4"]);
+    assert!(none.is_empty() && status == Some(0));
+    for (arguments, error) in [
+        (&[][..], "compdb-targets expects the name of at least one target\nusage: "),
+        (&["in1"], "fatal: 'in1' is not a target"),
+        (&["nothing-like-it"], "fatal: unknown target 'nothing-like-it'\n"),
+    ] {
+        let (none, status, said) = files(arguments);
+        assert!(none.is_empty() && status == Some(1) && said.contains(error), "{arguments:?}: {said}");
+    }
+}
+
+/// An edge without any input has no entry, and a phony edge has an empty command.
+#[test]
+fn the_compilation_database_has_the_first_input_of_any_kind() {
+    let manifest = "rule r\n  command = touch $out $in\nrule f\n  command = cp $out @$out.rsp\n  \
+                    rspfile = $out.rsp\n  rspfile_content = $in\n\
+                    build a: r | x\nbuild b: r || a\nbuild c d: phony b\nbuild e: r\nbuild f: f y z\n";
+    let tree = tempfile::tempdir().unwrap();
+    fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+    for arguments in
+        [&["compdb"][..], &["compdb", "r"], &["compdb", "phony", "f"], &["compdb", "-x"], &["compdb", "none"]]
+    {
+        let of = |program| {
+            let output = output(program, tree.path(), &[&["-t"], arguments].concat());
+            assert!(output.status.success());
+            String::from_utf8(output.stdout).unwrap()
+        };
+        // ninja 1.11 leaves an empty line where there is no entry.
+        assert_eq!(of(OURS), of(NINJA).replace("[\n\n]", "[\n]"), "{arguments:?}");
+    }
+    // ninja 1.11 knows the first of these forms only.
+    for (form, expected) in [
+        ("@", "ld y z -o f"),
+        ("--option-file=", "ld y z -o f"),
+        ("-f ", "ld y z -o f"),
+        ("-g ", "ld -g f.rsp -o f"),
+    ] {
+        let manifest = format!(
+            "rule f\n  command = ld {form}$out.rsp -o $out\n  rspfile = $out.rsp\n  rspfile_content = $in\nbuild f: f y z\n"
+        );
+        let tree = tempfile::tempdir().unwrap();
+        fs::write(tree.path().join("build.ninja"), manifest).unwrap();
+        let text = String::from_utf8(output(OURS, tree.path(), &["-t", "compdb", "-x"]).stdout).unwrap();
+        assert!(text.contains(&format!("\"command\": \"{expected}\",")), "{text}");
+    }
+    let all = output(OURS, tree.path(), &["-t", "compdb"]).stdout;
+    assert_eq!(String::from_utf8(all).unwrap().matches("\"file\"").count(), 4);
+}
+
+#[test]
+fn each_tool_has_help_and_refuses_what_it_does_not_know() {
+    let tree = tempfile::tempdir().unwrap();
+    fs::write(tree.path().join("build.ninja"), "build a: phony\n").unwrap();
+    let run = |arguments: &[&str]| {
+        let output = output(OURS, tree.path(), &[&["-t"], arguments].concat());
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let (_, list, _) = run(&["list"]);
+    let tools: Vec<_> = list.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
+    // Each tool of ninja is in the list, but for the one that starts a browser.
+    let theirs = output(NINJA, tree.path(), &["-t", "list"]).stdout;
+    for tool in
+        String::from_utf8(theirs).unwrap().lines().skip(1).map(|line| line.split_whitespace().next().unwrap())
+    {
+        assert!(tool == "browse" || tools.contains(&tool), "{tool}");
+    }
+    for tool in tools {
+        for help in ["-h", "--help"] {
+            let (status, said, _) = run(&[tool, help]);
+            assert!(status == 1 && said.starts_with("usage: selvedge-make -t "), "{tool}: {said}");
+            assert!(said.contains("\n  -h "), "{tool}: {said}");
+        }
+        let (status, _, said) = run(&[tool, "-q"]);
+        assert!(status == 1 && said.contains(&format!("{tool}: invalid option '-q'\nusage: ")), "{said}");
+    }
+    assert!(run(&["clea"]).2.contains("unknown tool 'clea', did you mean 'clean'?"));
+}
+
 #[test]
 fn cleaning_removes_what_was_built_and_nothing_else() {
     let tree = tempfile::tempdir().unwrap();
