@@ -1,4 +1,5 @@
-//! Connections in all the ways clients use and misuse them.
+//! Connections in all the ways clients use and misuse them. (A test raises the limit of descriptors
+//! of its process, so they have a file of their own.)
 
 mod common;
 

@@ -13,7 +13,7 @@
 //! **No wake-up is lost.** A step is in the list before it sets a bit in the item's word, and both
 //! are done under the lock of the list. The end of a user changes the same word, so it comes before
 //! or after. If it comes after, it sees the bit and looks through the list. If it comes before, the
-//! step sees that it need not wait. `tests/loom_slot.rs` checks this with models.
+//! step sees that it need not wait. `tests/loom/slot.rs` checks this with models.
 
 use crate::primitives::{Mutex, lock};
 use crate::slot::SlotState;

@@ -1,6 +1,6 @@
 //! Models for loom of private parts: the item's slot, and the end of a run.
 //!
-//! `tests/loom_slot.rs` and `tests/loom_end.rs` call these functions under `--cfg loom`; no other
+//! `tests/loom/slot.rs` and `tests/loom/end.rs` call these functions under `--cfg loom`; no other
 //! build has this file. A change to `slot.rs`, `in_use.rs`, `waiters.rs`, `places.rs`,
 //! `live/bell.rs` or `schedulers/circle.rs` needs a run of them.
 

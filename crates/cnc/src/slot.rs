@@ -31,7 +31,7 @@
 //! comes first, `wait` fails. The step lets the put end, which is a move of the value without code
 //! of the program, and then runs again at once.
 //!
-//! `tests/loom_slot.rs` checks this with models.
+//! `tests/loom/slot.rs` checks this with models.
 //!
 //! `storage.rs` keeps an [`ItemSlot`] for each key. The gets and puts of `step/` and
 //! `async_step.rs` call `look`, `take`, `put` and `wait`; `collections.rs` returns the claims.

@@ -21,7 +21,7 @@
 //! raises when it cancels. The source compares that count with the number of cancelled alarms that
 //! it has found, and searches its timers for more when the difference is large. Setting and
 //! cancelling take constant time, without a lock and, in the long run, without an allocation.
-//! `tests/loom_alarm.rs` checks it.
+//! `tests/loom/alarm.rs` checks it.
 
 use crate::Time;
 use crate::primitives::{AtomicPtr, Mutex, Ordering};

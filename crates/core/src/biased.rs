@@ -45,7 +45,7 @@
 //! O1. The owner loads in O2 the `false` that the guest stored with Release in G4, or it locks the
 //! mutex that the guest has unlocked.
 //!
-//! Where the kernel has no membarrier(2), no visit ever begins. `tests/loom_biased.rs` checks the
+//! Where the kernel has no membarrier(2), no visit ever begins. `tests/loom/biased.rs` checks the
 //! protocol.
 
 use crate::fences::{heavy_fence, light_fence};

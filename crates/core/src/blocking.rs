@@ -12,7 +12,7 @@
 //! [`Parker::rouse`], before the OS thread goes on. An OS thread that sleeps with a time limit
 //! waits for the clock, and is active.
 //!
-//! `sync`'s `tests/loom_blocking.rs` checks it.
+//! `sync`'s `tests/loom/blocking.rs` checks it.
 
 #[cfg(not(loom))]
 use crate::Quiet as Declared;

@@ -14,7 +14,7 @@
 //!
 //! A push is a Release and taking an Acquire. The pushes in between are exchanges too, so the taker
 //! sees what the user of each block in the list wrote before its push: the links, and the heads
-//! that say "free". `tests/loom_freed.rs` checks it.
+//! that say "free". `tests/loom/freed.rs` checks it.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering};

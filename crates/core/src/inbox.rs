@@ -17,7 +17,7 @@
 //!
 //! **No post is lost.** `parker.rs` shows that no reason is lost. What remains is a post that finds
 //! MAIL there already. The `open` that takes this MAIL away comes after the post's step on the
-//! state, so it takes the lock after the key was appended. `tests/loom_inbox.rs` checks it.
+//! state, so it takes the lock after the key was appended. `tests/loom/inbox.rs` checks it.
 //!
 //! **No post needs memory of its own.** The owner opens nothing during a long step, while its
 //! threads may be woken again and again. One wake-up of a thread is as good as several until the

@@ -22,7 +22,7 @@
 //!   Acquire. While there is a handle, FINISHED stays, so a handle that has seen it exchanges
 //!   nothing more.
 //!
-//! `tests/loom_join.rs` checks it.
+//! `tests/loom/join.rs` checks it.
 
 use crate::arena::Key;
 use crate::primitives::{AtomicU64, Ordering};

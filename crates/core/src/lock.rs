@@ -12,7 +12,7 @@
 //! reason an OS thread that finds the lock held cannot leave a note in the word that it sleeps. It
 //! tries again instead: at once, then after giving up its time slice, and in the end after naps
 //! (`Late`, in `primitives.rs`). So a holder that the operating system has stopped in the middle
-//! gets to run under every policy of scheduling. `tests/loom_wait_queue.rs` checks both ways.
+//! gets to run under every policy of scheduling. `tests/loom/wait_queue.rs` checks both ways.
 
 use crate::primitives::{AtomicU32, Late, MutPtr, Ordering, Turn, UnsafeCell};
 use crate::quietly::quietly;

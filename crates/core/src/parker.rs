@@ -40,8 +40,8 @@
 //! owner declares it. If the owner comes first, the rouser finds the quiet and ends it under the
 //! lock. If the owner comes second, it finds a reason in the state and declares nothing.
 //!
-//! `tests/loom_parker.rs` checks this file. `loom_inbox.rs`, `loom_quiet.rs` and `sync`'s
-//! `loom_blocking.rs` check its users.
+//! `tests/loom/parker.rs` checks this file. `inbox.rs` and `quiet.rs` beside it, and `sync`'s
+//! `tests/loom/blocking.rs`, check its users.
 
 use crate::Quiet;
 use crate::primitives::{AtomicU8, Mutex, Ordering};

@@ -2,7 +2,7 @@
 //! under `--cfg loom`.
 //!
 //! `lock.rs`, `parker.rs`, `reply_cell.rs` and the other files with a loom model
-//! (`tests/loom_*.rs`) import their atomics from here and from nowhere else: a protocol that takes
+//! (`tests/loom`) import their atomics from here and from nowhere else: a protocol that takes
 //! one from `std` is not checked. `Late` is the way to wait for a lock that is held for a few
 //! instructions.
 

@@ -60,7 +60,7 @@
 //! A scheduler that awaits an event from the kernel is active. So a deadlock of other threads is
 //! reported only after that wait.
 //!
-//! `tests/loom_quiet.rs` checks the steps with models of two and three OS threads.
+//! `tests/loom/quiet.rs` checks the steps with models of two and three OS threads.
 
 use crate::per_process::PerProcess;
 use crate::primitives::{AtomicU64, Ordering};

@@ -19,7 +19,7 @@
 //! drops it after the lock is released. So no waker is lost, none is woken twice, and no code of
 //! the program runs under the lock, but for the closures that the caller passes.
 //!
-//! `tests/loom_reply_cell.rs` checks it.
+//! `tests/loom/reply_cell.rs` checks it.
 
 use crate::primitives::{Mutex, MutexGuard};
 use crate::quietly::quietly;

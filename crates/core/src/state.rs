@@ -37,7 +37,7 @@
 //!
 //! A stale wake-up is for a thread that is over. It finds a head that is free or belongs to another
 //! thread. It changes this head only if it is the head of a live mobile thread. Then it wakes that
-//! thread without cause, which futures must bear. `tests/loom_state.rs` checks the protocol.
+//! thread without cause, which futures must bear. `tests/loom/state.rs` checks the protocol.
 
 use crate::header::{MOBILE, NOTIFIED, OWNED, STATE, WAITING};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -39,7 +39,7 @@
 //! store, so the owner may use node and payload without the lock. *While a node is queued, the
 //! holder of the lock has it alone*, except for its state, which is atomic. `drop` takes the node
 //! out of the list under the lock before the future goes, so the list holds only live nodes.
-//! `tests/loom_wait_queue.rs` checks it.
+//! `tests/loom/wait_queue.rs` checks it.
 
 pub(crate) mod list;
 pub(crate) mod mode;

@@ -1,5 +1,6 @@
 //! A closed descriptor number that comes back is a new file. Events of the old file do not reach
-//! the new file.
+//! the new file. (The tests are about the numbers of descriptors, so they have a file of their
+//! own.)
 
 mod common;
 

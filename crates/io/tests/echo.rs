@@ -1,5 +1,6 @@
 //! Many connections at once: every byte comes back, in whatever order the scheduler and the event
-//! loop run them.
+//! loop run them. (They take thousands of descriptors and all CPUs, so they have a file of their
+//! own.)
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Calls that block for long fill the pool of `blocking`, and hold up no other calls.
+//! Calls that block for long fill the pool of `blocking`, and hold up no other calls. (The pool is
+//! the process's, so this test has a file of its own.)
 
 mod common;
 

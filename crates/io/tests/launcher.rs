@@ -1,4 +1,5 @@
-//! Programs that a `Launcher` starts.
+//! Programs that a `Launcher` starts. (A test is about the descriptors that programs inherit from
+//! this process, so it has a file of its own.)
 
 mod common;
 

@@ -1,5 +1,6 @@
 //! The number of calls that a message costs: where a short read proves that nothing is left, no
-//! call is made in vain.
+//! call is made in vain. (The calls of the process are counted, so this test has a file of its
+//! own.)
 
 mod common;
 

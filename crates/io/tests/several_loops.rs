@@ -17,8 +17,8 @@ fn pair() -> (Arc<Stream>, Arc<Stream>) {
     (Arc::new(one.into()), Arc::new(other.into()))
 }
 
-/// The number of epoll sets of the process that contain a descriptor. (Tests in other files run in
-/// other processes. The tests in this file use descriptors of their own.)
+/// The number of epoll sets of the process that contain a descriptor. (The tests in this
+/// file run in a process of their own, and use descriptors of their own.)
 fn registrations(fd: impl AsFd) -> usize {
     let wanted = format!("tfd:{:>9} ", fd.as_fd().as_raw_fd());
     let sets = std::fs::read_dir("/proc/self/fdinfo").unwrap();

@@ -37,7 +37,7 @@
 //! exchange of e. fails then. So an item that was read in d. and overwritten meanwhile is not used.
 //!
 //! `spark/rings.rs` has two rings for each OS thread: one for halves of `join`, one for lazy
-//! values. `tests/loom_spark_ring.rs` checks the ring with models.
+//! values. `tests/loom/spark_ring.rs` checks the ring with models.
 
 use crate::primitives::{AtomicUsize, Ordering, fence, often, seldom};
 

@@ -37,7 +37,7 @@
 //!
 //! Only an exchange leads away from `QUEUED`, so one of the two sees the other. The owner waits
 //! while the state is `MOVING`, which takes as long as two system calls of the mover. So the owner
-//! has not ended either when the mover names it to the system. `tests/loom_elsewhere.rs` checks
+//! has not ended either when the mover names it to the system. `tests/loom/elsewhere.rs` checks
 //! this.
 //!
 //! # CPUs that are set from outside
@@ -331,7 +331,7 @@ impl SleeperCpus {
     }
 }
 
-/// For `tests/loom_elsewhere.rs`.
+/// For `tests/loom/elsewhere.rs`.
 #[cfg(loom)]
 #[doc(hidden)]
 pub fn model_of_two_sleeps() {

@@ -2,7 +2,7 @@
 //! loom`.
 //!
 //! `run_ring.rs`, `idle_workers.rs`, `injector.rs` and `elsewhere.rs` import their atomics and
-//! locks from here and from nowhere else, because `tests/loom_*.rs` checks them.
+//! locks from here and from nowhere else, because `tests/loom` checks them.
 
 #[cfg(loom)]
 pub(crate) use loom::{

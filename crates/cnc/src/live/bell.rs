@@ -34,7 +34,7 @@
 //! **A stopped run ends** though handles are open: `enter` and `at_rest` refuse, and `end` waits
 //! for the puts that are inside and the threads that look.
 //!
-//! `tests/loom_end.rs` checks this with models.
+//! `tests/loom/end.rs` checks this with models.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;

@@ -36,7 +36,7 @@ const BATCH: usize = 32;
 /// added 1. A second call may come before the worker has found the first one. The worker finds both
 /// at once, so the second call adds nothing.
 ///
-/// `tests/loom_end.rs` checks this with models.
+/// `tests/loom/end.rs` checks this with models.
 pub(crate) struct WorkerCircle<T, const N: usize> {
     idle: IdleWorkers<T, T, N>,
     active: AtomicUsize,

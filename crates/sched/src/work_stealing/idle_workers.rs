@@ -123,7 +123,7 @@
 //! searcher that finds an item calls the next one, as long as there are items. How long a search
 //! lasts is left to the worker: a worker with less success searches for a shorter time.
 //!
-//! `tests/loom_idle_workers.rs` checks the steps with models of two and three workers.
+//! `tests/loom/idle_workers.rs` checks the steps with models of two and three workers.
 
 use super::injector::Injector;
 use super::run_ring::{self, RunRing, Stealer};

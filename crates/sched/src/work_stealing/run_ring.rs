@@ -43,7 +43,7 @@
 //! with Acquire after a thief's Release. The thief sees the items that the owner wrote, because the
 //! owner stores the tail with Release and the thief loads it with Acquire. A stale `real` makes the
 //! exchange fail. The exchange could succeed wrongly only if 2^32 items went through the ring
-//! between a thief's load and its exchange. `tests/loom_run_ring.rs` checks all of this.
+//! between a thief's load and its exchange. `tests/loom/run_ring.rs` checks all of this.
 
 use crate::primitives::{Arc, AtomicU32, AtomicU64, Ordering, SlotCell};
 use std::fmt;

@@ -1,6 +1,6 @@
-//! The programs that run under every scheduler. `every_scheduler.rs` beside this directory runs
-//! them under the schedulers of this crate, and the test of the same name in `selvedge-sim` under
-//! the simulated scheduler, which stands above this crate.
+//! The programs that run under every scheduler. `suite/every_scheduler.rs` beside this directory
+//! runs them under the schedulers of this crate, and the test of the same name in `selvedge-sim`
+//! under the simulated scheduler, which stands above this crate.
 
 use crate::schedulers::{Scheduler, run};
 use proptest::prelude::*;

@@ -1,0 +1,10 @@
+//! The web server as its clients and its users have it, in one program, because linking is what
+//! takes long.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod browser;
+mod files;
+mod probes;
+mod process;

@@ -1,0 +1,6 @@
+//! All interleavings of the protocols of this crate, in one program, because linking is what takes
+//! long.
+#![cfg(loom)]
+
+mod end;
+mod slot;

@@ -1,0 +1,6 @@
+//! Whole conversations with a site without sockets.
+
+mod site;
+
+mod every_split;
+mod probes;

@@ -1,0 +1,4 @@
+//! The house as one dependency: programs within programs, and transactions with time.
+
+mod run_within_run;
+mod transactions;

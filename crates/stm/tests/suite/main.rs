@@ -1,0 +1,17 @@
+//! What transactions do, in one program, because linking is what takes long.
+#![cfg(not(loom))]
+
+#[macro_use]
+#[path = "../engines/mod.rs"]
+mod engines;
+#[path = "../engines/workloads.rs"]
+mod workloads;
+
+mod conditions;
+mod faults_of_others;
+mod os_threads;
+mod random_structures;
+mod semantics;
+mod structures;
+mod structures_at_once;
+mod zombies;
