@@ -12,6 +12,7 @@ use crate::condition;
 use crate::kinds::{Before, yields};
 use crate::language::print;
 use crate::language::tree::*;
+use crate::parts::{are_by_line, asks_lines};
 use crate::regex::{self, chomp};
 use crate::stages::*;
 use crate::test::{Asked, Question};
@@ -23,7 +24,7 @@ use selvedge_coroutine::pipeline::zstd;
 use selvedge_coroutine::pipeline::{
     BoxedSplitter, DynStage, HasKind, ItemKind, Transducer, append, concatenate, decimal, foreach, group_by,
     id, if_then_else, json, lift121, located, rewrite, satisfies, select, select_numbered, skip, substitute,
-    substring, suppress, take, try_lift121, while_, whole_line, xml,
+    substring, suppress, take, try_lift121, while_, while_each, whole_line, xml,
 };
 use std::io::Write;
 
@@ -152,9 +153,16 @@ fn branching<A: HasKind + ?Sized>(splitter: BoxedSplitter<A>, of: &Branch) -> Dy
     }
 }
 
-/// The loop of `while` over items of type `A`.
-fn looping<A: HasKind + ?Sized>(splitter: BoxedSplitter<A>, body: &[Stage]) -> DynStage {
-    DynStage::new(while_(typed::<A, A>(branch(body, A::KIND)), splitter))
+/// The loop of `while` over items of type `A`. Each section loops by itself.
+///
+/// With `by_line`, each item or line is a section, and the body looks at each of them alone. Then
+/// one stream for all sections gives the same, and needs no new body for each section.
+fn looping<A: HasKind + ?Sized>(by_line: bool, splitter: BoxedSplitter<A>, body: &[Stage]) -> DynStage {
+    let stages = typed::<A, A>(branch(body, A::KIND));
+    if by_line {
+        return DynStage::new(while_(stages, splitter));
+    }
+    DynStage::new(while_each(stages, splitter))
 }
 
 /// A branch of bytes with a condition about whole lines. The search runs over whole blocks, and
@@ -475,12 +483,16 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
             ItemKind::Records => branching(condition::items::<Fields>(&of.condition, too_deep), of),
             ItemKind::Numbers => branching(condition::items::<u64>(&of.condition, too_deep), of),
         },
-        StageKind::While(condition, body) => match kind {
-            ItemKind::Bytes => looping(condition::bytes(condition, too_deep), body),
-            ItemKind::Lists => looping(condition::lines(condition, too_deep), body),
-            ItemKind::Records => looping(condition::items::<Fields>(condition, too_deep), body),
-            ItemKind::Numbers => looping(condition::items::<u64>(condition, too_deep), body),
-        },
+        StageKind::While(condition, body) => {
+            let by_line = asks_lines(condition, kind) && are_by_line(body, kind);
+            match kind {
+                ItemKind::Bytes => looping(by_line, condition::bytes(condition, too_deep), body),
+                ItemKind::Lists if by_line => looping(by_line, condition::lines(condition, too_deep), body),
+                ItemKind::Lists => looping(by_line, condition::items::<[u8]>(condition, too_deep), body),
+                ItemKind::Records => looping(by_line, condition::items::<Fields>(condition, too_deep), body),
+                ItemKind::Numbers => looping(by_line, condition::items::<u64>(condition, too_deep), body),
+            }
+        }
         StageKind::File(_)
         | StageKind::Stdin
         | StageKind::Text(_)
