@@ -39,27 +39,48 @@ fn a_failure_in_a_branch_that_begins_anew_ends_the_script() {
 }
 
 #[test]
-fn a_condition_that_nests_too_deep_is_a_failure() {
-    let cases = [
-        ("having letters nested in everything", "1"),
-        ("lines | having prefix 'a' nested in everything", "b\n"),
-        ("range 1 3 | having > 5 nested in everything", ""),
-        ("lines | fields | having column 1 empty nested in everything", "b\n"),
-        ("each letters nested in everything", "1"),
-        ("foreach letters nested in everything then uppercase end", "1"),
-        ("foreach line then if letters nested in everything then uppercase end end", "1"),
-        ("sh 'cat' | having letters having digits nested in everything | sh 'cat'", "a1"),
+fn what_is_nested_in_sections_is_found_at_each_depth() {
+    // The section that is the whole of its parent has no deeper level.
+    let one_level = [
+        ("having letters nested in everything", "1a", "a"),
+        ("having letters nested in line", "1a\n2b\n", "ab"),
+        ("lines | having prefix 'a' nested in everything", "b\na\n", "a\n"),
+        ("range 1 3 | having > 2 nested in everything", "", "3\n"),
+        ("lines | fields | having column 1 equals 'b' nested in everything", "b c\na\n", "b,c\n"),
+        ("each letters nested in everything", "1ab2c", "ab\nc\n"),
+        ("foreach line then if letters nested in everything then uppercase end end", "1a\nb", "1A\nB"),
+        ("sh 'printf a1' | having letters having letters nested in everything | sh 'cat'", "", "a"),
+        ("each xml element 'b' nested in xml element 'a'", "<b>0</b><a><b>1</b></a><b/>", "<b>1</b>\n"),
+        ("each json member 'k' nested in json member 'm'", "{\"k\":1,\"m\":{\"k\":2}}", "2\n"),
+        ("each digits nested in letters", "1a2", ""),
     ];
-    for (script, input) in cases {
-        let error = refused(&run(script, input));
-        assert!(error.contains("a condition is nested more than 256 levels deep"), "{script}: {error}");
+    for (script, input, expected) in one_level {
+        let output = run(script, input);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{script}: {error}");
+        assert_eq!(output.status.code(), Some(i32::from(expected.is_empty())), "{script}");
     }
+    let brackets = "between end of substring '(' and start of substring ')'";
+    let first = format!("each prefix substring 'x' nested in {brackets}");
+    // The `x` that is in no bracket is not found.
+    assert_eq!(text(&run(&first, "xa(xb(xc))x(x)"), 0), "x\nx\nx\n");
+    let upper = format!("foreach letters nested in {brackets} then uppercase end");
+    assert_eq!(text(&run(&upper, "a(b(c)d)e(f"), 0), "a(B(C)D)e(F");
+}
+
+#[test]
+fn sections_that_lie_too_deep_are_a_failure() {
     let found =
         "having prefix substring 'x' nested in between end of substring '(' and start of substring ')'";
     let nested = |depth: usize| format!("{}x{}", "(".repeat(depth), ")".repeat(depth));
     assert_eq!(text(&run(found, &nested(200)), 0), "x");
     let error = refused(&run(found, &nested(300)));
-    assert!(error.starts_with("selvedge-pipe: pipeline:1:1: a condition is nested"), "{error}");
+    let told = "selvedge-pipe: pipeline:1:1: sections of a condition lie more than 256 levels deep";
+    assert!(error.starts_with(told), "{error}");
+    let lines = "lines | having empty nested in not first everything";
+    assert_eq!(text(&run(lines, &"a\n\n".repeat(100)), 0), "\n".repeat(100));
+    let cut = "each substring 'x' nested in not prefix whitespace";
+    assert_eq!(text(&run(cut, " x x"), 0), "x\nx\n");
 }
 
 #[test]
@@ -428,7 +449,7 @@ fn what_is_behind_a_finished_stage_does_not_depend_on_the_chunks() {
     // A failure behind the end is none.
     assert_eq!(made("csv | first 2", "a,b\nc\n\"d\ne\"f"), ("a,b\nc\n".to_string(), None));
     assert_eq!(made("lines | integers | first 1 | count", "1\nx\n"), ("1\n".to_string(), None));
-    let nested = "while ((digits nested in letters) and substring 'b') then first 2 end | substitute 'x'";
+    let nested = "while ((digits nested in everything) and substring '1') then first 2 end | substitute 'x'";
     assert_eq!(made(nested, "<a>"), ("x".to_string(), None));
     // A finished stage is not fed with the lines that follow in the chunk.
     let each = "foreach line having substring ',' then else count end | uppercase | substitute ';'";
