@@ -236,7 +236,8 @@ fn integers_are_compared_exactly() {
         assert_eq!(found(">= 18446744073709551615.0"), "18446744073709551615\n");
     }
     let words = "inf\nnan\n-infinity\n1e999\n1e2\n100.0\n+100\n-0\n";
-    assert_eq!(text(&run("lines | having != 5 numbered", words), 0), "5:1e2\n6:100.0\n7:+100\n8:-0\n");
+    let numbers = "4:1e999\n5:1e2\n6:100.0\n7:+100\n8:-0\n";
+    assert_eq!(text(&run("lines | having != 5 numbered", words), 0), numbers);
     assert_eq!(text(&run("lines | having = 100", words), 0), "1e2\n100.0\n+100\n");
     assert_eq!(text(&run("lines | having = -0.0", words), 0), "-0\n");
     for number in
@@ -245,6 +246,50 @@ fn integers_are_compared_exactly() {
         selvedge_pipe::fuzz::script(&format!("lines | having > {number}"));
     }
     selvedge_pipe::fuzz::script(&format!("having > 1{}", "0".repeat(60)));
+}
+
+#[test]
+fn comparisons_and_sort_read_the_same_numbers() {
+    // The order of the numbers, each on a line. Lines that are equal keep their order.
+    let huge = format!("1{}\n1{}1\n2{}\n", "0".repeat(400), "0".repeat(399), "0".repeat(400));
+    let ascending = format!(
+        "-1e400\n-1e3\n-5\n-1.5\n-1e-400\n0\n1e-400\n2e-400\n.5\n1\n+2\n2.5\n100\n1e3\n1001\n9007199254740992\n9007199254740993\n{huge}"
+    );
+    let shuffled: String = ascending.lines().rev().map(|line| format!("{line}\n")).collect();
+    assert_eq!(text(&run("lines | sort numeric", &shuffled), 0), ascending);
+    assert_eq!(text(&run("lines | sort numeric descending", &ascending), 0), shuffled);
+    let column = run("lines | fields | sort by column 1 numeric | column 1", &shuffled);
+    assert_eq!(text(&column, 0), ascending);
+    // Python counts with exact fractions.
+    const ORACLE: &str = r#"
+import sys
+from fractions import Fraction
+lines = sys.stdin.read().split("\n")[:-1]
+for line in lines:
+    print(sum(Fraction(other) > Fraction(line) for other in lines), end=" ")
+"#;
+    let command = format!("python3 -c '{ORACLE}'");
+    let expected = text(&system(Path::new("/"), &command, ascending.as_bytes()), 0);
+    let ours: String = ascending
+        .lines()
+        .map(|line| {
+            let output = run(&format!("lines | having > {line} | count"), &ascending);
+            format!("{} ", String::from_utf8_lossy(&output.stdout).trim())
+        })
+        .collect();
+    assert_eq!(ours, expected);
+    // Where GNU's general order has numbers, it is ours.
+    let finite: String =
+        ascending.lines().filter(|line| line.len() < 17).map(|line| format!("{line}\n")).collect();
+    let finite = finite.replace("e400", "e40").replace("e-400", "e-40");
+    let theirs = system(Path::new("/"), "tac | LC_ALL=C sort -g -s", finite.as_bytes());
+    let reversed: String = finite.lines().rev().map(|line| format!("{line}\n")).collect();
+    assert_eq!(text(&run("lines | sort numeric", &reversed), 0), text(&theirs, 0));
+    for number in ["1e3", "-1.5e-7", "1e400", "0e9", "123e-400", "1e999999999999", "1.50e1"] {
+        selvedge_pipe::fuzz::script(&format!("lines | having > {number}"));
+    }
+    let equal = text(&run("lines | having = 1e3", "1000\n1e3\n1000.0\n10e2x\n1e\n"), 0);
+    assert_eq!(equal, "1000\n1e3\n1000.0\n");
 }
 
 #[test]
