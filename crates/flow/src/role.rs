@@ -142,11 +142,12 @@ impl<A: Item + ?Sized, S: Supply<A>> Inflow<A, A, S, Unchanged> {
 impl<A: ?Sized, B: ?Sized, S, T> Inflow<A, B, S, T> {
     /// A method that no program can call: see [`WholePipeline`].
     #[doc(hidden)]
-    pub fn run(self) -> <Self as WholePipeline>::Result
+    pub fn run(self) -> std::future::Ready<Result<(), StageFailure>>
     where
         Self: WholePipeline,
     {
-        self.run_whole()
+        drop(self.run_whole());
+        std::future::ready(Ok(()))
     }
 }
 
