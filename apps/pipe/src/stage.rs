@@ -10,6 +10,7 @@
 
 use crate::condition;
 use crate::kinds::{Before, yields};
+use crate::language::number::Decimal;
 use crate::language::print;
 use crate::language::tree::*;
 use crate::parts::{are_by_line, asks_lines};
@@ -372,6 +373,25 @@ fn alike(made: DynStage, name: String, too_deep: Option<TooDeep>) -> DynStage {
     }
 }
 
+/// The number that a line is, which may be written in any way: `7`, `+7`, `7.0`, `70e-1`.
+fn whole_number(line: &str) -> Result<u64, String> {
+    let text = line.trim();
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let wrong = match Decimal::of(text) {
+        None => "is no number",
+        // A number that is whole, and is not too large, has no sign and no point here.
+        Some(number) => match number.to_string().parse() {
+            Ok(number) => return Ok(number),
+            Err(_) if number.is_negative() => "is negative",
+            Err(_) if number.is_whole() => "is too large",
+            Err(_) => "is not whole",
+        },
+    };
+    Err(format!("{line:?} {wrong}, and `integers` makes whole numbers from 0 to {}", u64::MAX))
+}
+
 /// The stage of a tree, without the guard. A condition that nests too deep sets `too_deep`.
 fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
     /// Calls a generic function for the type of a kind.
@@ -425,10 +445,7 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
         }
         StageKind::Bytes => to_text(kind).unwrap_or_else(|| DynStage::new(id::<u8>())),
         StageKind::Integers => {
-            let number = |line: &[u8]| {
-                let text = String::from_utf8_lossy(chomp(line));
-                text.trim().parse::<u64>().map_err(|error| format!("{text:?}: {error}"))
-            };
+            let number = |line: &[u8]| whole_number(&String::from_utf8_lossy(chomp(line)));
             DynStage::new(try_lift121(number).named(named))
         }
         StageKind::Having(condition, numbered) => match kind {

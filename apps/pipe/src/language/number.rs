@@ -90,6 +90,16 @@ impl<'a> Decimal<'a> {
         self.whole.is_empty() && self.fraction.is_empty()
     }
 
+    /// Whether it is less than 0.
+    pub fn is_negative(&self) -> bool {
+        self.negative
+    }
+
+    /// Whether it has no fraction.
+    pub fn is_whole(&self) -> bool {
+        i64::try_from(self.digits()).is_ok_and(|digits| self.point >= digits)
+    }
+
     /// How many digits it has that change something.
     pub fn digits(&self) -> usize {
         self.whole.len() + self.fraction.len()

@@ -26,13 +26,13 @@ fn a_failure_in_a_branch_that_begins_anew_ends_the_script() {
     let numbers = "then lines | fields | column 2 | integers | sum end";
     for condition in ["line having prefix 'x'", "line having not prefix 'y'"] {
         let error = refused(&run(&format!("foreach {condition} {numbers}"), "x 1\nx oops\nx 3\n"));
-        assert!(error.contains("\"oops\": invalid digit"), "{error}");
+        assert!(error.contains("\"oops\" is no number"), "{error}");
     }
     let error = refused(&run(
         "foreach line having prefix 'y' then else lines | fields | column 2 | integers | sum end",
         "x 1\nx oops\nx 3\n",
     ));
-    assert!(error.contains("\"oops\": invalid digit"), "{error}");
+    assert!(error.contains("\"oops\" is no number"), "{error}");
     // A branch that only ends early is no failure, and the next line begins it anew.
     let first = "foreach line having prefix 'x' then first 1 end";
     assert_eq!(text(&run(first, "x 1\ny\nx 2\n"), 0), "xy\nx");
@@ -290,6 +290,28 @@ for line in lines:
     }
     let equal = text(&run("lines | having = 1e3", "1000\n1e3\n1000.0\n10e2x\n1e\n"), 0);
     assert_eq!(equal, "1000\n1e3\n1000.0\n");
+}
+
+#[test]
+fn integers_takes_whole_numbers_however_they_are_written() {
+    let written = " 7\n+7\n7.0\n70e-1\n0.7e1\n-0\n1e3\n18446744073709551615.00\r\n";
+    let numbers = "7\n7\n7\n7\n7\n0\n1000\n18446744073709551615\n";
+    assert_eq!(text(&run("lines | integers", written), 0), numbers);
+    let range = ", and `integers` makes whole numbers from 0 to 18446744073709551615";
+    for (wrong, says) in [
+        ("-5", "\"-5\" is negative"),
+        ("-1.5", "\"-1.5\" is negative"),
+        ("1.5", "\"1.5\" is not whole"),
+        ("1e-400", "\"1e-400\" is not whole"),
+        ("18446744073709551616", "\"18446744073709551616\" is too large"),
+        ("1e999", "\"1e999\" is too large"),
+        ("", "\"\" is no number"),
+        ("5x", "\"5x\" is no number"),
+        ("inf", "\"inf\" is no number"),
+    ] {
+        let error = refused(&run("lines | integers", &format!("{wrong}\n")));
+        assert!(error.contains(&format!("1:9: {says}{range}\n")), "{error}");
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn a_stage_that_fails_is_shown_with_its_place() {
         "{shown}"
     );
     let shown = error("lines | integers | sum", "1\nx\n");
-    assert!(shown.starts_with("selvedge-pipe: pipeline:1:9: \"x\": invalid digit"), "{shown}");
+    assert!(shown.starts_with("selvedge-pipe: pipeline:1:9: \"x\" is no number"), "{shown}");
     assert!(shown.ends_with("  item 2, in line 2 at offset 2\n"), "{shown}");
     let shown = error("csv | column 1", "1\n2,3\n4\"\n");
     assert!(shown.contains("pipeline:1:1: a quote within a field"), "{shown}");
