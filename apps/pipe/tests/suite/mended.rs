@@ -219,7 +219,9 @@ ran = subprocess.run([sys.argv[1]], stdin=keys, stdout=writer, stderr=subprocess
 print(ran.returncode, ran.stderr)
 "#;
     let shell = env!("CARGO_BIN_EXE_selvedge-pipe");
-    let output = Command::new("timeout").args(["60", "python3", "-c", PLAY, shell]).output().unwrap();
+    let mut python = Command::new("timeout");
+    python.args(["60", "python3", "-c", PLAY, shell]).env("SELVEDGE_PIPE_HISTORY", "");
+    let output = python.output().unwrap();
     assert_eq!(text(&output, 0), "0 b''\n");
 }
 
