@@ -231,7 +231,14 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> 
             if *numbered {
                 takes(&[Lists], Lists)?;
             }
-            fits(condition, fed).map(|()| fed)
+            fits(condition, fed)?;
+            if fed == Bytes && asks_only_texts(condition) {
+                let message = format!("`{}` asks about a line, and here are bytes", first_word(stage));
+                let help = "put `lines |` before it; `each CONDITION` makes a line of each match, and \
+                    `replace T with \"\"` takes it away";
+                return Err(Complaint::new(stage.span, message).with_help(help));
+            }
+            Ok(fed)
         }
         StageKind::First(_) | StageKind::Skip(_) | StageKind::Change(Change::Suppress) => Ok(fed),
         StageKind::Last(_) => takes(&[Lists, Records, Numbers], fed),
@@ -263,6 +270,17 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> 
             takes(&[Lists], Lists)?;
             check_pipeline(inner, Position::Joined).map(|_| Lists)
         }
+    }
+}
+
+/// Whether a condition asks for texts alone, as about lines. Over bytes `having` would pass on the
+/// bytes of the matches, in a row.
+fn asks_only_texts(condition: &Condition) -> bool {
+    match &condition.kind {
+        ConditionKind::Test(_) => true,
+        ConditionKind::Not(inner) => asks_only_texts(inner),
+        ConditionKind::And(all) | ConditionKind::Or(all) => all.iter().all(asks_only_texts),
+        _ => false,
     }
 }
 

@@ -2,7 +2,7 @@
 //! explains it.
 //!
 //! The exit statuses are grep's: 0 if something came out, 1 if nothing did or a count is 0, 2 after
-//! an error. Each error goes through `refused`, which writes it to the standard error.
+//! an error, 141 if the reader of the output has gone. Each error goes through `refused`, which writes it to the standard error.
 
 #![forbid(unsafe_code)]
 
@@ -27,12 +27,16 @@ fn main() -> ExitCode {
     ExitCode::from(shown(&text))
 }
 
-/// Writes to standard output. Returns the exit status. A reader that has closed the pipe is no
-/// error.
+/// The exit status that a shell shows for a tool that has written to a pipe without a reader, and
+/// was ended by the signal 13, `SIGPIPE`.
+const READER_GONE: u8 = 128 + 13;
+
+/// Writes to standard output. Returns the exit status.
 fn shown(text: &str) -> u8 {
     match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => refused(&error.to_string()),
-        _ => 0,
+        Ok(()) => 0,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => READER_GONE,
+        Err(error) => refused(&error.to_string()),
     }
 }
 
@@ -59,7 +63,7 @@ fn serve(options: &Options) -> u8 {
         (None, None) if options.interactive || io::stdin().is_terminal() => {
             return match interactive::serve(settings) {
                 Ok(()) => 0,
-                // As in `shown`.
+                // The terminal has gone, and no pipeline runs.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
                 Err(error) => refused(&format!("the terminal: {error}")),
             };
@@ -86,6 +90,7 @@ fn serve(options: &Options) -> u8 {
     match run(script, settings) {
         Ok(Outcome::Found) => 0,
         Ok(Outcome::Nothing) => 1,
+        Ok(Outcome::ReaderGone) => READER_GONE,
         Err(complaint) => complain(&complaint),
     }
 }

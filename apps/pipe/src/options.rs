@@ -34,7 +34,7 @@ Options:
   -h, --help        this text
 
 Exit status: 0 if something came out, 1 if nothing did or a count is 0, 2 after
-an error.
+an error, 141 if the reader of the output has gone (128 + SIGPIPE).
 ";
 
 /// What `--stages` prints.

@@ -268,7 +268,7 @@ fn is_by_line(stage: &Stage, fed: ItemKind) -> bool {
 }
 
 /// Whether [`is_by_line`] holds of all stages of a branch over a kind.
-fn are_by_line(branch: &[Stage], kind: ItemKind) -> bool {
+pub fn are_by_line(branch: &[Stage], kind: ItemKind) -> bool {
     let mut before = Before::Branch(kind);
     branch.iter().all(|stage| {
         let fed = before.kind();
@@ -278,7 +278,7 @@ fn are_by_line(branch: &[Stage], kind: ItemKind) -> bool {
 }
 
 /// Whether a condition asks about each line, or about each item that is no byte, by itself.
-fn asks_lines(condition: &Condition, fed: ItemKind) -> bool {
+pub fn asks_lines(condition: &Condition, fed: ItemKind) -> bool {
     match fed {
         ItemKind::Bytes => of_lines(condition).is_some(),
         _ => Question::of(condition).is_some(),

@@ -1,7 +1,7 @@
 //! Regular expressions over lines.
 //!
 //! `condition.rs` calls [`matches()`] for the condition `regex`, `stage.rs` and `test.rs` call
-//! [`lines`], and the parser calls [`lines`] to refuse a wrong expression. [`chomp`] is here
+//! [`lines`], and the parser calls [`lines`] and [`names_line_end`] to refuse a wrong expression. [`chomp`] is here
 //! because a match sees each line without its end.
 //!
 //! A match never reaches over a line end. [`lines`] takes the line end out of the expression: out
@@ -10,9 +10,9 @@
 //! once. Each of its matches lies within a line, and the time is that of one search.
 
 use regex::bytes::{Regex, RegexBuilder};
-use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange};
 use regex_syntax::hir::{Hir, HirKind, Look, LookSet};
+use regex_syntax::{ParserBuilder, ast};
 use selvedge_coroutine::pipeline::{Flow, Sections, Split, Splitter};
 use std::ops::{ControlFlow, Range};
 
@@ -29,6 +29,49 @@ pub fn lines(pattern: &str) -> Result<Regex, String> {
     let written = within_lines(pattern)?.to_string();
     let mut builder = RegexBuilder::new(&written);
     builder.unicode(true).size_limit(4 << 20).nest_limit(8 * LEVELS).build().map_err(message)
+}
+
+/// Whether an expression names a line end, which no match has: `\n`, `[\n]`. A class of more, such
+/// as `[^a]` or `\s`, has other members.
+///
+/// # Errors
+/// What is wrong with the expression.
+pub fn names_line_end(pattern: &str) -> Result<bool, String> {
+    let mut parser = ast::parse::ParserBuilder::new().nest_limit(LEVELS).build();
+    let tree = parser.parse(pattern).map_err(message)?;
+    let found = ast::visit(&tree, LineEnds { found: false }).unwrap_or_else(|never| match never {});
+    let mut parser = ParserBuilder::new().multi_line(true).utf8(false).nest_limit(LEVELS).build();
+    Ok(found || has_line_end(&parser.parse(pattern).map_err(message)?))
+}
+
+/// Looks for line ends that stand outside of brackets.
+struct LineEnds {
+    found: bool,
+}
+
+impl ast::Visitor for LineEnds {
+    type Output = bool;
+    type Err = std::convert::Infallible;
+
+    fn finish(self) -> Result<bool, Self::Err> {
+        Ok(self.found)
+    }
+
+    fn visit_pre(&mut self, part: &ast::Ast) -> Result<(), Self::Err> {
+        self.found |= matches!(part, ast::Ast::Literal(literal) if literal.c == '\n');
+        Ok(())
+    }
+}
+
+/// Whether a text of the expression has a line end. Brackets with a single member are a text here.
+fn has_line_end(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Literal(literal) => literal.0.contains(&b'\n'),
+        HirKind::Repetition(repetition) => has_line_end(&repetition.sub),
+        HirKind::Capture(capture) => has_line_end(&capture.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(has_line_end),
+        HirKind::Empty | HirKind::Look(_) | HirKind::Class(_) => false,
+    }
 }
 
 fn message(error: impl ToString) -> String {

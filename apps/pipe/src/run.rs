@@ -66,6 +66,8 @@ pub enum Outcome {
     Found,
     /// Nothing came out, or a count of 0.
     Nothing,
+    /// The reader of the output has gone before the end, as `head` does.
+    ReaderGone,
 }
 
 /// Reads and checks a script.
@@ -127,6 +129,9 @@ async fn run_all(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, C
     for pipeline in &script {
         let ran = run_pipeline(pipeline, settings).await;
         outcome = ran.map_err(|failure| complaint(&failure, &script))?;
+        if outcome == Outcome::ReaderGone {
+            break;
+        }
     }
     Ok(outcome)
 }
@@ -205,18 +210,24 @@ async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome,
     let counts = pipeline.iter().rev().find(|stage| !writes(stage));
     let counts = counts.is_some_and(|stage| stage.kind == StageKind::Count);
     let progress = Progress::of(pipeline, settings.progress);
-    let found = Arc::new(AtomicBool::new(false));
+    let seen = Arc::new(Seen::default());
     let last = pipeline.last().expect("the parser makes no empty pipeline");
     let writes_file = matches!(last.kind, StageKind::To(_) | StageKind::AppendTo(_));
     let name = if writes_file { failure_name(last) } else { stream_name(last, "write standard output") };
     let place = match &last.kind {
         StageKind::To(name) | StageKind::AppendTo(name) => {
-            refuse_source(name, pipeline).await.map_err(|error| failed(&failure_name(last), 0, error))?;
+            refuse_source(name, name, pipeline)
+                .await
+                .map_err(|error| failed(&failure_name(last), 0, error))?;
             Destination::Closed(name.clone(), matches!(last.kind, StageKind::AppendTo(_)))
         }
-        _ => Destination::Stdout(stdio::stdout().map_err(|error| failed(&name, 0, error))?),
+        _ => {
+            let refused = refuse_source("/dev/stdout", "this file", pipeline).await;
+            refused.map_err(|error| failed(&name, 0, error))?;
+            Destination::Stdout(stdio::stdout().map_err(|error| failed(&name, 0, error))?)
+        }
     };
-    let target = Target { name, place, written: 0, counts, found: found.clone() };
+    let target = Target { name, place, written: 0, counts, seen: seen.clone() };
     let parts = settings.parts(pipeline);
     let in_parts = parts.is_some();
     let parts = parts.map(|parts| (parts, settings.threads));
@@ -224,7 +235,11 @@ async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome,
         Err(failure) if in_parts => return Err(placed(failure, pipeline).await),
         ran => ran?,
     }
-    Ok(if found.load(Relaxed) { Outcome::Found } else { Outcome::Nothing })
+    Ok(match (seen.reader_gone.load(Relaxed), seen.found.load(Relaxed)) {
+        (true, _) => Outcome::ReaderGone,
+        (false, true) => Outcome::Found,
+        (false, false) => Outcome::Nothing,
+    })
 }
 
 /// The failure that the pipeline tells without parts: with its place in the whole stream. `failure`
@@ -276,8 +291,9 @@ fn add_joined<'a>(pipeline: &'a [Stage], paths: &mut Vec<&'a str>) {
 }
 
 /// Refuses a target that the pipeline reads: `to` would empty it before it is read, and a pipeline
-/// with `append to` would read its own text without end.
-async fn refuse_source(target: &str, pipeline: &[Stage]) -> io::Result<()> {
+/// with `append to`, or with its output at the end of the file, would read its own text without end.
+/// `name` is what the user calls the target.
+async fn refuse_source(target: &str, name: &str, pipeline: &[Stage]) -> io::Result<()> {
     let identity = async |path: &str| match metadata(path).await {
         Ok(status) if status.is_file() => Some((status.dev(), status.ino())),
         // A pipe or a device may be both. A file that is not there is told when it is opened.
@@ -288,7 +304,7 @@ async fn refuse_source(target: &str, pipeline: &[Stage]) -> io::Result<()> {
     add_sources(pipeline, &mut paths);
     for path in paths {
         if identity(path).await == Some(written) {
-            return Err(io::Error::other(format!("{target} is also a source of this pipeline")));
+            return Err(io::Error::other(format!("{name} is also a source of this pipeline")));
         }
     }
     Ok(())
@@ -302,7 +318,16 @@ pub struct Target {
     written: u64,
     /// The text is a count.
     counts: bool,
-    found: Arc<AtomicBool>,
+    seen: Arc<Seen>,
+}
+
+/// What a target has seen.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Text that is no count of 0.
+    found: AtomicBool,
+    /// The reader of the pipe has closed it.
+    reader_gone: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -361,15 +386,18 @@ impl Accept<u8> for Target {
             return Ok(ControlFlow::Continue(()));
         }
         if !self.counts || items.iter().any(|byte| !b"0\n".contains(byte)) {
-            self.found.store(true, Relaxed);
+            self.seen.found.store(true, Relaxed);
         }
         match self.place.write(items, self.written).await {
             Ok(()) => {
                 self.written += items.len() as u64;
                 Ok(ControlFlow::Continue(()))
             }
-            // The reader has closed the pipe, as `head` does in a shell. That is no error.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+            // The reader has closed the pipe, as `head` does in a shell. Nothing is said of it.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.seen.reader_gone.store(true, Relaxed);
+                Ok(ControlFlow::Break(()))
+            }
             Err(error) => Err(failed(&self.name, self.written, error)),
         }
     }

@@ -10,8 +10,10 @@
 
 use crate::condition;
 use crate::kinds::{Before, yields};
+use crate::language::number::Decimal;
 use crate::language::print;
 use crate::language::tree::*;
+use crate::parts::{are_by_line, asks_lines};
 use crate::regex::{self, chomp};
 use crate::stages::*;
 use crate::test::{Asked, Question};
@@ -23,7 +25,7 @@ use selvedge_coroutine::pipeline::zstd;
 use selvedge_coroutine::pipeline::{
     BoxedSplitter, DynStage, HasKind, ItemKind, Transducer, append, concatenate, decimal, foreach, group_by,
     id, if_then_else, json, lift121, located, rewrite, satisfies, select, select_numbered, skip, substitute,
-    substring, suppress, take, try_lift121, while_, whole_line, xml,
+    substring, suppress, take, try_lift121, while_, while_each, whole_line, xml,
 };
 use std::io::Write;
 
@@ -152,9 +154,16 @@ fn branching<A: HasKind + ?Sized>(splitter: BoxedSplitter<A>, of: &Branch) -> Dy
     }
 }
 
-/// The loop of `while` over items of type `A`.
-fn looping<A: HasKind + ?Sized>(splitter: BoxedSplitter<A>, body: &[Stage]) -> DynStage {
-    DynStage::new(while_(typed::<A, A>(branch(body, A::KIND)), splitter))
+/// The loop of `while` over items of type `A`. Each section loops by itself.
+///
+/// With `by_line`, each item or line is a section, and the body looks at each of them alone. Then
+/// one stream for all sections gives the same, and needs no new body for each section.
+fn looping<A: HasKind + ?Sized>(by_line: bool, splitter: BoxedSplitter<A>, body: &[Stage]) -> DynStage {
+    let stages = typed::<A, A>(branch(body, A::KIND));
+    if by_line {
+        return DynStage::new(while_(stages, splitter));
+    }
+    DynStage::new(while_each(stages, splitter))
 }
 
 /// A branch of bytes with a condition about whole lines. The search runs over whole blocks, and
@@ -364,6 +373,25 @@ fn alike(made: DynStage, name: String, too_deep: Option<TooDeep>) -> DynStage {
     }
 }
 
+/// The number that a line is, which may be written in any way: `7`, `+7`, `7.0`, `70e-1`.
+fn whole_number(line: &str) -> Result<u64, String> {
+    let text = line.trim();
+    if let Ok(number) = text.parse() {
+        return Ok(number);
+    }
+    let wrong = match Decimal::of(text) {
+        None => "is no number",
+        // A number that is whole, and is not too large, has no sign and no point here.
+        Some(number) => match number.to_string().parse() {
+            Ok(number) => return Ok(number),
+            Err(_) if number.is_negative() => "is negative",
+            Err(_) if number.is_whole() => "is too large",
+            Err(_) => "is not whole",
+        },
+    };
+    Err(format!("{line:?} {wrong}, and `integers` makes whole numbers from 0 to {}", u64::MAX))
+}
+
 /// The stage of a tree, without the guard. A condition that nests too deep sets `too_deep`.
 fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
     /// Calls a generic function for the type of a kind.
@@ -417,10 +445,7 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
         }
         StageKind::Bytes => to_text(kind).unwrap_or_else(|| DynStage::new(id::<u8>())),
         StageKind::Integers => {
-            let number = |line: &[u8]| {
-                let text = String::from_utf8_lossy(chomp(line));
-                text.trim().parse::<u64>().map_err(|error| format!("{text:?}: {error}"))
-            };
+            let number = |line: &[u8]| whole_number(&String::from_utf8_lossy(chomp(line)));
             DynStage::new(try_lift121(number).named(named))
         }
         StageKind::Having(condition, numbered) => match kind {
@@ -475,12 +500,16 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
             ItemKind::Records => branching(condition::items::<Fields>(&of.condition, too_deep), of),
             ItemKind::Numbers => branching(condition::items::<u64>(&of.condition, too_deep), of),
         },
-        StageKind::While(condition, body) => match kind {
-            ItemKind::Bytes => looping(condition::bytes(condition, too_deep), body),
-            ItemKind::Lists => looping(condition::lines(condition, too_deep), body),
-            ItemKind::Records => looping(condition::items::<Fields>(condition, too_deep), body),
-            ItemKind::Numbers => looping(condition::items::<u64>(condition, too_deep), body),
-        },
+        StageKind::While(condition, body) => {
+            let by_line = asks_lines(condition, kind) && are_by_line(body, kind);
+            match kind {
+                ItemKind::Bytes => looping(by_line, condition::bytes(condition, too_deep), body),
+                ItemKind::Lists if by_line => looping(by_line, condition::lines(condition, too_deep), body),
+                ItemKind::Lists => looping(by_line, condition::items::<[u8]>(condition, too_deep), body),
+                ItemKind::Records => looping(by_line, condition::items::<Fields>(condition, too_deep), body),
+                ItemKind::Numbers => looping(by_line, condition::items::<u64>(condition, too_deep), body),
+            }
+        }
         StageKind::File(_)
         | StageKind::Stdin
         | StageKind::Text(_)

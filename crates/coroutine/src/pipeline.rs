@@ -76,7 +76,7 @@
 //! | sections by what is in them | [`having`], [`having_only`] |
 //! | sections as items | [`section_parts`] |
 //! | branches | [`if_then_else`], [`select`], [`wherever`], [`unless`], [`foreach`] |
-//! | loops | [`while_`], [`nested_in`], and cycles by a buffer: [`cycle`] |
+//! | loops | [`while_`], [`while_each`], [`nested_in`], and cycles by a buffer: [`cycle`] |
 //! | lists | [`group_by`], [`any`], [`all`], [`concatenate`], [`select_numbered`] |
 //! | one stream of two | [`join`], [`join_generators`], [`join_transduced`], [`join_with`] |
 //! | parsers and encoders | [`csv`], [`json`], [`xml`], [`binary`], [`line`](line()) |
@@ -391,7 +391,7 @@ pub use number::{SelectNumbered, select_numbered};
 pub use parts::{
     AlwaysForeseen, ForeseesEach, ItemByItem, Part, PartByPart, PartJoiner, PlaceKnown, SplitByItem,
 };
-pub use recur::{Nested, While, nested_in, while_};
+pub use recur::{Nested, While, nested_in, while_, while_each};
 pub use role::{Drain, Generator, Iteratee, Join, Program, Splitter, Transducer, WholePipeline};
 pub use section::{Foreach, Having, Substitute, foreach, having, having_only, substitute};
 pub use section_parts::{ToSectionParts, section_parts};

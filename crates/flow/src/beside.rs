@@ -8,8 +8,8 @@
 //! work, closes what is upstream, and ends. If the pipeline itself is dropped, then the drop of
 //! `Beside` cancels the thread.
 
-use crate::items::{Filler, FromGenerator, Stores, made, stores};
-use crate::role::{AfterInflow, Inflow, Supply, Upstream};
+use crate::items::{Filler, Stores, made, stores};
+use crate::role::{AfterInflow, Drive, Driven, Inflow, Supply, Upstream};
 use selvedge_core::{JoinError, JoinHandle, spawn};
 use selvedge_coroutine::pipeline::{
     AfterGenerator, Generate, Generator, Item, StageFailure, Store, Transduce, Unchanged,
@@ -96,10 +96,10 @@ where
     S: Supply<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
 {
-    type Whole = Inflow<B, B, AheadOf<A, B, S, T>, Unchanged>;
+    type Whole = Inflow<B, B, AheadOf<B>, Unchanged>;
 
     fn after(self, source: Inflow<A, B, S, T>) -> Self::Whole {
-        let upstream = Upstream::new(source.supply, source.stages.into_stage());
+        let upstream = Box::new(Upstream::new(source.supply, source.stages.into_stage()));
         let items = B::Store::default();
         Inflow::new(AheadOf { chunks: self.chunks, upstream: Some(upstream), running: None, items })
     }
@@ -110,7 +110,7 @@ where
     B: Item<Store: Send> + ?Sized,
     G: Generate<B> + Send + 'static,
 {
-    type Whole = Inflow<B, B, AheadOf<B, B, FromGenerator<B, G>, Unchanged>, Unchanged>;
+    type Whole = Inflow<B, B, AheadOf<B>, Unchanged>;
 
     fn after(self, generator: Generator<B, G>) -> Self::Whole {
         made(generator) >> self
@@ -118,10 +118,10 @@ where
 }
 
 /// The supply of [`ahead`].
-pub struct AheadOf<A: ?Sized, B: Item + ?Sized, S, T> {
+pub struct AheadOf<B: Item + ?Sized> {
     chunks: usize,
     /// The work of the thread, until the first `next` starts it.
-    upstream: Option<Upstream<A, B, S, T>>,
+    upstream: Option<Box<dyn Drive<Filler<B::Store>>>>,
     running: Option<RunsAhead<B::Store>>,
     /// The items that are lent.
     items: B::Store,
@@ -132,24 +132,34 @@ struct RunsAhead<C> {
     thread: Beside<Result<(), StageFailure>>,
 }
 
-impl<A: ?Sized, B: Item + ?Sized, S, T> fmt::Debug for AheadOf<A, B, S, T> {
+impl<B: Item + ?Sized> fmt::Debug for AheadOf<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AheadOf").field("begun", &self.running.is_some()).finish_non_exhaustive()
     }
 }
 
-impl<A, B, S, T> Supply<B> for AheadOf<A, B, S, T>
+impl<A, B, S, T> Drive<Filler<B::Store>> for Upstream<A, B, S, T>
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
     S: Supply<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
 {
+    fn drive(self: Box<Self>, end: Filler<B::Store>, stop: Arc<Event>) -> Driven<Result<(), StageFailure>> {
+        Box::pin(run_ahead(*self, end, stop))
+    }
+
+    fn close(self: Box<Self>) -> Driven<()> {
+        Box::pin(Upstream::close(*self))
+    }
+}
+
+impl<B: Item<Store: Send> + ?Sized> Supply<B> for AheadOf<B> {
     async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
         if let Some(upstream) = self.upstream.take() {
             let (filler, stores) = stores(self.chunks);
             let stop = Arc::new(Event::new());
-            let thread = Beside::that_stops(spawn(run_ahead(upstream, filler, stop.clone())), stop);
+            let thread = Beside::that_stops(spawn(upstream.drive(filler, stop.clone())), stop);
             self.running = Some(RunsAhead { stores, thread });
         }
         let Some(running) = &mut self.running else { return Ok(None) };

@@ -11,8 +11,8 @@
 
 use crate::beside::{Beside, until};
 use crate::bytes::{ReadStream, Writing};
-use crate::items::{FromGenerator, failed, made};
-use crate::role::{AfterInflow, Inflow, Supply, Upstream, pour};
+use crate::items::{failed, made};
+use crate::role::{AfterInflow, Drive, Driven, Inflow, Supply, Upstream, pour};
 use selvedge_core::spawn;
 use selvedge_coroutine::pipeline::{
     AfterGenerator, Generate, Generator, Item, StageFailure, Transduce, Unchanged,
@@ -165,14 +165,14 @@ pub fn through(mut command: process::Command) -> Through {
 }
 
 /// The supply of [`through`].
-pub struct ThroughCommand<A: ?Sized, S, T> {
+pub struct ThroughCommand {
     command: process::Command,
     /// The source of the program's input, until the program starts. Then it moves to the thread.
-    upstream: Option<Upstream<A, u8, S, T>>,
+    upstream: Option<Box<dyn Drive<Sender>>>,
     running: Option<(Talking, Beside<Result<(), StageFailure>>)>,
 }
 
-impl<A: ?Sized, S, T> fmt::Debug for ThroughCommand<A, S, T> {
+impl fmt::Debug for ThroughCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ThroughCommand").field("command", &self.command).finish_non_exhaustive()
     }
@@ -184,10 +184,10 @@ where
     S: Supply<A> + 'static,
     T: Transduce<A, u8> + Send + 'static,
 {
-    type Whole = Inflow<u8, u8, ThroughCommand<A, S, T>, Unchanged>;
+    type Whole = Inflow<u8, u8, ThroughCommand, Unchanged>;
 
     fn after(self, source: Inflow<A, u8, S, T>) -> Self::Whole {
-        let upstream = Upstream::new(source.supply, source.stages.into_stage());
+        let upstream = Box::new(Upstream::new(source.supply, source.stages.into_stage()));
         Inflow::new(ThroughCommand { command: self.command, upstream: Some(upstream), running: None })
     }
 }
@@ -196,7 +196,7 @@ impl<G> AfterGenerator<u8, G> for Through
 where
     G: Generate<u8> + Send + 'static,
 {
-    type Whole = Inflow<u8, u8, ThroughCommand<u8, FromGenerator<u8, G>, Unchanged>, Unchanged>;
+    type Whole = Inflow<u8, u8, ThroughCommand, Unchanged>;
 
     fn after(self, generator: Generator<u8, G>) -> Self::Whole {
         made(generator) >> self
@@ -222,12 +222,22 @@ where
     over
 }
 
-impl<A, S, T> Supply<u8> for ThroughCommand<A, S, T>
+impl<A, S, T> Drive<Sender> for Upstream<A, u8, S, T>
 where
     A: Item + ?Sized,
     S: Supply<A> + 'static,
     T: Transduce<A, u8> + Send + 'static,
 {
+    fn drive(self: Box<Self>, end: Sender, stop: Arc<Event>) -> Driven<Result<(), StageFailure>> {
+        Box::pin(feed(*self, end, stop))
+    }
+
+    fn close(self: Box<Self>) -> Driven<()> {
+        Box::pin(Upstream::close(*self))
+    }
+}
+
+impl Supply<u8> for ThroughCommand {
     async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
         if self.upstream.is_some() {
             // If the program does not start, then `close` finds what is upstream, and closes it.
@@ -235,7 +245,7 @@ where
             let input = running.child.stdin.take().expect("the input is piped");
             let Some(upstream) = self.upstream.take() else { return Ok(None) };
             let stop = Arc::new(Event::new());
-            let feeding = spawn(feed(upstream, input, stop.clone()));
+            let feeding = spawn(upstream.drive(input, stop.clone()));
             self.running = Some((running, Beside::that_stops(feeding, stop)));
         }
         let Some((running, feeding)) = &mut self.running else { return Ok(None) };

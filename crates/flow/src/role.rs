@@ -17,11 +17,14 @@ use selvedge_coroutine::pipeline::{
     AfterConsumer, AfterGenerator, AfterTransducer, Chain, Consume, Flow, Generate, Generator, Item,
     Iteratee, Sink, StageFailure, Store, Transduce, Transducer, Unchanged, WholePipeline, id,
 };
+use selvedge_sync::Event;
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{ControlFlow, Shr};
 use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
 
 /// The inside of an [`Inflow`]: it gives items when they come.
 pub trait Supply<A: Item + ?Sized>: Send {
@@ -142,11 +145,12 @@ impl<A: Item + ?Sized, S: Supply<A>> Inflow<A, A, S, Unchanged> {
 impl<A: ?Sized, B: ?Sized, S, T> Inflow<A, B, S, T> {
     /// A method that no program can call: see [`WholePipeline`].
     #[doc(hidden)]
-    pub fn run(self) -> <Self as WholePipeline>::Result
+    pub fn run(self) -> std::future::Ready<Result<(), StageFailure>>
     where
         Self: WholePipeline,
     {
-        self.run_whole()
+        drop(self.run_whole());
+        std::future::ready(Ok(()))
     }
 }
 
@@ -459,6 +463,22 @@ where
         self.supply.close().await;
     }
 }
+
+/// An [`Upstream`] whose types are forgotten when the pipeline is put together, until a thread pours
+/// its items into an end of type `E`.
+///
+/// So the type of the pipeline behind it has no lifetime of the source in it, such as that of a
+/// literal. The compiler could not show otherwise that the future of the pipeline is `Send`.
+pub(crate) trait Drive<E>: Send {
+    /// What the thread does. It stops, and closes the source, when `stop` happens.
+    fn drive(self: Box<Self>, end: E, stop: Arc<Event>) -> Driven<Result<(), StageFailure>>;
+
+    /// Closes the source, of which no thread has taken anything.
+    fn close(self: Box<Self>) -> Driven<()>;
+}
+
+/// The future of a [`Drive`].
+pub(crate) type Driven<R> = Pin<Box<dyn Future<Output = R> + Send>>;
 
 /// The downstream side that keeps all items.
 pub(crate) struct KeepItems<'a, C>(pub(crate) &'a mut C);

@@ -117,6 +117,8 @@ impl Choices<'_> {
     fn stage(&mut self, kind: ItemKind, depth: u32) -> (String, ItemKind) {
         use ItemKind::{Bytes, Lists, Numbers};
         let any = match self.below(if depth < DEPTH { 9 } else { 6 }) {
+            // Over bytes a condition that asks for texts alone is refused.
+            0 if kind == Bytes => (format!("having {} and line", self.condition(kind, depth)), kind),
             0 => (format!("having {}", self.condition(kind, depth)), kind),
             1 => (format!("{} {}", self.pick(&["first", "skip"]), 1 + self.below(3)), kind),
             2 => (self.pick(&["count", "count", "suppress"]), Numbers),

@@ -9,7 +9,7 @@ use crate::kinds::{Before, yields};
 use crate::language::parse;
 use crate::language::token::is_word;
 use crate::language::tree::{Pipeline, Stage};
-use crate::language::words::{CONDITIONS, ENCODINGS, STAGES};
+use crate::language::words::{CONDITIONS, ENCODINGS, STAGES, instead_of_sign};
 
 /// The words that may stand at the end of `text`, where its last word is one of their beginnings.
 /// Returns that beginning, and the words in alphabetical order.
@@ -118,7 +118,8 @@ fn names(word: &str) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(place) else { return Vec::new() };
     let path = |entry: std::fs::DirEntry| {
         let name = entry.file_name().into_string().ok()?;
-        if !name.chars().all(is_word) || name.starts_with('.') != begun.starts_with('.') {
+        let is_bare = name.chars().all(is_word) && instead_of_sign(&name).is_none();
+        if !is_bare || name.starts_with('.') != begun.starts_with('.') {
             return None;
         }
         let slash = if entry.path().is_dir() { "/" } else { "" };

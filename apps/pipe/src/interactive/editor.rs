@@ -4,6 +4,8 @@
 //! says. The keys are those of Emacs and readline. One [`Editor`] lives as long as the prompt,
 //! because it holds the history.
 
+use std::ops::Range;
+
 /// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -11,6 +13,8 @@ pub enum Key {
     Char(char),
     /// A letter with the control key.
     Control(char),
+    /// A character with the key Alt, or behind Escape.
+    Alt(char),
     /// Arrow to the left.
     Left,
     /// Arrow to the right.
@@ -40,6 +44,8 @@ pub enum Action {
     Edit,
     /// It completes the word at the cursor.
     Complete,
+    /// It clears the screen, and shows the line.
+    Clear,
     /// It runs the line.
     Run(String),
     /// It leaves.
@@ -71,9 +77,31 @@ pub struct Editor {
     recalled: usize,
     /// The new line, while an older one is shown.
     newest: String,
+    /// The text that was removed last, which `yank` puts back.
+    killed: Vec<char>,
+    /// A search through the history, while it lasts.
+    search: Option<Search>,
+}
+
+/// A search for a line before that has a text.
+#[derive(Debug, Clone, Default)]
+struct Search {
+    text: String,
+    /// The line that was there when the search began.
+    before: String,
 }
 
 impl Editor {
+    /// An editor with the lines of earlier prompts, the oldest one first.
+    pub fn with_history(history: Vec<String>) -> Editor {
+        Editor { recalled: history.len(), history, ..Editor::default() }
+    }
+
+    /// What is searched for in the lines before, if a search lasts.
+    pub fn search(&self) -> Option<&str> {
+        self.search.as_ref().map(|search| &*search.text)
+    }
+
     /// The line.
     pub fn text(&self) -> String {
         self.line.iter().collect()
@@ -110,8 +138,71 @@ impl Editor {
         self.show(&text);
     }
 
+    /// Removes characters, which `yank` puts back.
+    fn kill(&mut self, range: Range<usize>) {
+        self.cursor = range.start;
+        self.killed = self.line.drain(range).collect();
+    }
+
+    /// Where the word before the cursor begins. A character that `is_part` belongs to a word.
+    fn word_begin(&self, is_part: impl Fn(char) -> bool) -> usize {
+        let before = &self.line[..self.cursor];
+        let word = before.iter().rposition(|char| is_part(*char)).map_or(0, |at| at + 1);
+        before[..word].iter().rposition(|char| !is_part(*char)).map_or(0, |at| at + 1)
+    }
+
+    /// Where the word at the cursor or behind it ends.
+    fn word_end(&self) -> usize {
+        let end = self.line.len();
+        let after = |from: usize, is_part: bool| {
+            let found = self.line[from..].iter().position(|char| char.is_alphanumeric() == is_part);
+            found.map_or(end, |at| from + at)
+        };
+        after(after(self.cursor, true), false)
+    }
+
+    /// Shows the newest of the lines before `place` that has the text of the search.
+    fn find(&mut self, place: usize) {
+        let Some(Search { text, .. }) = &self.search else { return };
+        let found = self.history[..place].iter().rposition(|line| line.contains(text.as_str()));
+        if let Some(found) = found {
+            self.recall(found);
+        }
+    }
+
+    /// Presses a key while a search lasts. `None` if the key ended the search, and means something
+    /// to the line that was found.
+    fn press_in_search(&mut self, key: Key) -> Option<Action> {
+        let search = self.search.as_mut()?;
+        match key {
+            Key::Char(char) => {
+                search.text.push(char);
+                // The line that is shown may have the longer text too.
+                self.find((self.recalled + 1).min(self.history.len()));
+            }
+            Key::Backspace | Key::Control('h') => {
+                search.text.pop();
+            }
+            Key::Control('r') => self.find(self.recalled),
+            Key::Control('g' | 'c') => {
+                let before = std::mem::take(&mut search.before);
+                self.search = None;
+                self.recalled = self.history.len();
+                self.show(&before);
+            }
+            _ => {
+                self.search = None;
+                return None;
+            }
+        }
+        Some(Action::Edit)
+    }
+
     /// Presses a key.
     pub fn press(&mut self, key: Key) -> Action {
+        if let Some(action) = self.press_in_search(key) {
+            return action;
+        }
         match key {
             Key::Char(char) => self.insert(char.encode_utf8(&mut [0; 4])),
             Key::Left | Key::Control('b') => self.cursor = self.cursor.saturating_sub(1),
@@ -126,18 +217,24 @@ impl Editor {
             Key::Delete | Key::Control('d') if self.cursor < self.line.len() => {
                 self.line.remove(self.cursor);
             }
-            Key::Control('k') => self.line.truncate(self.cursor),
-            Key::Control('u') => {
-                self.line.drain(..self.cursor);
-                self.cursor = 0;
+            Key::Control('k') => self.kill(self.cursor..self.line.len()),
+            Key::Control('u') => self.kill(0..self.cursor),
+            Key::Control('w') => self.kill(self.word_begin(|char| !char.is_whitespace())..self.cursor),
+            Key::Alt('\x7f' | '\x08') => self.kill(self.word_begin(char::is_alphanumeric)..self.cursor),
+            Key::Alt('d') => self.kill(self.cursor..self.word_end()),
+            Key::Alt('b') => self.cursor = self.word_begin(char::is_alphanumeric),
+            Key::Alt('f') => self.cursor = self.word_end(),
+            Key::Alt('<') if self.recalled > 0 => self.recall(0),
+            Key::Alt('>') if self.recalled < self.history.len() => self.recall(self.history.len()),
+            Key::Control('y') => self.insert(&self.killed.iter().collect::<String>()),
+            Key::Control('t') if self.cursor > 0 && self.line.len() > 1 => {
+                let at = self.cursor.min(self.line.len() - 1);
+                self.line.swap(at - 1, at);
+                self.cursor = at + 1;
             }
-            Key::Control('w') => {
-                let before = &self.line[..self.cursor];
-                let word = before.iter().rposition(|char| !char.is_whitespace()).map_or(0, |at| at + 1);
-                let begin =
-                    before[..word].iter().rposition(|char| char.is_whitespace()).map_or(0, |at| at + 1);
-                self.line.drain(begin..self.cursor);
-                self.cursor = begin;
+            Key::Control('l') => return Action::Clear,
+            Key::Control('r') => {
+                self.search = Some(Search { text: String::new(), before: self.text() });
             }
             Key::Control('c') => self.show(""),
             Key::Up | Key::Control('p') if self.recalled > 0 => self.recall(self.recalled - 1),

@@ -6,6 +6,7 @@
 
 use super::complete::complete;
 use super::editor::{Action, Editor, Key};
+use super::history::History;
 use crate::language::Complaint;
 use crate::run::{Outcome, Settings, prepare, run, run_until_interrupted};
 use crate::width::width;
@@ -41,14 +42,26 @@ impl Drop for Raw {
 /// # Errors
 /// Those of the terminal.
 pub fn serve(settings: Settings) -> io::Result<()> {
-    let mut editor = Editor::default();
+    let (mut editor, mut history) = (Editor::default(), None);
     if io::stdin().is_terminal() {
+        match History::place().map(|place| History::open(&place)) {
+            Some(Ok((file, lines))) => {
+                editor = Editor::with_history(lines);
+                history = Some(file);
+            }
+            Some(Err(error)) => writeln!(io::stderr(), "The lines are not kept: the history: {error}")?,
+            None => {}
+        }
         let how = "Tab completes; `selvedge-pipe --stages` shows the stages; Ctrl-D leaves.";
         writeln!(io::stdout(), "Pipelines, one a line. {how}")?;
     }
     while let Some(line) = read_line(&mut editor)? {
         if line.trim().is_empty() {
             continue;
+        }
+        if let Some(Err(error)) = history.as_mut().map(|history| history.add(&line)) {
+            history = None;
+            writeln!(io::stderr(), "The lines are no longer kept: the history: {error}")?;
         }
         let on_terminal = io::stdin().is_terminal();
         let ran = prepare(&line).and_then(|script| match script.is_empty() {
@@ -86,6 +99,7 @@ fn read_line(editor: &mut Editor) -> io::Result<Option<String>> {
         match editor.press(key) {
             Action::Edit => {}
             Action::Complete => offer(editor)?,
+            Action::Clear => write!(io::stdout(), "\x1b[H\x1b[2J")?,
             Action::Run(line) => {
                 write!(io::stdout(), "\r\n")?;
                 return Ok(Some(line));
@@ -130,10 +144,13 @@ fn cells() -> usize {
 
 /// Shows the line. Of a line that is wider than the terminal, the part around the cursor.
 fn draw(editor: &Editor) -> io::Result<()> {
-    let room = cells().saturating_sub(PROMPT.len() + 1).max(10);
+    let searched = editor.search().map(|text| format!("search `{text}`: "));
+    let prompt = searched.as_deref().unwrap_or(PROMPT);
+    let prompt_cells: usize = prompt.chars().map(width).sum();
+    let room = cells().saturating_sub(prompt_cells + 1).max(10);
     let (shown, cursor) = window(&editor.text(), editor.cursor(), room);
     let mut out = io::stdout();
-    write!(out, "\r\x1b[K{PROMPT}{shown}\r\x1b[{}C", PROMPT.len() + cursor)?;
+    write!(out, "\r\x1b[K{prompt}{shown}\r\x1b[{}C", prompt_cells + cursor)?;
     out.flush()
 }
 
@@ -186,7 +203,11 @@ impl<I: Iterator<Item = io::Result<u8>>> Keys<I> {
     }
 
     fn escape(&mut self) -> io::Result<Option<Key>> {
-        let Some(b'[' | b'O') = self.bytes.next().transpose()? else { return Ok(None) };
+        match self.bytes.next().transpose()? {
+            Some(b'[' | b'O') => {}
+            Some(byte) => return Ok(self.char(byte)?.map(Key::Alt)),
+            None => return Ok(None),
+        }
         let mut number = 0_u32;
         while let Some(byte) = self.bytes.next().transpose()? {
             return Ok(match byte {
@@ -200,6 +221,9 @@ impl<I: Iterator<Item = io::Result<u8>>> Keys<I> {
                 }
                 b'A' => Some(Key::Up),
                 b'B' => Some(Key::Down),
+                // With Alt or the control key.
+                b'C' if number == 3 || number == 5 => Some(Key::Alt('f')),
+                b'D' if number == 3 || number == 5 => Some(Key::Alt('b')),
                 b'C' => Some(Key::Right),
                 b'D' => Some(Key::Left),
                 b'H' => Some(Key::Home),
@@ -251,7 +275,7 @@ mod tests {
 
     #[test]
     fn bytes_become_keys() {
-        let bytes = b"a\xc3\xa9\x1b[A\x1b[1;5H\x1b[3~\x1b[9~\x01\x7f\r";
+        let bytes = b"a\xc3\xa9\x1b[A\x1b[1;5H\x1b[3~\x1b[9~\x01\x7f\x1bb\x1b\x7f\x1b[1;5C\x1b[D\r";
         let mut keys = Keys { bytes: bytes.iter().copied().map(Ok) };
         let mut seen = Vec::new();
         while let Some(key) = keys.next().unwrap() {
@@ -265,6 +289,10 @@ mod tests {
             Key::Delete,
             Key::Control('a'),
             Key::Backspace,
+            Key::Alt('b'),
+            Key::Alt('\x7f'),
+            Key::Alt('f'),
+            Key::Left,
             Key::Enter,
         ];
         assert_eq!(seen, expected);

@@ -12,7 +12,7 @@ use super::nearest::nearest;
 use super::number::Number;
 use super::token::{Token, TokenKind, tokens};
 use super::tree::*;
-use super::words::{CONDITIONS, ENCODINGS, STAGES, instead_of};
+use super::words::{CONDITIONS, ENCODINGS, STAGES, instead_of, instead_of_sign};
 
 /// How deep stages and conditions may lie within one another.
 const DEPTH: usize = 64;
@@ -38,7 +38,13 @@ pub fn parse(text: &str) -> Result<Vec<Pipeline>, Complaint> {
         match parser.peek() {
             None => break,
             Some(TokenKind::Semicolon) => parser.at += 1,
-            Some(_) => return Err(parser.expected("`|` or `;`")),
+            Some(_) => {
+                let complaint = parser.expected("`|` or `;`");
+                return Err(match parser.word().and_then(instead_of_sign) {
+                    Some(help) => complaint.with_help(help),
+                    None => complaint,
+                });
+            }
         }
     }
     Ok(pipelines)
@@ -145,6 +151,13 @@ impl Parser<'_> {
     /// A regular expression.
     fn regex(&mut self) -> Result<String, Complaint> {
         let pattern = self.string()?;
+        if crate::regex::names_line_end(&pattern) == Ok(true) {
+            let complaint =
+                Complaint::new(self.behind(), "no match has a line end in it, so `\\n` finds nothing");
+            return Err(complaint.with_help(
+                "`$` is the end of a line; over bytes, `replace \"\\n\" with \"..\"` finds line ends",
+            ));
+        }
         match crate::regex::lines(&pattern) {
             Ok(_) => Ok(pattern),
             Err(error) => Err(Complaint::new(self.behind(), format!("not a regular expression: {error}"))),
@@ -169,7 +182,14 @@ impl Parser<'_> {
     /// The name of a file: a word, or a text in quotes.
     fn name(&mut self) -> Result<String, Complaint> {
         let name = match self.peek() {
-            Some(TokenKind::Word(word)) if !CLOSING.contains(&word.as_str()) => word.clone(),
+            Some(TokenKind::Word(word)) if !CLOSING.contains(&word.as_str()) => {
+                if let Some(help) = instead_of_sign(word) {
+                    let message = format!("`{word}` is a sign of other shells, and no name of a file");
+                    let help = format!("{help}; a file of this name stands in quotes");
+                    return Err(Complaint::new(self.span(), message).with_help(help));
+                }
+                word.clone()
+            }
             Some(TokenKind::Text(_)) => {
                 let name = self.string()?;
                 return self.file_name(name);

@@ -94,6 +94,20 @@ pub fn instead_of(word: &str) -> Option<&'static str> {
     })
 }
 
+/// What the language has for a sign of other shells: `>`, `2>&1`, `<`, `&`, `&&`.
+pub fn instead_of_sign(word: &str) -> Option<&'static str> {
+    if word.contains('>') {
+        return Some("`| to NAME` writes a file, and `| append to NAME` adds to one");
+    }
+    if word.contains('<') {
+        return Some("`file NAME |` reads a file");
+    }
+    if word.starts_with('&') || word.ends_with('&') {
+        return Some("`;` stands between two pipelines, and a pipeline that fails ends the script");
+    }
+    None
+}
+
 /// The words that begin a condition.
 pub const CONDITIONS: [&str; 32] = [
     "substring",

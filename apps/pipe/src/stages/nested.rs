@@ -1,89 +1,206 @@
-//! `nested in`, with a limit on its levels that is a failure of the stage and no panic.
+//! `nested in`: what a condition finds within the sections of another one, at each depth, with a
+//! limit on the depth that is a failure of the stage and no panic.
 //!
-//! `condition.rs` calls [`nested_in`] in place of the splitter of the coroutine crate, which panics
-//! at its limit. A splitter cannot fail, so the splitter at the limit notes it in a [`TooDeep`],
-//! and [`guarded`] makes a failure of the note. `dynamic` in `stage.rs` makes the note, and puts
-//! the guard around each stage with such a condition.
+//! `condition.rs` calls [`nested_in`]. The splitter of this name in the coroutine crate is the one
+//! of the paper: it finds outside of all sections too, and ends only if each round takes something
+//! away. A splitter cannot fail, so the splitter at the limit notes it in a [`TooDeep`], and
+//! [`guarded`] makes a failure of the note. `dynamic` in `stage.rs` makes the note, and puts the
+//! guard around each stage with such a condition.
 
 use selvedge_coroutine::pipeline::{
     BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, HasKind, Sections, Sink, Split, Splitter, StageFailure,
-    StreamPlace, Transduce, Transducer,
+    Store, StreamPlace, Transduce, Transducer,
 };
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// How many levels a condition may have. A condition that takes nothing away in a level needs more
-/// and more of them.
+/// How deep sections may lie within one another. Each level reads its section once more.
 const LEVELS: usize = 256;
 
-/// Whether a condition of a stage needs more levels than the limit.
+/// Whether sections of a condition lie deeper within one another than the limit.
 #[derive(Debug, Clone, Default)]
 pub struct TooDeep(Arc<AtomicBool>);
 
 /// The splitter of [`nested_in`].
 #[derive(Debug, Clone)]
-struct Nested<S> {
-    found: S,
+struct Nested<S, C> {
+    recipes: Recipes<S>,
     around: S,
-    depth: usize,
-    too_deep: TooDeep,
-    /// It is made when its first item comes.
-    level: Option<S>,
+    /// The items of the true section of `around` that is open.
+    section: C,
+    /// The verdict of the section that is open downstream.
+    open: Option<bool>,
 }
 
-/// The true sections of `found` at each depth: what `found` calls false flows into `around`, and
-/// what `around` calls true flows back into `found`.
+/// The splitters that have not been fed.
+#[derive(Debug, Clone)]
+struct Recipes<S> {
+    found: S,
+    around: S,
+    too_deep: TooDeep,
+}
+
+/// The true sections of `found` within each true section of `around`. Both begin anew in each such
+/// section, and `around` looks there for sections that are smaller, in which both begin anew.
 ///
-/// At the limit the splitter sets `too_deep`, and drops the items.
+/// A true section of `around` is kept until it has ended. Empty sections of `found` are lost. At
+/// the limit the splitter sets `too_deep`, and drops the items.
 pub fn nested_in<A: HasKind + ?Sized>(
     found: BoxedSplitter<A>,
     around: BoxedSplitter<A>,
     too_deep: &TooDeep,
 ) -> BoxedSplitter<A> {
-    let (found, around, too_deep) = (found.into_stage(), around.into_stage(), too_deep.clone());
-    Splitter::new(Nested { found, around, depth: 0, too_deep, level: None }).boxed()
+    let (found, around) = (found.into_stage(), around.into_stage());
+    let recipes = Recipes { found, around: around.clone(), too_deep: too_deep.clone() };
+    Splitter::new(Nested { recipes, around, section: A::Store::default(), open: None }).boxed()
 }
 
-impl<A: HasKind + ?Sized> Nested<BoxedSplit<A>> {
-    /// The splitters of this level, and all levels below it. `None` at the limit.
-    fn level(&mut self) -> Option<&mut BoxedSplit<A>> {
-        let Nested { found, around, depth, too_deep, level } = self;
-        if *depth == LEVELS {
-            too_deep.0.store(true, Relaxed);
-            return None;
-        }
-        Some(level.get_or_insert_with(|| {
-            let deeper = Nested {
-                found: found.clone(),
-                around: around.clone(),
-                depth: *depth + 1,
-                too_deep: too_deep.clone(),
-                level: None,
-            };
-            let inside = Splitter::new(around.clone()).and_then(Splitter::new(deeper));
-            Splitter::new(found.clone()).or_else(inside).boxed().into_stage()
-        }))
+/// What a splitter says of one item.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mark {
+    verdict: bool,
+    /// A section begins with the item.
+    begins: bool,
+}
+
+/// What a splitter says of the items of a section.
+struct Marks {
+    marks: Vec<Mark>,
+    fresh: bool,
+}
+
+impl<A: HasKind + ?Sized> Sections<A> for Marks {
+    fn part(&mut self, verdict: bool, _item: &A) -> Flow {
+        self.marks.push(Mark { verdict, begins: std::mem::take(&mut self.fresh) });
+        ControlFlow::Continue(())
+    }
+
+    fn close(&mut self, _verdict: bool) -> Flow {
+        self.fresh = true;
+        ControlFlow::Continue(())
     }
 }
 
-impl<A: HasKind + ?Sized> Split<A> for Nested<BoxedSplit<A>> {
+impl Marks {
+    /// What a new splitter says of `items`.
+    fn of<A: HasKind + ?Sized>(recipe: &BoxedSplit<A>, items: A::Chunk<'_>) -> Vec<Mark> {
+        let (mut splitter, mut said) = (recipe.clone(), Marks { marks: Vec::new(), fresh: true });
+        // It never breaks.
+        let _ = splitter.put_chunk(items, &mut said);
+        let _ = splitter.end(&mut said);
+        said.marks
+    }
+}
+
+impl<A: HasKind + ?Sized> Recipes<BoxedSplit<A>> {
+    /// Marks what is found among the items of `range`, a true section of `around` at this depth.
+    /// `marks` are those of `range` alone.
+    fn find(&self, items: &A::Store, range: Range<usize>, depth: usize, marks: &mut [Mark]) {
+        if depth == LEVELS {
+            self.too_deep.0.store(true, Relaxed);
+            return;
+        }
+        for (mark, found) in marks.iter_mut().zip(Marks::of(&self.found, items.chunk(range.clone()))) {
+            if !mark.verdict && found.verdict {
+                *mark = found;
+            }
+        }
+        let inner = Marks::of(&self.around, items.chunk(range.clone()));
+        let mut begin = 0;
+        while begin < inner.len() && !self.too_deep.is_set() {
+            let more = inner[begin + 1..].iter();
+            let end = begin
+                + 1
+                + more.take_while(|mark| !mark.begins && mark.verdict == inner[begin].verdict).count();
+            // The whole section once more has nothing new.
+            if inner[begin].verdict && end - begin < range.len() {
+                let within = range.start + begin..range.start + end;
+                self.find(items, within, depth + 1, &mut marks[begin..end]);
+            }
+            begin = end;
+        }
+    }
+}
+
+/// What `around` says: its true sections are kept, and the other items are false.
+struct Within<'a, A: HasKind + ?Sized, P> {
+    recipes: &'a Recipes<BoxedSplit<A>>,
+    section: &'a mut A::Store,
+    open: &'a mut Option<bool>,
+    out: &'a mut P,
+}
+
+impl<A: HasKind + ?Sized, P: Sections<A>> Within<'_, A, P> {
+    /// Items of one verdict go on. With `begins` they begin a section.
+    fn pass(open: &mut Option<bool>, out: &mut P, mark: Mark, chunk: A::Chunk<'_>) -> Flow {
+        let Mark { verdict, begins } = mark;
+        if let Some(before) = open.replace(verdict)
+            && (before != verdict || (begins && verdict))
+        {
+            out.close(before)?;
+        }
+        out.part_chunk(verdict, chunk)
+    }
+
+    /// The true section of `around` has ended.
+    fn decide(&mut self) -> Flow {
+        let Within { recipes, section, open, out } = self;
+        let count = section.count();
+        let mut marks = vec![Mark::default(); count];
+        recipes.find(section, 0..count, 0, &mut marks);
+        if recipes.too_deep.is_set() {
+            return ControlFlow::Continue(());
+        }
+        let mut begin = 0;
+        while begin < count {
+            let first = marks[begin];
+            let more = marks[begin + 1..].iter();
+            let same = |mark: &&Mark| mark.verdict == first.verdict && !(mark.begins && mark.verdict);
+            let end = begin + 1 + more.take_while(same).count();
+            Self::pass(open, out, first, section.chunk(begin..end))?;
+            begin = end;
+        }
+        section.clear();
+        ControlFlow::Continue(())
+    }
+}
+
+impl<A: HasKind + ?Sized, P: Sections<A>> Sections<A> for Within<'_, A, P> {
+    fn part(&mut self, verdict: bool, item: &A) -> Flow {
+        self.part_chunk(verdict, A::Chunk::one(item))
+    }
+
+    fn part_chunk(&mut self, verdict: bool, chunk: A::Chunk<'_>) -> Flow {
+        if chunk.is_empty() {
+            return ControlFlow::Continue(());
+        }
+        if verdict {
+            self.section.keep_all(chunk);
+            return ControlFlow::Continue(());
+        }
+        Self::pass(self.open, self.out, Mark::default(), chunk)
+    }
+
+    fn close(&mut self, verdict: bool) -> Flow {
+        if verdict { self.decide() } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl<A: HasKind<Store = C> + ?Sized, C: Store<A>> Split<A> for Nested<BoxedSplit<A>, C> {
     fn put<P: Sections<A>>(&mut self, item: &A, out: &mut P) -> Flow {
         self.put_chunk(A::Chunk::one(item), out)
     }
 
     fn put_chunk<P: Sections<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut P) -> Flow {
-        match self.level() {
-            Some(level) => level.put_chunk(chunk, out),
-            None => ControlFlow::Continue(()),
-        }
+        let Nested { recipes, around, section, open } = self;
+        around.put_chunk(chunk, &mut Within { recipes, section, open, out })
     }
 
     fn end<P: Sections<A>>(&mut self, out: &mut P) -> Flow {
-        match &mut self.level {
-            Some(level) => level.end(out),
-            None => ControlFlow::Continue(()),
-        }
+        let Nested { recipes, around, section, open } = self;
+        around.end(&mut Within { recipes, section, open: &mut *open, out: &mut *out })?;
+        open.take().map_or(ControlFlow::Continue(()), |verdict| out.close(verdict))
     }
 }
 
@@ -105,7 +222,7 @@ impl TooDeep {
 
     /// Why a stage with this name cannot go on, if a condition of it has reached the limit.
     pub fn failure(&self, name: &str) -> Option<StageFailure> {
-        let cause = || format!("a condition is nested more than {LEVELS} levels deep");
+        let cause = || format!("sections of a condition lie more than {LEVELS} levels deep in one another");
         let failed = || StageFailure::new(name.to_string(), StreamPlace::default(), cause());
         self.is_set().then(failed)
     }

@@ -3,6 +3,7 @@
 //! `sorted` in `stage.rs` calls one function for each kind of items. The sort is stable: items that
 //! are equal keep their order. It moves numbers of places, and no items.
 
+use crate::language::number::Decimal;
 use crate::language::tree::Order;
 use crate::regex::chomp;
 use selvedge_coroutine::pipeline::csv::Fields;
@@ -22,11 +23,6 @@ pub trait Sorted: HasKind {
     /// The text that is compared.
     fn key(&self, order: Order) -> &[u8];
 
-    /// The number that is compared.
-    fn value(&self, order: Order) -> f64 {
-        value(self.key(order))
-    }
-
     /// The order of two items that are not compared as numbers.
     fn compare(&self, other: &Self, order: Order) -> Ordering {
         self.key(order).cmp(other.key(order))
@@ -34,18 +30,50 @@ pub trait Sorted: HasKind {
 }
 
 /// The number at the beginning of a text, behind the blanks of `sort`, and 0 if there is none.
-fn value(text: &[u8]) -> f64 {
+#[derive(Debug, Clone, Copy)]
+struct NumberKey {
+    /// The nearest `f64`, which may be infinite.
+    near: f64,
+    /// Another number may have the same nearest `f64`.
+    is_long: bool,
+}
+
+/// Two different numbers of so many digits have different nearest `f64`, if they are in the range
+/// of these.
+const DIGITS: usize = 15;
+
+/// The number at the beginning of a text, with its text.
+fn number(text: &[u8]) -> Option<(&str, Decimal<'_>)> {
     let blanks = text.iter().take_while(|byte| b" \t\n".contains(byte)).count();
     let text = &text[blanks..];
-    let sign = usize::from(text.first() == Some(&b'-'));
-    let digits = |from: usize| text[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mut length = sign + digits(sign);
-    if text.get(length) == Some(&b'.') {
-        length += 1 + digits(length + 1);
+    let (length, number) = Decimal::at_beginning(text)?;
+    Some((std::str::from_utf8(&text[..length]).ok()?, number))
+}
+
+impl NumberKey {
+    fn of(text: &[u8]) -> NumberKey {
+        let Some((text, number)) = number(text) else { return NumberKey { near: 0.0, is_long: false } };
+        // The sum makes 0 of -0, because the two are equal.
+        let near = text.parse::<f64>().unwrap_or(0.0) + 0.0;
+        let is_long = number.digits() > DIGITS || !near.is_finite() || near.abs() < f64::MIN_POSITIVE;
+        NumberKey { near, is_long: is_long && number.digits() > 0 }
     }
-    let number = std::str::from_utf8(&text[..length]).unwrap_or_default();
-    // The sum makes 0 of -0, because the two are equal.
-    number.parse().unwrap_or(0.0) + 0.0
+}
+
+/// The order of the numbers at the beginnings of two texts with these keys.
+fn compare_numbers(a: (NumberKey, &[u8]), b: (NumberKey, &[u8])) -> Ordering {
+    a.0.near.total_cmp(&b.0.near).then_with(|| {
+        if !a.0.is_long && !b.0.is_long {
+            return Ordering::Equal;
+        }
+        match (number(a.1), number(b.1)) {
+            (Some((_, a)), Some((_, b))) => a.compare(&b),
+            // The text without a number is 0, and the other one has a nearest `f64` of 0.
+            (None, Some((_, b))) => Decimal::of("0").map_or(Ordering::Equal, |zero| zero.compare(&b)),
+            (Some((_, a)), None) => Decimal::of("0").map_or(Ordering::Equal, |zero| a.compare(&zero)),
+            (None, None) => Ordering::Equal,
+        }
+    })
 }
 
 impl Sorted for [u8] {
@@ -63,10 +91,6 @@ impl Sorted for Fields {
 impl Sorted for u64 {
     fn key(&self, _order: Order) -> &[u8] {
         &[]
-    }
-
-    fn value(&self, _order: Order) -> f64 {
-        *self as f64
     }
 
     fn compare(&self, other: &u64, _order: Order) -> Ordering {
@@ -111,8 +135,10 @@ impl<A: Sorted + ?Sized, C: Store<A>> Transduce<A, A> for Sort<C> {
         let mut places: Vec<usize> = (0..items.count()).collect();
         let turned = |ordering: Ordering| if order.descending { ordering.reverse() } else { ordering };
         if order.numeric {
-            let values: Vec<f64> = places.iter().map(|place| items.at(*place).value(order)).collect();
-            places.sort_by(|a, b| turned(values[*a].total_cmp(&values[*b])));
+            let values: Vec<NumberKey> =
+                places.iter().map(|place| NumberKey::of(items.at(*place).key(order))).collect();
+            let number = |place: usize| (values[place], items.at(place).key(order));
+            places.sort_by(|a, b| turned(compare_numbers(number(*a), number(*b))));
         } else {
             places.sort_by(|a, b| turned(items.at(*a).compare(items.at(*b), order)));
         }

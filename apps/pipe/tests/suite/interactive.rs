@@ -117,6 +117,7 @@ fn play(directory: &Path, play: &str) -> String {
     let mut python = Command::new("timeout");
     python
         .args(["60", "python3", "-c", &[STAGE, play, CURTAIN].concat(), env!("CARGO_BIN_EXE_selvedge-pipe")])
+        .env("SELVEDGE_PIPE_HISTORY", directory.join("history"))
         .current_dir(directory);
     let output = python.output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -140,6 +141,63 @@ os.write(terminal, b"\x1b[A\x04\x7f\x15")
 "#;
     let directory = tempfile::tempdir().unwrap();
     assert_eq!(play(directory.path(), PLAY), "0\n");
+}
+
+#[test]
+fn the_next_prompt_has_the_lines_of_the_last_one() {
+    const FIRST: &str = r#"
+os.write(terminal, b"range 1 3 | sum\r")
+until(b"6")
+until(b"pipe> ")
+os.write(terminal, b"range 1 4 | count\r")
+until(b"4\r\n")
+until(b"pipe> ")
+"#;
+    // The keys come after the prompt that they are for, and Ctrl-R finds what an arrow does not show
+    // at once.
+    const SECOND: &str = r#"
+import time
+time.sleep(0.2)
+os.write(terminal, b"\x12sum")
+until(b"search `sum`: range 1 3 | sum")
+os.write(terminal, b"\r")
+until(b"6\r\n")
+until(b"pipe> ")
+"#;
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(play(directory.path(), FIRST), "0\n");
+    assert_eq!(play(directory.path(), SECOND), "0\n");
+    let kept = std::fs::read_to_string(directory.path().join("history")).unwrap();
+    assert_eq!(kept, "range 1 3 | sum\nrange 1 4 | count\nrange 1 3 | sum\n");
+}
+
+#[test]
+fn the_keys_are_those_of_emacs() {
+    let lines = ["file a | count", "file b | lines", "range 1 2"].map(str::to_string).to_vec();
+    let mut editor = Editor::with_history(lines);
+    let mut pressed = |keys: &[Key]| {
+        keys.iter().for_each(|key| drop(editor.press(*key)));
+        (editor.text(), editor.cursor())
+    };
+    let line = |text: &str, cursor: usize| (text.to_string(), cursor);
+    let typed: Vec<Key> = "having prefix \"a\"".chars().map(Key::Char).collect();
+    assert_eq!(pressed(&typed), line("having prefix \"a\"", 17));
+    assert_eq!(pressed(&[Key::Alt('b'), Key::Alt('b')]), line("having prefix \"a\"", 7));
+    assert_eq!(pressed(&[Key::Alt('d')]), line("having  \"a\"", 7));
+    assert_eq!(pressed(&[Key::Control('e'), Key::Control('y')]), line("having  \"a\"prefix", 17));
+    assert_eq!(pressed(&[Key::Alt('\x7f'), Key::Control('t')]), line("having  \"\"a", 11));
+    assert_eq!(pressed(&[Key::Control('a'), Key::Alt('f')]), line("having  \"\"a", 6));
+    assert_eq!(pressed(&[Key::Control('u'), Key::Control('k'), Key::Control('y')]), line("  \"\"a", 5));
+    assert_eq!(pressed(&[Key::Control('w'), Key::Control('y')]), line("  \"\"a", 5));
+    // A search goes back through the lines, and gives back the line that was there.
+    assert_eq!(pressed(&[Key::Control('r'), Key::Char('f')]), line("file b | lines", 14));
+    assert_eq!(pressed(&[Key::Control('r')]), line("file a | count", 14));
+    assert_eq!(pressed(&[Key::Control('g')]), line("  \"\"a", 5));
+    assert_eq!(pressed(&[Key::Alt('<')]), line("file a | count", 14));
+    assert_eq!(pressed(&[Key::Alt('>')]), line("  \"\"a", 5));
+    assert_eq!(pressed(&[Key::Control('r'), Key::Char('b'), Key::Left]), line("file b | lines", 13));
+    assert_eq!(editor.search(), None);
+    assert_eq!(editor.press(Key::Control('l')), Action::Clear);
 }
 
 #[test]

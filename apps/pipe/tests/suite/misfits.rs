@@ -12,6 +12,16 @@ fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
             "write `line having ..`, or put `lines |` before the stage",
         ),
         (
+            "file access.log | having substring '500' | count",
+            "1:19: `having` asks about a line, and here are bytes",
+            "put `lines |` before it; `each CONDITION` makes a line of each match",
+        ),
+        (
+            "having not (regex 'a' or prefix 'b')",
+            "1:1: `having` asks about a line, and here are bytes",
+            "^~~~~~",
+        ),
+        (
             "file x | lines | lines",
             "1:18: `lines` takes bytes, and `lines` yields lines",
             "put `bytes |` before it",
@@ -96,15 +106,49 @@ fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
         ("lines ) count", "1:7: expected `|` or `;`, found `)`", "^"),
         ("foreach line then uppercase", "1:28: expected `end`, found the end", "^"),
         ("having > x", "1:10: expected a number, found `x`", "^"),
+        (
+            "file a > b",
+            "1:8: `>` is a sign of other shells, and no name of a file",
+            "`| to NAME` writes a file",
+        ),
+        ("file a >b", "1:8: `>b` is a sign of other shells", "a file of this name stands in quotes"),
+        ("file a 2>&1", "1:8: `2>&1` is a sign of other shells", "to NAME"),
+        ("file a && file b", "1:8: `&&` is a sign of other shells", "`;` stands between two pipelines"),
+        ("cat < a", "1:5: `<` is a sign of other shells", "`file NAME |` reads a file"),
+        ("lines > out", "1:7: expected `|` or `;`, found `>`", "`| to NAME` writes a file"),
+        ("text 'a' | to >> out", "1:15: `>>` is a sign of other shells", "`| append to NAME` adds to one"),
+        ("lines && count", "1:7: expected `|` or `;`, found `&&`", "`;` stands between two pipelines"),
+        (
+            r"replace regex 'a\n' with ''",
+            r"1:15: no match has a line end in it, so `\n` finds nothing",
+            r#"`$` is the end of a line; over bytes, `replace "\n" with ".."` finds line ends"#,
+        ),
+        (r"lines | having regex '(b|\r?\n)'", "1:22: no match has a line end in it", "^~"),
+        (r"lines | having regex 'a|\n'", "1:22: no match has a line end in it", "^~"),
+        (r"lines | having regex 'a[\n]'", "1:22: no match has a line end in it", "^~"),
+        (r"lines | having regex 'a\x0a'", "1:22: no match has a line end in it", "^~"),
     ];
     for (script, message, help) in cases {
         let output = shell(Path::new("/"), &[script], b"");
         let error = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{script}: {error}");
         assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{script}");
-        assert!(error.starts_with(&format!("selvedge-pipe: pipeline:{message}\n")), "{script}: {error}");
+        assert!(error.starts_with(&format!("selvedge-pipe: pipeline:{message}")), "{script}: {error}");
         assert!(error.contains(help), "{script}: {error}");
     }
+}
+
+#[test]
+fn a_name_with_a_sign_of_other_shells_stands_in_quotes() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = "text 'a' | to '>'; text 'b' | to \"a&\"; file '>' 'a&'";
+    assert_eq!(shell(directory.path(), &[script], b"").stdout, b"ab");
+    let plain = "text 'c' | to R&D; file R&D";
+    assert_eq!(shell(directory.path(), &[plain], b"").stdout, b"c");
+    // Classes of bytes that have the line end among others are no mistake.
+    let script =
+        r"lines | replace regex '[^a]\s*[\n\t]' with '' | having regex '(?s)a.' | having regex '[^\n]'";
+    assert_eq!(shell(directory.path(), &[script], b"ab\t\nax\n").stdout, b"ax\n");
 }
 
 #[cfg(not(feature = "zstd"))]

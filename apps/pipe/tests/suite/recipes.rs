@@ -1,6 +1,7 @@
 //! The recipes of the guide, each beside the tool that it stands for, on the same files.
 
 use crate::data::{files, shell, system};
+use std::path::Path;
 
 const GUIDE: &str = include_str!("../../../../docs/guide/shell.md");
 
@@ -127,6 +128,50 @@ fn stages_do_what_tools_do_on_any_input() {
             }
             assert_eq!(made, expected, "{ours}\n{theirs}\n{input:?}");
         }
+    }
+}
+
+#[test]
+fn the_guide_explains_every_word_of_the_language() {
+    use selvedge_pipe::language::words::{CONDITIONS, ENCODINGS, STAGES};
+    let guide = include_str!("../../../../docs/guide/shell.md");
+    let (_, tables) = guide.split_once("## All stages").unwrap();
+    let (stages, rest) = tables.split_once("## All conditions").unwrap();
+    let (conditions, _) = rest.split_once("## Scripts").unwrap();
+    let explained = |text: &str, word: &str| {
+        let rows = text.lines().filter_map(|row| row.strip_prefix("| ")?.split(" | ").next());
+        let words: Vec<&str> = rows.flat_map(|row| row.split(|char: char| " `.,".contains(char))).collect();
+        assert!(words.contains(&word), "{word}");
+    };
+    STAGES.iter().chain(ENCODINGS).for_each(|word| explained(stages, word));
+    CONDITIONS.iter().for_each(|word| explained(conditions, word));
+    for relation in ["and", "or", "having", "only", "followed", "nested"] {
+        explained(conditions, relation);
+    }
+    // The examples of the second table, and of the precedence below it.
+    let lines = b"a1\na2\nb1\nc1\nb2\na3\n";
+    for (condition, found) in [
+        ("first prefix 'a'", "a1"),
+        ("last prefix 'a'", "a3"),
+        ("even prefix 'a'", "a2"),
+        ("prefix prefix 'a'", "a1"),
+        ("prefix prefix 'b'", ""),
+        ("upto first prefix 'b'", "a1 a2 b1"),
+        ("last and after prefix 'b'", "b2 a3"),
+        ("between first prefix 'b' and prefix 'a'", "b1 c1 b2"),
+        ("prefix 'b' followed by prefix 'c'", "b1 c1"),
+        ("prefix 'a' or prefix 'b' and suffix '2'", "a1 a2 b2 a3"),
+    ] {
+        let output = shell(Path::new("/"), &[&format!("lines | having {condition}")], lines);
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim().replace('\n', " "), found, "{condition}");
+    }
+    for (condition, found) in [
+        ("not line having letters", ""),
+        ("not (line having letters)", "1\n"),
+        ("line having only (letters or whitespace)", "b\n"),
+    ] {
+        let output = shell(Path::new("/"), &[&format!("having {condition}")], b"a2\nb\n1\n");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), found, "{condition}");
     }
 }
 

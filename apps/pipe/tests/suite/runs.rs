@@ -34,7 +34,7 @@ fn a_stage_that_fails_is_shown_with_its_place() {
         "{shown}"
     );
     let shown = error("lines | integers | sum", "1\nx\n");
-    assert!(shown.starts_with("selvedge-pipe: pipeline:1:9: \"x\": invalid digit"), "{shown}");
+    assert!(shown.starts_with("selvedge-pipe: pipeline:1:9: \"x\" is no number"), "{shown}");
     assert!(shown.ends_with("  item 2, in line 2 at offset 2\n"), "{shown}");
     let shown = error("csv | column 1", "1\n2,3\n4\"\n");
     assert!(shown.contains("pipeline:1:1: a quote within a field"), "{shown}");
@@ -112,15 +112,44 @@ fn a_script_is_a_file_with_an_interpreter() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_reader_that_goes_away_ends_the_script_as_it_ends_other_tools() {
     let directory = files();
     let shell = env!("CARGO_BIN_EXE_selvedge-pipe");
-    let output = system(
-        directory.path(),
-        &format!("{shell} 'range 1 100000000' | head -n 1; {shell} --stages | true"),
-        b"",
+    // The second pipeline is not run.
+    let ours = format!("{shell} 'range 1 100000000; text \"x\" | to never'");
+    let status = |tool: &str| {
+        let command = format!("({tool}; echo $? > status) | head -n 1; cat status; test ! -e never");
+        let output = system(directory.path(), &command, b"");
+        assert_eq!(output.stderr, b"", "{tool}");
+        text(&output, 0)
+    };
+    assert_eq!(status(&ours), "1\n141\n");
+    assert_eq!(status(&ours), status("seq 100000000"));
+    let help = format!("(sleep 0.2; {shell} --stages; echo $? >&2) | true");
+    assert_eq!(system(directory.path(), &help, b"").stderr, b"141\n");
+}
+
+#[test]
+fn an_output_that_is_a_source_is_refused() {
+    let directory = files();
+    let path = directory.path();
+    let shell = env!("CARGO_BIN_EXE_selvedge-pipe");
+    for command in ["'file g' >> g", "'file g | lines | sort' >> g", "'lines' < g >> g"] {
+        std::fs::write(path.join("g"), "b\na\n").unwrap();
+        let output = system(path, &format!("ulimit -f 2048; timeout 20 {shell} {command}"), b"");
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{command}: {error}");
+        let told = "write standard output: this file is also a source of this pipeline";
+        assert!(error.contains(told), "{command}: {error}");
+        assert_eq!(std::fs::read(path.join("g")).unwrap(), b"b\na\n", "{command}");
+    }
+    assert!(!system(path, "cat g >> g", b"").status.success());
+    // Another file, a device, and a file that is not read are outputs.
+    let other = format!(
+        "{shell} 'file g' >> h && {shell} 'file /dev/null g' > /dev/null && {shell} 'text \"c\"' < g >> g"
     );
-    assert_eq!((text(&output, 0).as_str(), output.stderr.as_slice()), ("1\n", &b""[..]));
+    assert_eq!(text(&system(path, &other, b""), 0), "");
+    assert_eq!(std::fs::read(path.join("g")).unwrap(), b"b\na\nc");
 }
 
 #[test]

@@ -119,10 +119,23 @@ enum CsvState {
     Return,
 }
 
+/// The character U+FEFF in UTF-8, with which some programs begin a text.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What is known of a byte order mark at the beginning of the text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum ByteOrderMark {
+    /// So many of its bytes have come.
+    Begun(usize),
+    /// It is over, or there is none.
+    Passed,
+}
+
 /// The stage of [`records`].
 #[derive(Debug, Clone)]
 pub struct ReadRecords {
     delimiter: u8,
+    mark: ByteOrderMark,
     state: CsvState,
     record: Fields,
     place: StreamPlace,
@@ -133,7 +146,8 @@ pub struct ReadRecords {
 
 /// Yields the fields of each record of a text, with `delimiter` between them.
 ///
-/// The yielded [`Fields`] is the same memory for each record: a stage that keeps one clones it.
+/// The yielded [`Fields`] is the same memory for each record: a stage that keeps one clones it. A
+/// byte order mark at the beginning of the text belongs to no field.
 ///
 /// # Errors
 /// It fails at a quote within a field that does not begin with one, at a byte after a closing quote
@@ -157,6 +171,7 @@ pub struct ReadRecords {
 pub fn records(delimiter: u8) -> Transducer<u8, Fields, ReadRecords> {
     Transducer::new(ReadRecords {
         delimiter,
+        mark: ByteOrderMark::Begun(0),
         state: CsvState::Row,
         record: Fields::new(),
         place: StreamPlace::default(),
@@ -197,6 +212,34 @@ impl ReadRecords {
             }
         }
         self.end_record(out)
+    }
+
+    /// Takes the bytes at the beginning of the text, where the mark may be.
+    fn begin<S: Sink<Fields>>(&mut self, chunk: &[u8], out: &mut S) -> Flow {
+        let mut rest = chunk;
+        while let (ByteOrderMark::Begun(length), Some((byte, after))) = (self.mark, rest.split_first()) {
+            if *byte != MARK[length] {
+                self.pass_mark(length, out)?;
+                break;
+            }
+            rest = after;
+            self.mark = ByteOrderMark::Begun(length + 1);
+            if length + 1 == MARK.len() {
+                self.mark = ByteOrderMark::Passed;
+                self.place.elements += MARK.len() as u64;
+            }
+        }
+        self.parse(rest, out)?;
+        self.place.elements += rest.len() as u64;
+        GO_ON
+    }
+
+    /// The first bytes of the text were no mark: they belong to the first field.
+    fn pass_mark<S: Sink<Fields>>(&mut self, length: usize, out: &mut S) -> Flow {
+        self.mark = ByteOrderMark::Passed;
+        self.parse(&MARK[..length], out)?;
+        self.place.elements += length as u64;
+        GO_ON
     }
 
     fn parse<S: Sink<Fields>>(&mut self, chunk: &[u8], out: &mut S) -> Flow {
@@ -272,12 +315,18 @@ impl Transduce<u8, Fields> for ReadRecords {
     }
 
     fn put_chunk<S: Sink<Fields>>(&mut self, chunk: &[u8], out: &mut S) -> Flow {
+        if let ByteOrderMark::Begun(_) = self.mark {
+            return self.begin(chunk, out);
+        }
         self.parse(chunk, out)?;
         self.place.elements += chunk.len() as u64;
         GO_ON
     }
 
     fn end<S: Sink<Fields>>(&mut self, out: &mut S) -> Flow {
+        if let ByteOrderMark::Begun(length) = self.mark {
+            self.pass_mark(length, out)?;
+        }
         match self.state {
             CsvState::Row => GO_ON,
             CsvState::Quoted => self.fail(self.quote, "a quoted field that is not closed"),
@@ -326,7 +375,9 @@ impl Transduce<Fields, u8> for Encode {
             }
             let special = |byte: &u8| [*delimiter, b'"', b'\n', b'\r'].contains(byte);
             let alone = field.is_empty() && record.len() == 1;
-            if !alone && !field.iter().any(special) {
+            // Without quotes it would be the mark of the text.
+            let marked = index == 0 && field.starts_with(MARK);
+            if !alone && !marked && !field.iter().any(special) {
                 text.extend_from_slice(field);
                 continue;
             }

@@ -14,13 +14,17 @@ use super::item::{FINISHED, Flow, GO_ON};
 use super::role::Transducer;
 use super::stage::{Sink, Transduce};
 use flate2::Compression;
-use flate2::write::{GzEncoder, MultiGzDecoder};
+use flate2::write::{GzDecoder, GzEncoder};
+use std::error::Error;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::Write;
 
 /// How many compressed bytes are unpacked at a time. One of them is a thousand bytes at most, so
 /// that a hostile stream takes a few megabytes and not more.
 const PACKED: usize = 4096;
+
+/// What a stream says that ends within a member.
+const ENDED: &str = "the stream ends within a member";
 
 /// The stage of [`gzip`].
 pub struct Gzip {
@@ -94,15 +98,31 @@ impl Transduce<u8, u8> for Gzip {
     }
 }
 
+/// The two bytes at the beginning of a member.
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+
 /// The stage of [`gunzip`].
 pub struct Gunzip {
-    /// `None` before the first byte.
-    decoder: Option<MultiGzDecoder<Vec<u8>>>,
+    state: Members,
+    /// A member has come.
+    begun: bool,
     place: StreamPlace,
     failure: Option<StageFailure>,
 }
 
-/// Unpacks a stream of gzip members, one after the other. An empty stream has none of them.
+/// Where the stage is in a stream of members.
+enum Members {
+    /// Between two members, or before the first one. The first byte of [`MAGIC`] may have come.
+    Between { magic: bool },
+    /// In a member.
+    Within(Box<GzDecoder<Vec<u8>>>),
+    /// In the zeros behind the last member.
+    Padding,
+}
+
+/// Unpacks a stream of gzip members, one after the other. An empty stream has none of them. Zeros
+/// behind the last member are passed over, as the tool gzip does, because tapes are filled with
+/// zeros.
 ///
 /// # Errors
 /// It fails at bytes that are no gzip member, at a check sum that does not match, and at an end
@@ -122,13 +142,23 @@ pub struct Gunzip {
 /// assert_eq!(failed.stage(), "gunzip");
 /// ```
 pub fn gunzip() -> Transducer<u8, u8, Gunzip> {
-    Transducer::new(Gunzip { decoder: None, place: StreamPlace::default(), failure: None })
+    Transducer::new(Gunzip {
+        state: Members::Between { magic: false },
+        begun: false,
+        place: StreamPlace::default(),
+        failure: None,
+    })
 }
 
 /// The recipe once more: what has been unpacked is not copied.
 impl Clone for Gunzip {
     fn clone(&self) -> Self {
-        Gunzip { decoder: None, place: StreamPlace::default(), failure: None }
+        Gunzip {
+            state: Members::Between { magic: false },
+            begun: false,
+            place: StreamPlace::default(),
+            failure: None,
+        }
     }
 }
 
@@ -139,10 +169,57 @@ impl fmt::Debug for Gunzip {
 }
 
 impl Gunzip {
+    /// Fails at the byte that lies so many bytes behind the place.
     #[cold]
-    fn fail(&mut self, error: io::Error) -> Flow {
-        self.failure = Some(StageFailure::new("gunzip", self.place, error));
+    fn fail(&mut self, behind: usize, error: impl Into<Box<dyn Error + Send + Sync>>) -> Flow {
+        let StreamPlace { items, elements } = self.place;
+        let place = StreamPlace { items: items + behind as u64, elements: elements + behind as u64 };
+        self.failure = Some(StageFailure::new("gunzip", place, error));
         FINISHED
+    }
+
+    /// Takes up to [`PACKED`] bytes. The place is that of the first one.
+    fn unpack<S: Sink<u8>>(&mut self, part: &[u8], out: &mut S) -> Flow {
+        let mut at = 0;
+        while at < part.len() {
+            match &mut self.state {
+                Members::Within(decoder) => {
+                    let written = decoder.write(&part[at..]);
+                    // What came before a mistake is right.
+                    pass(decoder.get_mut(), out)?;
+                    match written {
+                        // The member has ended before this byte.
+                        Ok(0) => match decoder.try_finish() {
+                            Ok(()) => self.state = Members::Between { magic: false },
+                            Err(error) => return self.fail(0, error),
+                        },
+                        Ok(length) => at += length,
+                        Err(error) => return self.fail(0, error),
+                    }
+                    continue;
+                }
+                Members::Between { magic } if part[at] == MAGIC[usize::from(*magic)] => {
+                    if *magic {
+                        let mut decoder = GzDecoder::new(Vec::new());
+                        if let Err(error) = decoder.write_all(&MAGIC) {
+                            return self.fail(at, error);
+                        }
+                        self.begun = true;
+                        self.state = Members::Within(Box::new(decoder));
+                    } else {
+                        *magic = true;
+                    }
+                }
+                Members::Between { magic: false } if self.begun && part[at] == 0 => {
+                    self.state = Members::Padding;
+                }
+                Members::Padding if part[at] == 0 => {}
+                _ if self.begun => return self.fail(at, "bytes behind the last member that are no member"),
+                _ => return self.fail(at, "the stream is not in gzip format"),
+            }
+            at += 1;
+        }
+        GO_ON
     }
 }
 
@@ -155,13 +232,7 @@ impl Transduce<u8, u8> for Gunzip {
 
     fn put_chunk<S: Sink<u8>>(&mut self, chunk: &[u8], out: &mut S) -> Flow {
         for part in chunk.chunks(PACKED) {
-            let decoder = self.decoder.get_or_insert_with(|| MultiGzDecoder::new(Vec::new()));
-            let written = decoder.write_all(part);
-            // What came before a mistake is right.
-            pass(decoder.get_mut(), out)?;
-            if let Err(error) = written {
-                return self.fail(error);
-            }
+            self.unpack(part, out)?;
             self.place.items += part.len() as u64;
             self.place.elements += part.len() as u64;
         }
@@ -169,10 +240,21 @@ impl Transduce<u8, u8> for Gunzip {
     }
 
     fn end<S: Sink<u8>>(&mut self, out: &mut S) -> Flow {
-        let Some(decoder) = &mut self.decoder else { return GO_ON };
-        let finished = decoder.try_finish();
-        pass(decoder.get_mut(), out)?;
-        finished.map_or_else(|error| self.fail(error), |()| GO_ON)
+        match &mut self.state {
+            Members::Between { magic: false } | Members::Padding => GO_ON,
+            Members::Between { magic: true } => self.fail(0, ENDED),
+            Members::Within(decoder) => {
+                // What came before a mistake is right. An error is told below.
+                let _ = decoder.flush();
+                pass(decoder.get_mut(), out)?;
+                // A whole member takes no further byte, and only its check sum may be wrong.
+                if !matches!(decoder.write(&[0]), Ok(0)) {
+                    return self.fail(0, ENDED);
+                }
+                let finished = decoder.try_finish();
+                finished.map_or_else(|error| self.fail(0, error), |()| GO_ON)
+            }
+        }
     }
 
     fn failure(&self) -> Option<&StageFailure> {

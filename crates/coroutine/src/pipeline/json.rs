@@ -397,7 +397,7 @@ pub struct DecodeStrings {
 ///
 /// # Errors
 /// It fails at an item that is no JSON string: quotes that are missing or within it, a control
-/// character, an escape that does not exist, half of a surrogate pair.
+/// character, an escape that does not exist, half of a surrogate pair, bytes that are no UTF-8.
 ///
 /// # Examples
 /// ```
@@ -411,8 +411,20 @@ pub fn decode_strings() -> Transducer<[u8], [u8], DecodeStrings> {
     Transducer::new(DecodeStrings { text: Vec::new(), place: StreamPlace::default(), failure: None })
 }
 
-/// Decodes a JSON string into `text`. An error is the place in the string and what is wrong there.
+/// Decodes a JSON string into `text`. An error is the first place in the string where something is
+/// wrong, and what.
 fn decode(string: &[u8], text: &mut Vec<u8>) -> Result<(), (usize, &'static str)> {
+    let decoded = decode_bytes(string, text);
+    match std::str::from_utf8(string) {
+        Err(error) if decoded.is_ok() || decoded.is_err_and(|(at, _)| at > error.valid_up_to()) => {
+            Err((error.valid_up_to(), "bytes that are no UTF-8"))
+        }
+        _ => decoded,
+    }
+}
+
+/// As [`decode`], for text that may be no UTF-8.
+fn decode_bytes(string: &[u8], text: &mut Vec<u8>) -> Result<(), (usize, &'static str)> {
     let Some(inside) = string.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else {
         return Err((0, "no JSON string"));
     };
@@ -425,7 +437,10 @@ fn decode(string: &[u8], text: &mut Vec<u8>) -> Result<(), (usize, &'static str)
             0..0x20 => return Err((place, "a control character within a string")),
             b'\\' => {}
             _ => {
-                text.push(byte);
+                let special = |byte: &u8| *byte < 0x20 || matches!(byte, b'"' | b'\\');
+                let plain = inside[at..].iter().position(special).unwrap_or(inside.len() - at);
+                text.extend_from_slice(&inside[at - 1..at + plain]);
+                at += plain;
                 continue;
             }
         }

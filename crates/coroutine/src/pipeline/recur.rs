@@ -3,32 +3,53 @@
 //! A level is the loop's parts once more. It is made when its first item comes, so that the depth
 //! of the recursion is the depth that the items need.
 //!
-//! Users call `while_` and `nested_in`. A loop that needs more than `LEVELS` levels would not end.
-//! So `while_` fails there. A splitter cannot fail, so `nested_in` panics.
+//! Users call `while_`, `while_each` and `nested_in`. A loop that needs more than `LEVELS` levels
+//! would not end. So `while_` and `while_each` fail there. A splitter cannot fail, so `nested_in`
+//! panics.
 
 use super::branch::{BranchSide, Gate};
 use super::failure::{StageFailure, StreamPlace};
 use super::flow::{Flowing, flowing};
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
 use super::role::{Keep, Splitter, Transducer};
+use super::section::SectionPlace;
 use super::stage::{Sections, Sink, Split, Transduce};
 
 /// How many levels a loop may have. A loop that needs more does not end.
 const LEVELS: usize = 256;
 
-/// The stage of [`while_`].
+/// The stage of [`while_`] and [`while_each`].
 #[derive(Debug, Clone)]
 pub struct While<S, T, C> {
     recipe: (S, T),
     depth: usize,
+    sections: LoopSections,
     level: Option<Box<Level<S, T, C>>>,
     /// This is the level that is one too many.
     failure: Option<StageFailure>,
 }
 
+/// How the sections of one level share the level below it.
+#[derive(Debug, Clone, Copy)]
+enum LoopSections {
+    /// All of them are one stream there.
+    Together,
+    /// Each of them has a body and a loop of its own. The place is that of the open section.
+    Apart(SectionPlace),
+}
+
 impl<S, T, C> While<S, T, C> {
-    fn new(recipe: (S, T), depth: usize) -> Self {
-        While { recipe, depth, level: None, failure: None }
+    fn new(recipe: (S, T), depth: usize, sections: LoopSections) -> Self {
+        While { recipe, depth, sections, level: None, failure: None }
+    }
+
+    /// The loop for what the body makes of the sections of this one.
+    fn deeper(recipe: (S, T), depth: usize, sections: LoopSections) -> Self {
+        let sections = match sections {
+            LoopSections::Together => LoopSections::Together,
+            LoopSections::Apart(_) => LoopSections::Apart(SectionPlace::default()),
+        };
+        While::new(recipe, depth + 1, sections)
     }
 }
 
@@ -45,7 +66,10 @@ struct Level<S, T, C> {
 /// until all is false. False items pass.
 ///
 /// The order is that of [`if_then_else`](super::if_then_else): this is
-/// `if_then_else(splitter, body >> while_(body, splitter), id())`.
+/// `if_then_else(splitter, body >> while_(body, splitter), id())`. So all sections of a round are
+/// one stream. A splitter that holds items back, such as [`substring`](super::substring), may then
+/// find a section in what came from two places, and the false items between these places pass it.
+/// [`while_each`] lets each section loop by itself.
 ///
 /// # Errors
 /// It fails if an item is still true after 256 rounds. So a loop that never ends is told. The
@@ -67,11 +91,46 @@ where
     S: Split<A> + Clone,
     T: Transduce<A, A> + Clone,
 {
-    Transducer::new(While::new((splitter.stage, body.stage), 0))
+    Transducer::new(While::new((splitter.stage, body.stage), 0, LoopSections::Together))
+}
+
+/// Each true section of `splitter` goes through a `body` of its own, and what comes out goes
+/// through a loop of its own, until all is false. False items pass.
+///
+/// This is `foreach(splitter, body >> while_each(body, splitter), id())`. So what comes of a
+/// section stands in the place of this section. An empty section runs the body too. A section
+/// costs a clone of `body`, and one of `splitter` for each further round.
+///
+/// # Errors
+/// It fails if an item is still true after 256 rounds. A failure tells the section as that of
+/// [`foreach`](super::foreach) does.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{foreach, from_chunks, id, substitute, substring, while_each};
+///
+/// let dashes = || substring(b"--");
+/// let shorter = while_each(foreach(dashes(), substitute(b"-"), id()), dashes());
+/// assert_eq!((from_chunks(["x--y--z"]) >> shorter).collect(), b"x-y-z");
+/// ```
+pub fn while_each<A, S, T>(
+    body: Transducer<A, A, T>,
+    splitter: Splitter<A, S>,
+) -> Transducer<A, A, While<S, T, A::Store>>
+where
+    A: Item + ?Sized,
+    S: Split<A> + Clone,
+    T: Transduce<A, A> + Clone,
+{
+    let sections = LoopSections::Apart(SectionPlace::default());
+    Transducer::new(While::new((splitter.stage, body.stage), 0, sections))
 }
 
 /// The true sections go through the body and one level deeper.
 struct Again<'a, 'b, S, T, C, O> {
+    /// The body that has not been fed.
+    fresh: &'a T,
+    sections: &'a mut LoopSections,
     body: &'a mut BranchSide<T>,
     made: &'a mut C,
     deeper: &'a mut While<S, T, C>,
@@ -95,6 +154,19 @@ impl<S, T, C, O> Again<'_, '_, S, T, C, O> {
         }
         flow
     }
+
+    /// Ends the body, and the levels below it.
+    fn finish_body<A>(&mut self) -> Flow
+    where
+        A: Item<Store = C> + ?Sized,
+        S: Split<A> + Clone,
+        T: Transduce<A, A> + Clone,
+        C: Store<A>,
+        O: Sink<A>,
+    {
+        self.drive(|body, made| body.end(made))?;
+        self.deeper.finish(self.gate)
+    }
 }
 
 impl<A, S, T, C, O> Sections<A> for Again<'_, '_, S, T, C, O>
@@ -106,18 +178,41 @@ where
     O: Sink<A>,
 {
     fn part(&mut self, verdict: bool, item: &A) -> Flow {
-        if verdict { self.drive(|body, made| body.put(item, made)) } else { self.gate.put(item) }
+        if verdict {
+            self.drive(|body, made| body.put(item, made))?;
+        } else {
+            self.gate.put(item)?;
+        }
+        if let LoopSections::Apart(place) = self.sections {
+            place.pass(A::elements(item));
+        }
+        GO_ON
     }
 
     fn part_chunk(&mut self, verdict: bool, chunk: A::Chunk<'_>) -> Flow {
         if verdict {
-            self.drive(|body, made| body.put_chunk(chunk, made))
+            self.drive(|body, made| body.put_chunk(chunk, made))?;
         } else {
-            self.gate.put_chunk(chunk)
+            self.gate.put_chunk(chunk)?;
         }
+        if let LoopSections::Apart(place) = self.sections {
+            place.pass(A::elements_of(chunk));
+        }
+        GO_ON
     }
 
-    fn close(&mut self, _verdict: bool) -> Flow {
+    fn close(&mut self, verdict: bool) -> Flow {
+        if let LoopSections::Together = self.sections {
+            return GO_ON;
+        }
+        if verdict {
+            self.finish_body()?;
+            *self.body = BranchSide::new(self.fresh.clone());
+            self.deeper.level = None;
+        }
+        if let LoopSections::Apart(place) = self.sections {
+            place.close();
+        }
         GO_ON
     }
 }
@@ -131,7 +226,7 @@ impl<S, T, C> While<S, T, C> {
         C: Store<A>,
         O: Sink<A>,
     {
-        let While { recipe, depth, level, failure } = self;
+        let While { recipe, depth, sections, level, failure } = self;
         if *depth == LEVELS {
             let cause = format!("an item is still true after {LEVELS} rounds");
             *failure = Some(StageFailure::new("while_", StreamPlace::default(), cause));
@@ -139,11 +234,11 @@ impl<S, T, C> While<S, T, C> {
         }
         let level = level.get_or_insert_with(|| {
             let (splitter, body) = recipe.clone();
-            let deeper = While::new(recipe.clone(), *depth + 1);
+            let deeper = While::deeper(recipe.clone(), *depth, *sections);
             Box::new(Level { splitter, body: BranchSide::new(body), made: C::default(), deeper })
         });
         let Level { splitter, body, made, deeper } = &mut **level;
-        splitter.put_chunk(chunk, &mut Again { body, made, deeper, gate })
+        splitter.put_chunk(chunk, &mut Again { fresh: &recipe.1, sections, body, made, deeper, gate })
     }
 
     fn finish<A, O>(&mut self, gate: &mut Gate<'_, O>) -> Flow
@@ -154,12 +249,30 @@ impl<S, T, C> While<S, T, C> {
         C: Store<A>,
         O: Sink<A>,
     {
-        let Some(level) = &mut self.level else { return GO_ON };
+        let While { recipe, sections, level, .. } = self;
+        let Some(level) = level else { return GO_ON };
         let Level { splitter, body, made, deeper } = &mut **level;
-        let mut again = Again { body, made, deeper, gate };
+        let mut again = Again { fresh: &recipe.1, sections, body, made, deeper, gate };
         splitter.end(&mut again)?;
-        again.drive(|body, made| body.end(made))?;
-        level.deeper.finish(gate)
+        match again.sections {
+            LoopSections::Together => again.finish_body(),
+            // Each section has ended its body.
+            LoopSections::Apart(_) => GO_ON,
+        }
+    }
+
+    /// Keeps the failure of a section, with its place. The sections of one stream have none.
+    fn looked_after<A>(&mut self, flow: Flow) -> Flow
+    where
+        A: Item<Store = C> + ?Sized,
+        S: Split<A> + Clone,
+        T: Transduce<A, A> + Clone,
+        C: Store<A>,
+    {
+        if let (true, LoopSections::Apart(place)) = (flow.is_break(), self.sections) {
+            self.failure = Transduce::<A, A>::failure(self).map(|failure| failure.within(place.begun));
+        }
+        flow
     }
 }
 
@@ -177,11 +290,13 @@ where
     }
 
     fn put_chunk<O: Sink<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut O) -> Flow {
-        self.feed(chunk, &mut Gate::new(out))
+        let flow = self.feed(chunk, &mut Gate::new(out));
+        self.looked_after::<A>(flow)
     }
 
     fn end<O: Sink<A>>(&mut self, out: &mut O) -> Flow {
-        self.finish(&mut Gate::new(out))
+        let flow = self.finish(&mut Gate::new(out));
+        self.looked_after::<A>(flow)
     }
 
     fn failure(&self) -> Option<&StageFailure> {

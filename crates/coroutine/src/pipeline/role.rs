@@ -135,7 +135,13 @@ pub struct Program<B: Item + ?Sized, G, I> {
 }
 
 /// A pipeline that can be run. No part of a pipeline has this trait. With it the compiler says what
-/// a part lacks, where a program calls `run` of the part.
+/// a part lacks, where a program calls `run` of the part:
+///
+/// ```compile_fail,E0277
+/// use selvedge::coroutine::pipeline::{from_iter, lift121};
+///
+/// (from_iter([1, 2]) >> lift121(|n: &i32| n + 1)).run();
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no whole pipeline",
     label = "expected a generator or source at its beginning, and an iteratee or target at its end"
@@ -156,16 +162,28 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> WholePipeline for Program<
     }
 }
 
-/// Gives a part of a pipeline a method `run` that no program can call.
+/// Gives a part of a pipeline the methods `run` and `try_run`, which no program can call.
+///
+/// What they return does not depend on the trait. Otherwise the compiler would look for another
+/// method, and say nothing of what is missing, if a stage has a closure in it.
 macro_rules! impl_no_run {
     ($role:ident, $($item:ident),+) => {
         impl<$($item: ?Sized,)+ T> $role<$($item,)+ T> {
             #[doc(hidden)]
-            pub fn run(self) -> <Self as WholePipeline>::Result
+            pub fn run(self)
             where
                 Self: WholePipeline,
             {
-                self.run_whole()
+                drop(self.run_whole());
+            }
+
+            #[doc(hidden)]
+            pub fn try_run(self) -> Result<(), StageFailure>
+            where
+                Self: WholePipeline,
+            {
+                drop(self.run_whole());
+                Ok(())
             }
         }
     };

@@ -18,6 +18,7 @@ use super::role::{Splitter, Transducer};
 use super::split::Runs;
 use super::stage::{Sections, Sink, Split, Transduce};
 use memchr::memchr;
+use std::num::ParseIntError;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -657,7 +658,8 @@ pub struct Unescape {
 /// document has, and characters by their numbers.
 ///
 /// # Errors
-/// It fails at a `&` that begins no such reference.
+/// It fails at a `&` that begins no such reference, and at the number of a character that no
+/// document of XML 1.0 may have: `&#0;`, `&#x1F;`, `&#xFFFE;`.
 ///
 /// # Examples
 /// ```
@@ -681,7 +683,11 @@ fn unknown_reference(rest: &[u8]) -> String {
         // A name is shown as far as a line has room for it.
         name => {
             let closed = if rest.get(1 + length) == Some(&b';') { ";" } else { "" };
+            let is_number = !closed.is_empty() && number(name).is_some();
             let name = String::from_utf8_lossy(&name[..name.len().min(40)]);
+            if is_number {
+                return format!("`&{name};` is no character of XML");
+            }
             format!(
                 "`&{name}{closed}` is not known: there are lt, gt, amp, quot, apos and numbers, and a `;`"
             )
@@ -695,13 +701,25 @@ fn referred(name: &[u8]) -> Option<char> {
     if let Some((_, byte)) = REFERENCES.iter().find(|(known, _)| *known == name) {
         return Some(char::from(*byte));
     }
-    let number = name.strip_prefix('#')?;
+    char::from_u32(number(name.as_bytes())?.ok()?).filter(|char| is_character(*char))
+}
+
+/// The number of a reference `#..`, or that it is larger than any. `None` if it is no number.
+fn number(name: &[u8]) -> Option<Result<u32, ParseIntError>> {
+    let number = std::str::from_utf8(name).ok()?.strip_prefix('#')?;
     let (digits, base) = number.strip_prefix('x').map_or((number, 10), |digits| (digits, 16));
     // The parser of numbers would take a sign too.
-    if digits.starts_with('+') {
-        return None;
+    let is_number = !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(base));
+    is_number.then(|| u32::from_str_radix(digits, base))
+}
+
+/// Whether a document may have this character: `Char` of XML 1.0.
+fn is_character(char: char) -> bool {
+    match char {
+        '\t' | '\n' | '\r' => true,
+        '\u{fffe}' | '\u{ffff}' => false,
+        other => other >= ' ',
     }
-    char::from_u32(u32::from_str_radix(digits, base).ok()?)
 }
 
 impl Transduce<[u8], [u8]> for Unescape {

@@ -52,6 +52,37 @@ fn a_mistake_in_any_byte_of_the_content_is_noticed() {
 }
 
 #[test]
+fn zeros_behind_the_last_member_are_passed_over() {
+    let whole = packed(b"warp", 6);
+    let failure = |stream: &[u8]| unpacked(stream, 3).unwrap_err();
+    for zeros in [1, 2, 9, 10_000] {
+        let padded = [&whole[..], &whole, &vec![0; zeros]].concat();
+        for length in [1, 7, padded.len()] {
+            assert_eq!(unpacked(&padded, length).unwrap(), b"warpwarp");
+        }
+    }
+    let at = whole.len() as u64;
+    let behind = "bytes behind the last member that are no member";
+    for (rest, place) in [(&b"x"[..], 0), (b"\0\0x", 2), (b"\x1fx", 1), (b"garbage that is long", 0)] {
+        let failed = failure(&[&whole[..], rest].concat());
+        assert_eq!((failed.cause().to_string(), failed.offset()), (behind.to_string(), at + place));
+    }
+    // No padding comes before a member, or in place of one.
+    let failed = failure(&[&whole[..], b"\0", &whole].concat());
+    assert_eq!(failed.cause().to_string(), behind);
+    for (stream, place) in [(&b"\0\0\0"[..], 0), (b"a", 0), (b"ab", 0), (b"\x1fa", 1), (b"no gzip at all", 0)]
+    {
+        let failed = failure(stream);
+        let told = (failed.cause().to_string(), failed.offset());
+        assert_eq!(told, ("the stream is not in gzip format".to_string(), place));
+    }
+    for length in 1..whole.len() {
+        let failed = failure(&whole[..length]);
+        assert_eq!(failed.cause().to_string(), "the stream ends within a member", "{length} bytes");
+    }
+}
+
+#[test]
 fn the_tool_gzip_reads_and_writes_the_same() {
     use std::io::{Read, Write};
     use std::process::{Command, Stdio};
@@ -72,4 +103,6 @@ fn the_tool_gzip_reads_and_writes_the_same() {
     assert_eq!((from_chunks(text.chunks(777)) >> gzip(6)).collect(), packed(&text, 6));
     assert_eq!(run("-dc", &packed(&text, 9)), text);
     assert_eq!(unpacked(&run("-c", &text), 100).unwrap(), text);
+    let padded = [run("-c", &text), vec![0; 512]].concat();
+    assert_eq!((run("-dc", &padded), unpacked(&padded, 100).unwrap()), (text.clone(), text));
 }

@@ -70,6 +70,18 @@ const MISUSES: &[Misuse] = &[
     },
     Misuse {
         module: "pipeline",
+        program: "let _ = (naturals() >> lift121(|n: &u64| n + 1) >> @).run();",
+        at: ["take(3)", "take(3) >> count::<u64>()"],
+        says: &["is no whole pipeline", "an iteratee or target at its end"],
+    },
+    Misuse {
+        module: "pipeline",
+        program: "let _ = (naturals() >> @).try_run();",
+        at: ["take(3)", "count()"],
+        says: &["is no whole pipeline", "an iteratee or target at its end"],
+    },
+    Misuse {
+        module: "pipeline",
         program: "let _ = (@take(3) >> count::<u64>()).run();",
         at: ["", "naturals() >> "],
         says: &["is no whole pipeline", "expected a generator or source at its beginning"],

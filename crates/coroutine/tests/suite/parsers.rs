@@ -238,13 +238,101 @@ fn a_reference_that_is_not_known_is_named() {
     for (text, says) in [
         ("a &nbsp; b", "`&nbsp;` is not known"),
         ("a &nbsp b", "`&nbsp` is not known"),
-        ("&#xD800;", "`&#xD800;` is not known"),
+        ("&#xD800;", "`&#xD800;` is no character of XML"),
+        ("&#0;", "`&#0;` is no character of XML"),
+        ("&#99999999999;", "`&#99999999999;` is no character of XML"),
+        ("&#x1F", "`&#x1F` is not known"),
+        ("&#-1;", "`&#-1;` is not known"),
+        ("&#;", "`&#;` is not known"),
         ("warp & weft;", "a `&` that begins no reference; as text it is written `&amp;`"),
         ("&", "a `&` that begins no reference"),
     ] {
         let failed = (from_chunks([text]) >> group_by(line()) >> xml::unescape()).try_collect().unwrap_err();
         assert!(failed.to_string().contains(says), "{failed}");
     }
+}
+
+#[test]
+fn references_name_the_characters_that_expat_takes() {
+    const ORACLE: &str = r#"
+import sys, xml.parsers.expat
+for number in map(int, sys.argv[1:]):
+    text = []
+    parser = xml.parsers.expat.ParserCreate()
+    parser.CharacterDataHandler = text.append
+    try:
+        parser.Parse("<a>&#%d;</a>" % number, True)
+        print("".join(text).encode().hex())
+    except xml.parsers.expat.ExpatError:
+        print("none")
+"#;
+    let edges =
+        [0x20, 0x7f, 0xd7ff, 0xd800, 0xdfff, 0xe000, 0xfdd0, 0xfffd, 0xfffe, 0xffff, 0x10000, 0x1ffff];
+    let numbers: Vec<u32> = (0..0x20).chain(edges).chain([0x10_ffff, 0x11_0000, u32::MAX]).collect();
+    let arguments = numbers.iter().map(u32::to_string);
+    let output = std::process::Command::new("python3").args(["-c", ORACLE]).args(arguments).output().unwrap();
+    let theirs = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(theirs.lines().count(), numbers.len(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (number, theirs) in numbers.iter().zip(theirs.lines()) {
+        for text in [format!("&#{number};"), format!("&#x{number:x};"), format!("&#x{number:X};")] {
+            let made =
+                (from_chunks([&text]) >> group_by(line()) >> xml::unescape() >> concatenate()).try_collect();
+            let ours = match made {
+                Ok(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+                Err(_) => "none".to_string(),
+            };
+            assert_eq!(ours, theirs, "{text}");
+        }
+    }
+}
+
+#[test]
+fn strings_of_json_are_utf_8() {
+    let decoded = |string: &[u8]| {
+        let strings = from_chunks([string]) >> group_by(line()) >> json::decode_strings() >> concatenate();
+        strings.try_collect().map_err(|failed| (failed.offset(), failed.cause().to_string()))
+    };
+    let refused = |at: u64, cause: &str| Err((at, cause.to_string()));
+    let no_utf_8 = "bytes that are no UTF-8";
+    assert_eq!(decoded("\"warp \u{fc}\u{1f9f5}\"".as_bytes()), Ok("warp \u{fc}\u{1f9f5}".into()));
+    for wrong in [&b"\xff"[..], b"\xc3", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xe2\x82"] {
+        assert_eq!(decoded(&[b"\"ab", wrong, b"c\""].concat()), refused(3, no_utf_8), "{wrong:?}");
+    }
+    // The first mistake is told.
+    assert_eq!(decoded(b"\"\\q\xff\""), refused(1, "an escape that does not exist"));
+    assert_eq!(decoded(b"\"\xff\\q\""), refused(1, no_utf_8));
+    assert_eq!(decoded(b"\xff"), refused(0, "no JSON string"));
+}
+
+#[test]
+fn a_byte_order_mark_belongs_to_no_field() {
+    let read = |text: &[u8], length: usize| {
+        let records = (from_chunks(text.chunks(length)) >> csv::records(b',')).try_collect();
+        records.map(|all| {
+            all.iter().map(|one| one.iter().map(<[u8]>::to_vec).collect::<Vec<_>>()).collect::<Vec<_>>()
+        })
+    };
+    for length in [1, 2, 3, 100] {
+        for text in ["name,n\n\u{feff}a,1\n", "\"na,me\",n\n", "\nx", "", "a"] {
+            let marked = format!("\u{feff}{text}");
+            let (marked, plain) = (read(marked.as_bytes(), length), read(text.as_bytes(), length));
+            assert_eq!(marked.unwrap(), plain.unwrap(), "{text:?}");
+        }
+        // A part of the mark is text.
+        for part in [&b"\xef"[..], b"\xef\xbb", b"\xef\xbb,\xbf", b"\xef\xef\xbb\xbf", b"\xef\n"] {
+            let fields = read(part, length).unwrap().concat().concat();
+            let expected: Vec<u8> = part.iter().copied().filter(|byte| !b",\n".contains(byte)).collect();
+            assert_eq!(fields, expected, "{part:?}");
+        }
+        let second = read("\u{feff}\u{feff}a".as_bytes(), length).unwrap();
+        assert_eq!(second, [[b"\xef\xbb\xbfa"]]);
+    }
+    // The places count the mark.
+    let failed = (from_chunks(["\u{feff}a,b\"c"]) >> csv::records(b',')).try_collect().unwrap_err();
+    assert_eq!(failed.offset(), 6);
+    let record: csv::Fields = ["\u{feff}a", "b"].into_iter().collect();
+    let text = (from_iter([record.clone()]) >> csv::encode(b',')).collect();
+    assert_eq!((from_chunks([text]) >> csv::records(b',')).collect(), [record]);
 }
 
 #[test]

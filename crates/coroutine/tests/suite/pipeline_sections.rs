@@ -285,6 +285,27 @@ proptest! {
     }
 
     #[test]
+    fn each_section_of_a_loop_loops_by_itself(a in script(), items in input(), at in chunks()) {
+        fn looped(a: &Script, items: &[u8]) -> Vec<u8> {
+            let parts = a.sections(items).into_iter().map(|(verdict, part)| match (verdict, part.split_first()) {
+                (true, Some((_, rest))) => looped(a, rest),
+                _ => part,
+            });
+            parts.collect::<Vec<_>>().concat()
+        }
+        let mut fed = while_each(skip(1), a.splitter()).step();
+        let mut made = Vec::new();
+        let mut from = 0;
+        for length in at.iter().copied().chain([items.len()]) {
+            let to = items.len().min(from + length);
+            made.extend_from_slice(fed.put_chunk(&items[from..to]));
+            from = to;
+        }
+        made.extend_from_slice(fed.end());
+        prop_assert_eq!(made, looped(&a, &items));
+    }
+
+    #[test]
     fn the_laws_of_logic_hold(a in script(), b in script(), c in script(), items in input(), at in chunks()) {
         let (a, b, c) = (|| a.splitter(), || b.splitter(), || c.splitter());
         prop_assert_eq!(run(!!a(), &items, &at), run(a(), &items, &at));

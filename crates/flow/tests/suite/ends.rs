@@ -329,3 +329,36 @@ fn small_outputs_are_gathered_while_the_source_is_prompt() {
     assert_eq!(calls_of(true), [vec![1, 3, 5], vec![7, 9]]);
     assert_eq!(calls_of(false), [vec![1], vec![3], vec![5], vec![7], vec![9], vec![]]);
 }
+
+/// The futures of pipelines that begin with a literal are `Send`, so `run` takes them.
+#[test]
+fn a_literal_stands_before_any_stage_that_waits() {
+    fn ran<F: Future + Send + 'static>(main: F) -> F::Output {
+        run(main)
+    }
+    let sorted = ran(async {
+        let words = from_chunks(["weft\n", "warp\n"]);
+        (words >> flow::through(Command::new("sort")) >> collect()).run().await
+    });
+    assert_eq!(sorted.unwrap(), b"warp\nweft\n");
+    let upper = || lift121(u8::to_ascii_uppercase);
+    let staged = ran(async move {
+        let words = from_chunks(["weft\n", "warp\n"]) >> upper();
+        (words >> flow::through(Command::new("sort")) >> flow::ahead(1) >> upper() >> collect()).run().await
+    });
+    assert_eq!(staged.unwrap(), b"WARP\nWEFT\n");
+    let ahead = ran(async { (from_chunks(["ab", "c"]) >> flow::ahead(2) >> collect()).run().await });
+    assert_eq!(ahead.unwrap(), b"abc");
+    let lines = ran(async move {
+        let lines = from_chunks(["a\nb\n"]) >> upper() >> group_by(line());
+        (lines >> flow::ahead(1) >> concatenate() >> collect()).run().await
+    });
+    assert_eq!(lines.unwrap(), b"AB");
+    let made = ran(async { (flow::made(from_chunks(["a"])) >> collect()).run().await });
+    assert_eq!(made.unwrap(), b"a");
+    let target = place("literal");
+    let path = target.clone();
+    ran(async move { (from_chunks(["a"]) >> flow::create(&path)).run().await }).unwrap();
+    assert_eq!(std::fs::read(&target).unwrap(), b"a");
+    std::fs::remove_file(target).unwrap();
+}
