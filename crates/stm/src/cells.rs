@@ -25,7 +25,7 @@ use crate::primitives::{AtomicUsize, Ordering};
 use crate::session::{Free, Garbage, Pinned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
-use crate::variable::{Borrowed, Inner, VarKind, retire};
+use crate::variable::{Borrowed, Inner, Owns, VarKind, retire};
 use crate::word::{Word, bits_to_pointer};
 use crate::{names, nodes};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -197,11 +197,31 @@ impl<H> CellBlock<H> {
     }
 }
 
-/// What an owner of a block stands for: values, a head, and an engine of which there is none.
-type OwnsCells<V, E, H> = (V, H, fn() -> E);
+/// What an owner of a block stands for: values that it gives and takes, a head, and an engine of
+/// which there is none. So it is invariant in the values, as a handle of a variable is:
+/// ```compile_fail,E0308
+/// use selvedge::stm::TArray;
+///
+/// let nothing: for<'a> fn(&'a str) = |_| ();
+/// let array: TArray<for<'a> fn(&'a str)> = TArray::new([nothing]);
+/// let other: TArray<fn(&'static str)> = array.clone();
+/// ```
+/// ```compile_fail,E0308
+/// use selvedge::stm::TMap;
+///
+/// let map: TMap<u8, for<'a> fn(&'a str)> = TMap::new();
+/// let other: TMap<u8, fn(&'static str)> = map.clone();
+/// ```
+/// ```compile_fail,E0308
+/// use selvedge::stm::TNode;
+///
+/// let node: TNode<for<'a> fn(&'a str), 1> = TNode::new(|_| (), [None]);
+/// let other: TNode<fn(&'static str), 1> = node.clone();
+/// ```
+type OwnsCells<V, E, H> = (Owns<V, E>, H);
 
-/// What a reference to cells stands for.
-type SeesCells<'a, V, E> = (&'a VarCell, fn(V) -> E);
+/// What a reference to cells stands for. It is invariant in the values too.
+type SeesCells<'a, V, E> = (&'a VarCell, fn(V) -> V, fn() -> E);
 
 /// A counted pointer to a block of variables, with a head of type H.
 ///
