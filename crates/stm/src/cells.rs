@@ -374,7 +374,8 @@ impl<V, E, H> Drop for Cells<V, E, H> {
         // The last owner sees what each other one has done with the block.
         if self.block().owners.fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: this was the last owner, so a transaction that begins from now on cannot
-            // reach the block. `new` has chosen `free` for the types of the block.
+            // reach the block. `new` has chosen `free` for the types of the block, and has demanded
+            // that values and head are `'static`, so they may be dropped at any later time.
             retire(unsafe { Garbage::new(self.block.as_ptr().cast(), free) });
         }
     }

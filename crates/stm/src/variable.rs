@@ -141,7 +141,7 @@ impl Inner {
             // SAFETY: that was the last handle, so a transaction that begins from now on cannot
             // reach the variable: it is freed when those that run have ended. `free` belongs to the
             // kind that the constructor of `TVar`, `TWord` or `Cells` has chosen for the variable's
-            // type.
+            // type. All three demand a `'static` value, so it may be dropped at any later time.
             retire(unsafe { Garbage::new(inner.as_ptr().cast(), free) });
         }
     }
