@@ -40,6 +40,11 @@ use std::panic::Location;
 /// chain of values that need one another, however long, is forced and dropped in a bounded native
 /// stack.
 ///
+/// The last handle drops the value. Such drops nest to a depth of 32. A value that is dropped at
+/// that depth, for instance within a list of lazy cells, is put off: it is dropped on the same OS
+/// thread when the drop around it is at its end. So a guard of a lock in such a value may hold the
+/// lock for longer than its handle lives.
+///
 /// # Cancellation
 /// A force that is dropped while it waits leaves the queue. One that is dropped while it evaluates
 /// gives the evaluation up: the future of the body stays as it is, "frozen", and the next thread
@@ -134,7 +139,7 @@ impl<T> Lazy<T> {
     /// A value that the closure makes.
     ///
     /// The value is Send, because the body may run on another OS thread than the force.
-    /// ```compile_fail
+    /// ```compile_fail,E0277
     /// use selvedge::lazy::Lazy;
     /// use std::rc::Rc;
     ///
@@ -217,9 +222,20 @@ impl<T> Lazy<T> {
     }
 
     /// A value that is there.
+    ///
+    /// It is `'static`, because its drop may be put off: see the section "Memory" above.
+    /// ```compile_fail,E0597
+    /// use selvedge::lazy::Lazy;
+    ///
+    /// let cloth = String::from("cloth");
+    /// let borrows = Lazy::ready(&cloth);
+    /// ```
     #[track_caller]
     #[inline]
-    pub fn ready(value: T) -> Lazy<T> {
+    pub fn ready(value: T) -> Lazy<T>
+    where
+        T: 'static,
+    {
         Lazy::of(NodeHandle::ready(value, Location::caller()))
     }
 
@@ -366,7 +382,14 @@ impl<T> Clone for Lazy<T> {
     }
 }
 
-impl<T> From<T> for Lazy<T> {
+impl<T: 'static> From<T> for Lazy<T> {
+    /// As [`ready`](Lazy::ready).
+    /// ```compile_fail,E0597
+    /// use selvedge::lazy::Lazy;
+    ///
+    /// let cloth = String::from("cloth");
+    /// let borrows: Lazy<&String> = (&cloth).into();
+    /// ```
     #[track_caller]
     fn from(value: T) -> Lazy<T> {
         Lazy::ready(value)

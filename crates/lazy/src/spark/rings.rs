@@ -39,7 +39,9 @@ impl Rings {
 impl Drop for Rings {
     fn drop(&mut self) {
         while let Some(item) = self.values.pop() {
-            // SAFETY: the ring of values has handles, and this one was taken from it.
+            // SAFETY: the ring of values has handles, and this one was taken from it. The node may
+            // be freed here, long after the program has dropped its handles: its value and body are
+            // `'static`, by `NodeHandle::new` and `NodeHandle::ready`.
             drop(unsafe { handle_of(item) });
         }
     }
