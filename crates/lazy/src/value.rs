@@ -37,8 +37,18 @@ use std::panic::Location;
 ///
 /// # Memory
 /// What the body has captured is dropped when the value is there, before any thread sees it. A
-/// chain of values that need one another, however long, is forced and dropped in a bounded native
-/// stack.
+/// chain of values, however long, is dropped in a bounded native stack, and is forced in one if its
+/// bodies are futures that await one another: [`Lazy::future`], [`map`](Lazy::map).
+///
+/// A body that waits for another value in any other way keeps its frames on the native stack:
+///
+/// | the body | a chain of such bodies |
+/// |---|---|
+/// | calls [`force_blocking`](Lazy::force_blocking) | is forced to any length: from a depth of 64 on upon OS threads of its own, with 64 MiB of stack each. If the kernel refuses one, the force panics and names the depth |
+/// | forces behind a waker of its own: in `join_all` of many, `block_on`, or `wait` in direct style | nests to 512 bodies, and to 64 in direct style. The force below that fails with an error that names the depth |
+///
+/// A force that fails because of the depth leaves its own value as it was. The values of which the
+/// bodies were in the middle fail for good.
 ///
 /// The last handle drops the value. Such drops nest to a depth of 32. A value that is dropped at
 /// that depth, for instance within a list of lazy cells, is put off: it is dropped on the same OS
