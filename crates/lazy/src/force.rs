@@ -37,8 +37,8 @@ use self::more_stack::{has_room, on_more_stack};
 use self::woken::WokenBodies;
 use crate::circle::{CircleTable, RecordId, table};
 use crate::failed::NoValue;
-use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead};
-use selvedge_core::{exchange_frame, in_thread, this_stack};
+use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead, READY};
+use selvedge_core::{exchange_frame, in_thread, is_indivisible, this_stack};
 use selvedge_sync::wait_blocking;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -280,6 +280,7 @@ impl Future for Settle<'_> {
         loop {
             match &mut this.stage {
                 SettleStage::Looking => match node.head().state() {
+                    IDLE | CLAIMED if is_indivisible() => refuse_within_transaction(),
                     IDLE => {
                         if let Some(claim) = node.head().claim() {
                             this.stage = SettleStage::Evaluating(claim, None);
@@ -371,6 +372,18 @@ impl Drop for Settle<'_> {
             give_up(self.node, *claim);
         }
     }
+}
+
+/// Refuses to evaluate or await a value within the body of a transaction, before the body of the
+/// value is begun: a panic that is about the caller's place would be kept with the value.
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn refuse_within_transaction() -> ! {
+    panic!(
+        "a lazy value that is not there was forced within the body of a transaction, where its own body may not wait and \
+         may not begin a transaction: force it before the transaction"
+    );
 }
 
 /// Whether the table has another parent for the evaluation than the body around the caller. So it
@@ -609,6 +622,9 @@ pub(crate) fn settle_blocking(node: &NodeHandle) {
 #[track_caller]
 fn settle_blocking_at(node: &NodeHandle, place: &'static Location<'static>) {
     let head = node.head();
+    if is_indivisible() && !matches!(head.state(), READY | FAILED) {
+        refuse_within_transaction();
+    }
     if !in_thread() {
         let (up, below) = frame().map_or((ptr::null(), 0), |up| (ptr::from_ref(up), up.depth));
         if below >= NESTED && !has_room() {

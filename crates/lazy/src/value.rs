@@ -55,6 +55,29 @@ use std::panic::Location;
 /// thread when the drop around it is at its end. So a guard of a lock in such a value may hold the
 /// lock for longer than its handle lives.
 ///
+/// # Where a value is forced
+/// The first force runs the body where it is itself, so the body may do there what any code may do
+/// there. If a body panics because of the place, the value fails for good. So:
+/// - Within the body of a transaction a force of a value that is not there panics before the body of
+///   the value begins. The value stays as it was. A value that is there may be forced.
+/// - Within a step of a Selvedge thread a body may not block the OS thread: a body that calls
+///   [`force_blocking`](Lazy::force_blocking) or `atomically_blocking` is for values that are first
+///   forced outside of threads. Elsewhere, let the body be a future that awaits.
+///
+/// ```
+/// use selvedge::lazy::Lazy;
+/// use selvedge::stm::{TWord, atomically_blocking};
+/// use std::panic::{AssertUnwindSafe, catch_unwind};
+///
+/// let count = TWord::new(0_u32);
+/// let counted = Lazy::new(move || atomically_blocking(|tx| count.modify(tx, |n| n + 1)));
+/// # std::panic::set_hook(Box::new(|_| {}));
+/// let within = || atomically_blocking(|_| Ok(*counted.force_blocking()));
+/// assert!(catch_unwind(AssertUnwindSafe(within)).is_err());
+/// counted.force_blocking();
+/// within();
+/// ```
+///
 /// # Cancellation
 /// A force that is dropped while it waits leaves the queue. One that is dropped while it evaluates
 /// gives the evaluation up: the future of the body stays as it is, "frozen", and the next thread
@@ -304,7 +327,8 @@ impl<T> Lazy<T> {
     /// The value. If it is not there, the thread evaluates it, or waits for the thread that does.
     ///
     /// # Panics
-    /// If the body panicked, or needs its own value.
+    /// If the body panicked, or needs its own value. If the value is not there, within the body of a
+    /// transaction.
     #[track_caller]
     #[inline]
     pub fn force(&self) -> impl Future<Output = &T> {
@@ -315,7 +339,11 @@ impl<T> Lazy<T> {
     /// The value, or the reason why there is none.
     ///
     /// # Errors
-    /// If the body panicked, or needs its own value.
+    /// If the body panicked, or needs its own value; and if too many bodies nest on the native stack
+    /// (see the section "Memory" above): then the value stays as it was.
+    ///
+    /// # Panics
+    /// Within the body of a transaction, if the value is not there.
     #[track_caller]
     #[inline]
     pub fn try_force(&self) -> impl Future<Output = Result<&T, NoValue>> {
@@ -336,7 +364,8 @@ impl<T> Lazy<T> {
     /// The value, forced on this OS thread, which blocks while another thread evaluates it.
     ///
     /// # Panics
-    /// As [`force`](Lazy::force), and if it has to do more than read the value within a step of a
+    /// As [`force`](Lazy::force); if so many bodies block for one another that the kernel refuses an
+    /// OS thread for the rest of the chain; and if it has to do more than read the value within a step of a
     /// Selvedge thread: await the force there, or in direct style `wait(value.force())`.
     #[track_caller]
     #[inline]
