@@ -338,3 +338,20 @@ fn strategies_of_lists_are_made_of_others() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_grain_of_0_is_refused_by_its_name() {
+    use selvedge_lazy::InPieces;
+    let items = [1_u8];
+    let refused: [&dyn Fn(); 4] = [
+        &|| drop(par_map(&items, 0, |n| *n)),
+        &|| drop(par_chunks(&[], 0, |chunk: &[u8]| chunk.len())),
+        &|| drop(items.in_pieces(0).map(|n| *n)),
+        &|| _ = par_chunk(0, rseq),
+    ];
+    for call in refused {
+        let payload = catch_unwind(AssertUnwindSafe(call)).unwrap_err();
+        let text = payload.downcast_ref::<&str>().unwrap();
+        assert!(text.starts_with("the grain is 0: "), "{text}");
+    }
+}
