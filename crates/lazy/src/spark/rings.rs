@@ -104,6 +104,23 @@ fn enlist() -> Mine {
     Mine(rings)
 }
 
+/// Takes the values out of the rings of all OS threads. The caller drops them.
+#[must_use = "dropping them may need the lock"]
+pub(super) fn take_values() -> Vec<NodeHandle> {
+    let (mine, registry) = (RINGS.get(), registry());
+    let mut values = Vec::new();
+    for rings in &registry.rings {
+        let is_owner = ptr::eq(Arc::as_ptr(rings), mine);
+        while rings.values.has_items() {
+            // The owner's way costs no heavy fence.
+            let item = if is_owner { rings.values.pop() } else { rings.values.steal() };
+            // SAFETY: the ring of values has handles, and this one was taken from it.
+            values.extend(item.map(|item| unsafe { handle_of(item) }));
+        }
+    }
+    values
+}
+
 /// # Safety
 /// The word is from a ring of halves.
 pub(super) unsafe fn half_of(item: usize) -> NonNull<Half> {

@@ -355,3 +355,32 @@ fn a_grain_of_0_is_refused_by_its_name() {
         assert!(text.starts_with("the grain is 0: "), "{text}");
     }
 }
+
+#[test]
+#[cfg_attr(miri, ignore = "it starts a process")]
+fn what_sparks_have_captured_is_dropped_at_the_end_of_their_run() {
+    if !is_alone("sparks::what_sparks_have_captured_is_dropped_at_the_end_of_their_run") {
+        return;
+    }
+    let captured = Arc::new(());
+    let spark_many = || {
+        let captured = captured.clone();
+        async move {
+            for _ in 0..4095 {
+                let captured = captured.clone();
+                par(&Lazy::new(move || drop(captured)));
+            }
+        }
+    };
+    round_robin(spark_many()).unwrap();
+    assert_eq!(Arc::strong_count(&captured), 1, "one OS thread");
+    on_workers(2, spark_many());
+    assert_eq!(Arc::strong_count(&captured), 1, "two workers");
+    std::thread::spawn({
+        let many = spark_many();
+        move || round_robin(many).unwrap()
+    })
+    .join()
+    .unwrap();
+    assert_eq!(Arc::strong_count(&captured), 1, "an OS thread that has ended");
+}
