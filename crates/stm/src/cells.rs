@@ -319,11 +319,10 @@ impl<V: CellValue, E: Engine, H: Send + Sync + 'static> Cells<V, E, H> {
             }
         }
         let cells = Cells { block, _value: PhantomData };
-        if let Some(name) = name {
-            for at in 0..len {
-                let of_cell = if len == 1 { name.clone() } else { format!("{name}[{at}]").into() };
-                names::give(cells.cell(at).inner().pointer(), of_cell);
-            }
+        if let Some(name) = name
+            && len > 0
+        {
+            names::give_row(cells.cell(0).inner().pointer(), len, size_of::<VarCell>(), name);
         }
         cells
     }
@@ -565,11 +564,11 @@ unsafe fn end<V: CellValue, H>(block: NonNull<CellBlock<H>>, many: usize) {
         let len = block.as_ref().len;
         // Each value and the head are dropped within `Garbage`, so that a destructor that panics
         // takes no other value along.
+        if len > 0 && CellBlock::first(block).as_ref().inner.kind.is_named {
+            names::forget(CellBlock::first(block).as_ptr().cast());
+        }
         for at in 0..len {
             let cell = CellBlock::first(block).add(at).read();
-            if cell.inner.kind.is_named {
-                names::forget(CellBlock::first(block).add(at).as_ptr().cast());
-            }
             let value = cell.inner.value.load(Ordering::Acquire);
             drop(V::FREE.map(|free| Garbage::new(value, free)));
         }
