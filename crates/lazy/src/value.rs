@@ -58,8 +58,8 @@ use std::panic::Location;
 /// # Where a value is forced
 /// The first force runs the body where it is itself, so the body may do there what any code may do
 /// there. If a body panics because of the place, the value fails for good. So:
-/// - Within the body of a transaction a force of a value that is not there panics before the body of
-///   the value begins. The value stays as it was. A value that is there may be forced.
+/// - Within the body of a transaction a force of a value that is not there panics before the body
+///   of the value begins. The value stays as it was. A value that is there may be forced.
 /// - Within a step of a Selvedge thread a body may not block the OS thread: a body that calls
 ///   [`force_blocking`](Lazy::force_blocking) or `atomically_blocking` is for values that are first
 ///   forced outside of threads. Elsewhere, let the body be a future that awaits.
@@ -327,8 +327,8 @@ impl<T> Lazy<T> {
     /// The value. If it is not there, the thread evaluates it, or waits for the thread that does.
     ///
     /// # Panics
-    /// If the body panicked, or needs its own value. If the value is not there, within the body of a
-    /// transaction.
+    /// If the body panicked, or needs its own value. If the value is not there, within the body of
+    /// a transaction.
     #[track_caller]
     #[inline]
     pub fn force(&self) -> impl Future<Output = &T> {
@@ -339,8 +339,8 @@ impl<T> Lazy<T> {
     /// The value, or the reason why there is none.
     ///
     /// # Errors
-    /// If the body panicked, or needs its own value; and if too many bodies nest on the native stack
-    /// (see the section "Memory" above): then the value stays as it was.
+    /// If the body panicked, or needs its own value; and if too many bodies nest on the native
+    /// stack (see the section "Memory" above): then the value stays as it was.
     ///
     /// # Panics
     /// Within the body of a transaction, if the value is not there.
@@ -364,9 +364,10 @@ impl<T> Lazy<T> {
     /// The value, forced on this OS thread, which blocks while another thread evaluates it.
     ///
     /// # Panics
-    /// As [`force`](Lazy::force); if so many bodies block for one another that the kernel refuses an
-    /// OS thread for the rest of the chain; and if it has to do more than read the value within a step of a
-    /// Selvedge thread: await the force there, or in direct style `wait(value.force())`.
+    /// As [`force`](Lazy::force); if so many bodies block for one another that the kernel refuses
+    /// an OS thread for the rest of the chain; and if it has to do more than read the value within
+    /// a step of a Selvedge thread: await the force there, or in direct style
+    /// `wait(value.force())`.
     #[track_caller]
     #[inline]
     pub fn force_blocking(&self) -> &T {

@@ -68,9 +68,9 @@ struct Retired {
 /// # Lifetimes
 /// An object becomes garbage when a commit has unlinked it or its last handle is gone, and is freed
 /// later: by any OS thread, after any transaction, at any time before the process ends. So neither
-/// the value nor a destructor may borrow. Values of variables, keys, values and hashers of maps, the
-/// values of nodes, and predicates are `'static`, because the types of handles (`TVar`, `TWord`,
-/// `TNode`, `TMap`), `CellValue` and `Cells::new` demand it:
+/// the value nor a destructor may borrow. Values of variables, keys, values and hashers of maps,
+/// the values of nodes, and predicates are `'static`, because the types of handles (`TVar`,
+/// `TWord`, `TNode`, `TMap`), `CellValue` and `Cells::new` demand it:
 /// ```compile_fail,E0597
 /// use selvedge::stm::TVar;
 ///
@@ -115,8 +115,8 @@ pub(crate) struct Garbage {
 
 impl Garbage {
     /// # Safety
-    /// `free` may be called once with `pointer`, on any OS thread and at any later time, when this is
-    /// dropped: so what it frees is `Send`, `Sync` and `'static`.
+    /// `free` may be called once with `pointer`, on any OS thread and at any later time, when this
+    /// is dropped: so what it frees is `Send`, `Sync` and `'static`.
     pub(crate) unsafe fn new(pointer: *mut (), free: Free) -> Garbage {
         Garbage { pointer, free }
     }

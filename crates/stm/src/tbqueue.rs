@@ -104,8 +104,8 @@ impl<T: Send + Sync + 'static> TBQueue<T> {
     /// [`TVar::named`](crate::TVar::named).
     ///
     /// # Complexity
-    /// As [`TVar::named`](crate::TVar::named), three times, whatever the capacity is. The names of the
-    /// places are made when a report shows them.
+    /// As [`TVar::named`](crate::TVar::named), three times, whatever the capacity is. The names of
+    /// the places are made when a report shows them.
     ///
     /// # Panics
     /// If the capacity is 0.

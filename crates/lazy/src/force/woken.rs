@@ -32,8 +32,8 @@ impl WokenBodies {
         Arc::new(WokenBodies(Mutex::new(WokenState { driver, indexes: Vec::new(), is_noted: Vec::new() })))
     }
 
-    /// Begins a poll of the driver: appends the numbers of the bodies that were woken since the last
-    /// one.
+    /// Begins a poll of the driver: appends the numbers of the bodies that were woken since the
+    /// last one.
     pub(super) fn begin(&self, driver: &Waker, into: &mut Vec<usize>) {
         let mut before = None;
         {

@@ -31,9 +31,9 @@ unsafe impl Send for NodeHandle {}
 unsafe impl Sync for NodeHandle {}
 
 impl NodeHandle {
-    /// A node with a body. Value and body are `'static`, because a node may be freed after the scope
-    /// in which its last handle was dropped: by the queue of `drops.rs`, the ring of a spark or the
-    /// table of `circle.rs`.
+    /// A node with a body. Value and body are `'static`, because a node may be freed after the
+    /// scope in which its last handle was dropped: by the queue of `drops.rs`, the ring of a spark
+    /// or the table of `circle.rs`.
     #[inline]
     pub(crate) fn new<T: 'static, B: NodeBody<T> + 'static>(
         body: B,
@@ -45,7 +45,8 @@ impl NodeHandle {
         NodeHandle(NonNull::from(Box::leak(node)).cast())
     }
 
-    /// A node with its value, which is `'static` for the reason that [`new`](NodeHandle::new) names.
+    /// A node with its value, which is `'static` for the reason that [`new`](NodeHandle::new)
+    /// names.
     #[inline]
     pub(crate) fn ready<T: 'static>(value: T, place: &'static Location<'static>) -> NodeHandle {
         let head = NodeHead::new(READY, NodeKind::of(LazyNode::<T, Once<fn() -> T>>::TABLE, place));

@@ -8,11 +8,11 @@
 //! own lifetime.
 //!
 //! # Lifetimes
-//! A region puts no destructor off, because it runs none: it frees whole chunks. What a nursery puts
-//! into a chunk must need no destructor (an assertion of `make`, `put` and `put_with_thunk`, when
-//! the program is compiled), and may borrow for `'r`. The region is borrowed for `'r`, so what lies
-//! in it is read within `'r` only, also by a duplicate on another OS thread, which has a nursery of
-//! `'r`. The doc tests of `thunk`, `put` and `Thunk` hold it.
+//! A region puts no destructor off, because it runs none: it frees whole chunks. What a nursery
+//! puts into a chunk must need no destructor (an assertion of `make`, `put` and `put_with_thunk`,
+//! when the program is compiled), and may borrow for `'r`. The region is borrowed for `'r`, so what
+//! lies in it is read within `'r` only, also by a duplicate on another OS thread, which has a
+//! nursery of `'r`. The doc tests of `thunk`, `put` and `Thunk` hold it.
 
 use super::chunk::{CHUNK_FIRST, RegionChunk};
 use super::claim::{FrameStack, QUANTUM};

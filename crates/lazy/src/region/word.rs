@@ -19,8 +19,10 @@ use std::ptr;
 /// let region: Region = Region::new();
 /// let nursery = region.nursery();
 /// let initial = nursery.thunk(|_| 'ß');
-/// let word = nursery.thunk(move |nursery| (initial.force(nursery), nursery.ready('w').force(nursery)) == ('ß', 'w'));
-/// assert!(word.force(&nursery));
+/// let both = nursery.thunk(move |nursery| {
+///     (initial.force(nursery), nursery.ready('w').force(nursery)) == ('ß', 'w')
+/// });
+/// assert!(both.force(&nursery));
 /// ```
 pub trait ThunkWord: Copy + sealed::FitsInWord {
     /// Whether the lowest bit of each word is 0.
