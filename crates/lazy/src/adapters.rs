@@ -53,7 +53,7 @@ pub trait InPieces<T> {
 
 impl<T> InPieces<T> for [T] {
     fn in_pieces(&self, grain: usize) -> ParPieces<'_, T> {
-        assert!(grain > 0, "a piece has an item at least");
+        assert!(grain > 0, "the grain is 0: a piece has an item at least");
         ParPieces { items: self, grain }
     }
 
@@ -61,7 +61,7 @@ impl<T> InPieces<T> for [T] {
     where
         T: Send,
     {
-        assert!(grain > 0, "a piece has an item at least");
+        assert!(grain > 0, "the grain is 0: a piece has an item at least");
         each(0, self, grain, &f);
     }
 }

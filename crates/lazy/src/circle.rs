@@ -65,7 +65,8 @@ impl Label {
 
 pub(crate) struct EvaluationRecord {
     value: Address,
-    /// A handle of the value while it is claimed.
+    /// A handle of the value while it is claimed. It may be the last one, and be dropped long after
+    /// the others: that is sound because values and bodies are `'static` (`NodeHandle::new`).
     handle: Option<NodeHandle>,
     /// That of the force, if it is not the one of its driver.
     waker: Option<Waker>,

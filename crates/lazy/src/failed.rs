@@ -90,6 +90,15 @@ impl NoValue {
         NoValue::of(Reason::Literal("the thread that made the value was cancelled in the middle of its body"))
     }
 
+    /// The reason for a force that is refused, because so many bodies nest on the native stack.
+    #[cold]
+    pub(crate) fn from_depth(depth: u32) -> NoValue {
+        NoValue::of(Reason::Text(format!(
+            "lazy values need one another {depth} deep, each behind a waker of its own (a combinator, block_on, or wait in \
+             direct style), which nests on the native stack: let the bodies be futures that await one another"
+        )))
+    }
+
     /// The reason for a circle of values. `circle` has their names; each needs the next, and the
     /// last one needs the first.
     pub(crate) fn from_circle(circle: &[String]) -> NoValue {

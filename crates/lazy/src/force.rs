@@ -7,17 +7,22 @@
 //! **driver**, which is the outermost force of the poll, and waits for the value as other threads
 //! do. The driver polls the body of a delegated node itself, from its own place on the stack. When
 //! that body has ended, the driver polls the one again in which the delegation was made. So a chain
-//! of any length takes a bounded native stack, and each body of it is polled twice at most.
+//! of any length takes a bounded native stack.
 //!
-//! A body may await several things at once. So in each poll of the driver all delegated bodies are
-//! polled, as they would be if they were polled in one another.
+//! A body may await several things at once, and other threads may wake it. So each delegated body
+//! has a waker of its own (`force/woken.rs`). A poll of the driver polls its own body, the bodies
+//! that were woken, and those that demand a body which has ended.
+//!
+//! A body that blocks for another value, or awaits it behind a waker of its own, cannot be left in
+//! the middle. `force/more_stack.rs` gives a chain of bodies that block more stack. A chain of the
+//! other kind is refused at a depth of [`REFUSED`].
 //!
 //! # The frame
 //! While a body is polled, a [`BodyFrame`] on the native stack says which node the body belongs to;
 //! core keeps the pointer to it ([`exchange_frame`]). A force that finds a frame knows the
-//! evaluation that demands it, and the driver. It may delegate only if its waker is the driver's:
-//! behind another waker, of `block_on` or of a combinator, the driver might not be polled before
-//! the value is there. Then the force is a driver itself.
+//! evaluation that demands it, and the driver. It may delegate only if its waker is the one with
+//! which the driver polls: behind another waker, of `block_on` or of a combinator, the driver might
+//! not be polled before the value is there. Then the force is a driver itself.
 //!
 //! # Callers
 //! `Lazy::try_force` and `Lazy::force_blocking` in `value.rs`, and the converters of
@@ -25,36 +30,74 @@
 //! [`NodeClaim`] polls a body, and each claim ends by an update or is given up, also when its
 //! future is dropped.
 
+mod more_stack;
+mod woken;
+
+use self::more_stack::{has_room, on_more_stack};
+use self::woken::WokenBodies;
 use crate::circle::{CircleTable, RecordId, table};
 use crate::failed::NoValue;
-use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead};
-use selvedge_core::{exchange_frame, in_thread};
+use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead, READY};
+use selvedge_core::{exchange_frame, in_thread, is_indivisible, this_stack};
 use selvedge_sync::wait_blocking;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// The most bodies that are polled within one another on the native stack.
+/// The most bodies that one driver polls within one another on the native stack.
 const DEPTH_MAX: u32 = if cfg!(any(loom, miri)) { 2 } else { 32 };
+
+/// The bodies within one another from which on a blocking force goes on upon another OS thread.
+pub(crate) const NESTED: u32 = if cfg!(miri) { 4 } else { 64 };
+
+/// The bodies within one another at which a force is refused that nests a further driver.
+const REFUSED: u32 = if cfg!(miri) { 16 } else { 512 };
+/// As [`REFUSED`], on the smaller stack of a thread in direct style.
+const REFUSED_IN_DIRECT: u32 = 64;
 
 /// The evaluation that the code on this native stack belongs to.
 struct BodyFrame {
     node: NonNull<NodeHead>,
     /// The frame around this one, or null.
     up: *const BodyFrame,
+    /// The number of the frames from this one on, those of all drivers.
     depth: u32,
     driver: *const ForceDriver,
     /// The index of the body, among those that the driver polls, below this frame.
     index: usize,
 }
 
-/// The bodies that a driver polls, while it polls them.
+/// A driver, while it polls its bodies.
 struct ForceDriver {
-    delegated: RefCell<Vec<Option<Delegated>>>,
+    bodies: RefCell<DriverBodies>,
+    /// That of the driver's poll.
     waker: *const Waker,
+    /// The waker with which it polls at the moment: its own, or that of a delegated body.
+    polls_with: Cell<*const Waker>,
+    /// The depth of the frames below its own.
+    depth: u32,
+}
+
+impl ForceDriver {
+    fn polls_with(&self, waker: &Waker) -> bool {
+        // SAFETY: the pointer is to the waker of a poll of a body, which is under way, because the
+        // caller is part of it.
+        waker.will_wake(unsafe { &*self.polls_with.get() })
+    }
+}
+
+/// The bodies that a driver was given.
+#[derive(Default)]
+struct DriverBodies {
+    delegated: Vec<Option<Delegated>>,
+    /// The indexes of the bodies that this poll of the driver has to poll. 0 is its own.
+    to_poll: Vec<usize>,
+    /// None until a body is delegated.
+    woken: Option<Arc<WokenBodies>>,
 }
 
 /// A node that a driver has been given, claimed.
@@ -63,6 +106,7 @@ struct Delegated {
     claim: NodeClaim,
     /// The index of the body that demands it. 0 is the driver's own node.
     from: usize,
+    waker: Waker,
 }
 
 impl Drop for Delegated {
@@ -75,6 +119,23 @@ impl Drop for Delegated {
 fn give_up(node: &NodeHandle, claim: NodeClaim) {
     if node.head().has(claim) {
         node.head().give_up(claim);
+    }
+}
+
+impl BodyFrame {
+    /// Whether a further driver is refused.
+    #[inline(always)]
+    fn is_too_deep(&self) -> bool {
+        let most = if this_stack().is_null() { REFUSED } else { REFUSED_IN_DIRECT };
+        self.depth >= most && !has_room()
+    }
+
+    /// Whether the driver polls as many bodies within one another as may be.
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        // SAFETY: the driver lives as long as the frames that refer to it.
+        let below = unsafe { self.driver.as_ref() }.map_or(0, |driver| driver.depth);
+        self.depth - below >= DEPTH_MAX
     }
 }
 
@@ -179,24 +240,34 @@ pub(crate) struct Settle<'a> {
     node: &'a NodeHandle,
     place: &'static Location<'static>,
     stage: SettleStage<'a>,
+    /// Whether it is a driver itself, because no other one can poll the body for it.
+    is_driver: bool,
 }
 
 /// The delegated nodes of a driver between its polls.
-type KeptNodes = Option<Box<Vec<Option<Delegated>>>>;
+type KeptNodes = Option<Box<DriverBodies>>;
 
 enum SettleStage<'a> {
     /// To look at the state next.
     Looking,
     /// This future has claimed the node. With the delegated nodes that it has to poll.
     Evaluating(NodeClaim, KeptNodes),
+    /// The driver has the node, as its delegated body of this index. Whether this future has been
+    /// polled since.
+    Delegating(WaitFuture<'a>, usize, bool),
     /// Another evaluation has the node.
     Waiting(WaitFuture<'a>),
 }
 
 impl<'a> Settle<'a> {
     #[inline]
+    fn at(node: &'a NodeHandle, place: &'static Location<'static>, stage: SettleStage<'a>) -> Settle<'a> {
+        Settle { node, place, stage, is_driver: false }
+    }
+
+    #[inline]
     pub(crate) fn new(node: &'a NodeHandle, place: &'static Location<'static>) -> Settle<'a> {
-        Settle { node, place, stage: SettleStage::Looking }
+        Settle::at(node, place, SettleStage::Looking)
     }
 }
 
@@ -209,6 +280,7 @@ impl Future for Settle<'_> {
         loop {
             match &mut this.stage {
                 SettleStage::Looking => match node.head().state() {
+                    IDLE | CLAIMED if is_indivisible() => refuse_within_transaction(),
                     IDLE => {
                         if let Some(claim) = node.head().claim() {
                             this.stage = SettleStage::Evaluating(claim, None);
@@ -235,33 +307,53 @@ impl Future for Settle<'_> {
                     if has_moved(node.head()) {
                         resume(node, claim)?;
                     }
+                    let is_driver = this.is_driver || delegated.is_some();
                     let around = frame().filter(|around| {
                         // SAFETY: the driver lives as long as the frames that refer to it.
                         let driver = unsafe { around.driver.as_ref() };
-                        // SAFETY: the waker of the driver's poll, which is under way.
-                        driver.is_some_and(|driver| cx.waker().will_wake(unsafe { &*driver.waker }))
+                        driver.is_some_and(|driver| driver.polls_with(cx.waker()))
                     });
                     let polled = match around {
-                        Some(around) if around.depth >= DEPTH_MAX && delegated.is_none() => {
+                        Some(around) if around.is_full() && !is_driver => {
                             this.stage = match node.head().pause(claim) {
-                                true => SettleStage::Waiting(delegate(node, claim, around, this.place)),
+                                true => delegate(node, claim, around, this.place),
                                 false => SettleStage::Looking,
                             };
                             continue;
                         }
-                        Some(around) if delegated.is_none() => {
+                        Some(around) if !is_driver => {
                             let node = node.pointer();
                             let inner = BodyFrame { node, up: around, depth: around.depth + 1, ..*around };
                             // SAFETY: this future has the claim, and `this.node` is a handle.
                             unsafe { poll_in(&inner, claim, cx) }
                         }
-                        _ => drive(node, claim, delegated, cx),
+                        _ => match frame().filter(|around| around.is_too_deep()) {
+                            None => drive(node, claim, delegated, cx),
+                            Some(around) => return Poll::Ready(Err(NoValue::from_depth(around.depth))),
+                        },
                     };
                     if polled.is_pending() {
                         return Poll::Pending;
                     }
                     this.stage = SettleStage::Looking;
                 }
+                SettleStage::Delegating(wait, index, was_polled) => match wait.as_mut().poll(cx) {
+                    // The driver would have polled the body before it polled this again. So it is
+                    // below a `wait` in direct style on this stack, which polls this until it ends.
+                    Poll::Pending if *was_polled && take_back(node, *index) => {
+                        this.is_driver = true;
+                        this.stage = SettleStage::Looking;
+                    }
+                    Poll::Pending => {
+                        // The poll that decides.
+                        if !std::mem::replace(was_polled, true) && !this_stack().is_null() {
+                            cx.waker().wake_by_ref();
+                        }
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(Err(failed)) => return Poll::Ready(Err(failed)),
+                    Poll::Ready(Ok(())) => this.stage = SettleStage::Looking,
+                },
                 SettleStage::Waiting(wait) => match wait.as_mut().poll(cx) {
                     Poll::Pending => return Poll::Pending,
                     Poll::Ready(Err(failed)) => return Poll::Ready(Err(failed)),
@@ -280,6 +372,18 @@ impl Drop for Settle<'_> {
             give_up(self.node, *claim);
         }
     }
+}
+
+/// Refuses to evaluate or await a value within the body of a transaction, before the body of the
+/// value is begun: a panic that is about the caller's place would be kept with the value.
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn refuse_within_transaction() -> ! {
+    panic!(
+        "a lazy value that is not there was forced within the body of a transaction, where its own body may not wait and \
+         may not begin a transaction: force it before the transaction"
+    );
 }
 
 /// Whether the table has another parent for the evaluation than the body around the caller. So it
@@ -348,8 +452,18 @@ fn delegate<'a>(
     claim: NodeClaim,
     around: &BodyFrame,
     place: &'static Location<'static>,
-) -> WaitFuture<'a> {
-    {
+) -> SettleStage<'a> {
+    // SAFETY: the driver lives as long as the frames that refer to it.
+    let driver = unsafe { &*around.driver };
+    // No code of the program runs while the bodies are borrowed, but the clone of a waker.
+    let mut bodies = driver.bodies.borrow_mut();
+    // SAFETY: the waker of the driver's poll, which is under way.
+    let woken = bodies.woken.get_or_insert_with(|| WokenBodies::new(unsafe { &*driver.waker }.clone()));
+    let woken = woken.clone();
+    let index = bodies.delegated.len() + 1;
+    drop(bodies);
+    let waker = woken.waker_of(index);
+    let before = {
         let mut table = table();
         let parent = record_all(&mut table, around);
         let head = node.head();
@@ -357,18 +471,41 @@ fn delegate<'a>(
             head.set_record(table.record(node.clone()));
         }
         table.set_parent(head.record(), parent);
-    }
+        // It is woken when the claim is given up, so that the driver lets go of the node.
+        table.set_waker(head.record(), waker.clone())
+    };
+    drop(before);
     let wait = node.head().wait(true, place);
-    // SAFETY: the driver lives as long as the frames that refer to it.
-    let driver = unsafe { &*around.driver };
-    let delegated = Delegated { node: node.clone(), claim, from: around.index };
-    driver.delegated.borrow_mut().push(Some(delegated));
+    let delegated = Delegated { node: node.clone(), claim, from: around.index, waker };
+    let mut bodies = driver.bodies.borrow_mut();
+    bodies.delegated.push(Some(delegated));
+    bodies.to_poll.push(index);
+    drop(bodies);
     let demand = Held { node, claim };
-    Box::pin(async move {
+    let wait = Box::pin(async move {
         wait.await;
         drop(demand);
         Ok(())
-    })
+    });
+    SettleStage::Delegating(wait, index, false)
+}
+
+/// Takes a delegated node back from the driver around the caller, and gives its claim up. False if
+/// the driver has polled its body, or is another one.
+#[cold]
+fn take_back(node: &NodeHandle, index: usize) -> bool {
+    let Some(around) = frame() else { return false };
+    // SAFETY: the driver lives as long as the frames that refer to it.
+    let Some(driver) = (unsafe { around.driver.as_ref() }).filter(|_| !this_stack().is_null()) else {
+        return false;
+    };
+    let mut bodies = driver.bodies.borrow_mut();
+    let DriverBodies { delegated, to_poll, .. } = &mut *bodies;
+    let is_new = to_poll.contains(&index);
+    let is_same = |body: &mut Delegated| is_new && body.node.pointer() == node.pointer();
+    let taken = delegated.get_mut(index - 1).and_then(|body| body.take_if(is_same));
+    drop(bodies);
+    taken.is_some()
 }
 
 /// The demand of a body for a delegated node: a claim that is given up when this is dropped before
@@ -398,50 +535,75 @@ fn keep_waker(node: &NodeHandle, claim: NodeClaim, cx: &Context<'_>) -> bool {
     is_held
 }
 
-/// Polls the body of a node that the caller has claimed, and the bodies that are delegated. Ready
-/// if the body has ended, and if the claim was given up.
+/// Polls the body of a node that the caller has claimed, and the delegated bodies that were woken.
+/// Ready if the body has ended, and if the claim was given up.
 fn drive(node: &NodeHandle, claim: NodeClaim, kept: &mut KeptNodes, cx: &mut Context<'_>) -> Poll<()> {
-    let delegated = kept.take().map(|kept| *kept).unwrap_or_default();
-    let driver = ForceDriver { delegated: RefCell::new(delegated), waker: cx.waker() };
-    let up = frame().map_or(ptr::null(), ptr::from_ref);
-    // The body to poll next: 0 is the driver's own, and others are behind those that demand them.
-    let mut index = 0;
-    loop {
+    let mut bodies = kept.take().map(|kept| *kept).unwrap_or_default();
+    if let Some(woken) = &bodies.woken {
+        woken.begin(cx.waker(), &mut bodies.to_poll);
+    }
+    bodies.to_poll.push(0);
+    let around = frame();
+    let up = around.map_or(ptr::null(), ptr::from_ref);
+    let driver = ForceDriver {
+        bodies: RefCell::new(bodies),
+        waker: cx.waker(),
+        polls_with: Cell::new(cx.waker()),
+        depth: around.map_or(0, |around| around.depth),
+    };
+    while let Some(index) = driver.next() {
         let next = match index {
-            0 => Some((node.pointer(), claim)),
-            _ => driver.delegated.borrow()[index - 1].as_ref().map(|next| (next.node.pointer(), next.claim)),
+            0 => Some((node.pointer(), claim, None)),
+            _ => driver.body(index).map(|(next, claim, waker)| (next, claim, Some(waker))),
         };
-        let ended = next.is_some_and(|(next, claim)| {
-            let up = if index == 0 { up } else { ptr::null() };
-            let frame = BodyFrame { node: next, up, depth: 1, driver: &driver, index };
-            // SAFETY: the driver has claimed its own node, and was given the others claimed. It has
-            // a handle of each.
-            unsafe { poll_in(&frame, claim, cx) }.is_ready()
-        });
-        if !ended {
-            if index == driver.delegated.borrow().len() {
-                break;
-            }
-            index += 1;
+        // The body of an index that was noted may have ended.
+        let Some((next, claim, own_waker)) = next else { continue };
+        let waker = own_waker.as_ref().unwrap_or(cx.waker());
+        driver.polls_with.set(waker);
+        let up = if index == 0 { up } else { ptr::null() };
+        let frame = BodyFrame { node: next, up, depth: driver.depth + 1, driver: &driver, index };
+        // SAFETY: the driver has claimed its own node, and was given the others claimed. It has a
+        // handle of each.
+        let polled = unsafe { poll_in(&frame, claim, &mut Context::from_waker(waker)) };
+        if polled.is_pending() {
             continue;
         }
         if index == 0 {
             // Delegated nodes that are left are needed no more, and are given up.
-            let left = driver.delegated.take();
+            let left = driver.bodies.take();
             drop(left);
             return Poll::Ready(());
         }
-        let done = driver.delegated.borrow_mut()[index - 1].take();
-        index = done.as_ref().map_or(0, |done| done.from);
-        drop(done);
-        let mut delegated = driver.delegated.borrow_mut();
-        while delegated.last().is_some_and(Option::is_none) {
-            delegated.pop();
-        }
+        drop(driver.remove(index));
     }
-    let delegated = driver.delegated.into_inner();
-    *kept = (!delegated.is_empty()).then(|| Box::new(delegated));
+    let bodies = driver.bodies.into_inner();
+    *kept = (!bodies.delegated.is_empty()).then(|| Box::new(bodies));
     if up.is_null() || keep_waker(node, claim, cx) { Poll::Pending } else { Poll::Ready(()) }
+}
+
+impl ForceDriver {
+    /// The index of the body to poll next.
+    fn next(&self) -> Option<usize> {
+        self.bodies.borrow_mut().to_poll.pop()
+    }
+
+    /// A delegated body, if it is there.
+    fn body(&self, index: usize) -> Option<(NonNull<NodeHead>, NodeClaim, Waker)> {
+        let bodies = self.bodies.borrow();
+        let body = bodies.delegated.get(index - 1)?.as_ref()?;
+        Some((body.node.pointer(), body.claim, body.waker.clone()))
+    }
+
+    /// Removes a delegated body that has ended. The one that demands it is polled next.
+    fn remove(&self, index: usize) -> Option<Delegated> {
+        let mut bodies = self.bodies.borrow_mut();
+        let done = bodies.delegated[index - 1].take();
+        bodies.to_poll.extend(done.as_ref().map(|done| done.from));
+        while bodies.delegated.last().is_some_and(Option::is_none) {
+            bodies.delegated.pop();
+        }
+        done
+    }
 }
 
 /// Has an OS thread settle the node. If the node is idle, its body is polled here once, because
@@ -453,37 +615,51 @@ fn drive(node: &NodeHandle, claim: NodeClaim, kept: &mut KeptNodes, cx: &mut Con
 #[inline(never)]
 #[track_caller]
 pub(crate) fn settle_blocking(node: &NodeHandle) {
+    settle_blocking_at(node, Location::caller());
+}
+
+#[inline(always)]
+#[track_caller]
+fn settle_blocking_at(node: &NodeHandle, place: &'static Location<'static>) {
     let head = node.head();
-    if !in_thread()
-        && head.record() == 0
-        && let Some(claim) = head.claim()
-    {
-        // Another thread may have recorded the node and given it up before the claim.
-        if head.record() != 0 {
-            head.pause(claim);
-            give_up(node, claim);
-        } else {
-            let up = frame().map_or(ptr::null(), ptr::from_ref);
-            let alone = BodyFrame { node: node.pointer(), up, depth: 1, driver: ptr::null(), index: 0 };
-            // SAFETY: the claim is this call's, with its mark, and `node` is a handle.
-            let polled = unsafe { poll_marked(&alone, claim, &mut Context::from_waker(Waker::noop())) };
-            if polled.is_pending() {
-                return block(node, SettleStage::Evaluating(claim, None));
-            }
-            if head.is_ready() {
-                return;
+    if is_indivisible() && !matches!(head.state(), READY | FAILED) {
+        refuse_within_transaction();
+    }
+    if !in_thread() {
+        let (up, below) = frame().map_or((ptr::null(), 0), |up| (ptr::from_ref(up), up.depth));
+        if below >= NESTED && !has_room() {
+            return on_more_stack(below, up.cast(), || settle_blocking_at(node, place));
+        }
+        if head.record() == 0
+            && let Some(claim) = head.claim()
+        {
+            // Another thread may have recorded the node and given it up before the claim.
+            if head.record() != 0 {
+                head.pause(claim);
+                give_up(node, claim);
+            } else {
+                let depth = below + 1;
+                let alone = BodyFrame { node: node.pointer(), up, depth, driver: ptr::null(), index: 0 };
+                // SAFETY: the claim is this call's, with its mark, and `node` is a handle.
+                let polled = unsafe { poll_marked(&alone, claim, &mut Context::from_waker(Waker::noop())) };
+                if polled.is_pending() {
+                    return block(node, place, SettleStage::Evaluating(claim, None));
+                }
+                if head.is_ready() {
+                    return;
+                }
             }
         }
     }
-    block(node, SettleStage::Looking);
+    block(node, place, SettleStage::Looking);
 }
 
 /// Blocks the OS thread until the node is settled.
 #[cold]
 #[inline(never)]
 #[track_caller]
-fn block(node: &NodeHandle, stage: SettleStage<'_>) {
-    if let Err(failed) = wait_blocking(Settle { node, place: Location::caller(), stage }) {
+fn block(node: &NodeHandle, place: &'static Location<'static>, stage: SettleStage<'_>) {
+    if let Err(failed) = wait_blocking(Settle::at(node, place, stage)) {
         failed.throw();
     }
 }

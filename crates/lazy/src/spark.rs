@@ -35,7 +35,8 @@ use selvedge_core::in_thread;
 /// Sparks a lazy value: an idle worker of the scheduler may evaluate it, before a thread needs it.
 ///
 /// A spark costs a few instructions, and may be dropped: it is evaluated by the thread that needs
-/// it, or never. [`spark_counts`] tells what became of the sparks.
+/// it, or never. Those that are left at the end of a run are dropped, with what they have captured.
+/// [`spark_counts`] tells what became of the sparks.
 ///
 /// # Paper
 /// [HMP05 §2.1]: `par` adds its first argument to the pool of work for unemployed processors.

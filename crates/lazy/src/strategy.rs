@@ -320,6 +320,7 @@ pub fn par_map<T: Sync, U: Send>(items: &[T], grain: usize, f: impl Fn(&T) -> U 
 /// If `f` panics, or `grain` is 0.
 #[doc(alias = "parListChunk")]
 pub fn par_chunks<T: Sync, U: Send>(items: &[T], grain: usize, f: impl Fn(&[T]) -> U + Sync) -> Vec<U> {
+    assert!(grain > 0, "the grain is 0: a chunk has an item at least");
     let mut results: Vec<Option<U>> = Vec::new();
     results.resize_with(items.len().div_ceil(grain), || None);
     fill(items, grain, &mut results, &f);

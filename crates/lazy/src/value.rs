@@ -37,8 +37,46 @@ use std::panic::Location;
 ///
 /// # Memory
 /// What the body has captured is dropped when the value is there, before any thread sees it. A
-/// chain of values that need one another, however long, is forced and dropped in a bounded native
-/// stack.
+/// chain of values, however long, is dropped in a bounded native stack, and is forced in one if its
+/// bodies are futures that await one another: [`Lazy::future`], [`map`](Lazy::map).
+///
+/// A body that waits for another value in any other way keeps its frames on the native stack:
+///
+/// | the body | a chain of such bodies |
+/// |---|---|
+/// | calls [`force_blocking`](Lazy::force_blocking) | is forced to any length: from a depth of 64 on upon OS threads of its own, with 64 MiB of stack each. If the kernel refuses one, the force panics and names the depth |
+/// | forces behind a waker of its own: in `join_all` of many, `block_on`, or `wait` in direct style | nests to 512 bodies, and to 64 in direct style. The force below that fails with an error that names the depth |
+///
+/// A force that fails because of the depth leaves its own value as it was. The values of which the
+/// bodies were in the middle fail for good.
+///
+/// The last handle drops the value. Such drops nest to a depth of 32. A value that is dropped at
+/// that depth, for instance within a list of lazy cells, is put off: it is dropped on the same OS
+/// thread when the drop around it is at its end. So a guard of a lock in such a value may hold the
+/// lock for longer than its handle lives.
+///
+/// # Where a value is forced
+/// The first force runs the body where it is itself, so the body may do there what any code may do
+/// there. If a body panics because of the place, the value fails for good. So:
+/// - Within the body of a transaction a force of a value that is not there panics before the body
+///   of the value begins. The value stays as it was. A value that is there may be forced.
+/// - Within a step of a Selvedge thread a body may not block the OS thread: a body that calls
+///   [`force_blocking`](Lazy::force_blocking) or `atomically_blocking` is for values that are first
+///   forced outside of threads. Elsewhere, let the body be a future that awaits.
+///
+/// ```
+/// use selvedge::lazy::Lazy;
+/// use selvedge::stm::{TWord, atomically_blocking};
+/// use std::panic::{AssertUnwindSafe, catch_unwind};
+///
+/// let count = TWord::new(0_u32);
+/// let counted = Lazy::new(move || atomically_blocking(|tx| count.modify(tx, |n| n + 1)));
+/// # std::panic::set_hook(Box::new(|_| {}));
+/// let within = || atomically_blocking(|_| Ok(*counted.force_blocking()));
+/// assert!(catch_unwind(AssertUnwindSafe(within)).is_err());
+/// counted.force_blocking();
+/// within();
+/// ```
 ///
 /// # Cancellation
 /// A force that is dropped while it waits leaves the queue. One that is dropped while it evaluates
@@ -134,7 +172,7 @@ impl<T> Lazy<T> {
     /// A value that the closure makes.
     ///
     /// The value is Send, because the body may run on another OS thread than the force.
-    /// ```compile_fail
+    /// ```compile_fail,E0277
     /// use selvedge::lazy::Lazy;
     /// use std::rc::Rc;
     ///
@@ -217,9 +255,20 @@ impl<T> Lazy<T> {
     }
 
     /// A value that is there.
+    ///
+    /// It is `'static`, because its drop may be put off: see the section "Memory" above.
+    /// ```compile_fail,E0597
+    /// use selvedge::lazy::Lazy;
+    ///
+    /// let cloth = String::from("cloth");
+    /// let borrows = Lazy::ready(&cloth);
+    /// ```
     #[track_caller]
     #[inline]
-    pub fn ready(value: T) -> Lazy<T> {
+    pub fn ready(value: T) -> Lazy<T>
+    where
+        T: 'static,
+    {
         Lazy::of(NodeHandle::ready(value, Location::caller()))
     }
 
@@ -278,7 +327,8 @@ impl<T> Lazy<T> {
     /// The value. If it is not there, the thread evaluates it, or waits for the thread that does.
     ///
     /// # Panics
-    /// If the body panicked, or needs its own value.
+    /// If the body panicked, or needs its own value. If the value is not there, within the body of
+    /// a transaction.
     #[track_caller]
     #[inline]
     pub fn force(&self) -> impl Future<Output = &T> {
@@ -289,7 +339,11 @@ impl<T> Lazy<T> {
     /// The value, or the reason why there is none.
     ///
     /// # Errors
-    /// If the body panicked, or needs its own value.
+    /// If the body panicked, or needs its own value; and if too many bodies nest on the native
+    /// stack (see the section "Memory" above): then the value stays as it was.
+    ///
+    /// # Panics
+    /// Within the body of a transaction, if the value is not there.
     #[track_caller]
     #[inline]
     pub fn try_force(&self) -> impl Future<Output = Result<&T, NoValue>> {
@@ -310,8 +364,10 @@ impl<T> Lazy<T> {
     /// The value, forced on this OS thread, which blocks while another thread evaluates it.
     ///
     /// # Panics
-    /// As [`force`](Lazy::force), and if it has to do more than read the value within a step of a
-    /// Selvedge thread: await the force there, or in direct style `wait(value.force())`.
+    /// As [`force`](Lazy::force); if so many bodies block for one another that the kernel refuses
+    /// an OS thread for the rest of the chain; and if it has to do more than read the value within
+    /// a step of a Selvedge thread: await the force there, or in direct style
+    /// `wait(value.force())`.
     #[track_caller]
     #[inline]
     pub fn force_blocking(&self) -> &T {
@@ -366,7 +422,14 @@ impl<T> Clone for Lazy<T> {
     }
 }
 
-impl<T> From<T> for Lazy<T> {
+impl<T: 'static> From<T> for Lazy<T> {
+    /// As [`ready`](Lazy::ready).
+    /// ```compile_fail,E0597
+    /// use selvedge::lazy::Lazy;
+    ///
+    /// let cloth = String::from("cloth");
+    /// let borrows: Lazy<&String> = (&cloth).into();
+    /// ```
     #[track_caller]
     fn from(value: T) -> Lazy<T> {
         Lazy::ready(value)

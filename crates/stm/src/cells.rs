@@ -25,7 +25,7 @@ use crate::primitives::{AtomicUsize, Ordering};
 use crate::session::{Free, Garbage, Pinned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
-use crate::variable::{Borrowed, Inner, VarKind, retire};
+use crate::variable::{Borrowed, Inner, Owns, VarKind, retire};
 use crate::word::{Word, bits_to_pointer};
 use crate::{names, nodes};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -197,11 +197,31 @@ impl<H> CellBlock<H> {
     }
 }
 
-/// What an owner of a block stands for: values, a head, and an engine of which there is none.
-type OwnsCells<V, E, H> = (V, H, fn() -> E);
+/// What an owner of a block stands for: values that it gives and takes, a head, and an engine of
+/// which there is none. So it is invariant in the values, as a handle of a variable is:
+/// ```compile_fail,E0308
+/// use selvedge::stm::TArray;
+///
+/// let nothing: for<'a> fn(&'a str) = |_| ();
+/// let array: TArray<for<'a> fn(&'a str)> = TArray::new([nothing]);
+/// let other: TArray<fn(&'static str)> = array.clone();
+/// ```
+/// ```compile_fail,E0308
+/// use selvedge::stm::TMap;
+///
+/// let map: TMap<u8, for<'a> fn(&'a str)> = TMap::new();
+/// let other: TMap<u8, fn(&'static str)> = map.clone();
+/// ```
+/// ```compile_fail,E0308
+/// use selvedge::stm::TNode;
+///
+/// let node: TNode<for<'a> fn(&'a str), 1> = TNode::new(|_| (), [None]);
+/// let other: TNode<fn(&'static str), 1> = node.clone();
+/// ```
+type OwnsCells<V, E, H> = (Owns<V, E>, H);
 
-/// What a reference to cells stands for.
-type SeesCells<'a, V, E> = (&'a VarCell, fn(V) -> E);
+/// What a reference to cells stands for. It is invariant in the values too.
+type SeesCells<'a, V, E> = (&'a VarCell, fn(V) -> V, fn() -> E);
 
 /// A counted pointer to a block of variables, with a head of type H.
 ///
@@ -299,11 +319,10 @@ impl<V: CellValue, E: Engine, H: Send + Sync + 'static> Cells<V, E, H> {
             }
         }
         let cells = Cells { block, _value: PhantomData };
-        if let Some(name) = name {
-            for at in 0..len {
-                let of_cell = if len == 1 { name.clone() } else { format!("{name}[{at}]").into() };
-                names::give(cells.cell(at).inner().pointer(), of_cell);
-            }
+        if let Some(name) = name
+            && len > 0
+        {
+            names::give_row(cells.cell(0).inner().pointer(), len, size_of::<VarCell>(), name);
         }
         cells
     }
@@ -354,7 +373,8 @@ impl<V, E, H> Drop for Cells<V, E, H> {
         // The last owner sees what each other one has done with the block.
         if self.block().owners.fetch_sub(1, Ordering::AcqRel) == 1 {
             // SAFETY: this was the last owner, so a transaction that begins from now on cannot
-            // reach the block. `new` has chosen `free` for the types of the block.
+            // reach the block. `new` has chosen `free` for the types of the block, and has demanded
+            // that values and head are `'static`, so they may be dropped at any later time.
             retire(unsafe { Garbage::new(self.block.as_ptr().cast(), free) });
         }
     }
@@ -544,11 +564,11 @@ unsafe fn end<V: CellValue, H>(block: NonNull<CellBlock<H>>, many: usize) {
         let len = block.as_ref().len;
         // Each value and the head are dropped within `Garbage`, so that a destructor that panics
         // takes no other value along.
+        if len > 0 && CellBlock::first(block).as_ref().inner.kind.is_named {
+            names::forget(CellBlock::first(block).as_ptr().cast());
+        }
         for at in 0..len {
             let cell = CellBlock::first(block).add(at).read();
-            if cell.inner.kind.is_named {
-                names::forget(CellBlock::first(block).add(at).as_ptr().cast());
-            }
             let value = cell.inner.value.load(Ordering::Acquire);
             drop(V::FREE.map(|free| Garbage::new(value, free)));
         }

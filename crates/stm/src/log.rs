@@ -259,7 +259,8 @@ impl Log {
         }
         for (node, free) in self.superseded.drain(..) {
             // SAFETY: `TVar::write` made the node for this attempt; a published node's entry is not
-            // among these; the body's references to the node have ended.
+            // among these; the body's references to the node have ended. The value is `'static`,
+            // which the type of the variable demands, so it does not matter when it is dropped.
             nodes.push(unsafe { Garbage::new(node, free) });
         }
         for (at, old) in self.undo.drain(..) {

@@ -12,29 +12,59 @@ use std::fmt::Write;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The names, by the addresses of the variables.
-static NAMES: Mutex<BTreeMap<usize, Arc<str>>> = Mutex::new(BTreeMap::new());
+/// The name of a variable, or of a row of variables in one allocation.
+struct RowName {
+    name: Arc<str>,
+    len: usize,
+    /// The bytes from one variable of the row to the next.
+    stride: usize,
+}
 
-fn names() -> MutexGuard<'static, BTreeMap<usize, Arc<str>>> {
+impl RowName {
+    /// The name of the variable so many bytes behind the first one.
+    fn at(&self, offset: usize) -> Option<Arc<str>> {
+        let index = offset / self.stride;
+        match self.len {
+            len if index >= len => None,
+            1 => Some(self.name.clone()),
+            _ => Some(format!("{}[{index}]", self.name).into()),
+        }
+    }
+}
+
+/// The names, by the addresses of the variables; of a row, by that of its first variable. So a row
+/// has one entry however long it is, and the names of its variables are made when they are asked
+/// for.
+static NAMES: Mutex<BTreeMap<usize, RowName>> = Mutex::new(BTreeMap::new());
+
+fn names() -> MutexGuard<'static, BTreeMap<usize, RowName>> {
     NAMES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Gives a name to a new variable of a kind that has names.
 pub(crate) fn give(inner: NonNull<Inner>, name: Arc<str>) {
-    names().insert(inner.addr().get(), name);
+    give_row(inner, 1, size_of::<Inner>(), name);
 }
 
-/// Takes the name of a variable that is about to be freed.
+/// Gives the name `NAME[0]` to the first of so many new variables, which lie `stride` bytes apart,
+/// and so on; `NAME`, if there is one. All of them are of a kind that has names.
+pub(crate) fn give_row(first: NonNull<Inner>, len: usize, stride: usize, name: Arc<str>) {
+    names().insert(first.addr().get(), RowName { name, len, stride });
+}
+
+/// Takes the name of a variable, or of the row that begins with it, which is about to be freed.
 pub(crate) fn forget(inner: *mut ()) {
     names().remove(&inner.addr());
 }
 
 /// The name of a variable, if it was given one.
 pub(crate) fn of(inner: &Inner) -> Option<Arc<str>> {
-    match inner.kind.is_named {
-        true => names().get(&(&raw const *inner).addr()).cloned(),
-        false => None,
+    if !inner.kind.is_named {
+        return None;
     }
+    let (names, address) = (names(), (&raw const *inner).addr());
+    let (first, row) = names.range(..=address).next_back()?;
+    row.at(address - first)
 }
 
 /// A variable of a structure, which has the structure's name if that has one.

@@ -103,6 +103,10 @@ impl<T: Send + Sync + 'static> TBQueue<T> {
     /// by the name, and its places `NAME[0]` and so on (`NAME`, if there is one): see
     /// [`TVar::named`](crate::TVar::named).
     ///
+    /// # Complexity
+    /// As [`TVar::named`](crate::TVar::named), three times, whatever the capacity is. The names of
+    /// the places are made when a report shows them.
+    ///
     /// # Panics
     /// If the capacity is 0.
     pub fn named(name: impl Into<Arc<str>>, capacity: usize) -> TBQueue<T> {

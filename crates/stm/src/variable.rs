@@ -141,7 +141,7 @@ impl Inner {
             // SAFETY: that was the last handle, so a transaction that begins from now on cannot
             // reach the variable: it is freed when those that run have ended. `free` belongs to the
             // kind that the constructor of `TVar`, `TWord` or `Cells` has chosen for the variable's
-            // type.
+            // type. All three demand a `'static` value, so it may be dropped at any later time.
             retire(unsafe { Garbage::new(inner.as_ptr().cast(), free) });
         }
     }
@@ -165,8 +165,17 @@ pub(crate) fn retire(garbage: Garbage) {
     session::put(session);
 }
 
-/// What a handle stands for: a value, and an engine of which there is none.
-pub(crate) type Owns<T, E> = (T, fn() -> E);
+/// What a handle stands for: a value that it gives and takes, and an engine of which there is none.
+/// Because it also takes values, a handle is invariant in their type: with a handle of a subtype a
+/// transaction would read what another handle has written as the supertype. Function pointers have
+/// such types without any lifetime that ends:
+/// ```compile_fail,E0308
+/// use selvedge::stm::TVar;
+///
+/// let var: TVar<for<'a> fn(&'a str)> = TVar::new(|_| ());
+/// let other: TVar<fn(&'static str)> = var.clone();
+/// ```
+pub(crate) type Owns<T, E> = (T, fn(T), fn() -> E);
 
 /// What the handles `TVar` and `TWord` have in common.
 macro_rules! handle {

@@ -245,3 +245,21 @@ fn a_wait_that_is_given_up_leaves_nothing() {
     assert_eq!(first, last);
     drop((stays, also));
 }
+
+#[test]
+fn a_name_costs_once_for_all_variables_of_a_queue_or_an_array() {
+    /// The allocations and the bytes that are there after the call.
+    fn costs<T>(make: impl FnOnce() -> T) -> (u64, isize) {
+        let before = (ALLOCATIONS.get(), BYTES.get());
+        let made = make();
+        let costs = (ALLOCATIONS.get() - before.0, BYTES.get() - before.1);
+        drop(made);
+        costs
+    }
+    const LEN: usize = 10_000;
+    let plain = costs(|| TBQueue::<u8>::new(LEN));
+    let named = costs(|| TBQueue::<u8>::named("jobs", LEN));
+    // The name, and three entries in the table of names.
+    assert!(named.0 <= plain.0 + 8, "{named:?}, and {plain:?} without a name");
+    assert!(named.1 <= plain.1 + 2000, "{named:?}, and {plain:?} without a name");
+}

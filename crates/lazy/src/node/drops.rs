@@ -8,6 +8,12 @@
 //! A destructor that waits for another OS thread may rely on it that the handles which it has
 //! dropped before are gone, unless it runs at that depth.
 //!
+//! # Lifetimes
+//! A queued node is freed when the caller that has dropped its last handle may have returned. A
+//! value or a body that borrows would then read what is gone. So both are `'static`:
+//! `NodeHandle::new` and `NodeHandle::ready`, the only functions that make nodes, demand it. The
+//! doc tests of `Lazy::new`, `Lazy::ready` and `From` for `Lazy` hold it.
+//!
 //! The drop of the last `NodeHandle` of a node calls [`free_in_turn`], if the value or the body of
 //! the node may contain handles.
 
@@ -44,8 +50,9 @@ pub(super) fn free_in_turn(node: NonNull<NodeHead>) {
     let _ = DROPS.try_with(|drops| drops.set(depth + 1));
     let mut next = Some(node);
     while let Some(node) = next {
-        // SAFETY: the last handle of the node is gone, and the node is in the queue once. What
-        // `free` runs of the program's does not unwind.
+        // SAFETY: the last handle of the node is gone, and the node is in the queue once. Value and
+        // body are `'static`, by `NodeHandle::new` and `NodeHandle::ready`, so they are whole also
+        // where the queue has put the node off. What `free` runs of the program's does not unwind.
         unsafe { (node.as_ref().kind().functions.free)(node) };
         next = match depth + 1 == DROPS_MAX {
             true => TO_FREE.try_with(pop).ok().flatten(),

@@ -31,16 +31,24 @@ unsafe impl Send for NodeHandle {}
 unsafe impl Sync for NodeHandle {}
 
 impl NodeHandle {
+    /// A node with a body. Value and body are `'static`, because a node may be freed after the
+    /// scope in which its last handle was dropped: by the queue of `drops.rs`, the ring of a spark
+    /// or the table of `circle.rs`.
     #[inline]
-    pub(crate) fn new<T, B: NodeBody<T>>(body: B, place: &'static Location<'static>) -> NodeHandle {
+    pub(crate) fn new<T: 'static, B: NodeBody<T> + 'static>(
+        body: B,
+        place: &'static Location<'static>,
+    ) -> NodeHandle {
         let head = NodeHead::new(IDLE, NodeKind::of(LazyNode::<T, B>::TABLE, place));
         let pending = Pending { head, body: UnsafeCell::new(MaybeUninit::new(body)) };
         let node = Box::new(LazyNode::<T, B> { pending: ManuallyDrop::new(pending) });
         NodeHandle(NonNull::from(Box::leak(node)).cast())
     }
 
+    /// A node with its value, which is `'static` for the reason that [`new`](NodeHandle::new)
+    /// names.
     #[inline]
-    pub(crate) fn ready<T>(value: T, place: &'static Location<'static>) -> NodeHandle {
+    pub(crate) fn ready<T: 'static>(value: T, place: &'static Location<'static>) -> NodeHandle {
         let head = NodeHead::new(READY, NodeKind::of(LazyNode::<T, Once<fn() -> T>>::TABLE, place));
         let typed = Typed { head, value: UnsafeCell::new(MaybeUninit::new(value)) };
         let node = Box::new(LazyNode::<T, Once<fn() -> T>> { typed: ManuallyDrop::new(typed) });

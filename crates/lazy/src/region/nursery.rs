@@ -4,8 +4,15 @@
 //! of the OS thread and its counts, and `claim.rs` uses its stack of frames.
 //!
 //! A nursery fills its chunk from the front, without an atomic operation, and takes a lock of the
-//! region only for a new chunk. Nothing in a chunk has a destructor, because the region frees whole
-//! chunks. A nursery is invariant in `'r`, so its thunks are of the region's own lifetime.
+//! region only for a new chunk. A nursery is invariant in `'r`, so its thunks are of the region's
+//! own lifetime.
+//!
+//! # Lifetimes
+//! A region puts no destructor off, because it runs none: it frees whole chunks. What a nursery
+//! puts into a chunk must need no destructor (an assertion of `make`, `put` and `put_with_thunk`,
+//! when the program is compiled), and may borrow for `'r`. The region is borrowed for `'r`, so what
+//! lies in it is read within `'r` only, also by a duplicate on another OS thread, which has a
+//! nursery of `'r`. The doc tests of `thunk`, `put` and `Thunk` hold it.
 
 use super::chunk::{CHUNK_FIRST, RegionChunk};
 use super::claim::{FrameStack, QUANTUM};
@@ -65,6 +72,29 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
     }
 
     /// A thunk of a closure, which may make and force other thunks.
+    ///
+    /// The closure may borrow what lives longer than the region, and captures nothing that needs a
+    /// destructor:
+    /// ```compile_fail,E0597
+    /// use selvedge::lazy::Region;
+    ///
+    /// let region: Region = Region::new();
+    /// let nursery = region.nursery();
+    /// let length = {
+    ///     let cloth = String::from("cloth");
+    ///     let cloth = &cloth;
+    ///     nursery.thunk(move |_| cloth.len())
+    /// };
+    /// length.force(&nursery);
+    /// ```
+    /// ```compile_fail,E0080
+    /// use selvedge::lazy::Region;
+    ///
+    /// let cloth = String::from("cloth");
+    /// let region: Region = Region::new();
+    /// let nursery = region.nursery();
+    /// nursery.thunk(move |_| cloth.len()).force(&nursery);
+    /// ```
     #[inline]
     pub fn thunk<V, F>(&self, code: F) -> Thunk<'r, V, E>
     where
@@ -144,6 +174,22 @@ impl<'r, E: ThunkEntry> Nursery<'r, E> {
     }
 
     /// Puts a value into the region. Its destructor is not run, so it must have none.
+    /// ```compile_fail,E0080
+    /// use selvedge::lazy::Region;
+    ///
+    /// let region: Region = Region::new();
+    /// region.nursery().put(String::from("cloth"));
+    /// ```
+    /// What is borrowed from the region ends with it:
+    /// ```compile_fail,E0597
+    /// use selvedge::lazy::Region;
+    ///
+    /// let seven = {
+    ///     let region: Region = Region::new();
+    ///     region.nursery().put(7)
+    /// };
+    /// assert_eq!(*seven, 7);
+    /// ```
     #[inline]
     pub fn put<T: Send + Sync + 'r>(&self, value: T) -> &'r T {
         const { assert!(!needs_drop::<T>(), "what lies in a region must need no destructor") };

@@ -9,7 +9,21 @@
 
 use std::ptr;
 
-/// A value that fits into the result word of a thunk: numbers, `bool`, `char`, references, thunks.
+/// A value that fits into the result word of a thunk: whole numbers, `bool`, `char`, `()`,
+/// references, options of references, and thunks.
+///
+/// # Examples
+/// ```
+/// use selvedge::lazy::Region;
+///
+/// let region: Region = Region::new();
+/// let nursery = region.nursery();
+/// let initial = nursery.thunk(|_| 'ß');
+/// let both = nursery.thunk(move |nursery| {
+///     (initial.force(nursery), nursery.ready('w').force(nursery)) == ('ß', 'w')
+/// });
+/// assert!(both.force(&nursery));
+/// ```
 pub trait ThunkWord: Copy + sealed::FitsInWord {
     /// Whether the lowest bit of each word is 0.
     #[doc(hidden)]
@@ -55,6 +69,19 @@ impl ThunkWord for bool {
     #[inline(always)]
     unsafe fn from_word(word: *mut ()) -> bool {
         word.addr() != 0
+    }
+}
+
+impl sealed::FitsInWord for char {}
+impl ThunkWord for char {
+    #[inline(always)]
+    fn into_word(self) -> *mut () {
+        ptr::without_provenance_mut(self as usize)
+    }
+    #[inline(always)]
+    unsafe fn from_word(word: *mut ()) -> char {
+        // SAFETY: the word is the number of a character.
+        unsafe { char::from_u32_unchecked(word.addr() as u32) }
     }
 }
 

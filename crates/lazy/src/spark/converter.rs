@@ -8,10 +8,18 @@
 //! pushes its spark, passes the light fence, and loads the count. So either the maker sees that no
 //! converter is there, or the last converter that leaves sees the rings and the spark.
 //!
+//! # When a run ends
+//! The scheduler drops its converters with its threads. The last converter of the process that is
+//! dropped so takes all values out of the rings and drops them: without a converter they would keep
+//! what they have captured until the OS thread ends or makes its next spark. Among them may be
+//! sparks of another run, which are evaluated by the threads that need them. The fence between the
+//! count and that look is the one of a converter that leaves: a maker that does not see the count 0
+//! has its spark seen.
+//!
 //! `join` and `par` call [`hire`] after each push.
 
 use super::join::{Pointer, do_half};
-use super::rings::{Rings, half_of, handle_of, registry, with_mine};
+use super::rings::{Rings, half_of, handle_of, registry, take_values, with_mine};
 use crate::force::Settle;
 use crate::node::{IDLE, NodeHandle};
 use crate::primitives::{often, seldom};
@@ -66,12 +74,25 @@ fn hire_one() {
     }
 }
 
-/// A converter in the count.
+/// A converter in the count. It is dropped in the middle when its scheduler ends.
 struct Employed;
+
+impl Employed {
+    /// The converter leaves, because it has found nothing for long.
+    fn leave(self) {
+        std::mem::forget(self);
+        CONVERTERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
 
 impl Drop for Employed {
     fn drop(&mut self) {
-        CONVERTERS.fetch_sub(1, Ordering::SeqCst);
+        if CONVERTERS.fetch_sub(1, Ordering::SeqCst) == 1 {
+            seldom();
+            // No converter is there for the sparks that are left, and what they have captured must
+            // not wait for one. Their drops are code of the program, and have no lock around them.
+            drop(take_values());
+        }
     }
 }
 
@@ -90,7 +111,7 @@ async fn convert(employed: Employed) {
         } else {
             vain += 1;
             if vain > LOOKS {
-                drop(employed.take());
+                employed.take().into_iter().for_each(Employed::leave);
                 seldom();
                 // An OS thread may have enlisted its rings since.
                 if !registry().rings.iter().any(|rings| rings.has_items()) {

@@ -39,7 +39,9 @@ impl Rings {
 impl Drop for Rings {
     fn drop(&mut self) {
         while let Some(item) = self.values.pop() {
-            // SAFETY: the ring of values has handles, and this one was taken from it.
+            // SAFETY: the ring of values has handles, and this one was taken from it. The node may
+            // be freed here, long after the program has dropped its handles: its value and body are
+            // `'static`, by `NodeHandle::new` and `NodeHandle::ready`.
             drop(unsafe { handle_of(item) });
         }
     }
@@ -100,6 +102,23 @@ fn enlist() -> Mine {
     registry().rings.push(rings.clone());
     RINGS.set(Arc::as_ptr(&rings));
     Mine(rings)
+}
+
+/// Takes the values out of the rings of all OS threads. The caller drops them.
+#[must_use = "dropping them may need the lock"]
+pub(super) fn take_values() -> Vec<NodeHandle> {
+    let (mine, registry) = (RINGS.get(), registry());
+    let mut values = Vec::new();
+    for rings in &registry.rings {
+        let is_owner = ptr::eq(Arc::as_ptr(rings), mine);
+        while rings.values.has_items() {
+            // The owner's way costs no heavy fence.
+            let item = if is_owner { rings.values.pop() } else { rings.values.steal() };
+            // SAFETY: the ring of values has handles, and this one was taken from it.
+            values.extend(item.map(|item| unsafe { handle_of(item) }));
+        }
+    }
+    values
 }
 
 /// # Safety

@@ -37,7 +37,7 @@ pub struct ChunksOf<S> {
 /// ```
 #[doc(alias = "parListChunk")]
 pub fn par_chunk<S>(grain: usize, each: S) -> ChunksOf<S> {
-    assert!(grain > 0, "a chunk has a value at least");
+    assert!(grain > 0, "the grain is 0: a chunk has a value at least");
     ChunksOf { grain, each }
 }
 

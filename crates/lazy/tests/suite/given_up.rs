@@ -145,7 +145,7 @@ type SentForce = Pin<Box<dyn Future<Output = u32> + Send>>;
 fn met_in_second_poll(polls: usize) -> (Lazy<u32>, Arc<Barrier>) {
     let meet = Arc::new(Barrier::new(2));
     let (met, is_polled, mut count) = (meet.clone(), Arc::new(AtomicBool::new(false)), 0);
-    let lazy = Lazy::future(poll_fn(move |_| {
+    let lazy = Lazy::future(poll_fn(move |cx| {
         assert!(!is_polled.swap(true, Ordering::Relaxed), "two OS threads poll one body");
         count += 1;
         if count == 2 {
@@ -153,7 +153,12 @@ fn met_in_second_poll(polls: usize) -> (Lazy<u32>, Arc<Barrier>) {
             met.wait();
         }
         is_polled.store(false, Ordering::Relaxed);
-        if count < polls { Poll::Pending } else { Poll::Ready(7) }
+        if count == polls {
+            return Poll::Ready(7);
+        }
+        // A driver polls a body that was delegated to it only if the body was woken.
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }));
     (lazy, meet)
 }

@@ -310,3 +310,21 @@ fn a_destructor_may_drop_a_value_and_wait_for_that() {
     let outer = Lazy::ready(JoinsInDrop(Some(Lazy::ready(sender)), Some(waits)));
     drop(outer);
 }
+
+#[test]
+fn a_force_within_a_transaction_is_refused_before_the_body_begins() {
+    use selvedge_core::indivisible;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    let value = Lazy::new(|| 7);
+    let other = value.clone();
+    let forces: [&dyn Fn() -> u32; 2] = [&|| *value.force_blocking(), &|| *wait_blocking(other.force())];
+    for force in forces {
+        let refused = catch_unwind(AssertUnwindSafe(|| indivisible(force))).unwrap_err();
+        assert!(refused.downcast_ref::<&str>().unwrap().contains("force it before the transaction"));
+        assert!(!value.is_ready() && !value.has_failed());
+    }
+    assert_eq!(*value.force_blocking(), 7);
+    for force in forces {
+        assert_eq!(indivisible(force), 7);
+    }
+}

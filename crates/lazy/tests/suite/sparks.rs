@@ -338,3 +338,49 @@ fn strategies_of_lists_are_made_of_others() {
     })
     .unwrap();
 }
+
+#[test]
+fn a_grain_of_0_is_refused_by_its_name() {
+    use selvedge_lazy::InPieces;
+    let items = [1_u8];
+    let refused: [&dyn Fn(); 4] = [
+        &|| drop(par_map(&items, 0, |n| *n)),
+        &|| drop(par_chunks(&[], 0, |chunk: &[u8]| chunk.len())),
+        &|| drop(items.in_pieces(0).map(|n| *n)),
+        &|| _ = par_chunk(0, rseq),
+    ];
+    for call in refused {
+        let payload = catch_unwind(AssertUnwindSafe(call)).unwrap_err();
+        let text = payload.downcast_ref::<&str>().unwrap();
+        assert!(text.starts_with("the grain is 0: "), "{text}");
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it starts a process")]
+fn what_sparks_have_captured_is_dropped_at_the_end_of_their_run() {
+    if !is_alone("sparks::what_sparks_have_captured_is_dropped_at_the_end_of_their_run") {
+        return;
+    }
+    let captured = Arc::new(());
+    let spark_many = || {
+        let captured = captured.clone();
+        async move {
+            for _ in 0..4095 {
+                let captured = captured.clone();
+                par(&Lazy::new(move || drop(captured)));
+            }
+        }
+    };
+    round_robin(spark_many()).unwrap();
+    assert_eq!(Arc::strong_count(&captured), 1, "one OS thread");
+    on_workers(2, spark_many());
+    assert_eq!(Arc::strong_count(&captured), 1, "two workers");
+    std::thread::spawn({
+        let many = spark_many();
+        move || round_robin(many).unwrap()
+    })
+    .join()
+    .unwrap();
+    assert_eq!(Arc::strong_count(&captured), 1, "an OS thread that has ended");
+}
