@@ -217,7 +217,7 @@ fn miri() -> Vec<Proof> {
         proofs.push(miri_of(&format!("cnc {part}"), &["selvedge-cnc"], &[&words]));
     }
     proofs.extend([
-        miri_of("core", &["selvedge-core"], &[&["--lib", "--test", "*[!m]"]]),
+        miri_of("core", &["selvedge-core"], &[&["--lib", "--test", "[!l]*"]]),
         miri_of(
             "sched",
             &["selvedge-sched"],
@@ -278,15 +278,15 @@ fn fuzz_targets() -> impl Iterator<Item = Proof> {
 
 const KNOWN_RACES: &str = "xtask/thread-sanitizer.txt";
 
-/// Packages with tests of several OS threads, which the sanitizer watches for data races; the test
-/// binary, and the words that choose its tests.
+/// Packages with tests of several OS threads, which the sanitizer watches for data races, and the words
+/// that choose the tests.
 const THREAD_SANITIZER: &[(&[&str], &[&str])] = &[
-    (&["selvedge-cnc"], &["suite", "--skip", ON_ONE_THREAD]),
-    (&["selvedge-sched"], &["suite", "every_scheduler::", "work_stealing::"]),
-    (&["selvedge-sync"], &["suite", "random_programs::", "os_threads::"]),
-    (&["selvedge-core"], &["suite", "foreign_joiners::", "mobile::", "several_cpus::"]),
-    (&["selvedge-stm"], &["suite", "random_programs::", "os_threads::"]),
-    (&["selvedge"], &["stress"]),
+    (&["selvedge-cnc"], &["--test", "suite", "--", "--skip", ON_ONE_THREAD]),
+    (&["selvedge-sched"], &["--test", "suite", "--", "every_scheduler::", "work_stealing::"]),
+    (&["selvedge-sync"], &["--test", "suite", "--", "random_programs::", "os_threads::"]),
+    (&["selvedge-core"], &["--test", "suite", "--", "foreign_joiners::", "mobile::", "several_cpus::"]),
+    (&["selvedge-stm"], &["--test", "suite", "--test", "shaken", "--", "random_programs::", "os_threads::"]),
+    (&["selvedge"], &["--test", "stress", "--"]),
 ];
 
 /// A test of `cnc` with a million steps. The thread sanitizer would take a minute, and the test has
@@ -297,9 +297,8 @@ const ON_ONE_THREAD: &str = "a_million_stuck_steps";
 /// in the file of [`KNOWN_RACES`].
 fn thread_sanitizer((packages, tests): &(&'static [&'static str], &'static [&'static str])) -> Proof {
     let words = ["rustup", "run", "nightly", "cargo", "test", "--no-fail-fast", "--locked", "-Zbuild-std"];
-    let chosen = ["--target", PLATFORM, "--package", packages[0], "--test", tests[0], "--"];
-    let all = ["--include-ignored", "--skip", IN_DIRECT_STYLE];
-    let words = [&words[..], &chosen, &all, &tests[1..]].concat();
+    let target = ["--target", PLATFORM, "--package", packages[0]];
+    let words = [&words[..], &target, tests, &["--include-ignored", "--skip", IN_DIRECT_STYLE]].concat();
     let invocation = Invocation::new(minutes(20), &words)
         .env("RUSTFLAGS", "-Zsanitizer=thread")
         .env("TSAN_OPTIONS", &format!("suppressions=../../{KNOWN_RACES}"))
@@ -327,8 +326,9 @@ fn address_sanitizer() -> Proof {
 
 /// Every primitive under 10,000 seeds and in every order of its threads, programs on a network in
 /// many orders of its arrivals; stacks that threads are switched between; graphs under 1,000 seeds
-/// of the scheduler that takes steps in any order, for each number of workers.
-fn optimized() -> [Proof; 3] {
+/// of the scheduler that takes steps in any order, for each number of workers; threads and
+/// processes of many forms.
+fn optimized() -> [Proof; 6] {
     let of = |package: &'static [&'static str], words: &[&str], seeds: &str| {
         let cargo = ["cargo", "test", "--profile", soak::CHECKED, "--locked", "--package", package[0]];
         let words = [&cargo[..], words].concat();
@@ -339,6 +339,9 @@ fn optimized() -> [Proof; 3] {
         of(&["selvedge-cnc"], &["--test", "suite", "--", "--skip", "recording::"], "1000"),
         of(&["selvedge-sim"], &["--test", "orders"], ""),
         of(&["selvedge-direct"], &["--test", "stacks"], ""),
+        of(&["selvedge-core"], &["--test", "suite", "--", "threads::"], ""),
+        of(&["selvedge-scope"], &["--test", "suite", "--", "threads::"], ""),
+        of(&["selvedge-io"], &["--test", "suite", "--", "processes::"], ""),
     ]
 }
 
