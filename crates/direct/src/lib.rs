@@ -66,6 +66,7 @@
 //! Below each stack lie pages that no code may touch. An access to them ends the process, with the
 //! name of the thread and the size of its stack on standard error. The handler of the fault passes
 //! all other faults on to the handler that was there before.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod calls;
 mod overflow;

@@ -23,7 +23,7 @@ use std::task::{Context, Poll};
 /// # Examples
 /// ```
 /// use selvedge::{round_robin, spawn, yield_now};
-/// use selvedge::scope::{CancelToken, Selected, select};
+/// use selvedge::scope::CancelToken;
 ///
 /// let turns = round_robin(async {
 ///     let stop = CancelToken::new();
