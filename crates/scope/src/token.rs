@@ -188,3 +188,28 @@ impl fmt::Debug for Cancelled<'_> {
         f.debug_struct("Cancelled").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(token: &CancelToken) -> usize {
+        token.node.queue.with(|family, _| family.children.len())
+    }
+
+    #[test]
+    fn many_children_of_a_token_leave_nothing() {
+        let root = CancelToken::new();
+        let kept = [root.child(), root.child()];
+        for _ in 0..if cfg!(miri) { 30 } else { 100_000 } {
+            drop(root.child());
+            // Those that are gone are taken out when eight are listed.
+            assert!(listed(&root) <= 8);
+        }
+        root.cancel();
+        assert!(kept.iter().all(CancelToken::is_cancelled));
+        assert_eq!(listed(&root), 0);
+        drop(kept);
+        assert_eq!((Arc::strong_count(&root.node), Arc::weak_count(&root.node)), (1, 0));
+    }
+}
