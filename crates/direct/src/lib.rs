@@ -40,7 +40,7 @@
 //! A stack may hold references into thread-local storage, and values that are not `Send`. So the
 //! future is not `Send`, and a direct-style thread is created by [`spawn`] or [`fork`] of this
 //! crate, or by `spawn_local` and `fork_local`:
-//! ```compile_fail
+//! ```compile_fail,E0277
 //! fn movable(_: impl Send) {}
 //! movable(selvedge::direct::direct(|| ()));
 //! ```

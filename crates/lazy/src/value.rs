@@ -134,7 +134,7 @@ impl<T> Lazy<T> {
     /// A value that the closure makes.
     ///
     /// The value is Send, because the body may run on another OS thread than the force.
-    /// ```compile_fail
+    /// ```compile_fail,E0277
     /// use selvedge::lazy::Lazy;
     /// use std::rc::Rc;
     ///

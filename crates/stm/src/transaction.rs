@@ -11,7 +11,7 @@ use std::fmt;
 ///
 /// A body is a plain closure. It may run several times, so a side effect belongs into
 /// [`after_commit`](Tx::after_commit). It cannot await, because it is not `async`:
-/// ```compile_fail
+/// ```compile_fail,E0728
 /// use selvedge::stm::{TWord, atomically};
 ///
 /// let var = TWord::new(1_u8);
@@ -32,11 +32,12 @@ use std::fmt;
 /// [`atomically`](crate::atomically()): [`Tx::atomically`] nests them.
 ///
 /// References to values end with the attempt:
-/// ```compile_fail
+/// ```compile_fail,E0521
 /// use selvedge::stm::{TVar, atomically_blocking};
 ///
 /// let var = TVar::new("a value".to_string());
-/// let mut kept: &String;
+/// let empty = String::new();
+/// let mut kept = &empty;
 /// atomically_blocking(|tx| {
 ///     kept = var.read(tx)?;
 ///     Ok(())

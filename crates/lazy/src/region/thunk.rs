@@ -287,7 +287,7 @@ pub(super) fn end_unwinding(header: &AtomicUsize, hole: usize, after: usize) {
 ///
 /// Thunk and nursery are invariant in `'r`, so a thunk is forced with a nursery that lives as long
 /// as its own region: what its closure puts there is there for all of `'r`.
-/// ```compile_fail
+/// ```compile_fail,E0597
 /// use selvedge::lazy::Region;
 ///
 /// let long: Region = Region::new();
