@@ -61,7 +61,7 @@ cargo xtask COMMAND
   publish [FILE..]        take the figures that `figures --json FILE` measured into
                           figures/published.json; write the README's table, docs/FIGURES.md, and the
                           plots and pages of the site
-  semver                  compare the public API with the last tag, by cargo-semver-checks
+  semver [COMMIT]         compare the public API with the last tag, or with COMMIT, by cargo-semver-checks
   help                    this text
 ";
 
@@ -89,7 +89,8 @@ fn main() -> ExitCode {
             .and_then(|workspace| packages::run(&workspace, &mut command::Tally::default())),
         ["peers"] => peers::run(),
         ["publish", files @ ..] => publish::run(files),
-        ["semver"] => semver::run(),
+        ["semver"] => semver::run(None),
+        ["semver", commit] => semver::run(Some(commit)),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

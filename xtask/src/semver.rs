@@ -1,9 +1,6 @@
-//! `cargo xtask semver`: whether the version in `Cargo.toml` allows what changed in the public API
-//! since the last tag. `cargo-semver-checks` compares the two trees, without the packages that are
-//! never published.
-//!
-//! The repository has no tag yet. So the command has never compared two versions, and says that
-//! there is nothing to compare with.
+//! `cargo xtask semver [COMMIT]`: whether the version in `Cargo.toml` allows what changed in the
+//! public API since the last tag, or since the commit that is named. `cargo-semver-checks` compares
+//! the two trees, without the packages that are never published.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,23 +13,30 @@ const TOOL: &str = "cargo-semver-checks";
 /// The comparison builds the documentation of both trees.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
 
-/// Compares the tree with the last tag. Without a tag there is nothing to compare with, which the
-/// command says.
+/// Compares the tree with a commit, by default with the last tag.
 ///
 /// # Errors
-/// When the version has to be a higher one, when the tool is not installed, and when git fails.
-pub(crate) fn run() -> Result<(), String> {
+/// When the version has to be a higher one, when there is neither a commit nor a tag to compare
+/// with, when the tool is not installed, and when git fails.
+pub(crate) fn run(commit: Option<&str>) -> Result<(), String> {
     let root = workspace::root();
-    let Some(tag) = last_tag(&root)? else {
-        println!("semver: there is no tag v* yet, so there is nothing to compare with");
-        return Ok(());
-    };
+    let baseline = baseline(&root, commit)?;
     if !on_path(TOOL) {
         return Err(format!("{TOOL} is needed: cargo install {TOOL} --locked"));
     }
-    println!("semver: compared with {tag}");
-    let words = ["cargo", "semver-checks", "check-release", "--workspace", "--baseline-rev", &tag];
+    println!("semver: compared with {baseline}");
+    let words = ["cargo", "semver-checks", "check-release", "--workspace", "--baseline-rev", &baseline];
     Invocation::new(LIMIT, &words).run(&root, &mut Tally::default())
+}
+
+/// The commit or the tag to compare with.
+fn baseline(root: &Path, commit: Option<&str>) -> Result<String, String> {
+    match commit {
+        Some(commit) => Ok(commit.to_string()),
+        None => last_tag(root)?.ok_or_else(|| {
+            "there is no tag v* to compare with: name a commit, cargo xtask semver COMMIT".to_string()
+        }),
+    }
 }
 
 /// The highest version among the tags of the commits below this one.
@@ -65,10 +69,13 @@ mod tests {
         git(&["init", "-q"]);
         git(&["commit", "-q", "--allow-empty", "-m", "a"]);
         assert_eq!(last_tag(&root), Ok(None));
+        assert!(baseline(&root, None).is_err_and(|error| error.starts_with("there is no tag v*")));
+        assert_eq!(baseline(&root, Some("HEAD~1")), Ok("HEAD~1".to_string()));
         for tag in ["v0.2.0", "v0.10.0", "v0.9.0", "other"] {
             git(&["tag", tag]);
         }
         assert_eq!(last_tag(&root), Ok(Some("v0.10.0".to_string())));
+        assert_eq!(baseline(&root, None), Ok("v0.10.0".to_string()));
         std::fs::remove_dir_all(&root).unwrap();
         assert!(last_tag(&root).is_err());
     }

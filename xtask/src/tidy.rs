@@ -8,6 +8,7 @@
 
 mod changelog;
 mod circles;
+mod compile_fail;
 mod glossary;
 mod imports;
 mod layers;
@@ -62,6 +63,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
         stray_paths::check(&tree),
         words::check(&tree),
         names::check(&tree),
+        compile_fail::check(&tree),
     ]
     .concat();
     for problem in &problems {

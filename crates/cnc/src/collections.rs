@@ -38,7 +38,7 @@ use crate::waiters::WaiterPool;
 /// by the type of the keys.
 ///
 /// # Examples
-/// ```compile_fail
+/// ```compile_fail,E0521
 /// use selvedge::cnc;
 ///
 /// cnc::graph(|one| {

@@ -24,7 +24,7 @@ pub(crate) const LINES_MAX: usize = 20;
 ///
 /// # Examples
 /// ```
-/// use selvedge::cnc::{StepContext, StepResult};
+/// use selvedge::cnc::StepResult;
 ///
 /// fn number(text: &str) -> StepResult<u32> {
 ///     Ok(text.parse()?)

@@ -78,6 +78,7 @@
 //! # Paper
 //! [NCM11 §2]: the model. [NCM11 §5, Table 3]: in its terms, the nodes are stateless tasks in a
 //! dynamic set, and the channels of tags have no order.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 // Tests of the suite that `seeded.rs` runs name the crate as the suite does.
 #[cfg(all(test, not(loom)))]

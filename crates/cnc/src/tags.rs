@@ -26,7 +26,7 @@ pub(crate) const NO_TAG: &str = "..";
 ///
 /// # Examples
 /// A graph's steps put tags in its own collections alone:
-/// ```compile_fail
+/// ```compile_fail,E0521
 /// use selvedge::cnc;
 ///
 /// cnc::graph(|one| {
@@ -37,7 +37,7 @@ pub(crate) const NO_TAG: &str = "..";
 /// });
 /// ```
 /// Its tags run its own steps alone:
-/// ```compile_fail
+/// ```compile_fail,E0521
 /// use selvedge::cnc;
 ///
 /// cnc::graph(|one| {

@@ -68,7 +68,7 @@ pub fn fork_local<F: Future<Output = ()> + 'static>(future: F) -> Fork<F> {
 /// static SERVED: AtomicU32 = AtomicU32::new(0);
 /// round_robin(async {
 ///     for _ in 0..10 {
-///         detach(async { drop(SERVED.fetch_add(1, Ordering::Relaxed)) });
+///         detach(async { _ = SERVED.fetch_add(1, Ordering::Relaxed) });
 ///     }
 ///     assert_eq!(SERVED.load(Ordering::Relaxed), 0);
 ///     yield_now().await;

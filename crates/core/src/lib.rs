@@ -28,6 +28,7 @@
 //! or needs the scheduler, as [`sleep`] does. This crate cannot detect a foreign `block_on`,
 //! because it looks like a combinator with a waker of its own. The `block_on` and the
 //! `wait_blocking` of the crates above detect their own use within a step, and panic.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 /// Declares a `const` function. In a model the function is not `const`, because loom's atomics
 /// cannot be made at compile time.

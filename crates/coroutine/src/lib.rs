@@ -36,6 +36,7 @@
 //! [`trampoline`] has the semantics of the paper step by step, for teaching and for tests.
 //! [`pipeline`] has the paper's pipelines for work, at the speed of a loop over blocks.
 #![forbid(unsafe_code)]
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 #[doc(hidden)]
 pub mod fuzz;

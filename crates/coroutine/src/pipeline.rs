@@ -39,7 +39,7 @@
 //!
 //! ```
 //! use selvedge::coroutine::pipeline::*;
-//! use selvedge::{Fifo, fork, spawn};
+//! use selvedge::{Fifo, spawn};
 //! use std::sync::Arc;
 //!
 //! selvedge::run(async {

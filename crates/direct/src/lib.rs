@@ -40,7 +40,7 @@
 //! A stack may hold references into thread-local storage, and values that are not `Send`. So the
 //! future is not `Send`, and a direct-style thread is created by [`spawn`] or [`fork`] of this
 //! crate, or by `spawn_local` and `fork_local`:
-//! ```compile_fail
+//! ```compile_fail,E0277
 //! fn movable(_: impl Send) {}
 //! movable(selvedge::direct::direct(|| ()));
 //! ```
@@ -66,6 +66,7 @@
 //! Below each stack lie pages that no code may touch. An access to them ends the process, with the
 //! name of the thread and the size of its stack on standard error. The handler of the fault passes
 //! all other faults on to the handler that was there before.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod calls;
 mod overflow;

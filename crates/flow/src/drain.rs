@@ -49,7 +49,7 @@ where
     ///
     /// static MADE: AtomicU32 = AtomicU32::new(0);
     /// let first = selvedge::run_local(async {
-    ///     let numbers = from_iter((0..5000).inspect(|_| drop(MADE.fetch_add(1, Relaxed))));
+    ///     let numbers = from_iter((0..5000).inspect(|_| _ = MADE.fetch_add(1, Relaxed)));
     ///     (made(numbers).drain() >> head()).run().await
     /// });
     /// assert_eq!((first.unwrap().unwrap(), MADE.load(Relaxed)), (Some(0), 5000));

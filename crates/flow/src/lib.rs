@@ -103,6 +103,7 @@
 //! let _ = (file("warp") >> count()).run();
 //! ```
 #![forbid(unsafe_code)]
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod adapt;
 mod beside;

@@ -34,7 +34,7 @@ where
     ///
     /// # Examples
     /// ```
-    /// use selvedge::coroutine::pipeline::{collect, from_chunks, read};
+    /// use selvedge::coroutine::pipeline::{from_chunks, read};
     /// use selvedge::flow::made;
     ///
     /// let replies = selvedge::run_local(async {

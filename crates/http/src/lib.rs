@@ -32,7 +32,7 @@
 //! **Invariants.** Nothing of the engine owns a descriptor, allocates per request on the plain path
 //! (no ranges), or panics on any input. A message that two readers of RFC 9112 could frame
 //! differently is refused and its connection closed.
-
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 
 mod access_log;

@@ -48,6 +48,7 @@
 //! waits before it tries, so a request on a kept-alive connection is one `recv` and one `send`. A
 //! wait allocates nothing, and a deadline that only moves on sets no timer. Giving up a sleep costs
 //! about an atomic swap, on whatever OS thread.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 pub mod calls;
 mod error;

@@ -37,6 +37,7 @@
 //! assert_eq!(rows[20].force_blocking()[10], 184_756);
 //! assert!(!rows[21].is_ready());
 //! ```
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod adapters;
 mod circle;

@@ -72,6 +72,7 @@ type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// ```
 /// A variant is not skipped, but its fields may be:
 /// ```compile_fail
+/// # // no code: the error is a macro's
 /// use selvedge::lazy::{Deep, Lazy};
 ///
 /// #[derive(Deep)]
@@ -82,6 +83,7 @@ type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// ```
 /// To skip is written out:
 /// ```compile_fail
+/// # // no code: the error is a macro's
 /// use selvedge::lazy::{Deep, Lazy};
 ///
 /// #[derive(Deep)]
@@ -89,6 +91,7 @@ type Boxed<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 /// ```
 /// A union has no fields that are known to be there:
 /// ```compile_fail
+/// # // no code: the error is a macro's
 /// use selvedge::lazy::Deep;
 ///
 /// #[derive(Deep)]

@@ -65,8 +65,7 @@ impl Handle {
     /// # Examples
     /// Two schedulers side by side:
     /// ```
-    /// use selvedge::{NoEvents, round_robin};
-    /// use selvedge::{WorkStealing, block_on};
+    /// use selvedge::{NoEvents, WorkStealing, round_robin};
     ///
     /// let workers = WorkStealing::new(2);
     /// let there = workers.handle();

@@ -17,6 +17,7 @@
 //! A scheduler of a program's own is a loop over [`Thread::step`](selvedge_core::Thread::step): see
 //! the example `own_scheduler`.
 #![deny(unsafe_code)]
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 #[expect(unsafe_code, reason = "OS threads borrow from their caller")]
 mod beside;

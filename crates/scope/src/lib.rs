@@ -54,6 +54,7 @@
 //! An exception that a child [throws](selvedge_core::throw), or a panic in a child, cancels the
 //! child's siblings and the scope's body. When all of them are over, the scope throws it on. A
 //! [`catch()`](selvedge_core::catch()) around the scope gets it with its type.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod child;
 mod join;

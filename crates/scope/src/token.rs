@@ -23,7 +23,7 @@ use std::task::{Context, Poll};
 /// # Examples
 /// ```
 /// use selvedge::{round_robin, spawn, yield_now};
-/// use selvedge::scope::{CancelToken, Selected, select};
+/// use selvedge::scope::CancelToken;
 ///
 /// let turns = round_robin(async {
 ///     let stop = CancelToken::new();
@@ -186,5 +186,30 @@ impl Future for Cancelled<'_> {
 impl fmt::Debug for Cancelled<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cancelled").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(token: &CancelToken) -> usize {
+        token.node.queue.with(|family, _| family.children.len())
+    }
+
+    #[test]
+    fn many_children_of_a_token_leave_nothing() {
+        let root = CancelToken::new();
+        let kept = [root.child(), root.child()];
+        for _ in 0..if cfg!(miri) { 30 } else { 100_000 } {
+            drop(root.child());
+            // Those that are gone are taken out when eight are listed.
+            assert!(listed(&root) <= 8);
+        }
+        root.cancel();
+        assert!(kept.iter().all(CancelToken::is_cancelled));
+        assert_eq!(listed(&root), 0);
+        drop(kept);
+        assert_eq!((Arc::strong_count(&root.node), Arc::weak_count(&root.node)), (1, 0));
     }
 }

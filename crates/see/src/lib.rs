@@ -65,6 +65,7 @@
 //! # Ok::<(), selvedge::RunError>(())
 //! ```
 #![forbid(unsafe_code)]
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod counters;
 mod descriptors;

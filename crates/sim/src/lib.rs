@@ -43,6 +43,7 @@
 //! program makes to the system in another way than through Selvedge (`std::fs`, `std::time`) goes
 //! to the real system.
 #![forbid(unsafe_code)]
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod conditions;
 mod digest;

@@ -74,7 +74,7 @@ pub fn simulate<F: Future<Output = ()> + 'static>(seeds: Range<u64>, mut main: i
 ///         let server = spawn_local(async move {
 ///             loop {
 ///                 let (stream, _) = listener.accept().await.unwrap();
-///                 spawn_local(async move { stream.write_all(b"hello").await });
+///                 drop(spawn_local(async move { stream.write_all(b"hello").await }));
 ///             }
 ///         });
 ///         for _ in 0..5 {

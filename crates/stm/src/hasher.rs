@@ -23,6 +23,7 @@ use std::hash::{BuildHasher, Hasher};
 ///
 /// let fast: TMap<u64, u64, Versioned, HashState> = TMap::new();
 /// let from_outside: TSet<String, Versioned, RandomState> = TSet::with_hasher(RandomState::new());
+/// # let _ = (fast, from_outside);
 /// ```
 #[derive(Clone, Default)]
 pub struct HashState(fast::RandomState);

@@ -48,6 +48,7 @@
 //! })?;
 //! # Ok::<(), selvedge::Failure>(())
 //! ```
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod attempt;
 mod cells;

@@ -36,7 +36,8 @@ use std::fmt;
 /// use selvedge::stm::{TVar, atomically_blocking};
 ///
 /// let var = TVar::new("a value".to_string());
-/// let mut kept: &String;
+/// let empty = String::new();
+/// let mut kept = &empty;
 /// atomically_blocking(|tx| {
 ///     kept = var.read(tx)?;
 ///     Ok(())

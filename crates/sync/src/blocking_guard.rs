@@ -17,7 +17,7 @@ use std::ops::{Deref, DerefMut};
 /// itself. No other OS thread can drop the guard, so the blocking operation panics. For a guard
 /// that goes to another OS thread, or into a thread of a scheduler, there is `into_movable`.
 ///
-/// ```compile_fail
+/// ```compile_fail,E0277
 /// fn moves<T: Send>(_: T) {}
 /// moves(selvedge::sync::Mutex::new(()).lock_blocking());
 /// ```

@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///
 /// let words = round_robin(async {
 ///     let (putter, taker) = BoundedFifo::ends_local(2);
-///     spawn_local(async move {
+///     let putting = spawn_local(async move {
 ///         for word in ["warp", "weft", "selvedge"] {
 ///             putter.put(word).await.unwrap();
 ///         }
@@ -45,6 +45,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 ///     while let Some(word) = taker.take().await {
 ///         words.push(word);
 ///     }
+///     putting.await.unwrap();
 ///     words
 /// })?;
 /// assert_eq!(words, ["warp", "weft", "selvedge"]);

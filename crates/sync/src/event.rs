@@ -59,7 +59,7 @@ pub struct Event<M: Mode = Shared> {
 ///     let done = Rc::new(Latch::new_local(3));
 ///     for _ in 0..3 {
 ///         let done = done.clone();
-///         spawn_local(async move { done.count_down() });
+///         drop(spawn_local(async move { done.count_down() }));
 ///     }
 ///     done.wait().await;
 ///     assert_eq!(done.left(), 0);

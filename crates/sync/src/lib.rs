@@ -36,6 +36,7 @@
 //!
 //! Objects may be shared between OS threads unless their names say `local`. `MVar::new_local` and
 //! so on make objects that stay on one OS thread and use no atomic operation.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod barrier;
 mod blocking;

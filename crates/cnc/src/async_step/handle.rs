@@ -40,7 +40,7 @@ use super::{Get, PollEntry, Take};
 /// # Examples
 /// See [`Graph::prescribe_async`](crate::Graph::prescribe_async). A step uses the collections of
 /// its own graph alone:
-/// ```compile_fail
+/// ```compile_fail,E0521
 /// use selvedge::cnc;
 ///
 /// cnc::graph(|one| {

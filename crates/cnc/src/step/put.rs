@@ -201,7 +201,7 @@ impl<'g> StepContext<'g> {
     ///     let (one, two) = (step.item("one"), step.item("two"));
     ///     step.fork(move |step| fib(step, n - 1, one))?;
     ///     step.fork(move |step| fib(step, n - 2, two))?;
-    ///     step.fork(move |step| step.put(to, (), { *step.get(one, ())? + *step.get(two, ())? }))
+    ///     step.fork(move |step| step.put(to, (), *step.get(one, ())? + *step.get(two, ())?))
     /// }
     ///
     /// # fn main() -> Result<(), cnc::GraphError> {

@@ -22,7 +22,7 @@ use std::task::Waker;
 ///
 /// It borrows the list, so safe code cannot exchange the lists of two objects. Otherwise a node
 /// could be in the list of an object with another lock.
-/// ```compile_fail
+/// ```compile_fail,E0521
 /// # use selvedge::{Local, WaitQueue};
 /// let (a, b) = (WaitQueue::<(), (), Local>::new(()), WaitQueue::<(), (), Local>::new(()));
 /// a.with(|_, of_a| b.with(|_, of_b| std::mem::swap(of_a, of_b)));

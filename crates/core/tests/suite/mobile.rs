@@ -123,13 +123,17 @@ fn a_cancelled_thread_is_gone_when_its_handle_says_so() {
 
 #[test]
 fn handles_dropped_while_their_threads_end_free_each_block_once() {
-    run(2, async {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let counter = dropped.clone();
+    run(2, async move {
         for round in 0..MANY {
+            // The future has it first, then the block as the result.
+            let counts = Counts(counter.clone());
             let handle = spawn(async move {
                 if round % 2 == 0 {
                     yield_now().await;
                 }
-                vec![round; 3]
+                counts
             });
             if round % 3 == 0 {
                 yield_now().await;
@@ -137,6 +141,7 @@ fn handles_dropped_while_their_threads_end_free_each_block_once() {
             drop(handle);
         }
     });
+    assert_eq!(dropped.load(Ordering::Relaxed), MANY);
 }
 
 #[test]

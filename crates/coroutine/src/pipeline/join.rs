@@ -150,7 +150,7 @@ pub struct ZipLists<E> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{concatenate, from_chunks, from_iter, group_by, join};
+/// use selvedge::coroutine::pipeline::{concatenate, from_chunks, group_by, join};
 /// use selvedge::coroutine::pipeline::{join_generators, naturals, rewrite, whole_line};
 ///
 /// let number = |n: &u64, text: &mut Vec<u8>| text.extend(format!("{}: ", n + 1).bytes());

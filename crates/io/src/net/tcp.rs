@@ -126,6 +126,7 @@ impl AsFd for TcpListener {
 /// let options = ListenOptions::new().reuse_port(true);
 /// let one = options.bind("127.0.0.1:0".parse()?)?;
 /// let another = options.bind(one.local_addr())?;
+/// assert_eq!(another.local_addr(), one.local_addr());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
