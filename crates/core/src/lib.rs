@@ -82,6 +82,7 @@ mod primitives;
 mod quiet;
 mod quietly;
 mod readiness;
+mod release;
 mod reply_cell;
 mod round_robin;
 mod run_queue;
