@@ -218,7 +218,8 @@ impl Cpu {
     ///   nothing is left that could wake one: no event is awaited, and every other OS thread of the
     ///   process is [`Quiet`]. (While the process has active OS threads, `poll` waits and checks
     ///   again, in the end four times a second.) In a group, one CPU or several report it when all
-    ///   of them sleep.
+    ///   of them sleep, with the places of the threads alone. When all CPUs of the group have
+    ///   stopped, [`deadlock`](Cpu::deadlock) of each says more.
     pub fn poll<E: Events + ?Sized>(&mut self, events: &mut E, idle: bool) -> Result<bool, RunError> {
         self.poll_or_wait(events, idle, None)
     }
@@ -276,11 +277,13 @@ impl Cpu {
         {
             return Err(RunError::Deadlock(self.deadlock()));
         }
+        let mut is_deadlock = false;
         self.sleep(events, |cpu, events| {
             let entry = cpu.inner().entry;
             entry.inbox.declare(Quiet::of_scheduler);
             if quiet::are_all_quiet() && cpu.waiting() > 0 {
-                return Err(RunError::Deadlock(cpu.deadlock()));
+                is_deadlock = true;
+                return Ok(());
             }
             // A CPU of the group that is awake checks for itself before it sleeps.
             let members = cpu.inner().members.as_ref();
@@ -290,7 +293,12 @@ impl Cpu {
             let suspicion = suspicious.then_some(suspicion);
             Ok(events.poll(cpu, limit.into_iter().chain(suspicion).min())?)
         })?;
-        Ok(true)
+        match is_deadlock {
+            true if alone => Err(RunError::Deadlock(self.deadlock())),
+            // The other CPUs of the group may not have stopped, so no thread is asked yet.
+            true => Err(RunError::Deadlock(Deadlock { threads: self.threads() })),
+            false => Ok(true),
+        }
     }
 
     /// Runs `wait` while the inbox says that the owner sleeps, so that mail wakes it. If there is

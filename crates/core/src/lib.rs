@@ -62,6 +62,7 @@ mod fences;
 mod fork;
 mod freed;
 mod group;
+mod grouped;
 mod header;
 mod huge_pages;
 mod inbox;
@@ -98,6 +99,7 @@ mod vtable;
 mod wait_queue;
 mod wait_site;
 mod waker;
+mod written_name;
 mod yield_now;
 
 #[doc(hidden)]

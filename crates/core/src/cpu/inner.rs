@@ -332,6 +332,11 @@ impl CpuInner {
         }
     }
 
+    /// Whether the CPU has an observer.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.step.flags.load(Ordering::Relaxed) & OBSERVED != 0
+    }
+
     /// The facts that the observer knows of a thread, if there is an observer.
     pub(crate) fn seen(&self, thread: ThreadId) -> Option<Seen> {
         let mut seen = None;
