@@ -1,9 +1,9 @@
 //! The drops of join cells within one another, in a bounded native stack.
 //!
 //! The result of a thread may hold the handle of another thread that is over, and so on for as many
-//! threads as there are. So [`release_in_turn`], which the drop of a `JoinHandle` (`join.rs`) calls,
-//! nests to a depth of [`RELEASES_MAX`]. A handle that is dropped at that depth leaves its key in a
-//! queue, and the innermost release empties the queue when its own block is free.
+//! threads as there are. So [`release_in_turn`], which the drop of a `JoinHandle` (`join.rs`)
+//! calls, nests to a depth of [`RELEASES_MAX`]. A handle that is dropped at that depth leaves its
+//! key in a queue, and the innermost release empties the queue when its own block is free.
 //!
 //! The depth belongs to a native stack. A thread in direct style may leave its stack within a
 //! destructor, and may go on elsewhere. Releases on another stack begin with a depth of their own,
@@ -22,7 +22,7 @@ const RELEASES_MAX: u32 = if cfg!(miri) { 4 } else { 32 };
 std::thread_local! {
     /// The number of releases that are under way, and the stack that they are on.
     static DEPTH: Cell<(*const (), u32)> = const { Cell::new((ptr::null(), 0)) };
-    /// The threads that are over, and whose cells are still to be released.
+    /// The threads that are over, with cells that are still to be released.
     static TO_RELEASE: Cell<Vec<Key>> = const { Cell::new(Vec::new()) };
 }
 
