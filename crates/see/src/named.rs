@@ -14,8 +14,8 @@ use std::task::{Context, Poll};
 /// Gives the thread that runs `future` a name, under which it appears in dumps and timelines.
 ///
 /// The name is told with each step that runs the future, and only if the program is observed. The
-/// report of a deadlock has it in any case. It adds 16 bytes to the thread, and the name itself on the heap; a thread without a name pays
-/// nothing.
+/// report of a deadlock has it in any case. It adds 16 bytes to the thread, and the name itself on
+/// the heap; a thread without a name pays nothing.
 ///
 /// # Examples
 /// ```

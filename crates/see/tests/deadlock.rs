@@ -1,7 +1,7 @@
 //! A deadlock is reported under every scheduler with what the threads say when they are asked, and
 //! with the circle in which they wait for one another. It is reported while the program is seen,
-//! too: the OS thread that looks on could wake no thread, and says so. (This process has no test harness, because the OS threads
-//! of a harness do not say so.)
+//! too: the OS thread that looks on could wake no thread, and says so. (This process has no test
+//! harness, because the OS threads of a harness do not say so.)
 
 use selvedge_core::{Deadlock, NoEvents, RunError, round_robin_with, spawn, spawn_local, yield_now};
 use selvedge_sched::{per_core, priority, work_stealing};
