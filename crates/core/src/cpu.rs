@@ -97,6 +97,7 @@ impl Cpu {
                 door: Arc::new(Door::to(entry)),
                 adopter: RefCell::new(None),
                 suspicion: Cell::new(SUSPICION_MIN),
+                suspicious_since: Cell::new(None),
                 observer: RefCell::new(None),
                 observing: Cell::new(0),
             });

@@ -8,7 +8,7 @@ use crate::observer::Lengths;
 use crate::trace::Trace;
 use crate::unpark::Unpark;
 use crate::vtable::HandleSite;
-use crate::{Cpu, Deadlock, Quiet, body, directory, quiet};
+use crate::{Cpu, Deadlock, Quiet, Time, body, directory, quiet, standstill};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -289,6 +289,12 @@ impl Cpu {
             let members = cpu.inner().members.as_ref();
             let suspicious = members.is_none_or(|members| members.all_asleep_but(entry));
             let suspicion = cpu.inner().suspicion.get();
+            if suspicion == SUSPICION_MIN {
+                cpu.inner().suspicious_since.set(Some(Time::now()));
+            }
+            if let Some(since) = cpu.inner().suspicious_since.get() {
+                standstill::notice(since);
+            }
             cpu.inner().suspicion.set(SUSPICION_MAX.min(2 * suspicion));
             let suspicion = suspicious.then_some(suspicion);
             Ok(events.poll(cpu, limit.into_iter().chain(suspicion).min())?)

@@ -88,6 +88,7 @@ mod reply_cell;
 mod round_robin;
 mod run_queue;
 mod shield;
+mod standstill;
 mod state;
 mod thread;
 mod thread_info;
@@ -160,6 +161,8 @@ pub use reply_cell::ReplyCell;
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::{RunQueue, SendQueue};
 pub use shield::{Shield, shield};
+#[doc(hidden)]
+pub use standstill::CallUnderWay;
 #[doc(hidden)]
 pub use state::{Woken, Word, park as park_state, take_notification, wake as wake_state};
 pub use thread::{SendThread, Thread};

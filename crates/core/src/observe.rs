@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use crate::deadlock::cycles;
 pub use crate::grouped::{Line, grouped};
 pub use crate::observer::{End, Ended, Lengths, Note, Object, Observer, WaitReason};
+pub use crate::standstill::notice_standstill_after;
 pub use crate::thread_info::{Seen, ThreadId};
 
 impl ThreadId {

@@ -48,6 +48,8 @@ impl Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         // The owner may have been dropped. Then the command is dropped with the cell.
-        let _ = self.command.take().map(|command| self.back.put(command));
+        if let Some(command) = self.command.take() {
+            drop(self.back.put(command));
+        }
     }
 }
