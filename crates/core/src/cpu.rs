@@ -3,8 +3,8 @@
 //!
 //! Its parts, from the bottom: `step.rs` (the words that other OS threads may touch), `slot.rs`
 //! (the request of the running step), `inner.rs` (the memory of a CPU), `keep.rs` (threads that
-//! wait), `ask.rs` (how leaf futures ask), `conclude.rs` (the rare ends of a step) and `run.rs`
-//! (the step and its common ends).
+//! wait), `ask.rs` (how leaf futures ask), `conclude.rs` (the rare ends of a step), `run.rs` (the
+//! step and its common ends) and `witness.rs` (what threads say when a deadlock is reported).
 
 pub(crate) mod ask;
 mod conclude;
@@ -13,6 +13,7 @@ mod keep;
 pub(crate) mod run;
 pub(crate) mod slot;
 pub(crate) mod step;
+pub(crate) mod witness;
 
 pub use inner::Cpu;
 
@@ -96,6 +97,7 @@ impl Cpu {
                 door: Arc::new(Door::to(entry)),
                 adopter: RefCell::new(None),
                 suspicion: Cell::new(SUSPICION_MIN),
+                suspicious_since: Cell::new(None),
                 observer: RefCell::new(None),
                 observing: Cell::new(0),
             });

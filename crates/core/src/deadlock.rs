@@ -4,15 +4,17 @@
 //! Schedulers return it in [`RunError::Deadlock`](crate::RunError::Deadlock). `selvedge-see` uses
 //! [`cycles`] too.
 
+use crate::cpu::witness::Witness;
+use crate::grouped::{Line, grouped};
 use crate::{Cpu, ThreadInfo};
 use std::collections::HashMap;
 use std::fmt;
 
 /// All threads that are left wait for one another, or for something that is not there.
 ///
-/// If the program is observed ([`observe`](crate::observe)), the report has for each thread what
-/// the observer knows: its name, what it waits for, for how long, and which thread would wake it.
-/// Then the report also names the cycles of threads that wait for one another.
+/// The report has for each thread its name, what it waits for, and which thread would wake it, if
+/// that is known. It also names the cycles of threads that wait for one another. If the program is
+/// observed ([`observe`](crate::observe)), it says how long each has waited, too.
 ///
 /// # Paper
 /// [Del §2.1] leaves this case open: there `start` returns as if all had ended.
@@ -26,20 +28,33 @@ impl Cpu {
     /// The report of a deadlock, for a scheduler that has found one: all threads that live in this
     /// CPU's memory.
     ///
+    /// If the program is not observed, each waiting thread is polled once more, so that it says
+    /// what it waits for. So the caller must be certain of the deadlock, and must not run threads
+    /// afterwards.
+    ///
     /// # Complexity
-    /// As [`threads`](Cpu::threads).
-    pub fn deadlock(&self) -> Deadlock {
-        let seen = self.threads().into_iter().map(|info| {
-            let seen = self.inner().seen(info.thread());
+    /// As [`threads`](Cpu::threads), and one step for each waiting thread.
+    pub fn deadlock(&mut self) -> Deadlock {
+        let threads = self.threads();
+        let mut witness = Witness::of(self.inner());
+        let seen = threads.into_iter().map(|info| {
+            let seen = match &mut witness {
+                Some(witness) => witness.ask(self, &info),
+                None => self.inner().seen(info.thread()),
+            };
             info.with_seen(seen)
         });
-        Deadlock { threads: seen.collect() }
+        let threads = seen.collect();
+        if let Some(witness) = witness {
+            witness.end(self);
+        }
+        Deadlock { threads }
     }
 }
 
 impl Deadlock {
     /// The cycles of threads, as their numbers: each thread waits for the next, and the last for
-    /// the first. Without an observer there are none, because the ties are not known.
+    /// the first.
     pub fn cycles(&self) -> Vec<Vec<u32>> {
         cycles(self.threads.iter().filter_map(|info| Some((info.id(), info.seen()?.waits_for?.0))))
     }
@@ -83,7 +98,7 @@ pub fn cycles(waits_for: impl IntoIterator<Item = (u32, u32)>) -> Vec<Vec<u32>> 
 
 impl fmt::Display for Deadlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN_MAX: usize = 20;
+        const LINES_MAX: usize = 20;
         let n = self.threads.len();
         write!(
             f,
@@ -99,13 +114,14 @@ impl fmt::Display for Deadlock {
                 self.write_tie(id, f)?;
             }
         }
-        for thread in self.threads.iter().take(SHOWN_MAX) {
-            write!(f, "\n  {thread}")?;
+        let lines = grouped(&self.threads, ThreadInfo::doing);
+        for line in lines.iter().take(LINES_MAX) {
+            write!(f, "\n  {line}")?;
         }
-        if n > SHOWN_MAX {
-            write!(f, "\n  and {} more", n - SHOWN_MAX)?;
+        match lines.iter().skip(LINES_MAX).map(Line::threads).sum() {
+            0_usize => Ok(()),
+            more => write!(f, "\n  and {more} more"),
         }
-        Ok(())
     }
 }
 

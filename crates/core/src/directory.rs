@@ -120,6 +120,12 @@ pub(crate) fn call(entry: &Entry) {
     }
 }
 
+/// Whether all CPUs sleep, and are quiet.
+pub(crate) fn are_all_quiet() -> bool {
+    let mut entries = (0..CPUS_MAX as u32).map_while(known).filter(|e| e.in_use.load(Ordering::Acquire));
+    entries.all(|entry| entry.inbox.is_asleep() && entry.inbox.is_quiet())
+}
+
 /// Calls a quiet CPU, so that it checks for a deadlock; but only if all CPUs sleep.
 pub(crate) fn call_one() {
     let entries = (0..CPUS_MAX as u32).map_while(known);

@@ -8,7 +8,7 @@ use crate::observer::Lengths;
 use crate::trace::Trace;
 use crate::unpark::Unpark;
 use crate::vtable::HandleSite;
-use crate::{Cpu, Deadlock, Quiet, body, directory, quiet};
+use crate::{Cpu, Deadlock, Quiet, Time, body, directory, quiet, standstill};
 use std::fmt;
 use std::io;
 use std::sync::{Arc, Weak};
@@ -218,7 +218,8 @@ impl Cpu {
     ///   nothing is left that could wake one: no event is awaited, and every other OS thread of the
     ///   process is [`Quiet`]. (While the process has active OS threads, `poll` waits and checks
     ///   again, in the end four times a second.) In a group, one CPU or several report it when all
-    ///   of them sleep.
+    ///   of them sleep, with the places of the threads alone. When all CPUs of the group have
+    ///   stopped, [`deadlock`](Cpu::deadlock) of each says more.
     pub fn poll<E: Events + ?Sized>(&mut self, events: &mut E, idle: bool) -> Result<bool, RunError> {
         self.poll_or_wait(events, idle, None)
     }
@@ -276,21 +277,34 @@ impl Cpu {
         {
             return Err(RunError::Deadlock(self.deadlock()));
         }
+        let mut is_deadlock = false;
         self.sleep(events, |cpu, events| {
             let entry = cpu.inner().entry;
             entry.inbox.declare(Quiet::of_scheduler);
             if quiet::are_all_quiet() && cpu.waiting() > 0 {
-                return Err(RunError::Deadlock(cpu.deadlock()));
+                is_deadlock = true;
+                return Ok(());
             }
             // A CPU of the group that is awake checks for itself before it sleeps.
             let members = cpu.inner().members.as_ref();
             let suspicious = members.is_none_or(|members| members.all_asleep_but(entry));
             let suspicion = cpu.inner().suspicion.get();
+            if suspicion == SUSPICION_MIN {
+                cpu.inner().suspicious_since.set(Some(Time::now()));
+            }
+            if let Some(since) = cpu.inner().suspicious_since.get() {
+                standstill::notice(since);
+            }
             cpu.inner().suspicion.set(SUSPICION_MAX.min(2 * suspicion));
             let suspicion = suspicious.then_some(suspicion);
             Ok(events.poll(cpu, limit.into_iter().chain(suspicion).min())?)
         })?;
-        Ok(true)
+        match is_deadlock {
+            true if alone => Err(RunError::Deadlock(self.deadlock())),
+            // The other CPUs of the group may not have stopped, so no thread is asked yet.
+            true => Err(RunError::Deadlock(Deadlock { threads: self.threads() })),
+            false => Ok(true),
+        }
     }
 
     /// Runs `wait` while the inbox says that the owner sleeps, so that mail wakes it. If there is

@@ -6,6 +6,7 @@
 //! it for a joiner instead. A caught body is dropped before its exception is returned.
 
 use crate::quietly::quietly;
+use crate::written_name::written_name;
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
@@ -90,16 +91,51 @@ impl<F: Future> Future for Catch<F> {
 /// The cause that ended a body or a thread early: the value given to [`throw`], or the payload of a
 /// panic.
 pub struct Exception {
+    /// The value, or an [`OfThread`] with the value in it. So an exception has the size of a box,
+    /// and so has the place for it in each thread.
     payload: Box<dyn Any + Send>,
 }
 
-// SAFETY: a shared reference only tests whether the payload is a &str or String, and reads it then;
-// these are Sync. A payload of another type is reached by the exception's owner only.
+// SAFETY: a shared reference only tests whether the payload is a &str, a String or an `OfThread`,
+// and reads it then; the first two are Sync, and of the third only its name and number are read,
+// and its payload in the same way. A payload of another type is reached by the exception's owner
+// only.
 unsafe impl Sync for Exception {}
 
+/// An exception that has ended a thread, with the number and the name of that thread.
+struct OfThread {
+    id: u32,
+    name: &'static str,
+    payload: Box<dyn Any + Send>,
+}
+
 impl Exception {
-    pub(crate) fn new(payload: Box<dyn Any + Send>) -> Exception {
-        Exception { payload }
+    /// The exception that has ended the thread with this number. `name` is its future's.
+    #[cold]
+    pub(crate) fn that_ended(id: u32, name: &'static str, payload: Box<dyn Any + Send>) -> Exception {
+        Exception { payload: Box::new(OfThread { id, name: written_name(name), payload }) }
+    }
+
+    fn thread(&self) -> Option<&OfThread> {
+        self.payload.downcast_ref()
+    }
+
+    fn value(&self) -> &(dyn Any + Send) {
+        self.thread().map_or(&*self.payload, |of| &*of.payload)
+    }
+
+    fn into_value(self) -> Box<dyn Any + Send> {
+        self.payload.downcast::<OfThread>().map_or_else(|payload| payload, |of| of.payload)
+    }
+
+    /// Writes which thread the exception has ended, as far as it is known, and the exception.
+    pub(crate) fn write_end(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.thread() {
+            Some(OfThread { id, name, .. }) => {
+                write!(f, "thread {id} ({name}) ended by an exception: {self}")
+            }
+            None => write!(f, "the thread ended by an exception: {self}"),
+        }
     }
 
     /// The thrown value, if it is of type `E`.
@@ -107,18 +143,21 @@ impl Exception {
     /// # Errors
     /// Returns the exception as it was, if it is of another type.
     pub fn downcast<E: Any + Send>(self) -> Result<E, Exception> {
-        self.payload.downcast().map(|e| *e).map_err(Exception::new)
+        if !self.value().is::<E>() {
+            return Err(self);
+        }
+        Ok(*self.into_value().downcast().unwrap_or_else(|_| unreachable!("it is of that type")))
     }
 
     /// The message of a panic. `None` for a thrown value that is not text.
     pub fn message(&self) -> Option<&str> {
-        let text = self.payload.downcast_ref::<&'static str>().copied();
-        text.or_else(|| self.payload.downcast_ref::<String>().map(String::as_str))
+        let text = self.value().downcast_ref::<&'static str>().copied();
+        text.or_else(|| self.value().downcast_ref::<String>().map(String::as_str))
     }
 
     /// Throws the exception again.
     pub fn rethrow(self) -> ! {
-        resume_unwind(self.payload)
+        resume_unwind(self.into_value())
     }
 }
 
@@ -144,8 +183,8 @@ pub struct Panic {
 }
 
 impl Panic {
-    pub(crate) fn new(thread: &'static str, payload: Box<dyn Any + Send>) -> Panic {
-        Panic { thread, exception: Exception::new(payload) }
+    pub(crate) fn new(id: u32, name: &'static str, payload: Box<dyn Any + Send>) -> Panic {
+        Panic { thread: written_name(name), exception: Exception::that_ended(id, name, payload) }
     }
 
     /// Writes the cause of the thread's end to standard error, for a scheduler that has no other
@@ -156,7 +195,7 @@ impl Panic {
         quietly(|| drop(self));
     }
 
-    /// The type name of the thread's future, or "main".
+    /// The function or the type of the program that the thread's future comes from, or "main".
     pub fn thread(&self) -> &'static str {
         self.thread
     }
@@ -169,6 +208,6 @@ impl Panic {
 
 impl fmt::Display for Panic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "thread {} ended by an exception: {}", self.thread, self.exception)
+        self.exception.write_end(f)
     }
 }

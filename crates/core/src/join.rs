@@ -10,6 +10,7 @@ use crate::cpu::ask::{direct, retract};
 use crate::cpu::inner::{CpuInner, current};
 use crate::header::{CANCELLABLE, MOBILE};
 use crate::joinable::{JoinCell, JoinError, Joinable};
+use crate::release::release_in_turn;
 use crate::wait_site::WaitSite;
 use crate::{ArenaFull, Cpu, waker};
 use std::fmt;
@@ -259,8 +260,9 @@ impl<T> JoinHandle<T> {
         retract(self.cell.as_ptr());
         if self.cell().state.drop_handle() {
             // SAFETY: `drop_handle` has seen FINISHED, so the thread has left its block to this
-            // handle, which is being dropped.
-            unsafe { body::release(self.key) };
+            // handle, which is being dropped. The result borrows nothing, because
+            // `create_joinable`, which alone makes handles, asks for a future that borrows nothing.
+            unsafe { release_in_turn(self.key) };
         }
     }
 

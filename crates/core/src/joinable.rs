@@ -60,7 +60,7 @@ pub enum JoinError {
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            JoinError::Panicked(e) => write!(f, "the thread ended by an exception: {e}"),
+            JoinError::Panicked(exception) => exception.write_end(f),
             JoinError::Cancelled => f.write_str("the thread was cancelled"),
         }
     }
@@ -181,7 +181,9 @@ impl<F: Future + 'static, const MAIN: bool> ThreadBody for Joinable<F, MAIN> {
         if cell.state.is_handle_gone() {
             return cpu.panicked(payload);
         }
-        cell.conclude(Err(JoinError::Panicked(Exception::new(payload))))
+        let id = cpu.running().map_or(0, |(_, key)| key.get());
+        let exception = Exception::that_ended(id, Self::name(), payload);
+        cell.conclude(Err(JoinError::Panicked(exception)))
     }
 
     unsafe fn cancel(body: *mut Self) -> Polled {

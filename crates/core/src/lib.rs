@@ -63,6 +63,7 @@ mod fences;
 mod fork;
 mod freed;
 mod group;
+mod grouped;
 mod header;
 mod huge_pages;
 mod inbox;
@@ -83,10 +84,12 @@ mod primitives;
 mod quiet;
 mod quietly;
 mod readiness;
+mod release;
 mod reply_cell;
 mod round_robin;
 mod run_queue;
 mod shield;
+mod standstill;
 mod state;
 mod thread;
 mod thread_info;
@@ -98,6 +101,7 @@ mod vtable;
 mod wait_queue;
 mod wait_site;
 mod waker;
+mod written_name;
 mod yield_now;
 
 #[doc(hidden)]
@@ -158,6 +162,8 @@ pub use reply_cell::ReplyCell;
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::{RunQueue, SendQueue};
 pub use shield::{Shield, shield};
+#[doc(hidden)]
+pub use standstill::CallUnderWay;
 #[doc(hidden)]
 pub use state::{Woken, Word, park as park_state, take_notification, wake as wake_state};
 pub use thread::{SendThread, Thread};

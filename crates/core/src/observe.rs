@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use crate::deadlock::cycles;
+pub use crate::grouped::{Line, grouped};
 pub use crate::observer::{End, Ended, Lengths, Note, Object, Observer, WaitReason};
+pub use crate::standstill::notice_standstill_after;
 pub use crate::thread_info::{Seen, ThreadId};
 
 impl ThreadId {
@@ -59,6 +61,12 @@ pub fn observe(make: Option<Observers>) {
     let observed: Vec<u32> = hook.observed.iter().map(|(cpu, _)| *cpu).collect();
     drop(hook);
     observed.into_iter().for_each(nudge);
+}
+
+/// Makes [`is_on`] true from now on, also if the program is not observed: a CPU asks its threads.
+pub(crate) fn be_heard() {
+    // No call of `observe` sets this version, unless there were four billion.
+    let _ = VERSION.compare_exchange(0, u32::MAX, Ordering::Release, Ordering::Relaxed);
 }
 
 /// Makes a CPU that sleeps in its event source have a turn.
@@ -111,7 +119,7 @@ pub fn waits_on(reason: impl FnOnce() -> WaitReason) {
     }
 }
 
-/// Whether the program is observed, or has been.
+/// Whether the program is observed, or has been, or a deadlock has been reported.
 #[inline(always)]
 pub fn is_on() -> bool {
     VERSION.load(Ordering::Relaxed) != 0

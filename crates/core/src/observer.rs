@@ -11,6 +11,7 @@ use crate::thread_info::{Seen, ThreadId};
 use crate::time::Time;
 use crate::trace::{Readiness, Request};
 use crate::wait_site::WaitSite;
+use std::fmt;
 use std::os::fd::RawFd;
 use std::panic::Location;
 use std::sync::Arc;
@@ -63,6 +64,22 @@ pub struct WaitReason {
     pub call: &'static str,
     /// The object of the action.
     pub object: Object,
+}
+
+impl fmt::Display for WaitReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let call = self.call;
+        match &self.object {
+            Object::None => write!(f, "waits to {call}"),
+            Object::Descriptor(fd) => write!(f, "waits to {call} descriptor {fd}"),
+            Object::Part { fd, offset, length } => {
+                write!(f, "waits to {call} {length} bytes at {offset} of descriptor {fd}")
+            }
+            Object::Name(name) => write!(f, "waits to {call} {name}"),
+            Object::Code(code) => write!(f, "waits for the blocking pool to {call} {code}"),
+            Object::Process(id) => write!(f, "waits for process {id} to {call}"),
+        }
+    }
 }
 
 /// The object of a [`WaitReason`].

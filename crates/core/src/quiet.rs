@@ -88,6 +88,11 @@ impl Ledger {
         self.0.fetch_add((1 << 32) - 1, Ordering::SeqCst);
     }
 
+    /// The number of quiet OS threads.
+    pub fn quiet(&self) -> u32 {
+        self.0.load(Ordering::SeqCst) as u32
+    }
+
     /// Step D: whether all OS threads are quiet. `os_threads` gives their number.
     pub fn are_all_quiet(&self, os_threads: impl FnOnce() -> Option<u32>) -> bool {
         let before = self.0.load(Ordering::SeqCst);
@@ -156,6 +161,12 @@ impl Drop for Quiet {
     fn drop(&mut self) {
         self.0.end();
     }
+}
+
+/// The number of OS threads of the process that are not quiet, at about this moment. `None` where
+/// the kernel does not say how many there are.
+pub(crate) fn active_os_threads() -> Option<u32> {
+    Some(os_threads()?.saturating_sub(ledger().quiet()))
 }
 
 /// Whether all OS threads of the process are quiet.

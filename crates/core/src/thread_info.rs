@@ -9,6 +9,7 @@ use crate::arena::{self, Key};
 use crate::header::{FINISHED, FREE, STATE, WAITING, WAITING_HERE};
 use crate::vtable::vtable;
 use crate::wait_site::WaitSite;
+use crate::written_name::written_name;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -51,8 +52,8 @@ pub struct Seen {
     pub called: Option<Arc<str>>,
     /// The thing it waits for, in words.
     pub call: String,
-    /// The time that it has waited.
-    pub since: Duration,
+    /// The time that it has waited. `None` if the program was not observed.
+    pub since: Option<Duration>,
     /// The only thread that can wake it, and why. See [`waits_for`](crate::observe::waits_for).
     pub waits_for: Option<(u32, &'static str)>,
 }
@@ -73,7 +74,7 @@ impl ThreadInfo {
         let state = head & STATE;
         let waiting = state == WAITING || state == WAITING_HERE;
         let place = if waiting { WaitSite(link) } else { WaitSite::UNKNOWN };
-        ThreadInfo { key, name: (vtable(head).name)(), state, place, seen: None }
+        ThreadInfo { key, name: written_name((vtable(head).name)()), state, place, seen: None }
     }
 
     /// The description of the thread at `key` that can be given on any OS thread. `None` if there
@@ -95,7 +96,8 @@ impl ThreadInfo {
         ThreadId(self.key)
     }
 
-    /// The type name of its future; "main" for the main thread.
+    /// The function or the type of the program that its future comes from; "main" for the main
+    /// thread.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -111,10 +113,31 @@ impl ThreadInfo {
         self.state == WAITING || self.state == WAITING_HERE
     }
 
-    /// The facts that an observer knows of it. They are there only in the report of a deadlock, and
-    /// if the program is observed.
+    /// The facts that an observer knows of it, or that it has said itself. They are there only in
+    /// the report of a deadlock.
     pub fn seen(&self) -> Option<&Seen> {
         self.seen.as_deref()
+    }
+
+    /// What it waits for, and for which thread, as far as that is known.
+    pub(crate) fn doing(&self) -> String {
+        match self.seen() {
+            Some(Seen { call, waits_for: Some((other, tie)), .. }) => {
+                format!("{call}; for thread {other}, {tie}")
+            }
+            Some(Seen { call, .. }) => call.clone(),
+            None => self.words(),
+        }
+    }
+
+    /// What it waits for, as far as its CPU knows.
+    pub(crate) fn words(&self) -> String {
+        match (self.is_waiting(), self.place()) {
+            (true, None) if self.place.is_join() => "waits to join another thread".into(),
+            (true, Some(place)) => format!("waits at {place}"),
+            (true, None) => "waits behind a waker".into(),
+            (false, _) => "is ready, or with an event source".into(),
+        }
     }
 
     pub(crate) fn with_seen(self, seen: Option<Seen>) -> ThreadInfo {
@@ -136,14 +159,10 @@ impl fmt::Display for ThreadInfo {
         }
         write!(f, "({}): ", self.name)?;
         if let Some(Seen { call, since, waits_for, .. }) = self.seen() {
-            write!(f, "{call}, for {since:.1?}")?;
+            f.write_str(call)?;
+            since.map_or(Ok(()), |since| write!(f, ", for {since:.1?}"))?;
             return waits_for.map_or(Ok(()), |(other, tie)| write!(f, "; for thread {other}, {tie}"));
         }
-        match (self.is_waiting(), self.place()) {
-            (true, None) if self.place.is_join() => write!(f, "waits to join another thread"),
-            (true, Some(place)) => write!(f, "waits at {place}"),
-            (true, None) => write!(f, "waits behind a waker"),
-            (false, _) => write!(f, "is ready, or with an event source"),
-        }
+        f.write_str(&self.words())
     }
 }

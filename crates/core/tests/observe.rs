@@ -107,7 +107,7 @@ impl Observer for Teller {
         Some(Seen {
             called: Some("it".into()),
             call: "waits".into(),
-            since: Duration::from_secs(2),
+            since: Some(Duration::from_secs(2)),
             waits_for,
         })
     }

@@ -28,6 +28,7 @@
 //! ```
 
 mod launcher;
+mod loan;
 
 pub use launcher::Launcher;
 
@@ -39,6 +40,7 @@ use crate::signal::Signal;
 use crate::sys::{self, Fd, Orders};
 use crate::time::{sleep, timeout};
 use crate::wait_reason::with_reason;
+use loan::Loan;
 use rustix::process::{Pid, WaitOptions, waitpid};
 use selvedge_core::observe::{Object, WaitReason};
 use selvedge_scope::join;
@@ -60,7 +62,11 @@ pub use std::process::Output;
 /// By default the child has the standard streams of this process.
 #[derive(Debug)]
 pub struct Command {
+    /// While it is lent, another command stands here, which has the program's name alone.
     command: process::Command,
+    /// Present from a start on the pool until its end is known: a job of the pool may have the
+    /// command.
+    loan: Option<Loan>,
     kill_on_drop: bool,
 }
 
@@ -72,55 +78,55 @@ impl Command {
 
     /// Adds an argument.
     pub fn arg(&mut self, argument: impl AsRef<OsStr>) -> &mut Command {
-        self.command.arg(argument);
+        self.as_std_mut().arg(argument);
         self
     }
 
     /// Adds several arguments.
     pub fn args(&mut self, arguments: impl IntoIterator<Item: AsRef<OsStr>>) -> &mut Command {
-        self.command.args(arguments);
+        self.as_std_mut().args(arguments);
         self
     }
 
     /// Sets a variable of the child's environment. The other variables are those of this process.
     pub fn env(&mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> &mut Command {
-        self.command.env(name, value);
+        self.as_std_mut().env(name, value);
         self
     }
 
     /// Leaves a variable out of the child's environment.
     pub fn env_remove(&mut self, name: impl AsRef<OsStr>) -> &mut Command {
-        self.command.env_remove(name);
+        self.as_std_mut().env_remove(name);
         self
     }
 
     /// Starts with an empty environment.
     pub fn env_clear(&mut self) -> &mut Command {
-        self.command.env_clear();
+        self.as_std_mut().env_clear();
         self
     }
 
     /// The directory that the child begins in.
     pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Command {
-        self.command.current_dir(directory);
+        self.as_std_mut().current_dir(directory);
         self
     }
 
     /// The child's standard input. With [`Stdio::piped`] it comes as [`Child::stdin`].
     pub fn stdin(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
-        self.command.stdin(stdio);
+        self.as_std_mut().stdin(stdio);
         self
     }
 
     /// The child's standard output. With [`Stdio::piped`] it comes as [`Child::stdout`].
     pub fn stdout(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
-        self.command.stdout(stdio);
+        self.as_std_mut().stdout(stdio);
         self
     }
 
     /// The child's standard error. With [`Stdio::piped`] it comes as [`Child::stderr`].
     pub fn stderr(&mut self, stdio: impl Into<Stdio>) -> &mut Command {
-        self.command.stderr(stdio);
+        self.as_std_mut().stderr(stdio);
         self
     }
 
@@ -133,31 +139,43 @@ impl Command {
 
     /// The standard library's command, for all other settings. (A hook of `pre_exec` runs on an OS
     /// thread of the blocking pool.)
+    ///
+    /// After a [`spawn`](Self::spawn) that was given up, the command may be in use on the blocking
+    /// pool. Then this method, as every other that changes the command, blocks the calling OS
+    /// thread until that start has ended.
     pub fn as_std_mut(&mut self) -> &mut process::Command {
+        if let Some(mut loan) = self.loan.take() {
+            self.command = loan.end_here();
+        }
         &mut self.command
     }
 
     /// Starts the program.
     ///
-    /// If the start is given up, the command is left without program and arguments, as after
-    /// [`Command::new`]`("")`.
+    /// If the start is given up, the command stays as it was, and can be started again. The program
+    /// may have been started by then: see [`kill_on_drop`](Self::kill_on_drop).
     ///
     /// # Errors
     /// With the program in the message: not there, not permitted, no room for another process.
     pub async fn spawn(&mut self) -> io::Result<Child> {
         reap_orphans();
         let program: Arc<str> = self.command.get_program().to_string_lossy().into();
-        let mut command = mem::replace(&mut self.command, process::Command::new(""));
+        let reason = || WaitReason { call: "start", object: Object::Name(program.clone()) };
+        if let Some(loan) = &mut self.loan {
+            self.command = with_reason(reason, loan.end()).await;
+        }
+        let named = process::Command::new(self.command.get_program());
+        let (loan, mut lent) = Loan::of(mem::replace(&mut self.command, named));
+        let loan = self.loan.insert(loan);
         let kill_on_drop = self.kill_on_drop;
         let started = Lane::Lookups.run(move || {
-            let child = sys::start(&mut command);
-            let child = child.and_then(|child| Child::of(child, kill_on_drop));
-            (command, child)
+            let child = sys::start(lent.command());
+            child.and_then(|child| Child::of(child, kill_on_drop))
         });
-        let reason = || WaitReason { call: "start", object: Object::Name(program.clone()) };
-        let (command, child) = with_reason(reason, started).await?;
-        self.command = command;
-        child.map_err(self.starting())
+        let started = with_reason(reason, started).await;
+        self.command = loan.end().await;
+        self.loan = None;
+        started?.map_err(self.starting())
     }
 
     /// Starts the program on the calling OS thread, which is blocked until the kernel has loaded
@@ -181,7 +199,7 @@ impl Command {
     /// ```
     pub fn spawn_here(&mut self) -> io::Result<Child> {
         reap_orphans();
-        let child = sys::start(&mut self.command);
+        let child = sys::start(self.as_std_mut());
         child.and_then(|child| Child::of(child, self.kill_on_drop)).map_err(self.starting())
     }
 
@@ -199,7 +217,7 @@ impl Command {
     /// # Errors
     /// As for [`spawn`](Self::spawn), and those of reading.
     pub async fn output(&mut self) -> io::Result<Output> {
-        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.as_std_mut().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.spawn().await?.wait_with_output().await
     }
 
@@ -210,7 +228,7 @@ impl Command {
 
 impl From<process::Command> for Command {
     fn from(command: process::Command) -> Command {
-        Command { command, kill_on_drop: false }
+        Command { command, loan: None, kill_on_drop: false }
     }
 }
 

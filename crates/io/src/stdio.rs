@@ -21,6 +21,7 @@ use rustix::fs::FileType;
 use std::fmt;
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
+use std::pin::Pin;
 use std::sync::Arc;
 
 /// The way in which a thread waits for a standard stream.
@@ -31,6 +32,9 @@ enum Way {
     /// On the pool, through a duplicate of the descriptor.
     Pool(Arc<Fd>),
 }
+
+/// A read on the pool, with its buffer, which comes back with the number of bytes that were read.
+type PoolRead = Pin<Box<dyn Future<Output = io::Result<(usize, Vec<u8>)>> + Send + Sync>>;
 
 /// Chooses the way for a standard descriptor.
 ///
@@ -69,7 +73,7 @@ fn way(number: RawFd, name: &'static str, write: bool) -> io::Result<Way> {
 /// # Ok(()) }
 /// ```
 pub fn stdin() -> io::Result<Stdin> {
-    let input = Input { way: way(0, "standard input", false)? };
+    let input = Input { way: way(0, "standard input", false)?, begun: None, left: Vec::new() };
     Ok(Stdin { reader: BufReader::new(input).line_max(usize::MAX) })
 }
 
@@ -108,12 +112,11 @@ const PIECE: usize = 8192;
 
 impl Stdin {
     /// Reads the bytes that are there, but at least one byte, into `buffer`, and returns how many;
-    /// 0 at the end.
+    /// 0 at the end. Giving up loses nothing: if the pool performs the read, the bytes go to the
+    /// next call.
     ///
     /// # Errors
     /// Those of `read`.
-    ///
-    /// If the pool performs the read, a read that is given up still takes the next input away.
     pub async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.reader.read(buffer).await
     }
@@ -148,9 +151,41 @@ impl Stdin {
 }
 
 /// Standard input without a buffer.
-#[derive(Debug)]
 struct Input {
     way: Way,
+    /// A read on the pool that was given up, or that is under way. It has taken its bytes from the
+    /// input, or will take them.
+    begun: Option<PoolRead>,
+    /// The bytes that a read on the pool has brought and that found no room in the caller's buffer.
+    left: Vec<u8>,
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Input { way, begun, left } = self;
+        f.debug_struct("Input")
+            .field("way", way)
+            .field("begun", &begun.is_some())
+            .field("left", &left.len())
+            .finish()
+    }
+}
+
+impl Input {
+    /// Reads on the pool at most `room` bytes into `left`. Giving up leaves the read in `begun`.
+    async fn read_on_pool(&mut self, fd: &Arc<Fd>, room: usize) -> io::Result<()> {
+        let begin = || -> PoolRead {
+            let (fd, mut buffer) = (fd.clone(), vec![0; room.min(PIECE)]);
+            let read = blocking(move || sys::read(&*fd, &mut buffer).map(|length| (length, buffer)));
+            Box::pin(async { Ok(read.await??) })
+        };
+        let read = self.begun.get_or_insert_with(begin).await;
+        self.begun = None;
+        let (length, buffer) = read?;
+        self.left = buffer;
+        self.left.truncate(length);
+        Ok(())
+    }
 }
 
 impl Read for Input {
@@ -158,10 +193,13 @@ impl Read for Input {
         match &self.way {
             Way::Ready(io) => io.read_into(buffer.len(), |fd| Ok(sys::read(fd, &mut *buffer)?)).await,
             Way::Pool(fd) => {
-                let (fd, mut room) = (fd.clone(), vec![0; buffer.len().min(PIECE)]);
-                let read = blocking(move || sys::read(&*fd, &mut room).map(|length| (length, room)));
-                let (length, read) = read.await??;
-                buffer[..length].copy_from_slice(&read[..length]);
+                if self.left.is_empty() && !buffer.is_empty() {
+                    let fd = fd.clone();
+                    self.read_on_pool(&fd, buffer.len()).await?;
+                }
+                let length = self.left.len().min(buffer.len());
+                buffer[..length].copy_from_slice(&self.left[..length]);
+                self.left.drain(..length);
                 Ok(length)
             }
         }
@@ -206,5 +244,43 @@ impl Output {
                 write.await?
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pool::shared;
+    use futures::executor::block_on;
+    use futures::poll;
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use std::pin::pin;
+
+    #[test]
+    fn a_read_on_the_pool_that_is_given_up_leaves_its_bytes_to_the_next() {
+        let (mut sender, socket) = UnixStream::pair().unwrap();
+        let way = Way::Pool(Arc::new(OwnedFd::from(socket).into()));
+        let mut input = Input { way, begun: None, left: Vec::new() };
+        block_on(async {
+            for _ in 0..3 {
+                assert!(poll!(pin!(input.read(&mut [0; 8]))).is_pending());
+                // A job that no OS thread has taken yet would read nothing after all.
+                while shared().load().queued > 0 {
+                    std::thread::yield_now();
+                }
+            }
+            sender.write_all(b"some of the").unwrap();
+            drop(sender);
+            let (mut all, mut buffer) = (Vec::new(), [0; 3]);
+            loop {
+                match input.read(&mut buffer).await.unwrap() {
+                    0 => break,
+                    read => all.extend_from_slice(&buffer[..read]),
+                }
+            }
+            assert_eq!(all, b"some of the");
+        });
     }
 }

@@ -7,10 +7,9 @@
 
 use crate::descriptors::Descriptors;
 use crate::json::{self, Json};
-use crate::named;
 use crate::order::ordered;
 use crate::recorder::{self, CENSUS, Records, ThreadRecord};
-use selvedge_core::observe::{self, End, Object, ThreadId, WaitReason};
+use selvedge_core::observe::{self, End, Object, ThreadId, WaitReason, grouped};
 use selvedge_core::{Interest, Time};
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +18,8 @@ use std::time::Duration;
 
 /// All threads and CPUs at one point in time, by [`dump`].
 ///
-/// Its `Display` is a text with a line for each CPU and each thread.
+/// Its `Display` is a text with a line for each CPU and each thread. Of many threads that wait at
+/// the same place, the first two have a line each, and a third line counts the others.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Dump {
@@ -55,7 +55,7 @@ pub struct CpuState {
 pub struct ThreadState {
     /// Its number: [`Thread::id`](selvedge_core::Thread::id).
     pub id: u32,
-    /// The type of its future.
+    /// The function or the type of the program that its future comes from.
     pub name: &'static str,
     /// The name that it was [given](crate::named).
     pub called: Option<Arc<str>>,
@@ -141,7 +141,7 @@ pub fn dump() -> Dump {
         };
         threads.push(ThreadState {
             id: info.id(),
-            name: named::inner(info.name()),
+            name: info.name(),
             doing,
             since: on.map(|cpu| cpu.since).or_else(|| record.end.map(|_| now.since(record.since))),
             call: match (doing, record.end) {
@@ -222,18 +222,11 @@ pub(crate) fn call(end: End) -> String {
 
 /// The words for a reason that an operation has told.
 fn describe_reason(reason: &WaitReason, descriptors: &mut Descriptors) -> String {
-    let WaitReason { call, object } = reason;
-    match object {
-        Object::None => format!("waits to {call}"),
-        Object::Descriptor(fd) => format!("waits to {call} descriptor {fd} ({})", descriptors.describe(*fd)),
-        Object::Part { fd, offset, length } => {
-            let of = descriptors.describe(*fd);
-            format!("waits to {call} {length} bytes at {offset} of descriptor {fd} ({of})")
+    match reason.object {
+        Object::Descriptor(fd) | Object::Part { fd, .. } => {
+            format!("{reason} ({})", descriptors.describe(fd))
         }
-        Object::Name(name) => format!("waits to {call} {name}"),
-        Object::Code(code) => format!("waits for the blocking pool to {call} {code}"),
-        Object::Process(id) => format!("waits for process {id} to {call}"),
-        other => format!("waits to {call} {other:?}"),
+        _ => reason.to_string(),
     }
 }
 
@@ -314,6 +307,16 @@ impl CpuState {
 }
 
 impl ThreadState {
+    /// What it does, in the words that it has in common with others that do the same.
+    fn group(&self) -> String {
+        match (self.waits_for, self.tie) {
+            (Some(other), Some(tie)) => format!("{}; for thread {other}, {tie}", self.call),
+            // Each has another time to go.
+            _ if self.call.starts_with("sleeps") => "sleeps".into(),
+            _ => self.call.clone(),
+        }
+    }
+
     fn write(&self, json: &mut Json) {
         json.number("id", self.id);
         json.string("name", self.name);
@@ -344,8 +347,8 @@ impl fmt::Display for Dump {
             let threads: Vec<String> = cycle.iter().map(|&id| self.tie(id)).collect();
             write!(f, "\ndeadlock: {}", threads.join("; "))?;
         }
-        for thread in &self.threads {
-            write!(f, "\n{thread}")?;
+        for line in grouped(&self.threads, ThreadState::group) {
+            write!(f, "\n{line}")?;
         }
         Ok(())
     }

@@ -5,7 +5,6 @@
 //! wake no thread. The difference matters for deadlocks: while the helper may run code of the
 //! program, it counts as active (`core`'s `quiet.rs`), and no deadlock is reported.
 
-use crate::named;
 use crate::recorder::{self, lock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use selvedge_core::Quiet;
@@ -220,7 +219,7 @@ fn look(limit: Duration, report: &LongStepAction, watched: &mut Vec<SeenStep>) {
         let lasts = seen.since.elapsed();
         if lasts >= limit && !seen.reported {
             seen.reported = true;
-            let name = thread.info().map_or("it is over", |info| named::inner(info.name()));
+            let name = thread.info().map_or("it is over", |info| info.name());
             let os_thread = seat.os_thread.clone();
             let called = recorder::called(thread);
             report(&LongStep { thread: thread.get(), name, called, cpu, os_thread, lasts });

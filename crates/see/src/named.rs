@@ -1,8 +1,7 @@
-//! Names for threads: [`named`], and `inner`, which takes the wrapper out of a type name.
+//! Names for threads: [`named`].
 //!
-//! Programs call the former; `dump.rs`, `recorder.rs` and `helper.rs` the latter. The name lies in
-//! the future, which tells it to the observer at each poll; nothing is told if the program is not
-//! observed.
+//! The name lies in the future, which tells it to the observer at each poll. If the program is not
+//! observed, nothing hears it, except for the report of a deadlock.
 
 use pin_project_lite::pin_project;
 use selvedge_core::observe;
@@ -14,9 +13,9 @@ use std::task::{Context, Poll};
 
 /// Gives the thread that runs `future` a name, under which it appears in dumps and timelines.
 ///
-/// The name is told with each step that runs the future, and only if the program is observed. It
-/// adds 16 bytes to the thread, and the name itself on the heap; a thread without a name pays
-/// nothing.
+/// The name is told with each step that runs the future, and only if the program is observed. The
+/// report of a deadlock has it in any case. It adds 16 bytes to the thread, and the name itself on
+/// the heap; a thread without a name pays nothing.
 ///
 /// # Examples
 /// ```
@@ -62,11 +61,4 @@ impl<F> fmt::Debug for Named<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Named").field("name", &self.name).finish_non_exhaustive()
     }
-}
-
-/// The type name of a thread's own future, which may lie within a [`Named`] one.
-pub(crate) fn inner(name: &'static str) -> &'static str {
-    let inner =
-        name.strip_prefix(concat!(module_path!(), "::Named<")).and_then(|rest| rest.strip_suffix('>'));
-    inner.unwrap_or(name)
 }

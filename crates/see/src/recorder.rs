@@ -10,7 +10,6 @@
 
 use crate::counters::{Counts, LiveCounts};
 use crate::descriptors::Descriptors;
-use crate::named;
 use crate::timeline::{self, TimedSpan};
 use selvedge_core::observe::{self, End, Ended, Note, Observer, Seen, ThreadId, WaitReason};
 use selvedge_core::{Cpu, Interest, Lock, Time, WordLock};
@@ -214,7 +213,7 @@ impl Observer for Recorder {
             count.wake_ups.add(1);
         }
         if timeline::is_on() {
-            let name = thread.info().map_or("", |info| named::inner(info.name()));
+            let name = thread.info().map_or("", |info| info.name());
             timeline::add(
                 cpu,
                 TimedSpan { began, ended: now, of: timeline::Of::Step { thread, name, called, end } },
@@ -312,7 +311,7 @@ impl Observer for Recorder {
         Some(Seen {
             call: record.words(now, &mut Descriptors::default())?,
             called: record.called,
-            since: now.since(record.since),
+            since: Some(now.since(record.since)),
             waits_for: record.waits_for,
         })
     }

@@ -1,7 +1,7 @@
-//! A deadlock is reported while the program is seen, too, under every scheduler, with what is known
-//! of the threads and with the circle in which they wait for one another. The OS thread that looks
-//! on could wake no thread, and says so. (This process has no test harness, because the OS threads
-//! of a harness do not say so.)
+//! A deadlock is reported under every scheduler with what the threads say when they are asked, and
+//! with the circle in which they wait for one another. It is reported while the program is seen,
+//! too: the OS thread that looks on could wake no thread, and says so. (This process has no test
+//! harness, because the OS threads of a harness do not say so.)
 
 use selvedge_core::{Deadlock, NoEvents, RunError, round_robin_with, spawn, spawn_local, yield_now};
 use selvedge_sched::{per_core, priority, work_stealing};
@@ -21,9 +21,18 @@ async fn turns() {
     }
 }
 
-/// Five threads, each of which waits for the next in another way; and main, which waits for one of
-/// them.
 async fn entangled() {
+    entangled_by(true).await;
+}
+
+async fn entangled_by_a_writer() {
+    entangled_by(false).await;
+}
+
+/// Five threads, each of which waits for the next in another way; and main, which waits for one of
+/// them. The thread that has the readers-writer lock reads, or writes. The reader of a lock is
+/// known only if the program is observed.
+async fn entangled_by(reads: bool) {
     let (fulfiller, promise) = Promise::<()>::new();
     let cell = Arc::new(OnceCell::<()>::new());
     let (lock, mutex) = (Arc::new(RwLock::new(())), Arc::new(Mutex::new(())));
@@ -44,7 +53,8 @@ async fn entangled() {
     })));
     let wanted = mutex.clone();
     drop(spawn(named("reader", async move {
-        let _guard = lock.read().await;
+        let _read = if reads { Some(lock.read().await) } else { None };
+        let _written = if reads { None } else { Some(lock.write().await) };
         turns().await;
         drop(wanted.lock().await);
     })));
@@ -98,15 +108,33 @@ fn check_transactions(scheduler: &str, deadlock: &Deadlock) {
     println!("test a_transaction_is_reported_under_{scheduler} ... ok");
 }
 
-/// Without an observer, the places alone are known.
-fn check_places(deadlock: &Deadlock) {
-    let text = deadlock.to_string();
-    let place = format!("waits at crates/see/tests/deadlock.rs:{CUSTOMER}:");
-    assert!(text.contains(&place), "{place} is not in {text}");
-    println!("test the_place_of_a_transaction_is_reported ... ok");
+fn check(scheduler: &str, deadlock: &Deadlock) {
+    check_ties(scheduler, deadlock, "which holds the lock to read");
 }
 
-fn check(scheduler: &str, deadlock: &Deadlock) {
+fn check_unobserved(scheduler: &str, deadlock: &Deadlock) {
+    check_ties(scheduler, deadlock, "which holds the lock to write");
+    assert!(deadlock.threads.iter().all(|info| info.seen().unwrap().since.is_none()), "{deadlock}");
+}
+
+/// Many threads that wait at one place, and main.
+async fn many() {
+    let never = Arc::new(MVar::<()>::empty());
+    for _ in 0..500 {
+        let never = never.clone();
+        drop(spawn(async move { never.take().await }));
+    }
+    std::future::pending().await
+}
+
+fn check_groups(scheduler: &str, deadlock: &Deadlock) {
+    let text = deadlock.to_string();
+    assert!(text.contains("\n  498 more threads wait at crates/see/tests/deadlock.rs:"), "{text}");
+    assert!(text.lines().count() <= 5 && text.contains("(deadlock::many): waits at"), "{text}");
+    println!("test many_that_wait_at_one_place_are_a_line_under_{scheduler} ... ok");
+}
+
+fn check_ties(scheduler: &str, deadlock: &Deadlock, lock: &str) {
     let text = deadlock.to_string();
     let find = |name: &str| {
         let found = deadlock.threads.iter().find(|info| info.seen().unwrap().called.as_deref() == Some(name));
@@ -115,7 +143,7 @@ fn check(scheduler: &str, deadlock: &Deadlock) {
     let ties = [
         ("claimer", "owner", "which owns the promise"),
         ("owner", "maker", "which makes the value"),
-        ("maker", "reader", "which holds the lock to read"),
+        ("maker", "reader", lock),
         ("reader", "holder", "which holds the mutex"),
         ("holder", "claimer", "which it joins"),
     ];
@@ -172,7 +200,9 @@ fn main() {
     // The helper does what the library says. A program's own watchdog might wake a thread, and so
     // keeps every report back.
     if std::env::var_os("SELVEDGE_SEE").is_none() {
-        check_places(&deadlock(round_robin_with(&mut NoEvents::new(), stuck())));
+        all_schedulers(entangled_by_a_writer, check_unobserved);
+        all_schedulers(stuck, check_transactions);
+        all_schedulers(many, check_groups);
         let mut again = Command::new(std::env::current_exe().unwrap());
         assert!(again.env("SELVEDGE_SEE", "dump,watchdog=20").status().unwrap().success());
         return;

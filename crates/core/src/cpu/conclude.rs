@@ -195,7 +195,7 @@ impl CpuInner {
                 // SAFETY: `polled` says that the body is dropped. The block was held here.
                 unsafe { self.free_block(key, vtable.granules as usize) };
                 match self.payload.take() {
-                    Some(payload) => Trace::Panic(Box::new(Panic::new((vtable.name)(), payload))),
+                    Some(payload) => Trace::Panic(Box::new(Panic::new(key.get(), (vtable.name)(), payload))),
                     None => Trace::Ret,
                 }
             }

@@ -99,6 +99,8 @@ pub(crate) struct Own {
     pub(super) adopter: RefCell<Option<Arc<dyn Adopt>>>,
     /// The time that the CPU sleeps before it looks for a deadlock again.
     pub(crate) suspicion: Cell<Duration>,
+    /// When the CPU began to look for a deadlock again and again.
+    pub(crate) suspicious_since: Cell<Option<Time>>,
     /// The observer, which the CPU tells of every step.
     pub(super) observer: RefCell<Option<Box<dyn Observer>>>,
     /// The number of the call of [`observe`](crate::observe::observe) that gave the observer.
@@ -330,6 +332,11 @@ impl CpuInner {
         {
             what(&mut **observer);
         }
+    }
+
+    /// Whether the CPU has an observer.
+    pub(crate) fn is_observed(&self) -> bool {
+        self.step.flags.load(Ordering::Relaxed) & OBSERVED != 0
     }
 
     /// The facts that the observer knows of a thread, if there is an observer.

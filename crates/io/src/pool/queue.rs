@@ -4,7 +4,7 @@
 //! ends when it has been idle for long or the pool is closed.
 
 use super::{Limits, lock};
-use selvedge_core::{Quiet, quietly};
+use selvedge_core::{CallUnderWay, Quiet, quietly};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -157,7 +157,9 @@ impl PoolShared {
                 state.settle();
                 drop(state);
                 quietly(|| wake_next(next));
+                let call = CallUnderWay::new();
                 quietly(job.run);
+                drop(call);
                 state = lock(&self.state);
                 continue;
             }

@@ -215,7 +215,7 @@ impl<W: Wakes> Reactor<W> {
         if entry.idle() {
             self.take_out(index);
         } else if entry.crowded() {
-            self.with_crowd(index, |crowd| crowd.event(ready).collect(), resume);
+            self.with_crowd(index, |crowd| crowd.event(ready), resume);
         }
     }
 
@@ -228,7 +228,7 @@ impl<W: Wakes> Reactor<W> {
                 resume(waiter);
             }
             if self.entries[index].crowded() {
-                self.with_crowd(index, |crowd| crowd.expire(now).collect(), &mut resume);
+                self.with_crowd(index, |crowd| crowd.expire(now), &mut resume);
                 let others = self.crowds.get(&index).and_then(|crowd| crowd.next(now));
                 next = next.into_iter().chain(others).min();
             }
@@ -361,14 +361,15 @@ impl<W: Wakes> Reactor<W> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::readiness::TaskId;
     use super::*;
     use rustix::event::{Timespec, epoll};
     use selvedge_core::Deadline;
     use std::os::fd::AsRawFd;
 
     impl Wakes for &str {
-        fn is_replaced_by(&self, newer: &&str) -> bool {
-            self == newer
+        fn task(&self) -> Option<TaskId> {
+            Some((self.len(), usize::from(self.as_bytes()[0])))
         }
     }
 

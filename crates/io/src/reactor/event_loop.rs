@@ -12,7 +12,7 @@ use super::busy_poll::{BusyPoll, MOMENT};
 use super::drained;
 use super::epoll::{BATCH, Reactor, UNPARK};
 use super::loop_id::{HERE, LoopId, note_fresh};
-use super::readiness::Wakes;
+use super::readiness::{TaskId, Wakes};
 use super::unparker::Unparker;
 use crate::fs::disk::{self, DiskSide};
 use crate::sys::{self, Fd};
@@ -82,8 +82,11 @@ pub(crate) enum LoopWaiter {
 }
 
 impl Wakes for LoopWaiter {
-    fn is_replaced_by(&self, newer: &LoopWaiter) -> bool {
-        matches!((self, newer), (LoopWaiter::Waker(old), LoopWaiter::Waker(new)) if old.will_wake(new))
+    fn task(&self) -> Option<TaskId> {
+        match self {
+            LoopWaiter::Thread(_) => None,
+            LoopWaiter::Waker(waker) => waker.task(),
+        }
     }
 }
 

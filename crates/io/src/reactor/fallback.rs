@@ -7,7 +7,6 @@
 //! the loop's table under a lock, and the loop answers it through the request's waker.
 
 use super::epoll::{BATCH, Reactor, UNPARK};
-use super::readiness::Wakes;
 use super::unparker::Unparker;
 use crate::sys::{self, Fd};
 use rustix::event::Timespec;
@@ -43,12 +42,6 @@ struct FallbackState {
     reactor: Reactor<Waker>,
     /// Present while the loop's OS thread waits and no request is open. A new request removes it.
     quiet: Option<Quiet>,
-}
-
-impl Wakes for Waker {
-    fn is_replaced_by(&self, newer: &Waker) -> bool {
-        self.will_wake(newer)
-    }
 }
 
 /// How long a request holds up its executor's OS thread while no event loop can be started, for

@@ -8,7 +8,10 @@
 use super::drained::Drained;
 use crate::timer::wheel::TimerKey;
 use selvedge_core::{Deadline, Interest, Readiness, Time};
+use std::collections::HashMap;
+use std::mem;
 use std::os::fd::RawFd;
+use std::task::Waker;
 
 /// The directions in which an event makes a descriptor ready, and the further facts that the event
 /// reports.
@@ -93,11 +96,26 @@ fn bits(interest: Interest) -> u16 {
     read | write
 }
 
+/// The task that a waiter resumes, as two addresses.
+pub(crate) type TaskId = (usize, usize);
+
 /// A waiter of the table.
 pub(crate) trait Wakes {
+    /// The task that this waiter resumes, if several waiters may resume it. While the waiter lives,
+    /// no other task has this number.
+    fn task(&self) -> Option<TaskId>;
+
     /// Whether resuming `newer` makes resuming `self` unnecessary, because both are wakers of the
     /// same task.
-    fn is_replaced_by(&self, newer: &Self) -> bool;
+    fn is_replaced_by(&self, newer: &Self) -> bool {
+        self.task().is_some_and(|task| newer.task() == Some(task))
+    }
+}
+
+impl Wakes for Waker {
+    fn task(&self) -> Option<TaskId> {
+        Some((self.data().addr(), (&raw const *self.vtable()).addr()))
+    }
 }
 
 /// How a wait begins.
@@ -249,11 +267,14 @@ impl<W: Wakes> DescriptorState<W> {
 #[derive(Debug)]
 pub(crate) struct Crowd<W> {
     members: Vec<(W, Interest, Deadline)>,
+    /// The place in `members` of each member that has a task. So a member joins in constant time,
+    /// however many there are.
+    places: HashMap<TaskId, usize>,
 }
 
 impl<W: Wakes> Crowd<W> {
     pub(crate) fn new() -> Crowd<W> {
-        Crowd { members: Vec::new() }
+        Crowd { members: Vec::new(), places: HashMap::new() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -262,23 +283,29 @@ impl<W: Wakes> Crowd<W> {
 
     /// Adds `waiter`; returns the member that it replaces, if there is one.
     pub(crate) fn join(&mut self, waiter: W, readiness: Readiness) -> Option<W> {
-        let replaced = self.members.iter().position(|(before, ..)| before.is_replaced_by(&waiter));
-        let replaced = replaced.map(|i| self.members.swap_remove(i).0);
-        self.members.push((waiter, readiness.interest, readiness.deadline));
-        replaced
+        let place = self.members.len();
+        let taken = waiter.task().map(|task| *self.places.entry(task).or_insert(place));
+        let member = (waiter, readiness.interest, readiness.deadline);
+        match taken.filter(|&taken| taken < place) {
+            Some(taken) => Some(mem::replace(&mut self.members[taken], member).0),
+            None => {
+                self.members.push(member);
+                None
+            }
+        }
     }
 
     /// Takes out the members that an event concerns.
-    pub(crate) fn event(&mut self, ready: Ready) -> impl Iterator<Item = W> {
-        self.take(move |interest, _| {
+    pub(crate) fn event(&mut self, ready: Ready) -> Vec<W> {
+        self.take(|interest, _| {
             ready.read && interest.contains(Interest::READ)
                 || ready.write && interest.contains(Interest::WRITE)
         })
     }
 
     /// Takes out the members past their deadline.
-    pub(crate) fn expire(&mut self, now: Time) -> impl Iterator<Item = W> {
-        self.take(move |_, deadline| deadline.expired(now))
+    pub(crate) fn expire(&mut self, now: Time) -> Vec<W> {
+        self.take(|_, deadline| deadline.expired(now))
     }
 
     /// The earliest deadline of the members.
@@ -290,16 +317,21 @@ impl<W: Wakes> Crowd<W> {
         self.members.into_iter().map(|(waiter, ..)| waiter)
     }
 
-    fn take(&mut self, concerns: impl Fn(Interest, Deadline) -> bool) -> impl Iterator<Item = W> {
-        self.members
-            .extract_if(.., move |(_, interest, deadline)| concerns(*interest, *deadline))
-            .map(|(w, ..)| w)
+    fn take(&mut self, concerns: impl Fn(Interest, Deadline) -> bool) -> Vec<W> {
+        let concerned = self.members.extract_if(.., |(_, interest, by)| concerns(*interest, *by));
+        let taken: Vec<W> = concerned.map(|(waiter, ..)| waiter).collect();
+        if !taken.is_empty() {
+            let tasks = self.members.iter().enumerate();
+            self.places = tasks.filter_map(|(i, (waiter, ..))| Some((waiter.task()?, i))).collect();
+        }
+        taken
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::time::Duration;
 
     const READ: Ready = Ready { read: true, write: false, read_end: false, write_end: false, urgent: false };
@@ -309,8 +341,18 @@ mod tests {
     const HANG_UP: Ready = Ready { read: true, write: true, read_end: true, write_end: true, urgent: false };
 
     impl Wakes for char {
-        fn is_replaced_by(&self, newer: &char) -> bool {
-            self == newer
+        fn task(&self) -> Option<TaskId> {
+            Some((*self as usize, 0))
+        }
+    }
+
+    /// A waiter that counts how often the table asks for its task.
+    struct Asked<'a>(usize, &'a Cell<usize>);
+
+    impl Wakes for Asked<'_> {
+        fn task(&self) -> Option<TaskId> {
+            self.1.set(self.1.get() + 1);
+            Some((self.0, 0))
         }
     }
 
@@ -499,12 +541,46 @@ mod tests {
         }
         assert_eq!(crowd.join('r', for_(Interest::READ)), Some('r'));
         assert_eq!(crowd.next(start), soon.time(start));
-        let expired: Vec<char> = crowd.expire(start + Duration::from_millis(10)).collect();
+        let expired = crowd.expire(start + Duration::from_millis(10));
         assert_eq!((expired, crowd.next(start)), (vec!['d'], None));
-        let mut resumed: Vec<char> = crowd.event(READ).collect();
+        let mut resumed = crowd.event(READ);
         resumed.sort();
         assert_eq!(resumed, ['e', 'r']);
         assert_eq!(crowd.disperse().collect::<Vec<_>>(), ['w']);
+    }
+
+    #[test]
+    fn the_work_for_a_crowd_is_proportional_to_its_size() {
+        const MEMBERS: usize = 5_000;
+        let asked = Cell::new(0);
+        let mut crowd = Crowd::new();
+        for round in 0..2 {
+            for task in 0..MEMBERS {
+                let replaced = crowd.join(Asked(task, &asked), for_(Interest::READ));
+                assert_eq!(replaced.map(|Asked(before, _)| before), (round == 1).then_some(task));
+            }
+        }
+        assert_eq!(crowd.event(WRITE).len(), 0);
+        assert_eq!(crowd.event(READ).len(), MEMBERS);
+        assert!(asked.get() <= 4 * MEMBERS, "{} questions for {MEMBERS} members", asked.get());
+    }
+
+    #[test]
+    fn a_crowd_that_has_lost_members_still_knows_the_places_of_the_others() {
+        let start = Time::from_nanos(1_000_000_000);
+        let soon = Deadline::after(start, Duration::from_millis(10));
+        let mut crowd = Crowd::new();
+        for waiter in 'a'..='f' {
+            let by = if "bde".contains(waiter) { soon } else { Deadline::NEVER };
+            assert_eq!(crowd.join(waiter, until(Interest::READ, by)), None);
+        }
+        assert_eq!(crowd.expire(start + Duration::from_millis(10)), ['b', 'd', 'e']);
+        for waiter in ['f', 'a', 'c'] {
+            assert_eq!(crowd.join(waiter, for_(Interest::WRITE)), Some(waiter));
+        }
+        assert_eq!(crowd.join('b', for_(Interest::READ)), None);
+        assert_eq!(crowd.event(READ), ['b']);
+        assert_eq!(crowd.event(WRITE).len(), 3);
     }
 
     #[test]

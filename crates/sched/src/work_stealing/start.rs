@@ -211,7 +211,7 @@ where
             self.pool.stop();
         }
         self.all_stopped.meet();
-        let waiting = match &worker {
+        let waiting = match &mut worker {
             Some(worker) if self.pool.deadlocked.load(Ordering::SeqCst) => {
                 worker.cpu.deadlock().threads.into_iter().filter(ThreadInfo::is_waiting).collect()
             }

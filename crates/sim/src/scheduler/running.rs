@@ -231,7 +231,7 @@ impl<'a> Running<'a> {
         if !self.ready.is_empty() {
             return Ok(());
         }
-        let deadlock = |cpu: &Cpu| Err(Why::Deadlock(cpu.deadlock()));
+        let deadlock = |cpu: &mut Cpu| Err(Why::Deadlock(cpu.deadlock()));
         if events.armed() == 0 {
             // The main thread has no result yet: `run` looks for it before it calls this function.
             return if cpu.waiting() == 0 { Err(RunError::MainExited.into()) } else { deadlock(cpu) };
