@@ -234,6 +234,31 @@ fn a_get_that_was_given_up_is_not_stuck_and_one_that_fails_ends() {
 }
 
 #[test]
+fn a_get_that_was_given_up_takes_no_count() {
+    each(|name, scheduler| {
+        let got = graph(|graph| {
+            let counted = graph.items_with("counted", Items::<u32, u32>::hashed().counted(|_| Some(1)));
+            let (tags, sums) = (graph.tags::<u32>("tags"), graph.items::<u32, u32>("sums"));
+            graph.prescribe(tags, "get", move |n, step| step.put(sums, n, *step.get(counted, n)?));
+            let live = graph.live();
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    let given_up = live.get(counted, 1);
+                    live.rest().unwrap();
+                    drop(given_up);
+                    live.put_tag(tags, 1).unwrap();
+                    live.rest().unwrap();
+                    live.put(counted, 1, 7).unwrap();
+                });
+                let finished = graph.run(scheduler).unwrap_or_else(|error| panic!("{name}: {error}"));
+                finished.finalize(|view| view.get(sums, 1).copied())
+            })
+        });
+        assert_eq!(got, Some(7), "{name}");
+    });
+}
+
+#[test]
 fn a_second_put_by_the_environment_is_a_fault() {
     graph(|graph| {
         let items = graph.items::<u32, u32>("items");
