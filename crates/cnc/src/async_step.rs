@@ -39,7 +39,7 @@ use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::take_message;
 use crate::frames::{free_memory, size_of_frame};
 use crate::hints::StepHints;
-use crate::key::{ItemKey, hash_of, is_word};
+use crate::key::{ItemKey, hash_of, is_word, text_of};
 use crate::primitives::{AtomicU64, Ordering};
 use crate::step::{Phase, StepContext};
 use crate::stuck::MadeItem;
@@ -170,7 +170,7 @@ where
                 // SAFETY: the memory came from a pool just now, and has no other user.
                 unsafe { step.frames.give(frame) };
                 step.handles.set(step.handles.get().wrapping_sub(1));
-                let text = format!("{tag:?}");
+                let text = text_of(&tag);
                 let order = if is_word::<T>() { tag.to_word() } else { 0 };
                 return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(take_message(panic))));
             }

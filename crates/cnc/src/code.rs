@@ -347,7 +347,7 @@ macro_rules! about_tags {
     ($see:expr) => {
         unsafe fn tag(&self, word: u64) -> String {
             // SAFETY: as promised by the caller.
-            unsafe { $see(word, |tag| format!("{tag:?}")) }
+            unsafe { $see(word, |tag| $crate::key::text_of(tag)) }
         }
 
         unsafe fn order(&self, word: u64) -> u64 {

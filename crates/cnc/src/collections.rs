@@ -21,7 +21,7 @@ use crate::error::{FaultCause, StepFault};
 use crate::faults::{FaultOrder, FaultyItem, PutBy};
 use crate::first_panic::FirstPanic;
 use crate::in_use::{InUse, InUseWaiters};
-use crate::key::{Grid, ItemKey, is_word};
+use crate::key::{Grid, ItemKey, is_word, text_of};
 use crate::slot::{GetCount, ItemSlot, Left};
 use crate::step::StepContext;
 use crate::storage::{ItemPlace, Shape, Storage};
@@ -260,7 +260,7 @@ impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
 
     /// The key of a fault about an item of the collection.
     pub(crate) fn name_and_key(&self, key: &K) -> (String, String) {
-        (self.name.clone(), format!("{key:?}"))
+        (self.name.clone(), text_of(key))
     }
 
     /// Moves an item out of its place.
