@@ -246,6 +246,11 @@ impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
         slot.state.is_kept() && equal(unsafe { slot.value() }, value)
     }
 
+    /// Whether a page of the collection may be given back, and with it what is known of its puts.
+    pub(crate) fn gives_pages_back(&self) -> bool {
+        self.count.is_some() && self.storage.is_paged()
+    }
+
     /// The number by which reports sort the collection. Collections that steps have made have the
     /// same one, because their own numbers depend on the schedule.
     pub(crate) fn report_number(&self) -> usize {
@@ -341,7 +346,7 @@ pub(crate) trait AnyItems<'g>: Sync {
 pub struct ItemStatistics {
     /// The name of the collection.
     pub name: String,
-    /// The number of items that were put, without those of pages that were given back.
+    /// The number of items that were put.
     pub put: usize,
     /// The number of items that are there.
     pub there: usize,
@@ -467,7 +472,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     }
 
     fn statistics(&self) -> ItemStatistics {
-        let (mut put, mut there) = (0, 0);
+        let (mut put, mut there) = (self.storage.put_in_retired(), 0);
         self.storage.each(|_, slot| {
             put += usize::from(slot.state.was_put());
             there += usize::from(slot.state.has_value());

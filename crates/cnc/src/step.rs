@@ -229,7 +229,7 @@ impl<'g> StepContext<'g> {
     }
 
     #[cold]
-    fn outside<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
+    pub(crate) fn outside<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
         let (collection, key) = store.name_and_key(key);
         self.fault(FaultCause::Outside { collection, key })
     }
