@@ -23,12 +23,14 @@ use crate::stuck::MadeItem;
 /// A function of a tag.
 type OfTag<'g, T, R> = Box<dyn Fn(&T) -> R + Send + Sync + 'g>;
 
+/// The number of an item collection, and the item of a tag, if its key has a text.
+type MadeOfTag<'g, T> = (usize, OfTag<'g, T, Option<MadeItem>>);
+
 /// What is said about the instances of a step collection, by their tags.
 pub(crate) struct StepHints<'g, T> {
     priority: UntilTheEnd<OnceLock<OfTag<'g, T, i64>>>,
     affinity: UntilTheEnd<OnceLock<OfTag<'g, T, usize>>>,
-    /// The number of an item collection, and the item of a tag, if its key has a text.
-    makes: Mutex<Vec<(usize, OfTag<'g, T, Option<MadeItem>>)>>,
+    makes: Mutex<Vec<MadeOfTag<'g, T>>>,
     all_cancelled: AtomicBool,
     cancelled: Mutex<HashSet<T>>,
 }
