@@ -90,7 +90,8 @@ unsafe fn empty_frame<T, Fut>(frame: *mut StepFrame<T, Fut>) {
 ///
 /// # Safety
 /// The word is the address of a `StepFrame<T, Fut>` in memory of a [`FramePool`], and is used no
-/// more. The graph exists.
+/// more. The graph exists, and so does all that the tag and the future borrow: see the head of
+/// `frames.rs`.
 ///
 /// [`FramePool`]: crate::frames::FramePool
 unsafe fn free_frame<T, Fut>(word: u64) {

@@ -161,7 +161,8 @@ impl<'g> Core<'g> {
     pub(crate) fn own<T: Owned + Send + Sync + 'g>(&'g self, object: T) -> &'g T {
         // SAFETY: `self` is borrowed for `'g`, so the arena is dropped after `'g`. After `'g`,
         // `graph` calls `close` alone, which uses the entries of suspended steps before the drop of
-        // the arena.
+        // the arena. `graph` makes `'g` for all lifetimes (`for<'g>`), so `T: 'g` says that all that
+        // `T` borrows outlives the call of `graph`, and with it the drop of the arena.
         unsafe { self.arena.add(object) }
     }
 
