@@ -14,7 +14,7 @@ use selvedge_sched::RunRing;
 use crate::in_use::{InUse, InUseWaiters};
 use crate::live::bell::{Leave, RunBell};
 use crate::primitives::{AtomicUsize, Condvar, Mutex, lock};
-use crate::schedulers::circle::{Closed, Left as LeftCircle, Outside, WorkerCircle};
+use crate::schedulers::circle::{Closed, LOOKS_LIVING, Left as LeftCircle, Outside, WorkerCircle};
 use crate::slot::{GetCount, ItemSlot, Left, Look};
 use crate::storage::{Shape, Storage};
 use crate::waiters::{WaiterMemory, WaiterPool};
@@ -582,6 +582,8 @@ struct LivingOutside<'a> {
 }
 
 impl Outside<u32> for LivingOutside<'_> {
+    const LOOKS: u32 = LOOKS_LIVING;
+
     fn take(&mut self) -> Option<u32> {
         let bell = &self.graph.bell;
         if bell.is_rung() && bell.answer() {

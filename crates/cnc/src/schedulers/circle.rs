@@ -24,8 +24,8 @@
 //! 2, after it rang the bell. So it comes before step 2, which sees the bell rung, or after it, and
 //! then the worker is in the list. `live/bell.rs` has the rest of the argument.
 //!
-//! No worker waits by giving its CPU away again and again: it looks at the rings [`LOOKS`] times
-//! with a few spins in between, and sleeps then.
+//! No worker waits by giving its CPU away again and again: it looks at the rings some times, with
+//! a few spins in between, and sleeps then.
 
 use std::hint;
 use std::sync::PoisonError;
@@ -35,14 +35,19 @@ use selvedge_sched::{IdleWorkers, RunRing};
 use crate::live::bell::Leave;
 use crate::primitives::{AtomicUsize, Condvar, Mutex, Ordering, lock, thread};
 
-/// How often a worker looks for items to steal before it sleeps.
+/// How often a worker looks for items to steal before it sleeps: in an ordinary run, which is to end
+/// soon, and in one that lives on, whose environment needs the CPU.
 const LOOKS: u32 = if cfg!(any(loom, miri)) { 1 } else { 200 };
+pub(crate) const LOOKS_LIVING: u32 = if cfg!(any(loom, miri)) { 1 } else { 8 };
 
 /// How many times a worker spins between two looks. That takes as long as a system call.
 const SPINS: u32 = 8;
 
 /// What the workers of a circle do about items that come from outside.
 pub(crate) trait Outside<T> {
+    /// How often a worker looks for items to steal before it sleeps.
+    const LOOKS: u32;
+
     /// Takes an item that has come from outside, if there is one. The worker is awake, and in the
     /// count.
     fn take(&mut self) -> Option<T>;
@@ -67,6 +72,8 @@ pub(crate) enum Left<T> {
 pub(crate) struct Closed;
 
 impl<T> Outside<T> for Closed {
+    const LOOKS: u32 = LOOKS;
+
     fn take(&mut self) -> Option<T> {
         None
     }
@@ -209,17 +216,17 @@ impl<T, const N: usize> WorkerCircle<T, N> {
 
     /// Finds an item for a worker that has none, and sleeps until there is one. `None` when there
     /// will be none any more.
-    pub(crate) fn find(
+    pub(crate) fn find<O: Outside<T>>(
         &self,
         me: usize,
         ring: &mut RunRing<T, N>,
         batch: &mut impl Extend<T>,
-        outside: &mut impl Outside<T>,
+        outside: &mut O,
     ) -> Option<T> {
         let mut searching = self.idle.search();
         loop {
             if searching {
-                for look in 0..LOOKS {
+                for look in 0..O::LOOKS {
                     let stolen = self.idle.steal(me, ring, me + look as usize);
                     if let Some(item) = stolen.or_else(|| self.given(batch)) {
                         self.call(self.idle.found());

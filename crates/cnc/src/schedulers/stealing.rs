@@ -16,7 +16,7 @@ use std::{fmt, thread};
 
 use selvedge_sched::RunRing;
 
-use super::circle::{Closed, Left, Outside, WorkerCircle};
+use super::circle::{Closed, LOOKS_LIVING, Left, Outside, WorkerCircle};
 use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
 use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
@@ -180,6 +180,8 @@ struct Environment<'a, 'g> {
 }
 
 impl<'g> Outside<ReadyStep<'g>> for Environment<'_, 'g> {
+    const LOOKS: u32 = LOOKS_LIVING;
+
     fn take(&mut self) -> Option<ReadyStep<'g>> {
         self.stay.take(self.worker);
         self.worker.newest()
