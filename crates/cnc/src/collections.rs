@@ -239,9 +239,7 @@ impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
     pub(crate) fn is_equal(&self, slot: &ItemSlot<V, ReadyStep<'_>>, value: &V) -> bool {
         let Some(equal) = self.equal else { return false };
         // The first put may still be writing.
-        while !slot.state.was_put() {
-            std::hint::spin_loop();
-        }
+        slot.state.until_full();
         // SAFETY: `is_kept` comes first, and only the drop of the arena drops a kept value.
         slot.state.is_kept() && equal(unsafe { slot.value() }, value)
     }
@@ -505,9 +503,7 @@ impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
 
 /// The step that has put an item.
 pub(crate) fn maker_of<V>(slot: &ItemSlot<V, ReadyStep<'_>>, step: &StepContext<'_>) -> PutBy {
-    while !slot.state.was_put() {
-        std::hint::spin_loop();
-    }
+    slot.state.until_full();
     let (number, word) = slot.maker().unwrap_or((NO_STEP, 0));
     step.core().put_by(number, word)
 }
