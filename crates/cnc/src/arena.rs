@@ -14,9 +14,10 @@
 //! The arena puts the destructors of items, keys and closures off until after the lifetime `'g` of
 //! the graph. So all that they borrow must outlive the call of `graph`, and not only the use of the
 //! handle. Each function that gives a collection or a step a value demands `'g` of the type: the
-//! types of keys and items in `Graph::items_with` and `StepContext::items_with`, and the closures in
-//! `Graph::prescribe` and its like. `'g` is chosen by `graph` (`for<'g>`), so no type can name it,
-//! and what begins within the call is too short. An item that borrows from there does not compile:
+//! types of keys and items in `Graph::items_with` and `StepContext::items_with`, and the closures
+//! in `Graph::prescribe` and its like. `'g` is chosen by `graph` (`for<'g>`), so no type can name
+//! it, and what begins within the call is too short. An item that borrows from there does not
+//! compile:
 //! ```compile_fail,E0597
 //! use selvedge::cnc::{self, schedulers::OneByOne};
 //!
@@ -175,8 +176,8 @@ impl Drop for Arena {
         let objects = std::mem::take(&mut *lock(&self.objects));
         let mut panics = FirstPanic::default();
         for object in &objects {
-            // SAFETY: `at` and `empty` are of one type by `add`, whose caller has promised that all
-            // that the object borrows is alive here. `Core` drops its arena after its
+            // SAFETY: `at` and `empty` are of one type by `add`. The caller of `add` has promised
+            // that all that the object borrows is alive here. `Core` drops its arena after its
             // steps have ended, and the handles that destructors may use refer to objects, not to
             // their contents. A call that panics has emptied a part for ever, so that the next one
             // goes on behind it.

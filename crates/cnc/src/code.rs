@@ -273,9 +273,9 @@ impl Drop for ReadyStep<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(free) = self.entry.free {
-            // SAFETY: the word is that of `self`, and is used no more. The drop may come after `'g`,
-            // at the end of the graph; the heads of `waiters.rs` and `frames.rs` say why all that
-            // the tag, the closure or the future borrows is alive then.
+            // SAFETY: the word is that of `self`, and is used no more. The drop may come after
+            // `'g`, at the end of the graph; the heads of `waiters.rs` and `frames.rs` say why all
+            // that the tag, the closure or the future borrows is alive then.
             unsafe { free(self.word) };
         }
     }

@@ -92,7 +92,8 @@ pub(crate) struct Core<'g> {
     settled: AtomicU64,
     /// A step has begun to wait for a get of an item, all gets of which are claimed.
     some_late: AtomicBool,
-    /// That of the scheduler whose workers stay. The scheduler takes it away before it returns.
+    /// How a put wakes a worker, in a run with workers that stay. The scheduler takes it away
+    /// before it returns.
     wake: Mutex<ManuallyDrop<Option<WakeWorker<'g>>>>,
 }
 
@@ -161,8 +162,8 @@ impl<'g> Core<'g> {
     pub(crate) fn own<T: Owned + Send + Sync + 'g>(&'g self, object: T) -> &'g T {
         // SAFETY: `self` is borrowed for `'g`, so the arena is dropped after `'g`. After `'g`,
         // `graph` calls `close` alone, which uses the entries of suspended steps before the drop of
-        // the arena. `graph` makes `'g` for all lifetimes (`for<'g>`), so `T: 'g` says that all that
-        // `T` borrows outlives the call of `graph`, and with it the drop of the arena.
+        // the arena. `graph` makes `'g` for all lifetimes (`for<'g>`), so `T: 'g` says that all
+        // that `T` borrows outlives the call of `graph`, and with it the drop of the arena.
         unsafe { self.arena.add(object) }
     }
 

@@ -9,9 +9,9 @@
 //!
 //! # Lifetimes
 //! So the destructor of a future that waits may run after the lifetime `'g` of the graph, in
-//! `Core::close`. `Graph::prescribe_async` demands `'g` of the future and of the tag. As the head of
-//! `arena.rs` says, all that they borrow outlives the call of `graph` then, and a shorter borrow does
-//! not compile:
+//! `Core::close`. `Graph::prescribe_async` demands `'g` of the future and of the tag. As the head
+//! of `arena.rs` says, all that they borrow outlives the call of `graph` then, and a shorter borrow
+//! does not compile:
 //! ```compile_fail,E0597
 //! use selvedge::cnc::{self, schedulers::OneByOne};
 //!

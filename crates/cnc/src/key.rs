@@ -34,8 +34,8 @@ pub type AxisLengths = [usize; AXES_MAX];
 /// `&'static str`, `Box<str>`, `Arc<str>`, `Vec`, and what contains one of them. A type of your own
 /// need not fit: `impl ItemKey for Mine {}` is enough.
 ///
-/// The graph hands keys to any worker. Reports print them with `Debug`, and sort them with `Ord`. Of a
-/// key with a `Debug` that panics, a report says that.
+/// The graph hands keys to any worker. Reports print them with `Debug`, and sort them with `Ord`.
+/// Of a key with a `Debug` that panics, a report says that.
 ///
 /// # Paper
 /// [NCM11 Appendix A] `FitInWord`, `GMapKey`, `ChooseRepr`: the map is chosen by the key's type.

@@ -14,7 +14,7 @@ use selvedge_sched::RunRing;
 use crate::in_use::{InUse, InUseWaiters};
 use crate::live::bell::{Leave, RunBell};
 use crate::primitives::{AtomicUsize, Condvar, Mutex, lock};
-use crate::schedulers::circle::{Closed, LOOKS_LIVING, Left as LeftCircle, Outside, WorkerCircle};
+use crate::schedulers::circle::{Closed, LOOKS_LIVING, LeftAs, Outside, WorkerCircle};
 use crate::slot::{GetCount, ItemSlot, Left, Look};
 use crate::storage::{Shape, Storage};
 use crate::waiters::{WaiterMemory, WaiterPool};
@@ -592,15 +592,15 @@ impl Outside<u32> for LivingOutside<'_> {
         self.held.pop()
     }
 
-    fn leave(&mut self, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> LeftCircle<u32> {
+    fn leave(&mut self, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> LeftAs<u32> {
         match self.graph.bell.leave(leave) {
             None => self.held.append(&mut self.graph.take()),
             Some(Leave::Back) => {}
-            Some(Leave::Asleep) => return LeftCircle::Asleep,
+            Some(Leave::Asleep) => return LeftAs::Asleep,
             Some(Leave::Last) => loop {
                 assert_eq!(self.graph.running.load(Ordering::Relaxed), 0);
                 if !self.graph.bell.rest() {
-                    return LeftCircle::End;
+                    return LeftAs::End;
                 }
                 self.held.append(&mut self.graph.take());
                 if !self.held.is_empty() {
@@ -609,7 +609,7 @@ impl Outside<u32> for LivingOutside<'_> {
                 }
             },
         }
-        self.held.pop().map_or(LeftCircle::Back, LeftCircle::Found)
+        self.held.pop().map_or(LeftAs::Back, LeftAs::Found)
     }
 }
 

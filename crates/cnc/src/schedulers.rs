@@ -325,8 +325,8 @@ impl<'g> Stay<'g> {
         }
     }
 
-    /// Has a worker that was asleep, and is active now, take the steps that the environment has made
-    /// ready. It may hold some then.
+    /// Has a worker that was asleep, and is active now, take the steps that the environment has
+    /// made ready. It may hold some then.
     pub fn take(&self, worker: &mut Worker<'g>) {
         let bell = self.core.attention().bell();
         worker.resume();

@@ -12,11 +12,11 @@
 //!                              └─ closed, or stopped ──▶ end: all workers end
 //! ```
 //!
-//! A scheduler whose workers do not stay (`OneByOne`, or one of the program) returns when no step
+//! A scheduler without workers that stay (`OneByOne`, or one of the program) returns when no step
 //! is ready. Then the graph's thread is the last worker, and begins another round of the scheduler
 //! when the bell is rung.
 //!
-//! **Who wakes whom.** [`Workers`] says what the workers of the run do:
+//! **Which put wakes which worker.** [`Workers`] says what the workers of the run do:
 //!
 //! ```text
 //!   ACTIVE      a worker runs a step, or looks for one
@@ -34,14 +34,14 @@
 //! before it sleeps, so there is none to wake. A put after which the bell was rung already wakes
 //! none, because the put before it did, or found that none slept.
 //!
-//! **No put is lost.** A worker leaves under the lock of the bell, after the scheduler has listed it
-//! as a sleeper, and only if the bell is not rung. A put rings under the same lock, and has the
+//! **No put is lost.** A worker leaves under the lock of the bell, after the scheduler has listed
+//! it as a sleeper, and only if the bell is not rung. A put rings under the same lock, and has the
 //! scheduler wake a sleeper under it (`wake`). So either the put comes first, and the worker sees
 //! the bell rung; or the worker comes first, and the put finds it among the sleepers.
 //!
 //! **The count of the scheduler is exact.** The scheduler counts its active workers. It counts one
-//! out in `leave`, and one in for a put in `wake` and in `join`, each under the lock of the bell. An
-//! active worker may call a sleeper without this lock, because the count is not 0 then. So the
+//! out in `leave`, and one in for a put in `wake` and in `join`, each under the lock of the bell.
+//! An active worker may call a sleeper without this lock, because the count is not 0 then. So the
 //! count becomes 0 in one `leave` alone, and stays so until `join`: there is one last worker.
 //!
 //! **The end.** A run ends when no step is ready and none runs, no handle is open, and no put is
@@ -282,7 +282,8 @@ impl RunBell {
         self.rung.load(Ordering::Relaxed)
     }
 
-    /// Notes that the caller takes the ready steps, which it does next. False if the bell is not rung.
+    /// Notes that the caller takes the ready steps, which it does next. False if the bell is not
+    /// rung.
     pub(crate) fn answer(&self) -> bool {
         let mut state = lock(&self.state);
         let was_rung = state.rung;

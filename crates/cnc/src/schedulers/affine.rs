@@ -3,8 +3,8 @@
 //! `Graph::run` calls `Affine::run`. `StepCol::affinity` says where a step runs;
 //! `AffineQueues::push` asks for it with `ReadyStep::affinity`.
 //!
-//! A run ends when no worker is `active`, as the comment on [`Affine`] says. In a run that lives on,
-//! the last worker waits for steps of the environment, by the protocol of `live/bell.rs`.
+//! A run ends when no worker is `active`, as the comment on [`Affine`] says. In a run that lives
+//! on, the last worker waits for steps of the environment, by the protocol of `live/bell.rs`.
 //!
 //! Paper: [NCM11 §4].
 
@@ -24,9 +24,9 @@ use crate::step::Worker;
 /// the same OS thread. A step without affinity runs on the worker that made it ready. No worker
 /// takes steps of another one.
 ///
-/// **The end.** A worker is active until it finds its queue empty. A step that is put into the queue
-/// of a worker which is not active makes it active, under the lock of the queue. Only an active
-/// worker puts steps there. So when no worker is active, no step is ready and none runs.
+/// **The end.** A worker is active until it finds its queue empty. A step that is put into the
+/// queue of a worker which is not active makes it active, under the lock of the queue. Only an
+/// active worker puts steps there. So when no worker is active, no step is ready and none runs.
 ///
 /// # Paper
 /// [NCM11 §4]: pinned workers help.

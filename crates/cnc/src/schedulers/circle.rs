@@ -35,8 +35,8 @@ use selvedge_sched::{IdleWorkers, RunRing};
 use crate::live::bell::Leave;
 use crate::primitives::{AtomicUsize, Condvar, Mutex, Ordering, lock, thread};
 
-/// How often a worker looks for items to steal before it sleeps: in an ordinary run, which is to end
-/// soon, and in one that lives on, whose environment needs the CPU.
+/// How often a worker looks for items to steal before it sleeps: in an ordinary run, which is to
+/// end soon, and in one that lives on, because its environment needs the CPU.
 const LOOKS: u32 = if cfg!(any(loom, miri)) { 1 } else { 200 };
 pub(crate) const LOOKS_LIVING: u32 = if cfg!(any(loom, miri)) { 1 } else { 8 };
 
@@ -54,11 +54,11 @@ pub(crate) trait Outside<T> {
 
     /// Has the worker leave the count with `leave`, unless an item has come from outside. The last
     /// one waits for an item, and `join` counts it in again.
-    fn leave(&mut self, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> Left<T>;
+    fn leave(&mut self, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> LeftAs<T>;
 }
 
 /// What becomes of a worker that was to leave the count.
-pub(crate) enum Left<T> {
+pub(crate) enum LeftAs<T> {
     Asleep,
     /// It is in the count, with an item from outside.
     Found(T),
@@ -78,11 +78,11 @@ impl<T> Outside<T> for Closed {
         None
     }
 
-    fn leave(&mut self, leave: impl FnOnce() -> Leave, _: impl FnOnce()) -> Left<T> {
+    fn leave(&mut self, leave: impl FnOnce() -> Leave, _: impl FnOnce()) -> LeftAs<T> {
         match leave() {
-            Leave::Last => Left::End,
-            Leave::Asleep => Left::Asleep,
-            Leave::Back => Left::Back,
+            Leave::Last => LeftAs::End,
+            Leave::Asleep => LeftAs::Asleep,
+            Leave::Back => LeftAs::Back,
         }
     }
 }
@@ -247,15 +247,15 @@ impl<T, const N: usize> WorkerCircle<T, N> {
                 self.active.fetch_add(1, Ordering::SeqCst);
             };
             let left = outside.leave(leave, join);
-            if matches!(left, Left::End) {
+            if matches!(left, LeftAs::End) {
                 self.end();
                 return None;
             }
-            if matches!(left, Left::Asleep) && !self.sleep(me) {
+            if matches!(left, LeftAs::Asleep) && !self.sleep(me) {
                 return None;
             }
             searching = self.idle.wake_up(me);
-            let found = if let Left::Found(item) = left { Some(item) } else { outside.take() };
+            let found = if let LeftAs::Found(item) = left { Some(item) } else { outside.take() };
             if found.is_some() {
                 if searching {
                     self.call(self.idle.found());

@@ -121,8 +121,8 @@ impl TaskPool {
         TaskPool::new(workers, PoolOrder::Any(seed))
     }
 
-    /// Idle workers look again and again for some time before they sleep: as long as 200 system calls
-    /// take. While the environment of a graph lives on, they sleep at once.
+    /// Idle workers look again and again for some time before they sleep: as long as 200 system
+    /// calls take. While the environment of a graph lives on, they sleep at once.
     #[must_use]
     pub fn spinning(self) -> TaskPool {
         TaskPool { spins: true, ..self }
@@ -270,8 +270,8 @@ impl<'g> SharedPool<'g> {
 
     /// Has a worker without a step sleep, in a run that lives on. False at the end.
     ///
-    /// The worker is idle from `leave` on. It counts itself out when it finds a step in the pool, and
-    /// [`call`](SharedPool::call) counts it out for a step of the environment.
+    /// The worker is idle from `leave` on. It counts itself out when it finds a step in the pool,
+    /// and [`call`](SharedPool::call) counts it out for a step of the environment.
     fn idle_in(&self, stay: &Stay<'g>, worker: &mut Worker<'g>) -> bool {
         let leave = || {
             let mut state = self.lock();

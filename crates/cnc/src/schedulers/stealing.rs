@@ -16,7 +16,7 @@ use std::{fmt, thread};
 
 use selvedge_sched::RunRing;
 
-use super::circle::{Closed, LOOKS_LIVING, Left, Outside, WorkerCircle};
+use super::circle::{Closed, LOOKS_LIVING, LeftAs, Outside, WorkerCircle};
 use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
 use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
@@ -187,11 +187,11 @@ impl<'g> Outside<ReadyStep<'g>> for Environment<'_, 'g> {
         self.worker.newest()
     }
 
-    fn leave(&mut self, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> Left<ReadyStep<'g>> {
+    fn leave(&mut self, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> LeftAs<ReadyStep<'g>> {
         match self.stay.idle(self.worker, leave, join) {
-            Idle::Work => self.worker.newest().map_or(Left::Back, Left::Found),
-            Idle::Sleep => Left::Asleep,
-            Idle::End => Left::End,
+            Idle::Work => self.worker.newest().map_or(LeftAs::Back, LeftAs::Found),
+            Idle::Sleep => LeftAs::Asleep,
+            Idle::End => LeftAs::End,
         }
     }
 }

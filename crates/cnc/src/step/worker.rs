@@ -5,9 +5,9 @@
 //! steps that became ready. An `Outlet` is the scheduler's own: a worker gives it steps in the
 //! middle of a long step.
 //!
-//! A worker adds its counts to the graph when it is dropped, and before it sleeps in a run that lives
-//! on. So a scheduler drops all its workers
-//! before it returns, and runs each step that it has taken.
+//! A worker adds its counts to the graph when it is dropped, and before it sleeps in a run that
+//! lives on. So a scheduler drops all its workers before it returns, and runs each step that it has
+//! taken.
 
 use std::sync::Arc;
 

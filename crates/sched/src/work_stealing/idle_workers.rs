@@ -212,9 +212,9 @@ impl<T, J, const N: usize> IdleWorkers<T, J, N> {
         Ok(self.locked(|sleeping| self.call(sleeping)))
     }
 
-    /// Calls a sleeper for an item that is neither in a ring nor in the injector, as step I does for
-    /// the injector. Returns the worker to unpark, if any. A worker that has entered the list of
-    /// sleepers must look for such an item once more, after the calls of this method or before.
+    /// Calls a sleeper for an item that is neither in a ring nor in the injector, as step I does
+    /// for the injector. Returns the worker to unpark, if any. The caller makes the item visible
+    /// first. A worker that has entered the list of sleepers looks for such items once more.
     #[must_use = "the worker must be unparked"]
     pub fn call_sleeper(&self) -> Option<usize> {
         self.locked(|sleeping| self.call(sleeping))
