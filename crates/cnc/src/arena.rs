@@ -9,6 +9,58 @@
 //! program may use any handle. An object keeps the program's values in cells that `empty` can clear
 //! through a shared reference: in [`UntilTheEnd`], in item slots, or behind a lock. `Core::close`
 //! calls [`Arena::leak`] if a handle of an async step may still hold a reference to an item.
+//!
+//! # Lifetimes
+//! The arena puts the destructors of items, keys and closures off until after the lifetime `'g` of
+//! the graph. So all that they borrow must outlive the call of `graph`, and not only the use of the
+//! handle. Each function that gives a collection or a step a value demands `'g` of the type: the
+//! types of keys and items in `Graph::items_with` and `StepContext::items_with`, and the closures
+//! in `Graph::prescribe` and its like. `'g` is chosen by `graph` (`for<'g>`), so no type can name
+//! it, and what begins within the call is too short. An item that borrows from there does not
+//! compile:
+//! ```compile_fail,E0597
+//! use selvedge::cnc::{self, schedulers::OneByOne};
+//!
+//! cnc::graph(|graph| {
+//!     let text = String::from("too short");
+//!     let items = graph.items::<u32, &str>("items");
+//!     graph.initialize(|env| env.put(items, 1, &text)).unwrap();
+//!     graph.run(&OneByOne).unwrap();
+//! });
+//! ```
+//! Neither does a step:
+//! ```compile_fail,E0597
+//! use selvedge::cnc::{self, schedulers::OneByOne};
+//!
+//! cnc::graph(|graph| {
+//!     let text = String::from("too short");
+//!     let text = &text;
+//!     let (tags, items) = (graph.tags::<u32>("tags"), graph.items::<u32, usize>("items"));
+//!     graph.prescribe(tags, "length", move |n, step| step.put(items, n, text.len()));
+//!     graph.run(&OneByOne).unwrap();
+//! });
+//! ```
+//! What begins before the call is long enough:
+//! ```
+//! use selvedge::cnc::{self, schedulers::OneByOne};
+//!
+//! let text = String::from("long enough");
+//! let text = &text;
+//! cnc::graph(|graph| {
+//!     let (tags, begun) = (graph.tags::<u32>("tags"), graph.items::<u32, &str>("begun"));
+//!     let lengths = graph.items::<u32, usize>("lengths");
+//!     graph.prescribe(tags, "begin", move |n, step| step.put(begun, n, text));
+//!     graph.prescribe_async(tags, "length", move |n, step| async move {
+//!         let begun = *step.get(begun, n).await?;
+//!         step.put(lengths, n, begun.len() + text.len())
+//!     });
+//!     graph.initialize(|env| {
+//!         env.put_tag(tags, 1)?;
+//!         env.fork(move |step| step.get(lengths, 1).map(|n| assert_eq!(*n, 2 * text.len())))
+//!     }).unwrap();
+//!     graph.run(&OneByOne).unwrap();
+//! });
+//! ```
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -102,8 +154,9 @@ impl Arena {
     /// Takes an object in.
     ///
     /// # Safety
-    /// The caller uses the reference no more when the arena is dropped, and `'g` ends before what
-    /// `T` borrows.
+    /// The caller uses the reference no more when the arena is dropped, and all that `T` borrows
+    /// outlives the call of `graph`, which drops the arena. The second follows from `T: 'g`, if the
+    /// `'g` is that of a `graph`: see the head of this file.
     pub(crate) unsafe fn add<'g, T: Owned + Send + Sync + 'g>(&self, object: T) -> &'g T {
         let at = Box::into_raw(Box::new(object));
         lock(&self.objects).push(OwnedObject { at: at.cast(), empty: empty::<T>, free: free::<T> });
@@ -123,7 +176,8 @@ impl Drop for Arena {
         let objects = std::mem::take(&mut *lock(&self.objects));
         let mut panics = FirstPanic::default();
         for object in &objects {
-            // SAFETY: `at` and `empty` are of one type by `add`. `Core` drops its arena after its
+            // SAFETY: `at` and `empty` are of one type by `add`. The caller of `add` has promised
+            // that all that the object borrows is alive here. `Core` drops its arena after its
             // steps have ended, and the handles that destructors may use refer to objects, not to
             // their contents. A call that panics has emptied a part for ever, so that the next one
             // goes on behind it.

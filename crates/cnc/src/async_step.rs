@@ -39,7 +39,7 @@ use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::take_message;
 use crate::frames::{free_memory, size_of_frame};
 use crate::hints::StepHints;
-use crate::key::{ItemKey, hash_of, is_word};
+use crate::key::{ItemKey, hash_of, is_word, text_of};
 use crate::primitives::{AtomicU64, Ordering};
 use crate::step::{Phase, StepContext};
 use crate::stuck::MadeItem;
@@ -90,7 +90,8 @@ unsafe fn empty_frame<T, Fut>(frame: *mut StepFrame<T, Fut>) {
 ///
 /// # Safety
 /// The word is the address of a `StepFrame<T, Fut>` in memory of a [`FramePool`], and is used no
-/// more. The graph exists.
+/// more. The graph exists, and so does all that the tag and the future borrow: see the head of
+/// `frames.rs`.
 ///
 /// [`FramePool`]: crate::frames::FramePool
 unsafe fn free_frame<T, Fut>(word: u64) {
@@ -170,7 +171,7 @@ where
                 // SAFETY: the memory came from a pool just now, and has no other user.
                 unsafe { step.frames.give(frame) };
                 step.handles.set(step.handles.get().wrapping_sub(1));
-                let text = format!("{tag:?}");
+                let text = text_of(&tag);
                 let order = if is_word::<T>() { tag.to_word() } else { 0 };
                 return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(take_message(panic))));
             }

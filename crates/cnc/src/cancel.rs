@@ -3,7 +3,7 @@
 //!
 //! `Core` owns one `Attention`. `StepContext::run` loads `needed` before each step, and calls
 //! `StepContext::attend` if it is set. `Core::fail`, `Canceller::cancel`, `StepCol::cancel`,
-//! `Graph::record`, `Graph::monitor` and `Graph::live` set it.
+//! `Graph::record`, `Graph::monitor`, `Graph::live` and the drop of a `LiveGet` set it.
 //!
 //! `needed` is never cleared, and each reason sets it. The loads are relaxed, so a worker may run
 //! some more steps before it sees a reason.
@@ -21,6 +21,8 @@ pub(crate) struct Attention {
     stopped: AtomicBool,
     /// How often the program has cancelled steps.
     cancellations: AtomicU64,
+    /// The program has dropped a `LiveGet` before its end.
+    some_given_up: AtomicBool,
     bell: RunBell,
 }
 
@@ -60,8 +62,18 @@ impl Attention {
         self.need();
     }
 
+    /// Has workers ask before a step of a `LiveGet` whether it was given up. This is no
+    /// cancellation, because `StepContext::settle` would look through all items for it, and a step
+    /// of a `LiveGet` keeps no claim while it waits.
+    pub(crate) fn give_up_some(&self) {
+        // Release: which steps were given up is visible to a thread that sees this.
+        self.some_given_up.store(true, Ordering::Release);
+        self.need();
+    }
+
+    /// Whether some steps are not to begin.
     pub(crate) fn are_some_cancelled(&self) -> bool {
-        self.cancellations() != 0
+        self.cancellations() != 0 || self.some_given_up.load(Ordering::Acquire)
     }
 
     /// How often the program has cancelled steps.

@@ -273,7 +273,9 @@ impl Drop for ReadyStep<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(free) = self.entry.free {
-            // SAFETY: the word is that of `self`, and is used no more.
+            // SAFETY: the word is that of `self`, and is used no more. The drop may come after
+            // `'g`, at the end of the graph; the heads of `waiters.rs` and `frames.rs` say why all
+            // that the tag, the closure or the future borrows is alive then.
             unsafe { free(self.word) };
         }
     }
@@ -347,7 +349,7 @@ macro_rules! about_tags {
     ($see:expr) => {
         unsafe fn tag(&self, word: u64) -> String {
             // SAFETY: as promised by the caller.
-            unsafe { $see(word, |tag| format!("{tag:?}")) }
+            unsafe { $see(word, |tag| $crate::key::text_of(tag)) }
         }
 
         unsafe fn order(&self, word: u64) -> u64 {
@@ -531,6 +533,6 @@ impl<'g> Code<'g> for ForkCode {
 /// As for [`free_box`], with a `ForkedStep`.
 pub(crate) unsafe fn free_forked(word: u64) {
     // SAFETY: as promised by the caller. The lifetime of the closure does not matter to the drop of
-    // its box, and it has not ended, because the instance has it.
+    // its box. All that it borrows outlives the graph, as the head of `waiters.rs` says.
     unsafe { free_box::<ForkedStep<'_>>(word) };
 }

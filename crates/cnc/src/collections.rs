@@ -21,7 +21,7 @@ use crate::error::{FaultCause, StepFault};
 use crate::faults::{FaultOrder, FaultyItem, PutBy};
 use crate::first_panic::FirstPanic;
 use crate::in_use::{InUse, InUseWaiters};
-use crate::key::{Grid, ItemKey, is_word};
+use crate::key::{Grid, ItemKey, is_word, text_of};
 use crate::slot::{GetCount, ItemSlot, Left};
 use crate::step::StepContext;
 use crate::storage::{ItemPlace, Shape, Storage};
@@ -239,11 +239,14 @@ impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
     pub(crate) fn is_equal(&self, slot: &ItemSlot<V, ReadyStep<'_>>, value: &V) -> bool {
         let Some(equal) = self.equal else { return false };
         // The first put may still be writing.
-        while !slot.state.was_put() {
-            std::hint::spin_loop();
-        }
+        slot.state.until_full();
         // SAFETY: `is_kept` comes first, and only the drop of the arena drops a kept value.
         slot.state.is_kept() && equal(unsafe { slot.value() }, value)
+    }
+
+    /// Whether a page of the collection may be given back, and with it what is known of its puts.
+    pub(crate) fn gives_pages_back(&self) -> bool {
+        self.count.is_some() && self.storage.is_paged()
     }
 
     /// The number by which reports sort the collection. Collections that steps have made have the
@@ -260,7 +263,7 @@ impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
 
     /// The key of a fault about an item of the collection.
     pub(crate) fn name_and_key(&self, key: &K) -> (String, String) {
-        (self.name.clone(), format!("{key:?}"))
+        (self.name.clone(), text_of(key))
     }
 
     /// Moves an item out of its place.
@@ -341,7 +344,7 @@ pub(crate) trait AnyItems<'g>: Sync {
 pub struct ItemStatistics {
     /// The name of the collection.
     pub name: String,
-    /// The number of items that were put, without those of pages that were given back.
+    /// The number of items that were put.
     pub put: usize,
     /// The number of items that are there.
     pub there: usize,
@@ -467,7 +470,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     }
 
     fn statistics(&self) -> ItemStatistics {
-        let (mut put, mut there) = (0, 0);
+        let (mut put, mut there) = (self.storage.put_in_retired(), 0);
         self.storage.each(|_, slot| {
             put += usize::from(slot.state.was_put());
             there += usize::from(slot.state.has_value());
@@ -500,9 +503,7 @@ impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
 
 /// The step that has put an item.
 pub(crate) fn maker_of<V>(slot: &ItemSlot<V, ReadyStep<'_>>, step: &StepContext<'_>) -> PutBy {
-    while !slot.state.was_put() {
-        std::hint::spin_loop();
-    }
+    slot.state.until_full();
     let (number, word) = slot.maker().unwrap_or((NO_STEP, 0));
     step.core().put_by(number, word)
 }

@@ -92,7 +92,13 @@ pub(crate) struct Core<'g> {
     settled: AtomicU64,
     /// A step has begun to wait for a get of an item, all gets of which are claimed.
     some_late: AtomicBool,
+    /// How a put wakes a worker, in a run with workers that stay. The scheduler takes it away
+    /// before it returns.
+    wake: Mutex<ManuallyDrop<Option<WakeWorker<'g>>>>,
 }
+
+/// How a put of the living environment has a scheduler wake a worker.
+pub(crate) type WakeWorker<'g> = Arc<dyn Fn() + Send + Sync + 'g>;
 
 /// The ready steps that no scheduler has taken.
 #[derive(Default)]
@@ -134,6 +140,7 @@ impl<'g> Core<'g> {
             told: Mutex::new(BTreeSet::new()),
             settled: AtomicU64::new(0),
             some_late: AtomicBool::new(false),
+            wake: Mutex::default(),
         }
     }
 
@@ -155,7 +162,8 @@ impl<'g> Core<'g> {
     pub(crate) fn own<T: Owned + Send + Sync + 'g>(&'g self, object: T) -> &'g T {
         // SAFETY: `self` is borrowed for `'g`, so the arena is dropped after `'g`. After `'g`,
         // `graph` calls `close` alone, which uses the entries of suspended steps before the drop of
-        // the arena.
+        // the arena. `graph` makes `'g` for all lifetimes (`for<'g>`), so `T: 'g` says that all
+        // that `T` borrows outlives the call of `graph`, and with it the drop of the arena.
         unsafe { self.arena.add(object) }
     }
 
@@ -346,7 +354,7 @@ impl<'g> Core<'g> {
         self.serials.fetch_add(SERIALS, Ordering::Relaxed)
     }
 
-    /// Notes a new worker, which calls [`account`](Core::account) at its end.
+    /// Notes a worker that is new or awake again, and calls [`account`](Core::account) later.
     pub(crate) fn note_worker(&self) {
         self.workers.fetch_add(1, Ordering::Relaxed);
     }
@@ -380,7 +388,20 @@ impl<'g> Core<'g> {
         self.each_items().iter().flat_map(|items| items.late()).collect()
     }
 
-    /// Adds the counts of a worker, at the worker's end.
+    /// Sets how a put of the living environment wakes a worker, and returns what was set before.
+    pub(crate) fn set_wake(&self, wake: Option<WakeWorker<'g>>) -> Option<WakeWorker<'g>> {
+        mem::replace(&mut **lock(&self.wake), wake)
+    }
+
+    /// Has the scheduler wake a worker that sleeps, if the workers stay.
+    pub(crate) fn wake_worker(&self) {
+        if let Some(wake) = &**lock(&self.wake) {
+            wake();
+        }
+    }
+
+    /// Adds the counts of a worker, at the worker's end, or before the worker sleeps in a run that
+    /// lives on.
     pub(crate) fn account(
         &self,
         made: u64,

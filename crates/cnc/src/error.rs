@@ -111,6 +111,10 @@ pub enum FaultCause {
     ///
     /// If the collection [allows equal values](crate::Items::equal_allowed), the item is
     /// determined, and the steps are not: which value comes first depends on the schedule.
+    ///
+    /// Of a counted collection in pages, the step that comes second in time is named alone, and the
+    /// other name is empty, because a page that was given back has forgotten its puts. Which step
+    /// comes second may depend on the schedule.
     DoublePut {
         /// The name of the collection.
         collection: String,
@@ -217,8 +221,11 @@ impl fmt::Display for StepFault {
         let at = |f: &mut fmt::Formatter<'_>| write!(f, "step {}({}) ", self.order.step, self.order.tag);
         match &self.why {
             FaultCause::DoublePut { collection, key, steps: [(one, tag), (other, other_tag)] } => {
-                write!(f, "item {collection}[{key}] was put twice: by step {one}({tag}) and by step ")?;
-                write!(f, "{other}({other_tag})")
+                write!(f, "item {collection}[{key}] was put twice: by step {one}({tag}) and by ")?;
+                if other.is_empty() {
+                    return f.write_str("a step before it");
+                }
+                write!(f, "step {other}({other_tag})")
             }
             FaultCause::Panicked(text) => at(f).and_then(|()| write!(f, "panicked: {text}")),
             FaultCause::Error(error) => at(f).and_then(|()| write!(f, "failed: {error}")),

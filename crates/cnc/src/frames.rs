@@ -6,6 +6,26 @@
 //!
 //! `free_frame` drops a frame where there may be no worker, for example at the end of the graph.
 //! The place of such a frame is not used again, and is freed with the graph.
+//!
+//! # Lifetimes
+//! So the destructor of a future that waits may run after the lifetime `'g` of the graph, in
+//! `Core::close`. `Graph::prescribe_async` demands `'g` of the future and of the tag. As the head
+//! of `arena.rs` says, all that they borrow outlives the call of `graph` then, and a shorter borrow
+//! does not compile:
+//! ```compile_fail,E0597
+//! use selvedge::cnc::{self, schedulers::OneByOne};
+//!
+//! cnc::graph(|graph| {
+//!     let text = String::from("too short");
+//!     let text = &text;
+//!     let (tags, items) = (graph.tags::<u32>("tags"), graph.items::<u32, usize>("items"));
+//!     graph.prescribe_async(tags, "length", move |n, step| async move {
+//!         let n = *step.get(items, n).await?;
+//!         step.put(items, n as u32, text.len())
+//!     });
+//!     let _ = graph.run(&OneByOne);
+//! });
+//! ```
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::array;

@@ -16,19 +16,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::arena::{Owned, UntilTheEnd};
 use crate::collections::ItemCol;
 use crate::core::Core;
-use crate::key::ItemKey;
+use crate::key::{ItemKey, text_if_any};
 use crate::primitives::{Mutex, lock};
 use crate::stuck::MadeItem;
 
 /// A function of a tag.
 type OfTag<'g, T, R> = Box<dyn Fn(&T) -> R + Send + Sync + 'g>;
 
+/// The number of an item collection, and the item of a tag, if its key has a text.
+type MadeOfTag<'g, T> = (usize, OfTag<'g, T, Option<MadeItem>>);
+
 /// What is said about the instances of a step collection, by their tags.
 pub(crate) struct StepHints<'g, T> {
     priority: UntilTheEnd<OnceLock<OfTag<'g, T, i64>>>,
     affinity: UntilTheEnd<OnceLock<OfTag<'g, T, usize>>>,
-    /// The number of an item collection, and the item of a tag.
-    makes: Mutex<Vec<(usize, OfTag<'g, T, MadeItem>)>>,
+    makes: Mutex<Vec<MadeOfTag<'g, T>>>,
     all_cancelled: AtomicBool,
     cancelled: Mutex<HashSet<T>>,
 }
@@ -55,7 +57,7 @@ impl<T: ItemKey> StepHints<'_, T> {
     }
 
     pub(crate) fn makes(&self, tag: &T) -> Vec<MadeItem> {
-        lock(&self.makes).iter().map(|(_, makes)| makes(tag)).collect()
+        lock(&self.makes).iter().filter_map(|(_, makes)| makes(tag)).collect()
     }
 
     /// The numbers of the collections in which the instances put, as the program has said.
@@ -163,7 +165,9 @@ impl<'g, T: ItemKey> StepCol<'g, T> {
         items: ItemCol<'g, K, V>,
         key: impl Fn(&T) -> K + Send + Sync + 'g,
     ) -> Self {
-        let made = move |tag: &T| MadeItem { collection: items.0.number, key: format!("{:?}", key(tag)) };
+        // Keys without a text are not told apart, so they are in no circle.
+        let made =
+            move |tag: &T| text_if_any(&key(tag)).map(|key| MadeItem { collection: items.0.number, key });
         lock(&self.hints.makes).push((items.0.number, Box::new(made)));
         self
     }

@@ -16,7 +16,10 @@
 use std::array;
 use std::fmt::Debug;
 use std::hash::{Hash, Hasher};
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
+
+use crate::first_panic::drop_payload;
 
 /// The most axes that a grid may have.
 const AXES_MAX: usize = 4;
@@ -32,6 +35,7 @@ pub type AxisLengths = [usize; AXES_MAX];
 /// need not fit: `impl ItemKey for Mine {}` is enough.
 ///
 /// The graph hands keys to any worker. Reports print them with `Debug`, and sort them with `Ord`.
+/// Of a key with a `Debug` that panics, a report says that.
 ///
 /// # Paper
 /// [NCM11 Appendix A] `FitInWord`, `GMapKey`, `ChooseRepr`: the map is chosen by the key's type.
@@ -389,6 +393,18 @@ macro_rules! tuple {
 tuple!(A 0, B 1; B, A);
 tuple!(A 0, B 1, C 2; C, B, A);
 tuple!(A 0, B 1, C 2, D 3; D, C, B, A);
+
+/// A key or tag as text. The `Debug` of the program may panic. Then there is a text that says so,
+/// because a report must not end the run in place of the fault that it tells.
+pub(crate) fn text_of(key: &impl Debug) -> String {
+    text_if_any(key).unwrap_or_else(|| "(its `Debug` panicked)".to_owned())
+}
+
+/// A key or tag as text, unless the `Debug` of the program panics.
+pub(crate) fn text_if_any(key: &impl Debug) -> Option<String> {
+    let text = panic::catch_unwind(AssertUnwindSafe(|| format!("{key:?}")));
+    text.map_err(drop_payload).ok()
+}
 
 /// Spreads a word over all bits: the product of two words, its halves folded.
 #[inline]

@@ -41,8 +41,10 @@ use crate::tags::TagCol;
 ///
 /// # Complexity
 /// A call of [`puts`](LiveEnvironment::puts) takes three locks and some allocations, for any number
-/// of puts. Its steps run as soon as a worker begins its next step, or at once if no step is ready.
-/// In the latter case the scheduler begins a round, with new OS threads if it has several workers.
+/// of puts. Its steps run as soon as a worker begins its next step, and a worker that sleeps is
+/// woken for them. The workers of the schedulers of this library stay while the graph is at rest,
+/// and sleep; those of `ThreadPerStep`, and of a scheduler of the program that does not call
+/// [`GraphJob::stay`](crate::schedulers::GraphJob::stay), end at a rest and begin again at a put.
 ///
 /// # Paper
 /// [NCM11 §2.1]: the environment.
@@ -137,7 +139,9 @@ impl<'g> LiveEnvironment<'g> {
     /// # }
     /// ```
     pub fn puts<A>(&self, work: impl FnOnce(&LivePuts<'_, 'g>) -> StepResult<A>) -> StepResult<A> {
-        let Some(inside) = self.attention.bell().enter(|| self.is_own()) else { return Err(Halted(None)) };
+        let Some(inside) = self.attention.bell().enter(|| self.is_own(), || self.core.wake_worker()) else {
+            return Err(Halted(None));
+        };
         let done = StepContext::environment(self.core, |step| work(&LivePuts(step)));
         // After the ready steps are in the graph.
         drop(inside);

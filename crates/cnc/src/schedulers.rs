@@ -60,6 +60,7 @@ mod stealing;
 mod threads;
 mod watchdog;
 
+pub use crate::live::bell::Leave;
 pub use affine::Affine;
 pub use pool::TaskPool;
 #[cfg(all(test, not(loom)))]
@@ -172,6 +173,75 @@ impl<'g> GraphJob<'g> {
         }
     }
 
+    /// Has the workers of the scheduler stay while the environment of the graph lives on. `None` if
+    /// no [`LiveEnvironment`](crate::LiveEnvironment) is open: then the scheduler just returns when
+    /// no step is ready and none runs.
+    ///
+    /// `wake` counts a worker in that sleeps, if there is one, and wakes it up. A put calls `wake`
+    /// under a lock. So `wake` calls nothing of the graph, and takes no lock under
+    /// which another thread calls something of the graph.
+    ///
+    /// A scheduler that does not call this is right too. It returns at each rest of the graph, and
+    /// is run again at the next put.
+    ///
+    /// # Examples
+    /// One worker, on the calling OS thread:
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::thread;
+    /// use selvedge::cnc::{self, schedulers::{GraphJob, Idle, Leave, Scheduler}};
+    ///
+    /// struct OneStays;
+    ///
+    /// impl Scheduler for OneStays {
+    ///     fn run<'g>(&self, job: &GraphJob<'g>) {
+    ///         let mut worker = job.worker();
+    ///         for ready in job.start() {
+    ///             worker.run(ready);
+    ///         }
+    ///         // A scheduler with one worker has none that could be woken.
+    ///         let stay = job.stay(Arc::new(|| ()));
+    ///         loop {
+    ///             while let Some(ready) = worker.newest() {
+    ///                 worker.run(ready);
+    ///             }
+    ///             let Some(stay) = &stay else { return };
+    ///             if let Idle::End = stay.idle(&mut worker, || Leave::Last, || ()) {
+    ///                 return;
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let nine = cnc::graph(|graph| {
+    ///     let numbers = graph.tags::<u64>("numbers");
+    ///     let squares = graph.items::<u64, u64>("squares");
+    ///     graph.prescribe(numbers, "square", move |n, step| step.put(squares, n, n * n));
+    ///     let live = graph.live();
+    ///     thread::scope(|scope| {
+    ///         let user = scope.spawn(move || {
+    ///             live.put_tag(numbers, 3)?;
+    ///             live.get(squares, 3).wait()
+    ///         });
+    ///         graph.run(&OneStays)?;
+    ///         Ok::<_, cnc::GraphError>(user.join().unwrap().unwrap())
+    ///     })
+    /// })?;
+    /// assert_eq!(nine, 9);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stay(&self, wake: Arc<dyn Fn() + Send + Sync + 'g>) -> Option<Stay<'g>> {
+        let bell = self.core.attention().bell();
+        if !bell.is_open() {
+            return None;
+        }
+        drop(self.core.set_wake(Some(wake)));
+        bell.join(|| ());
+        Some(Stay { core: self.core })
+    }
+
     /// The monitor of the graph, as [`Graph::monitor`](crate::Graph::monitor) returns it.
     pub fn monitor(&self) -> Monitor {
         self.core.monitor().clone()
@@ -191,5 +261,89 @@ impl<'g> GraphJob<'g> {
 impl fmt::Debug for GraphJob<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GraphJob").finish_non_exhaustive()
+    }
+}
+
+/// How the workers of a scheduler stay while the environment of their graph lives on, and sleep
+/// while there is no step. [`GraphJob::stay`] makes it.
+///
+/// The scheduler counts its active workers: those that do not sleep. It counts a worker out in the
+/// `leave` of [`idle`](Stay::idle), and in before it wakes the worker up. `live/bell.rs` has the
+/// argument that no put is lost, and that there is one last worker.
+pub struct Stay<'g> {
+    core: &'g Core<'g>,
+}
+
+/// What a worker does that had no step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// It is active, and looks for a step. It may hold some.
+    Work,
+    /// It sleeps. When it is awake, it calls [`Stay::take`] first.
+    Sleep,
+    /// It ends, and has all others end: the run has ended.
+    End,
+}
+
+impl<'g> Stay<'g> {
+    /// Has a worker without a step leave the active ones. The last one waits here until there are
+    /// steps, or until the run ends.
+    ///
+    /// `leave` counts the worker out of the active ones, unless there is a step in the scheduler.
+    /// Before that the scheduler has noted that the worker may be woken, or `leave` does. `join`
+    /// counts the last one in again. Both are called under the lock under which puts call `wake`.
+    pub fn idle(&self, worker: &mut Worker<'g>, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> Idle {
+        let bell = self.core.attention().bell();
+        worker.pause();
+        let steps = match bell.leave(leave) {
+            None => self.core.take_later(),
+            Some(Leave::Back) => Vec::new(),
+            Some(Leave::Asleep) => return Idle::Sleep,
+            Some(Leave::Last) => {
+                let Some(steps) = self.rest() else { return Idle::End };
+                bell.join(join);
+                steps
+            }
+        };
+        worker.resume();
+        worker.hold(steps);
+        Idle::Work
+    }
+
+    /// Waits for steps as the last worker, which has left.
+    fn rest(&self) -> Option<Vec<ReadyStep<'g>>> {
+        loop {
+            // Steps may have made collections.
+            self.core.show_to_monitor();
+            if !StepContext::settle(self.core) && !self.core.attention().bell().rest() {
+                return None;
+            }
+            let steps = self.core.take_start();
+            if !steps.is_empty() {
+                return Some(steps);
+            }
+        }
+    }
+
+    /// Has a worker that was asleep, and is active now, take the steps that the environment has
+    /// made ready. It may hold some then.
+    pub fn take(&self, worker: &mut Worker<'g>) {
+        let bell = self.core.attention().bell();
+        worker.resume();
+        if bell.is_rung() && bell.answer() {
+            worker.hold(self.core.take_later());
+        }
+    }
+}
+
+impl Drop for Stay<'_> {
+    fn drop(&mut self) {
+        drop(self.core.set_wake(None));
+    }
+}
+
+impl fmt::Debug for Stay<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stay").finish_non_exhaustive()
     }
 }

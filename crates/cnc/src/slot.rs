@@ -38,6 +38,8 @@
 
 use std::hint;
 use std::mem::MaybeUninit;
+#[cfg(not(loom))]
+use std::time::Duration;
 
 #[cfg(not(loom))]
 use selvedge_core::advise_huge_pages;
@@ -58,8 +60,11 @@ const CLAIM: u64 = 1 << 32;
 const RETURN: u64 = 1 << 48;
 const COUNT_MASK: u64 = 0xFFFF;
 
-/// How often a step looks whether a put has ended before it gives its CPU away.
+/// How often a step looks whether a put has ended before it sleeps for [`PAUSE`] between two looks.
 const LOOKS: u32 = if cfg!(any(loom, miri)) { 0 } else { 100 };
+
+#[cfg(not(loom))]
+const PAUSE: Duration = Duration::from_micros(20);
 
 /// The most steps that a graph may have, so that their numbers fit in a state word.
 pub(crate) const STEPS_MAX: usize = STEP_MASK as usize;
@@ -171,7 +176,10 @@ impl<R> SlotState<R> {
             if looks < LOOKS {
                 hint::spin_loop();
             } else {
+                #[cfg(loom)]
                 thread::yield_now();
+                #[cfg(not(loom))]
+                thread::sleep(PAUSE);
             }
             looks += 1;
         }

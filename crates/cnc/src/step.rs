@@ -148,6 +148,8 @@ pub struct StepContext<'g> {
     pub(crate) drops_cancelled: Cell<bool>,
     /// The item that the running instance has missed, for the monitor.
     missed_item: RefCell<Option<MissedItem>>,
+    /// The worker has added its counts to the graph, and sleeps.
+    is_paused: Cell<bool>,
     /// What is recorded of this worker, since its first step that was recorded.
     record: RefCell<Option<WorkerRecord>>,
     /// When the last recorded step ended, if the worker has had ready steps since. The next one
@@ -190,6 +192,7 @@ impl<'g> StepContext<'g> {
             counts: iter::repeat_with(StepCounts::default).take(core.entries()).collect(),
             late_counts: RefCell::default(),
             missed_item: RefCell::new(None),
+            is_paused: Cell::new(false),
             record: RefCell::new(None),
             last_end: Cell::new(None),
         }
@@ -229,7 +232,7 @@ impl<'g> StepContext<'g> {
     }
 
     #[cold]
-    fn outside<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
+    pub(crate) fn outside<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
         let (collection, key) = store.name_and_key(key);
         self.fault(FaultCause::Outside { collection, key })
     }

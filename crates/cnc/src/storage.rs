@@ -227,6 +227,19 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
         matches!(self, Storage::Dense(..))
     }
 
+    /// Whether the storage is in pages.
+    pub(crate) fn is_paged(&self) -> bool {
+        matches!(self, Storage::Paged(..))
+    }
+
+    /// The number of items that were put in pages which were given back.
+    pub(crate) fn put_in_retired(&self) -> usize {
+        match self {
+            Storage::Paged(_, pages) => pages.count_retired() * PAGE,
+            Storage::Dense(..) | Storage::ItemTable(_) => 0,
+        }
+    }
+
     /// Whether [`each`](Storage::each) goes in the order of the keys.
     pub(crate) fn is_ordered(&self) -> bool {
         !matches!(self, Storage::ItemTable(_))
@@ -389,6 +402,12 @@ impl<V, R> Pages<V, R> {
             entry.store(self.retired(), Ordering::SeqCst);
             lock(&self.pool).free.push(at);
         }
+    }
+
+    /// The number of pages that were given back. All items of such a page are gone.
+    fn count_retired(&self) -> usize {
+        let retired = self.retired();
+        self.directory.iter().filter(|entry| entry.load(Ordering::Relaxed) == retired).count()
     }
 
     fn each<'s>(&'s self, mut see: impl FnMut(usize, &'s ItemSlot<V, R>)) {

@@ -7,6 +7,25 @@
 //! takes a place and links it into the item's list. `WokenSteps::pop`, on the worker that has put
 //! the item, takes the step out and keeps the place in its own pool.
 //!
+//! # Lifetimes
+//! A step that still waits at the end of the graph is dropped in `Core::close`, after the lifetime
+//! `'g` of the graph, and with it its tag or, if it was forked, its closure. `StepContext::fork`
+//! demands `'g` of the closure, and `Graph::tags` of the tags. As the head of `arena.rs` says, all
+//! that they borrow outlives the call of `graph` then, and a shorter borrow does not compile:
+//! ```compile_fail,E0597
+//! use selvedge::cnc::{self, schedulers::OneByOne};
+//!
+//! cnc::graph(|graph| {
+//!     let text = String::from("too short");
+//!     let text = &text;
+//!     let items = graph.items::<u32, usize>("items");
+//!     graph.initialize(|env| {
+//!         env.fork(move |step| step.get(items, 1).map(|n| assert_eq!(*n, text.len())))
+//!     }).unwrap();
+//!     let _ = graph.run(&OneByOne);
+//! });
+//! ```
+//!
 //! A place has one owner at a time: a pool, or the list of one item. The list passes the places on
 //! by the exchange of the item's state word, and the pools need no atomic operation.
 

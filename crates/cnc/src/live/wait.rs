@@ -80,8 +80,9 @@ impl<V> Drop for Keeper<V> {
 
 /// The future of [`LiveEnvironment::get`]. The environment stays open while it exists.
 ///
-/// A get that is given up, by a drop of the future, is not reported as stuck at the end of the run.
-/// Its memory stays until the graph ends, if the item is never put.
+/// A get that is given up, by a drop of the future, takes no count of a counted item if its step
+/// has not begun when the item is there. It is not reported as stuck at the end of the run. Its
+/// memory stays until the graph ends, if the item is never put.
 #[must_use = "it waits only if it is awaited, or with `wait`"]
 pub struct LiveGet<'g, V> {
     live: LiveEnvironment<'g>,
@@ -164,7 +165,10 @@ impl<V> Unpin for LiveGet<'_, V> {}
 
 impl<V> Drop for LiveGet<'_, V> {
     fn drop(&mut self) {
-        self.given_up.store(true, Ordering::Relaxed);
+        if matches!(*self.promise.lock(), PromiseState::Waiting(_)) {
+            self.given_up.store(true, Ordering::Relaxed);
+            self.live.attention.give_up_some();
+        }
         self.live.attention.bell().wake_no_more(self.number());
     }
 }

@@ -3,17 +3,17 @@
 //! `Graph::run` calls `Affine::run`. `StepCol::affinity` says where a step runs;
 //! `AffineQueues::push` asks for it with `ReadyStep::affinity`.
 //!
-//! A run ends when `left` is 0. So a worker pushes the steps that its step has made ready before it
-//! takes that step off `left`.
+//! A run ends when no worker is `active`, as the comment on [`Affine`] says. In a run that lives
+//! on, the last worker waits for steps of the environment, by the protocol of `live/bell.rs`.
 //!
 //! Paper: [NCM11 §4].
 
 use std::collections::VecDeque;
-use std::iter;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::{iter, mem};
 
-use super::{GraphJob, Scheduler, run_workers};
+use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
 use crate::code::ReadyStep;
 #[cfg(all(test, not(loom)))]
 use crate::seeded::{SeededFault, is_seeded};
@@ -24,9 +24,9 @@ use crate::step::Worker;
 /// the same OS thread. A step without affinity runs on the worker that made it ready. No worker
 /// takes steps of another one.
 ///
-/// **The end.** `left` counts the steps that are in a queue or run. A step that is made ready is
-/// counted before the one that made it is taken out of the count. So `left` becomes 0 once, when no
-/// step is ready and none runs.
+/// **The end.** A worker is active until it finds its queue empty. A step that is put into the
+/// queue of a worker which is not active makes it active, under the lock of the queue. Only an
+/// active worker puts steps there. So when no worker is active, no step is ready and none runs.
 ///
 /// # Paper
 /// [NCM11 §4]: pinned workers help.
@@ -76,7 +76,7 @@ impl Affine {
 }
 
 struct AffineQueues<'g> {
-    left: AtomicUsize,
+    active: AtomicUsize,
     queues: Box<[AffineQueue<'g>]>,
 }
 
@@ -89,6 +89,8 @@ struct AffineQueue<'g> {
 #[derive(Default)]
 struct AffineSteps<'g> {
     ready: VecDeque<ReadyStep<'g>>,
+    /// The worker has left the count, and no other worker has called it.
+    asleep: bool,
     ended: bool,
 }
 
@@ -97,16 +99,12 @@ impl<'g> AffineQueue<'g> {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a step; `None` at the end.
-    fn take(&self) -> Option<ReadyStep<'g>> {
+    /// Sleeps until a call, or until the end.
+    fn sleep(&self) {
         let mut steps = self.lock();
-        while !steps.ended {
-            if let Some(ready) = steps.ready.pop_front() {
-                return Some(ready);
-            }
+        while steps.asleep && !steps.ended {
             steps = self.changed.wait(steps).unwrap_or_else(PoisonError::into_inner);
         }
-        None
     }
 }
 
@@ -114,21 +112,84 @@ impl<'g> AffineQueues<'g> {
     /// Puts a step into the queue of its worker, or of worker `me`.
     fn push(&self, ready: ReadyStep<'g>, me: usize) {
         let worker = ready.affinity().map_or(me, |worker| worker % self.queues.len());
-        self.left.fetch_add(1, Ordering::Relaxed);
-        self.queues[worker].lock().ready.push_back(ready);
-        self.queues[worker].changed.notify_one();
+        let mut steps = self.queues[worker].lock();
+        steps.ready.push_back(ready);
+        self.call(worker, steps);
     }
 
-    fn work(&self, me: usize, worker: &mut Worker<'g>) {
-        while let Some(ready) = self.queues[me].take() {
-            worker.run(ready);
-            iter::from_fn(|| worker.oldest()).for_each(|ready| self.push(ready, me));
-            let left = self.left.fetch_sub(1, Ordering::Relaxed);
-            #[cfg(all(test, not(loom)))]
-            let left = left - usize::from(left == 2 && is_seeded(SeededFault::EarlyEnd));
-            if left == 1 {
-                self.end();
+    /// Counts a worker in that is asleep, and wakes it up. False if it is not asleep.
+    fn call(&self, worker: usize, mut steps: MutexGuard<'_, AffineSteps<'g>>) -> bool {
+        let was_asleep = mem::take(&mut steps.asleep);
+        if was_asleep {
+            self.active.fetch_add(1, Ordering::Relaxed);
+            drop(steps);
+            self.queues[worker].changed.notify_one();
+        }
+        was_asleep
+    }
+
+    /// Has a worker leave the count, unless there is a step in its queue.
+    fn leave(&self, me: usize) -> Leave {
+        let mut steps = self.queues[me].lock();
+        if steps.ended || !steps.ready.is_empty() {
+            return Leave::Back;
+        }
+        steps.asleep = true;
+        let active = self.active.fetch_sub(1, Ordering::Relaxed);
+        #[cfg(all(test, not(loom)))]
+        let active = active - usize::from(active == 2 && is_seeded(SeededFault::EarlyEnd));
+        if active == 1 { Leave::Last } else { Leave::Asleep }
+    }
+
+    /// The next step of a worker; `None` at the end. In a run that lives on, it may be one of the
+    /// environment, which is put into the queue of its worker first.
+    fn next(&self, me: usize, worker: &mut Worker<'g>, stay: Option<&Stay<'g>>) -> Option<ReadyStep<'g>> {
+        loop {
+            let mut steps = self.queues[me].lock();
+            if steps.ended {
+                return None;
             }
+            if let Some(ready) = steps.ready.pop_front() {
+                return Some(ready);
+            }
+            drop(steps);
+            let idle = match stay {
+                Some(stay) => stay.idle(
+                    worker,
+                    || self.leave(me),
+                    || {
+                        self.call(me, self.queues[me].lock());
+                    },
+                ),
+                None => match self.leave(me) {
+                    Leave::Back => Idle::Work,
+                    Leave::Asleep => Idle::Sleep,
+                    Leave::Last => Idle::End,
+                },
+            };
+            match idle {
+                Idle::Work => {}
+                Idle::Sleep => {
+                    self.queues[me].sleep();
+                    if let Some(stay) = stay {
+                        stay.take(worker);
+                    }
+                }
+                Idle::End => self.end(),
+            }
+            self.push_all(me, worker);
+        }
+    }
+
+    /// Puts the steps that a worker holds into the queues.
+    fn push_all(&self, me: usize, worker: &mut Worker<'g>) {
+        iter::from_fn(|| worker.oldest()).for_each(|ready| self.push(ready, me));
+    }
+
+    fn work(&self, me: usize, worker: &mut Worker<'g>, stay: Option<&Stay<'g>>) {
+        while let Some(ready) = self.next(me, worker, stay) {
+            worker.run(ready);
+            self.push_all(me, worker);
         }
     }
 
@@ -143,15 +204,19 @@ impl<'g> AffineQueues<'g> {
 impl Scheduler for Affine {
     fn run<'g>(&self, job: &GraphJob<'g>) {
         let queues = iter::repeat_with(AffineQueue::default).take(self.workers).collect();
-        let shared = AffineQueues { left: AtomicUsize::new(0), queues };
+        let shared = Arc::new(AffineQueues { active: AtomicUsize::new(self.workers), queues });
+        let called = shared.clone();
+        let stay = job.stay(Arc::new(move || {
+            let _ = (0..called.queues.len()).any(|worker| called.call(worker, called.queues[worker].lock()));
+        }));
         let start = job.start();
-        if start.is_empty() {
+        if start.is_empty() && stay.is_none() {
             return;
         }
         for (number, ready) in start.into_iter().enumerate() {
             shared.push(ready, number % self.workers);
         }
-        let work = |me, ()| shared.work(me, &mut job.worker());
+        let work = |me, ()| shared.work(me, &mut job.worker(), stay.as_ref());
         run_workers(job.core, iter::repeat_n((), self.workers), || shared.end(), work);
     }
 }

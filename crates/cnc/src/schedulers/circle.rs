@@ -6,15 +6,86 @@
 //!
 //! The rule: a worker that holds an item, or runs one, is in the count `active`. The worker that
 //! brings the count to 0 ends the run.
+//!
+//! # A run that lives on
+//! Items come from outside too, and the worker that brings the count to 0 waits for them. What a
+//! worker does about them is behind [`Outside`]: `Stealing` asks the bell of the run, and an
+//! ordinary run has [`Closed`]. A worker without an item falls asleep in these steps:
+//!
+//! 1. It enters the list of sleepers (`IdleWorkers::fall_asleep`), and looks once more at all rings
+//!    and at the injector.
+//! 2. It looks once more at the outside, and leaves the count (`Outside::leave`). Both are one step
+//!    under the lock of the bell.
+//! 3. It sleeps until it is called. The last one sleeps in step 2, at the bell, until an item comes
+//!    from outside.
+//! 4. It is out of the list, takes what has come from outside, and otherwise searches.
+//!
+//! An item that comes from outside calls a sleeper ([`WorkerCircle::wake`]) under the lock of step
+//! 2, after it rang the bell. So it comes before step 2, which sees the bell rung, or after it, and
+//! then the worker is in the list. `live/bell.rs` has the rest of the argument.
+//!
+//! No worker waits by giving its CPU away again and again: it looks at the rings some times, with
+//! a few spins in between, and sleeps then.
 
+use std::hint;
 use std::sync::PoisonError;
 
 use selvedge_sched::{IdleWorkers, RunRing};
 
+use crate::live::bell::Leave;
 use crate::primitives::{AtomicUsize, Condvar, Mutex, Ordering, lock, thread};
 
-/// How often a worker looks for items to steal before it sleeps.
+/// How often a worker looks for items to steal before it sleeps: in an ordinary run, which is to
+/// end soon, and in one that lives on, because its environment needs the CPU.
 const LOOKS: u32 = if cfg!(any(loom, miri)) { 1 } else { 200 };
+pub(crate) const LOOKS_LIVING: u32 = if cfg!(any(loom, miri)) { 1 } else { 8 };
+
+/// How many times a worker spins between two looks. That takes as long as a system call.
+const SPINS: u32 = 8;
+
+/// What the workers of a circle do about items that come from outside.
+pub(crate) trait Outside<T> {
+    /// How often a worker looks for items to steal before it sleeps.
+    const LOOKS: u32;
+
+    /// Takes an item that has come from outside, if there is one. The worker is awake, and in the
+    /// count.
+    fn take(&mut self) -> Option<T>;
+
+    /// Has the worker leave the count with `leave`, unless an item has come from outside. The last
+    /// one waits for an item, and `join` counts it in again.
+    fn leave(&mut self, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> LeftAs<T>;
+}
+
+/// What becomes of a worker that was to leave the count.
+pub(crate) enum LeftAs<T> {
+    Asleep,
+    /// It is in the count, with an item from outside.
+    Found(T),
+    /// It is in the count, and looks again.
+    Back,
+    /// The run has ended.
+    End,
+}
+
+/// No items come from outside, so the last worker that leaves ends the run.
+pub(crate) struct Closed;
+
+impl<T> Outside<T> for Closed {
+    const LOOKS: u32 = LOOKS;
+
+    fn take(&mut self) -> Option<T> {
+        None
+    }
+
+    fn leave(&mut self, leave: impl FnOnce() -> Leave, _: impl FnOnce()) -> LeftAs<T> {
+        match leave() {
+            Leave::Last => LeftAs::End,
+            Leave::Asleep => LeftAs::Asleep,
+            Leave::Back => LeftAs::Back,
+        }
+    }
+}
 
 /// The most items that a worker takes out of the injector at once.
 const BATCH: usize = 32;
@@ -137,38 +208,65 @@ impl<T, const N: usize> WorkerCircle<T, N> {
         }
     }
 
+    /// Calls a sleeper for an item that has come from outside, if there is one and no worker
+    /// searches. A searcher looks at the outside before it sleeps.
+    pub(crate) fn wake(&self) {
+        self.call(self.idle.call_sleeper());
+    }
+
     /// Finds an item for a worker that has none, and sleeps until there is one. `None` when there
     /// will be none any more.
-    pub(crate) fn find(&self, me: usize, ring: &mut RunRing<T, N>, batch: &mut impl Extend<T>) -> Option<T> {
+    pub(crate) fn find<O: Outside<T>>(
+        &self,
+        me: usize,
+        ring: &mut RunRing<T, N>,
+        batch: &mut impl Extend<T>,
+        outside: &mut O,
+    ) -> Option<T> {
         let mut searching = self.idle.search();
         loop {
             if searching {
-                for look in 0..LOOKS {
+                for look in 0..O::LOOKS {
                     let stolen = self.idle.steal(me, ring, me + look as usize);
                     if let Some(item) = stolen.or_else(|| self.given(batch)) {
                         self.call(self.idle.found());
                         return Some(item);
                     }
-                    thread::yield_now();
+                    pause();
                 }
             }
             if !self.idle.fall_asleep(me, searching) {
                 searching = true;
                 continue;
             }
-            if !self.sleep(me) {
+            let leave = || match self.active.fetch_sub(1, Ordering::SeqCst) {
+                1 => Leave::Last,
+                _ => Leave::Asleep,
+            };
+            let join = || {
+                self.active.fetch_add(1, Ordering::SeqCst);
+            };
+            let left = outside.leave(leave, join);
+            if matches!(left, LeftAs::End) {
+                self.end();
+                return None;
+            }
+            if matches!(left, LeftAs::Asleep) && !self.sleep(me) {
                 return None;
             }
             searching = self.idle.wake_up(me);
+            let found = if let LeftAs::Found(item) = left { Some(item) } else { outside.take() };
+            if found.is_some() {
+                if searching {
+                    self.call(self.idle.found());
+                }
+                return found;
+            }
         }
     }
 
     /// Sleeps until a call, or until the end: then false.
     fn sleep(&self, me: usize) -> bool {
-        if self.active.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.end();
-            return false;
-        }
         let sleeper = &self.sleepers[me];
         let mut told = lock(&sleeper.told);
         while *told == Told::Nothing {
@@ -185,4 +283,12 @@ impl<T, const N: usize> WorkerCircle<T, N> {
     pub(crate) fn end(&self) {
         self.sleepers.iter().for_each(SleepPlace::end);
     }
+}
+
+/// Spins for a moment. Under loom, which has no other way to let others go on, it yields.
+fn pause() {
+    if cfg!(loom) {
+        thread::yield_now();
+    }
+    (0..SPINS).for_each(|_| hint::spin_loop());
 }

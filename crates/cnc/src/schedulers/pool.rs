@@ -7,16 +7,24 @@
 //! between them. So a worker with one new step wakes no other worker, and the pool never holds a
 //! step that no worker comes for.
 //!
+//! In a run that lives on, the worker that would end the others waits for steps of the environment
+//! (`SharedPool::idle_in`), by the protocol of `live/bell.rs`.
+//!
 //! Paper: [NCM11 §3.2].
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::{cmp, fmt, iter, thread};
+use std::{cmp, fmt, hint, iter, thread};
 
-use super::{GraphJob, Scheduler, run_workers};
+use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
 use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
+
+/// How often a worker that spins looks for a step before it sleeps, and how many times it spins
+/// between two looks.
+const LOOKS: u32 = 200;
+const SPINS: u32 = 8;
 
 /// One stack, queue or heap of ready steps, from which all workers take.
 ///
@@ -31,6 +39,7 @@ use crate::step::{Outlet, Worker};
 /// # Differences
 /// 1. A get does not block its worker, so that workers need no replacement and none is mortal.
 /// 2. An idle worker of the lazy kind sleeps, where the paper's ends and is issued again.
+/// 3. An idle worker of the busy kind sleeps in the end, where the paper's does not.
 ///
 /// # Examples
 /// ```
@@ -112,7 +121,8 @@ impl TaskPool {
         TaskPool::new(workers, PoolOrder::Any(seed))
     }
 
-    /// Idle workers look again and again, and do not sleep.
+    /// Idle workers look again and again for some time before they sleep: as long as 200 system
+    /// calls take. While the environment of a graph lives on, they sleep at once.
     #[must_use]
     pub fn spinning(self) -> TaskPool {
         TaskPool { spins: true, ..self }
@@ -161,6 +171,8 @@ struct TaskPoolState<'g> {
     order: PoolOrder,
     pushed: u64,
     idle: usize,
+    /// The sleepers that were called for steps of the environment, and have not woken up yet.
+    called: usize,
     ended: bool,
 }
 
@@ -184,6 +196,13 @@ pub(crate) fn random(seed: &mut u64) -> u64 {
 }
 
 impl<'g> TaskPoolState<'g> {
+    fn is_empty(&self) -> bool {
+        match &self.steps {
+            Steps::Line(line) => line.is_empty(),
+            Steps::Heap(heap) => heap.is_empty(),
+        }
+    }
+
     fn push(&mut self, (priority, ready): Rated<'g>) {
         self.pushed += 1;
         match &mut self.steps {
@@ -211,26 +230,34 @@ impl<'g> SharedPool<'g> {
     }
 
     /// A worker's loop.
-    fn work(&self, worker: &mut Worker<'g>) {
-        let mut made = Vec::new();
+    fn work(&self, worker: &mut Worker<'g>, stay: Option<&Stay<'g>>) {
+        let (mut made, mut looks) = (Vec::new(), 0);
         let mut state = self.lock();
         loop {
-            let Some(ready) = state.take() else {
-                state = self.idle(state);
+            let ready = state.take();
+            if let Some(ready) = ready {
+                looks = 0;
+                let gives_way = match &mut state.order {
+                    PoolOrder::Any(seed) => self.workers > 1 && random(seed).is_multiple_of(4),
+                    _ => false,
+                };
+                drop(state);
+                if gives_way {
+                    thread::yield_now();
+                }
+                worker.run(ready);
+            } else if let Some(stay) = stay {
+                drop(state);
+                if !self.idle_in(stay, worker) {
+                    return;
+                }
+            } else {
+                state = self.idle(state, &mut looks);
                 if state.ended {
                     return;
                 }
                 continue;
-            };
-            let gives_way = match &mut state.order {
-                PoolOrder::Any(seed) => self.workers > 1 && random(seed).is_multiple_of(4),
-                _ => false,
-            };
-            drop(state);
-            if gives_way {
-                thread::yield_now();
             }
-            worker.run(ready);
             made.extend(iter::from_fn(|| worker.oldest()).map(|ready| self.order.rate(ready)));
             let several = made.len() > 1;
             state = self.lock();
@@ -241,31 +268,95 @@ impl<'g> SharedPool<'g> {
         }
     }
 
+    /// Has a worker without a step sleep, in a run that lives on. False at the end.
+    ///
+    /// The worker is idle from `leave` on. It counts itself out when it finds a step in the pool,
+    /// and [`call`](SharedPool::call) counts it out for a step of the environment.
+    fn idle_in(&self, stay: &Stay<'g>, worker: &mut Worker<'g>) -> bool {
+        let leave = || {
+            let mut state = self.lock();
+            if state.ended || !state.is_empty() {
+                return Leave::Back;
+            }
+            self.set_idle(&mut state, 1);
+            if state.idle == self.workers { Leave::Last } else { Leave::Asleep }
+        };
+        match stay.idle(worker, leave, || self.set_idle(&mut self.lock(), -1)) {
+            Idle::Work => return !self.lock().ended,
+            Idle::End => {
+                self.end();
+                return false;
+            }
+            Idle::Sleep => {}
+        }
+        let mut state = self.lock();
+        loop {
+            if state.ended {
+                return false;
+            }
+            if state.called > 0 {
+                state.called -= 1;
+                break;
+            }
+            if !state.is_empty() {
+                self.set_idle(&mut state, -1);
+                break;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        stay.take(worker);
+        true
+    }
+
+    /// Has an idle worker take the steps of the environment, if there is one.
+    fn call(&self) {
+        let mut state = self.lock();
+        if state.idle > 0 {
+            self.set_idle(&mut state, -1);
+            state.called += 1;
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Counts a worker among the idle ones, or out of them.
+    fn set_idle(&self, state: &mut TaskPoolState<'g>, difference: isize) {
+        state.idle = state.idle.wrapping_add_signed(difference);
+        self.wanted.store(state.idle > 0, Ordering::Relaxed);
+    }
+
     /// Ends the loops of all workers: each one returns when it next finds the pool empty.
     fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_all();
     }
 
-    /// Waits for a step, or for the end.
-    fn idle<'s>(&'s self, mut state: MutexGuard<'s, TaskPoolState<'g>>) -> MutexGuard<'s, TaskPoolState<'g>> {
+    /// Waits for a step, or for the end. `looks` counts how often the worker has looked since its
+    /// last step.
+    fn idle<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, TaskPoolState<'g>>,
+        looks: &mut u32,
+    ) -> MutexGuard<'s, TaskPoolState<'g>> {
         if state.ended {
             return state;
         }
-        state.idle += 1;
-        self.wanted.store(true, Ordering::Relaxed);
+        self.set_idle(&mut state, 1);
         if state.idle == self.workers {
             state.ended = true;
             self.changed.notify_all();
-        } else if self.spins {
+        } else if self.spins && *looks < LOOKS {
+            *looks += 1;
             drop(state);
-            thread::yield_now();
+            (0..SPINS).for_each(|_| hint::spin_loop());
             state = self.lock();
         } else {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.idle -= usize::from(!state.ended);
-        self.wanted.store(state.idle > 0, Ordering::Relaxed);
+        if !state.ended {
+            self.set_idle(&mut state, -1);
+        }
         state
     }
 }
@@ -296,7 +387,8 @@ impl Scheduler for TaskPool {
             PoolOrder::Urgent => Steps::Heap(BinaryHeap::new()),
             _ => Steps::Line(VecDeque::new()),
         };
-        let mut state = TaskPoolState { steps, order: self.order, pushed: 0, idle: 0, ended: false };
+        let mut state =
+            TaskPoolState { steps, order: self.order, pushed: 0, idle: 0, called: 0, ended: false };
         job.start().into_iter().for_each(|ready| state.push(self.order.rate(ready)));
         let shared = Arc::new(SharedPool {
             state: Mutex::new(state),
@@ -306,7 +398,9 @@ impl Scheduler for TaskPool {
             workers: self.workers,
             spins: self.spins,
         });
-        let work = |_, ()| shared.work(&mut job.worker_with(shared.clone()));
+        let called = shared.clone();
+        let stay = job.stay(Arc::new(move || called.call()));
+        let work = |_, ()| shared.work(&mut job.worker_with(shared.clone()), stay.as_ref());
         run_workers(job.core, iter::repeat_n((), self.workers), || shared.end(), work);
     }
 }

@@ -16,8 +16,8 @@ use std::{fmt, thread};
 
 use selvedge_sched::RunRing;
 
-use super::circle::WorkerCircle;
-use super::{GraphJob, Scheduler, run_workers};
+use super::circle::{Closed, LOOKS_LIVING, LeftAs, Outside, WorkerCircle};
+use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
 use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
 
@@ -114,6 +114,8 @@ struct Loop<'a, 'g> {
     is_alone: bool,
     shared: &'a StealingShared<'g>,
     worker: Worker<'g>,
+    /// The environment of the graph lives on.
+    stay: Option<&'a Stay<'g>>,
     ring: RunRing<ReadyStep<'g>, SLOTS>,
     /// Steps of the environment or of the injector, the last one first.
     batch: Vec<ReadyStep<'g>>,
@@ -158,9 +160,39 @@ impl<'g> Loop<'_, 'g> {
     #[cold]
     fn search(&mut self) -> Option<ReadyStep<'g>> {
         self.shared.wanting.fetch_add(1, Ordering::Relaxed);
-        let found = self.shared.circle.find(self.me, &mut self.ring, &mut self.batch);
+        let circle = &self.shared.circle;
+        let found = match self.stay {
+            None => circle.find(self.me, &mut self.ring, &mut self.batch, &mut Closed),
+            Some(stay) => {
+                let mut environment = Environment { stay, worker: &mut self.worker };
+                circle.find(self.me, &mut self.ring, &mut self.batch, &mut environment)
+            }
+        };
         self.shared.wanting.fetch_sub(1, Ordering::Relaxed);
         found
+    }
+}
+
+/// The living environment of the graph, as a worker without a step sees it.
+struct Environment<'a, 'g> {
+    stay: &'a Stay<'g>,
+    worker: &'a mut Worker<'g>,
+}
+
+impl<'g> Outside<ReadyStep<'g>> for Environment<'_, 'g> {
+    const LOOKS: u32 = LOOKS_LIVING;
+
+    fn take(&mut self) -> Option<ReadyStep<'g>> {
+        self.stay.take(self.worker);
+        self.worker.newest()
+    }
+
+    fn leave(&mut self, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> LeftAs<ReadyStep<'g>> {
+        match self.stay.idle(self.worker, leave, join) {
+            Idle::Work => self.worker.newest().map_or(LeftAs::Back, LeftAs::Found),
+            Idle::Sleep => LeftAs::Asleep,
+            Idle::End => LeftAs::End,
+        }
     }
 }
 
@@ -175,6 +207,9 @@ impl Scheduler for Stealing {
             start: Mutex::new(start),
             wanting: AtomicUsize::new(0),
         });
+        let called = shared.clone();
+        let stay = job.stay(Arc::new(move || called.circle.wake()));
+        let stay = stay.as_ref();
         run_workers(
             job.core,
             rings,
@@ -182,7 +217,7 @@ impl Scheduler for Stealing {
             |me, ring| {
                 let is_alone = self.workers == 1;
                 let worker = if is_alone { job.worker() } else { job.worker_with(shared.clone()) };
-                Loop { me, is_alone, shared: &shared, worker, ring, batch: Vec::new() }.work();
+                Loop { me, is_alone, shared: &shared, worker, stay, ring, batch: Vec::new() }.work();
             },
         );
     }

@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::code::{ForkedStep, ReadyStep, StepEntry, to_word};
 use crate::collections::{ItemCol, ItemStore, Items, maker_of};
+use crate::core::NO_STEP;
 use crate::error::{Halted, StepResult};
 use crate::faults::DoublePut;
 use crate::first_panic::FirstPanic;
@@ -22,6 +23,7 @@ use crate::record::EdgeEnd;
 #[cfg(all(test, not(loom)))]
 use crate::seeded::{SeededFault, is_seeded};
 use crate::slot::{GetCount, ItemSlot};
+use crate::storage::NoPlace;
 use crate::tags::TagCol;
 
 use super::{DECLARES, ENVIRONMENT, FAILED, FORKED, MISSED, OBSERVED, ONCE, PUT, StepContext};
@@ -82,7 +84,12 @@ impl<'g> StepContext<'g> {
         word: u64,
     ) -> StepResult {
         let count = store.count(&key);
-        let found = self.find(store, &key)?;
+        let found = match store.storage.find(&key) {
+            Ok(found) => found,
+            // All items of the page were put.
+            Err(NoPlace::Retired) => return Err(self.double_put(store, &key, None, (maker, word))),
+            Err(NoPlace::Outside) => return Err(self.outside(store, &key)),
+        };
         match found.slot.put(value, count, maker, word) {
             Ok(woken) => {
                 if !woken.is_empty() {
@@ -117,18 +124,29 @@ impl<'g> StepContext<'g> {
         if is_seeded(SeededFault::SwallowedPut) {
             return Ok(());
         }
-        if store.is_equal(slot, &value) { Ok(()) } else { Err(self.double_put(store, key, slot, made_by)) }
+        if store.is_equal(slot, &value) {
+            return Ok(());
+        }
+        Err(self.double_put(store, key, Some(slot), made_by))
     }
 
+    /// Notes the fault of a second put. `slot` is that of the item, unless its page was given back.
+    ///
+    /// Whether a page was given back depends on the schedule, and the report must not. So the first
+    /// put is named only if the pages of the collection stay.
     #[cold]
     fn double_put<K: ItemKey, V>(
         &self,
         store: &ItemStore<'g, K, V>,
         key: &K,
-        slot: &ItemSlot<V, ReadyStep<'g>>,
+        slot: Option<&ItemSlot<V, ReadyStep<'g>>>,
         (maker, word): (usize, u64),
     ) -> Halted {
-        let puts = [self.core.put_by(maker, word), maker_of(slot, self)];
+        let first = match slot {
+            Some(slot) if !store.gives_pages_back() => maker_of(slot, self),
+            _ => self.core.put_by(NO_STEP, 0),
+        };
+        let puts = [self.core.put_by(maker, word), first];
         self.flags.set(self.flags.get() | FAILED);
         self.core.fail(DoublePut { item: store.faulty_item(key), puts }.fault());
         Halted(None)

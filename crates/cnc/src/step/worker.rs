@@ -5,8 +5,9 @@
 //! steps that became ready. An `Outlet` is the scheduler's own: a worker gives it steps in the
 //! middle of a long step.
 //!
-//! A worker adds its counts to the graph when it is dropped. So a scheduler drops all its workers
-//! before it returns, and runs each step that it has taken.
+//! A worker adds its counts to the graph when it is dropped, and before it sleeps in a run that
+//! lives on. So a scheduler drops all its workers before it returns, and runs each step that it has
+//! taken.
 
 use std::sync::Arc;
 
@@ -70,6 +71,29 @@ impl<'g> Worker<'g> {
         self.0.last_end.set(None);
     }
 
+    /// Adds the counts of the worker to the graph, before the worker sleeps. A thread of the
+    /// environment may look at a graph at rest.
+    pub(crate) fn pause(&mut self) {
+        if !self.0.is_paused.replace(true) {
+            self.0.hand_over_record();
+            self.0.account();
+        }
+    }
+
+    /// Notes that the worker is awake, and may run steps.
+    pub(crate) fn resume(&mut self) {
+        if self.0.is_paused.replace(false) {
+            self.0.core.note_worker();
+        }
+    }
+
+    /// Holds steps that are ready already.
+    pub(crate) fn hold(&mut self, steps: Vec<ReadyStep<'g>>) {
+        for ready in steps {
+            self.0.ready.push(ready);
+        }
+    }
+
     /// The number of ready steps that the worker holds.
     #[inline]
     pub fn ready(&self) -> usize {
@@ -77,15 +101,23 @@ impl<'g> Worker<'g> {
     }
 }
 
+impl StepContext<'_> {
+    /// Adds the counts of the worker to those of the graph.
+    fn account(&self) {
+        let counts = self.counts.iter().map(|of| (of.runs.take(), of.misses.take()));
+        let counts: Vec<_> = counts.chain(self.late_counts.take()).collect();
+        let differences = (self.suspended.take(), self.handles.take());
+        self.core.account(self.made.take(), self.ran.take(), differences, &counts);
+    }
+}
+
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
+        self.resume();
         let step = &self.0;
         step.hand_over_record();
         let ready = step.ready.take();
-        let counts = step.counts.iter().map(|of| (of.runs.get(), of.misses.get()));
-        let counts: Vec<_> = counts.chain(step.late_counts.take()).collect();
-        let differences = (step.suspended.get(), step.handles.get());
-        step.core.account(step.made.get(), step.ran.get(), differences, &counts);
+        step.account();
         // The environment's steps run in the next run; those of a worker were lost by its
         // scheduler.
         step.core.keep(ready);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
+use std::hash::{Hash, Hasher};
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -463,19 +464,67 @@ impl fmt::Debug for Unprintable {
 }
 
 #[test]
+fn a_key_that_cannot_be_printed_is_told_as_such() {
+    let cannot = "(its `Debug` panicked)";
+    let failed = format!("step fail({cannot}) failed: cannot parse integer from empty string");
+    report_everywhere(&failed, |graph| {
+        let tags = graph.tags("tags");
+        graph.prescribe(
+            tags,
+            "fail",
+            |tag: Unprintable, _| {
+                if tag.0 == 7 { parse_nothing() } else { Ok(()) }
+            },
+        );
+        graph.initialize(|env| (0..40).try_for_each(|n| env.put_tag(tags, Unprintable(n)))).unwrap();
+    });
+    let twice = format!("item items[{cannot}] was put twice: by step put(1) and by step put(2)");
+    report_everywhere(&twice, |graph| {
+        let (tags, items) = (graph.tags::<u32>("tags"), graph.items("items"));
+        graph.prescribe(tags, "put", move |n, step| step.put(items, Unprintable(0), n));
+        graph.initialize(|env| env.put_tag(tags, 1).and_then(|()| env.put_tag(tags, 2))).unwrap();
+    });
+    let stuck =
+        format!("1 steps wait for 1 items that no step has put\n  item items[{cannot}]: step get({cannot})");
+    report_everywhere(&stuck, |graph| {
+        let (tags, items) = (graph.tags("tags"), graph.items::<Unprintable, u32>("items"));
+        graph
+            .prescribe(tags, "get", move |n: Unprintable, step| step.get(items, n).map(|_| ()))
+            .makes(items, Unprintable::clone);
+        graph.initialize(|env| env.put_tag(tags, Unprintable(1))).unwrap();
+    });
+    let panicked = format!("step begin({cannot}) panicked: no future");
+    report_everywhere(&panicked, |graph| {
+        let tags = graph.tags("tags");
+        graph.prescribe_async(tags, "begin", |_: Unprintable, _| -> std::future::Ready<StepResult> {
+            panic!("no future")
+        });
+        graph.initialize(|env| env.put_tag(tags, Unprintable(1))).unwrap();
+    });
+}
+
+/// A tag with a `Hash` that panics for the number 7.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Unhashable(u32);
+
+impl ItemKey for Unhashable {}
+
+impl Hash for Unhashable {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        assert!(self.0 != 7, "the tag 7 has no hash");
+        self.0.hash(to);
+    }
+}
+
+#[test]
 fn a_panic_outside_of_the_steps_ends_the_run() {
     each(|name, scheduler| {
         let end = catch_unwind(AssertUnwindSafe(|| {
             graph(|graph| {
                 let tags = graph.tags("tags");
-                graph.prescribe(
-                    tags,
-                    "fail",
-                    |tag: Unprintable, _| {
-                        if tag.0 % 20 == 7 { parse_nothing() } else { Ok(()) }
-                    },
-                );
-                graph.initialize(|env| (0..40).try_for_each(|n| env.put_tag(tags, Unprintable(n)))).unwrap();
+                // Before each step, the worker asks whether the tag was cancelled.
+                graph.prescribe(tags, "run", |_: Unhashable, _| Ok(())).cancel_tag(Unhashable(50));
+                graph.initialize(|env| (0..40).try_for_each(|n| env.put_tag(tags, Unhashable(n)))).unwrap();
                 let _ = graph.run(scheduler);
             });
         }));

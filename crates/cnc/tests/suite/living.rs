@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use selvedge_cnc::schedulers::{GraphJob, OneByOne, Scheduler, Stealing, TaskPool, Watchdog};
+use selvedge_cnc::schedulers::{Affine, GraphJob, OneByOne, Scheduler, Stealing, TaskPool, Watchdog};
 use selvedge_cnc::{FaultCause, Graph, GraphError, Items, StepResult, TagCol, graph};
 
 use crate::schedulers::each;
@@ -161,6 +161,88 @@ fn steps_of_the_environment_begin_though_a_scheduler_starts_with_endless_ones() 
     }
 }
 
+/// The schedulers with workers that stay, with so many workers each.
+fn staying(workers: usize) -> [(&'static str, Box<dyn Scheduler>); 7] {
+    [
+        ("stealing", Box::new(Stealing::new(workers))),
+        ("lifo", Box::new(TaskPool::lifo(workers))),
+        ("fifo", Box::new(TaskPool::fifo(workers))),
+        ("fifo, spinning", Box::new(TaskPool::fifo(workers).spinning())),
+        ("priority", Box::new(TaskPool::priority(workers))),
+        ("fuzz", Box::new(TaskPool::fuzz(workers, 7))),
+        ("affine", Box::new(Affine::new(workers))),
+    ]
+}
+
+#[test]
+fn workers_stay_while_the_graph_is_at_rest() {
+    for workers in [1, 2, 4] {
+        for (name, scheduler) in staying(workers) {
+            let begun = Cell::new(0);
+            let counted = After { put: || begun.set(begun.get() + 1), scheduler: &*scheduler };
+            let (sum, runs) = graph(|graph| {
+                let tags = graph.tags::<u32>("tags");
+                let items = graph.items::<u32, u32>("items");
+                graph.prescribe(tags, "next", move |n, step| {
+                    let before = *step.get(items, n)?;
+                    step.put(items, n + 1, before + n)
+                });
+                let live = graph.live();
+                thread::scope(|scope| {
+                    scope.spawn(move || {
+                        live.put(items, 0, 0).unwrap();
+                        for n in 0..20 {
+                            live.put_tag(tags, n).unwrap();
+                            assert_eq!(live.get(items, n + 1).wait().unwrap(), (0..=n).sum::<u32>());
+                            // What the workers have counted is in the graph at its rest.
+                            live.put_tag(tags, 100 + 2 * n).unwrap();
+                            let stuck = live.wait_for_rest().unwrap().expect("a step waits");
+                            assert_eq!(stuck.items.len() as u32, n + 1);
+                        }
+                        (0..20).try_for_each(|n| live.put(items, 100 + 2 * n, n)).unwrap();
+                    });
+                    let end = graph.run(&counted).unwrap_or_else(|error| panic!("{name}: {error}"));
+                    let next = end.statistics().steps[1].ended();
+                    (end.finalize(|view| view.get(items, 20).copied()), next)
+                })
+            });
+            assert_eq!((sum, runs), (Some(190), 40), "{name}, {workers}");
+            // Without that, the scheduler begins again at each rest, with new OS threads.
+            assert_eq!(begun.get(), 1, "{name}, {workers}");
+        }
+    }
+}
+
+#[test]
+fn a_put_wakes_a_worker_while_another_one_is_in_a_long_step() {
+    for (name, scheduler) in staying(2) {
+        let (end_it, ended) = std::sync::mpsc::channel();
+        let (begin, begun) = std::sync::mpsc::channel();
+        let ended = &Mutex::new(ended);
+        graph(|graph| {
+            let (long, short) = (graph.tags::<u32>("long"), graph.tags::<u32>("short"));
+            graph.prescribe(long, "long", move |_, _| {
+                begin.send(())?;
+                // Nothing else ends the step. The limit is for a scheduler that is wrong.
+                let end = ended.lock().unwrap().recv_timeout(Duration::from_secs(60));
+                assert!(end.is_ok(), "{name}: no worker has come");
+                Ok(())
+            });
+            graph.prescribe(short, "short", move |_, _| Ok(end_it.send(())?));
+            let live = graph.live();
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    live.rest().unwrap();
+                    live.put_tag(long, 0).unwrap();
+                    begun.recv().unwrap();
+                    live.put_tag(short, 0).unwrap();
+                });
+                graph.run(&*scheduler).unwrap_or_else(|error| panic!("{name}: {error}"));
+            });
+        });
+    }
+}
+
 /// What users of a stopped run see: each of them gets an error and ends.
 fn stopped(stop: impl Fn(&selvedge_cnc::Canceller, &AtomicBool) + Sync) -> Result<(), GraphError> {
     let fails = &AtomicBool::new(false);
@@ -230,6 +312,31 @@ fn a_get_that_was_given_up_is_not_stuck_and_one_that_fails_ends() {
             scope.spawn(move || drop(live.get(kept, 1)));
             assert!(graph.run(&Stealing::new(2)).is_ok());
         });
+    });
+}
+
+#[test]
+fn a_get_that_was_given_up_takes_no_count() {
+    each(|name, scheduler| {
+        let got = graph(|graph| {
+            let counted = graph.items_with("counted", Items::<u32, u32>::hashed().counted(|_| Some(1)));
+            let (tags, sums) = (graph.tags::<u32>("tags"), graph.items::<u32, u32>("sums"));
+            graph.prescribe(tags, "get", move |n, step| step.put(sums, n, *step.get(counted, n)?));
+            let live = graph.live();
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    let given_up = live.get(counted, 1);
+                    live.rest().unwrap();
+                    drop(given_up);
+                    live.put_tag(tags, 1).unwrap();
+                    live.rest().unwrap();
+                    live.put(counted, 1, 7).unwrap();
+                });
+                let finished = graph.run(scheduler).unwrap_or_else(|error| panic!("{name}: {error}"));
+                finished.finalize(|view| view.get(sums, 1).copied())
+            })
+        });
+        assert_eq!(got, Some(7), "{name}");
     });
 }
 

@@ -304,6 +304,55 @@ fn an_item_that_only_gives_an_order_may_have_gone_with_its_page() {
 }
 
 #[test]
+fn a_second_put_is_told_as_one_though_its_page_was_given_back() {
+    each(|name, scheduler| {
+        for (gone, kept) in [(PAGE, true), (PAGE, false), (PAGE - 1, false)] {
+            let error = graph(|graph| {
+                let (gets, again) = (graph.tags::<u32>("gets"), graph.tags::<()>("again"));
+                let items = graph.items_with("items", Items::paged(PAGES).counted(|_| Some(1)));
+                graph.prescribe(gets, "get", move |n, step| step.get(items, n).map(|_| ()));
+                graph.prescribe(again, "put again", move |(), step| step.put(items, 0, 7));
+                graph.finish_after_fault();
+                let start = graph.initialize(|env| {
+                    (0..PAGE).try_for_each(|n| env.put(items, n, n))?;
+                    (0..gone).try_for_each(|n| env.put_tag(gets, n))?;
+                    if kept { Ok(()) } else { env.put_tag(again, ()) }
+                });
+                start.unwrap();
+                let end = graph.run(scheduler);
+                if kept {
+                    assert!(end.is_ok(), "{name}");
+                    graph.initialize(|env| env.put_tag(again, ())).unwrap();
+                    return text(graph.run(scheduler));
+                }
+                text(end)
+            });
+            let twice = "item items[0] was put twice: by step put again(()) and by a step before it";
+            assert_eq!(error, twice, "{name}, {gone}, {kept}");
+        }
+    });
+}
+
+#[test]
+fn statistics_count_the_puts_of_pages_that_were_given_back() {
+    each(|name, scheduler| {
+        let statistics = graph(|graph| {
+            let chain = graph.tags::<u32>("chain");
+            let items = graph.items_with("items", Items::paged(PAGES).counted(|_| Some(1)));
+            graph.prescribe(chain, "next", move |n, step| {
+                let before = *step.get(items, n)?;
+                step.put(items, n + 1, before + 1)?;
+                if n + 2 < PAGES { step.put_tag(chain, n + 1) } else { Ok(()) }
+            });
+            graph.initialize(|env| env.put(items, 0, 0_u32).and_then(|()| env.put_tag(chain, 0))).unwrap();
+            assert!(matches!(graph.run(scheduler), Err(GraphError::Failed(_))), "the last item is left");
+            graph.statistics()
+        });
+        assert_eq!((statistics.items[0].put, statistics.items[0].there), (PAGES as usize, 1), "{name}");
+    });
+}
+
+#[test]
 fn a_step_that_missed_an_item_does_not_wait_for_another_one() {
     // The step "late" misses items[0], and is held there until the page of items[0] has other
     // items.

@@ -212,6 +212,14 @@ impl<T, J, const N: usize> IdleWorkers<T, J, N> {
         Ok(self.locked(|sleeping| self.call(sleeping)))
     }
 
+    /// Calls a sleeper for an item that is neither in a ring nor in the injector, as step I does
+    /// for the injector. Returns the worker to unpark, if any. The caller makes the item visible
+    /// first. A worker that has entered the list of sleepers looks for such items once more.
+    #[must_use = "the worker must be unparked"]
+    pub fn call_sleeper(&self) -> Option<usize> {
+        self.locked(|sleeping| self.call(sleeping))
+    }
+
     /// Notes that a claim of worker `me` has left items in its ring, which is wanted (step C).
     /// Returns the worker to unpark, if any.
     #[must_use = "the worker must be unparked"]
