@@ -345,8 +345,8 @@ impl Compiled {
         eprintln!("building {}: {command:?}", self.name);
         match command.status() {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("does not build: {status}")),
-            Err(error) => Err(format!("does not build: {error}")),
+            Ok(status) => Err(format!("{BROKEN}: {status}")),
+            Err(error) => Err(format!("{BROKEN}: {error}")),
         }
     }
 }
@@ -365,7 +365,7 @@ pub(crate) fn build_all() -> Result<(), String> {
             Ok(path) => println!("{name}: {path}"),
             Err(why) => {
                 println!("{name}: {why}");
-                if !why.starts_with(MISSING) {
+                if !is_missing(&why) {
                     broken.push(name);
                 }
             }
@@ -376,6 +376,14 @@ pub(crate) fn build_all() -> Result<(), String> {
 
 /// The text about a peer that is not installed begins so.
 const MISSING: &str = "missing";
+
+/// The text about a peer that its compiler refuses begins so.
+pub(crate) const BROKEN: &str = "does not build";
+
+/// Whether a peer has no row because it is not installed.
+pub(crate) fn is_missing(why: &str) -> bool {
+    why.starts_with(MISSING)
+}
 
 /// That a peer is not installed, and how to install it.
 fn missing(package: &str) -> String {
