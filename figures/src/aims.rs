@@ -1,5 +1,5 @@
-//! `Aims`: the aims of the figures, as `figures/aims.toml` has them. The head of that file says what
-//! its entries mean.
+//! `Aims`: the aims of the figures, as `figures/aims.toml` has them. The head of that file says
+//! what its entries mean.
 //!
 //! `main.rs` gives each row of a table its aim, and `xtask` (`publish/aims.rs`) each published row:
 //! this file is a module of both programs. So both judge by [`Aim::reached`], which rounds nothing.
