@@ -250,7 +250,7 @@ pub(crate) const SAMURAI: Compiled = Compiled {
 
 /// Conduits, in GHC's non-threaded runtime.
 pub(crate) const GHC_CONDUIT: Compiled =
-    Compiled { name: "conduit-ghc", source: "haskell/Conduits.hs", ..GHC };
+    Compiled { name: "conduit-ghc", source: "haskell/Conduits.hs", package: "ghc libghc-conduit-dev", ..GHC };
 
 /// Every compiled peer.
 pub(crate) const COMPILED: &[Compiled] = &[
@@ -329,6 +329,16 @@ impl Compiled {
         })
     }
 
+    /// Whether a Debian package with its libraries is not installed. Its compiler is the first
+    /// package, and was found. Without Debian's tools it lacks none.
+    fn lacks_library(self) -> bool {
+        let is_absent = |package: &str| {
+            let status = Command::new("dpkg-query").args(["-W", "-f=${Status}", package]).output();
+            status.is_ok_and(|said| !said.stdout.ends_with(b"ok installed"))
+        };
+        self.package.split(' ').skip(1).any(is_absent)
+    }
+
     fn build(self, source: &Path, out: &Path) -> Result<(), String> {
         let compiler =
             self.compiler.iter().find_map(|name| find(name)).ok_or_else(|| missing(self.package))?;
@@ -345,6 +355,7 @@ impl Compiled {
         eprintln!("building {}: {command:?}", self.name);
         match command.status() {
             Ok(status) if status.success() => Ok(()),
+            Ok(_) if self.lacks_library() => Err(missing(self.package)),
             Ok(status) => Err(format!("{BROKEN}: {status}")),
             Err(error) => Err(format!("{BROKEN}: {error}")),
         }
