@@ -30,7 +30,7 @@ pub(crate) fn costs(effort: Effort) -> Result<Table, String> {
         let run = |system, program: &str| inner(system, program, &[total]).answers("sum", each * total);
         let tokio = format!("tokio-{program}");
         // None slower.
-        let contenders = [run(OURS, program), run(TOKIO, &tokio).times(1.0)];
+        let contenders = [run(OURS, program), run(TOKIO, &tokio)];
         rows.extend(case(name, &contenders, NS, effort, LIMIT)?);
     }
     let mut table = table(

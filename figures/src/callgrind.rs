@@ -38,8 +38,8 @@ pub(crate) fn collected(log: &str) -> Option<u64> {
 ///
 /// # Errors
 ///
-/// [`Failure::Absent`] when the program or callgrind is not there or does not run to its end,
-/// [`Failure::Wrong`] when an answer is wrong.
+/// [`Failure::Absent`] when the program or callgrind is not there, [`Failure::Failed`] when it does
+/// not run to its end, [`Failure::Wrong`] when an answer is wrong.
 pub(crate) fn each(contender: &dyn Fn(u64) -> Contender, [short, long]: [u64; 2]) -> Result<f64, Failure> {
     let (few, many) = (all(&contender(short))?, all(&contender(long))?);
     Ok((many as f64 - few as f64) / (long - short) as f64)
@@ -49,7 +49,7 @@ pub(crate) fn each(contender: &dyn Fn(u64) -> Contender, [short, long]: [u64; 2]
 fn all(contender: &Contender) -> Result<u64, Failure> {
     let text = output(command(contender).map_err(Failure::Absent)?, LIMIT)?;
     checked(parse(&text), &contender.answers, &[])?;
-    collected(&text).ok_or_else(|| Failure::Absent("callgrind counted nothing".to_owned()))
+    collected(&text).ok_or_else(|| Failure::Failed("callgrind counted nothing".to_owned()))
 }
 
 fn command(contender: &Contender) -> Result<Command, String> {

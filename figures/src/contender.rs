@@ -1,5 +1,5 @@
 //! The contenders of the figures: how a program of ours, or of a peer, is called, which answers it
-//! must print, and the aim of its row. Every file with a figure builds its `Contender`s by `inner`,
+//! must print. Every file with a figure builds its `Contender`s by `inner`,
 //! `outer` and `outer_on`; `measure.rs` runs them.
 //!
 //! A contender without an answer is not checked. So a new one calls `answers`, and `figures
@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric};
 use crate::peers::{Compiled, GHC};
 use crate::pinned::BOTH_CPUS;
-use crate::table::{Need, Row, Table};
+use crate::table::{Row, Table};
 
 /// CPU time of an operation.
 pub(crate) const NS: Metric = Metric { key: "ns", unit: "ns", better: Better::Lower };
@@ -44,9 +44,8 @@ pub(crate) fn inner(system: &str, program: &str, numbers: &[u64]) -> Contender {
         environment: vec![],
         cpus: &BOTH_CPUS[..1],
         input: None,
+        may_fail: false,
         answers: vec![],
-        need: None,
-        reason: None,
     }
 }
 
@@ -91,9 +90,8 @@ pub(crate) fn outer_on(
         environment,
         cpus: &BOTH_CPUS[..cpus],
         input: None,
+        may_fail: false,
         answers: vec![],
-        need: None,
-        reason: None,
     }
 }
 
@@ -113,24 +111,6 @@ impl Contender {
     /// The answer a run has to print.
     pub(crate) fn answers(mut self, name: &'static str, value: u64) -> Contender {
         self.answers.push((name, value as f64));
-        self
-    }
-
-    /// How many times better than it ours has to be.
-    pub(crate) fn times(mut self, times: f64) -> Contender {
-        self.need = Some(Need::Times(times));
-        self
-    }
-
-    /// Why its row misses its aim, if it does.
-    pub(crate) fn because(mut self, reason: &'static str) -> Contender {
-        self.reason = Some(reason);
-        self
-    }
-
-    /// The largest value that reaches the aim.
-    pub(crate) fn at_most(mut self, limit: f64) -> Contender {
-        self.need = Some(Need::AtMost(limit));
         self
     }
 }

@@ -18,7 +18,7 @@ use crate::machine::Machine;
 use crate::measure::{Better, Contender, Failure, Metric, Report, Reports, in_turn, report, rows, values};
 use crate::peers::{C_ECHO, GO_CORES};
 use crate::pinned::{self, CLIENT_CPU};
-use crate::table::{Need, Table};
+use crate::table::Table;
 
 const METRICS: [(&str, Metric); 4] = [
     ("messages", Metric { key: "rate", unit: "messages/s", better: Better::Higher }),
@@ -62,14 +62,7 @@ pub(crate) fn echo(effort: Effort) -> Result<Table, String> {
                     word(connections, ""),
                     word(n, "")
                 );
-                let mut contenders = entrants.clone();
-                contenders[1].need = match metric.key {
-                    "rate" => Some(Need::Times(1.2)),
-                    // At most 1.1 times as long.
-                    "p50" | "p99" => Some(Need::Times(1.0 / 1.1)),
-                    _ => None,
-                };
-                all.extend(rows(&case, &contenders, metric, &values(&samples, metric.key)));
+                all.extend(rows(&case, &entrants, metric, &values(&samples, metric.key)));
             }
         }
     }
@@ -91,19 +84,19 @@ pub(crate) fn echo(effort: Effort) -> Result<Table, String> {
 
 /// One run of the client against a server that is started for it.
 fn run(entrant: &Contender, [connections, millis, busy]: [u64; 3]) -> Result<Report, Failure> {
-    let absent = |what: String| Failure::Absent(what);
-    let command = entrant.command.as_ref().map_err(|why| absent(why.clone()))?;
+    let failed = |what: String| Failure::Failed(what);
+    let command = entrant.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
     let mut server = pinned::command_on(entrant.cpus, command);
     server.envs(entrant.environment.iter().copied());
     let server = server
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| absent(format!("did not start: {error}")))?;
+        .map_err(|error| failed(format!("did not start: {error}")))?;
     let mut server = EchoServer(server);
-    let port = server.port().ok_or_else(|| absent("it named no port".into()))?;
+    let port = server.port().ok_or_else(|| failed("it named no port".into()))?;
     let numbers = [port, u64::from(server.0.id()), connections, millis, busy];
-    let client = inner("client", "echo-load", &numbers).command.map_err(absent)?;
+    let client = inner("client", "echo-load", &numbers).command.map_err(failed)?;
     let limit = Duration::from_millis(millis) + Duration::from_secs(40);
     let report = report(pinned::command(CLIENT_CPU, &client), limit)?;
     match report.get("unanswered") {

@@ -12,7 +12,7 @@ use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Failure, Metric, rows};
 use crate::peers::{CPP, Compiled};
-use crate::table::{Need, Row, Table};
+use crate::table::{Row, Table};
 use crate::web::Counted;
 
 const INSTRUCTIONS: Metric = Metric { key: "instructions", unit: "instructions", better: Better::Lower };
@@ -21,18 +21,11 @@ const INSTRUCTIONS: Metric = Metric { key: "instructions", unit: "instructions",
 struct Program {
     system: &'static str,
     contender: Box<dyn Fn(u64) -> Contender>,
-    need: Option<Need>,
 }
 
 impl Program {
     fn new(system: &'static str, contender: impl Fn(u64) -> Contender + 'static) -> Program {
-        Program { system, contender: Box::new(contender), need: None }
-    }
-
-    /// The largest value that reaches the aim.
-    fn at_most(mut self, limit: f64) -> Program {
-        self.need = Some(Need::AtMost(limit));
-        self
+        Program { system, contender: Box::new(contender) }
     }
 
     fn yields(system: &'static str, program: &'static str, peer: Option<Compiled>) -> Program {
@@ -84,7 +77,7 @@ fn operations() -> Vec<Operation> {
             "yield, 1000 threads",
             [200_000, 600_000],
             vec![
-                Program::yields("selvedge", "switch", None).at_most(60.0),
+                Program::yields("selvedge", "switch", None),
                 Program::yields(QUEUE, "switch", Some(CPP)),
                 Program::yields("tokio, waking itself", "tokio-switch-self-wake", None),
                 Program::yields("tokio, yield_now", "tokio-switch-yield-now", None),
@@ -94,7 +87,7 @@ fn operations() -> Vec<Operation> {
             "hop in a ring of 1000, on one OS thread for ever",
             [100_000, 300_000],
             vec![
-                Program::ring("selvedge MVar", "ring").at_most(180.0),
+                Program::ring("selvedge MVar", "ring"),
                 Program::ring("tokio, hand-made MVar", "tokio-ring-handmade"),
             ],
         ),
@@ -102,7 +95,7 @@ fn operations() -> Vec<Operation> {
             "hop in a ring of 1000, which OS threads may share",
             [100_000, 300_000],
             vec![
-                Program::ring("selvedge MVar, shared kind", "ring-shared").at_most(240.0),
+                Program::ring("selvedge MVar, shared kind", "ring-shared"),
                 Program::new(HAND_MADE_SHARED, |hops| {
                     inner(HAND_MADE_SHARED, "tokio-cores-ring-handmade", &[0, 1000, 1, hops])
                         .answers("token", hops)
@@ -114,7 +107,7 @@ fn operations() -> Vec<Operation> {
             "fork and finish",
             [50_000, 150_000],
             vec![
-                Program::spawned("selvedge fork", "spawn", None).at_most(130.0),
+                Program::spawned("selvedge fork", "spawn", None),
                 Program::spawned(TOKIO, "tokio-spawn", None),
             ],
         ),
@@ -122,7 +115,7 @@ fn operations() -> Vec<Operation> {
             "spawn and finish, by the scheduler",
             [50_000, 150_000],
             vec![
-                Program::spawned("selvedge", "spawn-event", None).at_most(70.0),
+                Program::spawned("selvedge", "spawn-event", None),
                 Program::spawned(QUEUE, "spawn", Some(CPP)),
             ],
         ),
@@ -130,7 +123,7 @@ fn operations() -> Vec<Operation> {
             "spawn, finish and join",
             [50_000, 150_000],
             vec![
-                Program::spawned("selvedge JoinHandle", "spawn-handle", None).at_most(180.0),
+                Program::spawned("selvedge JoinHandle", "spawn-handle", None),
                 Program::spawned("tokio JoinHandle", "tokio-spawn-handle", None),
             ],
         ),
@@ -200,9 +193,9 @@ pub(crate) fn count(counting: Counting) -> Result<Vec<Row>, String> {
         }
         let mut contenders = Vec::new();
         let mut samples = Vec::new();
-        for Program { system, contender, need } in programs {
+        for Program { system, contender } in programs {
             eprintln!("instructions: {name}: {system}");
-            let shown = Contender { need, ..contender(lengths[1]) };
+            let shown = contender(lengths[1]);
             samples.push(sample(name, shown.ours, system, callgrind::each(&contender, lengths))?);
             contenders.push(shown);
         }
@@ -222,7 +215,9 @@ fn sample(
     match counted {
         Ok(each) => Ok(Ok(vec![each])),
         Err(Failure::Absent(why)) if !ours => Ok(Err(why)),
-        Err(Failure::Absent(why) | Failure::Wrong(why)) => Err(format!("{operation}: {system}: {why}")),
+        Err(Failure::Absent(why) | Failure::Failed(why) | Failure::Wrong(why)) => {
+            Err(format!("{operation}: {system}: {why}"))
+        }
     }
 }
 
@@ -244,9 +239,7 @@ fn web(counting: Counting) -> Result<Vec<Row>, String> {
             let system = server.name();
             eprintln!("instructions: {name}: {system}");
             samples.push(sample(name, index == 0, &system, server.each())?);
-            // Half of nginx's at most.
-            let need = (index > 0).then_some(Need::Times(2.0));
-            contenders.push(Contender { system, need, ..inner("", "", &[]) });
+            contenders.push(Contender { system, ..inner("", "", &[]) });
         }
         let mut of_log = rows(name, &contenders, INSTRUCTIONS, &samples);
         for row in &mut of_log {
@@ -258,7 +251,6 @@ fn web(counting: Counting) -> Result<Vec<Row>, String> {
             all.push(Row {
                 value: on.clone().and_then(|on| off.clone().map(|off| on - off)),
                 unit: INSTRUCTIONS.unit,
-                need: (index == 0).then_some(Need::AtMost(250.0)),
                 ..Row::plain(LINE, &contenders[index].system)
             });
         }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod abstractions;
+mod aims;
 mod callgrind;
 mod child;
 mod cnc;
@@ -39,6 +40,7 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 
+use crate::aims::Aims;
 use crate::effort::{Effort, Purpose};
 use crate::measure::NOTICED;
 use crate::table::Table;
@@ -54,7 +56,8 @@ usage: figures [--json FILE] [--rounds N] [--seconds S] [--check | --faults] NAM
        figures check-instructions   count ours and compare them with figures/instructions.json
        figures write-instructions   count ours and write them there
 
-  --check       check the answers of every program with small numbers, and show no times
+  --check       check the answers of every program with small numbers, and the names in figures/aims.toml; show
+                no times
   --faults      tell each program of ours to give a wrong answer, and fail if its figure does not notice
   --json FILE   also write the rows as JSON, which `cargo xtask publish` reads
   --rounds N    interleaved rounds; the median is shown (5)
@@ -265,6 +268,9 @@ const FIGURES: &[Figure] = &[
     },
 ];
 
+/// The aims of all figures.
+const AIMS: &str = include_str!("../aims.toml");
+
 fn main() -> ExitCode {
     // The two ways this program is its own tool: running a program pinned to a CPU, and being one
     // of our programs.
@@ -348,8 +354,9 @@ fn command_line() -> Result<(), (String, u8)> {
 fn figures(chosen: &[&Figure], effort: Effort, json: Option<PathBuf>) -> Result<(), (String, u8)> {
     let mut measured = Vec::new();
     let mut failed = Vec::new();
+    let aims = Aims::read(AIMS).map_err(|error| (error, 1))?;
     for figure in chosen {
-        match (figure.measure)(effort) {
+        match (figure.measure)(effort).and_then(|table| table.aimed(&aims, effort.purpose)) {
             Ok(table) if effort.is_small() => println!("{}", checked(&table)),
             Ok(table) => {
                 println!("{}", table.text());

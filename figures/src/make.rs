@@ -13,7 +13,7 @@ use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, reports, rows, values};
 use crate::peers::{SAMURAI, built, program_path};
-use crate::table::{Need, Row, Table};
+use crate::table::{Row, Table};
 
 const WALL: Metric = Metric { key: "wall_ms", unit: "ms", better: Better::Lower };
 const CPU: Metric = Metric { key: "cpu_ms", unit: "ms CPU", better: Better::Lower };
@@ -43,26 +43,16 @@ fn all(program: &str, numbers: &[u64], answer: u64) -> Result<Vec<Contender>, St
     Ok(RUNNERS.iter().enumerate().map(contender).collect())
 }
 
-/// The contenders with aims beside peers.
-fn beside(contenders: &[Contender], aims: &[(&str, f64)]) -> Vec<Contender> {
-    let with_aim = |contender: &Contender| {
-        let aim = aims.iter().find(|(peer, _)| contender.system == *peer);
-        aim.map_or_else(|| contender.clone(), |(_, times)| contender.clone().times(*times))
-    };
-    contenders.iter().map(with_aim).collect()
-}
-
-/// Measures wall and CPU in the same runs. The aims are those of the first metric.
+/// Measures wall and CPU in the same runs.
 fn both(
     name: &str,
     contenders: &[Contender],
     metrics: [Metric; 2],
-    aims: &[(&str, f64)],
     effort: Effort,
 ) -> Result<Vec<Row>, String> {
     let reports = reports(name, contenders, &metrics.map(|metric| metric.key), effort, LIMIT)?;
     let [first, second] = metrics;
-    let mut table = rows(name, &beside(contenders, aims), first, &values(&reports, first.key));
+    let mut table = rows(name, contenders, first, &values(&reports, first.key));
     table.extend(rows(name, contenders, second, &values(&reports, second.key)));
     Ok(table)
 }
@@ -70,10 +60,9 @@ fn both(
 /// Builds of this many edges: with nothing to do, and with commands that are only shown.
 fn graph(n: u64, effort: Effort) -> Result<Vec<Row>, String> {
     let null = all("make-null", &[n], 0)?;
-    let aims = [("samurai", 1.0), ("ninja", 1.0 / 0.9)];
-    let mut rows = both(&format!("nothing to do, {n} edges"), &null, [WALL, CPU], &aims, effort)?;
+    let mut rows = both(&format!("nothing to do, {n} edges"), &null, [WALL, CPU], effort)?;
     let dry = all("make-dry", &[n], n)?;
-    rows.extend(both(&format!("-n, {n} edges"), &dry, [CPU, WALL], &[("samurai", 1.0)], effort)?);
+    rows.extend(both(&format!("-n, {n} edges"), &dry, [CPU, WALL], effort)?);
     Ok(rows)
 }
 
@@ -107,10 +96,10 @@ pub(crate) fn commands(effort: Effort) -> Result<Table, String> {
     };
     let contenders = without_samurai(all("make-commands", &[external], external)?);
     let name = format!("{external} commands, each /bin/true");
-    table.extend(both(&name, &contenders, [CPU, WALL], &[("ninja", 1.0 / 0.6)], few)?);
+    table.extend(both(&name, &contenders, [CPU, WALL], few)?);
     let contenders = without_samurai(all("make-shell", &[shell], shell)?);
     let name = format!("{shell} commands, each a word of the shell");
-    table.extend(both(&name, &contenders, [CPU, WALL], &[], few)?);
+    table.extend(both(&name, &contenders, [CPU, WALL], few)?);
     let title = "build runners: commands that do nothing, two at a time".to_owned();
     let polls = "samurai has no row: the port in muon looks at its child processes without a pause, which samurai \
                  itself does not";
@@ -136,19 +125,14 @@ pub(crate) fn projects(effort: Effort) -> Result<Table, String> {
                 true => contender.answers.clear(),
                 false => contender.answers.push(("again", 0.0)),
             }
-            contender.reason =
-                Some("the same compilers run for nearly all the time, which varies by some per cent");
         }
         let keys = [WALL.key, CPU.key, NULL.key];
         let reports = reports(project, &contenders, &keys, effort.rounds_at_most(3), LIMIT)?;
         let all = format!("{project}, all");
-        let aimed = beside(&contenders, &[("ninja", 1.0)]);
-        table.extend(rows(&all, &aimed, WALL, &values(&reports, WALL.key)));
-        table.extend(rows(&all, &aimed, CPU, &values(&reports, CPU.key)));
-        contenders.iter_mut().for_each(|contender| contender.reason = None);
-        let aims = [("samurai", 1.0), ("ninja", 1.0 / 0.9)];
+        table.extend(rows(&all, &contenders, WALL, &values(&reports, WALL.key)));
+        table.extend(rows(&all, &contenders, CPU, &values(&reports, CPU.key)));
         let null = format!("{project}, nothing to do");
-        table.extend(rows(&null, &beside(&contenders, &aims), NULL, &values(&reports, NULL.key)));
+        table.extend(rows(&null, &contenders, NULL, &values(&reports, NULL.key)));
     }
     let title = "real projects of CMake and Meson, built from nothing and once more, two commands at a time"
         .to_owned();
@@ -172,20 +156,16 @@ pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     let mut table: Vec<Row> = Vec::new();
     let programs = [
-        (2, "2 modules", 1.9, "Figure 7", 1.32, 1.52),
-        // Two at a time need 8 and 16 turns, so no speed-up is above 1.88 and 1.94.
-        (15, "15 modules", 1.8, "Figure 8", 1.2, 1.24),
-        (31, "31 modules", 1.8, "Figure 9", 1.13, 0.82),
+        (2, "2 modules", "Figure 7", 1.32, 1.52),
+        (15, "15 modules", "Figure 8", 1.2, 1.24),
+        (31, "31 modules", "Figure 9", 1.13, 0.82),
     ];
-    for (modules, program, aim, figure, paper, make) in programs {
+    for (modules, program, figure, paper, make) in programs {
         let percent = if effort.is_small() { 1 } else { 100 };
         let mut contenders = all("make-modules", &[modules, percent], modules)?;
         let mut session = inner("one session, shared interfaces", "make-session", &[modules, percent]).on(2);
         session.ours = true;
         contenders.push(session.answers("commands", modules));
-        for contender in contenders.iter_mut().filter(|contender| contender.ours) {
-            contender.need = Some(Need::AtLeast(aim));
-        }
         let keys = [SPEED_UP.key, WALL.key];
         let mut reports = reports(program, &contenders, &keys, effort.rounds_at_most(3), LIMIT)?;
         table.extend(rows(program, &contenders, SPEED_UP, &values(&reports, SPEED_UP.key)));
@@ -195,9 +175,12 @@ pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
         // session comes first here, and is not slower.
         contenders.rotate_right(1);
         reports.rotate_right(1);
-        contenders.iter_mut().for_each(|contender| contender.need = None);
-        let beside = beside(&contenders, &[("ninja", 1.0), ("make", 1.0)]);
-        table.extend(rows(&format!("{program}, two at a time"), &beside, WALL, &values(&reports, WALL.key)));
+        table.extend(rows(
+            &format!("{program}, two at a time"),
+            &contenders,
+            WALL,
+            &values(&reports, WALL.key),
+        ));
     }
     let title =
         "two modules at a time against one, over the module graphs of the paper's programs".to_owned();

@@ -16,8 +16,9 @@ use std::time::{Duration, Instant};
 
 use crate::child::FAULT;
 use crate::effort::{Effort, Purpose};
+use crate::peers::BROKEN;
 use crate::pinned;
-use crate::table::{Need, Row};
+use crate::table::Row;
 
 /// The output of a run: one number per name.
 pub(crate) type Report = BTreeMap<String, f64>;
@@ -38,12 +39,11 @@ pub(crate) struct Contender {
     /// The file that it reads. Each run begins with all of it in the page cache. A kernel may drop
     /// pages that were not used for some seconds, so another contender's long run would disturb.
     pub(crate) input: Option<String>,
+    /// Whether a failure is a fact that the table shows: of a peer alone, which cannot do what the
+    /// case asks.
+    pub(crate) may_fail: bool,
     /// The answers that it must print for its times to count.
     pub(crate) answers: Vec<(&'static str, f64)>,
-    /// The aim of its row.
-    pub(crate) need: Option<Need>,
-    /// Why its row misses that, where it is known.
-    pub(crate) reason: Option<&'static str>,
 }
 
 /// Which way a metric is better.
@@ -69,8 +69,10 @@ pub(crate) struct Metric {
 /// Why there is no number.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
-    /// The contender could not run or did not finish: a fact about it that the table shows.
+    /// The contender is not installed, or did not finish in time: a fact that the table shows.
     Absent(String),
+    /// The contender is there, and failed.
+    Failed(String),
     /// The answer was wrong: no time of this figure can be trusted.
     Wrong(String),
 }
@@ -81,11 +83,11 @@ pub(crate) type Reports = Result<Vec<Report>, String>;
 /// Runs the contenders `rounds` times in turn and returns the rows of one case. The first contender
 /// is ours; the others' ratios are taken against it.
 ///
-/// A peer that is missing, fails or runs out of time is not tried again, and its row says why.
+/// A peer that is missing or runs out of time is not tried again, and its row says why.
 ///
 /// # Errors
 ///
-/// A description of the first wrong answer, or of the first failure of a program of ours.
+/// A description of the first wrong answer, or of the first failure.
 pub(crate) fn case(
     name: &str,
     contenders: &[Contender],
@@ -106,12 +108,12 @@ pub(crate) fn values(reports: &[Reports], key: &str) -> Vec<Result<Vec<f64>, Str
 /// Runs the contenders `effort.rounds` times in turn and returns what they report; every report has
 /// all of `keys`.
 ///
-/// A peer that is missing, fails or runs out of time is not tried again.
+/// A peer that is missing or runs out of time is not tried again.
 ///
 /// # Errors
 ///
-/// A description of the first wrong answer, or of the first failure of a program of ours; of the
-/// first fault that was not noticed, when the programs run with faults.
+/// A description of the first wrong answer, or of the first failure, also that of a peer that is
+/// there; of the first fault that was not noticed, when the programs run with faults.
 pub(crate) fn reports(
     name: &str,
     contenders: &[Contender],
@@ -135,12 +137,16 @@ pub(crate) fn in_turn<T>(
 ) -> Result<Vec<Result<Vec<T>, String>>, String> {
     let faults = effort.purpose == Purpose::Faults;
     let prepared = |contender: &Contender| match &contender.command {
-        Err(why) => (contender.clone(), Err(why.clone())),
-        Ok(_) if faults && !contender.ours => (contender.clone(), Err("not run for its faults".to_owned())),
-        Ok(_) if faults => (contender.clone().with_fault(), Ok(Vec::new())),
-        Ok(_) => (contender.clone(), Ok(Vec::new())),
+        Err(why) if why.starts_with(BROKEN) => Err(format!("{name}: {}: {why}", contender.system)),
+        Err(why) => Ok((contender.clone(), Err(why.clone()))),
+        Ok(_) if faults && !contender.ours => {
+            Ok((contender.clone(), Err("not run for its faults".to_owned())))
+        }
+        Ok(_) if faults => Ok((contender.clone().with_fault(), Ok(Vec::new()))),
+        Ok(_) => Ok((contender.clone(), Ok(Vec::new()))),
     };
-    let (contenders, mut samples): (Vec<Contender>, Vec<_>) = contenders.iter().map(prepared).unzip();
+    let prepared: Vec<_> = contenders.iter().map(prepared).collect::<Result<_, String>>()?;
+    let (contenders, mut samples): (Vec<Contender>, Vec<_>) = prepared.into_iter().unzip();
     for _ in 0..effort.rounds {
         for (contender, sample) in contenders.iter().zip(&mut samples) {
             let Ok(values) = sample else { continue };
@@ -155,7 +161,10 @@ pub(crate) fn in_turn<T>(
                 Err(Failure::Absent(why)) if contender.ours => {
                     return Err(format!("{name}: {}: {why}", contender.system));
                 }
-                Err(Failure::Absent(why)) => *sample = Err(why),
+                Err(Failure::Failed(why)) if !contender.may_fail => {
+                    return Err(format!("{name}: {}: {why}", contender.system));
+                }
+                Err(Failure::Absent(why) | Failure::Failed(why)) => *sample = Err(why),
             }
         }
     }
@@ -207,8 +216,8 @@ pub(crate) fn rows(
             range,
             unit: metric.unit,
             ratio,
-            need: contender.need,
-            reason: contender.reason,
+            aim: None,
+            missed: None,
             command: contender.command.as_ref().ok().map(|command| shown(command, &contender.environment)),
         }
     };
@@ -238,7 +247,7 @@ fn shown(command: &[String], environment: &[(&str, &str)]) -> String {
 pub(crate) fn run(contender: &Contender, keys: &[&str], limit: Duration) -> Result<Report, Failure> {
     let command = contender.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
     if let Some(path) = &contender.input {
-        bring_into_memory(path).map_err(|error| Failure::Absent(format!("{path}: {error}")))?;
+        bring_into_memory(path).map_err(|error| Failure::Failed(format!("{path}: {error}")))?;
     }
     let mut process = pinned::command_on(contender.cpus, command);
     process.envs(contender.environment.iter().copied());
@@ -270,8 +279,8 @@ pub(crate) fn checked(report: Report, answers: &[(&str, f64)], keys: &[&str]) ->
 ///
 /// # Errors
 ///
-/// [`Failure::Absent`] when it cannot be started, fails or is still running after `limit` (it is
-/// then killed).
+/// [`Failure::Failed`] when it cannot be started or fails; [`Failure::Absent`] when it is still
+/// running after `limit` (it is then killed).
 pub(crate) fn report(process: Command, limit: Duration) -> Result<Report, Failure> {
     output(process, limit).map(|text| parse(&text))
 }
@@ -282,12 +291,12 @@ pub(crate) fn report(process: Command, limit: Duration) -> Result<Report, Failur
 ///
 /// As for [`report`].
 pub(crate) fn output(mut process: Command, limit: Duration) -> Result<String, Failure> {
-    let absent = |what: String| Failure::Absent(what);
+    let failed = |what: String| Failure::Failed(what);
     let mut child = process
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .map_err(|error| absent(format!("did not start: {error}")))?;
+        .map_err(|error| failed(format!("did not start: {error}")))?;
     let start = Instant::now();
     let status = loop {
         match child.try_wait() {
@@ -296,17 +305,17 @@ pub(crate) fn output(mut process: Command, limit: Duration) -> Result<String, Fa
             Ok(None) => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(absent(format!("not done in {} s", limit.as_secs())));
+                return Err(Failure::Absent(format!("not done in {} s", limit.as_secs())));
             }
-            Err(error) => return Err(absent(format!("lost: {error}"))),
+            Err(error) => return Err(failed(format!("lost: {error}"))),
         }
     };
     let mut text = String::new();
     if let Some(mut stdout) = child.stdout.take() {
-        stdout.read_to_string(&mut text).map_err(|error| absent(format!("unreadable output: {error}")))?;
+        stdout.read_to_string(&mut text).map_err(|error| failed(format!("unreadable output: {error}")))?;
     }
     if !status.success() {
-        return Err(absent(format!("failed: {status}")));
+        return Err(failed(format!("failed: {status}")));
     }
     Ok(text)
 }
@@ -328,7 +337,7 @@ mod tests {
     fn a_run_without_its_input_is_no_run() {
         let contender = contender(&["true"], vec![]).reads("/no/such/file");
         match run(&contender, &[], Duration::from_secs(1)) {
-            Err(Failure::Absent(why)) => assert!(why.starts_with("/no/such/file"), "{why}"),
+            Err(Failure::Failed(why)) => assert!(why.starts_with("/no/such/file"), "{why}"),
             other => panic!("{other:?}"),
         }
     }
@@ -341,9 +350,8 @@ mod tests {
             environment: vec![],
             cpus: &[pinned::SERVER_CPU],
             input: None,
+            may_fail: false,
             answers,
-            need: None,
-            reason: None,
         }
     }
 
@@ -368,7 +376,7 @@ mod tests {
         let check = |text, answers: &[(&str, f64)], keys: &[&str]| match checked(parse(text), answers, keys) {
             Ok(report) => Ok(report["ns"]),
             Err(Failure::Wrong(what)) => Err(what),
-            Err(Failure::Absent(why)) => panic!("{why}"),
+            Err(Failure::Absent(why) | Failure::Failed(why)) => panic!("{why}"),
         };
         let right = "ns 4.5\nsum 6\n";
         assert_eq!(check(right, &[("sum", 6.0)], &["ns"]), Ok(4.5));
@@ -385,12 +393,25 @@ mod tests {
     }
 
     #[test]
-    fn a_program_of_ours_that_fails_makes_its_figure_fail() {
-        let died = || Err(Failure::Absent("failed: signal: 6".to_owned()));
-        let peer = contender(&["theirs"], vec![]);
+    fn a_program_that_fails_makes_its_figure_fail() {
+        let died = || Err(Failure::Failed("failed: signal: 6".to_owned()));
+        let peer = || contender(&["theirs"], vec![]);
         let ours = Contender { ours: true, ..contender(&["ours"], vec![]) };
-        assert_eq!(outcome(peer, Purpose::Times, died()), Ok("failed: signal: 6".to_owned()));
         assert_eq!(outcome(ours, Purpose::Times, died()), Err("f: ours: failed: signal: 6".to_owned()));
+        assert_eq!(outcome(peer(), Purpose::Times, died()), Err("f: theirs: failed: signal: 6".to_owned()));
+        let unable = Contender { may_fail: true, ..peer() };
+        assert_eq!(outcome(unable, Purpose::Times, died()), Ok("failed: signal: 6".to_owned()));
+        let broken = Contender { command: Err(format!("{BROKEN}: 1")), ..peer() };
+        assert_eq!(outcome(broken, Purpose::Times, Ok(())), Err(format!("f: theirs: {BROKEN}: 1")));
+    }
+
+    #[test]
+    fn a_peer_that_is_missing_or_too_slow_is_shown() {
+        let late = Err(Failure::Absent("not done in 60 s".to_owned()));
+        let peer = || contender(&["theirs"], vec![]);
+        assert_eq!(outcome(peer(), Purpose::Times, late), Ok("not done in 60 s".to_owned()));
+        let missing = Contender { command: Err("missing".to_owned()), ..peer() };
+        assert_eq!(outcome(missing, Purpose::Times, Ok(())), Ok("missing".to_owned()));
     }
 
     #[test]

@@ -250,7 +250,7 @@ pub(crate) const SAMURAI: Compiled = Compiled {
 
 /// Conduits, in GHC's non-threaded runtime.
 pub(crate) const GHC_CONDUIT: Compiled =
-    Compiled { name: "conduit-ghc", source: "haskell/Conduits.hs", ..GHC };
+    Compiled { name: "conduit-ghc", source: "haskell/Conduits.hs", package: "ghc libghc-conduit-dev", ..GHC };
 
 /// Every compiled peer.
 pub(crate) const COMPILED: &[Compiled] = &[
@@ -329,6 +329,16 @@ impl Compiled {
         })
     }
 
+    /// Whether a Debian package with its libraries is not installed. Its compiler is the first
+    /// package, and was found. Without Debian's tools it lacks none.
+    fn lacks_library(self) -> bool {
+        let is_absent = |package: &str| {
+            let status = Command::new("dpkg-query").args(["-W", "-f=${Status}", package]).output();
+            status.is_ok_and(|said| !said.stdout.ends_with(b"ok installed"))
+        };
+        self.package.split(' ').skip(1).any(is_absent)
+    }
+
     fn build(self, source: &Path, out: &Path) -> Result<(), String> {
         let compiler =
             self.compiler.iter().find_map(|name| find(name)).ok_or_else(|| missing(self.package))?;
@@ -345,8 +355,9 @@ impl Compiled {
         eprintln!("building {}: {command:?}", self.name);
         match command.status() {
             Ok(status) if status.success() => Ok(()),
-            Ok(status) => Err(format!("does not build: {status}")),
-            Err(error) => Err(format!("does not build: {error}")),
+            Ok(_) if self.lacks_library() => Err(missing(self.package)),
+            Ok(status) => Err(format!("{BROKEN}: {status}")),
+            Err(error) => Err(format!("{BROKEN}: {error}")),
         }
     }
 }
@@ -365,7 +376,7 @@ pub(crate) fn build_all() -> Result<(), String> {
             Ok(path) => println!("{name}: {path}"),
             Err(why) => {
                 println!("{name}: {why}");
-                if !why.starts_with(MISSING) {
+                if !is_missing(&why) {
                     broken.push(name);
                 }
             }
@@ -376,6 +387,14 @@ pub(crate) fn build_all() -> Result<(), String> {
 
 /// The text about a peer that is not installed begins so.
 const MISSING: &str = "missing";
+
+/// The text about a peer that its compiler refuses begins so.
+pub(crate) const BROKEN: &str = "does not build";
+
+/// Whether a peer has no row because it is not installed.
+pub(crate) fn is_missing(why: &str) -> bool {
+    why.starts_with(MISSING)
+}
 
 /// That a peer is not installed, and how to install it.
 fn missing(package: &str) -> String {

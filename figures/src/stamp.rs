@@ -27,9 +27,6 @@ const TREE: (&str, &str) = ("selvedge, tree of TVars", "GHC STM, tree of TVars")
 /// In programs about maps: each map in one variable.
 const INT_MAP: &str = "GHC STM, IntMap in a TVar";
 
-/// How many times faster than GHC each program is to be.
-const AIM: f64 = 3.0;
-
 /// A program of STAMP, with its numbers and its answers.
 struct StampProgram {
     /// Its name, and its configuration.
@@ -48,7 +45,7 @@ impl StampProgram {
     fn contenders(&self, threads: usize) -> Vec<Contender> {
         let numbers = [&[threads as u64], &self.numbers[..]].concat();
         let ours = |system, name: &str| inner(system, name, &numbers).on(threads);
-        let ghc = |system, name: &str| outer_on(threads, GHC_STAMP, system, name, &numbers).times(AIM);
+        let ghc = |system, name: &str| outer_on(threads, GHC_STAMP, system, name, &numbers);
         let (tree, int_map) = (format!("{}-tree", self.name), format!("{}-intmap", self.name));
         let contenders = match self.has_maps {
             true => {

@@ -12,7 +12,7 @@ use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, Reports, case, reports, rows, values};
 use crate::peers::{C_BANK, C_CORES, GHC_CORES, GHC_STM, RUST_STM};
-use crate::table::{Need, Row, Table};
+use crate::table::{Row, Table};
 
 const RATE: Metric = Metric { key: "rate", unit: "million/s", better: Better::Higher };
 const BYTES: Metric = Metric { key: "bytes", unit: "bytes", better: Better::Lower };
@@ -71,29 +71,24 @@ pub(crate) fn counter(effort: Effort) -> Result<Table, String> {
         let os = |system, program, total| counts(inner(system, program, &[threads, total]).on(n), total);
         let c =
             |system, program, total| counts(outer_on(n, C_CORES, system, program, &[threads, total]), total);
-        // The aims are those of times; the ratio is that of rates.
-        let (beside_c, beside_ghc) = if n == 1 { (1.35, 0.85) } else { (1.5, 0.35) };
         let mut contenders = vec![
             transactions(OURS, "counter", many),
-            c("C, POSIX threads and mutex", "counter-mutex", many).times(1.0 / beside_c),
+            c("C, POSIX threads and mutex", "counter-mutex", many),
             os("Rust OS threads, std::sync::Mutex", "counter-std-mutex", many),
-            counts(ghc("counter", &[threads, few], n), few).times(1.0 / beside_ghc),
+            counts(ghc("counter", &[threads, few], n), few),
             transactions(BOXED, "counter-boxed", many),
             os("selvedge, OS threads", "stm-counter-os", many),
         ];
         contenders
             .extend(ENGINES.map(|(system, engine)| transactions(system, &format!("counter-{engine}"), many)));
-        contenders.extend(CRATES.map(|of| {
-            let contender = counts(rust(of, "counter", &[threads, few], n), few);
-            if n == 1 { contender.times(8.0) } else { contender }
-        }));
+        contenders.extend(CRATES.map(|of| counts(rust(of, "counter", &[threads, few], n), few)));
         all.extend(case(&on("transactions", n), &contenders, RATE, effort, LIMIT)?);
         let mvars = if n == 1 { few } else { few / 10 };
         all.extend(case(
             &on("mutex", n),
             &[
                 run("selvedge threads, sync::Mutex", "counter-mutex", many),
-                c("C, POSIX threads and mutex", "counter-mutex", many).times(1.0 / 1.1),
+                c("C, POSIX threads and mutex", "counter-mutex", many),
                 os("selvedge sync::Mutex, OS threads", "counter-os-mutex", many),
                 os("Rust OS threads, std::sync::Mutex", "counter-std-mutex", many),
                 run("tokio tasks, tokio::sync::Mutex", "tokio-counter-mutex", few),
@@ -137,10 +132,10 @@ pub(crate) fn size(effort: Effort) -> Result<Table, String> {
     let mut all = Vec::new();
     let mut each = Vec::new();
     // The transactions of ours, of GHC and of the crates.
-    for (name, reads, writes, totals, aim) in [
-        ("10 reads, 2 writes", 10, 2, [4_000_000, 2_000_000, 400_000], 2.0),
-        ("100 reads", 100, 0, [2_000_000, 100_000, 40_000], 15.0),
-        ("1000 reads", 1000, 0, [200_000, 1000, 4000], 15.0),
+    for (name, reads, writes, totals) in [
+        ("10 reads, 2 writes", 10, 2, [4_000_000, 2_000_000, 400_000]),
+        ("100 reads", 100, 0, [2_000_000, 100_000, 40_000]),
+        ("1000 reads", 1000, 0, [200_000, 1000, 4000]),
     ] {
         let [ours_total, ghc_total, crates_total] =
             totals.map(|total| if effort.is_small() { total / 1000 } else { total });
@@ -149,7 +144,7 @@ pub(crate) fn size(effort: Effort) -> Result<Table, String> {
             |system, program: &str, total| sums(ours(system, program, &[reads, writes, total], 1), total);
         let mut contenders = vec![
             run(BOXED, "size-boxed", ours_total),
-            sums(ghc("size", &[reads, writes, ghc_total], 1), ghc_total).times(aim),
+            sums(ghc("size", &[reads, writes, ghc_total], 1), ghc_total),
             run("selvedge TWord", "size", ours_total),
         ];
         contenders.extend(ENGINES.map(|(system, engine)| run(system, &format!("size-{engine}"), ours_total)));
@@ -163,7 +158,6 @@ pub(crate) fn size(effort: Effort) -> Result<Table, String> {
         all.push(Row {
             value: Ok(of_thousand / of_hundred),
             unit: "x",
-            need: Some(Need::AtMost(1.5)),
             ..Row::plain("a read of 1000, beside one of 100", BOXED)
         });
     }
@@ -213,9 +207,7 @@ pub(crate) fn disjoint(effort: Effort) -> Result<Table, String> {
         .zip(two)
         .map(|(one, two)| Ok(one?.iter().zip(two?).map(|(one, two)| two / one).collect()))
         .collect();
-    let mut growing = twos;
-    growing[0].need = Some(Need::AtMost(1.1));
-    let mut growing = rows("2 threads beside 1", &growing, GROWTH, &growths);
+    let mut growing = rows("2 threads beside 1", &twos, GROWTH, &growths);
     for row in &mut growing {
         // Each system is compared with itself.
         row.ratio = None;
@@ -258,8 +250,8 @@ pub(crate) fn bank(effort: Effort) -> Result<Table, String> {
             let c = outer_on(n, C_BANK, "C, two ordered mutexes", "bank", &[threads, every, many]);
             let mut contenders = vec![
                 run(OURS, "bank"),
-                right(c, many).times(1.0 / 1.3),
-                locks("Rust OS threads, two ordered std Mutexes", "bank-locks").times(1.0 / 1.3),
+                right(c, many),
+                locks("Rust OS threads, two ordered std Mutexes", "bank-locks"),
                 locks("Rust OS threads, one std Mutex", "bank-lock"),
                 run(BOXED, "bank-boxed"),
                 right(ghc("bank", &[threads, every, of_ghc], n), of_ghc),
@@ -306,8 +298,8 @@ pub(crate) fn retry(effort: Effort) -> Result<Table, String> {
         "round trip between two threads, TMVar",
         &[
             token(ours(OURS, "ping-pong", &[0, many], 1), many),
-            token(ghc("ping-pong", &[many], 1), many).times(1.0),
-            token(rust(async_stm, "ping-pong", &[few], 1), few).times(5.0),
+            token(ghc("ping-pong", &[many], 1), many),
+            token(rust(async_stm, "ping-pong", &[few], 1), few),
             token(rust(stm, "ping-pong", &[few], 1), few),
             token(rust(fast_stm, "ping-pong", &[few], 1), few),
         ],
@@ -322,7 +314,7 @@ pub(crate) fn retry(effort: Effort) -> Result<Table, String> {
         &[
             // Only the last write wakes them.
             finished(ours("selvedge wait_for", "herd", &[waiters, writes], 1)).answers("polls", waiters),
-            finished(ghc("herd", &[waiters, writes], 1)).times(10.0),
+            finished(ghc("herd", &[waiters, writes], 1)),
             finished(rust(async_stm, "herd", &[waiters, writes / 5], 1)),
             finished(ours("selvedge retry", "herd-retry", &[waiters, writes], 1))
                 .answers("polls", waiters * writes),
@@ -333,15 +325,13 @@ pub(crate) fn retry(effort: Effort) -> Result<Table, String> {
     )?);
     let parked = if effort.is_small() { 1000 } else { 100_000 };
     let live = |contender: Contender| contender.answers("live", parked).answers("finished", parked);
-    let mut contenders = [
-        live(ours(OURS, "parked", &[parked], 1)).at_most(230.0),
+    let contenders = [
+        live(ours(OURS, "parked", &[parked], 1)),
         live(ghc("parked", &[parked], 1)),
         live(rust(async_stm, "parked", &[parked], 1)),
     ];
     let measured = reports("stm-retry", &contenders, &[BYTES.key, WAKE_NS.key], effort, LIMIT)?;
     all.extend(one_of("one of 100,000 threads that wait", &contenders, BYTES, &measured));
-    contenders[0].need = None;
-    contenders[1].need = Some(Need::Times(1.0));
     all.extend(one_of("wake one of 100,000, and let it end", &contenders, WAKE_NS, &measured));
     let mut table = table(
         "stm-retry",
@@ -361,10 +351,10 @@ pub(crate) fn sets(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     let mut all = Vec::new();
     let mut lost = Vec::new();
-    for (structure, range, totals, aim) in [
-        ("list", 512, [400_000, 40_000, 2_000_000], None),
-        ("tree", 16_384, [2_000_000, 1_000_000, 2_000_000], Some(2.0)),
-        ("map", 16_384, [2_000_000, 2_000_000, 4_000_000], Some(2.0)),
+    for (structure, range, totals) in [
+        ("list", 512, [400_000, 40_000, 2_000_000]),
+        ("tree", 16_384, [2_000_000, 1_000_000, 2_000_000]),
+        ("map", 16_384, [2_000_000, 2_000_000, 4_000_000]),
     ] {
         // The operations of ours, of GHC, and of locks.
         let [of_ours, of_ghc, of_locks] = totals.map(|total| if effort.is_small() { 2000 } else { total });
@@ -383,8 +373,7 @@ pub(crate) fn sets(effort: Effort) -> Result<Table, String> {
                 let run = |system, program: &str, total| {
                     right(ours(system, &format!("set-{program}"), &numbers(total), cpus), mix(total))
                 };
-                let mut of_ghc = right(ghc(structure, &numbers(of_ghc), cpus), mix(of_ghc));
-                of_ghc.need = aim.map(Need::Times);
+                let of_ghc = right(ghc(structure, &numbers(of_ghc), cpus), mix(of_ghc));
                 let (lock, collection) = match structure {
                     "list" => ("list-lock", "Rust OS threads, one RwLock<Vec>, sorted"),
                     "tree" => ("tree-lock", "Rust OS threads, one RwLock<BTreeSet>"),

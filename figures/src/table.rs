@@ -9,18 +9,9 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::aims::{Aim, Aims, Bound, Entry};
+use crate::effort::Purpose;
 use crate::machine::Machine;
-
-/// The aim of a row.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Need {
-    /// Our value must be at least this many times better than the row's.
-    Times(f64),
-    /// The row's own value must not exceed this.
-    AtMost(f64),
-    /// The row's own value must not fall below this.
-    AtLeast(f64),
-}
 
 /// One system's result in one case.
 #[derive(Clone, Debug)]
@@ -38,9 +29,9 @@ pub(crate) struct Row {
     /// How many times better ours is than this row (above 1: ours is better).
     pub(crate) ratio: Option<f64>,
     /// The aim of the row, if it has one.
-    pub(crate) need: Option<Need>,
+    pub(crate) aim: Option<Aim>,
     /// Why the row misses its aim, where that is known.
-    pub(crate) reason: Option<&'static str>,
+    pub(crate) missed: Option<String>,
     /// How the row was obtained.
     pub(crate) command: Option<String>,
 }
@@ -60,24 +51,15 @@ impl Row {
             range: None,
             unit: "",
             ratio: None,
-            need: None,
-            reason: None,
+            aim: None,
+            missed: None,
             command: None,
         }
     }
 
     /// Whether the requirement is met; `None` without a requirement or without the number it needs.
     pub(crate) fn reached(&self) -> Option<bool> {
-        match self.need? {
-            Need::Times(times) => self.ratio.map(|ratio| (ratio * 100.0).round() >= (times * 100.0).round()),
-            // To two decimals: resident memory comes in pages, a few of which are not the threads'.
-            Need::AtMost(limit) => {
-                self.value.as_ref().ok().map(|value| (value * 100.0).round() <= limit * 100.0)
-            }
-            Need::AtLeast(limit) => {
-                self.value.as_ref().ok().map(|value| (value * 100.0).round() >= limit * 100.0)
-            }
-        }
+        self.aim?.reached(self.value.as_ref().ok().copied(), self.ratio)
     }
 }
 
@@ -97,6 +79,46 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// The table with the aim of each row. What changed in an aim is a note.
+    ///
+    /// # Errors
+    /// The aims that no row has, and the cases without an aim of which the file does not say so.
+    /// Programs that run with faults give no rows that are made of others, so both are right then.
+    pub(crate) fn aimed(mut self, aims: &Aims, purpose: Purpose) -> Result<Table, String> {
+        let name = self.name;
+        let mut open: Vec<&str> = Vec::new();
+        for row in &mut self.rows {
+            let entry = aims.of_row(name, &row.case, &row.system, row.unit)?;
+            row.aim = entry.and_then(|entry| entry.aim);
+            row.missed = entry.and_then(|entry| entry.missed.clone());
+        }
+        let of_figure = || aims.entries.iter().filter(|entry| entry.figure == name);
+        for rows in self.rows.chunk_by(|a, b| a.case == b.case) {
+            let case = rows[0].case.as_str();
+            let of_row = |row: &Row| of_figure().any(|entry| entry.is_of(name, case, &row.system, row.unit));
+            if !aims.leaves_out(name, case) && !rows.iter().any(of_row) {
+                open.push(case);
+            }
+        }
+        let has_row =
+            |entry: &&Entry| self.rows.iter().any(|row| entry.is_of(name, &row.case, &row.system, row.unit));
+        let idle: Vec<String> = of_figure()
+            .filter(|entry| entry.aim.is_some() && !has_row(entry))
+            .map(|entry| format!("no row has the aim of {}", entry.rows()))
+            .collect();
+        if purpose != Purpose::Faults && !(open.is_empty() && idle.is_empty()) {
+            let open = open.iter().map(|case| format!("aims.toml says nothing of {case}"));
+            return Err(open.chain(idle).collect::<Vec<_>>().join("; "));
+        }
+        for entry in of_figure() {
+            for was in &entry.was {
+                let before = was.bound.map_or("no aim".to_owned(), |bound| bound_text(bound, ""));
+                self.notes.push(format!("aim of {}: before {before}, because {}", entry.rows(), was.why));
+            }
+        }
+        Ok(self)
+    }
+
     /// The table as text.
     pub(crate) fn text(&self) -> String {
         let header = ["case", "system", "median", "lowest .. highest", "unit", "ratio", "required", ""];
@@ -113,20 +135,16 @@ impl Table {
                     .map(|(low, high)| format!("{} .. {}", number(low), number(high)))
                     .unwrap_or_default(),
                 row.value.as_ref().map_or_else(|_| String::new(), |_| row.unit.to_owned()),
-                row.ratio.map(|ratio| format!("{ratio:.2}x")).unwrap_or_default(),
-                match row.need {
-                    Some(Need::Times(times)) => format!(">= {}x", (times * 100.0).round() / 100.0),
-                    Some(Need::AtMost(limit)) => format!("<= {} {}", number(limit), row.unit),
-                    Some(Need::AtLeast(limit)) => format!(">= {} {}", number(limit), row.unit),
-                    None => String::new(),
-                },
+                row.ratio.map(|ratio| format!("{}x", number(ratio))).unwrap_or_default(),
+                row.aim.map_or_else(String::new, |aim| bound_text(aim.bound, row.unit)),
                 match (&row.value, row.reached()) {
                     (Err(why), _) => why.clone(),
                     (_, Some(true)) => "reached".to_owned(),
                     (_, Some(false)) => {
-                        row.reason.map_or_else(|| "MISSED".to_owned(), |reason| format!("MISSED: {reason}"))
+                        let known = row.missed.as_ref();
+                        known.map_or_else(|| "MISSED".to_owned(), |reason| format!("MISSED: {reason}"))
                     }
-                    (_, None) if row.need.is_some() => "unknown".to_owned(),
+                    (_, None) if row.aim.is_some() => "unknown".to_owned(),
                     _ => String::new(),
                 },
             ]);
@@ -181,6 +199,7 @@ impl Table {
             .rows
             .iter()
             .map(|row| {
+                let bound = row.aim.map(|aim| aim.bound);
                 json!({
                     "case": row.case,
                     "system": row.system,
@@ -190,11 +209,11 @@ impl Table {
                     "high": row.range.map(|range| range.1),
                     "unit": row.unit,
                     "ratio": row.ratio,
-                    "required_ratio": match row.need { Some(Need::Times(times)) => Some(times), _ => None },
-                    "required_at_most": match row.need { Some(Need::AtMost(limit)) => Some(limit), _ => None },
-                    "required_at_least": match row.need { Some(Need::AtLeast(limit)) => Some(limit), _ => None },
+                    "required_ratio": match bound { Some(Bound::Times(times)) => Some(times), _ => None },
+                    "required_at_most": match bound { Some(Bound::AtMost(limit)) => Some(limit), _ => None },
+                    "required_at_least": match bound { Some(Bound::AtLeast(limit)) => Some(limit), _ => None },
                     "reached": row.reached(),
-                    "reason": row.reason.filter(|_| row.reached() == Some(false)),
+                    "reason": row.missed.as_ref().filter(|_| row.reached() == Some(false)),
                     "command": row.command,
                 })
             })
@@ -211,12 +230,28 @@ impl Table {
     }
 }
 
-/// Three significant digits, or whole numbers above that.
+/// `>= 12.0x`, `<= 16.0 bytes`.
+fn bound_text(bound: Bound, unit: &str) -> String {
+    let text = match bound {
+        Bound::Times(times) => format!(">= {}x", number(times)),
+        Bound::AtMost(most) => format!("<= {} {unit}", number(most)),
+        Bound::AtLeast(least) => format!(">= {} {unit}", number(least)),
+    };
+    text.trim_end().to_owned()
+}
+
+/// Three significant digits, or whole numbers above that; below a thousandth with a power of ten.
 fn number(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
+        v if v >= 1.0 || v == 0.0 => format!("{value:.2}"),
+        v if v >= 1e-3 => {
+            // The logarithm of such a value is between -3 and 0.
+            let digits = 2 - v.log10().floor() as i32;
+            format!("{value:.*}", digits as usize)
+        }
+        _ => format!("{value:.2e}"),
     }
 }
 
@@ -224,36 +259,21 @@ fn number(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn row(value: Result<f64, String>, ratio: Option<f64>, need: Option<Need>) -> Row {
-        Row {
-            case: "c".into(),
-            system: "s".into(),
-            value,
-            range: None,
-            unit: "ns",
-            ratio,
-            need,
-            reason: None,
-            command: None,
-        }
+    fn row(value: Result<f64, String>, bound: Bound) -> Row {
+        let aim = Some(Aim { bound, tolerance: 0.0 });
+        Row { value, unit: "ns", aim, ..Row::plain("c", "s") }
     }
 
     #[test]
-    fn a_requirement_is_judged_by_what_it_speaks_of() {
-        assert_eq!(row(Ok(60.0), Some(12.5), Some(Need::Times(12.0))).reached(), Some(true));
-        assert_eq!(row(Ok(60.0), Some(11.9), Some(Need::Times(12.0))).reached(), Some(false));
-        assert_eq!(row(Ok(16.01), None, Some(Need::AtMost(16.0))).reached(), Some(false));
-        assert_eq!(row(Ok(16.0004), None, Some(Need::AtMost(16.0))).reached(), Some(true));
-        assert_eq!(row(Ok(1.949), None, Some(Need::AtLeast(1.95))).reached(), Some(true));
-        assert_eq!(row(Ok(1.94), None, Some(Need::AtLeast(1.95))).reached(), Some(false));
-        assert_eq!(row(Err("missing".into()), None, Some(Need::Times(2.0))).reached(), None);
-        assert_eq!(row(Ok(1.0), Some(1.0), None).reached(), None);
+    fn small_numbers_keep_three_digits() {
+        let numbers = [8.878_8e-5, 0.996, 0.012_34, 0.5, 0.0, 4.567, 58.14, 328.2].map(number);
+        assert_eq!(numbers, ["8.88e-5", "0.996", "0.0123", "0.500", "0.00", "4.57", "58.1", "328"]);
     }
 
     #[test]
     fn why_an_aim_is_missed_stands_beside_it() {
-        let reason = Some("it is larger");
-        let of = |value| Row { reason, ..row(Ok(value), None, Some(Need::AtMost(16.0))) };
+        let missed = Some("it is larger".to_owned());
+        let of = |value| Row { missed: missed.clone(), ..row(Ok(value), Bound::AtMost(16.0)) };
         let machine = Machine { description: "m".into(), load: "0.1".into(), commit: "c".into() };
         let (name, title) = ("f", "t".to_owned());
         let table = Table { name, title, machine, rows: vec![of(24.0), of(16.0)], notes: vec![] };
@@ -263,18 +283,53 @@ mod tests {
         assert_eq!(table.json()["rows"][1]["reason"], Value::Null);
     }
 
+    const AIMS: &str = "[[aim]]\nfigure = \"f\"\ncases = \"c\"\nsystems = \"s\"\nasked = \"X\"\nat_most = 16.0\n\
+        was = [{ at_most = 20.0, why = \"it was larger\" }]\n\
+        [[without]]\nfigure = \"f\"\ncases = \"free\"\nwhy = \"w\"\n";
+
+    fn aimed(rows: Vec<Row>, purpose: Purpose) -> Result<Table, String> {
+        let machine = Machine { description: "m".into(), load: "0.1".into(), commit: "c".into() };
+        Table { name: "f", title: "t".to_owned(), machine, rows, notes: vec![] }
+            .aimed(&Aims::read(AIMS).unwrap(), purpose)
+    }
+
+    #[test]
+    fn rows_take_their_aims_from_the_file() {
+        let rows = vec![Row { value: Ok(17.0), ..Row::plain("c", "s") }, Row::plain("free", "s")];
+        let table = aimed(rows, Purpose::Times).unwrap();
+        assert_eq!([0, 1].map(|row: usize| table.rows[row].reached()), [Some(false), None]);
+        assert_eq!(table.notes, ["aim of c: s: before <= 20.0, because it was larger"]);
+    }
+
+    #[test]
+    fn an_aim_without_a_row_and_a_case_without_an_aim_are_errors() {
+        let error = |case| aimed(vec![Row::plain(case, "s")], Purpose::Answers).unwrap_err();
+        assert_eq!(error("free"), "no row has the aim of c: s");
+        assert_eq!(error("d"), "aims.toml says nothing of d; no row has the aim of c: s");
+        assert!(aimed(vec![Row::plain("d", "s")], Purpose::Faults).is_ok());
+    }
+
+    #[test]
+    fn the_committed_file_can_be_read() {
+        let aims = Aims::read(crate::AIMS).unwrap();
+        let names: Vec<&str> = crate::FIGURES.iter().map(|figure| figure.name).collect();
+        for entry in &aims.entries {
+            assert!(names.contains(&entry.figure.as_str()), "{}", entry.figure);
+        }
+    }
+
     #[test]
     fn a_missing_peer_is_shown_and_not_skipped() {
         let table = Table {
             name: "f",
             title: "t".into(),
             machine: Machine { description: "m".into(), load: "0.1".into(), commit: "c".into() },
-            rows: vec![row(Err("missing (apt-get install ghc)".into()), None, Some(Need::Times(2.0)))],
+            rows: vec![row(Err("missing (apt-get install ghc)".into()), Bound::Times(2.0))],
             notes: vec![],
         };
         let text = table.text();
         assert!(text.contains("missing (apt-get install ghc)"), "{text}");
-        assert!(text.contains(">= 2x"), "{text}");
+        assert!(text.contains(">= 2.00x"), "{text}");
         assert_eq!(table.json()["rows"][0]["absent"], "missing (apt-get install ghc)");
     }
 }

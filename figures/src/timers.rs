@@ -43,7 +43,7 @@ pub(crate) fn timers(effort: Effort) -> Result<Table, String> {
     let mut all = cases(
         &[
             none(inner(OURS, "timers-cancel", &[n])),
-            none(inner(TOKIO, "tokio-timers-cancel", &[n])).times(2.0),
+            none(inner(TOKIO, "tokio-timers-cancel", &[n])),
             none(go("timers-cancel", &[n])),
         ],
         &[("set, with up to 1 million pending", "set_ns"), ("cancel", "cancel_ns")],
@@ -52,7 +52,7 @@ pub(crate) fn timers(effort: Effort) -> Result<Table, String> {
     all.extend(cases(
         &[
             fired(inner(OURS, "timers-fire", &[n, millis])),
-            fired(inner(TOKIO, "tokio-timers-fire", &[n, millis])).times(2.0),
+            fired(inner(TOKIO, "tokio-timers-fire", &[n, millis])),
             fired(go("timers-fire", &[n, millis])),
         ],
         &[("fire, within a second", "fire_ns")],
@@ -61,7 +61,7 @@ pub(crate) fn timers(effort: Effort) -> Result<Table, String> {
     all.extend(cases(
         &[
             fired(inner(OURS, "timers-threads", &[n, millis])),
-            fired(inner(TOKIO, "tokio-timers-threads", &[n, millis])).times(2.0),
+            fired(inner(TOKIO, "tokio-timers-threads", &[n, millis])),
         ],
         &[("spawn a thread that sleeps", "set_ns"), ("wake it up, and let it end", "fire_ns")],
         effort,
@@ -70,7 +70,7 @@ pub(crate) fn timers(effort: Effort) -> Result<Table, String> {
     all.extend(cases(
         &[
             cancelled(inner(OURS, "timers-cancel-threads", &[n])),
-            cancelled(inner(TOKIO, "tokio-timers-cancel-threads", &[n])).times(2.0),
+            cancelled(inner(TOKIO, "tokio-timers-cancel-threads", &[n])),
         ],
         &[("cancel a thread that sleeps", "cancel_ns")],
         effort,

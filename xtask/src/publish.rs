@@ -5,14 +5,18 @@
 //! [`pages`] is a function from texts to texts, so that `cargo xtask tidy` can check that the
 //! committed pages are current.
 
+#[path = "../../figures/src/aims.rs"]
+mod aims;
 mod axis;
 mod bars;
 mod colour;
 mod figures;
+mod front;
 mod guide;
 mod html;
 mod lines;
 mod measured;
+mod overview;
 mod plot;
 mod readme;
 #[cfg(test)]
@@ -24,16 +28,21 @@ use std::path::Path;
 
 use crate::tidy::Tree;
 use crate::workspace;
+use aims::Aims;
 use html::{Page, Site};
+use measured::Figure;
 use plot::Plot;
 
 const README: &str = "README.md";
 const FIGURES: &str = "docs/FIGURES.md";
+const AIMS: &str = "figures/aims.toml";
+/// The front page, of which the part between the marks is made here.
+const FRONT: &str = "site/index.html";
 /// The directories of which every file is made here.
 const FIGURES_PAGE: &str = "site/figures";
 const GUIDE_PAGES: &str = "site/guide";
 
-/// The table of the README stands between these two lines.
+/// What is made stands between these two lines, in the README and on the front page.
 const BEGIN: &str = "<!-- figures: begin -->";
 const END: &str = "<!-- figures: end -->";
 
@@ -45,6 +54,9 @@ pub(crate) fn run(files: &[&str]) -> Result<(), String> {
     let root = workspace::root();
     let mut sources = Tree::read(&root)?.files;
     let published = sources.get(measured::FILE).map_or("[]", String::as_str);
+    // An aim that was published before may not differ from that of today without a reason.
+    let aims = sources.get(AIMS).ok_or_else(|| format!("{AIMS} does not exist"))?;
+    figures_of(published, &Aims::read(aims)?)?;
     let mut published = measured::read(measured::FILE, published)?;
     for file in files {
         let text = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
@@ -62,6 +74,14 @@ pub(crate) fn run(files: &[&str]) -> Result<(), String> {
         println!("publish: removed {file}");
     }
     Ok(())
+}
+
+/// The published figures with their aims.
+///
+/// # Errors
+/// When the file is not as it has to be, and when an aim changed without a `was`.
+fn figures_of(text: &str, aims: &Aims) -> Result<Vec<Figure>, String> {
+    measured::judged(measured::figures(measured::FILE, text)?, aims)
 }
 
 fn write(root: &Path, sources: &BTreeMap<String, String>, file: &str, text: &str) -> Result<(), String> {
@@ -91,7 +111,8 @@ pub(crate) fn stale<'a>(
 /// When a source is missing or is not as it has to be.
 pub(crate) fn pages(sources: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, String> {
     let source = |file: &str| sources.get(file).ok_or_else(|| format!("{file} does not exist"));
-    let figures = measured::figures(measured::FILE, source(measured::FILE)?)?;
+    let aims = Aims::read(source(AIMS)?)?;
+    let figures = figures_of(source(measured::FILE)?, &aims)?;
     let readme = between(source(README)?, &readme::table(&figures)?)
         .ok_or_else(|| format!("{README}: no {BEGIN} .. {END}"))?;
 
@@ -100,9 +121,13 @@ pub(crate) fn pages(sources: &BTreeMap<String, String>) -> Result<BTreeMap<Strin
         (figure, plots)
     };
     let figures: Vec<_> = figures.into_iter().map(plotted).collect();
-    let text = figures::markdown(&figures);
+    let text = figures::markdown(&figures, &aims);
+    let front = between(source(FRONT)?, &front::cards(&figures)?)
+        .ok_or_else(|| format!("{FRONT}: no {BEGIN} .. {END}"))?;
+    let overview = overview::draw(&figures.iter().map(|(figure, _)| figure).collect::<Vec<_>>());
     let all = figures.into_iter().flat_map(|(_, plots)| plots);
-    let plots: BTreeMap<String, String> = all.map(|plot| (plot.path(), plot.svg)).collect();
+    let mut plots: BTreeMap<String, String> = all.map(|plot| (plot.path(), plot.svg)).collect();
+    plots.insert(overview::PATH.to_string(), overview);
 
     let guide = guide::pages(sources)?;
     let mut places: BTreeMap<String, String> =
@@ -120,6 +145,7 @@ pub(crate) fn pages(sources: &BTreeMap<String, String>) -> Result<BTreeMap<Strin
     let mut pages = guide::html(&guide, sources, &site)?;
     pages.insert(format!("{FIGURES_PAGE}/index.html"), page.html(&site));
     pages.insert(README.to_string(), readme);
+    pages.insert(FRONT.to_string(), front);
     pages.insert(FIGURES.to_string(), text);
     pages.extend(plots);
     Ok(pages)

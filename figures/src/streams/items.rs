@@ -25,7 +25,7 @@ pub(crate) fn stages(effort: Effort) -> Result<Table, String> {
     let words = n.to_string();
     let mut lifted = vec![
         ours(OURS, "stages", &[&words]),
-        theirs("Rust, fused Iterator", "stages-iterator", &[&words]).times(1.0 / 3.0),
+        theirs("Rust, fused Iterator", "stages-iterator", &[&words]),
         theirs("Rust, futures Stream", "stages-futures", &[&words]),
     ];
     lifted = all(lifted, n);
@@ -34,8 +34,8 @@ pub(crate) fn stages(effort: Effort) -> Result<Table, String> {
     let mut rows = case("five lifted stages", &lifted, NS, effort, LIMIT)?;
     let bodies = vec![
         ours(OURS, "bodies", &[&words]),
-        peer(RUST_STREAMS, "Rust, genawaiter", &["genawaiter", &words]).times(1.0 / 0.7),
-        peer(RUST_STREAMS, "Rust, async-stream", &["async-stream", &words]).times(1.0 / 0.6),
+        peer(RUST_STREAMS, "Rust, genawaiter", &["genawaiter", &words]),
+        peer(RUST_STREAMS, "Rust, async-stream", &["async-stream", &words]),
     ];
     rows.extend(case("five coroutines", &all(bodies, few), NS, effort, LIMIT)?);
     let title = "CPU time of a number in five stages";
@@ -49,10 +49,8 @@ pub(crate) fn hop(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
     let n = effort.count(20_000_000);
     let words = n.to_string();
-    let contenders = [
-        ours(OURS, "hop", &[&words, "1"]).at_most(100.0),
-        ours("selvedge, without the edge", "hop", &[&words, "0"]),
-    ];
+    let contenders =
+        [ours(OURS, "hop", &[&words, "1"]), ours("selvedge, without the edge", "hop", &[&words, "0"])];
     let contenders = contenders.map(|one| one.answers("sum", n));
     let rows = case("a chunk over one boxed edge", &contenders, NS, effort, LIMIT)?;
     Ok(table("pipe-hop", "CPU time of a chunk of 1 KiB over an edge of a pipeline", machine, rows))
@@ -65,7 +63,7 @@ pub(crate) fn branch(effort: Effort) -> Result<Table, String> {
     let (words, [sum, plain]) = (n.to_string(), branched(n));
     let contenders = [
         ours(OURS, "branch", &[&words]).answers("sum", sum),
-        ours("selvedge, a plain hop", "plain", &[&words]).answers("sum", plain).times(1.0 / 2.0),
+        ours("selvedge, a plain hop", "plain", &[&words]).answers("sum", plain),
     ];
     let rows = case("if_then_else by item", &contenders, NS, effort, LIMIT)?;
     Ok(table(
@@ -83,7 +81,7 @@ pub(crate) fn ahead(effort: Effort) -> Result<Table, String> {
     let (words, sum) = (n.to_string(), halves(n));
     let contenders = [
         ours("selvedge, two halves side by side", "ahead", &["2", &words]).on(2),
-        ours("selvedge, one after the other", "ahead", &["0", &words]).times(1.7),
+        ours("selvedge, one after the other", "ahead", &["0", &words]),
     ];
     let contenders = contenders.map(|one| one.answers("sum", sum));
     let rows = case("two equal halves", &contenders, WALL_NS, effort, LIMIT)?;
@@ -96,7 +94,7 @@ pub(crate) fn memory(effort: Effort) -> Result<Table, String> {
     let n = effort.count(10_000);
     let words = n.to_string();
     let contenders = [
-        ours("selvedge, a thread for each", "memory-threads", &[&words]).at_most(1024.0),
+        ours("selvedge, a thread for each", "memory-threads", &[&words]),
         ours("selvedge, stepped by their holder", "memory", &[&words]),
     ];
     let contenders = contenders.map(|one| one.answers("live", n));

@@ -8,6 +8,7 @@
 
 use crate::callgrind;
 use crate::measure::{Contender, Failure};
+use crate::peers::is_missing;
 use crate::pinned;
 
 use super::load::CONNECTIONS;
@@ -56,9 +57,11 @@ impl Counted {
 
     /// All instructions of a run.
     fn all(self, requests: u64) -> Result<u64, Failure> {
-        let site = Site::create(0).map_err(Failure::Absent)?;
+        let site = Site::create(0).map_err(Failure::Failed)?;
         let words = callgrind::words().map_err(Failure::Absent)?;
-        let mut server = server::start_under(&words, self.kind, self.log, &site).map_err(Failure::Absent)?;
+        let refused =
+            |why: String| if is_missing(&why) { Failure::Absent(why) } else { Failure::Failed(why) };
+        let mut server = server::start_under(&words, self.kind, self.log, &site).map_err(refused)?;
         server.check(SMALL, &site).map_err(Failure::Wrong)?;
         let connections = CONNECTIONS as u64;
         let client = Contender {
@@ -70,6 +73,6 @@ impl Counted {
         crate::measure::run(&client, &[], callgrind::LIMIT)?;
         server.answered(requests, 0);
         let log = server.stop_and_read(SMALL).map_err(Failure::Wrong)?;
-        callgrind::collected(&log).ok_or_else(|| Failure::Absent("callgrind counted nothing".to_owned()))
+        callgrind::collected(&log).ok_or_else(|| Failure::Failed("callgrind counted nothing".to_owned()))
     }
 }

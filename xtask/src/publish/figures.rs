@@ -7,7 +7,9 @@
 
 use std::fmt::Write;
 
-use super::measured::{Aim, Figure, Row, number};
+use super::aims::{Aims, Bound};
+use super::measured::{Figure, Loss, Row, number};
+use super::overview;
 use super::plot::Plot;
 
 const INTRODUCTION: &str = "\
@@ -18,16 +20,18 @@ installed peer in the same run, checks the answers before it prints a time, and 
 is not installed as missing. `cargo xtask peers` installs the peers on Debian, as root.
 
 A factor such as 12.7× says how many times better Selvedge is. A factor below 1 says that the peer is
-better. \"Short of\" names a ratio that we aimed at and have not reached. The machine is shared: the same
+better. \"Short of\" names a ratio that we aimed at and have not reached; no value is rounded before it is
+compared. The aims are in `figures/aims.toml`, and a peer that fails makes its figure fail. The machine is shared: the same
 program is a third slower at one time than at another, so only values of one run can be compared.
 Instructions are the same at every hour: the figure `instructions` counts them for one operation, and
 `cargo xtask ci` checks ours against `figures/instructions.json`.
 ";
 
-/// The page. `plots` has those of each figure.
-pub(super) fn markdown(figures: &[(Figure, Vec<Plot>)]) -> String {
+/// The page, with the plots of each figure.
+pub(super) fn markdown(figures: &[(Figure, Vec<Plot>)], aims: &Aims) -> String {
     let all = || figures.iter().map(|(figure, _)| figure);
     let mut text = INTRODUCTION.to_string();
+    let _ = write!(text, "\n![{}](../{})\n", overview::ALT, overview::PATH);
     text.push_str("\n## Which code, on which machine\n\n| Commit | Machine | Figures |\n|---|---|---|\n");
     for (commit, machine, names) in origins(all()) {
         let _ = writeln!(text, "| `{commit}` | {machine} | {names} |");
@@ -38,26 +42,70 @@ pub(super) fn markdown(figures: &[(Figure, Vec<Plot>)]) -> String {
          | Figure | What | How many times better than | Aims reached |\n|---|---|---|---|\n",
     );
     for figure in all() {
-        let (name, title, against, aims) = (&figure.name, &figure.title, against(figure), aims(figure));
-        let _ = writeln!(text, "| [`{name}`](#{name}) | {title} | {against} | {aims} |");
+        let (name, title, against, reached) = (&figure.name, &figure.title, against(figure), reached(figure));
+        let _ = writeln!(text, "| [`{name}`](#{name}) | {title} | {against} | {reached} |");
     }
     text.push_str(
-        "\n## Where we lose\n\nEvery row in which a peer is better, and how many times better Selvedge is there.\n\n",
+        "\n## Where we lose\n\nEvery row in which a peer is better than one of ours, and how many times better Selvedge \
+         is there. A variant\nof ours that is not the first of its case has its name before the peer.\n\n",
     );
     for figure in all() {
-        let one = |row: &Row| {
-            let ratio = row.ratio.map_or(String::new(), number);
-            format!("{}: {} {ratio}×", row.case, row.system)
-        };
-        let losses: Vec<String> = figure.losses().map(one).collect();
-        if !losses.is_empty() {
-            let _ = writeln!(text, "- `{}`: {}", figure.name, losses.join("; "));
+        losses(&mut text, figure);
+    }
+    text.push_str(
+        "\n## Aims that changed\n\nAll aims, and where each was asked, are in `figures/aims.toml`. These were other \
+         ones before.\n\n",
+    );
+    for entry in &aims.entries {
+        for was in &entry.was {
+            let (now, before) = (bound(entry.aim.map(|aim| aim.bound)), bound(was.bound));
+            let (name, rows) = (&entry.figure, entry.rows());
+            let line = format!("- `{name}`: {rows}: {now}, before {before}, because {}\n", was.why);
+            text.push_str(&line.replace('<', "&lt;").replace('*', "\\*"));
+        }
+    }
+    text.push_str("\n## Aims without a published row\n\nThese were not measured for this page yet.\n\n");
+    for entry in aims.entries.iter().filter(|entry| entry.aim.is_some()) {
+        let name = &entry.figure;
+        let is_of = |row: &Row| entry.is_of(name, &row.case, &row.system, &row.unit);
+        if !all().any(|figure| figure.name == *name && figure.rows.iter().any(is_of)) {
+            let line = format!("- `{name}`: {}: {}\n", entry.rows(), bound(entry.aim.map(|aim| aim.bound)));
+            text.push_str(&line.replace('<', "&lt;").replace('*', "\\*"));
         }
     }
     for (figure, plots) in figures {
         section(&mut text, figure, plots);
     }
     text
+}
+
+/// `at least 4×`, or that there is no aim.
+fn bound(bound: Option<Bound>) -> String {
+    match bound {
+        Some(Bound::Times(times)) => format!("at least {}×", number(times)),
+        Some(Bound::AtMost(most)) => format!("at most {}", number(most)),
+        Some(Bound::AtLeast(least)) => format!("at least {}", number(least)),
+        None => "no aim".to_string(),
+    }
+}
+
+/// The losses of a figure, a line for each case.
+fn losses(text: &mut String, figure: &Figure) {
+    let losses = figure.losses();
+    if losses.is_empty() {
+        return;
+    }
+    let _ = writeln!(text, "- `{}`", figure.name);
+    for losses in losses.chunk_by(|a, b| a.peer.case == b.peer.case) {
+        let one = |loss: &Loss<'_>| {
+            let Loss { ours, peer, ratio, is_first } = loss;
+            let variant = if *is_first { String::new() } else { format!("{} beside ", ours.label()) };
+            format!("{variant}{} {}×", peer.system, number(*ratio))
+        };
+        let all: Vec<String> = losses.iter().map(one).collect();
+        let line = format!("  - {}: {}\n", losses[0].peer.case, all.join("; "));
+        text.push_str(&line.replace('<', "&lt;"));
+    }
 }
 
 fn section(text: &mut String, figure: &Figure, plots: &[Plot]) {
@@ -110,7 +158,7 @@ fn against(figure: &Figure) -> String {
 }
 
 /// `13 of 15`, or nothing for a figure without an aim.
-fn aims(figure: &Figure) -> String {
+fn reached(figure: &Figure) -> String {
     match figure.aims() {
         (_, 0) => String::new(),
         (reached, all) => format!("{reached} of {all}"),
@@ -131,9 +179,9 @@ fn cell(row: &Row) -> String {
     }
     if row.reached == Some(false) {
         let short = match row.aim {
-            Some(Aim::Times(ratio)) => format!("short of {}×", number(ratio)),
-            Some(Aim::AtMost(most)) => format!("above the {} {} aimed at", number(most), row.unit),
-            Some(Aim::AtLeast(least)) => format!("below the {} {} aimed at", number(least), row.unit),
+            Some(Bound::Times(ratio)) => format!("short of {}×", number(ratio)),
+            Some(Bound::AtMost(most)) => format!("above the {} {} aimed at", number(most), row.unit),
+            Some(Bound::AtLeast(least)) => format!("below the {} {} aimed at", number(least), row.unit),
             None => "short of its aim".to_string(),
         };
         let _ = write!(cell, ", {short}");
@@ -153,7 +201,7 @@ mod tests {
     fn page() -> String {
         let figure = samples::figure();
         let plots = plots(&figure);
-        markdown(&[(figure, plots)])
+        markdown(&[(figure, plots)], &Aims::read("").expect("no aims are aims"))
     }
 
     #[test]
@@ -180,7 +228,7 @@ mod tests {
     fn losses_origins_notes_and_plots_are_named() {
         let page = page();
         for text in [
-            "- `threads-switch`: 1: C++20 <queue> 0.44×\n",
+            "- `threads-switch`\n  - 1: C++20 &lt;queue> 0.44×\n",
             "| `0a1b2c3` | 2 cores | `threads-switch` |\n",
             "- a note\n",
             "![threads-switch: 1, in ns](../site/figures/threads-switch-1.svg)\n",

@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::aims::{Aim, Aims, Bound};
+
 /// The file with the measurements, from the root.
 pub(crate) const FILE: &str = "figures/published.json";
 
-/// The names of our systems begin with this word.
-const OURS: &str = "selvedge";
+/// The names of our systems begin with one of these.
+const OURS: [&str; 2] = ["selvedge", "one session"];
 
 /// Peers that are one system in the summary, in all their variants.
 const FAMILIES: [&str; 8] = ["tokio", "Go", "GHC", "C", "C++20", "nginx", "fio", "Rust"];
@@ -60,21 +62,21 @@ pub(super) struct Row {
     pub(super) unit: String,
     /// How many times better our first system of the case is.
     pub(super) ratio: Option<f64>,
-    pub(super) aim: Option<Aim>,
+    pub(super) aim: Option<Bound>,
     pub(super) reached: Option<bool>,
     /// Why the aim is missed, where that is known.
     pub(super) reason: Option<String>,
 }
 
-/// The aim of a row.
+/// A row in which a peer is better than one of ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Aim {
-    /// Ours is so many times better than the row.
-    Times(f64),
-    /// The row's own value.
-    AtMost(f64),
-    /// The row's own value.
-    AtLeast(f64),
+pub(super) struct Loss<'a> {
+    pub(super) ours: &'a Row,
+    pub(super) peer: &'a Row,
+    /// How many times better ours is: less than 1.
+    pub(super) ratio: f64,
+    /// Whether ours is the first row of the case, and no variant.
+    pub(super) is_first: bool,
 }
 
 /// Reads an array of figures. The error names the parts that may be missing.
@@ -161,10 +163,9 @@ impl Figure {
         families.into_iter().map(|(name, ratios)| (name, sorted(ratios))).collect()
     }
 
-    /// Every row in which a peer is better.
-    pub(super) fn losses(&self) -> impl Iterator<Item = &Row> {
-        let peers = self.rows.iter().filter(|row| !row.is_ours() && row.family().is_some());
-        peers.filter(|row| row.ratio.is_some_and(|ratio| ratio < 1.0))
+    /// Every row in which a peer is better than one of ours, for each variant of ours.
+    pub(super) fn losses(&self) -> Vec<Loss<'_>> {
+        self.cases().flat_map(|(_, rows)| losses(rows)).collect()
     }
 
     /// How many aims are reached, and how many there are.
@@ -187,28 +188,38 @@ impl Row {
             Some(value) => Ok(value),
             None => Err(text("absent")?),
         };
-        Some(Row {
+        let aim = number("required_ratio")
+            .map(Bound::Times)
+            .or(number("required_at_most").map(Bound::AtMost))
+            .or(number("required_at_least").map(Bound::AtLeast));
+        let row = Row {
             case: text("case")?,
             system: text("system")?,
             value,
             unit: text("unit").unwrap_or_default(),
             ratio: number("ratio"),
-            aim: number("required_ratio")
-                .map(Aim::Times)
-                .or(number("required_at_most").map(Aim::AtMost))
-                .or(number("required_at_least").map(Aim::AtLeast)),
-            reached: row.get("reached").and_then(Value::as_bool),
+            aim,
+            reached: None,
             reason: text("reason"),
-        })
+        };
+        Some(row.judged(aim.map(|bound| Aim { bound, tolerance: 0.0 })))
+    }
+
+    /// The row with an aim. Whether it is reached comes from the numbers, and not from the file,
+    /// because older programs rounded them before.
+    fn judged(mut self, aim: Option<Aim>) -> Row {
+        self.aim = aim.map(|aim| aim.bound);
+        self.reached = aim.and_then(|aim| aim.reached(self.value.as_ref().ok().copied(), self.ratio));
+        self
     }
 
     pub(super) fn is_ours(&self) -> bool {
-        self.system.starts_with(OURS)
+        OURS.iter().any(|ours| self.system.starts_with(ours))
     }
 
     /// The system as a column or a plot of its own names it: our variants without our name.
     pub(super) fn label(&self) -> &str {
-        match self.system.strip_prefix(OURS) {
+        match self.system.strip_prefix(OURS[0]) {
             Some(variant) if variant.starts_with(' ') => variant.trim_start(),
             _ => &self.system,
         }
@@ -224,12 +235,89 @@ impl Row {
     }
 }
 
-/// Three significant digits, or whole numbers above that.
+/// The losses of one case. Each ratio is published as that to the first row.
+fn losses(rows: &[Row]) -> Vec<Loss<'_>> {
+    let mut losses = Vec::new();
+    let peers = rows.iter().filter(|row| !row.is_ours() && row.family().is_some());
+    for peer in peers {
+        let (Ok(theirs), Some(ratio)) = (&peer.value, peer.ratio) else { continue };
+        let mut alike = rows.iter().filter(|row| row.unit == peer.unit);
+        // The ratio is that to the first row. Which way is better follows from the three numbers.
+        let Some(Ok(first)) = alike.next().map(|row| &row.value) else { continue };
+        let less_is_better = (theirs / first - ratio).abs() <= (first / theirs - ratio).abs();
+        let variants = rows.iter().filter(|row| row.is_ours() && row.unit == peer.unit);
+        let mut is_first = true;
+        for ours in variants {
+            let Ok(value) = &ours.value else { continue };
+            let of_variant = if less_is_better { first / value } else { value / first };
+            let ratio = ratio * of_variant;
+            if ratio < 1.0 {
+                losses.push(Loss { ours, peer, ratio, is_first });
+            }
+            is_first = false;
+        }
+    }
+    losses
+}
+
+/// Gives the rows the aims of `aims`.
+///
+/// # Errors
+/// The rows with another published aim that no `was` explains, and the cases without an aim of
+/// which the file does not say so.
+pub(super) fn judged(figures: Vec<Figure>, aims: &Aims) -> Result<Vec<Figure>, String> {
+    let mut wrong = Vec::new();
+    let mut judged = Vec::new();
+    for mut figure in figures {
+        let name = figure.name.clone();
+        for row in &mut figure.rows {
+            let entry = aims.of_row(&name, &row.case, &row.system, &row.unit)?;
+            let explained = |published: Bound| {
+                let entry = entry.into_iter();
+                let bounds = entry.flat_map(|entry| {
+                    let was = entry.was.iter().filter_map(|was| was.bound);
+                    entry.aim.map(|aim| aim.bound).into_iter().chain(was)
+                });
+                bounds.into_iter().any(|bound| is_same(bound, published))
+            };
+            if row.aim.is_some_and(|published| !explained(published)) {
+                wrong.push(format!("{name}: {}: {}: its aim changed without a `was`", row.case, row.system));
+            }
+            row.reason = entry.and_then(|entry| entry.missed.clone());
+            *row = row.clone().judged(entry.and_then(|entry| entry.aim));
+        }
+        for (case, rows) in figure.cases() {
+            let of_row =
+                |row: &Row| aims.entries.iter().any(|entry| entry.is_of(&name, case, &row.system, &row.unit));
+            if !aims.leaves_out(&name, case) && !rows.iter().any(of_row) {
+                wrong.push(format!("{name}: {case}: neither an aim nor a word why not"));
+            }
+        }
+        judged.push(figure);
+    }
+    if wrong.is_empty() { Ok(judged) } else { Err(format!("figures/aims.toml: {}", wrong.join("; "))) }
+}
+
+/// Whether two bounds are the same, but for what the conversion to text loses.
+fn is_same(a: Bound, b: Bound) -> bool {
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * a.abs().max(b.abs());
+    match (a, b) {
+        (Bound::Times(a), Bound::Times(b))
+        | (Bound::AtMost(a), Bound::AtMost(b))
+        | (Bound::AtLeast(a), Bound::AtLeast(b)) => near(a, b),
+        _ => false,
+    }
+}
+
+/// Three significant digits, or whole numbers above that; below a thousandth with a power of ten.
 pub(super) fn number(value: f64) -> String {
     let digits = match value.abs() {
-        v if v >= 100.0 => 0,
+        v if v >= 100.0 || v == 0.0 => 0,
         v if v >= 10.0 => 1,
-        _ => 2,
+        v if v >= 1.0 => 2,
+        // The logarithm of such a value is between -3 and 0.
+        v if v >= 1e-3 => (2.0 - v.log10().floor()) as usize,
+        _ => return format!("{value:.2e}"),
     };
     let text = format!("{value:.digits$}");
     // 1.50 is 1.5, and 100 stays 100.
@@ -251,9 +339,62 @@ mod tests {
     #[test]
     fn every_row_in_which_a_peer_is_better_is_a_loss() {
         let figure = samples::figure();
-        let losses: Vec<&str> = figure.losses().map(|row| row.system.as_str()).collect();
+        let losses: Vec<&str> = figure.losses().iter().map(|loss| loss.peer.system.as_str()).collect();
         // The limit is no peer.
         assert_eq!(losses, ["C++20 <queue>"]);
+    }
+
+    #[test]
+    fn a_loss_of_a_variant_of_ours_is_a_loss() {
+        for (unit, values) in [("ns", [10.0, 40.0, 20.0]), ("MB/s", [40.0, 10.0, 20.0])] {
+            let row = |system: &str, value, ratio| {
+                let row = serde_json::json!({"case": "c", "system": system, "unit": unit, "value": value,
+                    "ratio": ratio});
+                Row::of(&row).unwrap()
+            };
+            let rows = [
+                row("selvedge", values[0], None),
+                row("selvedge, other", values[1], None),
+                row("Go", values[2], Some(2.0)),
+            ];
+            let losses = losses(&rows);
+            let [loss] = losses[..] else { panic!("{losses:?}") };
+            assert_eq!((loss.ours, loss.ratio, loss.is_first), (&rows[1], 0.5, false), "{unit}");
+        }
+    }
+
+    fn one(published: f64, toml: &str) -> Result<Option<bool>, String> {
+        let figure = serde_json::json!([{"figure": "f", "title": "t", "machine": "m", "commit": "c", "rows": [
+            {"case": "c", "system": "tokio", "unit": "ns", "value": 5.0, "ratio": 0.996,
+             "required_ratio": published, "reached": true},
+        ]}]);
+        let aims = Aims::read(&format!(
+            "[[aim]]\nfigure = \"f\"\ncases = \"*\"\nsystems = \"tokio\"\nasked = \"X\"\n{toml}"
+        ));
+        let figures = figures("f", &figure.to_string())?;
+        Ok(judged(figures, &aims?)?[0].rows[0].reached)
+    }
+
+    #[test]
+    fn an_aim_that_changed_needs_its_reason() {
+        let was = "was = [{ times = 2.0, why = \"w\" }]\n";
+        assert_eq!(one(1.0, "times = 1.0\n"), Ok(Some(false)), "0.996 is less than 1");
+        assert!(one(2.0, "times = 1.0\n").unwrap_err().contains("changed without a `was`"));
+        assert_eq!(one(2.0, &format!("times = 0.5\n{was}")), Ok(Some(true)));
+        // An aim that was taken away.
+        assert_eq!(one(2.0, was), Ok(None));
+        assert!(one(3.0, was).is_err());
+    }
+
+    #[test]
+    fn a_case_without_an_aim_is_refused() {
+        let figure = serde_json::json!([{"figure": "f", "title": "t", "machine": "m", "commit": "c", "rows": [
+            {"case": "c", "system": "tokio", "unit": "ns", "value": 5.0},
+        ]}]);
+        let figures = || figures("f", &figure.to_string()).unwrap();
+        assert!(judged(figures(), &Aims::read("").unwrap()).unwrap_err().contains("neither an aim"));
+        let without = Aims::read("[[without]]\nfigure = \"f\"\ncases = \"c\"\nwhy = \"w\"\n").unwrap();
+        assert!(judged(figures(), &without).is_ok());
     }
 
     #[test]
@@ -283,7 +424,8 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        let numbers = [4.567, 16.0, 58.14, 328.2, 1.5, 100.0].map(number);
-        assert_eq!(numbers, ["4.57", "16", "58.1", "328", "1.5", "100"]);
+        let numbers = [4.567, 16.0, 58.14, 328.2, 1.5, 100.0, 0.996, 0.0123, 8.878_8e-5, 0.0].map(number);
+        let texts = ["4.57", "16", "58.1", "328", "1.5", "100", "0.996", "0.0123", "8.88e-5", "0"];
+        assert_eq!(numbers, texts);
     }
 }

@@ -4,7 +4,8 @@
 //!
 //! `publish.rs` calls `plots` for each figure; `bars.rs` and `lines.rs` draw.
 
-use super::measured::{Aim, Figure, Row};
+use super::aims::Bound;
+use super::measured::{Figure, Row};
 use super::{bars, lines};
 
 /// A plot: the name of its file, its words for a screen reader, and the file's text.
@@ -56,10 +57,10 @@ impl Better {
 /// The strictest of the aims of one case, as a value of ours.
 pub(super) fn aim(rows: &[&Row], better: Better) -> Option<f64> {
     let bounds = rows.iter().filter_map(|row| match (row.aim?, &row.value, better) {
-        (Aim::Times(times), Ok(value), Better::Less) => Some(value / times),
-        (Aim::Times(times), Ok(value), Better::More) => Some(value * times),
-        (Aim::Times(_), Err(_), _) => None,
-        (Aim::AtMost(bound) | Aim::AtLeast(bound), _, _) => Some(bound),
+        (Bound::Times(times), Ok(value), Better::Less) => Some(value / times),
+        (Bound::Times(times), Ok(value), Better::More) => Some(value * times),
+        (Bound::Times(_), Err(_), _) => None,
+        (Bound::AtMost(bound) | Bound::AtLeast(bound), _, _) => Some(bound),
     });
     bounds.reduce(match better {
         Better::Less => f64::min,

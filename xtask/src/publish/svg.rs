@@ -38,6 +38,8 @@ font-family:system-ui,-apple-system,'Segoe UI','Noto Sans',sans-serif}
 .bar.ours{fill:var(--ours)}
 .bar.hollow{fill:none;stroke:var(--p4);stroke-width:1.2}
 .series{fill:none;stroke-width:2}
+.better{fill:var(--p0)}
+.worse{fill:var(--ours)}
 ";
 
 /// Where a text stands against its position.
@@ -100,6 +102,24 @@ impl Canvas {
             corners.iter().map(|(dx, dy)| format!("{},{}", unit(x + dx), unit(y + dy))).collect();
         let points = points.join(" ");
         let _ = writeln!(self.elements, "<polygon style=\"{style}\" points=\"{points}\"/>");
+    }
+
+    /// The mark of a ratio: of one in which ours is better, or worse.
+    pub(super) fn mark(&mut self, is_worse: bool, (x, y): (f64, f64)) {
+        let _ = match is_worse {
+            false => {
+                let (x, y) = (unit(x), unit(y));
+                writeln!(self.elements, "<circle class=\"better\" cx=\"{x}\" cy=\"{y}\" r=\"2\"/>")
+            }
+            true => {
+                let (left, top, right, bottom) = (unit(x - 2.6), unit(y - 2.6), unit(x + 2.6), unit(y + 2.6));
+                let (x, y) = (unit(x), unit(y));
+                writeln!(
+                    self.elements,
+                    "<polygon class=\"worse\" points=\"{x},{top} {right},{y} {x},{bottom} {left},{y}\"/>"
+                )
+            }
+        };
     }
 
     /// The title over the whole width, in as many lines as it takes. Returns the y below it.
