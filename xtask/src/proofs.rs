@@ -278,8 +278,8 @@ fn fuzz_targets() -> impl Iterator<Item = Proof> {
 
 const KNOWN_RACES: &str = "xtask/thread-sanitizer.txt";
 
-/// Packages with tests of several OS threads, which the sanitizer watches for data races, and the words
-/// that choose the tests.
+/// Packages with tests of several OS threads, which the sanitizer watches for data races, and the
+/// words that choose the tests.
 const THREAD_SANITIZER: &[(&[&str], &[&str])] = &[
     (&["selvedge-cnc"], &["--test", "suite", "--", "--skip", ON_ONE_THREAD]),
     (&["selvedge-sched"], &["--test", "suite", "--", "every_scheduler::", "work_stealing::"]),

@@ -24,13 +24,14 @@ use std::time::{Duration, Instant};
 use crate::build::jobserver::Jobserver;
 use crate::build::{self, INTERRUPTED, Outcome, Style};
 use crate::canonical::canonicalize;
-use crate::graph::{Files, Graph, NodeId, ScopeId};
+use crate::graph::{Graph, NodeId, ScopeId};
 use crate::log::build_log::BuildLog;
 use crate::log::deps_log::DepsLog;
 use crate::manifest;
 use crate::options::Options;
 use crate::project::{Project, as_path};
 use crate::say::{complain, say, say_bytes};
+use crate::spelling::unknown;
 use crate::tools;
 
 /// After so many rebuilds of the manifest the program gives up: it is never up to date.
@@ -319,37 +320,4 @@ fn target(graph: &Graph, deps_log: Option<&DepsLog>, name: &[u8]) -> Result<Node
     let output = uses.map(|edge| graph.outputs(edge).next()).next().flatten();
     let output = output.or_else(|| deps_log?.first_use(node));
     output.ok_or_else(|| format!("'{}' has no out edge", String::from_utf8_lossy(name)))
-}
-
-/// The error about a target that the graph does not have.
-pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> String {
-    let hint = match name {
-        b"clean" => ", did you mean 'selvedge-make -t clean'?".to_string(),
-        b"help" => ", did you mean 'selvedge-make -h'?".to_string(),
-        _ => {
-            let known = graph.edge_ids().flat_map(|edge| graph.files_of(edge, Files::Outputs));
-            let close = known.map(|node| graph.path(*node)).map(|path| (distance(path, name), path)).min();
-            match close {
-                Some((distance, path)) if distance <= 3 => {
-                    format!(", did you mean '{}'?", String::from_utf8_lossy(path))
-                }
-                _ => String::new(),
-            }
-        }
-    };
-    format!("unknown target '{}'{hint}", String::from_utf8_lossy(name))
-}
-
-/// The Levenshtein distance: how many bytes have to be put in, left out or replaced.
-pub(crate) fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<_> = (0..=b.len()).collect();
-    for (line, from) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
-        for (column, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != to);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[b.len()]
 }

@@ -36,6 +36,7 @@ pub mod options;
 pub mod project;
 pub mod say;
 pub mod shell;
+mod spelling;
 mod tools;
 mod version;
 

@@ -12,7 +12,7 @@
 //! | [`condition`], [`mod@test`], [`regex`] | conditions of the tree as splitters |
 //! | [`stage`], [`stages`] | stages of the tree as transducers, which never wait |
 //! | [`stream`], [`source`], [`join`], [`run`] | files, processes and joins, which wait, and the run of a script |
-//! | [`parts`] | the stages that run on parts of a file side by side |
+//! | `by_line`, [`parts`] | the stages that work line by line, and run on parts of a file side by side |
 //! | [`explain`], [`progress`] | the plan of `--explain`, and the bar of `--progress` |
 //! | [`interactive`] | the prompt |
 //! | [`width`] | how wide a text is on a terminal |
@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod by_line;
 pub mod condition;
 pub mod explain;
 #[doc(hidden)]

@@ -2,7 +2,8 @@
 //! explains it.
 //!
 //! The exit statuses are grep's: 0 if something came out, 1 if nothing did or a count is 0, 2 after
-//! an error, 141 if the reader of the output has gone. Each error goes through `refused`, which writes it to the standard error.
+//! an error, 141 if the reader of the output has gone. Each error goes through `refused`, which
+//! writes it to the standard error.
 
 #![forbid(unsafe_code)]
 

@@ -8,9 +8,9 @@
 //!
 //! A thread gets whole lines. So a stage may stand here if two things hold. What it makes of a line
 //! depends on that line alone. And it has put all of that out when it has taken the line end. The
-//! function `is_by_line` names these stages. `fuzz::pipeline` compares them with the same stages
-//! over the whole input. Stages over bytes may stand here too: all text between them ends with a
-//! line end, but for the last line of the file.
+//! function `by_line::is_by_line` names these stages. `fuzz::pipeline` compares them with the same
+//! stages over the whole input. Stages over bytes may stand here too: all text between them ends
+//! with a line end, but for the last line of the file.
 //!
 //! The numbers of lines are known behind `lines` alone, so a stage that writes them stands there or
 //! not at all.
@@ -20,8 +20,9 @@
 //! pipeline in which that would start a command again must not fail before the command, or it does
 //! not run in parts: [`runs_in_parts`].
 
-use crate::condition::{self, of_lines};
-use crate::kinds::{Before, waiting_within, yields};
+use crate::by_line::{after, is_by_line};
+use crate::condition;
+use crate::kinds::{Before, waiting_within};
 use crate::language::tree::*;
 use crate::progress::Progress;
 use crate::source::Files;
@@ -225,64 +226,6 @@ pub fn now_in_parts(pipeline: &[Stage], least: u64) -> Option<PartStages<'_>> {
     let StageKind::File(names) = &pipeline[0].kind else { return None };
     let file = std::fs::metadata(names.first()?).ok()?;
     (file.is_file() && file.len() >= least).then_some(parts)
-}
-
-/// The place behind a stage.
-fn after<'a>(stage: &'a Stage, before: Before<'a>) -> Before<'a> {
-    Before::Stage(yields(stage, before).expect("the check has passed"), stage)
-}
-
-/// Whether a stage fed with items of a kind makes of each line, or of what was made of a line, what
-/// depends on that alone.
-fn is_by_line(stage: &Stage, fed: ItemKind) -> bool {
-    let bytes = fed == ItemKind::Bytes;
-    match &stage.kind {
-        StageKind::Lines
-        | StageKind::Bytes
-        | StageKind::Rows(_)
-        | StageKind::Fields(_)
-        | StageKind::Column(_)
-        | StageKind::Columns(_)
-        | StageKind::Join(_)
-        | StageKind::Integers => true,
-        StageKind::Each(condition) => condition.kind == ConditionKind::Line || of_lines(condition).is_some(),
-        StageKind::Having(condition, numbered) => !numbered && asks_lines(condition, fed),
-        StageKind::Replace(Pattern::Text(text), _) if bytes => !text.contains(&b'\n'),
-        StageKind::Replace(..) => true,
-        // Over bytes these stand around the whole stream.
-        StageKind::Prepend(_) | StageKind::Append(_) => !bytes,
-        StageKind::Change(change) => match change {
-            Change::Uppercase | Change::Lowercase | Change::Suppress => true,
-            Change::Unquote | Change::Quote | Change::Unescape | Change::Escape => true,
-            #[cfg(feature = "gzip")]
-            Change::Gzip | Change::Gunzip => false,
-            #[cfg(feature = "zstd")]
-            Change::Zstd | Change::Unzstd => false,
-        },
-        StageKind::Branch(of) => {
-            asks_lines(&of.condition, fed)
-                && [&of.then, &of.otherwise].iter().all(|one| are_by_line(one, fed))
-        }
-        _ => false,
-    }
-}
-
-/// Whether [`is_by_line`] holds of all stages of a branch over a kind.
-pub fn are_by_line(branch: &[Stage], kind: ItemKind) -> bool {
-    let mut before = Before::Branch(kind);
-    branch.iter().all(|stage| {
-        let fed = before.kind();
-        before = after(stage, before);
-        is_by_line(stage, fed)
-    })
-}
-
-/// Whether a condition asks about each line, or about each item that is no byte, by itself.
-pub fn asks_lines(condition: &Condition, fed: ItemKind) -> bool {
-    match fed {
-        ItemKind::Bytes => of_lines(condition).is_some(),
-        _ => Question::of(condition).is_some(),
-    }
 }
 
 /// Counts of chunks of a kind.

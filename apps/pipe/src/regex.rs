@@ -1,8 +1,8 @@
 //! Regular expressions over lines.
 //!
 //! `condition.rs` calls [`matches()`] for the condition `regex`, `stage.rs` and `test.rs` call
-//! [`lines`], and the parser calls [`lines`] and [`names_line_end`] to refuse a wrong expression. [`chomp`] is here
-//! because a match sees each line without its end.
+//! [`lines`], and the parser calls [`lines`] and [`names_line_end`] to refuse a wrong expression.
+//! [`chomp`] is here because a match sees each line without its end.
 //!
 //! A match never reaches over a line end. [`lines`] takes the line end out of the expression: out
 //! of `[^x]`, `\s` and `(?s).`, which are all classes of bytes or characters. A line has none, so

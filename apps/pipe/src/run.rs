@@ -291,8 +291,8 @@ fn add_joined<'a>(pipeline: &'a [Stage], paths: &mut Vec<&'a str>) {
 }
 
 /// Refuses a target that the pipeline reads: `to` would empty it before it is read, and a pipeline
-/// with `append to`, or with its output at the end of the file, would read its own text without end.
-/// `name` is what the user calls the target.
+/// with `append to`, or with its output at the end of the file, would read its own text without
+/// end. `name` is what the user calls the target.
 async fn refuse_source(target: &str, name: &str, pipeline: &[Stage]) -> io::Result<()> {
     let identity = async |path: &str| match metadata(path).await {
         Ok(status) if status.is_file() => Some((status.dev(), status.ino())),

@@ -8,12 +8,12 @@
 //! The caller makes one virtual call for each chunk, and the code of a stage is a loop over the
 //! chunk.
 
+use crate::by_line::{are_by_line, asks_lines};
 use crate::condition;
 use crate::kinds::{Before, yields};
 use crate::language::number::Decimal;
 use crate::language::print;
 use crate::language::tree::*;
-use crate::parts::{are_by_line, asks_lines};
 use crate::regex::{self, chomp};
 use crate::stages::*;
 use crate::test::{Asked, Question};

@@ -464,8 +464,8 @@ where
     }
 }
 
-/// An [`Upstream`] whose types are forgotten when the pipeline is put together, until a thread pours
-/// its items into an end of type `E`.
+/// An [`Upstream`] without its types: they are forgotten when the pipeline is put together, until a
+/// thread pours its items into an end of type `E`.
 ///
 /// So the type of the pipeline behind it has no lifetime of the source in it, such as that of a
 /// literal. The compiler could not show otherwise that the future of the pipeline is `Send`.

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
 
-use super::{Arguments, in_order, line, named, text};
+use super::edges::in_order;
+use super::output::{line, text};
+use super::{Arguments, named};
 use crate::app::Loaded;
 use crate::dyndep;
 use crate::graph::{EdgeId, Graph, names};

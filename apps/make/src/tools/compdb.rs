@@ -6,13 +6,13 @@
 use std::io::Write;
 
 use super::arguments::{Arguments, Tool};
-use super::show::{command, rule_name};
-use super::{in_order, text};
-use crate::app::unknown;
+use super::edges::{command, in_order, rule_name};
+use super::output::text;
 use crate::canonical::canonicalize;
 use crate::graph::{EdgeId, Graph, names};
 use crate::json::json;
 use crate::say::complain;
+use crate::spelling::unknown;
 
 /// The commands of the rules that are named, or of all. A phony edge has an empty command.
 pub(super) fn of_rules(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use super::{Arguments, line, text};
+use super::Arguments;
+use super::edges::in_order;
+use super::output::{line, text};
 use crate::app::{Loaded, targets, warn};
 use crate::build::critical_path as longest;
 use crate::canonical::canonicalize;
@@ -108,7 +110,7 @@ pub(super) fn missing_deps(
 ) -> Result<u8, String> {
     let Project { graph, deps_log, .. } = &loaded.project;
     let mut missing = 0;
-    for edge in super::in_order(graph, &targets(graph, Some(deps_log), &arguments.words)?) {
+    for edge in in_order(graph, &targets(graph, Some(deps_log), &arguments.words)?) {
         let Some(output) = graph.outputs(edge).next() else { continue };
         if !graph.has(edge, names::DEPS)? {
             continue;

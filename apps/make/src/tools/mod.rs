@@ -1,23 +1,28 @@
 //! `-t`: the tools, which answer a question about a manifest and its logs without a build.
 //!
 //! `app.rs` calls `run`. The tools of `show.rs` and `compdb.rs` need the graph alone, `logs.rs` has
-//! those that need the logs, and `clean.rs` those that remove files. `arguments.rs` has the list of
-//! all. Names and output are ninja's, because CMake and editors call the tools.
+//! those that need the logs, and `clean.rs` those that remove files. All write through `output.rs`.
+//! `arguments.rs` has the list of all. Names and output are ninja's, because CMake and editors call
+//! the tools.
 
 mod arguments;
 mod clean;
 mod compdb;
+mod edges;
 mod logs;
+mod output;
 mod show;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 
 use arguments::{Arguments, TOOLS, write_list};
+use output::{ToolOutput, text};
 
-use crate::app::{Loaded, distance, graph, targets};
-use crate::graph::{EdgeId, Graph, NodeId};
+use crate::app::{Loaded, graph, targets};
+use crate::graph::{Graph, NodeId};
 use crate::options::Options;
+use crate::spelling::distance;
 
 /// Runs a tool. Returns the status of the process.
 ///
@@ -64,59 +69,6 @@ fn unknown(name: &OsStr) -> String {
     let hint =
         close.filter(|(distance, _)| *distance <= 3).map(|(_, name)| format!(", did you mean '{name}'?"));
     format!("unknown tool '{name}'{}; -t list names them", hint.unwrap_or_default())
-}
-
-/// Writes a line that has names of files. These may be no UTF-8.
-fn line(out: &mut impl Write, parts: &[&[u8]]) -> io::Result<()> {
-    parts.iter().try_for_each(|part| out.write_all(part))?;
-    out.write_all(b"\n")
-}
-
-/// The standard output of a tool. A reader that has closed the pipe misses the rest, and that is no
-/// error.
-struct ToolOutput<W>(W);
-
-impl<W: Write> Write for ToolOutput<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self.0.write(bytes) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(bytes.len()),
-            written => written,
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self.0.flush() {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            flushed => flushed,
-        }
-    }
-}
-
-fn text(error: io::Error) -> String {
-    error.to_string()
-}
-
-/// The edges that make the targets, each after the edges that make its inputs. O(size of the
-/// graph).
-fn in_order(graph: &Graph, targets: &[NodeId]) -> Vec<EdgeId> {
-    let mut met = vec![false; graph.edges.len()];
-    let mut placed = vec![false; graph.edges.len()];
-    let mut order = Vec::new();
-    let mut open: Vec<_> = targets.iter().rev().filter_map(|target| graph.maker(*target)).collect();
-    while let Some(edge) = open.last().copied() {
-        if std::mem::replace(&mut met[edge.index()], true) {
-            open.pop();
-            if !std::mem::replace(&mut placed[edge.index()], true) {
-                order.push(edge);
-            }
-            continue;
-        }
-        let makers = graph.inputs(edge).filter_map(|input| graph.maker(input));
-        let mut makers: Vec<_> = makers.filter(|maker| !met[maker.index()]).collect();
-        makers.reverse();
-        open.extend(makers);
-    }
-    order
 }
 
 /// The nodes that arguments name, or the default targets.

@@ -6,18 +6,12 @@
 
 use std::io::{self, Write};
 
-use super::{Arguments, in_order, line, named, text};
+use super::edges::{command, in_order, rule_name};
+use super::output::{line, text};
+use super::{Arguments, named};
 use crate::evaluate::quote;
 use crate::graph::{EdgeId, Files, Graph, NodeId, names};
 use crate::json::json;
-
-pub(super) fn rule_name(graph: &Graph, edge: EdgeId) -> &[u8] {
-    graph.name(graph.rules[graph.edge(edge).rule.index()].name)
-}
-
-pub(super) fn command(graph: &Graph, edge: EdgeId) -> Result<Vec<u8>, String> {
-    graph.value(edge, names::COMMAND).map_err(|circle| circle.to_string())
-}
 
 pub(super) fn commands(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
     let targets = named(graph, arguments)?;

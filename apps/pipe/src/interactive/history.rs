@@ -1,8 +1,8 @@
 //! [`History`]: the lines of earlier prompts, in a file.
 //!
 //! `serve` in `terminal.rs` opens it for a prompt on a terminal, gives its lines to the editor, and
-//! adds each line that is run. A line holds no line end. Each is added by one write to the end of the
-//! file, so several prompts may share it.
+//! adds each line that is run. A line holds no line end. Each is added by one write to the end of
+//! the file, so several prompts may share it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -31,8 +31,8 @@ impl History {
         Some(state.join("selvedge-pipe/history"))
     }
 
-    /// The file, and its last lines. It is made if it is not there, for its owner alone. A file with
-    /// twice as many lines as are kept is written anew.
+    /// The file, and its last lines. It is made if it is not there, for its owner alone. A file
+    /// with twice as many lines as are kept is written anew.
     ///
     /// # Errors
     /// If the file can be neither made nor read.

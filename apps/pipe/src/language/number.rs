@@ -1,8 +1,8 @@
 //! [`Number`]: a number of a script, and [`Decimal`], a number in a text. Both are compared exactly.
 //!
-//! The parser makes a [`Number`], the printer shows it, and `test.rs` compares it with lines, columns
-//! and numbers. `sort.rs` compares the [`Decimal`]s at the beginnings of texts. An `f64` alone is not
-//! enough, because it holds no odd integer above 2^53, and no number of 309 digits.
+//! The parser makes a [`Number`], the printer shows it, and `test.rs` compares it with lines,
+//! columns and numbers. `sort.rs` compares the [`Decimal`]s at the beginnings of texts. An `f64`
+//! alone is not enough, because it holds no odd integer above 2^53, and no number of 309 digits.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -124,14 +124,14 @@ impl<A: HasKind + ?Sized> Recipes<BoxedSplit<A>> {
 }
 
 /// What `around` says: its true sections are kept, and the other items are false.
-struct Within<'a, A: HasKind + ?Sized, P> {
+struct WithinParent<'a, A: HasKind + ?Sized, P> {
     recipes: &'a Recipes<BoxedSplit<A>>,
     section: &'a mut A::Store,
     open: &'a mut Option<bool>,
     out: &'a mut P,
 }
 
-impl<A: HasKind + ?Sized, P: Sections<A>> Within<'_, A, P> {
+impl<A: HasKind + ?Sized, P: Sections<A>> WithinParent<'_, A, P> {
     /// Items of one verdict go on. With `begins` they begin a section.
     fn pass(open: &mut Option<bool>, out: &mut P, mark: Mark, chunk: A::Chunk<'_>) -> Flow {
         let Mark { verdict, begins } = mark;
@@ -145,7 +145,7 @@ impl<A: HasKind + ?Sized, P: Sections<A>> Within<'_, A, P> {
 
     /// The true section of `around` has ended.
     fn decide(&mut self) -> Flow {
-        let Within { recipes, section, open, out } = self;
+        let WithinParent { recipes, section, open, out } = self;
         let count = section.count();
         let mut marks = vec![Mark::default(); count];
         recipes.find(section, 0..count, 0, &mut marks);
@@ -166,7 +166,7 @@ impl<A: HasKind + ?Sized, P: Sections<A>> Within<'_, A, P> {
     }
 }
 
-impl<A: HasKind + ?Sized, P: Sections<A>> Sections<A> for Within<'_, A, P> {
+impl<A: HasKind + ?Sized, P: Sections<A>> Sections<A> for WithinParent<'_, A, P> {
     fn part(&mut self, verdict: bool, item: &A) -> Flow {
         self.part_chunk(verdict, A::Chunk::one(item))
     }
@@ -194,12 +194,12 @@ impl<A: HasKind<Store = C> + ?Sized, C: Store<A>> Split<A> for Nested<BoxedSplit
 
     fn put_chunk<P: Sections<A>>(&mut self, chunk: A::Chunk<'_>, out: &mut P) -> Flow {
         let Nested { recipes, around, section, open } = self;
-        around.put_chunk(chunk, &mut Within { recipes, section, open, out })
+        around.put_chunk(chunk, &mut WithinParent { recipes, section, open, out })
     }
 
     fn end<P: Sections<A>>(&mut self, out: &mut P) -> Flow {
         let Nested { recipes, around, section, open } = self;
-        around.end(&mut Within { recipes, section, open: &mut *open, out: &mut *out })?;
+        around.end(&mut WithinParent { recipes, section, open: &mut *open, out: &mut *out })?;
         open.take().map_or(ControlFlow::Continue(()), |verdict| out.close(verdict))
     }
 }

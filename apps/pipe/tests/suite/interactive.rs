@@ -153,8 +153,8 @@ os.write(terminal, b"range 1 4 | count\r")
 until(b"4\r\n")
 until(b"pipe> ")
 "#;
-    // The keys come after the prompt that they are for, and Ctrl-R finds what an arrow does not show
-    // at once.
+    // The keys come after the prompt that they are for, and Ctrl-R finds what an arrow does not
+    // show at once.
     const SECOND: &str = r#"
 import time
 time.sleep(0.2)

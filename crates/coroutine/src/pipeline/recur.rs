@@ -107,7 +107,8 @@ where
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{foreach, from_chunks, id, substitute, substring, while_each};
+/// use selvedge::coroutine::pipeline::{foreach, from_chunks, id, substitute, substring};
+/// use selvedge::coroutine::pipeline::while_each;
 ///
 /// let dashes = || substring(b"--");
 /// let shorter = while_each(foreach(dashes(), substitute(b"-"), id()), dashes());

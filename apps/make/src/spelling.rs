@@ -1,0 +1,37 @@
+//! Names that the user may have meant: [`unknown`] tells a target that is not there, and
+//! [`distance`] how far two names are from each other. `app.rs` and the tools call them.
+
+use crate::graph::{Files, Graph};
+
+/// The error about a target that the graph does not have.
+pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> String {
+    let hint = match name {
+        b"clean" => ", did you mean 'selvedge-make -t clean'?".to_string(),
+        b"help" => ", did you mean 'selvedge-make -h'?".to_string(),
+        _ => {
+            let known = graph.edge_ids().flat_map(|edge| graph.files_of(edge, Files::Outputs));
+            let close = known.map(|node| graph.path(*node)).map(|path| (distance(path, name), path)).min();
+            match close {
+                Some((distance, path)) if distance <= 3 => {
+                    format!(", did you mean '{}'?", String::from_utf8_lossy(path))
+                }
+                _ => String::new(),
+            }
+        }
+    };
+    format!("unknown target '{}'{hint}", String::from_utf8_lossy(name))
+}
+
+/// The Levenshtein distance: how many bytes have to be put in, left out or replaced.
+pub(crate) fn distance(a: &[u8], b: &[u8]) -> usize {
+    let mut row: Vec<_> = (0..=b.len()).collect();
+    for (line, from) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
+        for (column, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != to);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[b.len()]
+}
