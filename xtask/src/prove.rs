@@ -229,7 +229,14 @@ impl Run<'_> {
         let proof = known.proof;
         let mut tally = Tally::of(&proof.name, beside_others);
         tally.log = self.log(&proof.name);
-        let mut outcome = steps::one(tally, |tally| self.work(proof, tally));
+        let mut outcome = steps::one(tally, |tally| {
+            self.work(proof, tally)?;
+            // A filter that fits no name any more must not look like a pass.
+            match proof.sources.tested.is_empty() || tally.passed > 0 {
+                true => Ok(()),
+                false => Err("no test ran".to_string()),
+            }
+        });
         if let Err(error) = self.record(known, &outcome)
             && outcome.result.is_ok()
         {
@@ -362,6 +369,27 @@ mod tests {
         let known = known(&proofs, 0);
         let refused = chosen(&known, Choice::Named(&["loom"]), "").err().unwrap();
         assert!(refused.contains("loom"), "{refused}");
+    }
+
+    #[test]
+    fn tests_of_which_none_ran_prove_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace {
+            root: dir.path().into(),
+            target_dir: dir.path().join("target"),
+            packages: Vec::new(),
+        };
+        let run = Run { workspace: &workspace, records: Mutex::new(Records::read(dir.path()).unwrap()) };
+        let mut proofs = proofs(1);
+        proofs[0].sources = Sources { tested: &["a"], built: &[], files: &[] };
+        for (line, proves) in [("0 passed; 0 failed;", false), ("1 passed; 0 failed;", true)] {
+            let said = format!("test result: ok. {line}");
+            let command =
+                crate::command::Invocation::new(std::time::Duration::from_secs(9), &["echo", &said]);
+            proofs[0].work = Work::Commands(vec![command]);
+            let outcome = run.one(&known(&proofs, 0)[0], false);
+            assert_eq!(outcome.result.is_ok(), proves, "{line}");
+        }
     }
 
     #[test]
