@@ -4,7 +4,7 @@
 //!
 //! The protocol:
 //!
-//! 1. The digest of each proof is taken before it runs ([`Inputs`](crate::proofs::digest::Inputs)).
+//! 1. The digest of each proof is taken before it runs ([`Inputs`]).
 //! 2. `proofs.json` names the digest with which a proof has passed. The same digest means: the same
 //!    proof over the same inputs, so it need not run again.
 //! 3. CI runs one in [`ONE_IN`] of the recorded proofs all the same. The commit's hash chooses
