@@ -79,6 +79,14 @@ impl fmt::Debug for Sequenced {
     }
 }
 
+/// How the sequence becomes even again.
+///
+/// `Release` is enough: a `SeqCst` load that comes after the exchange of a commit in the order of
+/// all `SeqCst` accesses does not read what was stored before that exchange (C++20
+/// \[atomics.order\]). Miri lets such a load read an older value if that was not stored with
+/// `SeqCst`, and so takes `announce_waiter` for a lost wake-up.
+const UNLOCKS: Ordering = if cfg!(miri) { Ordering::SeqCst } else { Ordering::Release };
+
 #[inline(always)]
 fn sequence() -> &'static AtomicU64 {
     &world().sequence.0
@@ -237,6 +245,6 @@ impl Sequenced {
     #[inline(always)]
     fn unlock(&mut self, sequence_now: u64) {
         self.is_locked = false;
-        sequence().store(sequence_now, Ordering::Release);
+        sequence().store(sequence_now, UNLOCKS);
     }
 }
