@@ -195,7 +195,8 @@ const CNC_PARTS: &[(&str, &[&str])] = &[
             "outliving::",
         ],
     ),
-    ("results", &["composing::", "keys::", "misses::", "recording::", "results::"]),
+    ("results", &["composing::", "misses::", "recording::", "results::"]),
+    ("keys", &["keys::"]),
     ("random", &["interpreted::", "random_graphs::"]),
 ];
 

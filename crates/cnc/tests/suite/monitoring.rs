@@ -9,16 +9,19 @@ use selvedge_cnc::{Graph, GraphError, Items, Stalled, StepProgress, graph};
 
 use crate::schedulers::each;
 
+/// The tags of each kind of step but ranges, which have twice as many.
+const TAGS: u32 = if cfg!(miri) { 6 } else { 20 };
+
 /// Steps of all kinds, of which some wait for items that `missing` does not have.
 fn all_kinds<'g>(graph: &'g Graph<'g, '_>, are_put: bool) {
     let tags = graph.tags::<u32>("tags");
     let names = graph.tags::<String>("names");
     let loops = graph.tags("loops");
-    let items = graph.items_with("items", Items::dense(40_u32));
+    let items = graph.items_with("items", Items::dense(2 * TAGS));
     let others = graph.items::<String, u32>("others");
     let once = graph.items_with("once", Items::<u32, u32>::hashed().counted(|_| Some(2)));
     graph.prescribe(tags, "plain", move |n, step| {
-        let next = *step.get(items, n + 20)?;
+        let next = *step.get(items, n + TAGS)?;
         step.put(items, n, next)
     });
     graph.prescribe_depends(
@@ -41,10 +44,10 @@ fn all_kinds<'g>(graph: &'g Graph<'g, '_>, are_put: bool) {
     });
     graph
         .initialize(|env| {
-            (0..20).try_for_each(|n| env.put_tag(tags, n))?;
-            (0..20).try_for_each(|n| env.put_tag(names, "x".repeat(n)))?;
-            env.put_tag(loops, (0, 40))?;
-            (20..40).filter(|n| are_put || n % 3 != 0).try_for_each(|n| env.put(items, n, n))
+            (0..TAGS).try_for_each(|n| env.put_tag(tags, n))?;
+            (0..TAGS).try_for_each(|n| env.put_tag(names, "x".repeat(n as usize)))?;
+            env.put_tag(loops, (0, 2 * TAGS))?;
+            (TAGS..2 * TAGS).filter(|n| are_put || n % 3 != 0).try_for_each(|n| env.put(items, n, n))
         })
         .unwrap();
 }
@@ -64,8 +67,9 @@ fn a_monitor_counts_the_steps_of_all_kinds_under_every_scheduler() {
             counts(&monitor.progress())
         });
         let all = |name: &str, count| (name.to_owned(), [count, count, 0, 0]);
-        let steps = ["plain", "declared", "async", "take", "forks", "fork"].map(|name| all(name, 20));
-        let expected = [&steps[..5], &[all("range", 40)], &steps[5..]].concat();
+        let steps =
+            ["plain", "declared", "async", "take", "forks", "fork"].map(|name| all(name, u64::from(TAGS)));
+        let expected = [&steps[..5], &[all("range", 2 * u64::from(TAGS))], &steps[5..]].concat();
         assert_eq!(progress, expected, "{name}");
     });
 }
@@ -269,9 +273,10 @@ fn a_picture_shows_each_collection_once_with_its_numbers() {
     // The environment and 7 steps, 3 item collections, 3 tag collections and the tip of arrows.
     let count = |text: &str, what: &str| text.matches(what).count();
     assert_eq!([count(plain, "<ellipse"), count(plain, "<rect"), count(plain, "<text")], [8, 3, 14]);
-    assert_eq!(count(with_numbers, "20 of 20"), 6);
-    assert_eq!(count(with_numbers, "40 of 40"), 1);
-    assert_eq!(count(with_numbers, "40 put"), 1);
+    let (once, twice) = (TAGS, 2 * TAGS);
+    assert_eq!(count(with_numbers, &format!("{once} of {once}")), 6);
+    assert_eq!(count(with_numbers, &format!("{twice} of {twice}")), 1);
+    assert_eq!(count(with_numbers, &format!("{twice} put")), 1);
     assert_eq!(plain, &pictures[1].1);
     assert_eq!(plain.matches("marker-end").count(), 6 + 15);
 }

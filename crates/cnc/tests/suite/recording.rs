@@ -7,9 +7,12 @@ use selvedge_cnc::{Items, Recording, graph};
 
 use crate::schedulers::each;
 
+/// The rows and the columns of the table. The first of each has values, and the others have steps.
+const SIDE: u32 = if cfg!(miri) { 4 } else { 6 };
+const STEPS: usize = (SIDE as usize - 1).pow(2);
+
 /// A table of sums by steps of all kinds, recorded; its sum and the record.
 fn table(scheduler: &dyn Scheduler, runs_max: usize) -> (u64, Recording, String) {
-    const SIDE: u32 = if cfg!(miri) { 4 } else { 6 };
     graph(|graph| {
         let (odd, even) = (graph.tags::<(u32, u32)>("odd"), graph.tags::<(u32, u32)>("even"));
         let cells = graph.items_with("cells", Items::dense((SIDE, SIDE)));
@@ -47,7 +50,7 @@ fn a_record_has_every_run_and_every_edge() {
             assert!(run.began <= run.ended, "{name}");
             *ended.entry((run.step.clone(), run.tag.clone())).or_insert(0) += u32::from(!run.missed);
         }
-        assert!(ended.len() == 25 && ended.values().all(|&times| times == 1), "{name}: {ended:?}");
+        assert!(ended.len() == STEPS && ended.values().all(|&times| times == 1), "{name}: {ended:?}");
         assert_eq!(recording.forgotten, 0, "{name}");
         let edges: Vec<_> =
             picture.lines().filter(|line| line.contains("->") && !line.contains("dotted")).collect();
