@@ -10,8 +10,10 @@ mod never;
 
 mod answer;
 mod auto_traits;
+mod deep_results;
 mod foreign_joiners;
 mod mobile;
+mod names_of_panics;
 mod reentry;
 mod requests;
 mod several_cpus;

@@ -12,6 +12,7 @@ mod disk;
 mod disk_several_workers;
 mod foreign_executor;
 mod foreign_wakers;
+mod given_up_starts;
 mod left_behind;
 mod long_steps;
 mod migrating_threads;

@@ -1,8 +1,6 @@
 //! Starts of child processes that are given up: the command stays as it was.
 
-mod common;
-
-use common::{ms, run};
+use crate::common::{ms, run};
 use futures::poll;
 use selvedge_io::process::Command;
 use selvedge_io::time::timeout;
