@@ -5,6 +5,7 @@ use selvedge_lazy::{
     TwoCas, Unsynchronised,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Barrier, OnceLock};
 use std::thread;
@@ -451,34 +452,47 @@ fn a_hole_is_told_from_one_of_another_os_thread_also_by_a_nursery_of_another_reg
     });
 }
 
-/// The times that this OS thread has gone to sleep.
+/// The times that an OS thread has gone to sleep. The path is that of the thread below `/proc`.
 #[cfg(target_os = "linux")]
-fn sleeps() -> u64 {
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+fn sleeps(thread: &Path) -> u64 {
+    let status = std::fs::read_to_string(Path::new("/proc").join(thread).join("status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     line.unwrap().trim().parse().unwrap()
 }
 
+/// The evaluation lasts until both OS threads that wait for it sleep.
 #[test]
 #[cfg(target_os = "linux")]
 #[cfg_attr(miri, ignore = "it reads a file of the kernel")]
 fn an_os_thread_that_waits_sleeps_until_the_update() {
     let (meet, woken) = (Barrier::new(2), AtomicUsize::new(0));
+    // Each waiter, and the times that it had slept before.
+    let waiters: [OnceLock<(PathBuf, u64)>; 2] = [const { OnceLock::new() }; 2];
+    let sleeps_now = |waiter: &OnceLock<(PathBuf, u64)>| {
+        waiter.get().is_some_and(|(thread, before)| sleeps(thread) > *before)
+    };
+    let (meet, waiters) = (&meet, &waiters);
     let region: Region = Region::new();
-    let thunk = region.nursery().thunk(|_| {
+    let thunk = region.nursery().thunk(move |_| {
         meet.wait();
-        thread::sleep(Duration::from_millis(100));
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !waiters.iter().all(sleeps_now) && Instant::now() < limit {
+            thread::sleep(Duration::from_millis(1));
+        }
         7
     });
     thread::scope(|scope| {
         scope.spawn(|| assert_eq!(thunk.force(&region.nursery()), 7));
         meet.wait();
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let before = sleeps();
+        for waiter in waiters {
+            let (thunk, region, woken) = (&thunk, &region, &woken);
+            scope.spawn(move || {
+                let thread = std::fs::read_link("/proc/thread-self").unwrap();
+                let before = sleeps(&thread);
+                waiter.set((thread.clone(), before)).unwrap();
                 assert_eq!(thunk.force(&region.nursery()), 7);
                 woken.fetch_add(1, Ordering::Relaxed);
-                let slept = sleeps() - before;
+                let slept = sleeps(&thread) - before;
                 assert!((1..100).contains(&slept), "it went to sleep {slept} times");
             });
         }
