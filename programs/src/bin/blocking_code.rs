@@ -4,15 +4,15 @@
 //! # Prints
 //! ```text
 //! 100 calls that do nothing
-//! 8 calls that sleep 60 ms took less than 400 ms, and a thread ticked meanwhile
+//! 8 calls that wait for each other have met, and a thread ticked meanwhile
 //! in direct style: warp, weft
 //! ```
 
 use selvedge::direct::{self, wait};
 use selvedge::{MVar, blocking, sleep, spawn};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
 
 fn main() -> ExitCode {
     selvedge::run_main(async {
@@ -26,16 +26,15 @@ fn main() -> ExitCode {
                 sleep(Duration::from_millis(1)).await;
             }
         });
-        let begun = Instant::now();
-        let calls: Vec<_> =
-            (0..8).map(|_| spawn(blocking(|| std::thread::sleep(Duration::from_millis(60))))).collect();
+        // Each of these calls blocks its OS thread until all of them are there.
+        let all = Arc::new(Barrier::new(8));
+        let meets = (0..8).map(|_| all.clone());
+        let calls: Vec<_> = meets.map(|all| spawn(blocking(move || drop(all.wait())))).collect();
         ticks.await?;
         for call in calls {
             call.await??;
         }
-        // In sequence these calls would take 480 ms.
-        let time = if begun.elapsed() < Duration::from_millis(400) { "less than 400 ms" } else { "long" };
-        println!("8 calls that sleep 60 ms took {time}, and a thread ticked meanwhile");
+        println!("8 calls that wait for each other have met, and a thread ticked meanwhile");
 
         let (word, other) = (Arc::new(MVar::empty()), Arc::new(MVar::empty()));
         let (from, to) = (word.clone(), other.clone());

@@ -8,9 +8,11 @@
 //! idle: 1 2 3
 //! ```
 
+use selvedge::sync::Barrier;
 use selvedge::{Cpu, EventLoop, Events, RunError, Syscall, Thread, Trace, call, fork, sleep, yield_now};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The system call: 0 is the most urgent.
@@ -49,9 +51,10 @@ fn by_rank(cpu: &mut Cpu, events: &mut EventLoop) -> Result<(), RunError> {
     }
 }
 
-async fn worker(name: &'static str, rank: u32) {
+async fn worker(name: &'static str, rank: u32, all: Arc<Barrier>) {
     call(SetRank(rank)).await;
-    sleep(Duration::from_millis(5)).await; // until all have said how urgent they are
+    sleep(Duration::from_millis(5)).await;
+    all.wait().await; // until all have said how urgent they are, and have slept
     let mut steps = Vec::new();
     for step in 1..=3 {
         steps.push(step.to_string());
@@ -63,8 +66,9 @@ async fn worker(name: &'static str, rank: u32) {
 fn main() -> Result<(), Box<dyn Error>> {
     let (mut cpu, mut events) = (Cpu::new()?, EventLoop::new()?);
     let mut main = cpu.spawn_local(async {
+        let all = Arc::new(Barrier::new(3));
         for (name, rank) in [("idle", 2), ("usual", 1), ("urgent", 0)] {
-            fork(worker(name, rank)).await;
+            fork(worker(name, rank, all.clone())).await;
         }
     })?;
     by_rank(&mut cpu, &mut events)?;
