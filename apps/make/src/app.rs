@@ -173,7 +173,7 @@ impl Loaded {
         let project = Rc::new(RefCell::new(project));
         if let Some(own) = own {
             let before = project.borrow_mut().mtime(own).ok();
-            visit(&project, &[own])?;
+            project.borrow_mut().visit_all(&[own])?;
             match build::build(&project, &[own], &settings)? {
                 Outcome::Done(0) => {}
                 // The commands behind it are those of a manifest that is not made yet.
@@ -194,7 +194,7 @@ impl Loaded {
                 other => return Ok(Some(stopped(other))),
             }
         }
-        let targets = stats.time("find what is dirty", || visit(&project, &targets))?;
+        let targets = stats.time("find what is dirty", || project.borrow_mut().visit_all(&targets))?;
         let outcome = stats.time("build", || build::build(&project, &targets, &settings));
         let outcome = outcome?;
         if options.stats {
@@ -221,11 +221,6 @@ fn stopped(outcome: Outcome) -> u8 {
         }
         Outcome::Unread => UNREAD,
     }
-}
-
-/// Visits the targets, and the validations of the edges before them. Returns them all.
-fn visit(project: &RefCell<Project>, targets: &[NodeId]) -> Result<Vec<NodeId>, String> {
-    project.borrow_mut().visit_all(targets)
 }
 
 fn settings(options: &Options, directory: &Path) -> Result<build::Settings, String> {

@@ -2,7 +2,7 @@
 //!
 //! `tools/compdb.rs` calls `json` for `-t compdb`, `tools/show.rs` for the labels of `-t graph`,
 //! and `build/timeline.rs` for the names of commands. Bytes that are no UTF-8 stay as they are, as
-//! in ninja's files, so that a name stays the one of its file.
+//! in ninja's files, so that a reader finds the file by the name.
 
 /// Text as a string of JSON.
 pub(crate) fn json(text: &[u8]) -> Vec<u8> {

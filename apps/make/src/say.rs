@@ -5,7 +5,7 @@
 //! `build/status.rs` instead.
 //!
 //! `println!` ends the program with a panic if the reader of the pipe has gone. These ignore
-//! the error: the reader misses the lines, and the exit status stays the one of the work.
+//! the error: the reader misses the lines, and the work alone decides the exit status.
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -1,5 +1,5 @@
 //! Names that the user may have meant: [`unknown`] tells a target that is not there, and
-//! [`distance`] how far two names are from each other. `app.rs` and the tools call them.
+//! [`did_you_mean`] finds the name that is nearest. `app.rs` and the tools call them.
 
 use crate::graph::{Files, Graph};
 
@@ -10,20 +10,24 @@ pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> String {
         b"help" => ", did you mean 'selvedge-make -h'?".to_string(),
         _ => {
             let known = graph.edge_ids().flat_map(|edge| graph.files_of(edge, Files::Outputs));
-            let close = known.map(|node| graph.path(*node)).map(|path| (distance(path, name), path)).min();
-            match close {
-                Some((distance, path)) if distance <= 3 => {
-                    format!(", did you mean '{}'?", String::from_utf8_lossy(path))
-                }
-                _ => String::new(),
-            }
+            did_you_mean(known.map(|node| graph.path(*node)), name)
         }
     };
     format!("unknown target '{}'{hint}", String::from_utf8_lossy(name))
 }
 
+/// The hint at that one of the known names which is nearest to `name`; empty if all are far away.
+pub(crate) fn did_you_mean<'a>(known: impl Iterator<Item = &'a [u8]>, name: &[u8]) -> String {
+    match known.map(|known| (distance(known, name), known)).min() {
+        Some((distance, near)) if distance <= 3 => {
+            format!(", did you mean '{}'?", String::from_utf8_lossy(near))
+        }
+        _ => String::new(),
+    }
+}
+
 /// The Levenshtein distance: how many bytes have to be put in, left out or replaced.
-pub(crate) fn distance(a: &[u8], b: &[u8]) -> usize {
+fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut row: Vec<_> = (0..=b.len()).collect();
     for (line, from) in a.iter().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], line + 1);

@@ -63,8 +63,8 @@ pub(super) enum Ended {
 pub enum Outcome {
     /// Everything is up to date; this many commands were run.
     Done(u32),
-    /// For the user: why the build stopped, and the exit status. That is the one of the command
-    /// that failed last, or 1 for another error.
+    /// The text tells the user why the build stopped. The number is the exit status: that with
+    /// which the last failed command ended, or 1 for another error.
     Stopped(String, u8),
     /// A signal stopped it.
     Interrupted,

@@ -176,10 +176,12 @@ impl Status {
     }
 
     /// A command begins. `reasons` say why; they are shown before its first line.
-    pub(super) fn start(&mut self, edge: EdgeId, shown: &[u8], console: bool, reasons: Vec<Vec<u8>>) {
+    pub(super) fn start(&mut self, edge: EdgeId, shown: &[u8], console: bool, mut reasons: Vec<Vec<u8>>) {
         self.started += 1;
         let has_line = console || self.style.terminal;
-        let reasons = if has_line { self.explain(reasons) } else { reasons };
+        if has_line {
+            self.explain(std::mem::take(&mut reasons));
+        }
         self.running.insert(edge, Shown { line: shown.to_vec(), since: Instant::now(), reasons });
         if console {
             self.line(shown, true);
@@ -190,15 +192,14 @@ impl Status {
         }
     }
 
-    /// Shows why a command runs, on the standard error as ninja does. No reason is left then.
-    fn explain(&mut self, mut reasons: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    /// Shows why a command runs, on the standard error as ninja does.
+    fn explain(&mut self, reasons: Vec<Vec<u8>>) {
         if !reasons.is_empty() {
             self.close();
         }
-        for reason in reasons.drain(..) {
+        for reason in reasons {
             complain_bytes(&[b"selvedge-make explain: ", &reason[..]].concat());
         }
-        reasons
     }
 
     /// A command has ended. `failure` is the text about its failure, if it has failed.

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
 
-use super::edges::in_order;
+use super::edges::{in_order, rule_name};
 use super::output::{line, text};
 use super::{Arguments, named};
 use crate::app::Loaded;
@@ -72,8 +72,7 @@ pub(super) fn clean(
     let edges: Vec<EdgeId> = match (arguments.has('r'), rest.is_empty()) {
         (true, true) => return Err("expected a rule to clean".into()),
         (true, false) => {
-            let name = |edge: EdgeId| graph.name(graph.rules[graph.edge(edge).rule.index()].name);
-            let named = |edge: &EdgeId| rest.iter().any(|rule| rule == name(*edge));
+            let named = |edge: &EdgeId| rest.iter().any(|rule| rule == rule_name(graph, *edge));
             graph.edge_ids().filter(named).collect()
         }
         (false, true) => graph.edge_ids().collect(),

@@ -22,7 +22,8 @@ pub(super) fn of_rules(graph: &Graph, arguments: &Arguments, out: &mut impl Writ
     write(graph, graph.edge_ids().filter(is_named), arguments, out)
 }
 
-/// The commands that make the targets, each behind those that make its inputs.
+/// Writes the commands that make the targets. A command comes after the commands that make its
+/// inputs.
 pub(super) fn of_targets(
     graph: &Graph,
     tool: &Tool,

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use super::Arguments;
-use super::edges::in_order;
+use super::edges::{in_order, rule_name};
 use super::output::{line, text};
 use crate::app::{Loaded, targets, warn};
 use crate::build::critical_path as longest;
@@ -122,7 +122,7 @@ pub(super) fn missing_deps(
             .into_iter()
             .filter(|maker| !is_generator(graph, *maker) && !is_before(graph, *maker, edge));
         for maker in hidden {
-            let rule = graph.name(graph.rules[graph.edge(maker).rule.index()].name);
+            let rule = rule_name(graph, maker);
             let made = inputs.iter().filter(|input| graph.maker(**input) == Some(maker));
             for input in made {
                 missing += 1;

@@ -1,9 +1,9 @@
 //! `-t`: the tools, which answer a question about a manifest and its logs without a build.
 //!
-//! `app.rs` calls `run`. The tools of `show.rs` and `compdb.rs` need the graph alone, `logs.rs` has
-//! those that need the logs, and `clean.rs` those that remove files. All write through `output.rs`.
-//! `arguments.rs` has the list of all. Names and output are ninja's, because CMake and editors call
-//! the tools.
+//! `app.rs` calls `run`. The tools of `show.rs` and `compdb.rs` need the graph alone. The tools of
+//! `logs.rs` read the logs too, and the tools of `clean.rs` remove files. All of them write through
+//! `output.rs`. `arguments.rs` has the list of the tools. Names and output are ninja's, because
+//! CMake and editors call the tools.
 
 mod arguments;
 mod clean;
@@ -22,7 +22,7 @@ use output::{ToolOutput, text};
 use crate::app::{Loaded, graph, targets};
 use crate::graph::{Graph, NodeId};
 use crate::options::Options;
-use crate::spelling::distance;
+use crate::spelling::did_you_mean;
 
 /// Runs a tool. Returns the status of the process.
 ///
@@ -65,10 +65,8 @@ pub(crate) fn run(options: &Options, name: &OsStr, words: &[OsString]) -> Result
 
 fn unknown(name: &OsStr) -> String {
     let name = name.to_string_lossy();
-    let close = TOOLS.iter().map(|tool| (distance(tool.name.as_bytes(), name.as_bytes()), tool.name)).min();
-    let hint =
-        close.filter(|(distance, _)| *distance <= 3).map(|(_, name)| format!(", did you mean '{name}'?"));
-    format!("unknown tool '{name}'{}; -t list names them", hint.unwrap_or_default())
+    let hint = did_you_mean(TOOLS.iter().map(|tool| tool.name.as_bytes()), name.as_bytes());
+    format!("unknown tool '{name}'{hint}; -t list names them")
 }
 
 /// The nodes that arguments name, or the default targets.

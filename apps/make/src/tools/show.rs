@@ -25,8 +25,9 @@ pub(super) fn commands(graph: &Graph, arguments: &Arguments, out: &mut impl Writ
     Ok(0)
 }
 
-/// The files that are made before the targets, or are sources of them, each behind those that it is
-/// made of. The outputs of phony edges are no files, and are left out. O(size of the graph).
+/// The files from which the build makes the targets, sources too. A file comes after the files from
+/// which the build makes it. The outputs of phony edges are no files, and are left out. O(size of
+/// the graph).
 fn inputs_of(graph: &Graph, targets: &[NodeId]) -> Vec<NodeId> {
     let mut met = vec![false; graph.nodes()];
     let mut found = Vec::new();
