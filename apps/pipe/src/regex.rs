@@ -40,8 +40,7 @@ pub fn names_line_end(pattern: &str) -> Result<bool, String> {
     let mut parser = ast::parse::ParserBuilder::new().nest_limit(LEVELS).build();
     let tree = parser.parse(pattern).map_err(message)?;
     let found = ast::visit(&tree, LineEnds { found: false }).unwrap_or_else(|never| match never {});
-    let mut parser = ParserBuilder::new().multi_line(true).utf8(false).nest_limit(LEVELS).build();
-    Ok(found || has_line_end(&parser.parse(pattern).map_err(message)?))
+    Ok(found || has_line_end(&parsed(pattern)?))
 }
 
 /// Looks for line ends that stand outside of brackets.
@@ -79,10 +78,15 @@ fn message(error: impl ToString) -> String {
     text.lines().last().unwrap_or_default().replace("error: ", "")
 }
 
+/// The expression as the user has written it.
+fn parsed(pattern: &str) -> Result<Hir, String> {
+    let mut parser = ParserBuilder::new().multi_line(true).utf8(false).nest_limit(LEVELS).build();
+    parser.parse(pattern).map_err(message)
+}
+
 /// The expression without line ends.
 fn within_lines(pattern: &str) -> Result<Hir, String> {
-    let mut parser = ParserBuilder::new().multi_line(true).utf8(false).nest_limit(LEVELS).build();
-    parser.parse(pattern).map(without_line_ends).map_err(message)
+    parsed(pattern).map(without_line_ends)
 }
 
 fn without_line_ends(hir: Hir) -> Hir {

@@ -31,10 +31,13 @@ pub struct Decimal<'a> {
 const EXPONENT: i64 = i64::MAX / 4;
 
 impl<'a> Decimal<'a> {
+    /// 0.
+    pub const ZERO: Decimal<'static> = Decimal { negative: false, whole: "", fraction: "", point: 0 };
+
     /// The number that a text is. `None` if there is anything but a sign, digits, one point and an
     /// exponent, or no digit.
     pub fn of(text: &'a str) -> Option<Decimal<'a>> {
-        let (length, number) = Decimal::parsed(text.as_bytes(), text)?;
+        let (length, number) = Decimal::parsed(text)?;
         (length == text.len()).then_some(number)
     }
 
@@ -42,10 +45,11 @@ impl<'a> Decimal<'a> {
     pub fn at_beginning(text: &'a [u8]) -> Option<(usize, Decimal<'a>)> {
         let ascii = text.iter().take_while(|byte| byte.is_ascii_digit() || b"+-.eE".contains(byte)).count();
         let number = std::str::from_utf8(&text[..ascii]).ok()?;
-        Decimal::parsed(number.as_bytes(), number)
+        Decimal::parsed(number)
     }
 
-    fn parsed(bytes: &[u8], text: &'a str) -> Option<(usize, Decimal<'a>)> {
+    fn parsed(text: &'a str) -> Option<(usize, Decimal<'a>)> {
+        let bytes = text.as_bytes();
         let digits =
             |from: usize| from + bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let sign = usize::from(matches!(bytes.first(), Some(b'-' | b'+')));
@@ -81,7 +85,7 @@ impl<'a> Decimal<'a> {
         }
         let digits = fraction.trim_start_matches('0');
         if digits.is_empty() {
-            return Decimal { negative: false, whole: "", fraction: "", point: 0 };
+            return Decimal::ZERO;
         }
         Decimal { negative, whole, fraction: digits, point: exponent - places(fraction) + places(digits) }
     }

@@ -64,6 +64,13 @@ struct Mark {
     begins: bool,
 }
 
+/// The end of the section that begins at `begin`. False sections that touch are one.
+fn section_end(marks: &[Mark], begin: usize) -> usize {
+    let first = marks[begin].verdict;
+    let more = marks[begin + 1..].iter();
+    begin + 1 + more.take_while(|mark| mark.verdict == first && !(mark.begins && first)).count()
+}
+
 /// What a splitter says of the items of a section.
 struct Marks {
     marks: Vec<Mark>,
@@ -109,10 +116,7 @@ impl<A: HasKind + ?Sized> Recipes<BoxedSplit<A>> {
         let inner = Marks::of(&self.around, items.chunk(range.clone()));
         let mut begin = 0;
         while begin < inner.len() && !self.too_deep.is_set() {
-            let more = inner[begin + 1..].iter();
-            let end = begin
-                + 1
-                + more.take_while(|mark| !mark.begins && mark.verdict == inner[begin].verdict).count();
+            let end = section_end(&inner, begin);
             // The whole section once more has nothing new.
             if inner[begin].verdict && end - begin < range.len() {
                 let within = range.start + begin..range.start + end;
@@ -154,11 +158,8 @@ impl<A: HasKind + ?Sized, P: Sections<A>> WithinParent<'_, A, P> {
         }
         let mut begin = 0;
         while begin < count {
-            let first = marks[begin];
-            let more = marks[begin + 1..].iter();
-            let same = |mark: &&Mark| mark.verdict == first.verdict && !(mark.begins && mark.verdict);
-            let end = begin + 1 + more.take_while(same).count();
-            Self::pass(open, out, first, section.chunk(begin..end))?;
+            let end = section_end(&marks, begin);
+            Self::pass(open, out, marks[begin], section.chunk(begin..end))?;
             begin = end;
         }
         section.clear();

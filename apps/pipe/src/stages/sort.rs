@@ -38,8 +38,8 @@ struct NumberKey {
     is_long: bool,
 }
 
-/// Two different numbers of so many digits have different nearest `f64`, if they are in the range
-/// of these.
+/// The most digits for which two different numbers always have different nearest `f64`s, within the
+/// range of `f64`.
 const DIGITS: usize = 15;
 
 /// The number at the beginning of a text, with its text.
@@ -60,19 +60,18 @@ impl NumberKey {
     }
 }
 
+/// The number at the beginning of a text. A text without one is 0.
+fn exact(text: &[u8]) -> Decimal<'_> {
+    number(text).map_or(Decimal::ZERO, |(_, number)| number)
+}
+
 /// The order of the numbers at the beginnings of two texts with these keys.
 fn compare_numbers(a: (NumberKey, &[u8]), b: (NumberKey, &[u8])) -> Ordering {
     a.0.near.total_cmp(&b.0.near).then_with(|| {
         if !a.0.is_long && !b.0.is_long {
             return Ordering::Equal;
         }
-        match (number(a.1), number(b.1)) {
-            (Some((_, a)), Some((_, b))) => a.compare(&b),
-            // The text without a number is 0, and the other one has a nearest `f64` of 0.
-            (None, Some((_, b))) => Decimal::of("0").map_or(Ordering::Equal, |zero| zero.compare(&b)),
-            (Some((_, a)), None) => Decimal::of("0").map_or(Ordering::Equal, |zero| a.compare(&zero)),
-            (None, None) => Ordering::Equal,
-        }
+        exact(a.1).compare(&exact(b.1))
     })
 }
 

@@ -153,12 +153,7 @@ pub fn gunzip() -> Transducer<u8, u8, Gunzip> {
 /// The recipe once more: what has been unpacked is not copied.
 impl Clone for Gunzip {
     fn clone(&self) -> Self {
-        Gunzip {
-            state: Members::Between { magic: false },
-            begun: false,
-            place: StreamPlace::default(),
-            failure: None,
-        }
+        gunzip().into_stage()
     }
 }
 

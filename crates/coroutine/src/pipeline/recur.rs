@@ -38,18 +38,33 @@ enum LoopSections {
     Apart(SectionPlace),
 }
 
+impl LoopSections {
+    /// Elements of the open section have gone by. They are counted where the places are known.
+    fn pass(&mut self, elements: impl FnOnce() -> u64) {
+        if let LoopSections::Apart(place) = self {
+            place.pass(elements());
+        }
+    }
+
+    /// The open section has ended.
+    fn close(&mut self) {
+        if let LoopSections::Apart(place) = self {
+            place.close();
+        }
+    }
+
+    /// Those of the level below.
+    fn deeper(self) -> LoopSections {
+        match self {
+            LoopSections::Together => self,
+            LoopSections::Apart(_) => LoopSections::Apart(SectionPlace::default()),
+        }
+    }
+}
+
 impl<S, T, C> While<S, T, C> {
     fn new(recipe: (S, T), depth: usize, sections: LoopSections) -> Self {
         While { recipe, depth, sections, level: None, failure: None }
-    }
-
-    /// The loop for what the body makes of the sections of this one.
-    fn deeper(recipe: (S, T), depth: usize, sections: LoopSections) -> Self {
-        let sections = match sections {
-            LoopSections::Together => LoopSections::Together,
-            LoopSections::Apart(_) => LoopSections::Apart(SectionPlace::default()),
-        };
-        While::new(recipe, depth + 1, sections)
     }
 }
 
@@ -184,9 +199,7 @@ where
         } else {
             self.gate.put(item)?;
         }
-        if let LoopSections::Apart(place) = self.sections {
-            place.pass(A::elements(item));
-        }
+        self.sections.pass(|| A::elements(item));
         GO_ON
     }
 
@@ -196,9 +209,7 @@ where
         } else {
             self.gate.put_chunk(chunk)?;
         }
-        if let LoopSections::Apart(place) = self.sections {
-            place.pass(A::elements_of(chunk));
-        }
+        self.sections.pass(|| A::elements_of(chunk));
         GO_ON
     }
 
@@ -211,9 +222,7 @@ where
             *self.body = BranchSide::new(self.fresh.clone());
             self.deeper.level = None;
         }
-        if let LoopSections::Apart(place) = self.sections {
-            place.close();
-        }
+        self.sections.close();
         GO_ON
     }
 }
@@ -235,7 +244,7 @@ impl<S, T, C> While<S, T, C> {
         }
         let level = level.get_or_insert_with(|| {
             let (splitter, body) = recipe.clone();
-            let deeper = While::deeper(recipe.clone(), *depth, *sections);
+            let deeper = While::new(recipe.clone(), *depth + 1, sections.deeper());
             Box::new(Level { splitter, body: BranchSide::new(body), made: C::default(), deeper })
         });
         let Level { splitter, body, made, deeper } = &mut **level;
