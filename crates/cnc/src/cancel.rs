@@ -62,9 +62,9 @@ impl Attention {
         self.need();
     }
 
-    /// Has workers ask before a step of a `LiveGet` whether it was given up. This is no
-    /// cancellation, because `StepContext::settle` would look through all items for it, and a step
-    /// of a `LiveGet` keeps no claim while it waits.
+    /// From now on a worker asks, before it runs a step of a `LiveGet`, whether the program has
+    /// given that step up. This is no cancellation, because `StepContext::settle` would look
+    /// through all items for it, and a step of a `LiveGet` keeps no claim while it waits.
     pub(crate) fn give_up_some(&self) {
         // Release: which steps were given up is visible to a thread that sees this.
         self.some_given_up.store(true, Ordering::Release);

@@ -3,7 +3,7 @@
 //! `Graph` (`graph.rs`) owns the `Core`, and the `StepContext` of each worker borrows it for `'g`.
 //! `Core` owns the arena with the collections and the steps. It also has the steps that are ready
 //! for the next run, the faults, and the counts that each worker adds with [`Core::account`] at its
-//! end.
+//! end, or before it sleeps.
 //!
 //! A run calls [`Core::take_start`] first. After the scheduler has returned, `Graph::run`
 //! compares [`Core::outstanding`] with 0, has the steps of [`Core::waiting`] get their items once

@@ -41,9 +41,10 @@ use crate::tags::TagCol;
 ///
 /// # Complexity
 /// A call of [`puts`](LiveEnvironment::puts) takes three locks and some allocations, for any number
-/// of puts. Its steps run as soon as a worker begins its next step, and a worker that sleeps is
-/// woken for them. The workers of the schedulers of this library stay while the graph is at rest,
-/// and sleep; those of `ThreadPerStep`, and of a scheduler of the program that does not call
+/// of puts, and the locks of the scheduler if it wakes a worker. Its steps run as soon as a worker
+/// begins its next step, and a worker that sleeps is woken for them. The workers of `Stealing`,
+/// `TaskPool` and `Affine` stay while the graph is at rest, and sleep. The workers of the other
+/// schedulers, and of a scheduler of the program that does not call
 /// [`GraphJob::stay`](crate::schedulers::GraphJob::stay), end at a rest and begin again at a put.
 ///
 /// # Paper

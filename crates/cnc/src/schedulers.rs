@@ -165,9 +165,7 @@ impl<'g> GraphJob<'g> {
     pub(crate) fn rounds(&self, scheduler: &(impl Scheduler + ?Sized)) {
         while !self.core.is_cancelled() {
             scheduler.run(self);
-            // Steps may have made collections.
-            self.core.show_to_monitor();
-            if !StepContext::settle(self.core) && !self.core.attention().bell().rest() {
+            if !StepContext::settle_or_rest(self.core) {
                 break;
             }
         }
@@ -312,17 +310,13 @@ impl<'g> Stay<'g> {
 
     /// Waits for steps as the last worker, which has left.
     fn rest(&self) -> Option<Vec<ReadyStep<'g>>> {
-        loop {
-            // Steps may have made collections.
-            self.core.show_to_monitor();
-            if !StepContext::settle(self.core) && !self.core.attention().bell().rest() {
-                return None;
-            }
+        while StepContext::settle_or_rest(self.core) {
             let steps = self.core.take_start();
             if !steps.is_empty() {
                 return Some(steps);
             }
         }
+        None
     }
 
     /// Has a worker that was asleep, and is active now, take the steps that the environment has

@@ -35,9 +35,10 @@ use selvedge_sched::{IdleWorkers, RunRing};
 use crate::live::bell::Leave;
 use crate::primitives::{AtomicUsize, Condvar, Mutex, Ordering, lock, thread};
 
-/// How often a worker looks for items to steal before it sleeps: in an ordinary run, which is to
-/// end soon, and in one that lives on, because its environment needs the CPU.
-const LOOKS: u32 = if cfg!(any(loom, miri)) { 1 } else { 200 };
+/// How often a worker looks for work before it sleeps: in an ordinary run, which is to end soon,
+/// and in one that lives on, because its environment needs the CPU. A `TaskPool` that spins takes
+/// the first number.
+pub(super) const LOOKS: u32 = if cfg!(any(loom, miri)) { 1 } else { 200 };
 pub(crate) const LOOKS_LIVING: u32 = if cfg!(any(loom, miri)) { 1 } else { 8 };
 
 /// How many times a worker spins between two looks. That takes as long as a system call.
@@ -286,7 +287,7 @@ impl<T, const N: usize> WorkerCircle<T, N> {
 }
 
 /// Spins for a moment. Under loom, which has no other way to let others go on, it yields.
-fn pause() {
+pub(super) fn pause() {
     if cfg!(loom) {
         thread::yield_now();
     }

@@ -15,16 +15,12 @@
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::{cmp, fmt, hint, iter, thread};
+use std::{cmp, fmt, iter, thread};
 
+use super::circle::{LOOKS, pause};
 use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
 use crate::code::ReadyStep;
 use crate::step::{Outlet, Worker};
-
-/// How often a worker that spins looks for a step before it sleeps, and how many times it spins
-/// between two looks.
-const LOOKS: u32 = 200;
-const SPINS: u32 = 8;
 
 /// One stack, queue or heap of ready steps, from which all workers take.
 ///
@@ -349,7 +345,7 @@ impl<'g> SharedPool<'g> {
         } else if self.spins && *looks < LOOKS {
             *looks += 1;
             drop(state);
-            (0..SPINS).for_each(|_| hint::spin_loop());
+            pause();
             state = self.lock();
         } else {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,6 @@
-//! What is done when no step of a run is ready: [`StepContext::settle`], which `GraphJob::rounds`
-//! calls after each round of the scheduler.
+//! What is done when no step of a run is ready: [`StepContext::settle_or_rest`], which
+//! `GraphJob::rounds` calls after each round of the scheduler, and `Stay` for the last worker that
+//! stays.
 //!
 //! 1. The steps that wait and were cancelled are dropped. So the claims of an async step are free
 //!    again. A step of another kind gives its claims back when it misses an item. So the reports at
@@ -23,9 +24,17 @@ use crate::core::Core;
 use super::{StepContext, Worker};
 
 impl<'g> StepContext<'g> {
+    /// Settles the graph while no step is ready, and rests at the bell if none is ready after that.
+    /// False if the run ends.
+    pub(crate) fn settle_or_rest(core: &'g Core<'g>) -> bool {
+        // Steps may have made collections.
+        core.show_to_monitor();
+        StepContext::settle(core) || core.attention().bell().rest()
+    }
+
     /// Frees the claims of cancelled steps, and has the late ones look again. True if steps are
     /// ready now.
-    pub(crate) fn settle(core: &'g Core<'g>) -> bool {
+    fn settle(core: &'g Core<'g>) -> bool {
         if core.some_wait_cancelled() {
             // A put that is under way leaves steps for another round, and that one is settled.
             let Some(quiet) = core.attention().bell().between_rounds() else { return false };
