@@ -90,6 +90,11 @@ fn entry(id: u32) -> Option<&'static Entry> {
     known(id).filter(|entry| entry.in_use.load(Ordering::Acquire))
 }
 
+/// The entries of all CPUs that are in use.
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    (0..CPUS_MAX as u32).map_while(known).filter(|entry| entry.in_use.load(Ordering::Acquire))
+}
+
 /// Posts the key of a thread to a CPU, which then resumes the thread.
 pub(crate) fn post(id: u32, key: u32) {
     if let Some(entry) = entry(id) {
@@ -122,15 +127,13 @@ pub(crate) fn call(entry: &Entry) {
 
 /// Whether all CPUs sleep, and are quiet.
 pub(crate) fn are_all_quiet() -> bool {
-    let mut entries = (0..CPUS_MAX as u32).map_while(known).filter(|e| e.in_use.load(Ordering::Acquire));
-    entries.all(|entry| entry.inbox.is_asleep() && entry.inbox.is_quiet())
+    entries().all(|entry| entry.inbox.is_asleep() && entry.inbox.is_quiet())
 }
 
 /// Calls a quiet CPU, so that it checks for a deadlock; but only if all CPUs sleep.
 pub(crate) fn call_one() {
-    let entries = (0..CPUS_MAX as u32).map_while(known);
     let mut looks = None;
-    for entry in entries.filter(|entry| entry.in_use.load(Ordering::Acquire)) {
+    for entry in entries() {
         if !entry.inbox.is_asleep() {
             return;
         }

@@ -59,10 +59,12 @@ pub struct Seen {
 }
 
 /// A thread as its CPU sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ThreadInfo {
     key: Key,
-    name: &'static str,
+    /// The type of its future. Most lists of threads show no name, so it is cut when one is asked
+    /// for.
+    future: &'static str,
     state: u32,
     place: WaitSite,
     seen: Option<Arc<Seen>>,
@@ -74,7 +76,7 @@ impl ThreadInfo {
         let state = head & STATE;
         let waiting = state == WAITING || state == WAITING_HERE;
         let place = if waiting { WaitSite(link) } else { WaitSite::UNKNOWN };
-        ThreadInfo { key, name: written_name((vtable(head).name)()), state, place, seen: None }
+        ThreadInfo { key, future: (vtable(head).name)(), state, place, seen: None }
     }
 
     /// The description of the thread at `key` that can be given on any OS thread. `None` if there
@@ -99,7 +101,7 @@ impl ThreadInfo {
     /// The function or the type of the program that its future comes from; "main" for the main
     /// thread.
     pub fn name(&self) -> &'static str {
-        self.name
+        written_name(self.future)
     }
 
     /// Whether only threads of its CPU can resume it. (A join handle can still cancel it.)
@@ -151,13 +153,25 @@ impl ThreadInfo {
     }
 }
 
+impl fmt::Debug for ThreadInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadInfo")
+            .field("key", &self.key)
+            .field("name", &self.name())
+            .field("state", &self.state)
+            .field("place", &self.place)
+            .field("seen", &self.seen)
+            .finish()
+    }
+}
+
 impl fmt::Display for ThreadInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "thread {} ", self.key)?;
         if let Some(Seen { called: Some(called), .. }) = self.seen() {
             write!(f, "\"{called}\" ")?;
         }
-        write!(f, "({}): ", self.name)?;
+        write!(f, "({}): ", self.name())?;
         if let Some(Seen { call, since, waits_for, .. }) = self.seen() {
             f.write_str(call)?;
             since.map_or(Ok(()), |since| write!(f, ", for {since:.1?}"))?;

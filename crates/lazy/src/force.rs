@@ -52,7 +52,7 @@ use std::task::{Context, Poll, Waker};
 const DEPTH_MAX: u32 = if cfg!(any(loom, miri)) { 2 } else { 32 };
 
 /// The bodies within one another from which on a blocking force goes on upon another OS thread.
-pub(crate) const NESTED: u32 = if cfg!(miri) { 4 } else { 64 };
+const NESTED: u32 = if cfg!(miri) { 4 } else { 64 };
 
 /// The bodies within one another at which a force is refused that nests a further driver.
 const REFUSED: u32 = if cfg!(miri) { 16 } else { 512 };

@@ -5,7 +5,8 @@
 //! depth of [`NESTED`](super::NESTED) on, the chain goes on upon an OS thread that has [`STACK`]
 //! bytes for it, while the one before waits. A body is Send, so it may run there.
 //!
-//! `settle_blocking` in `force.rs` calls both functions. The frames of all these OS threads are one
+//! `settle_blocking` in `force.rs` calls both functions, and `BodyFrame::is_too_deep` asks
+//! [`has_room`] before it refuses a force. The frames of all these OS threads are one
 //! list, because each lives until the next OS thread has ended. So a circle is found across them.
 
 use super::RestoreFrame;
