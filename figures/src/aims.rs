@@ -140,8 +140,20 @@ impl Aims {
         }
     }
 
+    /// Whether the file says nothing of a case with these systems and units: neither an aim of one
+    /// of them, nor that the case has none.
+    pub(crate) fn is_silent<'a>(
+        &self,
+        figure: &str,
+        case: &str,
+        mut rows: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> bool {
+        let has_entry = |(system, unit)| self.entries.iter().any(|one| one.is_of(figure, case, system, unit));
+        !self.leaves_out(figure, case) && !rows.any(has_entry)
+    }
+
     /// Whether the file says that a case has no aim.
-    pub(crate) fn leaves_out(&self, figure: &str, case: &str) -> bool {
+    fn leaves_out(&self, figure: &str, case: &str) -> bool {
         let of_case = |without: &Without| without.cases.iter().any(|pattern| fits(pattern, case));
         self.without.iter().any(|without| without.figure == figure && of_case(without))
     }

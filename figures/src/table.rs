@@ -95,8 +95,7 @@ impl Table {
         let of_figure = || aims.entries.iter().filter(|entry| entry.figure == name);
         for rows in self.rows.chunk_by(|a, b| a.case == b.case) {
             let case = rows[0].case.as_str();
-            let of_row = |row: &Row| of_figure().any(|entry| entry.is_of(name, case, &row.system, row.unit));
-            if !aims.leaves_out(name, case) && !rows.iter().any(of_row) {
+            if aims.is_silent(name, case, rows.iter().map(|row| (row.system.as_str(), row.unit))) {
                 open.push(case);
             }
         }

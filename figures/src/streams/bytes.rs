@@ -154,9 +154,7 @@ fn in_parts(
         rows(&case, contenders, metric, &values(&reports, metric.key))
     };
     let cpu = of(format!("{name} on 2 CPUs: CPU time"), CPU, &contenders);
-    let [two, one, default, no_mmap] = contenders;
-    let aims = [two, one, default, no_mmap];
-    let mut all = of(format!("{name} on 2 CPUs"), RATE, &aims);
+    let mut all = of(format!("{name} on 2 CPUs"), RATE, &contenders);
     all.extend(cpu);
     Ok(all)
 }
