@@ -5,9 +5,9 @@
 //! `prove.rs`.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::command::{Invocation, Tally};
+use crate::command::{Invocation, Tally, minutes};
 use crate::prove::{self, Choice};
 use crate::setup::Extent;
 use crate::steps::{self, Outcome};
@@ -79,10 +79,6 @@ fn run(command: &str, extent: Extent, rest: impl FnOnce(&Workspace) -> Vec<Outco
 fn of_list(workspace: &Workspace, list: &[Step]) -> Vec<Outcome> {
     let one = |(name, check): &Step| steps::one(Tally::of(name, false), |tally| check(workspace, tally));
     list.iter().map(one).collect()
-}
-
-const fn minutes(count: u64) -> Duration {
-    Duration::from_secs(count * 60)
 }
 
 fn cargo(workspace: &Workspace, tally: &mut Tally, limit: u64, words: &[&str]) -> Result<(), String> {

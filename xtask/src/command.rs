@@ -137,6 +137,11 @@ impl Tally {
 /// seventh to a third less CPU time so; a run of all checks after a small change takes longer.
 pub(crate) const NOT_INCREMENTAL: (&str, &str) = ("CARGO_INCREMENTAL", "0");
 
+/// A limit of time, in minutes.
+pub(crate) const fn minutes(count: u64) -> Duration {
+    Duration::from_secs(count * 60)
+}
+
 /// A command with its surroundings, ready to run.
 #[derive(Debug)]
 pub(crate) struct Invocation {

@@ -14,8 +14,11 @@ const OTHERS: [&str; 2] = ["fuzz/target", "fuzz/corpus"];
 
 /// What the builds take, as a line of output says it.
 pub(crate) fn used(workspace: &Workspace) -> String {
-    let gigabytes = bytes_of_builds(workspace) as f64 / 1e9;
-    format!("what was built takes {gigabytes:.1} GB on disk; `cargo clean` frees it")
+    line(bytes_of_builds(workspace))
+}
+
+fn line(bytes: u64) -> String {
+    format!("what was built takes {:.1} GB on disk; `cargo clean` frees it", bytes as f64 / 1e9)
 }
 
 /// Holds a run in a fresh clone to [`MOST`], and only tells elsewhere: CI's machines set `CI`.
@@ -23,12 +26,10 @@ pub(crate) fn used(workspace: &Workspace) -> String {
 /// # Errors
 /// When `CI` is set, and the builds take more.
 pub(crate) fn check(workspace: &Workspace, tally: &mut crate::command::Tally) -> Result<(), String> {
-    tally.say(&format!("ci: {}", used(workspace)));
+    let bytes = bytes_of_builds(workspace);
+    tally.say(&format!("ci: {}", line(bytes)));
     let held = std::env::var_os("CI").is_some();
-    match bytes_of_builds(workspace) {
-        bytes if held && bytes > MOST => Err(format!("the builds take {bytes} bytes of {MOST}")),
-        _ => Ok(()),
-    }
+    if held && bytes > MOST { Err(format!("the builds take {bytes} bytes of {MOST}")) } else { Ok(()) }
 }
 
 fn bytes_of_builds(workspace: &Workspace) -> u64 {

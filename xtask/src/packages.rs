@@ -69,16 +69,7 @@ mod tests {
 
     #[test]
     fn the_crates_take_the_place_of_the_registry_s() {
-        let package = Package {
-            name: "a".to_string(),
-            version: "0.1.0".to_string(),
-            dir: "crates/a".to_string(),
-            dependencies: Vec::new(),
-            built_dependencies: Vec::new(),
-            targets: Vec::new(),
-            published: true,
-        };
-        let text = manifest(&[&package]);
+        let text = manifest(&[&Package::sample("a")]);
         assert!(text.ends_with("[patch.crates-io]\na = { path = \"a-0.1.0\" }\n"), "{text}");
     }
 }

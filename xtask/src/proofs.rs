@@ -8,9 +8,7 @@
 pub(crate) mod digest;
 pub(crate) mod records;
 
-use std::time::Duration;
-
-use crate::command::Invocation;
+use crate::command::{Invocation, minutes};
 use crate::{fuzz, programs, soak};
 use digest::Sources;
 
@@ -89,11 +87,13 @@ pub(crate) fn all() -> Vec<Proof> {
         Proof::of("stress", tested(&["selvedge"]), vec![soak::STRESS.invocation(STRESS_SECONDS)])
             .at(Turn::Alone),
         Proof {
-            name: "packages".to_string(),
-            sources: Sources { tested: &[], built: PUBLISHED, files: &["xtask/src/packages.rs"] },
-            nightly: false,
-            turn: Turn::Alone,
             work: Work::Packages,
+            ..Proof::of(
+                "packages",
+                Sources { tested: &[], built: PUBLISHED, files: &["xtask/src/packages.rs"] },
+                Vec::new(),
+            )
+            .at(Turn::Alone)
         },
     ];
     proofs.extend(miri());
@@ -105,10 +105,6 @@ pub(crate) fn all() -> Vec<Proof> {
     proofs.push(shared_library());
     proofs.extend(figures());
     proofs
-}
-
-const fn minutes(count: u64) -> Duration {
-    Duration::from_secs(count * 60)
 }
 
 /// The seconds of `cargo xtask stress` in CI.

@@ -84,6 +84,20 @@ impl Workspace {
 pub(crate) const FACADE: &str = "selvedge";
 
 impl Package {
+    /// A package for tests: nothing is in it, and it may be published.
+    #[cfg(test)]
+    pub(crate) fn sample(name: &str) -> Package {
+        Package {
+            name: name.to_string(),
+            version: "0.1.0".to_string(),
+            dir: name.to_string(),
+            dependencies: Vec::new(),
+            built_dependencies: Vec::new(),
+            targets: Vec::new(),
+            published: true,
+        }
+    }
+
     fn from_metadata(json: &Value, root: &Path) -> Option<Package> {
         let text = |key: &str| Some(json.get(key)?.as_str()?.to_string());
         let manifest = PathBuf::from(text("manifest_path")?);

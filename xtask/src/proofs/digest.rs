@@ -266,13 +266,10 @@ checksum = "cc"
     fn package(name: &str, dependencies: &[&str], built: &[&str]) -> Package {
         let names = |names: &[&str]| names.iter().map(ToString::to_string).collect();
         Package {
-            name: name.to_string(),
-            version: String::new(),
             dir: format!("crates/{name}"),
             dependencies: names(dependencies),
             built_dependencies: names(built),
-            targets: Vec::new(),
-            published: true,
+            ..Package::sample(name)
         }
     }
 

@@ -24,7 +24,7 @@ better. \"Short of\" names a ratio that we aimed at and have not reached; no val
 compared. The aims are in `figures/aims.toml`, and a peer that fails makes its figure fail. The machine is shared: the same
 program is a third slower at one time than at another, so only values of one run can be compared.
 Instructions are the same at every hour: the figure `instructions` counts them for one operation, and
-`cargo xtask ci` checks ours against `figures/instructions.json`.
+a proof of `cargo xtask prove` checks ours against `figures/instructions.json`.
 ";
 
 /// The page, with the plots of each figure.

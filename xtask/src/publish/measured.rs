@@ -287,9 +287,7 @@ pub(super) fn judged(figures: Vec<Figure>, aims: &Aims) -> Result<Vec<Figure>, S
             *row = row.clone().judged(entry.and_then(|entry| entry.aim));
         }
         for (case, rows) in figure.cases() {
-            let of_row =
-                |row: &Row| aims.entries.iter().any(|entry| entry.is_of(&name, case, &row.system, &row.unit));
-            if !aims.leaves_out(&name, case) && !rows.iter().any(of_row) {
+            if aims.is_silent(&name, case, rows.iter().map(|row| (row.system.as_str(), row.unit.as_str()))) {
                 wrong.push(format!("{name}: {case}: neither an aim nor a word why not"));
             }
         }

@@ -28,15 +28,7 @@ mod tests {
 
     #[test]
     fn the_current_version_has_an_entry() {
-        let package = |version: &str| Package {
-            name: "a".to_string(),
-            version: version.to_string(),
-            dir: "a".to_string(),
-            dependencies: Vec::new(),
-            built_dependencies: Vec::new(),
-            targets: Vec::new(),
-            published: true,
-        };
+        let package = |version: &str| Package { version: version.to_string(), ..Package::sample("a") };
         let tree = Tree::of(&[(FILE, "# Changelog\n\n## 0.1.0\n")]);
         assert_eq!(check(&tree, &[package("0.1.0")]), []);
         let problems = check(&tree, &[package("0.1.0"), package("0.2.0"), package("0.2.0")]);

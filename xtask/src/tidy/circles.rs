@@ -191,16 +191,7 @@ mod tests {
         }
         texts.push(("a/src/lib.rs".to_string(), root));
         let tree = Tree { files: texts.into_iter().collect() };
-        let package = Package {
-            name: "a".to_string(),
-            version: "0.1.0".to_string(),
-            dir: "a".to_string(),
-            dependencies: Vec::new(),
-            built_dependencies: Vec::new(),
-            targets: Vec::new(),
-            published: true,
-        };
-        messages(&check(&tree, &[package]))
+        messages(&check(&tree, &[Package::sample("a")]))
     }
 
     const LISTED: &str = "# A word.\n\na/src/b.rs\na/src/c.rs\na/src/d.rs\na/src/e.rs\n";

@@ -91,15 +91,8 @@ mod tests {
         "| Layer | Crate | Directory |\n|---|---|---|\n| 1 | `top` | `top` |\n| 0 | `base` | `base` |\n";
 
     fn package(name: &str, dependencies: &[&str]) -> Package {
-        Package {
-            name: name.to_string(),
-            version: "0.1.0".to_string(),
-            dir: name.to_string(),
-            dependencies: dependencies.iter().map(ToString::to_string).collect(),
-            built_dependencies: Vec::new(),
-            targets: Vec::new(),
-            published: true,
-        }
+        let dependencies = dependencies.iter().map(ToString::to_string).collect();
+        Package { dependencies, ..Package::sample(name) }
     }
 
     fn found(table: &str, packages: &[Package]) -> String {

@@ -29,8 +29,8 @@ fn every_order<F: Future<Output = ()> + 'static>(program: impl Fn() -> F) {
     assert!(explored.complete, "there are more than 5,000 orders");
 }
 
-/// How many orders and seeds `many_orders` tries. A release build, which `cargo xtask ci` makes, is
-/// some 20 times faster.
+/// The number of orders and seeds that `many_orders` tries. The optimized build of the proof
+/// `optimized sim` is some 20 times faster.
 const MANY: u64 = if cfg!(debug_assertions) { 1_000 } else { 50_000 };
 
 /// Runs a program in the first orders of the search, and with many seeds.

@@ -4,9 +4,9 @@
 //! these programs a lost wake-up is a deadlock, which the simulation reports.
 //!
 //! Each program runs once with objects that OS threads share and once with local objects. A release
-//! build, which `cargo xtask ci` makes, runs each program under 10,000 seeds and in every order,
-//! without a bound. A debug build is 17 times slower; it takes 1,700 seeds, and where a program has
-//! more than 2,000 orders, all orders with one preemption.
+//! build, as the proof `optimized sim` makes, runs each program under 10,000 seeds and in every
+//! order, without a bound. A debug build is 17 times slower; it takes 1,700 seeds, and where a
+//! program has more than 2,000 orders, all orders with one preemption.
 
 use futures::FutureExt;
 use futures::future::select;
