@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         // Each of these calls blocks its OS thread until all of them are there.
         let all = Arc::new(Barrier::new(8));
         let meets = (0..8).map(|_| all.clone());
-        let calls: Vec<_> = meets.map(|all| spawn(blocking(move || drop(all.wait())))).collect();
+        let calls: Vec<_> = meets.map(|all| spawn(blocking(move || all.wait().is_leader()))).collect();
         ticks.await?;
         for call in calls {
             call.await??;
