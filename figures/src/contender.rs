@@ -1,6 +1,6 @@
-//! The contenders of the figures: how a program of ours, or of a peer, is called, which answers it
-//! must print. Every file with a figure builds its `Contender`s by `inner`,
-//! `outer` and `outer_on`; `measure.rs` runs them.
+//! The contenders of the figures: the command that starts a program of ours or of a peer, and the
+//! answers that the program must print. Every file with a figure builds its `Contender`s by
+//! `inner`, `outer` and `outer_on`; `measure.rs` runs them.
 //!
 //! A contender without an answer is not checked. So a new one calls `answers`, and `figures
 //! --faults` finds a contender for which a wrong answer is not noticed.

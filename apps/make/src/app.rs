@@ -34,10 +34,11 @@ use crate::say::{complain, say, say_bytes};
 use crate::spelling::unknown;
 use crate::tools;
 
-/// After so many rebuilds of the manifest the program gives up: it is never up to date.
+/// The program gives up after this number of rebuilds of the manifest, because a manifest that
+/// needs more is never up to date.
 const REBUILDS_MAX: u32 = 100;
-/// The exit status of a build that the end of its reader has stopped: the one that the shell gives
-/// to SIGPIPE.
+/// The exit status of a build whose output has no reader any more. A shell reports a program that
+/// SIGPIPE ended by the same number.
 const UNREAD: u8 = 141;
 
 /// How long the parts of a build took, for `-d stats`.

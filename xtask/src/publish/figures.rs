@@ -61,7 +61,7 @@ pub(super) fn markdown(figures: &[(Figure, Vec<Plot>)], aims: &Aims) -> String {
             let (now, before) = (bound(entry.aim.map(|aim| aim.bound)), bound(was.bound));
             let (name, rows) = (&entry.figure, entry.rows());
             let line = format!("- `{name}`: {rows}: {now}, before {before}, because {}\n", was.why);
-            text.push_str(&line.replace('<', "&lt;").replace('*', "\\*"));
+            text.push_str(&in_markdown(&line).replace('*', "\\*"));
         }
     }
     text.push_str("\n## Aims without a published row\n\nThese were not measured for this page yet.\n\n");
@@ -70,7 +70,7 @@ pub(super) fn markdown(figures: &[(Figure, Vec<Plot>)], aims: &Aims) -> String {
         let is_of = |row: &Row| entry.is_of(name, &row.case, &row.system, &row.unit);
         if !all().any(|figure| figure.name == *name && figure.rows.iter().any(is_of)) {
             let line = format!("- `{name}`: {}: {}\n", entry.rows(), bound(entry.aim.map(|aim| aim.bound)));
-            text.push_str(&line.replace('<', "&lt;").replace('*', "\\*"));
+            text.push_str(&in_markdown(&line).replace('*', "\\*"));
         }
     }
     for (figure, plots) in figures {
@@ -104,7 +104,7 @@ fn losses(text: &mut String, figure: &Figure) {
         };
         let all: Vec<String> = losses.iter().map(one).collect();
         let line = format!("  - {}: {}\n", losses[0].peer.case, all.join("; "));
-        text.push_str(&line.replace('<', "&lt;"));
+        text.push_str(&in_markdown(&line));
     }
 }
 
@@ -171,7 +171,7 @@ fn cell(row: &Row) -> String {
     let label = if row.label() == "selvedge" { "" } else { row.label() };
     let value = match &row.value {
         Ok(value) => format!("{label} {} {}", number(*value), row.unit),
-        Err(why) => return format!("{}: {why}", row.system).replace('<', "&lt;"),
+        Err(why) => return in_markdown(&format!("{}: {why}", row.system)),
     };
     let mut cell = value.trim().to_string();
     if let Some(ratio) = row.ratio.filter(|_| !row.is_ours()) {
@@ -189,7 +189,12 @@ fn cell(row: &Row) -> String {
             let _ = write!(cell, ": {reason}");
         }
     }
-    cell.replace('<', "&lt;")
+    in_markdown(&cell)
+}
+
+/// A text in Markdown, which takes `<` for the start of a tag.
+fn in_markdown(text: &str) -> String {
+    text.replace('<', "&lt;")
 }
 
 #[cfg(test)]

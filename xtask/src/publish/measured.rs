@@ -217,6 +217,11 @@ impl Row {
         OURS.iter().any(|ours| self.system.starts_with(ours))
     }
 
+    /// Whether the row is of a peer, and not of ours or of a bound such as a plain loop.
+    pub(super) fn is_peer(&self) -> bool {
+        !self.is_ours() && self.family().is_some()
+    }
+
     /// The system as a column or a plot of its own names it: our variants without our name.
     pub(super) fn label(&self) -> &str {
         match self.system.strip_prefix(OURS[0]) {
@@ -238,8 +243,7 @@ impl Row {
 /// The losses of one case. Each ratio is published as that to the first row.
 fn losses(rows: &[Row]) -> Vec<Loss<'_>> {
     let mut losses = Vec::new();
-    let peers = rows.iter().filter(|row| !row.is_ours() && row.family().is_some());
-    for peer in peers {
+    for peer in rows.iter().filter(|row| row.is_peer()) {
         let (Ok(theirs), Some(ratio)) = (&peer.value, peer.ratio) else { continue };
         let mut alike = rows.iter().filter(|row| row.unit == peer.unit);
         // The ratio is that to the first row. Which way is better follows from the three numbers.

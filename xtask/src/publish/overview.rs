@@ -34,7 +34,7 @@ const STEP: f64 = 4.6;
 fn ratios(figures: &[&Figure], begins: &[&str]) -> Vec<f64> {
     let of_system = figures.iter().filter(|figure| begins.iter().any(|begin| figure.name.starts_with(begin)));
     let rows = of_system.flat_map(|figure| &figure.rows);
-    let peers = rows.filter(|row| !row.is_ours() && row.family().is_some() && row.value.is_ok());
+    let peers = rows.filter(|row| row.is_peer() && row.value.is_ok());
     let mut ratios: Vec<f64> = peers.filter_map(|row| row.ratio).collect();
     ratios.sort_by(f64::total_cmp);
     ratios

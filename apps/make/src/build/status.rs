@@ -106,8 +106,8 @@ const ENDS_MAX: usize = 64;
 const GATHERED: usize = 1 << 15;
 
 impl Status {
-    /// A build that has not begun, with so many commands at a time. The text of a dry run is
-    /// gathered.
+    /// A build that has not begun, which runs at most `jobs` commands at a time. The text of a dry
+    /// run is gathered.
     pub(super) fn new(style: Style, jobs: Option<u32>, dry_run: bool) -> Status {
         let ends_max = jobs.map_or(ENDS_MAX, |jobs| ENDS_MAX.min(jobs as usize)).max(2);
         Status {

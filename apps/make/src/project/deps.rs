@@ -1,5 +1,4 @@
-//! Inputs that the manifest does not name: those that compilers have read, and those that dyndep
-//! files name.
+//! Inputs that the manifest does not name: a compiler has read them, or a dyndep file names them.
 //!
 //! `visit.rs` calls `load_deps` and `load_dyndep` when it opens an edge. The runner of `build`
 //! calls `dyndep_made` after the command that has written a dyndep file.
