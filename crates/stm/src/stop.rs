@@ -57,7 +57,7 @@ impl<X: fmt::Display> fmt::Display for Abort<X> {
 impl<X: std::error::Error> std::error::Error for Abort<X> {}
 
 /// What a branch of [`Tx::or_else`](crate::Tx::or_else) may end with: [`Stop`] or [`Abort`].
-pub trait Ending: sealed::Ending {}
+pub trait Ending: sealed::Ending + From<Stop> {}
 
 pub(crate) mod sealed {
     #[expect(unnameable_types, reason = "the two errors of bodies are the only ones")]

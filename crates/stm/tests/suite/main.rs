@@ -7,6 +7,7 @@ mod engines;
 #[path = "../engines/workloads.rs"]
 mod workloads;
 
+mod alternatives;
 mod conditions;
 mod faults_of_others;
 mod os_threads;
