@@ -5,6 +5,7 @@ use crate::engine::{Engine, Versioned};
 use crate::names;
 use crate::stop::Tried;
 use crate::transaction::Tx;
+use crate::variable::identity;
 use crate::word::TWord;
 use std::fmt;
 use std::sync::Arc;
@@ -279,6 +280,8 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
         Ok(self.ring.cells.read(tx, next)?.is_some())
     }
 }
+
+identity!([T: Send + Sync + 'static, E: Engine] TBQueue<T, E>, handle => Arc::as_ptr(&handle.ring));
 
 impl<T: Send + Sync + 'static, E: Engine> Clone for TBQueue<T, E> {
     /// Another handle to the same queue.

@@ -5,6 +5,7 @@ use crate::names;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::var::TVar;
+use crate::variable::identity;
 use std::fmt;
 use std::sync::Arc;
 
@@ -66,7 +67,6 @@ impl<T: Send + Sync + 'static, E: Engine> Clone for Place<T, E> {
 
 impl<T: Send + Sync + 'static> TChan<T> {
     /// A channel without values, for transactions of the default engine.
-    #[expect(clippy::new_without_default, reason = "a channel is made on purpose, as each variable is")]
     pub fn new() -> TChan<T> {
         TChan::with_engine()
     }
@@ -250,6 +250,15 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
 
     fn filled<'tx>(&self, tx: &'tx Tx<E>) -> Tried<Option<&'tx Filled<T, E>>> {
         Ok(self.end().read(tx)?.0.read(tx)?.as_ref())
+    }
+}
+
+identity!([T: Send + Sync + 'static, E: Engine] TChan<T, E>, handle => (&handle.read, &handle.write));
+
+impl<T: Send + Sync + 'static, E: Engine> Default for TChan<T, E> {
+    /// A channel without values.
+    fn default() -> Self {
+        TChan::with_engine()
     }
 }
 

@@ -4,6 +4,7 @@ use crate::cells::{CellWord, Cells};
 use crate::engine::{Engine, Versioned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
+use crate::variable::identity;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::OnceLock;
@@ -69,7 +70,6 @@ fn stripes() -> usize {
 
 impl TCounter {
     /// A counter at 0, for transactions of the default engine.
-    #[expect(clippy::new_without_default, reason = "a counter is made on purpose, as each variable is")]
     pub fn new() -> TCounter {
         TCounter::with_engine()
     }
@@ -103,6 +103,15 @@ impl<E: Engine> TCounter<E> {
             sum = sum.wrapping_add(self.cells.read(tx, at)?);
         }
         Ok(sum)
+    }
+}
+
+identity!([E: Engine] TCounter<E>, handle => &handle.cells);
+
+impl<E: Engine> Default for TCounter<E> {
+    /// A counter at 0.
+    fn default() -> Self {
+        TCounter::with_engine()
     }
 }
 

@@ -97,7 +97,6 @@ where
 
 impl<K: Send + Sync + 'static, V: Send + Sync + 'static> TMap<K, V> {
     /// An empty map, for transactions of the default engine.
-    #[expect(clippy::new_without_default, reason = "a map is made on purpose, as each variable is")]
     pub fn new() -> TMap<K, V> {
         TMap::with_engine()
     }
@@ -319,6 +318,19 @@ where
             (None, None) => {}
         }
         Ok(())
+    }
+}
+
+impl<K, V, E, S> Default for TMap<K, V, E, S>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    E: Engine,
+    S: Default + Send + Sync + 'static,
+{
+    /// An empty map.
+    fn default() -> Self {
+        TMap::with_hasher(S::default())
     }
 }
 

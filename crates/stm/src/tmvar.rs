@@ -4,6 +4,7 @@ use crate::engine::{Engine, Versioned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::var::TVar;
+use crate::variable::identity;
 use std::fmt;
 use std::sync::Arc;
 
@@ -155,6 +156,15 @@ impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
             self.value.write(tx, Some(value));
         }
         Ok(is_empty)
+    }
+}
+
+identity!([T: Send + Sync + 'static, E: Engine] TMVar<T, E>, handle => &handle.value);
+
+impl<T: Send + Sync + 'static, E: Engine> Default for TMVar<T, E> {
+    /// An empty variable.
+    fn default() -> Self {
+        TMVar::with_engine(None)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::names;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::var::TVar;
+use crate::variable::identity;
 use crate::word::TWord;
 use std::fmt;
 use std::sync::Arc;
@@ -85,7 +86,6 @@ impl<T: Send + Sync + 'static, E: Engine> Clone for Segment<T, E> {
 
 impl<T: Send + Sync + 'static> TQueue<T> {
     /// An empty queue, for transactions of the default engine.
-    #[expect(clippy::new_without_default, reason = "a queue is made on purpose, as each variable is")]
     pub fn new() -> TQueue<T> {
         TQueue::with_engine()
     }
@@ -239,6 +239,15 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     /// As [`TVar::read`].
     pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
         Ok(self.try_peek(tx)?.is_none())
+    }
+}
+
+identity!([T: Send + Sync + 'static, E: Engine] TQueue<T, E>, handle => Arc::as_ptr(&handle.ends));
+
+impl<T: Send + Sync + 'static, E: Engine> Default for TQueue<T, E> {
+    /// An empty queue.
+    fn default() -> Self {
+        TQueue::with_engine()
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::engine::{Engine, Versioned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
+use crate::variable::identity;
 use crate::word::TWord;
 use std::fmt;
 use std::sync::Arc;
@@ -124,6 +125,8 @@ impl<E: Engine> TSem<E> {
         self.units.read_now()
     }
 }
+
+identity!([E: Engine] TSem<E>, handle => &handle.units);
 
 impl<E: Engine> Clone for TSem<E> {
     /// Another handle to the same semaphore.

@@ -45,7 +45,6 @@ where
 
 impl<K: Send + Sync + 'static> TSet<K> {
     /// An empty set, for transactions of the default engine.
-    #[expect(clippy::new_without_default, reason = "a set is made on purpose, as each variable is")]
     pub fn new() -> TSet<K> {
         TSet::with_engine()
     }
@@ -177,6 +176,13 @@ where
         Q: Eq + Hash + ?Sized,
     {
         Ok(self.map.remove(tx, key)?.is_some())
+    }
+}
+
+impl<K: Send + Sync + 'static, E: Engine, S: Default + Send + Sync + 'static> Default for TSet<K, E, S> {
+    /// An empty set.
+    fn default() -> Self {
+        TSet::with_hasher(S::default())
     }
 }
 

@@ -4,6 +4,7 @@ use crate::cells::{CellWord, Cells};
 use crate::engine::{Engine, Versioned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
+use crate::variable::identity;
 use crate::word::Word;
 use std::fmt;
 use std::sync::Arc;
@@ -127,6 +128,21 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
         Ok(())
     }
 
+    /// Replaces the value of an element by one that `f` makes of it, and gives the result that `f`
+    /// gives beside it: see [`TWord::state`](crate::TWord::state).
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Panics
+    /// If there is no such element.
+    #[inline]
+    pub fn state<R>(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(T) -> (R, T)) -> Tried<R> {
+        let (result, new) = f(self.read(tx, index)?);
+        self.write(tx, index, new);
+        Ok(result)
+    }
+
     /// Replaces the value of an element, and gives the old one.
     ///
     /// # Errors
@@ -164,6 +180,8 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
         (0..self.len()).map(|index| self.read_now(index))
     }
 }
+
+identity!([T: Word, E: Engine] TWordArray<T, E>, handle => &handle.cells);
 
 impl<T: Word, E: Engine> Clone for TWordArray<T, E> {
     /// Another handle to the same array.

@@ -10,6 +10,7 @@ mod workloads;
 mod alternatives;
 mod conditions;
 mod faults_of_others;
+mod handles;
 mod os_threads;
 mod random_structures;
 mod semantics;
