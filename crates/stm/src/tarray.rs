@@ -97,6 +97,7 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     /// # Complexity
     /// As [`TVar::read`](crate::TVar::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read<'tx>(&self, tx: &'tx Tx<E>, index: usize) -> Tried<&'tx T> {
         self.cells.read(tx, index)
     }
@@ -121,6 +122,7 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     ///
     /// # Panics
     /// If there is no such element.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn modify(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(&T) -> T) -> Tried<()> {
         let new = f(self.read(tx, index)?);
         self.write(tx, index, new);
@@ -135,6 +137,7 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     ///
     /// # Panics
     /// If there is no such element.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn state<R>(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(&T) -> (R, T)) -> Tried<R> {
         let (result, new) = f(self.read(tx, index)?);
         self.write(tx, index, new);
@@ -149,6 +152,7 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     ///
     /// # Panics
     /// If there is no such element.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn modify_mut<R>(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(&mut T) -> R) -> Tried<R>
     where
         T: Clone,
@@ -166,6 +170,7 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     ///
     /// # Panics
     /// If there is no such element.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn swap<'tx>(&self, tx: &'tx Tx<E>, index: usize, value: T) -> Tried<&'tx T> {
         let old = self.read(tx, index)?;
         self.write(tx, index, value);

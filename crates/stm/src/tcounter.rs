@@ -86,6 +86,7 @@ impl<E: Engine> TCounter<E> {
     /// # Errors
     /// As [`TWord::read`](crate::TWord::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn add(&self, tx: &Tx<E>, n: i64) -> Tried<()> {
         let at = os_thread() % (self.cells.len() / APART) * APART;
         let sum = self.cells.read(tx, at)?;
@@ -97,6 +98,7 @@ impl<E: Engine> TCounter<E> {
     ///
     /// # Errors
     /// As [`TWord::read`](crate::TWord::read).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read(&self, tx: &Tx<E>) -> Tried<i64> {
         let mut sum = 0_i64;
         for at in (0..self.cells.len()).step_by(APART) {

@@ -221,6 +221,7 @@ impl<T: Send + Sync + 'static, const LINKS: usize, E: Engine> TLinkRef<'_, T, LI
     /// # Complexity
     /// As [`TVar::read`](crate::TVar::read).
     #[inline(always)]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read<'tx>(self, tx: &'tx Tx<E>) -> Tried<Option<TNodeRef<'tx, T, LINKS, E>>> {
         self.cell.read(tx)
     }
@@ -292,6 +293,7 @@ impl<T: Send + Sync + 'static, const LINKS: usize, E: Engine> TLink<T, LINKS, E>
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read<'tx>(&self, tx: &'tx Tx<E>) -> Tried<Option<TNodeRef<'tx, T, LINKS, E>>> {
         self.link().read(tx)
     }

@@ -107,6 +107,7 @@ impl<E: Engine> Tx<E> {
     /// })?;
     /// # Ok::<(), selvedge::Failure>(())
     /// ```
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn retry<R>(&self) -> Tried<R> {
         Err(Stop(StopReason::Retry))
     }
@@ -115,6 +116,7 @@ impl<E: Engine> Tx<E> {
     ///
     /// # Errors
     /// If the condition does not hold; the body hands the error on.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn check(&self, condition: bool) -> Tried<()> {
         match condition {
             true => Ok(()),
@@ -177,6 +179,7 @@ impl<E: Engine> Tx<E> {
     /// })?;
     /// # Ok::<(), selvedge::RunError>(())
     /// ```
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn wait_for(&self, predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static) -> Tried<()> {
         let Some(mark) = PredicateMark::begin(self) else {
             let holds = predicate(self)?;
@@ -224,6 +227,7 @@ impl<E: Engine> Tx<E> {
     /// });
     /// assert_eq!((taken, right.read_now()), (7, 0));
     /// ```
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn or_else<R, X: Ending>(
         &self,
         first: impl FnOnce(&Tx<E>) -> Result<R, X>,
@@ -267,6 +271,7 @@ impl<E: Engine> Tx<E> {
     /// ```
     #[doc(alias = "asum")]
     #[doc(alias = "select")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn or_else_all<R, X: Ending, F>(&self, alternatives: impl IntoIterator<Item = F>) -> Result<R, X>
     where
         F: FnOnce(&Tx<E>) -> Result<R, X>,
@@ -297,6 +302,7 @@ impl<E: Engine> Tx<E> {
     ///
     /// # Errors
     /// Those of the body.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn atomically<R>(&self, body: impl FnOnce(&Tx<E>) -> Tried<R>) -> Tried<R> {
         let branch = Branch::begin(self);
         let result = body(self);
@@ -323,6 +329,7 @@ impl<E: Engine> Tx<E> {
     /// });
     /// assert_eq!((result, var.read_now()), (Err("no"), 1));
     /// ```
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_atomically<R, X>(
         &self,
         body: impl FnOnce(&Tx<E>) -> Result<R, Abort<X>>,

@@ -100,6 +100,7 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
     /// # Complexity
     /// As [`TWord::read`](crate::TWord::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read(&self, tx: &Tx<E>, index: usize) -> Tried<T> {
         self.cells.read(tx, index)
     }
@@ -122,6 +123,7 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
     /// # Panics
     /// If there is no such element.
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn modify(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(T) -> T) -> Tried<()> {
         let new = f(self.read(tx, index)?);
         self.write(tx, index, new);
@@ -137,6 +139,7 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
     /// # Panics
     /// If there is no such element.
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn state<R>(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(T) -> (R, T)) -> Tried<R> {
         let (result, new) = f(self.read(tx, index)?);
         self.write(tx, index, new);
@@ -151,6 +154,7 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
     /// # Panics
     /// If there is no such element.
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn swap(&self, tx: &Tx<E>, index: usize, value: T) -> Tried<T> {
         let old = self.read(tx, index)?;
         self.write(tx, index, value);

@@ -162,6 +162,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// Constant, as a rule; see [`Versioned`] for the exception. Nothing is written that another OS
     /// thread reads.
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
         let node = tx.load(self.inner())?;
         // SAFETY: the node was made by `with_engine` or `write` for a variable of this type. It is
@@ -185,6 +186,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// As [`read`](TVar::read).
     #[doc(alias = "modifyTVar")]
     #[doc(alias = "update")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn modify(&self, tx: &Tx<E>, f: impl FnOnce(&T) -> T) -> Tried<()> {
         let new = f(self.read(tx)?);
         self.write(tx, new);
@@ -205,6 +207,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// assert_eq!((len, phase.read_now(String::len)), (4, 10));
     /// ```
     #[doc(alias = "stateTVar")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn state<R>(&self, tx: &Tx<E>, f: impl FnOnce(&T) -> (R, T)) -> Tried<R> {
         let (result, new) = f(self.read(tx)?);
         self.write(tx, new);
@@ -228,6 +231,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// let last = atomically_blocking(|tx| jobs.modify_mut(tx, |jobs| jobs.pop()));
     /// assert_eq!((last, jobs.read_now(Vec::len)), (Some("weft"), 1));
     /// ```
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn modify_mut<R>(&self, tx: &Tx<E>, f: impl FnOnce(&mut T) -> R) -> Tried<R>
     where
         T: Clone,
@@ -244,6 +248,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// As [`read`](TVar::read).
     #[doc(alias = "swapTVar")]
     #[doc(alias = "replace")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn swap<'tx>(&self, tx: &'tx Tx<E>, value: T) -> Tried<&'tx T> {
         let old = self.read(tx)?;
         self.write(tx, value);

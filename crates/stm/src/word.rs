@@ -33,6 +33,17 @@ use std::sync::Arc;
 ///
 /// assert_eq!(TWord::new(Light::Green).read_now(), Light::Green);
 /// ```
+/// A value of another type goes into a [`TVar`](crate::TVar):
+/// ```compile_fail,E0277
+/// use selvedge::stm::TWord;
+///
+/// let name = TWord::new("warp".to_string());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a word of at most 64 bits",
+    label = "a `TWord` or `TWordArray` cannot keep this type",
+    note = "a `TVar` or a `TArray` keeps values of any type; a small type of the program may implement `Word`"
+)]
 pub trait Word: Copy + Send + Sync + 'static {
     /// The bits of the value.
     fn into_bits(self) -> u64;
@@ -224,6 +235,7 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// # Complexity
     /// As [`TVar::read`](crate::TVar::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read(&self, tx: &Tx<E>) -> Tried<T> {
         Ok(T::from_bits(tx.load(self.inner())?.addr() as u64))
     }
@@ -239,6 +251,7 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn modify(&self, tx: &Tx<E>, f: impl FnOnce(T) -> T) -> Tried<()> {
         let new = f(self.read(tx)?);
         self.write(tx, new);
@@ -260,6 +273,7 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// ```
     #[doc(alias = "stateTVar")]
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn state<R>(&self, tx: &Tx<E>, f: impl FnOnce(T) -> (R, T)) -> Tried<R> {
         let (result, new) = f(self.read(tx)?);
         self.write(tx, new);
@@ -271,6 +285,7 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn swap(&self, tx: &Tx<E>, value: T) -> Tried<T> {
         let old = self.read(tx)?;
         self.write(tx, value);

@@ -11,6 +11,7 @@ mod alternatives;
 mod conditions;
 mod faults_of_others;
 mod handles;
+mod hints;
 mod os_threads;
 mod random_structures;
 mod semantics;
