@@ -25,7 +25,7 @@ use crate::primitives::{AtomicUsize, Ordering};
 use crate::session::{Free, Garbage, Pinned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
-use crate::variable::{Borrowed, Inner, Owns, VarKind, retire};
+use crate::variable::{Borrowed, Inner, Owns, VarKind, identity, retire};
 use crate::word::{Word, bits_to_pointer};
 use crate::{names, nodes};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -359,12 +359,7 @@ impl<V, E, H> Clone for Cells<V, E, H> {
     }
 }
 
-impl<V, E, H> PartialEq for Cells<V, E, H> {
-    /// Whether both own the same block.
-    fn eq(&self, other: &Self) -> bool {
-        self.block == other.block
-    }
-}
+identity!([V, E, Head] Cells<V, E, Head>, owner => owner.block);
 
 impl<V, E, H> Drop for Cells<V, E, H> {
     #[inline]

@@ -8,8 +8,9 @@
 //! | | |
 //! |---|---|
 //! | variables | [`TVar`] for any type, [`TWord`] for numbers, flags and the like |
+//! | weak handles to them | [`WeakTVar`], [`WeakTWord`] |
 //! | running a transaction | [`atomically`], [`try_atomically`], [`atomically_blocking`], [`wait_for`] |
-//! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::wait_for`], [`Tx::or_else`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
+//! | within it | [`Tx::retry`], [`Tx::check`], [`Tx::wait_for`], [`Tx::or_else`], [`Tx::or_else_all`], [`Tx::atomically`], [`Tx::after_commit`], [`Tx::on_abort`] |
 //! | made of them | [`TMVar`], [`TSem`], [`TQueue`], [`TBQueue`], [`TChan`] |
 //! | with many parts | [`TArray`], [`TWordArray`], [`TMap`], [`TSet`], [`TCounter`] |
 //! | to build structures of | [`TNode`], [`TNodeRef`], [`TLink`], [`TLinkRef`] |
@@ -83,6 +84,7 @@ mod tword_array;
 mod var;
 mod variable;
 mod wait;
+mod weak;
 mod word;
 mod world;
 
@@ -105,5 +107,5 @@ pub use transaction::Tx;
 pub use tsem::TSem;
 pub use tset::TSet;
 pub use tword_array::TWordArray;
-pub use var::TVar;
-pub use word::{TWord, Word};
+pub use var::{TVar, WeakTVar};
+pub use word::{TWord, WeakTWord, Word};

@@ -3,6 +3,27 @@
 use std::fmt;
 
 /// The result of an operation in a transaction. The body hands the error on with `?`.
+///
+/// The compiler warns where a `?` is forgotten, and says so: an operation whose error is dropped has
+/// perhaps not happened, and its transaction goes on.
+/// ```compile_fail
+/// # // no code: the error is a lint's
+/// use selvedge::stm::{TWord, atomically_blocking};
+///
+/// let (from, to) = (TWord::new(10_u32), TWord::new(0_u32));
+/// atomically_blocking(|tx| {
+///     from.modify(tx, |sum| sum - 3);
+///     to.modify(tx, |sum| sum + 3)
+/// });
+/// ```
+/// An error of another type is no end of a body. [`try_atomically`](crate::try_atomically) has bodies
+/// that end with `Abort::Error`:
+/// ```compile_fail,E0277
+/// use selvedge::stm::{TVar, atomically_blocking};
+///
+/// let text = TVar::new("12".to_string());
+/// atomically_blocking(|tx| Ok(text.read(tx)?.parse::<u32>()?));
+/// ```
 pub type Tried<T> = Result<T, Stop>;
 
 /// The attempt ends without effect: the transaction retries, or another one was in its way.
@@ -57,7 +78,22 @@ impl<X: fmt::Display> fmt::Display for Abort<X> {
 impl<X: std::error::Error> std::error::Error for Abort<X> {}
 
 /// What a branch of [`Tx::or_else`](crate::Tx::or_else) may end with: [`Stop`] or [`Abort`].
-pub trait Ending: sealed::Ending {}
+///
+/// ```compile_fail,E0277
+/// use selvedge::stm::{TWord, atomically_blocking};
+///
+/// let stock = TWord::new(1_u32);
+/// atomically_blocking(|tx| {
+///     let first = |_: &_| stock.read(tx).map_err(|_| "no stock");
+///     Ok(tx.or_else(first, |_| Ok(0)))
+/// });
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a branch of a transaction cannot end with `{Self}`",
+    label = "the branch returns `Result<_, {Self}>`",
+    note = "a branch returns `Tried<R>`, or `Result<R, Abort<X>>` in `try_atomically`; `Abort::Error` wraps an error of the program"
+)]
+pub trait Ending: sealed::Ending + From<Stop> {}
 
 pub(crate) mod sealed {
     #[expect(unnameable_types, reason = "the two errors of bodies are the only ones")]

@@ -4,6 +4,7 @@ use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
+use crate::variable::identity;
 use std::fmt;
 use std::sync::Arc;
 
@@ -96,6 +97,7 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     /// # Complexity
     /// As [`TVar::read`](crate::TVar::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read<'tx>(&self, tx: &'tx Tx<E>, index: usize) -> Tried<&'tx T> {
         self.cells.read(tx, index)
     }
@@ -120,10 +122,45 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     ///
     /// # Panics
     /// If there is no such element.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn modify(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(&T) -> T) -> Tried<()> {
         let new = f(self.read(tx, index)?);
         self.write(tx, index, new);
         Ok(())
+    }
+
+    /// Replaces the value of an element by one that `f` makes of it, and gives the result that `f`
+    /// gives beside it: see [`TVar::state`](crate::TVar::state).
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Panics
+    /// If there is no such element.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
+    pub fn state<R>(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(&T) -> (R, T)) -> Tried<R> {
+        let (result, new) = f(self.read(tx, index)?);
+        self.write(tx, index, new);
+        Ok(result)
+    }
+
+    /// Changes a clone of the value of an element, which replaces the value, and gives the result of
+    /// the change: see [`TVar::modify_mut`](crate::TVar::modify_mut).
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Panics
+    /// If there is no such element.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
+    pub fn modify_mut<R>(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(&mut T) -> R) -> Tried<R>
+    where
+        T: Clone,
+    {
+        let mut new = self.read(tx, index)?.clone();
+        let result = f(&mut new);
+        self.write(tx, index, new);
+        Ok(result)
     }
 
     /// Replaces the value of an element, and gives a reference to the old one.
@@ -133,6 +170,7 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
     ///
     /// # Panics
     /// If there is no such element.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn swap<'tx>(&self, tx: &'tx Tx<E>, index: usize, value: T) -> Tried<&'tx T> {
         let old = self.read(tx, index)?;
         self.write(tx, index, value);
@@ -152,6 +190,8 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
         self.cells.cell(index).read_now(f)
     }
 }
+
+identity!([T: Send + Sync + 'static, E: Engine] TArray<T, E>, handle => &handle.cells);
 
 impl<T: Send + Sync + 'static, E: Engine> Clone for TArray<T, E> {
     /// Another handle to the same array.

@@ -5,6 +5,7 @@ use crate::engine::{Engine, Versioned};
 use crate::names;
 use crate::stop::Tried;
 use crate::transaction::Tx;
+use crate::variable::identity;
 use crate::word::TWord;
 use std::fmt;
 use std::sync::Arc;
@@ -145,6 +146,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     ///
     /// # Complexity
     /// One allocation; two reads and two writes.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn push(&self, tx: &Tx<E>, value: T) -> Tried<()> {
         let ring = &*self.ring;
         let next = ring.next.read(tx)?;
@@ -158,6 +160,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     ///
     /// # Errors
     /// The outer ones are those of [`TVar::read`](crate::TVar::read).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_push(&self, tx: &Tx<E>, value: T) -> Tried<Result<(), T>> {
         match self.is_full(tx)? {
             true => Ok(Err(value)),
@@ -174,6 +177,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     /// # Complexity
     /// As [`push`](TBQueue::push). It is in the way of each [`pop`](TBQueue::pop).
     #[doc(alias = "unGetTBQueue")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn unget(&self, tx: &Tx<E>, value: T) -> Tried<()> {
         let ring = &*self.ring;
         let first = ring.before(ring.first.read(tx)?);
@@ -190,6 +194,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     ///
     /// # Complexity
     /// The clone; two reads and two writes. Nothing is allocated.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn pop(&self, tx: &Tx<E>) -> Tried<T>
     where
         T: Clone,
@@ -201,6 +206,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_pop(&self, tx: &Tx<E>) -> Tried<Option<T>>
     where
         T: Clone,
@@ -216,6 +222,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read) and [`Tx::retry`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
         tx.some_or_retry(self.try_peek(tx)?)
     }
@@ -224,6 +231,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<Option<&'tx T>> {
         Ok(self.ring.first(tx)?.1)
     }
@@ -235,6 +243,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     ///
     /// # Complexity
     /// Linear in the number of values. It is in the way of each operation on the queue.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn flush(&self, tx: &Tx<E>) -> Tried<Vec<T>>
     where
         T: Clone,
@@ -253,6 +262,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     ///
     /// # Complexity
     /// Three reads. Each `push` and each `pop` is in its way.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn len(&self, tx: &Tx<E>) -> Tried<usize> {
         self.ring.len(tx)
     }
@@ -266,6 +276,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
         Ok(self.try_peek(tx)?.is_none())
     }
@@ -274,11 +285,14 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn is_full(&self, tx: &Tx<E>) -> Tried<bool> {
         let next = self.ring.next.read(tx)?;
         Ok(self.ring.cells.read(tx, next)?.is_some())
     }
 }
+
+identity!([T: Send + Sync + 'static, E: Engine] TBQueue<T, E>, handle => Arc::as_ptr(&handle.ring));
 
 impl<T: Send + Sync + 'static, E: Engine> Clone for TBQueue<T, E> {
     /// Another handle to the same queue.

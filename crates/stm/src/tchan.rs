@@ -5,6 +5,7 @@ use crate::names;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::var::TVar;
+use crate::variable::identity;
 use std::fmt;
 use std::sync::Arc;
 
@@ -66,7 +67,6 @@ impl<T: Send + Sync + 'static, E: Engine> Clone for Place<T, E> {
 
 impl<T: Send + Sync + 'static> TChan<T> {
     /// A channel without values, for transactions of the default engine.
-    #[expect(clippy::new_without_default, reason = "a channel is made on purpose, as each variable is")]
     pub fn new() -> TChan<T> {
         TChan::with_engine()
     }
@@ -127,6 +127,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     /// # Errors
     /// As [`TVar::read`].
     #[doc(alias = "dupTChan")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn dup(&self, tx: &Tx<E>) -> Tried<TChan<T, E>> {
         Ok(self.reading_from(self.write.read(tx)?.clone()))
     }
@@ -141,6 +142,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     /// # Panics
     /// If this channel is [only written](TChan::new_broadcast).
     #[doc(alias = "cloneTChan")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn dup_from_here(&self, tx: &Tx<E>) -> Tried<TChan<T, E>> {
         Ok(self.reading_from(self.end().read(tx)?.clone()))
     }
@@ -152,6 +154,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     ///
     /// # Complexity
     /// Four allocations; one read and two writes.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn write(&self, tx: &Tx<E>, value: T) -> Tried<()> {
         let place = self.write.read(tx)?;
         let next = Place(TVar::with_engine(None));
@@ -172,6 +175,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     /// # Complexity
     /// Three allocations; one read and one write.
     #[doc(alias = "unGetTChan")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn unget(&self, tx: &Tx<E>, value: T) -> Tried<()> {
         let next = self.end().read(tx)?.clone();
         self.end().write(tx, Place(TVar::with_engine(Some(Filled { value, next }))));
@@ -188,6 +192,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     ///
     /// # Complexity
     /// One allocation, and the clone; two reads and one write.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read(&self, tx: &Tx<E>) -> Tried<T>
     where
         T: Clone,
@@ -202,6 +207,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     ///
     /// # Panics
     /// If this channel is [only written](TChan::new_broadcast).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_read(&self, tx: &Tx<E>) -> Tried<Option<T>>
     where
         T: Clone,
@@ -218,6 +224,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     ///
     /// # Panics
     /// If this channel is [only written](TChan::new_broadcast).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
         tx.some_or_retry(self.try_peek(tx)?)
     }
@@ -229,6 +236,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     ///
     /// # Panics
     /// If this channel is [only written](TChan::new_broadcast).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<Option<&'tx T>> {
         Ok(self.filled(tx)?.map(|filled| &filled.value))
     }
@@ -240,6 +248,7 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     ///
     /// # Panics
     /// If this channel is [only written](TChan::new_broadcast).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
         Ok(self.filled(tx)?.is_none())
     }
@@ -250,6 +259,15 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
 
     fn filled<'tx>(&self, tx: &'tx Tx<E>) -> Tried<Option<&'tx Filled<T, E>>> {
         Ok(self.end().read(tx)?.0.read(tx)?.as_ref())
+    }
+}
+
+identity!([T: Send + Sync + 'static, E: Engine] TChan<T, E>, handle => (&handle.read, &handle.write));
+
+impl<T: Send + Sync + 'static, E: Engine> Default for TChan<T, E> {
+    /// A channel without values.
+    fn default() -> Self {
+        TChan::with_engine()
     }
 }
 

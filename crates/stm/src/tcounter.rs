@@ -4,6 +4,7 @@ use crate::cells::{CellWord, Cells};
 use crate::engine::{Engine, Versioned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
+use crate::variable::identity;
 use std::cell::Cell;
 use std::fmt;
 use std::sync::OnceLock;
@@ -69,7 +70,6 @@ fn stripes() -> usize {
 
 impl TCounter {
     /// A counter at 0, for transactions of the default engine.
-    #[expect(clippy::new_without_default, reason = "a counter is made on purpose, as each variable is")]
     pub fn new() -> TCounter {
         TCounter::with_engine()
     }
@@ -86,6 +86,7 @@ impl<E: Engine> TCounter<E> {
     /// # Errors
     /// As [`TWord::read`](crate::TWord::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn add(&self, tx: &Tx<E>, n: i64) -> Tried<()> {
         let at = os_thread() % (self.cells.len() / APART) * APART;
         let sum = self.cells.read(tx, at)?;
@@ -97,12 +98,22 @@ impl<E: Engine> TCounter<E> {
     ///
     /// # Errors
     /// As [`TWord::read`](crate::TWord::read).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read(&self, tx: &Tx<E>) -> Tried<i64> {
         let mut sum = 0_i64;
         for at in (0..self.cells.len()).step_by(APART) {
             sum = sum.wrapping_add(self.cells.read(tx, at)?);
         }
         Ok(sum)
+    }
+}
+
+identity!([E: Engine] TCounter<E>, handle => &handle.cells);
+
+impl<E: Engine> Default for TCounter<E> {
+    /// A counter at 0.
+    fn default() -> Self {
+        TCounter::with_engine()
     }
 }
 

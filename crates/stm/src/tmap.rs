@@ -97,7 +97,6 @@ where
 
 impl<K: Send + Sync + 'static, V: Send + Sync + 'static> TMap<K, V> {
     /// An empty map, for transactions of the default engine.
-    #[expect(clippy::new_without_default, reason = "a map is made on purpose, as each variable is")]
     pub fn new() -> TMap<K, V> {
         TMap::with_engine()
     }
@@ -155,6 +154,7 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static, E: Engine, S> TMap<K, V
     /// As [`iter`](TMap::iter): the map does not count its entries, because each insertion would be
     /// in the way of the other ones. A program that needs the number often keeps a
     /// [`TCounter`](crate::TCounter) beside the map.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn len(&self, tx: &Tx<E>) -> Tried<usize> {
         self.iter(tx).try_fold(0, |len, entry| entry.map(|_| len + 1))
     }
@@ -166,6 +166,7 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static, E: Engine, S> TMap<K, V
     ///
     /// # Complexity
     /// Up to 32 reads, and up to 16 for each level of branches.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
         Ok(self.iter(tx).next().transpose()?.is_none())
     }
@@ -194,6 +195,7 @@ where
     /// # Complexity
     /// One read for each level of the trie. Nothing is allocated or cloned.
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn get<'tx, Q>(&self, tx: &'tx Tx<E>, key: &Q) -> Tried<Option<&'tx V>>
     where
         K: Borrow<Q>,
@@ -207,6 +209,7 @@ where
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn get_key_value<'tx, Q>(&self, tx: &'tx Tx<E>, key: &Q) -> Tried<Option<(&'tx K, &'tx V)>>
     where
         K: Borrow<Q>,
@@ -220,6 +223,7 @@ where
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn contains_key<Q>(&self, tx: &Tx<E>, key: &Q) -> Tried<bool>
     where
         K: Borrow<Q>,
@@ -237,6 +241,7 @@ where
     /// # Complexity
     /// One allocation, the entry; or two, if the leaf has other entries, up to three, which the new
     /// leaf shares. A leaf that becomes a branch takes some more.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn insert<'tx>(&self, tx: &'tx Tx<E>, key: K, value: V) -> Tried<Option<&'tx V>> {
         let place = place(&self.trie, tx, &key)?;
         let (at, old) = place.slot.find(place.hash, &key).unzip();
@@ -251,6 +256,7 @@ where
     ///
     /// # Complexity
     /// As [`insert`](TMap::insert). Nothing is written if there is an entry with this key.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_insert(&self, tx: &Tx<E>, key: K, value: V) -> Tried<bool> {
         let place = place(&self.trie, tx, &key)?;
         let is_new = place.slot.find(place.hash, &key).is_none();
@@ -268,6 +274,7 @@ where
     /// # Complexity
     /// One allocation, if the leaf has more than two entries, and else none. If the cell becomes
     /// empty, its branch is searched for another entry; as a rule that takes a few reads.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn remove<'tx, Q>(&self, tx: &'tx Tx<E>, key: &Q) -> Tried<Option<&'tx V>>
     where
         K: Borrow<Q>,
@@ -304,6 +311,7 @@ where
     /// ```
     #[doc(alias = "entry")]
     #[doc(alias = "alter")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn update(&self, tx: &Tx<E>, key: K, f: impl FnOnce(Option<&V>) -> Option<V>) -> Tried<()> {
         let mut found = place(&self.trie, tx, &key)?;
         let (mut at, old) = found.slot.find(found.hash, &key).unzip();
@@ -319,6 +327,19 @@ where
             (None, None) => {}
         }
         Ok(())
+    }
+}
+
+impl<K, V, E, S> Default for TMap<K, V, E, S>
+where
+    K: Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    E: Engine,
+    S: Default + Send + Sync + 'static,
+{
+    /// An empty map.
+    fn default() -> Self {
+        TMap::with_hasher(S::default())
     }
 }
 

@@ -4,6 +4,7 @@ use crate::engine::{Engine, Versioned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::var::TVar;
+use crate::variable::identity;
 use std::fmt;
 use std::sync::Arc;
 
@@ -69,6 +70,7 @@ impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`] and [`Tx::retry`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
         tx.some_or_retry(self.value.read(tx)?.as_ref())
     }
@@ -78,6 +80,7 @@ impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`] and [`Tx::retry`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn take(&self, tx: &Tx<E>) -> Tried<T>
     where
         T: Clone,
@@ -91,6 +94,7 @@ impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`] and [`Tx::retry`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn put(&self, tx: &Tx<E>, value: T) -> Tried<()> {
         let is_empty = self.value.read(tx)?.is_none();
         tx.check(is_empty)?;
@@ -102,6 +106,7 @@ impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_take(&self, tx: &Tx<E>) -> Tried<Option<T>>
     where
         T: Clone,
@@ -117,6 +122,7 @@ impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_read<'tx>(&self, tx: &'tx Tx<E>) -> Tried<Option<&'tx T>> {
         Ok(self.value.read(tx)?.as_ref())
     }
@@ -126,6 +132,7 @@ impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`] and [`Tx::retry`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn swap<'tx>(&self, tx: &'tx Tx<E>, value: T) -> Tried<&'tx T> {
         let old = self.read(tx)?;
         self.value.write(tx, Some(value));
@@ -141,6 +148,7 @@ impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
         Ok(self.value.read(tx)?.is_none())
     }
@@ -149,12 +157,22 @@ impl<T: Send + Sync + 'static, E: Engine> TMVar<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_put(&self, tx: &Tx<E>, value: T) -> Tried<bool> {
         let is_empty = self.value.read(tx)?.is_none();
         if is_empty {
             self.value.write(tx, Some(value));
         }
         Ok(is_empty)
+    }
+}
+
+identity!([T: Send + Sync + 'static, E: Engine] TMVar<T, E>, handle => &handle.value);
+
+impl<T: Send + Sync + 'static, E: Engine> Default for TMVar<T, E> {
+    /// An empty variable.
+    fn default() -> Self {
+        TMVar::with_engine(None)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::engine::{Engine, Versioned};
 use crate::session::Free;
 use crate::stop::Tried;
 use crate::transaction::Tx;
+use crate::variable::identity;
 use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
@@ -131,14 +132,7 @@ impl<T: Send + Sync + 'static, const LINKS: usize, E: Engine> Clone for TNode<T,
     }
 }
 
-/// Whether both own the same node.
-impl<T: Send + Sync + 'static, const LINKS: usize, E: Engine> PartialEq for TNode<T, LINKS, E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cells == other.cells
-    }
-}
-
-impl<T: Send + Sync + 'static, const LINKS: usize, E: Engine> Eq for TNode<T, LINKS, E> {}
+identity!([T: Send + Sync + 'static, const LINKS: usize, E: Engine] TNode<T, LINKS, E>, owner => &owner.cells);
 
 impl<T, const LINKS: usize, E: Engine> fmt::Debug for TNode<T, LINKS, E>
 where
@@ -227,6 +221,7 @@ impl<T: Send + Sync + 'static, const LINKS: usize, E: Engine> TLinkRef<'_, T, LI
     /// # Complexity
     /// As [`TVar::read`](crate::TVar::read).
     #[inline(always)]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read<'tx>(self, tx: &'tx Tx<E>) -> Tried<Option<TNodeRef<'tx, T, LINKS, E>>> {
         self.cell.read(tx)
     }
@@ -298,6 +293,7 @@ impl<T: Send + Sync + 'static, const LINKS: usize, E: Engine> TLink<T, LINKS, E>
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read<'tx>(&self, tx: &'tx Tx<E>) -> Tried<Option<TNodeRef<'tx, T, LINKS, E>>> {
         self.link().read(tx)
     }

@@ -6,6 +6,7 @@ use crate::names;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::var::TVar;
+use crate::variable::identity;
 use crate::word::TWord;
 use std::fmt;
 use std::sync::Arc;
@@ -85,7 +86,6 @@ impl<T: Send + Sync + 'static, E: Engine> Clone for Segment<T, E> {
 
 impl<T: Send + Sync + 'static> TQueue<T> {
     /// An empty queue, for transactions of the default engine.
-    #[expect(clippy::new_without_default, reason = "a queue is made on purpose, as each variable is")]
     pub fn new() -> TQueue<T> {
         TQueue::with_engine()
     }
@@ -127,6 +127,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     /// # Complexity
     /// One allocation; two reads and two writes. Each eighth push makes a segment: two allocations
     /// more, and one write.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn push(&self, tx: &Tx<E>, value: T) -> Tried<()> {
         let (place, segment) = (self.ends.next.read(tx)?, self.ends.last_segment.read(tx)?);
         if place + 1 < PLACES {
@@ -149,6 +150,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     /// # Complexity
     /// As [`push`](TQueue::push). It is in the way of each [`pop`](TQueue::pop).
     #[doc(alias = "unGetTQueue")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn unget(&self, tx: &Tx<E>, value: T) -> Tried<()> {
         let (first, segment) = (self.ends.first.read(tx)?, self.ends.first_segment.read(tx)?);
         if first > 0 {
@@ -170,6 +172,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     ///
     /// # Complexity
     /// The clone; three reads and two writes. Each eighth pop allocates once.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn pop(&self, tx: &Tx<E>) -> Tried<T>
     where
         T: Clone,
@@ -181,6 +184,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_pop(&self, tx: &Tx<E>) -> Tried<Option<T>>
     where
         T: Clone,
@@ -202,6 +206,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`] and [`Tx::retry`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
         tx.some_or_retry(self.try_peek(tx)?)
     }
@@ -210,6 +215,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<Option<&'tx T>> {
         let (place, segment) = (self.ends.first.read(tx)?, self.ends.first_segment.read(tx)?);
         Ok(segment.cells.read(tx, place)?.map(|queued| &queued.value))
@@ -222,6 +228,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     ///
     /// # Complexity
     /// Linear in the number of values. It is in the way of each operation on the queue.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn flush(&self, tx: &Tx<E>) -> Tried<Vec<T>>
     where
         T: Clone,
@@ -237,8 +244,18 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
     ///
     /// # Errors
     /// As [`TVar::read`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
         Ok(self.try_peek(tx)?.is_none())
+    }
+}
+
+identity!([T: Send + Sync + 'static, E: Engine] TQueue<T, E>, handle => Arc::as_ptr(&handle.ends));
+
+impl<T: Send + Sync + 'static, E: Engine> Default for TQueue<T, E> {
+    /// An empty queue.
+    fn default() -> Self {
+        TQueue::with_engine()
     }
 }
 

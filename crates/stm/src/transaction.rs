@@ -54,7 +54,7 @@ use std::fmt;
 /// [HMP05 §5]: the log of a transaction.
 ///
 /// # Differences
-/// 1. `or_else`, nested transactions, typed aborts and the two hooks are not in the paper.
+/// 1. `or_else`, `or_else_all`, nested transactions, typed aborts and the two hooks are not in the paper.
 pub struct Tx<E: Engine = Versioned> {
     /// No borrow lasts while code of the program runs.
     pub(crate) state: RefCell<AttemptState<E>>,
@@ -107,6 +107,7 @@ impl<E: Engine> Tx<E> {
     /// })?;
     /// # Ok::<(), selvedge::Failure>(())
     /// ```
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn retry<R>(&self) -> Tried<R> {
         Err(Stop(StopReason::Retry))
     }
@@ -115,6 +116,7 @@ impl<E: Engine> Tx<E> {
     ///
     /// # Errors
     /// If the condition does not hold; the body hands the error on.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn check(&self, condition: bool) -> Tried<()> {
         match condition {
             true => Ok(()),
@@ -177,6 +179,7 @@ impl<E: Engine> Tx<E> {
     /// })?;
     /// # Ok::<(), selvedge::RunError>(())
     /// ```
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn wait_for(&self, predicate: impl Fn(&Tx<E>) -> Tried<bool> + Send + Sync + 'static) -> Tried<()> {
         let Some(mark) = PredicateMark::begin(self) else {
             let holds = predicate(self)?;
@@ -224,19 +227,74 @@ impl<E: Engine> Tx<E> {
     /// });
     /// assert_eq!((taken, right.read_now()), (7, 0));
     /// ```
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn or_else<R, X: Ending>(
         &self,
         first: impl FnOnce(&Tx<E>) -> Result<R, X>,
         second: impl FnOnce(&Tx<E>) -> Result<R, X>,
     ) -> Result<R, X> {
-        let branch = Branch::begin(self);
-        let result = first(self);
-        let retries = matches!(&result, Err(ending) if ending.is_retry());
-        branch.end(!retries);
-        match retries {
-            true => second(self),
-            false => result,
+        match self.run_branch(first) {
+            (_, true) => second(self),
+            (result, false) => result,
         }
+    }
+
+    /// Runs the alternatives from first to last until one of them does not retry: an
+    /// [`or_else`](Tx::or_else) over a list of any length. The writes of an alternative that
+    /// retries are undone before the next one runs. If all retry, the transaction waits for the
+    /// variables that any of them has read.
+    ///
+    /// The list `[a, b, c]` does the same as `tx.or_else(a, |tx| tx.or_else(b, c))`. An empty list
+    /// [retries](Tx::retry). Alternatives of different types go into the list as
+    /// `&dyn Fn(&Tx) -> Tried<R>` or as boxes. The iterator makes an alternative when the one before
+    /// has retried, or when that one is about to begin; those behind the first that does not retry
+    /// are not run.
+    ///
+    /// # Errors
+    /// Those of the alternative that ran last.
+    ///
+    /// # Complexity
+    /// As so many nested [`or_else`](Tx::or_else)s, without their depth of the stack. Nothing is
+    /// allocated for the list.
+    ///
+    /// # Examples
+    /// The first job of the first queue that has one:
+    /// ```
+    /// use selvedge::stm::{TQueue, Tx, atomically_blocking};
+    ///
+    /// let queues: Vec<TQueue<&str>> = (0..4).map(|_| TQueue::new()).collect();
+    /// atomically_blocking(|tx| queues[2].push(tx, "sweep"));
+    /// let job = atomically_blocking(|tx| {
+    ///     tx.or_else_all(queues.iter().map(|queue| |tx: &Tx| queue.pop(tx)))
+    /// });
+    /// assert_eq!(job, "sweep");
+    /// ```
+    #[doc(alias = "asum")]
+    #[doc(alias = "select")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
+    pub fn or_else_all<R, X: Ending, F>(&self, alternatives: impl IntoIterator<Item = F>) -> Result<R, X>
+    where
+        F: FnOnce(&Tx<E>) -> Result<R, X>,
+    {
+        let mut alternatives = alternatives.into_iter();
+        let Some(mut next) = alternatives.next() else { return Err(Stop(StopReason::Retry).into()) };
+        for after in alternatives {
+            let (result, retries) = self.run_branch(next);
+            if !retries {
+                return result;
+            }
+            next = after;
+        }
+        next(self)
+    }
+
+    /// Runs a branch, and undoes its writes if it retries. Whether it does is the second part.
+    fn run_branch<R, X: Ending>(&self, branch: impl FnOnce(&Tx<E>) -> Result<R, X>) -> (Result<R, X>, bool) {
+        let mark = Branch::begin(self);
+        let result = branch(self);
+        let retries = matches!(&result, Err(ending) if ending.is_retry());
+        mark.end(!retries);
+        (result, retries)
     }
 
     /// A transaction within this one: it becomes a part of this one, and has its effect when this
@@ -244,6 +302,7 @@ impl<E: Engine> Tx<E> {
     ///
     /// # Errors
     /// Those of the body.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn atomically<R>(&self, body: impl FnOnce(&Tx<E>) -> Tried<R>) -> Tried<R> {
         let branch = Branch::begin(self);
         let result = body(self);
@@ -270,6 +329,7 @@ impl<E: Engine> Tx<E> {
     /// });
     /// assert_eq!((result, var.read_now()), (Err("no"), 1));
     /// ```
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_atomically<R, X>(
         &self,
         body: impl FnOnce(&Tx<E>) -> Result<R, Abort<X>>,

@@ -3,6 +3,7 @@
 use crate::engine::{Engine, Versioned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
+use crate::variable::identity;
 use crate::word::TWord;
 use std::fmt;
 use std::sync::Arc;
@@ -70,6 +71,7 @@ impl<E: Engine> TSem<E> {
     ///
     /// # Errors
     /// As [`TWord::read`] and [`Tx::retry`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn wait(&self, tx: &Tx<E>) -> Tried<()> {
         let units = self.units.read(tx)?;
         tx.check(units > 0)?;
@@ -81,6 +83,7 @@ impl<E: Engine> TSem<E> {
     ///
     /// # Errors
     /// As [`TWord::read`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn try_wait(&self, tx: &Tx<E>) -> Tried<bool> {
         let units = self.units.read(tx)?;
         if units > 0 {
@@ -96,6 +99,7 @@ impl<E: Engine> TSem<E> {
     ///
     /// # Panics
     /// If the number of units does not fit a `u64`.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn signal(&self, tx: &Tx<E>) -> Tried<()> {
         self.signal_n(tx, 1)
     }
@@ -107,6 +111,7 @@ impl<E: Engine> TSem<E> {
     ///
     /// # Panics
     /// If the number of units does not fit a `u64`.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn signal_n(&self, tx: &Tx<E>, n: u64) -> Tried<()> {
         self.units.modify(tx, |units| units.checked_add(n).expect("a semaphore has at most u64::MAX units"))
     }
@@ -115,6 +120,7 @@ impl<E: Engine> TSem<E> {
     ///
     /// # Errors
     /// As [`TWord::read`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn available(&self, tx: &Tx<E>) -> Tried<u64> {
         self.units.read(tx)
     }
@@ -124,6 +130,8 @@ impl<E: Engine> TSem<E> {
         self.units.read_now()
     }
 }
+
+identity!([E: Engine] TSem<E>, handle => &handle.units);
 
 impl<E: Engine> Clone for TSem<E> {
     /// Another handle to the same semaphore.

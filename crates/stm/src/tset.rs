@@ -45,7 +45,6 @@ where
 
 impl<K: Send + Sync + 'static> TSet<K> {
     /// An empty set, for transactions of the default engine.
-    #[expect(clippy::new_without_default, reason = "a set is made on purpose, as each variable is")]
     pub fn new() -> TSet<K> {
         TSet::with_engine()
     }
@@ -93,6 +92,7 @@ impl<K: Send + Sync + 'static, E: Engine, S> TSet<K, E, S> {
     ///
     /// # Complexity
     /// Linear, as [`TMap::len`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn len(&self, tx: &Tx<E>) -> Tried<usize> {
         self.map.len(tx)
     }
@@ -104,6 +104,7 @@ impl<K: Send + Sync + 'static, E: Engine, S> TSet<K, E, S> {
     ///
     /// # Complexity
     /// As [`TMap::is_empty`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
         self.map.is_empty(tx)
     }
@@ -130,6 +131,7 @@ where
     ///
     /// # Complexity
     /// As [`TMap::get`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn contains<Q>(&self, tx: &Tx<E>, key: &Q) -> Tried<bool>
     where
         K: Borrow<Q>,
@@ -145,6 +147,7 @@ where
     ///
     /// # Complexity
     /// As [`TMap::get`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn get<'tx, Q>(&self, tx: &'tx Tx<E>, key: &Q) -> Tried<Option<&'tx K>>
     where
         K: Borrow<Q>,
@@ -160,6 +163,7 @@ where
     ///
     /// # Complexity
     /// As [`TMap::insert`]. Nothing is written if the set has the key.
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn insert(&self, tx: &Tx<E>, key: K) -> Tried<bool> {
         self.map.try_insert(tx, key, ())
     }
@@ -171,12 +175,20 @@ where
     ///
     /// # Complexity
     /// As [`TMap::remove`].
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn remove<Q>(&self, tx: &Tx<E>, key: &Q) -> Tried<bool>
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
         Ok(self.map.remove(tx, key)?.is_some())
+    }
+}
+
+impl<K: Send + Sync + 'static, E: Engine, S: Default + Send + Sync + 'static> Default for TSet<K, E, S> {
+    /// An empty set.
+    fn default() -> Self {
+        TSet::with_hasher(S::default())
     }
 }
 

@@ -4,6 +4,7 @@ use crate::cells::{CellWord, Cells};
 use crate::engine::{Engine, Versioned};
 use crate::stop::Tried;
 use crate::transaction::Tx;
+use crate::variable::identity;
 use crate::word::Word;
 use std::fmt;
 use std::sync::Arc;
@@ -99,6 +100,7 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
     /// # Complexity
     /// As [`TWord::read`](crate::TWord::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read(&self, tx: &Tx<E>, index: usize) -> Tried<T> {
         self.cells.read(tx, index)
     }
@@ -121,10 +123,27 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
     /// # Panics
     /// If there is no such element.
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn modify(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(T) -> T) -> Tried<()> {
         let new = f(self.read(tx, index)?);
         self.write(tx, index, new);
         Ok(())
+    }
+
+    /// Replaces the value of an element by one that `f` makes of it, and gives the result that `f`
+    /// gives beside it: see [`TWord::state`](crate::TWord::state).
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Panics
+    /// If there is no such element.
+    #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
+    pub fn state<R>(&self, tx: &Tx<E>, index: usize, f: impl FnOnce(T) -> (R, T)) -> Tried<R> {
+        let (result, new) = f(self.read(tx, index)?);
+        self.write(tx, index, new);
+        Ok(result)
     }
 
     /// Replaces the value of an element, and gives the old one.
@@ -135,6 +154,7 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
     /// # Panics
     /// If there is no such element.
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn swap(&self, tx: &Tx<E>, index: usize, value: T) -> Tried<T> {
         let old = self.read(tx, index)?;
         self.write(tx, index, value);
@@ -164,6 +184,8 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
         (0..self.len()).map(|index| self.read_now(index))
     }
 }
+
+identity!([T: Word, E: Engine] TWordArray<T, E>, handle => &handle.cells);
 
 impl<T: Word, E: Engine> Clone for TWordArray<T, E> {
     /// Another handle to the same array.

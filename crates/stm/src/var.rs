@@ -5,8 +5,9 @@ use crate::primitives::Ordering;
 use crate::session::Pinned;
 use crate::stop::Tried;
 use crate::transaction::Tx;
-use crate::variable::{Borrowed, Inner, Owns, VarKind, handle};
-use crate::{names, nodes};
+use crate::variable::{Borrowed, Inner, Owns, VarKind, handle, identity};
+use crate::weak::{self, Weak, weak_handle};
+use crate::{names, nodes, wait};
 use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
@@ -31,6 +32,19 @@ impl<T: Send + Sync + 'static> KindsOfNodes<T> {
 /// transaction can have a reference to it; by any OS thread that runs transactions. See
 /// [`reclaim`](crate::reclaim). A panic of its destructor is reported and goes no further.
 ///
+/// # Which operation
+/// | | the new value | gives |
+/// |---|---|---|
+/// | [`read`](TVar::read) | | a reference to the value |
+/// | [`write`](TVar::write) | is given | |
+/// | [`swap`](TVar::swap) | is given | a reference to the old value |
+/// | [`modify`](TVar::modify) | is made of the old one | |
+/// | [`state`](TVar::state) | is made of the old one | a result that is made with it |
+/// | [`modify_mut`](TVar::modify_mut) | is a changed clone of the old one | a result |
+///
+/// [`TWord`](crate::TWord), [`TArray`](crate::TArray) and [`TWordArray`](crate::TWordArray) have the
+/// same names. Words have no `modify_mut`, because `state` is as short for them.
+///
 /// # Paper
 /// [HMP05 §5]: the `TVar`.
 ///
@@ -50,8 +64,13 @@ impl<T: Send + Sync + 'static> KindsOfNodes<T> {
 /// selvedge::run(async {
 ///     let names = TVar::new(vec!["warp".to_string()]);
 ///     let shared = names.clone();
-///     let add = move |tx: &_| shared.modify(tx, |names| [&names[..], &["weft".into()]].concat());
-///     atomically(add).await;
+///     let count = atomically(move |tx| {
+///         shared.modify_mut(tx, |names| {
+///             names.push("weft".to_string());
+///             names.len()
+///         })
+///     });
+///     assert_eq!(count.await, 2);
 ///     assert_eq!(names.read_now(|names| names.join(" and ")), "warp and weft");
 /// })?;
 /// # Ok::<(), selvedge::Failure>(())
@@ -71,6 +90,7 @@ unsafe impl<T: Send + Sync + 'static, E: Engine> Sync for TVar<T, E> {}
 unsafe fn free_variable<T>(inner: *mut ()) {
     // SAFETY: the caller's contract.
     unsafe {
+        weak::forget(NonNull::new_unchecked(inner.cast::<Inner>()));
         let inner = Box::from_raw(inner.cast::<Inner>());
         nodes::free::<T>(inner.value.load(Ordering::Acquire));
     }
@@ -142,6 +162,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// Constant, as a rule; see [`Versioned`] for the exception. Nothing is written that another OS
     /// thread reads.
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
         let node = tx.load(self.inner())?;
         // SAFETY: the node was made by `with_engine` or `write` for a variable of this type. It is
@@ -163,16 +184,71 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     ///
     /// # Errors
     /// As [`read`](TVar::read).
+    #[doc(alias = "modifyTVar")]
+    #[doc(alias = "update")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn modify(&self, tx: &Tx<E>, f: impl FnOnce(&T) -> T) -> Tried<()> {
         let new = f(self.read(tx)?);
         self.write(tx, new);
         Ok(())
     }
 
+    /// Replaces the value by one that `f` makes of it, and gives the result that `f` gives beside it.
+    ///
+    /// # Errors
+    /// As [`read`](TVar::read).
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::{TVar, atomically_blocking};
+    ///
+    /// let phase = TVar::new("warp".to_string());
+    /// let len = atomically_blocking(|tx| phase.state(tx, |old| (old.len(), format!("{old}, weft"))));
+    /// assert_eq!((len, phase.read_now(String::len)), (4, 10));
+    /// ```
+    #[doc(alias = "stateTVar")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
+    pub fn state<R>(&self, tx: &Tx<E>, f: impl FnOnce(&T) -> (R, T)) -> Tried<R> {
+        let (result, new) = f(self.read(tx)?);
+        self.write(tx, new);
+        Ok(result)
+    }
+
+    /// Changes a clone of the value, which replaces the value, and gives the result of the change.
+    ///
+    /// # Errors
+    /// As [`read`](TVar::read).
+    ///
+    /// # Complexity
+    /// A clone of the value, at each attempt. A large collection is better a
+    /// [`TMap`](crate::TMap) or the like, of which a transaction changes a part.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::{TVar, atomically_blocking};
+    ///
+    /// let jobs = TVar::new(vec!["warp", "weft"]);
+    /// let last = atomically_blocking(|tx| jobs.modify_mut(tx, |jobs| jobs.pop()));
+    /// assert_eq!((last, jobs.read_now(Vec::len)), (Some("weft"), 1));
+    /// ```
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
+    pub fn modify_mut<R>(&self, tx: &Tx<E>, f: impl FnOnce(&mut T) -> R) -> Tried<R>
+    where
+        T: Clone,
+    {
+        let mut new = self.read(tx)?.clone();
+        let result = f(&mut new);
+        self.write(tx, new);
+        Ok(result)
+    }
+
     /// Replaces the value, and gives a reference to the old one.
     ///
     /// # Errors
     /// As [`read`](TVar::read).
+    #[doc(alias = "swapTVar")]
+    #[doc(alias = "replace")]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn swap<'tx>(&self, tx: &'tx Tx<E>, value: T) -> Tried<&'tx T> {
         let old = self.read(tx)?;
         self.write(tx, value);
@@ -194,6 +270,62 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
 }
 
 handle!(TVar, Send + Sync + 'static);
+
+weak_handle! {
+    /// A handle to a [`TVar`] that does not keep the variable alive: for caches, and for the links of
+    /// structures that would own themselves in a ring.
+    ///
+    /// [`downgrade`](TVar::downgrade) makes it, and [`upgrade`](WeakTVar::upgrade) gives a handle as
+    /// long as the variable has another one.
+    ///
+    /// # In transactions
+    /// An upgrade is no read: its answer is that of the moment of the call, it is no cause of a
+    /// conflict, and a [retry](Tx::retry) does not wait for it. `None` is final, so a transaction
+    /// may rely on it; after `Some`, the handle itself keeps the variable alive.
+    ///
+    /// # When the variable ends
+    /// With its last handle. A handle in the value of another variable goes when that value is
+    /// dropped, which is some time after the transaction that replaced the value: see
+    /// [`reclaim`](crate::reclaim). Until then an upgrade still gives a handle, although no
+    /// transaction can find the variable in another way. A transaction that waits for the variable
+    /// has a handle too.
+    ///
+    /// # Complexity
+    /// The weak handles of a variable share a cell of 32 bytes. They do not keep the memory of the
+    /// variable. A variable that never had one has no cost.
+    ///
+    /// # Examples
+    /// A cache that keeps no page which is not in use:
+    /// ```
+    /// use selvedge::stm::{TMap, TVar, Tried, Tx, WeakTVar, atomically_blocking, reclaim};
+    ///
+    /// type Page = TVar<String>;
+    ///
+    /// fn open(tx: &Tx, cache: &TMap<u32, WeakTVar<String>>, number: u32) -> Tried<Page> {
+    ///     if let Some(page) = cache.get(tx, &number)?.and_then(WeakTVar::upgrade) {
+    ///         return Ok(page);
+    ///     }
+    ///     let page = Page::new(format!("page {number}"));
+    ///     cache.insert(tx, number, page.downgrade())?;
+    ///     Ok(page)
+    /// }
+    ///
+    /// let cache = TMap::new();
+    /// let page = atomically_blocking(|tx| open(tx, &cache, 7));
+    /// assert!(atomically_blocking(|tx| open(tx, &cache, 7)) == page);
+    /// let weak = page.downgrade();
+    /// drop(page);
+    /// assert!(weak.upgrade().is_none());
+    /// ```
+    /// It is invariant in the type of the values, as a handle is:
+    /// ```compile_fail,E0308
+    /// use selvedge::stm::{TVar, WeakTVar};
+    ///
+    /// let var: TVar<for<'a> fn(&'a str)> = TVar::new(|_| ());
+    /// let other: WeakTVar<fn(&'static str)> = var.downgrade();
+    /// ```
+    WeakTVar, TVar, Send + Sync + 'static
+}
 
 impl<T: Send + Sync + fmt::Debug + 'static, E: Engine> fmt::Debug for TVar<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -123,8 +123,16 @@ impl Inner {
 
     /// Adds a handle, if there is one still.
     pub(crate) fn hold(&self) -> bool {
-        let more = |handles: usize| (handles != 0).then_some(handles + 1);
-        self.handles.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        add_to(&self.handles)
+    }
+
+    /// As `hold`, for a variable of which another OS thread may be about to free the rest.
+    ///
+    /// # Safety
+    /// The variable is not freed before this returns.
+    pub(crate) unsafe fn hold_at(inner: NonNull<Inner>) -> bool {
+        // SAFETY: the caller's contract. The reference is to this field alone.
+        add_to(unsafe { &(*inner.as_ptr()).handles })
     }
 
     /// Drops a handle, and retires the variable with the last one.
@@ -156,6 +164,13 @@ impl Inner {
         // retired memory sees each registration, and finds its own handle alone if there is none.
         self.handles.load(Ordering::Acquire) == 1 || self.handles.fetch_sub(1, Ordering::AcqRel) == 1
     }
+}
+
+/// Adds a handle to those that are there, unless there is none.
+#[inline(always)]
+fn add_to(handles: &AtomicUsize) -> bool {
+    let more = |handles: usize| (handles != 0).then_some(handles + 1);
+    handles.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
 /// Retires an object that a transaction which begins from now on cannot reach.
@@ -203,15 +218,45 @@ macro_rules! handle {
             }
         }
 
-        /// Whether both are handles to the same variable.
-        impl<T: $($bound)*, E: Engine> PartialEq for $name<T, E> {
-            fn eq(&self, other: &Self) -> bool {
-                self.inner == other.inner
+        impl<T: $($bound)* + Default, E: Engine> Default for $name<T, E> {
+            /// A new variable with the default value.
+            fn default() -> Self {
+                $name::with_engine(T::default())
             }
         }
 
-        impl<T: $($bound)*, E: Engine> Eq for $name<T, E> {}
+        identity!([T: $($bound)*, E: Engine] $name<T, E>, handle => handle.inner);
     };
 }
 
-pub(crate) use handle;
+/// Equality and hash of handles: by what they are handles to, as `$key` tells. No value is read.
+macro_rules! identity {
+    ([$($generics:tt)*] $type:ty, $handle:ident => $key:expr) => {
+        /// Whether both are handles to the same one. What it has in it is not compared.
+        impl<$($generics)*> PartialEq for $type {
+            fn eq(&self, other: &Self) -> bool {
+                let mine = {
+                    let $handle = self;
+                    $key
+                };
+                let others = {
+                    let $handle = other;
+                    $key
+                };
+                mine == others
+            }
+        }
+
+        impl<$($generics)*> Eq for $type {}
+
+        /// As the equality, by what it is a handle to.
+        impl<$($generics)*> std::hash::Hash for $type {
+            fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+                let $handle = self;
+                std::hash::Hash::hash(&$key, state);
+            }
+        }
+    };
+}
+
+pub(crate) use {handle, identity};

@@ -29,6 +29,7 @@ use crate::names;
 use crate::primitives::{LOOKS, Ordering, lock, relax};
 use crate::session::{self, Session};
 use crate::variable::{Borrowed, Inner, LOCKED, WAITERS};
+use crate::weak::{Weak, WeakAnchor};
 use selvedge_core::observe::{self, Object, WaitReason};
 use selvedge_core::{Queue, Role, Shared, WaitQueue, Waiting};
 use std::collections::HashSet;
@@ -47,7 +48,7 @@ pub(crate) struct Waiters {
     /// constant time; the next one takes a place that is free. This is place 0. Mostly there is one
     /// waiter, which takes no memory of its own then.
     first: Option<Arc<WaitingTx>>,
-    /// The places from 1 on. None if all of them are free.
+    /// The places from 1 on. None if all of them are free, and the variable has had no weak handle.
     others: Option<Box<WaiterPlaces>>,
     /// Those that wait for predicates. Shared with the commits that evaluate them. None if there
     /// are none.
@@ -58,11 +59,43 @@ pub(crate) struct Waiters {
 struct WaiterPlaces {
     all: Vec<Option<Arc<WaitingTx>>>,
     free: Vec<u32>,
+    /// Here, because few variables have more than one waiter, and few have weak handles.
+    weak: Option<WeakAnchor>,
+}
+
+impl WaiterPlaces {
+    fn are_free(&self) -> bool {
+        self.free.len() == self.all.len()
+    }
 }
 
 impl Waiters {
     fn is_empty(&self) -> bool {
-        self.first.is_none() && self.others.is_none() && self.conditions.is_none()
+        self.first.is_none()
+            && self.others.as_ref().is_none_or(|others| others.are_free())
+            && self.conditions.is_none()
+    }
+
+    /// A weak handle to the variable with these waiters.
+    fn weak(&mut self, inner: NonNull<Inner>) -> Weak {
+        let anchor = &mut self.others.get_or_insert_default().weak;
+        anchor.get_or_insert_with(|| WeakAnchor::new(inner)).weak()
+    }
+
+    /// What the weak handles of the variable share, if it has had one. The variable is freed next.
+    pub(crate) fn take_weak(&mut self) -> Option<WeakAnchor> {
+        self.others.as_mut()?.weak.take()
+    }
+
+    /// Takes out the places from 1 on, with the waiters that are in some of them.
+    fn take_places(&mut self) -> Vec<Option<Arc<WaitingTx>>> {
+        if let Some(others) = &mut self.others
+            && others.weak.is_some()
+        {
+            others.free = Vec::new();
+            return std::mem::take(&mut others.all);
+        }
+        self.others.take().map(|others| others.all).unwrap_or_default()
     }
 
     /// Keeps those conditions for which `stays` is true.
@@ -110,8 +143,8 @@ impl Waiters {
         {
             *entry = None;
             others.free.push(place);
-            if others.free.len() == others.all.len() {
-                self.others = None;
+            if others.are_free() {
+                drop(self.take_places());
             }
         }
     }
@@ -121,8 +154,9 @@ impl Waiters {
         if let Some(first) = self.first.take() {
             into.push(ToWake::Waiter(first));
         }
-        if let Some(others) = self.others.take() {
-            others.all.into_iter().flatten().for_each(|waiter| into.push(ToWake::Waiter(waiter)));
+        if self.others.is_some() {
+            let others = self.take_places().into_iter().flatten();
+            others.for_each(|waiter| into.push(ToWake::Waiter(waiter)));
         }
     }
 }
@@ -189,6 +223,11 @@ fn announce(inner: &Inner) -> bool {
         }
         is_set
     })
+}
+
+/// A weak handle to a variable.
+pub(crate) fn weak(inner: Borrowed<'_>) -> Weak {
+    lock(&inner.waiters).get_or_insert_default().weak(inner.pointer())
 }
 
 /// Takes conditions out of the list of a variable.

@@ -1,12 +1,13 @@
 //! Variables with words: [`TWord`], with its value in the variable itself.
 
 use crate::engine::{Engine, Versioned};
-use crate::names;
 use crate::primitives::Ordering;
 use crate::run::run_now;
 use crate::stop::Tried;
 use crate::transaction::Tx;
-use crate::variable::{Borrowed, Inner, Owns, VarKind, handle};
+use crate::variable::{Borrowed, Inner, Owns, VarKind, handle, identity};
+use crate::weak::{self, Weak, weak_handle};
+use crate::{names, wait};
 use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
@@ -32,6 +33,17 @@ use std::sync::Arc;
 ///
 /// assert_eq!(TWord::new(Light::Green).read_now(), Light::Green);
 /// ```
+/// A value of another type goes into a [`TVar`](crate::TVar):
+/// ```compile_fail,E0277
+/// use selvedge::stm::TWord;
+///
+/// let name = TWord::new("warp".to_string());
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a word of at most 64 bits",
+    label = "a `TWord` or `TWordArray` cannot keep this type",
+    note = "a `TVar` or a `TArray` keeps values of any type; a small type of the program may implement `Word`"
+)]
 pub trait Word: Copy + Send + Sync + 'static {
     /// The bits of the value.
     fn into_bits(self) -> u64;
@@ -175,7 +187,10 @@ unsafe fn free_named_word(inner: *mut ()) {
 /// The pointer was made by `Inner::alone`, for a word; it ends here.
 unsafe fn free_word(inner: *mut ()) {
     // SAFETY: the caller's contract.
-    drop(unsafe { Box::from_raw(inner.cast::<Inner>()) });
+    unsafe {
+        weak::forget(NonNull::new_unchecked(inner.cast::<Inner>()));
+        drop(Box::from_raw(inner.cast::<Inner>()));
+    }
 }
 
 impl<T: Word> TWord<T> {
@@ -220,6 +235,7 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// # Complexity
     /// As [`TVar::read`](crate::TVar::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn read(&self, tx: &Tx<E>) -> Tried<T> {
         Ok(T::from_bits(tx.load(self.inner())?.addr() as u64))
     }
@@ -235,10 +251,33 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn modify(&self, tx: &Tx<E>, f: impl FnOnce(T) -> T) -> Tried<()> {
         let new = f(self.read(tx)?);
         self.write(tx, new);
         Ok(())
+    }
+
+    /// Replaces the value by one that `f` makes of it, and gives the result that `f` gives beside it.
+    ///
+    /// # Errors
+    /// As [`TVar::read`](crate::TVar::read).
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::{TWord, atomically_blocking};
+    ///
+    /// let next = TWord::new(7_u32);
+    /// let ticket = atomically_blocking(|tx| next.state(tx, |n| (n, n + 1)));
+    /// assert_eq!((ticket, next.read_now()), (7, 8));
+    /// ```
+    #[doc(alias = "stateTVar")]
+    #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
+    pub fn state<R>(&self, tx: &Tx<E>, f: impl FnOnce(T) -> (R, T)) -> Tried<R> {
+        let (result, new) = f(self.read(tx)?);
+        self.write(tx, new);
+        Ok(result)
     }
 
     /// Replaces the value, and gives the old one.
@@ -246,6 +285,7 @@ impl<T: Word, E: Engine> TWord<T, E> {
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
     #[inline]
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn swap(&self, tx: &Tx<E>, value: T) -> Tried<T> {
         let old = self.read(tx)?;
         self.write(tx, value);
@@ -291,6 +331,23 @@ impl<T: Word, E: Engine> TWord<T, E> {
 }
 
 handle!(TWord, Word);
+
+weak_handle! {
+    /// A handle to a [`TWord`] that does not keep the variable alive: see
+    /// [`WeakTVar`](crate::WeakTVar).
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::TWord;
+    ///
+    /// let stock = TWord::new(3_u32);
+    /// let weak = stock.downgrade();
+    /// assert_eq!(weak.upgrade().map(|stock| stock.read_now()), Some(3));
+    /// drop(stock);
+    /// assert!(weak.upgrade().is_none());
+    /// ```
+    WeakTWord, TWord, Word
+}
 
 impl<T: Word + fmt::Debug, E: Engine> fmt::Debug for TWord<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,10 +11,19 @@
 //! # When a run ends
 //! The scheduler drops its converters with its threads. The last converter of the process that is
 //! dropped so takes all values out of the rings and drops them: without a converter they would keep
-//! what they have captured until the OS thread ends or makes its next spark. Among them may be
-//! sparks of another run, which are evaluated by the threads that need them. The fence between the
+//! what they have captured until the OS thread ends or makes its next spark. The fence between the
 //! count and that look is the one of a converter that leaves: a maker that does not see the count 0
 //! has its spark seen.
+//!
+//! # Several runs at once
+//! The count and the look are of the process, because a ring belongs to an OS thread and not to a
+//! run: to know the run of a spark, each push would have to note it. So there are three cases:
+//! 1. The last converter goes with its run, and another run has sparks. They are dropped too, and
+//!    are evaluated by the threads that need the values. The other run's next spark finds the count
+//!    0, and hires a converter of its own.
+//! 2. A run ends without a converter, because one of another run does its sparks. Nothing is
+//!    dropped: that converter takes the sparks, or its end drops them.
+//! 3. A converter leaves by itself. It has seen empty rings, so there is nothing to drop.
 //!
 //! `join` and `par` call [`hire`] after each push.
 

@@ -8,8 +8,8 @@ use selvedge_lazy::{
 };
 use selvedge_sched::work_stealing;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 fn fib(n: u32) -> u64 {
@@ -387,4 +387,91 @@ fn what_sparks_have_captured_is_dropped_at_the_end_of_their_run() {
     .join()
     .unwrap();
     assert_eq!(Arc::strong_count(&captured), 1, "an OS thread that has ended");
+}
+
+/// A run that hires the one converter of the process, keeps it from looking, and ends when the other
+/// OS thread has come to the barrier twice.
+fn run_with_the_converter(turns: &'static Barrier) {
+    round_robin(async {
+        par(&Lazy::new(|| 0));
+        turns.wait();
+        // No yield comes before the end, so the converter does not begin.
+        turns.wait();
+    })
+    .unwrap();
+    turns.wait();
+}
+
+/// The end of one run drops the sparks of another one, and no value is lost by that.
+#[test]
+#[cfg_attr(miri, ignore = "it starts a process")]
+fn a_run_goes_on_when_the_end_of_another_drops_its_sparks() {
+    if !is_alone("sparks::a_run_goes_on_when_the_end_of_another_drops_its_sparks") {
+        return;
+    }
+    static TURNS: Barrier = Barrier::new(2);
+    let first = std::thread::spawn(|| run_with_the_converter(&TURNS));
+    TURNS.wait();
+    let captured = Arc::new(AtomicU64::new(0));
+    let counter = captured.clone();
+    round_robin(async move {
+        let fresh = || -> Vec<Lazy<u64>> {
+            let value = |n| {
+                let counter = counter.clone();
+                Lazy::new(move || {
+                    counter.fetch_add(1, Ordering::Relaxed);
+                    n
+                })
+            };
+            (0..100).map(value).collect()
+        };
+        let values = fresh();
+        values.iter().for_each(par);
+        TURNS.wait();
+        // Now the first run ends.
+        TURNS.wait();
+        for _ in 0..10 {
+            yield_now().await;
+        }
+        for (n, value) in (0..).zip(&values) {
+            assert_eq!(*value.force().await, n);
+        }
+        assert_eq!(counter.load(Ordering::Relaxed), 100, "each body runs once");
+        let later = fresh();
+        later.iter().for_each(par);
+        let limit = Instant::now() + Duration::from_secs(20);
+        while !later.iter().all(Lazy::is_ready) {
+            assert!(Instant::now() < limit, "this run has hired no converter");
+            yield_now().await;
+        }
+    })
+    .unwrap();
+    first.join().unwrap();
+    assert_eq!((captured.load(Ordering::Relaxed), Arc::strong_count(&captured)), (200, 1));
+}
+
+/// A run ends while the converter of another one is there for its sparks.
+#[test]
+#[cfg_attr(miri, ignore = "it starts a process")]
+fn sparks_of_a_run_that_has_ended_go_with_the_run_that_has_the_converter() {
+    if !is_alone("sparks::sparks_of_a_run_that_has_ended_go_with_the_run_that_has_the_converter") {
+        return;
+    }
+    static TURNS: Barrier = Barrier::new(2);
+    let first = std::thread::spawn(|| run_with_the_converter(&TURNS));
+    TURNS.wait();
+    let captured = Arc::new(());
+    let shared = captured.clone();
+    round_robin(async move {
+        for _ in 0..100 {
+            let captured = shared.clone();
+            par(&Lazy::new(move || drop(captured)));
+        }
+    })
+    .unwrap();
+    assert_eq!(Arc::strong_count(&captured), 101, "the converter may still do them");
+    TURNS.wait();
+    TURNS.wait();
+    assert_eq!(Arc::strong_count(&captured), 1, "the run with the converter has ended");
+    first.join().unwrap();
 }

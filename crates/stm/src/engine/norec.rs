@@ -176,17 +176,21 @@ impl sealed::Engine for NOrec {
 }
 
 impl Sequenced {
-    /// The value of a variable at a later snapshot, at which the log holds as well.
+    /// The value of a variable at this snapshot, or at a later one at which the log holds as well.
+    ///
+    /// The log is compared only if the sequence has changed: a variable that an undone branch has
+    /// written is read by this function each time.
     #[cold]
     fn read_anew(&mut self, log: &Log, inner: &Inner) -> Result<*mut (), Conflict> {
-        for _ in 0..LOOKS {
-            self.compare(log)?;
+        let mut comparisons = 0..LOOKS;
+        loop {
             let value = inner.value.load(Ordering::Acquire);
             if sequence().load(Ordering::SeqCst) == self.snapshot {
                 return Ok(value);
             }
+            comparisons.next().ok_or(Conflict)?;
+            self.compare(log)?;
         }
-        Err(Conflict)
     }
 
     /// Moves the snapshot on to a sequence at which the log holds.

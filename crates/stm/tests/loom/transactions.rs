@@ -396,6 +396,28 @@ fn no_block_is_freed_while_an_attempt_reads_it() {
     });
 }
 
+/// A weak handle is upgraded while the last handle goes and the variable is freed.
+#[test]
+fn an_upgrade_meets_the_end_of_the_variable() {
+    model::<Versioned>(|| {
+        let var = TVar::<_, Versioned>::with_engine(Watched(UnsafeCell::new(1)));
+        let weak = var.downgrade();
+        let upgrades = thread::spawn(move || {
+            let Some(var) = weak.upgrade() else { return };
+            var.read_now(|value| {
+                // SAFETY: loom watches the cell.
+                let n = value.0.with(|n| unsafe { *n });
+                assert_eq!(n, 1);
+            });
+            drop(var);
+            reclaim();
+        });
+        drop(var);
+        reclaim();
+        upgrades.join().unwrap();
+    });
+}
+
 /// The last handle goes while a transaction registers in an element, waits, or leaves.
 ///
 /// The mutex is one of loom, because the clone of a handle may switch to the other thread while the

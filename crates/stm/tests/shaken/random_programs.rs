@@ -18,6 +18,8 @@ enum Step {
     Fail,
     /// The second branch ends with no retry, because the program has one OS thread.
     OrElse(Vec<Step>, Vec<Step>),
+    /// As nested `OrElse`s. Without an alternative it retries.
+    OrElseAll(Vec<Vec<Step>>),
     Nested(Vec<Step>),
 }
 
@@ -34,6 +36,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         let several = prop::collection::vec(step, 0..8);
         prop_oneof![
             (several.clone(), several.clone()).prop_map(|(a, b)| Step::OrElse(a, b)),
+            prop::collection::vec(several.clone(), 0..5).prop_map(Step::OrElseAll),
             several.prop_map(Step::Nested),
         ]
     });
@@ -71,6 +74,9 @@ impl<E: Engine> Vars<E> {
                 Step::Retry => tx.retry()?,
                 Step::Fail => return Err(Abort::Error(())),
                 Step::OrElse(a, b) => tx.or_else(|tx| self.run(tx, a), |tx| self.run(tx, b))?,
+                Step::OrElseAll(all) => {
+                    tx.or_else_all(all.iter().map(|steps| |tx: &Tx<E>| self.run(tx, steps)))?;
+                }
                 Step::Nested(steps) => {
                     let _ = tx.try_atomically(|tx| self.run(tx, steps))?;
                 }
@@ -96,6 +102,18 @@ fn model(state: &mut Vec<u64>, steps: &[Step]) -> Result<(), End> {
                     }
                     other => other?,
                 }
+            }
+            Step::OrElseAll(all) => {
+                let before = state.clone();
+                let mut end = Err(End::Retried);
+                for steps in all {
+                    state.clone_from(&before);
+                    end = model(state, steps);
+                    if end != Err(End::Retried) {
+                        break;
+                    }
+                }
+                end?;
             }
             Step::Nested(steps) => {
                 let before = state.clone();

@@ -7,8 +7,11 @@ mod engines;
 #[path = "../engines/workloads.rs"]
 mod workloads;
 
+mod alternatives;
 mod conditions;
 mod faults_of_others;
+mod handles;
+mod hints;
 mod os_threads;
 mod random_structures;
 mod semantics;

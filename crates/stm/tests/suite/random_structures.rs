@@ -1,11 +1,10 @@
 //! Random programs over the structures made of variables, against slow obvious models: the
 //! collections of std.
 
-use crate::engines::TURNS;
 use proptest::prelude::*;
 use selvedge_stm::{
-    Abort, Engine, Figure3, GlobalLock, NOrec, TArray, TBQueue, TChan, TMVar, TMap, TQueue, TSem, TSet,
-    TWordArray, Tried, Tx, Versioned, try_atomically_with,
+    Abort, Engine, TArray, TBQueue, TChan, TMVar, TMap, TQueue, TSem, TSet, TWordArray, Tried, Tx,
+    try_atomically_with,
 };
 use selvedge_sync::wait_blocking;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -330,20 +329,6 @@ fn places_agree<E: Engine>(program: &Program<PlaceOp>) {
     });
 }
 
-/// Compares each engine with the model, in the turn of the engine.
-macro_rules! under_each {
-    ($agree:ident($($of:expr),*)) => {
-        under_each! { @ versioned Versioned $agree($($of),*) }
-        under_each! { @ figure3 Figure3 $agree($($of),*) }
-        under_each! { @ norec NOrec $agree($($of),*) }
-        under_each! { @ global_lock GlobalLock $agree($($of),*) }
-    };
-    (@ $turn:ident $engine:ident $agree:ident($($of:expr),*)) => {{
-        let _turn = TURNS.$turn.take();
-        $agree::<$engine>($($of),*);
-    }};
-}
-
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: if cfg!(miri) { 3 } else { 100 },
@@ -353,21 +338,21 @@ proptest! {
 
     #[test]
     fn maps_and_sets_agree_with_the_model(program in programs(map_op())) {
-        under_each!(maps_agree(&program));
+        in_each_turn!(maps_agree(&program));
     }
 
     #[test]
     fn queues_agree_with_the_model(program in programs(queue_op()), capacity in 1..6_usize) {
-        under_each!(queues_agree(&program, capacity));
+        in_each_turn!(queues_agree(&program, capacity));
     }
 
     #[test]
     fn channels_agree_with_the_model(program in programs(chan_op())) {
-        under_each!(channels_agree(&program));
+        in_each_turn!(channels_agree(&program));
     }
 
     #[test]
     fn places_agree_with_the_model(program in programs(place_op())) {
-        under_each!(places_agree(&program));
+        in_each_turn!(places_agree(&program));
     }
 }
