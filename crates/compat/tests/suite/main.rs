@@ -7,6 +7,8 @@ mod common;
 mod auto_traits;
 #[cfg(feature = "hyper")]
 mod hyper;
+#[cfg(feature = "axum")]
+mod serve;
 #[cfg(feature = "hyper")]
 mod simulated;
 #[cfg(all(feature = "futures-io", feature = "tokio"))]
