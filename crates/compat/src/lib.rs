@@ -12,6 +12,7 @@
 //! | `hyper-server` | hyper's `Service` | a whole server of a service of hyper's: `hyper::serve` |
 //! | `axum` | axum's `Router`; of axum nothing else but what the program asks for | a whole server of a router: `axum::serve` |
 //! | `tokio` | `tokio::io::{AsyncRead, AsyncWrite}`; of tokio nothing else is compiled | `tokio-rustls`, `h2`, database drivers, ... |
+//! | `tokio-runtime` | tokio's runtime, beside our schedulers | `reqwest`, and whatever calls tokio's sockets, timers and tasks: `tokio::within` |
 //!
 //! All of it works under every scheduler of ours that is driven with an
 //! [`EventLoop`](selvedge_io::EventLoop), and under foreign executors.
@@ -80,6 +81,6 @@ mod futures_io;
 #[cfg(feature = "hyper")]
 pub mod hyper;
 #[cfg(feature = "tokio")]
-mod tokio;
+pub mod tokio;
 
 pub use compat::{Compat, PollRead, PollWrite};

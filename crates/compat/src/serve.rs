@@ -363,11 +363,11 @@ impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServeError::Paused { times } => {
-                write!(f, "accepting paused {times} times: descriptors or memory had run out")
+                write!(f, "descriptors or memory had run out: accepting paused, {times} times")
             }
             ServeError::Connection { peer, error } => write!(f, "connection from {peer}: {error}"),
             ServeError::GraceEnded { connections } => {
-                write!(f, "{connections} connections were cancelled at the end of the grace period")
+                write!(f, "connections cancelled at the end of the grace period: {connections}")
             }
         }
     }

@@ -15,4 +15,6 @@ mod simulated;
 mod streams;
 #[cfg(feature = "futures-io")]
 mod tls;
+#[cfg(feature = "tokio-runtime")]
+mod tokio_runtime;
 mod transactions;
