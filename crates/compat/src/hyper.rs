@@ -56,7 +56,7 @@
 mod serve;
 
 #[cfg(feature = "hyper-server")]
-pub use serve::serve;
+pub use serve::{PeerAddr, Serve, ServeError, serve};
 
 use crate::compat::write_as;
 use crate::{Compat, PollRead};

@@ -9,7 +9,10 @@
 //! |---|---|---|
 //! | `futures-io` (default) | `futures_io::{AsyncRead, AsyncWrite}` | rustls through `futures-rustls`, `async-tungstenite`, ... |
 //! | `hyper` | [`hyper::rt`](https://docs.rs/hyper/1/hyper/rt/): `Read`, `Write`, `Timer`, `Sleep`, `Executor` | hyper, as server and client, of HTTP/1 and HTTP/2 |
+//! | `hyper-server` | hyper's `Service` | a whole server of a service of hyper's: `hyper::serve` |
+//! | `axum` | axum's `Router`; of axum nothing else but what the program asks for | a whole server of a router: `axum::serve` |
 //! | `tokio` | `tokio::io::{AsyncRead, AsyncWrite}`; of tokio nothing else is compiled | `tokio-rustls`, `h2`, database drivers, ... |
+//! | `tokio-runtime` | tokio's runtime, beside our schedulers | `reqwest`, and whatever calls tokio's sockets, timers and tasks: `tokio::within` |
 //!
 //! All of it works under every scheduler of ours that is driven with an
 //! [`EventLoop`](selvedge_io::EventLoop), and under foreign executors.
@@ -70,12 +73,14 @@ round_robin_with(&mut EventLoop::new()?, async move {
 //! later waits use. A poll after the awaited event costs as much as an `.await`. A poll for another
 //! reason makes one call that would block.
 
+#[cfg(feature = "axum")]
+pub mod axum;
 mod compat;
 #[cfg(feature = "futures-io")]
 mod futures_io;
 #[cfg(feature = "hyper")]
 pub mod hyper;
 #[cfg(feature = "tokio")]
-mod tokio;
+pub mod tokio;
 
 pub use compat::{Compat, PollRead, PollWrite};

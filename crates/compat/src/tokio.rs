@@ -1,30 +1,12 @@
-//! The I/O traits of the `tokio` crate for [`Compat`], under the feature `tokio` (`compat.rs` has
-//! the adapter). Of tokio only these traits are compiled, not its runtime.
+//! tokio: its I/O traits for [`Compat`](crate::Compat), and [`within`], which lets a thread of ours
+//! use what needs a tokio runtime.
+//!
+//! The feature `tokio` has the traits alone, and compiles no runtime. The feature `tokio-runtime`
+//! has `within` besides.
 
-use crate::compat::write_as;
-use crate::{Compat, PollRead};
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+mod traits;
+#[cfg(feature = "tokio-runtime")]
+mod within;
 
-impl<S: PollRead + Unpin> AsyncRead for Compat<S> {
-    #[inline]
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        // SAFETY: nothing is de-initialised: it is only ever written to.
-        let free = unsafe { buffer.unfilled_mut() };
-        let read = ready!(this.io.poll_read_uninit(&mut this.read, cx, free))?;
-        // SAFETY: so much was read to the start of the free part: each implementation of
-        // `PollRead` promises so.
-        unsafe { buffer.assume_init(read) };
-        buffer.advance(read);
-        Poll::Ready(Ok(()))
-    }
-}
-
-write_as!(AsyncWrite, poll_shutdown, is_write_vectored);
+#[cfg(feature = "tokio-runtime")]
+pub use within::{Within, within, within_runtime};

@@ -101,7 +101,7 @@ fn main() -> ExitCode {
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html"));
                 std::future::ready(Ok::<_, hyper::Error>(response))
             });
-            serve(listener, answer, async { stopped.take().await.unwrap_or(()) }).await
+            serve(listener, answer, async move { stopped.take().await.unwrap_or(()) }).await
         });
 
         let half_way = "20 of 40, 20 wait";

@@ -77,7 +77,7 @@ fn main() -> ExitCode {
         let address = listener.local_addr().to_string();
         let (stop, mut stopped) = one_shot();
         let server = spawn(async move {
-            let stopped = async { stopped.take().await.unwrap_or(()) };
+            let stopped = async move { stopped.take().await.unwrap_or(()) };
             serve(listener, service_fn(answer), stopped).await
         });
         println!("3 by 3: {}", post(&address, ".../.../...").await?);

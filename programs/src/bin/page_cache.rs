@@ -89,7 +89,7 @@ fn main() -> ExitCode {
                     Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(page)))
                 }
             });
-            serve(listener, handler, async { stopped.take().await.unwrap_or(()) }).await
+            serve(listener, handler, async move { stopped.take().await.unwrap_or(()) }).await
         });
         let clients: Vec<_> = (0..60)
             .map(|n| {

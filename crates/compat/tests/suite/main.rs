@@ -7,10 +7,14 @@ mod common;
 mod auto_traits;
 #[cfg(feature = "hyper")]
 mod hyper;
+#[cfg(feature = "axum")]
+mod serve;
 #[cfg(feature = "hyper")]
 mod simulated;
 #[cfg(all(feature = "futures-io", feature = "tokio"))]
 mod streams;
 #[cfg(feature = "futures-io")]
 mod tls;
+#[cfg(feature = "tokio-runtime")]
+mod tokio_runtime;
 mod transactions;
