@@ -366,7 +366,8 @@ impl Destination {
     async fn open(path: String, append: bool) -> io::Result<Destination> {
         // Writes at places in the file fail for a pipe, a terminal and most devices.
         if !metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
-            let options = File::options().write(!append).append(append).truncate(!append).create(true);
+            let mut options = File::options();
+            options.write(!append).append(append).truncate(!append).create(true);
             return Ok(Destination::Regular(options.open(path).await?));
         }
         let name = path.clone();

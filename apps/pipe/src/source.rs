@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::stage::{failure_name, stream_name};
 use selvedge_coroutine::pipeline::{StageFailure, StreamPlace};
 use selvedge_flow::{BoxedSupply, Supply, WholeFile};
-use selvedge_io::fs::{AlignedBuf, File, Position};
+use selvedge_io::fs::{AlignedBuf, File};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{self, Read};
@@ -51,8 +51,7 @@ pub struct Files {
 
 #[derive(Debug)]
 enum OpenFile {
-    /// A file with a place in it.
-    Regular(Position),
+    Regular(File),
     /// A pipe or a device, with its path: a thread of the pool waits for it.
     Other(Arc<std::fs::File>, String),
 }
@@ -64,7 +63,7 @@ impl OpenFile {
         if !selvedge_io::fs::metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
             let pattern = path.contains(['*', '?', '[']) || path.starts_with('~');
             return match File::open(path).await {
-                Ok(file) => Ok(OpenFile::Regular(file.stream())),
+                Ok(file) => Ok(OpenFile::Regular(file)),
                 Err(error) if pattern && error.kind() == io::ErrorKind::NotFound => {
                     let help = "a name is no pattern; sh \"cat *.log\" reads the files that match";
                     Err(io::Error::new(error.kind(), format!("{error} ({help})")))
@@ -84,7 +83,7 @@ impl OpenFile {
     async fn read(&mut self, mut block: AlignedBuf) -> (io::Result<usize>, Option<AlignedBuf>) {
         match self {
             OpenFile::Regular(file) => {
-                let read = selvedge_io::io::Read::read(file, &mut block).await;
+                let read = file.read(&mut block).await;
                 (read, Some(block))
             }
             OpenFile::Other(file, path) => {

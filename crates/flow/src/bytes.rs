@@ -14,7 +14,7 @@
 use crate::items::failed;
 use crate::role::{Accept, Inflow, Outflow, Supply, WholeFile};
 use selvedge_coroutine::pipeline::{Flow, StageFailure, Unchanged};
-use selvedge_io::fs::{AlignedBuf, File, Position};
+use selvedge_io::fs::{AlignedBuf, File};
 use selvedge_io::io::{Read, Write};
 use selvedge_io::stdio::{self, Output, Stdin};
 use std::io;
@@ -88,7 +88,7 @@ impl<R: Read> Supply<u8> for ReadStream<R> {
 #[derive(Debug)]
 pub struct OpenFile {
     path: PathBuf,
-    reading: Option<ReadStream<Position>>,
+    reading: Option<ReadStream<File>>,
 }
 
 /// The bytes of a file. It is opened when the pipeline runs.
@@ -105,7 +105,7 @@ impl Supply<u8> for OpenFile {
             Some(reading) => reading,
             reading => {
                 let file = File::open(&self.path).await.map_err(|error| failed("file", 0, error))?;
-                reading.insert(ReadStream::new(file.stream()))
+                reading.insert(ReadStream::new(file))
             }
         };
         reading.next().await
@@ -196,7 +196,7 @@ impl<W: Write> Accept<u8> for Writing<W> {
 #[derive(Debug)]
 pub struct Creating {
     path: PathBuf,
-    writing: Option<Writing<Position>>,
+    writing: Option<Writing<File>>,
 }
 
 /// Writes the bytes to a file, which is created, or made empty, when the pipeline runs. The bytes
@@ -228,12 +228,12 @@ pub fn create(path: impl AsRef<Path>) -> Outflow<u8, u8, Unchanged, Creating> {
 }
 
 impl Creating {
-    async fn open(&mut self) -> Result<&mut Writing<Position>, StageFailure> {
+    async fn open(&mut self) -> Result<&mut Writing<File>, StageFailure> {
         match &mut self.writing {
             Some(writing) => Ok(writing),
             writing => {
                 let file = File::create(&self.path).await.map_err(|error| failed("create", 0, error))?;
-                Ok(writing.insert(Writing::new(file.stream())))
+                Ok(writing.insert(Writing::new(file)))
             }
         }
     }

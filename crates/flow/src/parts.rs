@@ -31,8 +31,7 @@ use selvedge_coroutine::pipeline::{
     AfterGenerator, Generate, Generator, Item, Part, PartByPart, PartJoiner, StageFailure, Store,
     StreamPlace, Transducer, Unchanged,
 };
-use selvedge_io::fs::{AlignedBuf, File, Position};
-use selvedge_io::io::Read;
+use selvedge_io::fs::{AlignedBuf, File};
 use selvedge_scope::race;
 use selvedge_sync::{BoundedFifo, Event, MVar, Mutex, Putter, Semaphore, Taker};
 use std::collections::VecDeque;
@@ -296,7 +295,7 @@ impl<B: Item + ?Sized> Drop for Claim<'_, B> {
 
 /// The memory of a worker for its block.
 enum OwnBlock {
-    Aligned(AlignedBuf, Option<Position>),
+    Aligned(AlignedBuf, Option<File>),
     Copied(Vec<u8>),
 }
 
@@ -321,14 +320,14 @@ where
         own: &'b mut OwnBlock,
     ) -> Option<(Claim<'a, B>, Block<'b>)> {
         match (&self.blocks, own) {
-            (Blocks::File { whole, file, next, .. }, OwnBlock::Aligned(block, position)) => {
+            (Blocks::File { whole, file, next, .. }, OwnBlock::Aligned(block, own)) => {
                 let claim = Claim::new(next.fetch_add(1, Ordering::Relaxed), worker, &self.delivers);
                 let begin = claim.number * BLOCK as u64;
-                let position = position.get_or_insert_with(|| file.clone().stream());
-                position.set_offset(begin);
+                let own = own.get_or_insert_with(|| file.clone());
+                own.set_position(begin);
                 let (mut length, mut over) = (0, None);
                 while length < BLOCK && over.is_none() {
-                    match position.read(&mut block[length..]).await {
+                    match own.read(&mut block[length..]).await {
                         Ok(0) => over = Some(Ok(())),
                         Ok(read) => length += read,
                         Err(error) => {
@@ -336,7 +335,7 @@ where
                         }
                     }
                 }
-                self.prompt.store(position.was_in_memory(), Ordering::Relaxed);
+                self.prompt.store(own.was_in_memory(), Ordering::Relaxed);
                 Some((claim, Block { bytes: &block[..length], begin, over }))
             }
             (Blocks::Supply(chunks), OwnBlock::Copied(copy)) => {

@@ -109,7 +109,7 @@ fn dropped_before_it_began_while_it_runs_and_after_it_is_done() {
             drop(opens);
         }
         // The queue still works afterwards.
-        assert!(is_pattern(&file.read(4096, 4096).await.unwrap(), 4096));
+        assert!(is_pattern(&file.read_aligned_at(4096, 4096).await.unwrap(), 4096));
         // Both drivers close files in the background.
         for _ in 0..100 {
             if open_descriptors() <= before + 2 {
@@ -133,7 +133,7 @@ fn a_program_that_ends_first_leaves_nothing_behind() {
                 for i in 0..1000 {
                     let file = file.clone();
                     drop(spawn(async move {
-                        file.read(i % 256 * 4096, 4096).await.unwrap();
+                        file.read_aligned_at(i % 256 * 4096, 4096).await.unwrap();
                         std::future::pending::<()>().await;
                     }));
                 }

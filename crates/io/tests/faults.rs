@@ -14,6 +14,7 @@ use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, NonBlocking, fs, sys};
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -379,7 +380,7 @@ async fn names(directory: PathBuf) -> io::Result<()> {
     fs::hard_link(at("one"), at("two")).await?;
     fs::symlink("two", at("link")).await?;
     fs::rename(at("one"), at("three")).await?;
-    fs::set_permissions(at("three"), 0o600).await?;
+    fs::set_permissions(at("three"), fs::Permissions::from_mode(0o600)).await?;
     assert_eq!(fs::metadata(at("two")).await?.mode() & 0o777, 0o600);
     assert_eq!(fs::read_link(at("link")).await?, Path::new("two"));
     assert!(fs::symlink_metadata(at("link")).await?.is_symlink());
@@ -387,13 +388,14 @@ async fn names(directory: PathBuf) -> io::Result<()> {
     assert_eq!(fs::copy(at("link"), at("four")).await?, 4);
     let entries = fs::read_dir(&directory).await?;
     assert_eq!(
-        entries.iter().map(|entry| entry.name()).collect::<Vec<_>>(),
+        entries.iter().map(|entry| entry.file_name()).collect::<Vec<_>>(),
         ["four", "link", "three", "two"]
     );
-    assert_eq!(entries.iter().map(|entry| entry.is_file()).collect::<Vec<_>>(), [true, false, true, true]);
+    let is_file = |entry: &fs::DirEntry| entry.file_type().unwrap().is_file();
+    assert_eq!(entries.iter().map(is_file).collect::<Vec<_>>(), [true, false, true, true]);
     assert_eq!(fs::read_to_string(at("link")).await?, "cont");
     for entry in entries {
-        fs::remove_file(directory.join(entry.name())).await?;
+        fs::remove_file(entry.path()).await?;
     }
     fs::create_dir_all(at("a/b/c")).await?;
     fs::remove_dir_all(at("a")).await?;

@@ -35,7 +35,7 @@ async fn reader(file: &'static File, blocks: u64, mut random: u64, off: u64) {
         random ^= random >> 7;
         random ^= random << 17;
         let block = random % blocks;
-        let read = file.read(block * BLOCK as u64, BLOCK as u32).await;
+        let read = file.read_aligned_at(block * BLOCK as u64, BLOCK as u32).await;
         if !read.is_ok_and(|bytes| block_number(&bytes) == Some(block + off)) {
             WRONG.set(WRONG.get() + 1);
         }

@@ -22,12 +22,11 @@ struct Sum {
 async fn look(directory: PathBuf) -> io::Result<(Sum, Vec<PathBuf>)> {
     let (mut sum, mut below) = (Sum { directories: 1, ..Sum::default() }, Vec::new());
     for entry in fs::read_dir(&directory).await? {
-        let path = directory.join(entry.name());
-        if entry.is_dir() {
-            below.push(path);
+        if entry.file_type()?.is_dir() {
+            below.push(entry.path());
         } else {
             sum.files += 1;
-            sum.bytes += fs::symlink_metadata(path).await?.len();
+            sum.bytes += entry.metadata().await?.len();
         }
     }
     Ok((sum, below))

@@ -7,7 +7,7 @@
 //! ```
 
 use selvedge::fs::{self, File};
-use selvedge::io::{Write, copy};
+use selvedge::io::copy;
 use selvedge::{pipe, spawn};
 use std::process::ExitCode;
 
@@ -23,9 +23,9 @@ fn main() -> ExitCode {
 
         let bytes = fs::copy(&original, &copied).await?;
         let (sender, receiver) = pipe::pipe()?;
-        let source = File::open(&original).await?.stream();
+        let source = File::open(&original).await?;
         let writer = spawn(async move { copy(source, sender).await }); // and drops the pipe's end
-        copy(receiver, File::create(&piped).await?.stream()).await?;
+        copy(receiver, File::create(&piped).await?).await?;
         let same = writer.await?? == bytes && fs::read(&piped).await? == fs::read(&copied).await?;
         println!(
             "{bytes} bytes were copied, and {} through a pipe",
@@ -33,8 +33,8 @@ fn main() -> ExitCode {
         );
 
         fs::write(&original, lines(1000)).await?;
-        let mut lines = File::open(&original).await?.stream().lines();
-        let mut to = File::create(&changed).await?.stream();
+        let mut lines = File::open(&original).await?.lines();
+        let mut to = File::create(&changed).await?;
         let mut count = 0;
         while let Some(line) = lines.next().await? {
             to.write_all((line.to_uppercase() + "\n").as_bytes()).await?;

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 
 async fn search(path: PathBuf, wanted: &str) -> io::Result<Vec<String>> {
     let name = path.file_name().unwrap_or_default().display().to_string();
-    let mut lines = File::open(path).await?.stream().lines();
+    let mut lines = File::open(path).await?.lines();
     let (mut found, mut number) = (Vec::new(), 0);
     while let Some(line) = lines.next().await? {
         number += 1;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         let searches: Vec<_> = fs::read_dir(&home)
             .await?
             .into_iter()
-            .map(|entry| spawn(search(home.join(entry.name()), "selvedge")))
+            .map(|entry| spawn(search(entry.path(), "selvedge")))
             .collect();
         for search in searches {
             for line in search.await?? {

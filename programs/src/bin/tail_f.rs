@@ -18,9 +18,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 async fn write(path: PathBuf) -> io::Result<()> {
-    let log = File::options().append(true).create(true).open(path).await?;
+    let mut log = File::options().append(true).create(true).open(path).await?;
     for piece in ["the loom is set up\nthe ", "warp is on\n", "the weft", " is in\n"] {
-        log.write_all_at(piece.as_bytes().to_vec(), 0).await.0?;
+        log.write_all(piece.as_bytes()).await?;
         sleep(Duration::from_millis(10)).await;
     }
     Ok(())
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         fs::write(&path, "").await?;
         let writer = spawn(write(path.clone()));
 
-        let mut reader = File::open(&path).await?.stream().buffered();
+        let mut reader = File::open(&path).await?.buffered();
         let (mut line, mut number) = (String::new(), 0);
         while number < 3 {
             // A line without its end is not whole yet, and a file that has ended may go on.

@@ -366,6 +366,7 @@ mod tests {
     use super::super::queue::OperationFuture;
     use super::*;
     use rustix::event::epoll;
+    use rustix::fs::OFlags;
     use selvedge_core::Events;
     use selvedge_core::{NoEvents, Trace};
     use std::cell::Cell;
@@ -377,7 +378,7 @@ mod tests {
     fn read_all(disk: &mut DiskSide, threads: u8) {
         let mut file = tempfile::tempfile().unwrap();
         (0..threads).for_each(|i| file.write_all(&[i; 4096]).unwrap());
-        let file = Arc::new(Opened::new(OwnedFd::from(file).into(), "blocks".into(), false));
+        let file = Arc::new(Opened::new(OwnedFd::from(file).into(), "blocks".into(), OFlags::empty()));
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
         let mut cpu = Cpu::new().unwrap();
         let done = Rc::new(Cell::new(0));
@@ -411,8 +412,11 @@ mod tests {
         let mut disk = DiskSide::with(Driver::Ring, unparker(), 4, 8);
         read_all(&mut disk, 1); // makes the ring
         let under_way = |disk: &DiskSide| disk.carrier.borrow().ring.as_ref().unwrap().pending();
-        let file =
-            Arc::new(Opened::new(OwnedFd::from(tempfile::tempfile().unwrap()).into(), "empty".into(), false));
+        let file = Arc::new(Opened::new(
+            OwnedFd::from(tempfile::tempfile().unwrap()).into(),
+            "empty".into(),
+            OFlags::empty(),
+        ));
         let mut cpu = Cpu::new().unwrap();
         // From the fourth operation on there is no room for a group. These wait for the turn.
         for expected in [0, 2, 2, 4, 4, 4] {

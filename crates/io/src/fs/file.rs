@@ -1,15 +1,17 @@
-//! `File`: an open file, and the operations that a thread awaits on it.
+//! `File`: an open file, and the operations at an offset that a thread awaits on it.
 //!
 //! Each method makes an `Operation`, awaits its `OperationFuture` (`queue.rs`), and takes the
 //! buffer out of the operation that comes back. `set_len` alone is a call on the blocking pool.
-//! `OpenOptions` creates the `File`, and `Position` makes a stream of it. The open descriptor is
-//! shared with the operations under way (`Arc<Opened>`), so it is closed after the last of them.
+//! `OpenOptions` creates the `File`. `cursor.rs` has the methods that read and write from the
+//! file's position on. The open descriptor is shared with the operations under way
+//! (`Arc<Opened>`), so it is closed after the last of them.
 
 use super::buffer::{AlignedBuf, Buffer, Bytes};
+use super::cursor::Cursor;
 use super::names::made;
 use super::operation::{Opened, Operation, Transfer};
 use super::queue::OperationFuture;
-use super::{Metadata, OpenOptions, at, result, status};
+use super::{Metadata, OpenOptions, at, result, status, zeros};
 use crate::sys;
 use rustix::io::Errno;
 use std::future::Future;
@@ -20,29 +22,90 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// An open file. Clones share it. It has no position of its own: every access names its offset.
+/// An open file. It is read and written in two ways:
+///
+/// - From its *position* on, as a stream: [`read`](Self::read), [`write_all`](Self::write_all),
+///   [`lines`](Self::lines), [`seek`](Self::seek) and their like. The position begins at the
+///   file's start, and each call that reads or writes moves it. These calls take `&mut self`.
+/// - At an offset that the call names: [`read_at`](Self::read_at),
+///   [`write_all_at`](Self::write_all_at) and their like. They neither use nor move the position.
+///   They take `&self`, so many threads may read and write one file at once.
+///
+/// Clones share the open file. Each clone has a position of its own, which begins where the cloned
+/// `File` stands.
 ///
 /// The descriptor is closed when the last clone is dropped and no operation is under way. Closing
 /// the last reference to a removed file frees the file's blocks, which may take long. So in a
 /// `Thread` with an event loop the loop's ring or pool closes it. Use [`sync_all`](Self::sync_all)
 /// to learn whether everything has been written.
 ///
+/// # Cancellation
+/// A read or a write owns its memory until the kernel has finished with it. So a call may be
+/// dropped at any time, as [`timeout`](crate::time::timeout) does, and the kernel never writes into
+/// memory that is in other use. After a call was dropped:
+///
+/// | dropped call | the position | the file |
+/// |---|---|---|
+/// | `read`, `read_exact`, `read_to_end`, `read_to_string`, `seek` | is where it was | is as it was |
+/// | `write`, `write_all` | is where it was | has all of the bytes, a part of them, or none |
+/// | `read_at` and its like | is where it was | is as it was; the buffer is lost |
+/// | `write_at`, `write_all_at` | is where it was | has all of the bytes, a part, or none; the buffer is lost |
+/// | `set_len` | is where it was | has the new length, or will have it later, or never |
+/// | `sync_all`, `sync_data` | is where it was | nothing is known about what is on the disk |
+/// | `open`, `create` | | a file may have been created or emptied; no descriptor is left open |
+///
+/// The kernel may still be busy with a `write` or `write_all` that was dropped. The next `read`,
+/// `write` or `seek` of the same `File` waits for that end, so an old write never lands upon a new
+/// one. The calls at an offset, `set_len` and other clones do not wait for it.
+///
+/// # Differences
+/// What differs from `std::fs::File`:
+/// 1. The position belongs to the `File`, not to the kernel's open file. A clone moves by itself.
+/// 2. A write in [append](OpenOptions::append) mode does not move the position, which is where the
+///    next read begins.
+/// 3. The position moves only if a call returns `Ok`. After an error it is where it was.
+/// 4. Each write goes to the kernel before its call returns, so there is no `flush`.
+/// 5. A FIFO or a terminal has no offsets, so reads and writes fail with `ESPIPE`.
+///    [`pipe`](crate::pipe) and [`stdio`](crate::stdio) have streams for these.
+///
 /// # Examples
 /// ```
-/// # futures::executor::block_on(async {
 /// use selvedge::fs::File;
+/// use std::io::SeekFrom;
 ///
-/// let file = File::open("Cargo.toml").await?;
-/// let (read, buffer) = file.read_at(vec![0; 9], 0).await;
-/// assert_eq!(&buffer[..read?], b"[package]");
-/// # std::io::Result::Ok(()) }).unwrap();
+/// selvedge::run_local(async {
+///     let directory = tempfile::tempdir()?;
+///     let path = directory.path().join("cloth");
+///     let mut file = File::options().read(true).write(true).create(true).open(&path).await?;
+///     file.write_all(b"warp and weft\n").await?;
+///     file.seek(SeekFrom::Start(9)).await?;
+///     assert_eq!(file.read_to_string().await?, "weft\n");
+///
+///     // At an offset. The call owns the buffer meanwhile, and gives it back.
+///     let (read, buffer) = file.read_at(vec![0; 4], 0).await;
+///     assert_eq!(&buffer[..read?], b"warp");
+///     std::io::Result::Ok(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Paper
 /// [LZ07 §4.2]: `sys_file_open`, `sys_aio_read`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct File {
-    opened: Arc<Opened>,
+    pub(super) opened: Arc<Opened>,
+    /// `None` until the position is used: most files that many threads share never use it.
+    pub(super) cursor: Option<Box<Cursor>>,
+}
+
+impl Clone for File {
+    fn clone(&self) -> File {
+        let mut file = File { opened: self.opened.clone(), cursor: None };
+        if self.position() > 0 {
+            file.set_position(self.position());
+        }
+        file
+    }
 }
 
 /// Why bytes could not be read without an operation: whether later bytes of the file may be in
@@ -51,7 +114,7 @@ pub(super) struct MayBeCached(pub(super) bool);
 
 impl File {
     pub(super) fn new(opened: Opened) -> File {
-        File { opened: Arc::new(opened) }
+        File { opened: Arc::new(opened), cursor: None }
     }
 
     /// Opens a file for reading. The opening of a FIFO does not wait for a writer.
@@ -69,6 +132,14 @@ impl File {
     /// With the path in the message: not permitted, a directory, no descriptors left.
     pub async fn create(path: impl Into<PathBuf>) -> io::Result<File> {
         OpenOptions::new().write(true).create(true).truncate(true).open(path).await
+    }
+
+    /// Creates a file for reading and writing, which must not be there yet.
+    ///
+    /// # Errors
+    /// With the path in the message: there already, not permitted, no descriptors left.
+    pub async fn create_new(path: impl Into<PathBuf>) -> io::Result<File> {
+        OpenOptions::new().read(true).write(true).create_new(true).open(path).await
     }
 
     /// The other ways to open a file.
@@ -141,7 +212,8 @@ impl File {
         (Ok(()), B::from_bytes(transfer.bytes))
     }
 
-    /// Reads up to `length` bytes from `offset` on; fewer only at the file's end.
+    /// Reads up to `length` bytes from `offset` on, and returns them. It is one read: like
+    /// [`read_at`](Self::read_at) it may return fewer bytes, and none at the file's end only.
     ///
     /// The operation takes a recycled buffer when it begins. So a thread that waits for its turn
     /// holds no buffer. This is the call for very many threads.
@@ -155,7 +227,11 @@ impl File {
     /// # Paper
     /// [LZ07 Figure 15]: `sys_aio_read`.
     #[doc(alias = "sys_aio_read")]
-    pub fn read(&self, offset: u64, length: u32) -> impl Future<Output = io::Result<AlignedBuf>> + '_ {
+    pub fn read_aligned_at(
+        &self,
+        offset: u64,
+        length: u32,
+    ) -> impl Future<Output = io::Result<AlignedBuf>> + '_ {
         let transfer = Transfer { file: self.opened.clone(), bytes: Bytes::ToCome(length), offset, start: 0 };
         Reading { file: self, doing: OperationFuture::new(Operation::Read(transfer)) }
     }
@@ -193,6 +269,28 @@ impl File {
         (Ok(()), B::from_bytes(transfer.bytes))
     }
 
+    /// All bytes from `offset` on.
+    pub(super) async fn read_rest(&self, offset: u64) -> io::Result<Vec<u8>> {
+        // A file in /proc reports the length 0.
+        let length = self.metadata().await?.len().saturating_sub(offset);
+        let length = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(1).max(READ_MIN);
+        let mut content = zeros(length).map_err(at("read", self.path()))?;
+        let mut filled = 0;
+        loop {
+            let (read, buffer) = self.fill(content, filled, offset.saturating_add(filled as u64)).await;
+            content = buffer;
+            match read? {
+                0 => break,
+                n => filled += n,
+            }
+            if filled == content.len() {
+                content.resize(2 * filled, 0);
+            }
+        }
+        content.truncate(filled);
+        Ok(content)
+    }
+
     /// Sets the length of the file. Bytes behind the new end are lost; a file that grows gets
     /// zeros. The blocking pool makes this call.
     ///
@@ -203,7 +301,8 @@ impl File {
         made(move || sys::truncate(&*file, len)).await.map_err(at("set the length of", self.path()))
     }
 
-    /// Waits until everything written to the file is on the disk, with all of its metadata. The
+    /// Waits until everything written to the file is on the disk, with all of its metadata.
+    /// "Everything" is each write whose call has returned `Ok`, of any `File` and of any program. The
     /// name is no part of that: to have the name on the disk, open its directory and sync it in the
     /// same way.
     ///
@@ -233,23 +332,21 @@ impl File {
     }
 
     /// Reads into a part of a buffer.
-    pub(super) async fn fill<B: Buffer>(
-        &self,
-        buffer: B,
-        start: usize,
-        offset: u64,
-    ) -> (io::Result<usize>, B) {
+    async fn fill<B: Buffer>(&self, buffer: B, start: usize, offset: u64) -> (io::Result<usize>, B) {
         let transfer = self.transfer(buffer, start, offset);
         let (read, transfer) = transferred(OperationFuture::new(Operation::Read(transfer)).await);
         (read.map_err(at("read", self.path())), B::from_bytes(transfer.bytes))
     }
 
-    fn transfer<B: Buffer>(&self, buffer: B, start: usize, offset: u64) -> Transfer {
+    pub(super) fn transfer<B: Buffer>(&self, buffer: B, start: usize, offset: u64) -> Transfer {
         Transfer { file: self.opened.clone(), bytes: buffer.into_bytes(), offset, start }
     }
 }
 
-fn transferred((outcome, operation): (i32, Operation)) -> (io::Result<usize>, Transfer) {
+/// The fewest bytes that [`read_rest`](File::read_rest) asks for.
+const READ_MIN: usize = 512;
+
+pub(super) fn transferred((outcome, operation): (i32, Operation)) -> (io::Result<usize>, Transfer) {
     match operation {
         Operation::Read(transfer) | Operation::Write(transfer) => (result(outcome), transfer),
         other => unreachable!("a transfer was asked for, not {other:?}"),
@@ -262,7 +359,7 @@ impl AsFd for File {
     }
 }
 
-/// The future of [`File::read`].
+/// The future of [`File::read_aligned_at`].
 #[derive(Debug)]
 struct Reading<'a> {
     file: &'a File,

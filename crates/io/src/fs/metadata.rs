@@ -1,14 +1,19 @@
-//! `Metadata` and `FileKind`: the answer of the kernel about a file, in the standard library's
+//! `Metadata` and `FileType`: the answer of the kernel about a file, in the standard library's
 //! words.
 //!
 //! `fs::metadata`, `fs::symlink_metadata` and `File::metadata` return it, made from the `Statx` of
-//! a finished `Operation::Stat`. `FileKind` is also the kind of a `DirEntry` (`names.rs`).
+//! a finished `Operation::Stat`. `FileType` is also the kind of a `DirEntry` (`directory.rs`).
 
-use rustix::fs::{FileType, Statx, StatxTimestamp};
+use rustix::fs::{FileType as Kind, Statx, StatxFlags, StatxTimestamp};
 use std::fmt;
+use std::fs::Permissions;
+use std::hash::{Hash, Hasher};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The data that a file system keeps about a file beside its content.
+/// The data that a file system keeps about a file beside its content, as [`std::fs::Metadata`] and
+/// [`MetadataExt`](std::os::unix::fs::MetadataExt) name them.
 #[derive(Clone)]
 pub struct Metadata {
     stat: Statx,
@@ -26,23 +31,28 @@ impl Metadata {
     }
 
     /// The kind of the file.
-    pub fn kind(&self) -> FileKind {
-        FileKind::of(FileType::from_raw_mode(self.mode()))
+    pub fn file_type(&self) -> FileType {
+        FileType::of(Kind::from_raw_mode(self.mode()))
+    }
+
+    /// The permissions of the file.
+    pub fn permissions(&self) -> Permissions {
+        Permissions::from_mode(self.mode())
     }
 
     /// Whether it is a regular file.
     pub fn is_file(&self) -> bool {
-        self.kind() == FileKind::File
+        self.file_type().is_file()
     }
 
     /// Whether it is a directory.
     pub fn is_dir(&self) -> bool {
-        self.kind() == FileKind::Directory
+        self.file_type().is_dir()
     }
 
     /// Whether it is a symbolic link; only [`symlink_metadata`](super::symlink_metadata) finds one.
     pub fn is_symlink(&self) -> bool {
-        self.kind() == FileKind::Symlink
+        self.file_type().is_symlink()
     }
 
     /// The kind and the permissions, as `stat(2)` packs them.
@@ -81,44 +91,88 @@ impl Metadata {
     }
 
     /// The time of the last change of the content.
-    pub fn modified(&self) -> SystemTime {
-        time(self.stat.stx_mtime)
+    ///
+    /// # Errors
+    /// None on Linux. A `Result` is what the standard library's method of this name returns.
+    pub fn modified(&self) -> io::Result<SystemTime> {
+        Ok(time(self.stat.stx_mtime))
     }
 
     /// The time of the last read of the content, as far as the file system records it.
-    pub fn accessed(&self) -> SystemTime {
-        time(self.stat.stx_atime)
+    ///
+    /// # Errors
+    /// None on Linux. A `Result` is what the standard library's method of this name returns.
+    pub fn accessed(&self) -> io::Result<SystemTime> {
+        Ok(time(self.stat.stx_atime))
+    }
+
+    /// The time at which the file was created.
+    ///
+    /// # Errors
+    /// `Unsupported` if the file system does not record it.
+    pub fn created(&self) -> io::Result<SystemTime> {
+        match StatxFlags::from_bits_retain(self.stat.stx_mask).contains(StatxFlags::BTIME) {
+            true => Ok(time(self.stat.stx_btime)),
+            false => Err(io::Error::new(io::ErrorKind::Unsupported, "the time of creation is not recorded")),
+        }
     }
 }
 
-/// The kind of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum FileKind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Symlink,
-    /// A pipe with a name.
-    Fifo,
-    /// A Unix socket.
-    Socket,
-    /// A device, or any other kind.
-    Other,
+/// The kind of a file, as [`std::fs::FileType`] and
+/// [`FileTypeExt`](std::os::unix::fs::FileTypeExt) name them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct FileType(Kind);
+
+impl FileType {
+    pub(super) fn of(kind: Kind) -> FileType {
+        FileType(kind)
+    }
+
+    /// Whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.0 == Kind::RegularFile
+    }
+
+    /// Whether it is a directory.
+    pub fn is_dir(&self) -> bool {
+        self.0 == Kind::Directory
+    }
+
+    /// Whether it is a symbolic link.
+    pub fn is_symlink(&self) -> bool {
+        self.0 == Kind::Symlink
+    }
+
+    /// Whether it is a pipe with a name.
+    pub fn is_fifo(&self) -> bool {
+        self.0 == Kind::Fifo
+    }
+
+    /// Whether it is a Unix socket.
+    pub fn is_socket(&self) -> bool {
+        self.0 == Kind::Socket
+    }
+
+    /// Whether it is a device that is read and written in blocks, such as a disk.
+    pub fn is_block_device(&self) -> bool {
+        self.0 == Kind::BlockDevice
+    }
+
+    /// Whether it is a device that is read and written by bytes, such as a terminal.
+    pub fn is_char_device(&self) -> bool {
+        self.0 == Kind::CharacterDevice
+    }
 }
 
-impl FileKind {
-    pub(super) fn of(kind: FileType) -> FileKind {
-        match kind {
-            FileType::RegularFile => FileKind::File,
-            FileType::Directory => FileKind::Directory,
-            FileType::Symlink => FileKind::Symlink,
-            FileType::Fifo => FileKind::Fifo,
-            FileType::Socket => FileKind::Socket,
-            _ => FileKind::Other,
-        }
+impl Hash for FileType {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_raw_mode().hash(state);
+    }
+}
+
+impl fmt::Debug for FileType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -133,7 +187,7 @@ impl fmt::Debug for Metadata {
         f.debug_struct("Metadata")
             .field("len", &self.len())
             .field("mode", &format_args!("{:o}", self.mode()))
-            .field("modified", &self.modified())
+            .field("modified", &time(self.stat.stx_mtime))
             .finish_non_exhaustive()
     }
 }

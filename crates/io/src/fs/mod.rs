@@ -1,8 +1,33 @@
-//! Files. Linux offers no readiness for them: an operation begins, and some time later it is over.
+//! Files, with the names of [`std::fs`]: each function and method that may wait for the disk is
+//! `async`. [`File`] reads and writes from its position on, or at an offset.
+//!
+//! # Examples
+//! A log that is appended, and read by lines:
+//! ```
+//! use selvedge::fs::{self, File};
+//!
+//! selvedge::run_local(async {
+//!     let directory = tempfile::tempdir()?;
+//!     let path = directory.path().join("log");
+//!     let mut log = File::options().append(true).create(true).open(&path).await?;
+//!     log.write_all(b"set up\n").await?;
+//!     log.write_all(b"woven\n").await?;
+//!     log.sync_data().await?; // both lines are on the disk
+//!
+//!     let mut lines = File::open(&path).await?.lines();
+//!     while let Some(line) = lines.next().await? {
+//!         println!("{line}");
+//!     }
+//!     assert_eq!(fs::metadata(&path).await?.len(), 13);
+//!     std::io::Result::Ok(())
+//! })??;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! # How an operation reaches the disk
 //!
-//! There are two ways. An operation does the same on either.
+//! Linux offers no readiness for files: an operation begins, and some time later it is over. There
+//! are two ways to the disk. An operation does the same on either.
 //!
 //! - In a `Thread` that is scheduled with an [`EventLoop`](crate::EventLoop), through a ring of
 //!   that loop (io_uring). The operations that the threads of one turn ask for go to the kernel two
@@ -21,6 +46,7 @@
 //! not a thread still waits. So a buffer goes in by value and comes back with the result. When the
 //! future is dropped, an operation that has not begun is taken back. An operation that has begun is
 //! cancelled if the kernel can cancel it, and its buffer is freed when the kernel has done with it.
+//! [`File`] has a table of what is true after each dropped call.
 //!
 //! # The recipe
 //!
@@ -44,6 +70,8 @@
 //!    million within 256 MB.
 
 mod buffer;
+mod cursor;
+mod directory;
 pub(crate) mod disk;
 mod file;
 mod handle;
@@ -51,22 +79,23 @@ mod metadata;
 mod names;
 pub(crate) mod operation;
 mod options;
-mod position;
 mod queue;
 pub(crate) mod region;
 mod tree;
 
 pub use buffer::{AlignedBuf, Buffer};
+pub use directory::{DirEntry, read_dir};
 pub use disk::Driver;
 pub use file::File;
 pub use handle::{FileStatus, Handle};
-pub use metadata::{FileKind, Metadata};
+pub use metadata::{FileType, Metadata};
 pub use names::{
-    DirEntry, canonicalize, create_dir, hard_link, read_dir, read_link, remove_dir, remove_file, rename,
-    set_permissions, symlink,
+    canonicalize, create_dir, hard_link, read_link, remove_dir, remove_file, rename, set_permissions, symlink,
 };
 pub use options::OpenOptions;
-pub use position::Position;
+/// The standard library's permissions of a file.
+#[doc(inline)]
+pub use std::fs::Permissions;
 pub use tree::{copy, create_dir_all, remove_dir_all};
 
 use crate::error::doing;
@@ -94,31 +123,41 @@ pub async fn symlink_metadata(path: impl Into<PathBuf>) -> io::Result<Metadata> 
     status(None, &path, false).await.map_err(at("stat", &path))
 }
 
+/// Whether there is a file or a directory at a path. A symbolic link is followed.
+///
+/// Another program may create or remove it at the next moment. A program that opens the file and
+/// looks at the error, or creates it by [`File::create_new`], does not depend on that.
+///
+/// # Errors
+/// With the path in the message, if it cannot be told: not permitted to look into a directory.
+///
+/// # Examples
+/// ```
+/// use selvedge::fs;
+///
+/// selvedge::run_local(async {
+///     assert!(fs::exists("Cargo.toml").await?);
+///     assert!(!fs::exists("Cargo.toml/none").await.unwrap_or(false));
+///     std::io::Result::Ok(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias = "try_exists")]
+pub async fn exists(path: impl Into<PathBuf>) -> io::Result<bool> {
+    match metadata(path).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// The whole content of the file at a path.
 ///
 /// # Errors
 /// With the path in the message: not there, not permitted, a directory; `OutOfMemory` if it is
 /// longer than the memory that is left.
 pub async fn read(path: impl Into<PathBuf>) -> io::Result<Vec<u8>> {
-    let file = File::open(path).await?;
-    // A file in /proc reports the length 0.
-    let length = file.metadata().await?.len();
-    let length = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(1).max(READ_MIN);
-    let mut content = zeros(length).map_err(at("read", file.path()))?;
-    let mut filled = 0;
-    loop {
-        let (read, buffer) = file.fill(content, filled, filled as u64).await;
-        content = buffer;
-        match read? {
-            0 => break,
-            n => filled += n,
-        }
-        if filled == content.len() {
-            content.resize(2 * filled, 0);
-        }
-    }
-    content.truncate(filled);
-    Ok(content)
+    File::open(path).await?.read_rest(0).await
 }
 
 /// A vector of zeros, if there is memory for it. The length of a file alone does not show that the
@@ -128,9 +167,6 @@ pub(crate) fn zeros(length: usize) -> io::Result<Vec<u8>> {
     // Not in that room: memory that comes from the kernel is zeros already.
     Ok(vec![0; length])
 }
-
-/// The fewest bytes that [`read`] asks for.
-const READ_MIN: usize = 512;
 
 /// The whole content of the file at a path, as text.
 ///

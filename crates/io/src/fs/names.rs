@@ -4,17 +4,19 @@
 //! Every program sees a change at once. The change survives a crash of the system only after the
 //! directory was [synced](super::File::sync_all).
 //!
-//! Programs call them, and `tree.rs` uses [`made`], which runs a call on the lane for files.
+//! Programs call them. `directory.rs`, `file.rs` and `tree.rs` use [`made`], which runs a call on
+//! the lane for files.
 
+use super::at;
 use super::operation::c_path;
-use super::{FileKind, at};
 use crate::error::doing;
 use crate::pool::Lane;
 use crate::sys;
 use rustix::fs::Mode;
 use rustix::io::retry_on_intr;
-use std::ffi::{OsStr, OsString};
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Creates a directory. All may read it, and its owner may change it.
@@ -63,9 +65,9 @@ pub async fn remove_file(path: impl Into<PathBuf>) -> io::Result<()> {
 /// use selvedge::fs::{self, File};
 /// use std::io;
 ///
-/// async fn replace(content: Vec<u8>) -> io::Result<()> {
-///     let file = File::create("/etc/motd.new").await?;
-///     file.write_all_at(content, 0).await.0?;
+/// async fn replace(content: &[u8]) -> io::Result<()> {
+///     let mut file = File::create("/etc/motd.new").await?;
+///     file.write_all(content).await?;
 ///     file.sync_all().await?; // before it has its name
 ///     fs::rename("/etc/motd.new", "/etc/motd").await?;
 ///     File::open("/etc").await?.sync_all().await // and now nothing can undo it
@@ -74,7 +76,7 @@ pub async fn remove_file(path: impl Into<PathBuf>) -> io::Result<()> {
 /// # disk.write("/etc/motd", "old").unwrap();
 /// # for seed in 0..50 {
 /// #     let world = selvedge::sim::World::new(seed).disk(disk.clone());
-/// #     let run = world.run(replace(b"new".into())).unwrap();
+/// #     let run = world.run(replace(b"new")).unwrap();
 /// #     run.output.unwrap();
 /// #     assert_eq!(run.disk.after_crash(seed).read("/etc/motd").unwrap(), b"new");
 /// # }
@@ -127,76 +129,33 @@ pub async fn canonicalize(path: impl Into<PathBuf>) -> io::Result<PathBuf> {
     made(move || sys::canonical(&name)).await.map_err(at("find", &path))
 }
 
-/// Sets the permissions of a file or a directory, as the lower twelve bits of
-/// [`Metadata::mode`](super::Metadata::mode). A symbolic link is followed.
+/// Sets the permissions of a file or a directory. A symbolic link is followed.
 ///
 /// # Errors
 /// With the path in the message: not there, not the file's owner.
-#[doc(alias = "chmod")]
-pub async fn set_permissions(path: impl Into<PathBuf>, mode: u32) -> io::Result<()> {
-    let path = path.into();
-    let (name, mode) = (c_path(&path)?, Mode::from_raw_mode(mode & 0o7777));
-    made(move || sys::set_mode(&name, mode)).await.map_err(at("set the permissions of", &path))
-}
-
-/// A name in a directory, and the kind of its file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DirEntry {
-    name: OsString,
-    kind: FileKind,
-}
-
-impl DirEntry {
-    /// The name, without the directory.
-    pub fn name(&self) -> &OsStr {
-        &self.name
-    }
-
-    /// The kind of the file with this name. A symbolic link is not followed.
-    pub fn kind(&self) -> FileKind {
-        self.kind
-    }
-
-    /// Whether it is a directory.
-    pub fn is_dir(&self) -> bool {
-        self.kind == FileKind::Directory
-    }
-
-    /// Whether it is a regular file.
-    pub fn is_file(&self) -> bool {
-        self.kind == FileKind::File
-    }
-}
-
-/// The names in a directory, sorted, without `.` and `..`, each with the kind of its file.
-///
-/// # Errors
-/// With the path in the message: not there, no directory, not permitted.
-///
-/// # Complexity
-/// The whole directory is read at once, and kept. On file systems that keep the kind in the
-/// directory, such as ext4, xfs, btrfs and tmpfs, the kind costs no further system call.
 ///
 /// # Examples
 /// ```
-/// use selvedge::fs;
+/// use selvedge::fs::{self, Permissions};
+/// use std::os::unix::fs::PermissionsExt;
 ///
-/// selvedge::run_local(async {
-///     for entry in fs::read_dir("src").await? {
-///         println!("{} {:?}", entry.name().display(), entry.kind());
-///     }
-///     std::io::Result::Ok(())
-/// })??;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// async fn keep_from_others(path: &str) -> std::io::Result<()> {
+///     fs::set_permissions(path, Permissions::from_mode(0o600)).await
+/// }
+/// # let mut disk = selvedge::sim::Disk::new();
+/// # disk.write("/key", "secret").unwrap();
+/// # let world = selvedge::sim::World::new(0).disk(disk);
+/// # let mode = world.run(async {
+/// #     keep_from_others("/key").await?;
+/// #     Ok::<_, std::io::Error>(fs::metadata("/key").await?.permissions().mode())
+/// # });
+/// # assert_eq!(mode.unwrap().output.unwrap() & 0o777, 0o600);
 /// ```
-pub async fn read_dir(path: impl Into<PathBuf>) -> io::Result<Vec<DirEntry>> {
+#[doc(alias = "chmod")]
+pub async fn set_permissions(path: impl Into<PathBuf>, permissions: Permissions) -> io::Result<()> {
     let path = path.into();
-    let name = c_path(&path)?;
-    let found = made(move || sys::read_directory(&name)).await.map_err(at("read the directory", &path))?;
-    let entries = found.into_iter().map(|(name, kind)| DirEntry { name, kind: FileKind::of(kind) });
-    let mut entries: Vec<DirEntry> = entries.collect();
-    entries.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(entries)
+    let (name, mode) = (c_path(&path)?, Mode::from_raw_mode(permissions.mode() & 0o7777));
+    made(move || sys::set_mode(&name, mode)).await.map_err(at("set the permissions of", &path))
 }
 
 /// Makes a call on the blocking pool, and repeats it if a signal has interrupted it.

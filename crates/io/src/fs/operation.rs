@@ -27,11 +27,15 @@ pub(crate) struct Opened {
     pub(super) path: PathBuf,
     /// Whether transfers bypass the page cache.
     pub(super) direct: bool,
+    /// Whether each write goes to the file's end.
+    pub(super) append: bool,
 }
 
 impl Opened {
-    pub(super) fn new(fd: Fd, path: PathBuf, direct: bool) -> Opened {
-        Opened { fd: Some(fd), path, direct }
+    /// `flags` are the flags with which the file was opened.
+    pub(super) fn new(fd: Fd, path: PathBuf, flags: OFlags) -> Opened {
+        let (direct, append) = (flags.contains(OFlags::DIRECT), flags.contains(OFlags::APPEND));
+        Opened { fd: Some(fd), path, direct, append }
     }
 }
 

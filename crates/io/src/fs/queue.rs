@@ -27,7 +27,7 @@
 //! kernel.
 //!
 //! A waiting thread costs its slot of 88 bytes and its future. The buffer of a
-//! [`File::read`](super::File::read) is taken when the operation begins.
+//! [`File::read_aligned_at`](super::File::read_aligned_at) is taken when the operation begins.
 
 use super::disk;
 use super::operation::{Operation, RawOutcome};
@@ -534,6 +534,11 @@ impl fmt::Debug for Progress {
 impl OperationFuture {
     pub(super) fn new(operation: Operation) -> OperationFuture {
         OperationFuture(Progress::Unsent(operation))
+    }
+
+    /// Whether nothing has been asked of the queue yet, so that dropping this undoes the operation.
+    pub(super) fn is_unsent(&self) -> bool {
+        matches!(self.0, Progress::Unsent(_))
     }
 }
 

@@ -6,12 +6,13 @@
 
 use super::names::made;
 use super::operation::c_path;
-use super::{File, at, metadata, set_permissions, zeros};
+use super::{File, Permissions, at, metadata, set_permissions, zeros};
 use crate::sys;
 use rustix::fs::Mode;
 use rustix::io::{Errno, retry_on_intr};
 use std::ffi::CString;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Creates a directory, and those above it that are not there. It is no error if all are there.
@@ -82,9 +83,10 @@ pub async fn copy(from: impl Into<PathBuf>, to: impl Into<PathBuf>) -> io::Resul
         return Err(at("copy to", &to)(error));
     }
     let permissions = status.mode() & 0o777;
-    let options = File::options().write(true).create(true).truncate(true).mode(permissions);
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(permissions);
     let target = options.open(to.clone()).await?;
-    set_permissions(to, permissions).await?;
+    set_permissions(to, Permissions::from_mode(permissions)).await?;
     let mut piece = zeros(PIECE)?;
     let mut copied = 0;
     loop {

@@ -1,7 +1,7 @@
 //! `BufReader` reads ahead, so that ends of lines can be found; `Lines` gives the lines of one.
 //!
 //! Streams make them in their methods `buffered` and `lines` (`streams.rs`, `pipe.rs`,
-//! `fs/position.rs`), and `Stdin` has one inside. Bytes that were read ahead are in the `BufReader`
+//! `fs/cursor.rs`), and `Stdin` has one inside. Bytes that were read ahead are in the `BufReader`
 //! alone: a future of this file that is dropped loses none, because `fill` counts bytes only when
 //! its read has returned.
 

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`TcpStream`](crate::net::TcpStream), [`UnixStream`](crate::net::UnixStream), [`Stream`](crate::net::Stream) and `&` of them | ✓ | ✓ |
 //! | [`pipe::Receiver`](crate::pipe::Receiver), [`pipe::Sender`](crate::pipe::Sender) and `&` of them | ✓ | ✓ |
-//! | [`fs::Position`](crate::fs::Position), a place in a file | ✓ | ✓ |
+//! | [`fs::File`](crate::fs::File), from its position on | ✓ | ✓ |
 //! | [`stdio::Stdin`](crate::stdio::Stdin), [`stdio::Output`](crate::stdio::Output) and `&` of it | ✓ | ✓ |
 //! | [`BufReader`] | ✓ | |
 //! | `&[u8]`, `Vec<u8>` | ✓ | ✓ |

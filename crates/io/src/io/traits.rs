@@ -2,7 +2,7 @@
 //! `&[u8]` and `Vec<u8>`.
 //!
 //! `streams.rs` implements them for sockets, pipes and standard streams, `buf_reader.rs` and
-//! `fs/position.rs` for their types. A method returns its future by value and as `Send`: [the
+//! `fs/cursor.rs` for their types. A method returns its future by value and as `Send`: [the
 //! module](super) says why there is no `dyn Read`.
 
 use std::io;
@@ -61,6 +61,17 @@ pub trait Read: Send {
             Ok(content)
         }
     }
+
+    /// Reads until the end, and returns the bytes as text.
+    ///
+    /// # Errors
+    /// As [`read_to_end`](Self::read_to_end), and `InvalidData` if the bytes are not UTF-8.
+    fn read_to_string(&mut self) -> impl Future<Output = io::Result<String>> + Send {
+        async move {
+            let text = String::from_utf8(self.read_to_end().await?);
+            text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+        }
+    }
 }
 
 /// A stream that can be written.
@@ -110,6 +121,18 @@ pub trait Write: Send {
 impl<R: Read> Read for &mut R {
     fn read(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send {
         (**self).read(buffer)
+    }
+
+    fn read_exact(&mut self, buffer: &mut [u8]) -> impl Future<Output = io::Result<()>> + Send {
+        (**self).read_exact(buffer)
+    }
+
+    fn read_to_end(&mut self) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        (**self).read_to_end()
+    }
+
+    fn read_to_string(&mut self) -> impl Future<Output = io::Result<String>> + Send {
+        (**self).read_to_string()
     }
 }
 

@@ -130,14 +130,16 @@ fn both_directions_go_on_until_both_have_ended() {
 fn a_file_is_read_and_written_from_where_it_is() {
     run(async {
         let path = tempfile::NamedTempFile::new()?.into_temp_path();
-        let mut to = File::create(path.to_path_buf()).await?.stream();
+        let mut to = File::create(path.to_path_buf()).await?;
         to.write_all(b"warp\nweft\n").await?;
-        assert_eq!(to.offset(), 10);
+        assert_eq!(to.position(), 10);
         let file = File::open(path.to_path_buf()).await?;
-        let mut lines = file.clone().stream_from(5).lines();
+        let mut second = file.clone();
+        second.set_position(5);
+        let mut lines = second.lines();
         assert_eq!(lines.next().await?.as_deref(), Some("weft"));
         let (sender, receiver) = pipe::pipe()?;
-        let writer = spawn_local(async move { copy(file.stream(), sender).await });
+        let writer = spawn_local(async move { copy(file, sender).await });
         assert_eq!(receiver.read_to_end().await?, b"warp\nweft\n");
         assert_eq!(writer.await.unwrap()?, 10);
         Ok(())

@@ -31,7 +31,7 @@ fn threads_read_on_whatever_worker_they_are() {
                     spawn(async move {
                         for round in 0..5 {
                             let block = (i * 7 + round * 13) % BLOCKS;
-                            let bytes = file.read(block * 4096, 4096).await.unwrap();
+                            let bytes = file.read_aligned_at(block * 4096, 4096).await.unwrap();
                             assert!(bytes.len() == 4096 && bytes.iter().all(|&b| u64::from(b) == block));
                             yield_now().await;
                             drop(bytes);
@@ -62,7 +62,7 @@ fn cancelled_threads_take_their_operations_back_from_other_workers() {
                         let file = file.clone();
                         spawn(async move {
                             loop {
-                                let read = file.read(i % BLOCKS * 4096, 4096);
+                                let read = file.read_aligned_at(i % BLOCKS * 4096, 4096);
                                 let timed = selvedge_io::time::timeout(ms(round % 3), read).await;
                                 if let Ok(bytes) = timed {
                                     assert_eq!(u64::from(bytes.unwrap()[4095]), i % BLOCKS);
@@ -76,7 +76,7 @@ fn cancelled_threads_take_their_operations_back_from_other_workers() {
                 }
                 readers.into_iter().for_each(drop_cancelled);
             }
-            let bytes = file.read(4096, 4096).await.unwrap();
+            let bytes = file.read_aligned_at(4096, 4096).await.unwrap();
             assert_eq!(bytes[0], 1);
         })
         .unwrap();
@@ -100,7 +100,7 @@ fn each_core_has_a_ring_of_its_own() {
                 let file = File::open(path).await.unwrap();
                 let mut sum = 0;
                 for block in 0..BLOCKS {
-                    sum += u64::from(file.read(block * 4096, 4096).await.unwrap()[worker]);
+                    sum += u64::from(file.read_aligned_at(block * 4096, 4096).await.unwrap()[worker]);
                 }
                 sum
             }

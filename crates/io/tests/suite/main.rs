@@ -10,6 +10,7 @@ mod datagrams;
 mod deadlines;
 mod disk;
 mod disk_several_workers;
+mod file_position;
 mod foreign_executor;
 mod foreign_wakers;
 mod given_up_starts;

@@ -27,7 +27,8 @@ fn so_may_an_event_loop() {
     let ended = std::thread::spawn(|| {
         EVENTS.with_borrow_mut(|events| {
             let events = events.insert(EventLoop::new().unwrap());
-            let read = async { File::open("Cargo.toml").await.unwrap().read(0, 9).await.unwrap().len() };
+            let read =
+                async { File::open("Cargo.toml").await.unwrap().read_aligned_at(0, 9).await.unwrap().len() };
             assert_eq!(round_robin_with(events, read).unwrap(), 9);
         });
     });
@@ -40,7 +41,8 @@ struct AtTheEnd(std::sync::mpsc::Sender<usize>);
 
 impl Drop for AtTheEnd {
     fn drop(&mut self) {
-        let read = async { File::open("Cargo.toml").await.unwrap().read(0, 9).await.unwrap().len() };
+        let read =
+            async { File::open("Cargo.toml").await.unwrap().read_aligned_at(0, 9).await.unwrap().len() };
         let events = &mut EventLoop::new().expect("descriptors");
         let _ = self.0.send(round_robin_with(events, read).expect("no deadlock"));
     }

@@ -39,7 +39,7 @@ fn an_edge_that_comes_after_a_call_of_a_waker_is_kept() {
         let read = async move { foreign.read_exact(&mut [0; 2]).await.unwrap() };
         let reads = Arc::new(Reads { read: Mutex::new(Box::pin(read)), peer, has: false.into() });
         let file = File::open("Cargo.toml").await.unwrap();
-        let mut operation = pin!(file.read(0, 9));
+        let mut operation = pin!(file.read_aligned_at(0, 9));
         let waker = Waker::from(reads.clone());
         assert!(operation.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         while !reads.has.load(SeqCst) {

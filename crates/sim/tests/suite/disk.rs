@@ -5,10 +5,12 @@ use selvedge_core::{Time, round_robin_with, sleep, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::fs::{self, AlignedBuf, File};
 use selvedge_io::net::{TcpListener, TcpStream};
+use selvedge_io::time::timeout;
 use selvedge_sim::{Conditions, Disk, World, simulate};
 use selvedge_sim::{Random, each_seed};
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, SeekFrom};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,6 +37,19 @@ enum Step {
         file: usize,
         offset: u64,
         length: usize,
+    },
+    /// Reads from the file's position on.
+    ReadOn {
+        file: usize,
+        length: usize,
+    },
+    WriteOn {
+        file: usize,
+        length: usize,
+    },
+    Seek {
+        file: usize,
+        to: SeekFrom,
     },
     SetLen {
         file: usize,
@@ -106,6 +121,10 @@ fn step() -> impl Strategy<Value = Step> {
         2 => file().prop_map(Step::Close),
         4 => (file(), offset(), 0..9000_usize).prop_map(|(file, offset, length)| Step::Read { file, offset, length }),
         6 => (file(), offset(), 0..9000_usize).prop_map(|(file, offset, length)| Step::Write { file, offset, length }),
+        2 => (file(), 0..9000_usize).prop_map(|(file, length)| Step::ReadOn { file, length }),
+        3 => (file(), 0..9000_usize).prop_map(|(file, length)| Step::WriteOn { file, length }),
+        1 => (file(), offset()).prop_map(|(file, to)| Step::Seek { file, to: SeekFrom::Start(to) }),
+        1 => (file(), -9000..100_i64).prop_map(|(file, by)| Step::Seek { file, to: SeekFrom::End(by) }),
         2 => (file(), offset()).prop_map(|(file, len)| Step::SetLen { file, len }),
         1 => file().prop_map(Step::Sync),
         1 => file().prop_map(Step::Status),
@@ -152,8 +171,9 @@ async fn take(root: &Path, files: &mut [Option<File>; 6], step: &Step, number: u
     let at = |path: &usize| PathBuf::from(format!("{}/{}", root.display(), PATHS[*path]));
     match step {
         &Step::Open { path, read, write, append, truncate, create, new, flags } => {
-            let options = File::options().read(read).write(write).append(append).truncate(truncate);
-            let options = options.create(create).create_new(new).mode(0o600).custom_flags(flags);
+            let mut options = File::options();
+            options.read(read).write(write).append(append).truncate(truncate);
+            options.create(create).create_new(new).mode(0o600).custom_flags(flags);
             let opened = options.open(at(&path)).await.map_err(errno)?;
             files[number % 6] = Some(opened);
             Ok("open".into())
@@ -171,6 +191,23 @@ async fn take(root: &Path, files: &mut [Option<File>; 6], step: &Step, number: u
             let Some(file) = &files[file] else { return Ok("none".into()) };
             words(file.write_at(vec![number as u8; length], offset).await.0)
         }
+        &Step::ReadOn { file, length } => {
+            let Some(file) = &mut files[file] else { return Ok("none".into()) };
+            let mut buffer = vec![7; length];
+            let read = file.read(&mut buffer).await;
+            words(read.map(|read| (buffer[..read].to_vec(), file.position())))
+        }
+        &Step::WriteOn { file, length } => {
+            let Some(file) = &mut files[file] else { return Ok("none".into()) };
+            words(file.write_all(&vec![number as u8; length]).await.map(|()| file.position()))
+        }
+        &Step::Seek { file, to } => match &mut files[file] {
+            // The length of a directory depends on the file system.
+            Some(file) if file.metadata().await.is_ok_and(|status| status.is_file()) => {
+                words(file.seek(to).await)
+            }
+            _ => Ok("none".into()),
+        },
         &Step::SetLen { file, len } => match &files[file] {
             Some(file) => words(file.set_len(len).await),
             None => Ok("none".into()),
@@ -190,17 +227,22 @@ async fn take(root: &Path, files: &mut [Option<File>; 6], step: &Step, number: u
         Step::Rename(from, to) => words(fs::rename(at(from), at(to)).await),
         Step::HardLink(from, to) => words(fs::hard_link(at(from), at(to)).await),
         Step::Symlink(to, path) => words(fs::symlink(TARGETS[*to], at(path)).await),
-        Step::ReadDir(path) => words(fs::read_dir(at(path)).await),
+        Step::ReadDir(path) => {
+            let kind = |entry: &fs::DirEntry| (entry.file_name(), entry.file_type().unwrap());
+            words(fs::read_dir(at(path)).await.map(|entries| entries.iter().map(kind).collect::<Vec<_>>()))
+        }
         Step::ReadAll(path) => words(fs::read(at(path)).await),
         Step::ReadLink(path) => words(fs::read_link(at(path)).await),
-        Step::LinkStatus(path) => words(fs::symlink_metadata(at(path)).await.map(|found| found.kind())),
+        Step::LinkStatus(path) => words(fs::symlink_metadata(at(path)).await.map(|found| found.file_type())),
         Step::Canonical(path) => {
             // The root is removed, because the two trees lie at different places.
             let found = fs::canonicalize(at(path)).await;
             let below = |found: PathBuf| found.strip_prefix(root).map(Path::to_path_buf).ok();
             words(found.map(below))
         }
-        Step::SetPermissions(path, mode) => words(fs::set_permissions(at(path), *mode).await),
+        Step::SetPermissions(path, mode) => {
+            words(fs::set_permissions(at(path), fs::Permissions::from_mode(*mode)).await)
+        }
         Step::CreateDirAll(path) => words(fs::create_dir_all(at(path)).await),
         Step::RemoveDirAll(path) => words(fs::remove_dir_all(at(path)).await),
         Step::Copy(from, to) => words(fs::copy(at(from), at(to)).await),
@@ -562,7 +604,7 @@ fn a_new_world_goes_on_where_the_last_has_ended() {
         sleep(Duration::from_secs(3600)).await;
         fs::create_dir("/d").await.unwrap();
         fs::write("/d/file", b"one".to_vec()).await.unwrap();
-        (File::open("/d/file").await.unwrap(), fs::metadata("/d/file").await.unwrap().modified())
+        (File::open("/d/file").await.unwrap(), fs::metadata("/d/file").await.unwrap().modified().unwrap())
     });
     let first = first.unwrap();
     let (file, then) = first.output;
@@ -570,10 +612,10 @@ fn a_new_world_goes_on_where_the_last_has_ended() {
     let second = World::new(0).disk(first.disk).run(async move {
         let again = File::open("/d/file").await.unwrap();
         assert!(file.len().await.is_err(), "it was another world's");
-        assert_eq!(again.metadata().await.unwrap().modified(), then);
+        assert_eq!(again.metadata().await.unwrap().modified().unwrap(), then);
         again.set_len(1).await.unwrap_err();
         fs::write("/d/file", b"two".to_vec()).await.unwrap();
-        assert!(again.metadata().await.unwrap().modified() > then);
+        assert!(again.metadata().await.unwrap().modified().unwrap() > then);
         assert!(Time::now().as_nanos() > 0);
     });
     assert_eq!(second.unwrap().disk.read("/d/file").unwrap(), b"two");
@@ -592,6 +634,43 @@ fn the_real_disk_is_out_of_reach() {
         }
     });
     assert!(!Path::new("/simulated").exists());
+}
+
+/// The thread gives up writes and reads at random times, and then goes on with the same file.
+#[test]
+fn calls_on_a_file_that_are_given_up_leave_it_in_order() {
+    let mut given_up = 0;
+    each_seed(0..200, |seed| {
+        let main = async move {
+            let mut file = File::create_new("/a").await.unwrap();
+            let (mut random, mut given_up) = (Random::new(seed), 0);
+            for round in 0..20_u8 {
+                let limit = Duration::from_micros(random.below(300));
+                let old = timeout(limit, file.write_all(&[0xff; 5000])).await;
+                given_up += u32::from(old.is_err());
+                if old.is_ok() {
+                    file.rewind().await.unwrap();
+                }
+                assert_eq!(file.position(), 0);
+                file.write_all(&[round; 5000]).await.unwrap();
+                file.rewind().await.unwrap();
+                let mut buffer = [0; 5000];
+                while timeout(limit, file.read_exact(&mut buffer)).await.is_err() {
+                    assert_eq!(file.position(), 0);
+                    sleep(Duration::from_micros(1)).await;
+                    if random.below(4) == 0 {
+                        file.read_exact(&mut buffer).await.unwrap();
+                        break;
+                    }
+                }
+                assert_eq!((buffer, file.position()), ([round; 5000], 5000));
+                file.rewind().await.unwrap();
+            }
+            given_up
+        };
+        given_up += World::new(seed).run(main).unwrap().output;
+    });
+    assert!(given_up > 100, "{given_up}");
 }
 
 #[test]
