@@ -21,6 +21,7 @@ use crate::arena::{self, Base, Key, Slab};
 use crate::birth::Door;
 use crate::budget;
 use crate::directory;
+use crate::draw;
 use crate::events::SUSPICION_MIN;
 use crate::group::Members;
 use crate::header::{MOBILE, WAITING, WAITING_HERE};
@@ -107,6 +108,7 @@ impl Cpu {
             let _ = LIVING.try_with(|living| living.borrow_mut().push(inner));
             let _ = cpu.turn();
             budget::begin();
+            draw::begin(0);
             Ok(cpu)
         }
     }

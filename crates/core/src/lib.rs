@@ -56,6 +56,7 @@ mod calling;
 mod cpu;
 mod deadlock;
 mod directory;
+pub mod draw;
 mod events;
 mod exception;
 mod far;

@@ -188,7 +188,46 @@ impl WorkStealing {
         F::Output: Send,
     {
         let desks = std::mem::take(&mut self.desks);
-        start::run(&self.pool, desks, &self.name, &events, main)
+        start::run(&self.pool, desks, &self.name, &events, start::Mobile(main))
+    }
+
+    /// As [`run`](WorkStealing::run), with a `main` that need not be `Send`: it stays on worker 0,
+    /// the calling OS thread. The threads that it [spawns](selvedge_core::spawn) move as always.
+    ///
+    /// A main that moves is better off in one respect: while a long step of another thread keeps
+    /// worker 0, another worker may run a main that moves. A main that stays waits for the end of
+    /// that step.
+    ///
+    /// # Errors
+    /// See [`work_stealing`].
+    ///
+    /// # Panics
+    /// See [`work_stealing`].
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::{NoEvents, WorkStealing, spawn};
+    /// use std::rc::Rc;
+    ///
+    /// let text = WorkStealing::new(2).run_pinned(|_| Ok(NoEvents::new()), async {
+    ///     let shared = Rc::new("warp");
+    ///     let weft = spawn(async { " and weft" });
+    ///     Rc::new(format!("{shared}{}", weft.await.unwrap()))
+    /// })?;
+    /// assert_eq!(*text, "warp and weft");
+    /// # Ok::<(), selvedge::Failure>(())
+    /// ```
+    pub fn run_pinned<E, F>(
+        mut self,
+        events: impl Fn(usize) -> io::Result<E> + Sync,
+        main: F,
+    ) -> Result<F::Output, Failure>
+    where
+        E: Events,
+        F: Future + 'static,
+    {
+        let desks = std::mem::take(&mut self.desks);
+        start::run(&self.pool, desks, &self.name, &events, start::Pinned(main))
     }
 }
 

@@ -56,6 +56,8 @@
 //! [`catch()`](selvedge_core::catch()) around the scope gets it with its type.
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
+#[doc(hidden)]
+pub mod branches;
 mod child;
 mod join;
 mod maybe_done;

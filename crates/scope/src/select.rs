@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// Waits until one of two to eight futures is ready, given as a tuple; says which, and drops the
-/// others. [`select!`](crate::select!) gives each a name.
+/// others. [`select!`](crate::select!) names its branches, and is fair to them.
 ///
 /// They are polled in the order of the tuple, so that of several that are ready the first in it
 /// wins: put what must not be starved in front.
@@ -179,57 +179,3 @@ tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4));
 tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4), (F Sixth 5));
 tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4), (F Sixth 5), (G Seventh 6));
 tuple!((A First 0), (B Second 1), (C Third 2), (D Fourth 3), (E Fifth 4), (F Sixth 5), (G Seventh 6), (H Eighth 7));
-
-/// Waits until one of any number of futures is ready, drops the others, and goes on with what is
-/// written behind its name.
-///
-/// A branch is `pattern = future => expression`, with a comma behind it also after a block. The
-/// futures are polled in their order, so that of several that are ready the first wins. The
-/// expression runs when the others have been dropped; it may await, return, break and use `?`, and
-/// what the futures borrow is free again. The pattern must match whatever the future gives: a
-/// `match` in the expression tells cases apart.
-///
-/// # Examples
-/// ```
-/// use selvedge::scope::select;
-/// use selvedge::sync::Fifo;
-/// use selvedge::sleep;
-/// use std::time::Duration;
-///
-/// let said = selvedge::run_local(async {
-///     let (words, numbers, stop) = (Fifo::new_local(), Fifo::new_local(), Fifo::new_local());
-///     words.put("warp");
-///     numbers.put(7);
-///     let mut said = Vec::new();
-///     loop {
-///         select! {
-///             () = stop.take() => break,
-///             word = words.take() => said.push(word.to_string()),
-///             number = numbers.take() => said.push(number.to_string()),
-///             () = sleep(Duration::from_millis(5)) => stop.put(()),
-///         }
-///     }
-///     said
-/// })?;
-/// assert_eq!(said, ["warp", "7"]);
-/// # Ok::<(), selvedge::RunError>(())
-/// ```
-#[macro_export]
-macro_rules! select {
-    (@future $only:expr,) => { $only };
-    (@future $first:expr, $($rest:expr,)+) => {
-        $crate::select(($first, $crate::select!(@future $($rest,)+)))
-    };
-    (@match $ready:expr, $pattern:pat => $body:expr,) => {
-        match $ready { $pattern => $body }
-    };
-    (@match $ready:expr, $pattern:pat => $body:expr, $($rest:tt)+) => {
-        match $ready {
-            $crate::Selected::First($pattern) => $body,
-            $crate::Selected::Second(other) => $crate::select!(@match other, $($rest)+),
-        }
-    };
-    ($($pattern:pat = $future:expr => $body:expr),+ $(,)?) => {
-        $crate::select!(@match $crate::select!(@future $($future,)+).await, $($pattern => $body,)+)
-    };
-}

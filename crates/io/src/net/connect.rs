@@ -5,7 +5,7 @@
 //! future gives all of them up.
 
 use super::TcpStream;
-use super::tcp::resolve;
+use super::addresses::{Places, ToSocketAddrs};
 use crate::error::doing;
 use crate::time::sleep;
 use selvedge_core::SleepUntil;
@@ -19,7 +19,8 @@ use std::time::Duration;
 /// How long the latest attempt runs before the next address is tried beside it.
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// Connects to `host:port`, by the address of the host that answers first.
+/// Connects to the address that answers first: of a name, as in `connect("example.org:80")`, or of
+/// several addresses. See [`ToSocketAddrs`].
 ///
 /// The addresses are tried in the resolver's order. The next address is tried when the attempt
 /// before it has failed, or has not answered for 250 ms. The earlier attempts go on meanwhile; all
@@ -41,19 +42,20 @@ const HEAD_START: Duration = Duration::from_millis(250);
 /// })??;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub async fn connect(host_and_port: &str) -> io::Result<TcpStream> {
-    if let Ok(address) = host_and_port.parse() {
+pub async fn connect(to: impl ToSocketAddrs) -> io::Result<TcpStream> {
+    let places = to.places();
+    if let Places::One(address) = places {
         return TcpStream::connect(address).await;
     }
-    let addresses = resolve(host_and_port).await?;
-    first_of(addresses).await.map_err(doing(format_args!("connect to {host_and_port}")))
+    let addresses = places.addresses().await?;
+    first_of(&addresses).await.map_err(doing(format_args!("connect to {places}")))
 }
 
 type Attempt = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 
 /// Connects by the address that answers first.
-async fn first_of(addresses: Vec<SocketAddr>) -> io::Result<TcpStream> {
-    let mut addresses = addresses.into_iter();
+async fn first_of(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+    let mut addresses = addresses.iter().copied();
     let mut attempts: Vec<Attempt> = Vec::new();
     let mut last_error = None;
     let mut head_start: Pin<&mut Option<SleepUntil>> = pin!(None);

@@ -6,6 +6,8 @@
 //! `send`, and no other system call.
 
 mod accept;
+mod addresses;
+mod bind;
 mod connect;
 mod sendfile;
 mod stream;
@@ -14,6 +16,10 @@ mod udp;
 mod unix;
 mod unix_datagram;
 
+#[doc(hidden)]
+pub use addresses::Places;
+pub use addresses::ToSocketAddrs;
+pub use bind::bind;
 pub use connect::connect;
 pub use stream::Stream;
 pub use tcp::{ListenOptions, TcpListener, TcpStream, resolve};

@@ -298,11 +298,16 @@ impl AsFd for TcpStream {
     }
 }
 
-/// The addresses of `host:port`. An OS thread of the blocking pool asks the system's resolver.
+/// The addresses of `host:port`. An OS thread of the blocking pool asks the system's resolver. A
+/// text that is an address is the answer itself, and is not looked up. In a simulated world each
+/// name stands for 127.0.0.1.
 ///
 /// # Errors
 /// With the name in the message: unknown, or without a port.
 pub async fn resolve(host_and_port: &str) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = host_and_port.parse() {
+        return Ok(vec![address]);
+    }
     let name = host_and_port.to_owned();
     let reason = || WaitReason { call: "look up", object: Object::Name(host_and_port.into()) };
     let found = with_reason(reason, Lane::Lookups.run(move || sys::resolve(&name))).await;

@@ -4,10 +4,11 @@
 use selvedge_core::{round_robin_with, spawn, spawn_local, yield_now};
 use selvedge_io::fs::File;
 use selvedge_io::io::{BufReader, Read, Write, copy, copy_bidirectional};
-use selvedge_io::net::{TcpListener, UnixStream, connect};
+use selvedge_io::net::{TcpListener, UnixStream, bind, connect, resolve};
 use selvedge_io::{EventLoop, pipe, time::timeout};
 use std::io;
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 fn run<T: 'static>(main: impl Future<Output = io::Result<T>> + 'static) -> T {
@@ -166,4 +167,63 @@ fn a_name_is_connected_to_by_the_address_that_answers() {
         assert!(refused.to_string().starts_with(&format!("connect to localhost:{port}: ")), "{refused}");
         Ok(())
     });
+}
+
+#[test]
+fn every_way_to_name_an_address_is_listened_at_and_connected_to() {
+    run(async {
+        let v4 = IpAddr::from([127, 0, 0, 1]);
+        let free = SocketAddr::from((v4, 0));
+        let foreign = SocketAddr::from(([192, 0, 2, 1], 0));
+        // Of several addresses the first that the host has is taken.
+        let listeners = [
+            bind("localhost:0").await?,
+            bind(("localhost", 0)).await?,
+            bind(("localhost".to_string(), 0)).await?,
+            bind((v4, 0)).await?,
+            bind(free).await?,
+            bind([foreign, free].as_slice()).await?,
+        ];
+        for listener in &listeners {
+            let address = listener.local_addr();
+            assert!(address.ip().is_loopback() && address.port() != 0, "{address}");
+            let to = [
+                connect(address).await?,
+                connect((address.ip(), address.port())).await?,
+                connect(&address.to_string()).await?,
+                connect((address.ip().to_string(), address.port())).await?,
+                connect([address].as_slice()).await?,
+            ];
+            for stream in to {
+                let (_, peer) = listener.accept().await?;
+                assert_eq!(peer, stream.local_addr()?);
+            }
+        }
+        let none = bind([foreign].as_slice()).await.unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::AddrNotAvailable);
+        assert!(none.to_string().starts_with("bind one of [192.0.2.1:0]: bind 192.0.2.1:0: "), "{none}");
+        assert_eq!(bind([].as_slice()).await.unwrap_err().kind(), io::ErrorKind::NotFound);
+        let again = bind(listeners[0].local_addr()).await.unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AddrInUse);
+        assert!(
+            again.to_string().starts_with("bind 127.0.0.1:") || again.to_string().starts_with("bind [::1]:")
+        );
+        let portless = bind("localhost").await.unwrap_err();
+        assert!(portless.to_string().starts_with("look up localhost: "), "{portless}");
+        Ok(())
+    });
+}
+
+#[test]
+fn what_is_an_address_is_not_looked_up() {
+    let addresses = ["127.0.0.1:0", "[::1]:0"];
+    for address in addresses {
+        // The answer is there at the first poll: no OS thread was asked.
+        let mut found = std::pin::pin!(resolve(address));
+        let polled = found.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let Poll::Ready(Ok(found)) = polled else { panic!("{polled:?}") };
+        assert_eq!(found, [address.parse().unwrap()]);
+        let mut bound = std::pin::pin!(bind(address));
+        assert!(bound.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    }
 }

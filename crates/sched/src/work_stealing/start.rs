@@ -11,7 +11,8 @@ use super::pool::WorkerPool;
 use super::worker::WorkerLoop;
 use crate::{Failure, run_beside};
 use selvedge_core::{
-    Cpu, Deadlock, Events, Group, JoinError, JoinHandle, Owner, RunError, ThreadInfo, prepare_heavy_fence,
+    ArenaFull, Cpu, Deadlock, Events, Group, JoinError, JoinHandle, Owner, RunError, ThreadInfo,
+    prepare_heavy_fence,
 };
 use std::any::Any;
 use std::future::Future;
@@ -20,20 +21,45 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 
+/// Creates the main thread on the CPU of worker 0.
+pub(super) trait CreateMain<T> {
+    fn create(self, cpu: &mut Cpu, stop: StopAtEnd) -> Result<JoinHandle<T>, ArenaFull>;
+}
+
+/// A main thread that may move from worker to worker.
+pub(super) struct Mobile<F>(pub(super) F);
+
+impl<F> CreateMain<F::Output> for Mobile<F>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn create(self, cpu: &mut Cpu, stop: StopAtEnd) -> Result<JoinHandle<F::Output>, ArenaFull> {
+        cpu.spawn_main(stop.after(self.0))
+    }
+}
+
+/// A main thread that stays on worker 0, and so on the OS thread that has made its future.
+pub(super) struct Pinned<F>(pub(super) F);
+
+impl<F: Future + 'static> CreateMain<F::Output> for Pinned<F> {
+    fn create(self, cpu: &mut Cpu, stop: StopAtEnd) -> Result<JoinHandle<F::Output>, ArenaFull> {
+        cpu.spawn_main_local(stop.after(self.0))
+    }
+}
+
 /// Runs `main` and the threads it creates on one worker for each desk, until `main` has ended. The
 /// calling OS thread is worker 0.
-pub(super) fn run<M, E, F>(
+pub(super) fn run<M, E, T>(
     pool: &Arc<WorkerPool>,
     desks: Vec<Owner<Desk>>,
     name: &str,
     events: &M,
-    main: F,
-) -> Result<F::Output, Failure>
+    main: impl CreateMain<T>,
+) -> Result<T, Failure>
 where
     M: Fn(usize) -> io::Result<E> + Sync,
     E: Events,
-    F: Future + Send + 'static,
-    F::Output: Send,
 {
     let workers = desks.len();
     // Without it the first heavy fence would stop its OS thread for some 10 ms.
@@ -56,13 +82,8 @@ where
         others,
         || start.is_missing(),
         || {
-            let stop = StopAtEnd(pool.clone());
-            let main = async move {
-                let _stop = stop;
-                main.await
-            };
             start.work_with(0, first, |cpu| {
-                handle = Some(cpu.spawn_main(main)?);
+                handle = Some(main.create(cpu, StopAtEnd(pool.clone()))?);
                 Ok(())
             })
         },
@@ -100,7 +121,15 @@ fn result<T>(ends: Vec<WorkerEnd>, main: Option<JoinHandle<T>>) -> Result<T, Fai
 }
 
 /// Stops the workers when main ends: by a return, a panic, `exit` or a cancellation.
-struct StopAtEnd(Arc<WorkerPool>);
+pub(super) struct StopAtEnd(Arc<WorkerPool>);
+
+impl StopAtEnd {
+    /// The future, which stops the workers when it is over or dropped.
+    async fn after<F: Future>(self, main: F) -> F::Output {
+        let _stop = self;
+        main.await
+    }
+}
 
 impl Drop for StopAtEnd {
     fn drop(&mut self) {

@@ -10,5 +10,6 @@ mod schedulers;
 
 mod budget;
 mod every_scheduler;
+mod pinned_main;
 mod stacks_and_scopes;
 mod work_stealing;

@@ -6,5 +6,6 @@ mod group;
 mod foreign_owners;
 mod random_trees;
 mod scopes;
+mod select;
 mod several_cpus;
 mod threads;

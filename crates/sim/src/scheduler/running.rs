@@ -11,7 +11,7 @@ use super::choice::{Chooser, NextStep, ReadyThread};
 use super::spare::Spare;
 use super::{Random, Run, Why};
 use crate::digest::Digest;
-use selvedge_core::{Cpu, Events, JoinError, RunError, Time, Trace, VirtualClock};
+use selvedge_core::{Cpu, Events, JoinError, RunError, Time, Trace, VirtualClock, draw};
 use std::collections::HashMap;
 use std::future::Future;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -88,6 +88,7 @@ impl<'a> Running<'a> {
     ) -> Result<Run<F::Output>, Why> {
         let start = Time::now();
         let mut cpu = Spare::take().map_or_else(Cpu::new, Ok).map_err(RunError::from)?;
+        draw::begin(self.polls.clone().bits());
         let mut main = cpu.spawn_main_local(main).map_err(RunError::from)?;
         cpu.tick();
         let ended = loop {

@@ -2,7 +2,9 @@
 //! seed gives the same run.
 
 use selvedge_core::{Time, sleep, spawn_local, yield_now};
-use selvedge_io::net::{ListenOptions, TcpListener, TcpStream, UnixListener, UnixStream, resolve};
+use selvedge_io::net::{
+    ListenOptions, TcpListener, TcpStream, UnixListener, UnixStream, bind, connect, resolve,
+};
 use selvedge_io::time::timeout;
 use selvedge_io::{blocking, fs, sys};
 use selvedge_sim::{Conditions, Disk, World, simulate};
@@ -351,5 +353,21 @@ fn a_read_that_loses_a_race_leaves_the_stream_as_it_was() {
         }
         assert_eq!(all, b"word");
         drop(writer.await);
+    });
+}
+
+#[test]
+fn an_address_stands_for_itself_and_each_name_for_the_local_host() {
+    simulate(0..10, || async {
+        assert_eq!(resolve("10.1.1.1:80").await.unwrap(), ["10.1.1.1:80".parse().unwrap()]);
+        let (here, there) = (bind("a.name:80").await.unwrap(), bind("10.1.1.1:80").await.unwrap());
+        assert_eq!(here.local_addr(), "127.0.0.1:80".parse().unwrap());
+        assert_eq!(there.local_addr(), "10.1.1.1:80".parse().unwrap());
+        for (listener, name) in [(here, ("another.name", 80)), (there, ("10.1.1.1", 80))] {
+            let client = spawn_local(async move { connect(name).await?.write_all(b"hello").await });
+            let (stream, _) = listener.accept().await.unwrap();
+            assert_eq!(stream.read_to_end().await.unwrap(), b"hello");
+            client.await.unwrap().unwrap();
+        }
     });
 }

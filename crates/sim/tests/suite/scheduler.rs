@@ -1,7 +1,7 @@
 //! The deterministic scheduler: the same seed is the same run, every order is met, and what fails
 //! can be seen again.
 
-use selvedge_core::{Time, fork_local, park, sleep, spawn_local, yield_now};
+use selvedge_core::{Time, draw, fork_local, park, sleep, spawn_local, yield_now};
 use selvedge_sim::{Explorer, Simulation, VirtualTime, Why, each_seed, simulated};
 use selvedge_sync::MVar;
 use std::cell::{Cell, RefCell};
@@ -258,4 +258,26 @@ fn programs_of_lazy_values_end_in_many_orders() {
             simulated(seed, &mut VirtualTime::new(), program).unwrap();
         }
     }
+}
+
+#[test]
+fn the_seed_determines_what_a_fair_choice_draws() {
+    let drawn = |seed| {
+        let main = async {
+            let mut drawn = Vec::new();
+            for _ in 0..20 {
+                drawn.push(draw::below(5));
+                yield_now().await;
+            }
+            drawn
+        };
+        simulated(seed, &mut VirtualTime::new(), main).unwrap()
+    };
+    let fresh: Vec<_> = (0..100).map(drawn).collect();
+    // Here all runs share one CPU.
+    each_seed(0..100, |seed| {
+        assert_eq!(drawn(seed), fresh[seed as usize]);
+        draw::below(2);
+    });
+    assert!(fresh.iter().collect::<BTreeSet<_>>().len() > 90);
 }
