@@ -121,6 +121,7 @@ enum StoragePlan<K> {
     Hashed,
     Dense(Shape<K>),
     Paged(Shape<K>),
+    Streamed,
 }
 
 /// How often the item of a key is got.
@@ -168,6 +169,55 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
         Items { place: StoragePlan::Paged(Shape::new(&extent)), count: None, equal: None }
     }
 
+    /// Any keys, for a stream of [counted](Items::counted) items that may have no end: an item that
+    /// has gone leaves nothing behind, and its place is used for another key.
+    ///
+    /// The result is the same under every scheduler, as that of any collection. A program with a
+    /// fault is told of less:
+    /// - If the keys fit in a word ([`ItemKey::BITS`]), the collection remembers which keys have
+    ///   gone, as runs of keys that follow one another. So a second put and a get too many are told
+    ///   as ever; a second put names one of the two steps.
+    /// - Of other keys it remembers nothing. A second put is told until the last step with a get of
+    ///   the item has ended, and makes another item from then on. A get too many waits for such an
+    ///   item, and is told as [`Stuck`](crate::GraphError::Stuck). Which of both comes depends on
+    ///   the schedule. So only a program that puts each key once, and counts its gets right, has
+    ///   one result. A step that [declares](crate::Needs::on) an item and does not get it waits for
+    ///   ever if it comes after the last get.
+    ///
+    /// # Complexity
+    /// A get, a put, and the end of an item each take a lock of one of 16 parts of the table, and
+    /// both a new key that fits in a word and its end take another one. The memory is that of the
+    /// most items that were there at one time, and 16 to 50 bytes for each gap between keys that
+    /// have gone and fit in a word. Keys that are far apart are better of a type that fits in no
+    /// word.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::cnc::{self, Items, schedulers::TaskPool};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let last = cnc::graph(|graph| {
+    ///     let rounds = graph.tags::<u64>("rounds");
+    ///     let once = Items::streamed().counted(|&n: &u64| (n < 50_000).then_some(1));
+    ///     let state = graph.items_with("state", once);
+    ///     graph.prescribe(rounds, "round", move |n, step| {
+    ///         let before: u64 = *step.get(state, n)?;
+    ///         step.put(state, n + 1, before + n)?;
+    ///         if n + 1 < 50_000 { step.put_tag(rounds, n + 1) } else { Ok(()) }
+    ///     });
+    ///     graph.initialize(|env| env.put(state, 0, 0).and_then(|()| env.put_tag(rounds, 0)))?;
+    ///     let finished = graph.run(&TaskPool::fifo(2))?;
+    ///     assert_eq!(finished.statistics().items[0].put, 50_001);
+    ///     Ok(finished.finalize(|view| view.get(state, 50_000).copied()))
+    /// })?;
+    /// assert_eq!(last, Some(1_249_975_000));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn streamed() -> Self {
+        Items { place: StoragePlan::Streamed, count: None, equal: None }
+    }
+
     /// Says how often the item of a key is got; `None` for an item that is kept. An item is dropped
     /// when the last step that got it has ended. So a get too many is an error, and so is a count
     /// that is left when the run has ended.
@@ -195,6 +245,7 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
             StoragePlan::Hashed => Storage::table(),
             StoragePlan::Dense(shape) => Storage::dense(shape),
             StoragePlan::Paged(shape) => Storage::paged(shape),
+            StoragePlan::Streamed => Storage::streamed(),
         };
         ItemStore {
             number,
@@ -244,9 +295,9 @@ impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
         slot.state.is_kept() && equal(unsafe { slot.value() }, value)
     }
 
-    /// Whether a page of the collection may be given back, and with it what is known of its puts.
-    pub(crate) fn gives_pages_back(&self) -> bool {
-        self.count.is_some() && self.storage.is_paged()
+    /// Whether what is known of a put may be given up when its item has gone.
+    pub(crate) fn forgets_puts(&self) -> bool {
+        self.count.is_some() && self.storage.forgets()
     }
 
     /// The number by which reports sort the collection. Collections that steps have made have the
@@ -379,7 +430,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
                 // to one caller alone.
                 panics.run(|| unsafe { slot.drop_value() });
             }
-            self.storage.note_gone(claim.place);
+            panics.run(|| self.storage.note_gone(claim.place));
             panics.go_on();
         }
     }
@@ -470,7 +521,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     }
 
     fn statistics(&self) -> ItemStatistics {
-        let (mut put, mut there) = (self.storage.put_in_retired(), 0);
+        let (mut put, mut there) = (self.storage.count_forgotten(), 0);
         self.storage.each(|_, slot| {
             put += usize::from(slot.state.was_put());
             there += usize::from(slot.state.has_value());

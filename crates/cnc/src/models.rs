@@ -267,17 +267,18 @@ pub fn a_counted_get_that_waits() {
     assert!(slot.state.was_put() && !slot.state.has_value());
 }
 
-/// A step misses an item and waits for it, while all items of its page are put and go, and the page
-/// is used for other keys. The step does not wait for another key: the put of its item wakes it, or
-/// it sees that the item was put.
-pub fn a_missed_get_and_a_page_that_is_used_again() {
+/// A step misses an item and waits for it, while the item and others are put and go, and their
+/// places are used for other keys: a page, or the places of a stream. The step does not wait for
+/// another key: the put of its item wakes it, or it sees that the item was put.
+pub fn a_missed_get_and_a_place_that_is_used_again(is_stream: bool) {
     // A page has two items in these models.
-    let items = Arc::new(Storage::<u32, u32, u32>::paged(Shape::new(&4)));
+    let items = if is_stream { Storage::streamed() } else { Storage::paged(Shape::new(&4)) };
+    let items = Arc::new(items);
     let memory = Arc::new(WaiterMemory::new());
     let getter = {
         let (items, memory) = (items.clone(), memory.clone());
         thread::spawn(move || {
-            let Ok(found) = items.find(&0) else { return 0 };
+            let Ok(found) = items.find(&0_u32) else { return 0 };
             if found.slot.state.was_put() {
                 return 0;
             }
@@ -288,7 +289,7 @@ pub fn a_missed_get_and_a_page_that_is_used_again() {
     };
     let pool = WaiterPool::new(&memory);
     let put = |key: u32| {
-        let place = items.find(&key).expect("the page was not given back");
+        let place = items.find(&key).expect("the place was not given up");
         let mut woken = place.slot.put(key, GetCount::Times(0), 1, 1).expect("the first put");
         let woken = std::iter::from_fn(|| woken.pop(&pool)).count() as u32;
         items.note_gone(place.place);

@@ -86,7 +86,7 @@ impl<'g> StepContext<'g> {
         let count = store.count(&key);
         let found = match store.storage.find(&key) {
             Ok(found) => found,
-            // All items of the page were put.
+            // The item was put, and has gone.
             Err(NoPlace::Retired) => return Err(self.double_put(store, &key, None, (maker, word))),
             Err(NoPlace::Outside) => return Err(self.outside(store, &key)),
         };
@@ -100,7 +100,7 @@ impl<'g> StepContext<'g> {
                     // SAFETY: the item was gone from the moment it was full, so no other user has
                     // touched it, and `put` has left the drop to its caller.
                     panics.run(|| unsafe { found.slot.drop_value() });
-                    store.storage.note_gone(found.place);
+                    panics.run(|| store.storage.note_gone(found.place));
                     panics.go_on();
                 }
                 Ok(())
@@ -130,10 +130,10 @@ impl<'g> StepContext<'g> {
         Err(self.double_put(store, key, Some(slot), made_by))
     }
 
-    /// Notes the fault of a second put. `slot` is that of the item, unless its page was given back.
+    /// Notes the fault of a second put. `slot` is that of the item, unless its place was given up.
     ///
-    /// Whether a page was given back depends on the schedule, and the report must not. So the first
-    /// put is named only if the pages of the collection stay.
+    /// Whether a place was given up depends on the schedule, and the report must not. So the first
+    /// put is named only if the places of the collection stay.
     #[cold]
     fn double_put<K: ItemKey, V>(
         &self,
@@ -143,7 +143,7 @@ impl<'g> StepContext<'g> {
         (maker, word): (usize, u64),
     ) -> Halted {
         let first = match slot {
-            Some(slot) if !store.gives_pages_back() => maker_of(slot, self),
+            Some(slot) if !store.forgets_puts() => maker_of(slot, self),
             _ => self.core.put_by(NO_STEP, 0),
         };
         let puts = [self.core.put_by(maker, word), first];

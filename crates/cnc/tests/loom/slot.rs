@@ -55,5 +55,10 @@ fn a_step_that_waits_for_a_counted_item_gets_it_once() {
 
 #[test]
 fn a_step_never_waits_for_another_key_of_its_page() {
-    model(models::a_missed_get_and_a_page_that_is_used_again);
+    model(|| models::a_missed_get_and_a_place_that_is_used_again(false));
+}
+
+#[test]
+fn a_step_never_waits_for_another_key_of_a_stream() {
+    model(|| models::a_missed_get_and_a_place_that_is_used_again(true));
 }

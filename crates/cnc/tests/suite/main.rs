@@ -21,3 +21,4 @@ mod recording;
 mod results;
 mod same_errors;
 mod schedulers;
+mod streaming;

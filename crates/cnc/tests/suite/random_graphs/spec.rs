@@ -47,6 +47,7 @@ pub(super) enum Kept {
     Dense,
     Paged,
     Hashed,
+    Streamed,
 }
 
 /// A step with a number for a tag. All that it needs has a smaller number.
@@ -169,7 +170,7 @@ impl Spec {
                 }
             })
             .collect();
-        let kept = [Kept::Dense, Kept::Paged, Kept::Hashed][random(seed) as usize % 3];
+        let kept = [Kept::Dense, Kept::Paged, Kept::Hashed, Kept::Streamed][random(seed) as usize % 4];
         Spec { nodes, children, kept, wants_counts }
     }
 
