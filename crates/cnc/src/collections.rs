@@ -16,7 +16,7 @@ use std::fmt;
 
 use crate::arena::{Owned, UntilTheEnd};
 use crate::code::ReadyStep;
-use crate::core::{Core, NO_STEP};
+use crate::core::Core;
 use crate::error::{FaultCause, StepFault};
 use crate::faults::{FaultOrder, FaultyItem, PutBy};
 use crate::first_panic::FirstPanic;
@@ -125,7 +125,7 @@ enum StoragePlan<K> {
 }
 
 /// How often the item of a key is got.
-pub(crate) type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u16> + Send + Sync + 'g>;
+pub(crate) type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u32> + Send + Sync + 'g>;
 
 impl<K: ItemKey, V> Default for Items<'_, K, V> {
     fn default() -> Self {
@@ -222,9 +222,13 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
     /// when the last step that got it has ended. So a get too many is an error, and so is a count
     /// that is left when the run has ended.
     ///
-    /// Counts are at most 65,535.
+    /// A report does not name the tag of the step that has put an item with more than 65,535 gets.
+    ///
+    /// # Complexity
+    /// A get takes two atomic exchanges. With more than 65,535 gets of an item, they are of another
+    /// word of the item, and the last two steps with a get take one more each.
     #[must_use]
-    pub fn counted(mut self, count: impl Fn(&K) -> Option<u16> + Send + Sync + 'g) -> Self {
+    pub fn counted(mut self, count: impl Fn(&K) -> Option<u32> + Send + Sync + 'g) -> Self {
         self.count = Some(Box::new(count));
         self
     }
@@ -282,7 +286,7 @@ impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
     pub(crate) fn count(&self, key: &K) -> GetCount {
         match &*self.count {
             None => GetCount::Kept,
-            Some(count) => count(key).map_or(GetCount::Kept, GetCount::Times),
+            Some(count) => count(key).map_or(GetCount::Kept, GetCount::times),
         }
     }
 
@@ -502,8 +506,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
                 let gets = slot.state.claims_left();
                 if gets > 0 {
                     let item = self.faulty_item(&key.key());
-                    let (number, word) = slot.maker().unwrap_or((NO_STEP, 0));
-                    let by = core.put_by(number, word);
+                    let by = core.put_by_maker(slot.state.maker());
                     let order = FaultOrder {
                         cause: FaultCause::LEFT_OVER,
                         collection: item.order,
@@ -555,6 +558,5 @@ impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
 /// The step that has put an item.
 pub(crate) fn maker_of<V>(slot: &ItemSlot<V, ReadyStep<'_>>, step: &StepContext<'_>) -> PutBy {
     slot.state.until_full();
-    let (number, word) = slot.maker().unwrap_or((NO_STEP, 0));
-    step.core().put_by(number, word)
+    step.core().put_by_maker(slot.state.maker())
 }

@@ -77,7 +77,7 @@ fn stream<K: ItemKey>(key: fn(u64) -> K, scheduler: &dyn Scheduler, items: u64) 
     const PART: u64 = 500;
     graph(|graph| {
         let tags = graph.tags::<u64>("tags");
-        let (halves, sums) = (graph.tags::<u64>("halves"), graph.tags::<u64>("sums"));
+        let sums = graph.tags::<u64>("sums");
         let once = || Items::<K, u64>::streamed().counted(|_| Some(1));
         let [sent, doubled, summed] =
             ["sent", "doubled", "summed"].map(|name| graph.items_with(name, once()));
@@ -85,7 +85,6 @@ fn stream<K: ItemKey>(key: fn(u64) -> K, scheduler: &dyn Scheduler, items: u64) 
             let value = *step.get(sent, key(n))?;
             step.put(doubled, key(n), 2 * value)
         });
-        graph.prescribe(halves, "halve", move |n, step| step.put(sent, key(n), n / 2));
         graph.prescribe(sums, "sum", move |part, step| {
             let mut sum = 0;
             for n in part * PART..(part + 1) * PART {
@@ -103,7 +102,7 @@ fn stream<K: ItemKey>(key: fn(u64) -> K, scheduler: &dyn Scheduler, items: u64) 
                         if n % 2 == 0 {
                             env.put_tag(tags, n)?
                         }
-                        env.put_tag(halves, n)?;
+                        env.put(sent, key(n), n / 2)?;
                         if n % 2 == 0 { Ok(()) } else { env.put_tag(tags, n) }
                     })
                 });

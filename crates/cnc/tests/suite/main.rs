@@ -9,6 +9,7 @@ mod composing;
 mod errors;
 mod interpreted;
 mod keys;
+mod large_counts;
 mod lending;
 mod living;
 mod misses;

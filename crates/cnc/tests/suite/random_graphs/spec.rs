@@ -122,8 +122,8 @@ pub(super) struct Counts {
 
 impl Counts {
     /// How often an item is got.
-    pub(super) fn of(&self, item: u32) -> u16 {
-        self.gets.get(&item).map_or(0, Vec::len) as u16
+    pub(super) fn of(&self, item: u32) -> u32 {
+        self.gets.get(&item).map_or(0, Vec::len) as u32
     }
 
     /// Whether a node takes an item. No other node with a get of the item comes after that node, so
