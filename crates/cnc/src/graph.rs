@@ -13,12 +13,11 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use crate::async_step::{self, AsyncStep};
 use crate::cancel::Canceller;
-use crate::code::{DependsCode, RangeCode, ReadyStep, ReplayCode, free_of};
+use crate::code::{DependsCode, ReadyStep, ReplayCode, free_of};
 use crate::collections::{ItemCol, Items};
 use crate::core::Core;
 use crate::error::{GraphError, StepResult};
@@ -137,7 +136,7 @@ impl<'g> Graph<'g, '_> {
         self.items_with(name, Items::dense(()))
     }
 
-    fn hints<T: ItemKey + 'g>(&'g self) -> &'g StepHints<'g, T> {
+    pub(crate) fn hints<T: ItemKey + 'g>(&'g self) -> &'g StepHints<'g, T> {
         self.core.own(StepHints::default())
     }
 
@@ -201,53 +200,6 @@ impl<'g> Graph<'g, '_> {
         let hints = self.hints();
         let code = Box::new(DependsCode { needs, body, hints });
         tags.0.prescribe(self.core.add_entry(name, code, free_of::<T>(), false));
-        StepCol::new(hints, &self.core)
-    }
-
-    /// Has each tag `(begin, end)` of a collection run a step over the numbers from `begin` to
-    /// below `end`, `grain` of them at a time. What is left is cut in halves while other workers
-    /// are idle. The parts that the body gets are the same under every scheduler: they begin at
-    /// `begin` and a whole number of grains.
-    ///
-    /// # Panics
-    /// If the grain is 0.
-    ///
-    /// # Paper
-    /// [NCM11 §2.2]: parallel loops.
-    ///
-    /// # Examples
-    /// ```
-    /// use selvedge::cnc::{self, Items, schedulers::Stealing};
-    ///
-    /// # fn main() -> Result<(), cnc::GraphError> {
-    /// let sum = cnc::graph(|graph| {
-    ///     let loops = graph.tags("loops");
-    ///     let squares = graph.items_with("squares", Items::dense(1_000_u32));
-    ///     graph.prescribe_range(loops, "square", 64, move |range, step| {
-    ///         range.into_iter().try_for_each(|n| step.put(squares, n, u64::from(n).pow(2)))
-    ///     });
-    ///     graph.initialize(|env| env.put_tag(loops, (0, 1_000)))?;
-    ///     let finished = graph.run(&Stealing::new(2))?;
-    ///     Ok(finished.finalize(|view| view.iter(squares).map(|(_, n)| n).sum::<u64>()))
-    /// })?;
-    /// assert_eq!(sum, 332_833_500);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn prescribe_range<F>(
-        &'g self,
-        tags: TagCol<'g, (u32, u32)>,
-        name: &str,
-        grain: u32,
-        body: F,
-    ) -> StepCol<'g, (u32, u32)>
-    where
-        F: Fn(Range<u32>, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
-    {
-        assert!(grain > 0, "a range step has a grain of at least 1");
-        let hints = self.hints();
-        let code = Box::new(RangeCode { grain, body, hints });
-        tags.0.prescribe(self.core.add_entry(name, code, None, false));
         StepCol::new(hints, &self.core)
     }
 

@@ -18,6 +18,7 @@ mod noticed_faults;
 mod on_rayon;
 mod outliving;
 mod random_graphs;
+mod ranges;
 mod recording;
 mod results;
 mod same_errors;
