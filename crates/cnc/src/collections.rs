@@ -13,6 +13,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 use crate::arena::{Owned, UntilTheEnd};
 use crate::code::ReadyStep;
@@ -22,10 +23,12 @@ use crate::faults::{FaultOrder, FaultyItem, PutBy};
 use crate::first_panic::FirstPanic;
 use crate::in_use::{InUse, InUseWaiters};
 use crate::key::{Grid, ItemKey, is_word, text_of};
+use crate::primitives::{AtomicBool, Ordering};
 use crate::slot::{GetCount, ItemSlot, Left};
 use crate::step::StepContext;
 use crate::storage::{ItemPlace, Shape, Storage};
 use crate::stuck::{AwaitedItem, MadeItem, WaitingStep};
+use crate::tags::{TagCol, TagStore};
 use crate::waiters::WaiterPool;
 
 /// A handle of an item collection: a table in which each key is put once.
@@ -256,6 +259,8 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
             by_step,
             name: name.to_owned(),
             storage,
+            is_plain: AtomicBool::new(self.count.is_none()),
+            on_put: OnceLock::new(),
             count: UntilTheEnd::new(self.count),
             equal: self.equal,
             in_use: InUseWaiters::new(),
@@ -277,6 +282,10 @@ pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
     pub(crate) count: UntilTheEnd<Option<CountOf<'g, K>>>,
     equal: Option<fn(&V, &V) -> bool>,
+    /// Whether the items have no count, and put no tags.
+    is_plain: AtomicBool,
+    /// The tags that the items put.
+    on_put: OnceLock<&'g TagStore<'g, K>>,
     /// The steps that wait for the end of other steps with gets of an item.
     in_use: InUseWaiters<ReadyStep<'g>>,
 }
@@ -288,6 +297,25 @@ impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
             None => GetCount::Kept,
             Some(count) => count(key).map_or(GetCount::Kept, GetCount::times),
         }
+    }
+
+    /// Whether the items have no count, and put no tags.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain.load(Ordering::Relaxed)
+    }
+
+    /// The collection of the tags that the items put.
+    pub(crate) fn tags_of_puts(&self) -> Option<&'g TagStore<'g, K>> {
+        self.on_put.get().copied()
+    }
+
+    /// The same, which `make` makes if there is none.
+    pub(crate) fn on_put(&self, make: impl FnOnce() -> &'g TagStore<'g, K>) -> TagCol<'g, K> {
+        let tags = self.on_put.get_or_init(make);
+        // Relaxed: a graph's collections are set up on the OS thread that runs it.
+        self.is_plain.store(false, Ordering::Relaxed);
+        TagCol(tags)
     }
 
     /// Whether a second put of `value` is allowed, because it is equal to the first one.
@@ -358,6 +386,9 @@ pub(crate) trait AnyItems<'g>: Sync {
     /// Whether a step has made the collection, and not the environment.
     fn is_made_by_step(&self) -> bool;
 
+    /// The number of the collection of the tags that the items put.
+    fn put_tags(&self) -> Option<usize>;
+
     /// Takes a claim back, because its step will run again, or was cancelled.
     fn unclaim(&self, claim: &GetClaim<'g>);
 
@@ -412,6 +443,10 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
 
     fn is_made_by_step(&self) -> bool {
         self.by_step
+    }
+
+    fn put_tags(&self) -> Option<usize> {
+        self.tags_of_puts().map(|tags| tags.number)
     }
 
     fn unclaim(&self, claim: &GetClaim<'g>) {

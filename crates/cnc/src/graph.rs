@@ -136,6 +136,47 @@ impl<'g> Graph<'g, '_> {
         self.items_with(name, Items::dense(()))
     }
 
+    /// The tag collection of the puts of an item collection: each item that is put puts its key
+    /// there, as a tag. So an item prescribes steps, as `on_put` of Intel's Concurrent Collections
+    /// calls a function.
+    ///
+    /// A step of the collection runs after the put, and a get of the item does not miss. It is a
+    /// step as any other: a get of a counted item is in the count. An item is put once, so each tag
+    /// is put once, and the result is the same under every scheduler. A second put that is
+    /// [allowed](Items::equal_allowed) has no effect, and puts no tag.
+    ///
+    /// An item that was put before the first call puts no tag.
+    ///
+    /// # Complexity
+    /// A put of the collection costs the put of a tag more. Other collections pay nothing.
+    ///
+    /// # Paper
+    /// [NCM11 §2]: tags prescribe steps, and steps put tags. Here the put of an item puts one.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::cnc::{self, schedulers::Stealing};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let lengths = cnc::graph(|graph| {
+    ///     let words = graph.items::<u32, &str>("words");
+    ///     let lengths = graph.items("lengths");
+    ///     graph.prescribe(graph.on_put(words), "measure", move |n, step| {
+    ///         step.put(lengths, n, step.get(words, n)?.len())
+    ///     });
+    ///     // No tag is put here.
+    ///     graph.initialize(|env| env.put(words, 1, "warp").and_then(|()| env.put(words, 2, "weft yarn")))?;
+    ///     let finished = graph.run(&Stealing::new(2))?;
+    ///     Ok(finished.finalize(|view| view.iter(lengths).map(|(_, n)| *n).collect::<Vec<_>>()))
+    /// })?;
+    /// assert_eq!(lengths, [4, 9]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_put<K: ItemKey + 'g, V>(&'g self, items: ItemCol<'g, K, V>) -> TagCol<'g, K> {
+        items.0.on_put(|| self.core.add_tags(&format!("puts of {}", items.name()), false).0)
+    }
+
     pub(crate) fn hints<T: ItemKey + 'g>(&'g self) -> &'g StepHints<'g, T> {
         self.core.own(StepHints::default())
     }

@@ -1,8 +1,8 @@
 //! The effects of a step: items, tags, forked steps and new collections. The program calls them in
 //! a step or in the environment; `AsyncStep::put` calls `put_as`.
 //!
-//! The short way of `put_as` is for an item that is kept in an array. All other cases are in
-//! `put_slowly`. A put that finds waiters makes them ready on this worker.
+//! The short way of `put_as` is for an item that is kept in an array, and puts no tag. All other
+//! cases are in `put_slowly`. A put that finds waiters makes them ready on this worker.
 //!
 //! `begin_effect` comes first in each effect. It refuses an effect of an instance that has missed
 //! an item, because that instance will run again. It also sets `PUT`, after which a get is a fault.
@@ -24,7 +24,7 @@ use crate::record::EdgeEnd;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::slot::{GetCount, ItemSlot};
 use crate::storage::NoPlace;
-use crate::tags::TagCol;
+use crate::tags::{TagCol, TagStore};
 
 use super::{DECLARES, ENVIRONMENT, FAILED, FORKED, MISSED, OBSERVED, ONCE, PUT, StepContext};
 
@@ -57,7 +57,7 @@ impl<'g> StepContext<'g> {
         if is_seeded(SeededFault::LostPut) {
             return Ok(());
         }
-        if store.count.is_none()
+        if store.is_plain()
             && let Some(slot) = store.storage.dense_slot(&key)
         {
             return match slot.put(value, GetCount::Kept, maker, word) {
@@ -73,7 +73,7 @@ impl<'g> StepContext<'g> {
         self.put_slowly(store, key, value, maker, word)
     }
 
-    /// A put of an item that is counted, or is in no array.
+    /// A put of an item that is counted, or is in no array, or puts a tag.
     #[inline(never)]
     fn put_slowly<K: ItemKey, V: Send + Sync>(
         &self,
@@ -102,6 +102,10 @@ impl<'g> StepContext<'g> {
                     panics.run(|| unsafe { found.slot.drop_value() });
                     panics.run(|| store.storage.note_gone(found.place));
                     panics.go_on();
+                }
+                if let Some(tags) = store.tags_of_puts() {
+                    drop(found);
+                    self.push_prescribed(tags, key);
                 }
                 Ok(())
             }
@@ -160,15 +164,20 @@ impl<'g> StepContext<'g> {
     #[inline]
     pub fn put_tag<T: ItemKey>(&self, tags: TagCol<'g, T>, tag: T) -> StepResult {
         self.begin_effect(EdgeEnd::PutsTags(tags.0.number))?;
-        if !tags.0.is_new(&tag) {
-            return Ok(());
+        if tags.0.is_new(&tag) {
+            self.push_prescribed(tags.0, tag);
         }
-        let Some(&entry) = tags.0.first.get() else { return Ok(()) };
+        Ok(())
+    }
+
+    /// Makes the steps ready that a tag collection prescribes.
+    #[inline]
+    fn push_prescribed<T: ItemKey>(&self, tags: &TagStore<'g, T>, tag: T) {
+        let Some(&entry) = tags.first.get() else { return };
         if entry.next.get().is_some() {
             self.push_others(entry, &tag);
         }
         self.push_new(entry, to_word(tag));
-        Ok(())
     }
 
     /// Makes a new instance ready.

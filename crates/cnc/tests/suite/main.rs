@@ -15,6 +15,7 @@ mod living;
 mod misses;
 mod monitoring;
 mod noticed_faults;
+mod on_put;
 mod on_rayon;
 mod outliving;
 mod random_graphs;
