@@ -2,7 +2,7 @@
 //! [`ReadyStep`], an instance that can run.
 //!
 //! `Graph::prescribe` and its variants make an entry with one of the kinds of [`Code`]:
-//! [`ReplayCode`], [`DependsCode`], [`RangeCode`], [`ForkCode`], or the two kinds of
+//! [`ReplayCode`], [`DependsCode`], [`ForkCode`], the one of `ranges.rs`, or the two kinds of
 //! `async_step.rs`. Puts of tags make `ReadyStep`s, schedulers move them, and
 //! `StepContext::run_to_end` calls [`Code::run`].
 //!
@@ -13,7 +13,6 @@
 
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -434,46 +433,6 @@ where
         }
         step.enter(Phase::Declared);
         (self.body)(tag, step)
-    }
-
-    about_tags!(with_tag::<T, _>);
-}
-
-/// A step over a range of numbers, which is cut while other workers are idle.
-pub(crate) struct RangeCode<'g, F> {
-    pub(crate) grain: u32,
-    pub(crate) body: F,
-    pub(crate) hints: &'g StepHints<'g, (u32, u32)>,
-}
-
-type T = (u32, u32);
-
-impl<'g, F> Code<'g> for RangeCode<'g, F>
-where
-    F: Fn(Range<u32>, &StepContext<'g>) -> StepResult + Send + Sync,
-{
-    unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
-        let (begin, end) = T::from_word(word).expect("two numbers of 32 bits fit in a word");
-        if begin >= end {
-            return Ok(());
-        }
-        let next = begin.saturating_add(self.grain).min(end);
-        if next < end {
-            // A cut is a whole number of grains after the begin, so the parts are always the same.
-            let half = if step.is_wanted() { (end - next) / 2 / self.grain * self.grain } else { 0 };
-            if half > 0 {
-                step.push_like_this((next + half, end).to_word());
-                step.push_like_this((next, next + half).to_word());
-            } else {
-                step.push_like_this((next, end).to_word());
-            }
-            step.narrow((begin, next).to_word());
-        }
-        (self.body)(begin..next, step)
-    }
-
-    fn parts(&self, word: u64) -> u64 {
-        T::from_word(word).map_or(0, |(begin, end)| u64::from(end.saturating_sub(begin)))
     }
 
     about_tags!(with_tag::<T, _>);

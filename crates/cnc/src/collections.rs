@@ -13,19 +13,22 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::OnceLock;
 
 use crate::arena::{Owned, UntilTheEnd};
 use crate::code::ReadyStep;
-use crate::core::{Core, NO_STEP};
+use crate::core::Core;
 use crate::error::{FaultCause, StepFault};
 use crate::faults::{FaultOrder, FaultyItem, PutBy};
 use crate::first_panic::FirstPanic;
 use crate::in_use::{InUse, InUseWaiters};
 use crate::key::{Grid, ItemKey, is_word, text_of};
+use crate::primitives::{AtomicBool, Ordering};
 use crate::slot::{GetCount, ItemSlot, Left};
 use crate::step::StepContext;
 use crate::storage::{ItemPlace, Shape, Storage};
 use crate::stuck::{AwaitedItem, MadeItem, WaitingStep};
+use crate::tags::{TagCol, TagStore};
 use crate::waiters::WaiterPool;
 
 /// A handle of an item collection: a table in which each key is put once.
@@ -121,10 +124,11 @@ enum StoragePlan<K> {
     Hashed,
     Dense(Shape<K>),
     Paged(Shape<K>),
+    Streamed,
 }
 
 /// How often the item of a key is got.
-pub(crate) type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u16> + Send + Sync + 'g>;
+pub(crate) type CountOf<'g, K> = Box<dyn Fn(&K) -> Option<u32> + Send + Sync + 'g>;
 
 impl<K: ItemKey, V> Default for Items<'_, K, V> {
     fn default() -> Self {
@@ -168,13 +172,66 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
         Items { place: StoragePlan::Paged(Shape::new(&extent)), count: None, equal: None }
     }
 
+    /// Any keys, for a stream of [counted](Items::counted) items that may have no end: an item that
+    /// has gone leaves nothing behind, and its place is used for another key.
+    ///
+    /// The result is the same under every scheduler, as that of any collection. A program with a
+    /// fault is told of less:
+    /// - If the keys fit in a word ([`ItemKey::BITS`]), the collection remembers which keys have
+    ///   gone, as runs of keys that follow one another. So a second put and a get too many are told
+    ///   as ever; a second put names one of the two steps.
+    /// - Of other keys it remembers nothing. A second put is told until the last step with a get of
+    ///   the item has ended, and makes another item from then on. A get too many waits for such an
+    ///   item, and is told as [`Stuck`](crate::GraphError::Stuck). Which of both comes depends on
+    ///   the schedule. So only a program that puts each key once, and counts its gets right, has
+    ///   one result. A step that [declares](crate::Needs::on) an item and does not get it waits for
+    ///   ever if it comes after the last get.
+    ///
+    /// # Complexity
+    /// A get, a put, and the end of an item each take a lock of one of 16 parts of the table, and
+    /// both a new key that fits in a word and its end take another one. The memory is that of the
+    /// most items that were there at one time, and 16 to 50 bytes for each gap between keys that
+    /// have gone and fit in a word. Keys that are far apart are better of a type that fits in no
+    /// word.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::cnc::{self, Items, schedulers::TaskPool};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let last = cnc::graph(|graph| {
+    ///     let rounds = graph.tags::<u64>("rounds");
+    ///     let once = Items::streamed().counted(|&n: &u64| (n < 50_000).then_some(1));
+    ///     let state = graph.items_with("state", once);
+    ///     graph.prescribe(rounds, "round", move |n, step| {
+    ///         let before: u64 = *step.get(state, n)?;
+    ///         step.put(state, n + 1, before + n)?;
+    ///         if n + 1 < 50_000 { step.put_tag(rounds, n + 1) } else { Ok(()) }
+    ///     });
+    ///     graph.initialize(|env| env.put(state, 0, 0).and_then(|()| env.put_tag(rounds, 0)))?;
+    ///     let finished = graph.run(&TaskPool::fifo(2))?;
+    ///     assert_eq!(finished.statistics().items[0].put, 50_001);
+    ///     Ok(finished.finalize(|view| view.get(state, 50_000).copied()))
+    /// })?;
+    /// assert_eq!(last, Some(1_249_975_000));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn streamed() -> Self {
+        Items { place: StoragePlan::Streamed, count: None, equal: None }
+    }
+
     /// Says how often the item of a key is got; `None` for an item that is kept. An item is dropped
     /// when the last step that got it has ended. So a get too many is an error, and so is a count
     /// that is left when the run has ended.
     ///
-    /// Counts are at most 65,535.
+    /// A report does not name the tag of the step that has put an item with more than 65,535 gets.
+    ///
+    /// # Complexity
+    /// A get takes two atomic exchanges. With more than 65,535 gets of an item, they are of another
+    /// word of the item, and the last two steps with a get take one more each.
     #[must_use]
-    pub fn counted(mut self, count: impl Fn(&K) -> Option<u16> + Send + Sync + 'g) -> Self {
+    pub fn counted(mut self, count: impl Fn(&K) -> Option<u32> + Send + Sync + 'g) -> Self {
         self.count = Some(Box::new(count));
         self
     }
@@ -195,12 +252,15 @@ impl<'g, K: ItemKey, V> Items<'g, K, V> {
             StoragePlan::Hashed => Storage::table(),
             StoragePlan::Dense(shape) => Storage::dense(shape),
             StoragePlan::Paged(shape) => Storage::paged(shape),
+            StoragePlan::Streamed => Storage::streamed(),
         };
         ItemStore {
             number,
             by_step,
             name: name.to_owned(),
             storage,
+            is_plain: AtomicBool::new(self.count.is_none()),
+            on_put: OnceLock::new(),
             count: UntilTheEnd::new(self.count),
             equal: self.equal,
             in_use: InUseWaiters::new(),
@@ -222,6 +282,10 @@ pub(crate) struct ItemStore<'g, K, V> {
     pub(crate) storage: Storage<K, V, ReadyStep<'g>>,
     pub(crate) count: UntilTheEnd<Option<CountOf<'g, K>>>,
     equal: Option<fn(&V, &V) -> bool>,
+    /// Whether the items have no count, and put no tags.
+    is_plain: AtomicBool,
+    /// The tags that the items put.
+    on_put: OnceLock<&'g TagStore<'g, K>>,
     /// The steps that wait for the end of other steps with gets of an item.
     in_use: InUseWaiters<ReadyStep<'g>>,
 }
@@ -231,8 +295,27 @@ impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
     pub(crate) fn count(&self, key: &K) -> GetCount {
         match &*self.count {
             None => GetCount::Kept,
-            Some(count) => count(key).map_or(GetCount::Kept, GetCount::Times),
+            Some(count) => count(key).map_or(GetCount::Kept, GetCount::times),
         }
+    }
+
+    /// Whether the items have no count, and put no tags.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.is_plain.load(Ordering::Relaxed)
+    }
+
+    /// The collection of the tags that the items put.
+    pub(crate) fn tags_of_puts(&self) -> Option<&'g TagStore<'g, K>> {
+        self.on_put.get().copied()
+    }
+
+    /// The same, which `make` makes if there is none.
+    pub(crate) fn on_put(&self, make: impl FnOnce() -> &'g TagStore<'g, K>) -> TagCol<'g, K> {
+        let tags = self.on_put.get_or_init(make);
+        // Relaxed: a graph's collections are set up on the OS thread that runs it.
+        self.is_plain.store(false, Ordering::Relaxed);
+        TagCol(tags)
     }
 
     /// Whether a second put of `value` is allowed, because it is equal to the first one.
@@ -244,9 +327,9 @@ impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
         slot.state.is_kept() && equal(unsafe { slot.value() }, value)
     }
 
-    /// Whether a page of the collection may be given back, and with it what is known of its puts.
-    pub(crate) fn gives_pages_back(&self) -> bool {
-        self.count.is_some() && self.storage.is_paged()
+    /// Whether what is known of a put may be given up when its item has gone.
+    pub(crate) fn forgets_puts(&self) -> bool {
+        self.count.is_some() && self.storage.forgets()
     }
 
     /// The number by which reports sort the collection. Collections that steps have made have the
@@ -302,6 +385,9 @@ pub(crate) trait AnyItems<'g>: Sync {
 
     /// Whether a step has made the collection, and not the environment.
     fn is_made_by_step(&self) -> bool;
+
+    /// The number of the collection of the tags that the items put.
+    fn put_tags(&self) -> Option<usize>;
 
     /// Takes a claim back, because its step will run again, or was cancelled.
     fn unclaim(&self, claim: &GetClaim<'g>);
@@ -359,6 +445,10 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         self.by_step
     }
 
+    fn put_tags(&self) -> Option<usize> {
+        self.tags_of_puts().map(|tags| tags.number)
+    }
+
     fn unclaim(&self, claim: &GetClaim<'g>) {
         // SAFETY: a claim's slot is one of its collection, by `StepContext` and `AsyncStep`, and
         // stays claimed.
@@ -379,7 +469,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
                 // to one caller alone.
                 panics.run(|| unsafe { slot.drop_value() });
             }
-            self.storage.note_gone(claim.place);
+            panics.run(|| self.storage.note_gone(claim.place));
             panics.go_on();
         }
     }
@@ -451,8 +541,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
                 let gets = slot.state.claims_left();
                 if gets > 0 {
                     let item = self.faulty_item(&key.key());
-                    let (number, word) = slot.maker().unwrap_or((NO_STEP, 0));
-                    let by = core.put_by(number, word);
+                    let by = core.put_by_maker(slot.state.maker());
                     let order = FaultOrder {
                         cause: FaultCause::LEFT_OVER,
                         collection: item.order,
@@ -470,7 +559,7 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     }
 
     fn statistics(&self) -> ItemStatistics {
-        let (mut put, mut there) = (self.storage.put_in_retired(), 0);
+        let (mut put, mut there) = (self.storage.count_forgotten(), 0);
         self.storage.each(|_, slot| {
             put += usize::from(slot.state.was_put());
             there += usize::from(slot.state.has_value());
@@ -504,6 +593,5 @@ impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
 /// The step that has put an item.
 pub(crate) fn maker_of<V>(slot: &ItemSlot<V, ReadyStep<'_>>, step: &StepContext<'_>) -> PutBy {
     slot.state.until_full();
-    let (number, word) = slot.maker().unwrap_or((NO_STEP, 0));
-    step.core().put_by(number, word)
+    step.core().put_by_maker(slot.state.maker())
 }

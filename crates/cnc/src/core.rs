@@ -235,6 +235,18 @@ impl<'g> Core<'g> {
         }
     }
 
+    /// The step that has put an item, as the item's slot names it.
+    pub(crate) fn put_by_maker(&self, maker: Option<(usize, Option<u64>)>) -> PutBy {
+        match maker {
+            Some((number, Some(word))) => self.put_by(number, word),
+            Some((number, None)) => {
+                let entry = self.entry(number).expect("the step has put an item");
+                PutBy { row: entry.row, word: 0, step: entry.name.clone(), tag: NO_TAG.to_owned() }
+            }
+            None => self.put_by(NO_STEP, 0),
+        }
+    }
+
     /// Adds an item collection, which the environment makes, or a step.
     pub(crate) fn add_items<K, V>(
         &'g self,

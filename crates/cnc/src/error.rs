@@ -149,7 +149,7 @@ pub enum FaultCause {
         /// The key.
         key: String,
         /// The number of gets that are left.
-        gets: u16,
+        gets: u32,
     },
     /// A key is outside of the extent of its collection.
     Outside {

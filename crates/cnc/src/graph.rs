@@ -13,12 +13,11 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use crate::async_step::{self, AsyncStep};
 use crate::cancel::Canceller;
-use crate::code::{DependsCode, RangeCode, ReadyStep, ReplayCode, free_of};
+use crate::code::{DependsCode, ReadyStep, ReplayCode, free_of};
 use crate::collections::{ItemCol, Items};
 use crate::core::Core;
 use crate::error::{GraphError, StepResult};
@@ -137,7 +136,48 @@ impl<'g> Graph<'g, '_> {
         self.items_with(name, Items::dense(()))
     }
 
-    fn hints<T: ItemKey + 'g>(&'g self) -> &'g StepHints<'g, T> {
+    /// The tag collection of the puts of an item collection: each item that is put puts its key
+    /// there, as a tag. So an item prescribes steps, as `on_put` of Intel's Concurrent Collections
+    /// calls a function.
+    ///
+    /// A step of the collection runs after the put, and a get of the item does not miss. It is a
+    /// step as any other: a get of a counted item is in the count. An item is put once, so each tag
+    /// is put once, and the result is the same under every scheduler. A second put that is
+    /// [allowed](Items::equal_allowed) has no effect, and puts no tag.
+    ///
+    /// An item that was put before the first call puts no tag.
+    ///
+    /// # Complexity
+    /// A put of the collection costs the put of a tag more. Other collections pay nothing.
+    ///
+    /// # Paper
+    /// [NCM11 §2]: tags prescribe steps, and steps put tags. Here the put of an item puts one.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::cnc::{self, schedulers::Stealing};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let lengths = cnc::graph(|graph| {
+    ///     let words = graph.items::<u32, &str>("words");
+    ///     let lengths = graph.items("lengths");
+    ///     graph.prescribe(graph.on_put(words), "measure", move |n, step| {
+    ///         step.put(lengths, n, step.get(words, n)?.len())
+    ///     });
+    ///     // No tag is put here.
+    ///     graph.initialize(|env| env.put(words, 1, "warp").and_then(|()| env.put(words, 2, "weft yarn")))?;
+    ///     let finished = graph.run(&Stealing::new(2))?;
+    ///     Ok(finished.finalize(|view| view.iter(lengths).map(|(_, n)| *n).collect::<Vec<_>>()))
+    /// })?;
+    /// assert_eq!(lengths, [4, 9]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_put<K: ItemKey + 'g, V>(&'g self, items: ItemCol<'g, K, V>) -> TagCol<'g, K> {
+        items.0.on_put(|| self.core.add_tags(&format!("puts of {}", items.name()), false).0)
+    }
+
+    pub(crate) fn hints<T: ItemKey + 'g>(&'g self) -> &'g StepHints<'g, T> {
         self.core.own(StepHints::default())
     }
 
@@ -201,53 +241,6 @@ impl<'g> Graph<'g, '_> {
         let hints = self.hints();
         let code = Box::new(DependsCode { needs, body, hints });
         tags.0.prescribe(self.core.add_entry(name, code, free_of::<T>(), false));
-        StepCol::new(hints, &self.core)
-    }
-
-    /// Has each tag `(begin, end)` of a collection run a step over the numbers from `begin` to
-    /// below `end`, `grain` of them at a time. What is left is cut in halves while other workers
-    /// are idle. The parts that the body gets are the same under every scheduler: they begin at
-    /// `begin` and a whole number of grains.
-    ///
-    /// # Panics
-    /// If the grain is 0.
-    ///
-    /// # Paper
-    /// [NCM11 §2.2]: parallel loops.
-    ///
-    /// # Examples
-    /// ```
-    /// use selvedge::cnc::{self, Items, schedulers::Stealing};
-    ///
-    /// # fn main() -> Result<(), cnc::GraphError> {
-    /// let sum = cnc::graph(|graph| {
-    ///     let loops = graph.tags("loops");
-    ///     let squares = graph.items_with("squares", Items::dense(1_000_u32));
-    ///     graph.prescribe_range(loops, "square", 64, move |range, step| {
-    ///         range.into_iter().try_for_each(|n| step.put(squares, n, u64::from(n).pow(2)))
-    ///     });
-    ///     graph.initialize(|env| env.put_tag(loops, (0, 1_000)))?;
-    ///     let finished = graph.run(&Stealing::new(2))?;
-    ///     Ok(finished.finalize(|view| view.iter(squares).map(|(_, n)| n).sum::<u64>()))
-    /// })?;
-    /// assert_eq!(sum, 332_833_500);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn prescribe_range<F>(
-        &'g self,
-        tags: TagCol<'g, (u32, u32)>,
-        name: &str,
-        grain: u32,
-        body: F,
-    ) -> StepCol<'g, (u32, u32)>
-    where
-        F: Fn(Range<u32>, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
-    {
-        assert!(grain > 0, "a range step has a grain of at least 1");
-        let hints = self.hints();
-        let code = Box::new(RangeCode { grain, body, hints });
-        tags.0.prescribe(self.core.add_entry(name, code, None, false));
         StepCol::new(hints, &self.core)
     }
 

@@ -19,7 +19,7 @@
 //! | collections | [`ItemCol`], [`Items`], [`TagCol`], [`StepCol`] |
 //! | steps, and what they see | [`StepContext`], [`Needs`], [`AsyncStep`], [`Get`], [`Take`], [`StepResult`], [`Halted`] |
 //! | puts while the graph runs | [`LiveEnvironment`], [`LivePuts`], [`LiveGet`] |
-//! | keys and tags | [`ItemKey`], [`Grid`] |
+//! | keys and tags | [`ItemKey`], [`Grid`], [`RangeNumber`] |
 //! | schedulers | [`schedulers`], [`Worker`], [`ReadyStep`], [`Outlet`] |
 //! | what went wrong | [`GraphError`], [`StepFault`], [`FaultCause`], [`Stuck`], [`MissingItem`], [`StuckStep`] |
 //! | what the graph did | [`Statistics`], [`StepStatistics`], [`ItemStatistics`], [`Recording`], [`StepRun`] |
@@ -33,7 +33,7 @@
 //! | [`prescribe`](Graph::prescribe) | runs again from its beginning; it gets before it puts | most steps |
 //! | [`prescribe_depends`](Graph::prescribe_depends) | has not begun, because it declares its items | steps with expensive gets |
 //! | [`prescribe_async`](Graph::prescribe_async) | goes on where it was | steps that get, compute, put, and get again |
-//! | [`prescribe_range`](Graph::prescribe_range) | as `prescribe`, for a part of its range | loops over many numbers |
+//! | [`prescribe_range`](Graph::prescribe_range), [`_2d`](Graph::prescribe_range_2d), [`_3d`](Graph::prescribe_range_3d) | as `prescribe`, for a part of its range | loops over many numbers |
 //!
 //! What a step costs is in the guide, `docs/guide/cnc.md`. In short: a step that does nothing takes
 //! some 155 instructions, one more put in an array 60 and one atomic exchange, one more get some
@@ -108,6 +108,7 @@ mod monitor;
 mod picture;
 mod places;
 mod primitives;
+mod ranges;
 mod ready;
 mod record;
 pub mod schedulers;
@@ -133,6 +134,7 @@ pub use key::{AxisLengths, Grid, ItemKey};
 pub use lend::{LentJob, LentStep, LentWorker};
 pub use live::{LiveEnvironment, LiveGet, LivePuts};
 pub use monitor::{Monitor, RunningStep, Stalled, StepProgress};
+pub use ranges::RangeNumber;
 pub use record::{Recording, StepRun};
 pub use statistics::{Statistics, StepStatistics};
 pub use step::{Needs, Outlet, StepContext, Worker};

@@ -37,7 +37,7 @@ fn put_and_wake(memory: &WaiterMemory<u32>, slot: &ModelSlot) -> u32 {
     let mut waiters = slot.put(Box::new(7), GetCount::Kept, 3, 5).expect("the first put");
     let pool = WaiterPool::new(memory);
     let woken = std::iter::from_fn(|| waiters.pop(&pool)).count() as u32;
-    assert_eq!(slot.maker(), Some((3, 5)));
+    assert_eq!(slot.state.maker(), Some((3, Some(5))));
     woken
 }
 
@@ -78,6 +78,11 @@ pub fn a_put_that_has_begun() {
     empty(slot);
 }
 
+/// A count in one of the two words of a slot.
+fn times(times: u16, is_large: bool) -> GetCount {
+    if is_large { GetCount::Large(times.into()) } else { GetCount::Times(times) }
+}
+
 /// Of two puts, one is told.
 pub fn two_puts() {
     let slot = Arc::new(ModelSlot::new());
@@ -92,9 +97,9 @@ pub fn two_puts() {
 
 /// Two steps get an item with a count of two and return it, while it is put; a third one comes too
 /// late or is told. The value is dropped once, by the last one.
-pub fn counted_gets() {
+pub fn counted_gets(is_large: bool) {
     let slot = Arc::new(ModelSlot::new());
-    drop(slot.put(Box::new(7), GetCount::Times(2), 1, 1).expect("the first put"));
+    drop(slot.put(Box::new(7), times(2, is_large), 1, 1).expect("the first put"));
     let getter = |slot: Arc<ModelSlot>| {
         move || match slot.state.look() {
             Look::Claimed => {
@@ -118,9 +123,9 @@ pub fn counted_gets() {
 
 /// A step takes an item of which another step has a get. It gets the value by value, or is told
 /// that the other one has not ended.
-pub fn a_take_and_a_get() {
+pub fn a_take_and_a_get(is_large: bool) {
     let slot = Arc::new(ModelSlot::new());
-    drop(slot.put(Box::new(7), GetCount::Times(2), 1, 1).expect("the first put"));
+    drop(slot.put(Box::new(7), times(2, is_large), 1, 1).expect("the first put"));
     let other = {
         let slot = slot.clone();
         thread::spawn(move || {
@@ -143,9 +148,9 @@ pub fn a_take_and_a_get() {
 
 /// A step waits to be the last one with a get, while the other one ends. It is woken, or it is told
 /// that it need not wait. Then it takes the item.
-pub fn a_take_that_waits() {
+pub fn a_take_that_waits(is_large: bool) {
     let (slot, waiters) = (Arc::new(ModelSlot::new()), Arc::new(InUseWaiters::new()));
-    drop(slot.put(Box::new(7), GetCount::Times(2), 1, 1).expect("the first put"));
+    drop(slot.put(Box::new(7), times(2, is_large), 1, 1).expect("the first put"));
     let other = {
         let (slot, waiters) = (slot.clone(), waiters.clone());
         thread::spawn(move || {
@@ -172,9 +177,9 @@ pub fn a_take_that_waits() {
 
 /// Of two steps with a get of an item with a count of one, one is late. It is woken when the other
 /// one has ended, or it sees that the item is gone.
-pub fn a_get_that_is_late() {
+pub fn a_get_that_is_late(is_large: bool) {
     let (slot, waiters) = (Arc::new(ModelSlot::new()), Arc::new(InUseWaiters::new()));
-    drop(slot.put(Box::new(7), GetCount::Times(1), 1, 1).expect("the first put"));
+    drop(slot.put(Box::new(7), times(1, is_large), 1, 1).expect("the first put"));
     // The steps that this one wakes, and whether this one waits.
     let get = |name: u32, slot: &ModelSlot, waiters: &InUseWaiters<u32>| match slot.state.look() {
         Look::Claimed => {
@@ -205,9 +210,9 @@ pub fn a_get_that_is_late() {
 
 /// A step gives its claim back, to run again, and another step has the get instead of it. The drop
 /// of the value by the second one comes after the read by the first one.
-pub fn a_claim_given_back() {
+pub fn a_claim_given_back(is_large: bool) {
     let slot = Arc::new(ModelSlot::new());
-    drop(slot.put(Box::new(7), GetCount::Times(1), 1, 1).expect("the first put"));
+    drop(slot.put(Box::new(7), times(1, is_large), 1, 1).expect("the first put"));
     let end = |slot: &ModelSlot| match slot.state.look() {
         Look::Claimed => {
             assert_eq!(slot.state.give_back().0, Left::None);
@@ -267,17 +272,18 @@ pub fn a_counted_get_that_waits() {
     assert!(slot.state.was_put() && !slot.state.has_value());
 }
 
-/// A step misses an item and waits for it, while all items of its page are put and go, and the page
-/// is used for other keys. The step does not wait for another key: the put of its item wakes it, or
-/// it sees that the item was put.
-pub fn a_missed_get_and_a_page_that_is_used_again() {
+/// A step misses an item and waits for it, while the item and others are put and go, and their
+/// places are used for other keys: a page, or the places of a stream. The step does not wait for
+/// another key: the put of its item wakes it, or it sees that the item was put.
+pub fn a_missed_get_and_a_place_that_is_used_again(is_stream: bool) {
     // A page has two items in these models.
-    let items = Arc::new(Storage::<u32, u32, u32>::paged(Shape::new(&4)));
+    let items = if is_stream { Storage::streamed() } else { Storage::paged(Shape::new(&4)) };
+    let items = Arc::new(items);
     let memory = Arc::new(WaiterMemory::new());
     let getter = {
         let (items, memory) = (items.clone(), memory.clone());
         thread::spawn(move || {
-            let Ok(found) = items.find(&0) else { return 0 };
+            let Ok(found) = items.find(&0_u32) else { return 0 };
             if found.slot.state.was_put() {
                 return 0;
             }
@@ -288,7 +294,7 @@ pub fn a_missed_get_and_a_page_that_is_used_again() {
     };
     let pool = WaiterPool::new(&memory);
     let put = |key: u32| {
-        let place = items.find(&key).expect("the page was not given back");
+        let place = items.find(&key).expect("the place was not given up");
         let mut woken = place.slot.put(key, GetCount::Times(0), 1, 1).expect("the first put");
         let woken = std::iter::from_fn(|| woken.pop(&pool)).count() as u32;
         items.note_gone(place.place);

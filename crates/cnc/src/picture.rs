@@ -45,7 +45,7 @@ pub(crate) struct Arrow {
 /// How a picture knows an arrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ArrowKind {
-    /// A tag collection prescribes a step.
+    /// A tag collection prescribes a step, or an item collection puts its tags.
     Prescribes,
     /// The program has said that a step puts items there, and none of its puts was noted.
     Declared,
@@ -116,8 +116,13 @@ impl Picture {
             .flat_map(|entry| entry.code.made_collections().into_iter().map(|items| (entry.number, items)))
             .map(|(step, items)| (Place::Step(step), Place::Items(shown_items[items])))
             .collect();
+        let of_puts = core.each_items().into_iter().zip(&shown_items).filter_map(|(items, &shown)| {
+            let (from, to) = (Place::Items(shown), Place::Tags(items.put_tags()?));
+            Some(Arrow { from, to, kind: ArrowKind::Prescribes })
+        });
+        let of_puts: Vec<Arrow> = of_puts.collect();
         let declared = declared.into_iter().map(|(from, to)| Arrow { from, to, kind: ArrowKind::Declared });
-        let arrows = prescribed.chain(declared).collect();
+        let arrows = prescribed.chain(of_puts).chain(declared).collect();
         let tags = tags.iter().enumerate().map(|(number, tags)| node(Place::Tags(number), tags.name()));
         let nodes = steps.chain(items).chain(tags).collect();
         Picture { nodes, arrows, shown, shown_items, forked: forks.unwrap_or(usize::MAX) }

@@ -20,10 +20,23 @@
 //! - `KEPT`: the item stays to the end of the graph. Otherwise the item is counted.
 //! - `GONE`: the value was dropped or taken.
 //! - `WAITED`: a step waits for the users of the item (`in_use.rs`), or has waited.
+//! - `LARGE`: the counts are in the second word.
 //! - Bits 8 to 31: which step has put the item.
 //! - Bits 32 to 47, the *claims*: how many gets are still to begin. Bits 48 to 63, the *returns*:
 //!   how many steps with a get are still to end. A get claims, and its step returns the claim when
 //!   it ends. So a value is never dropped while a step can reach it, however wrong the count is.
+//!
+//! The second word, which is written before the item is full, is the tag of the step that has put
+//! the item. Of an item with a count above 65,535 it is the counts: the claims in the lower half,
+//! and the returns in the upper half. The tag of such an item is not kept.
+//!
+//! **The two words of a large count.** A user that returns the last claim sets `GONE` after that, as
+//! the one with a small count does; in between, both counts are 0, and no get claims. A step that
+//! waits for the users sets `WAITED` first and reads the counts then; a user returns its claim
+//! first and reads `WAITED` then. All four accesses are read-modify-writes, so that those of one
+//! word have an order and the later one acquires what came before the earlier one. If the read of
+//! the counts comes before the return, the step does wait, and `WAITED` was set before. So the user
+//! sees it.
 //!
 //! **No wake-up is lost.** A waiter is added by an exchange that expects no put to have begun. Both
 //! this exchange and the one of `begin` change the same word, so they have an order. If the waiter
@@ -53,12 +66,15 @@ const WRITING: u64 = 2;
 const GONE: u64 = 4;
 const KEPT: u64 = 1 << 3;
 const WAITED: u64 = 1 << 4;
+const LARGE: u64 = 1 << 5;
 const WAITERS: u64 = !7;
 const STEP_SHIFT: u32 = 8;
 const STEP_MASK: u64 = (1 << 24) - 1;
 const CLAIM: u64 = 1 << 32;
 const RETURN: u64 = 1 << 48;
 const COUNT_MASK: u64 = 0xFFFF;
+const LARGE_RETURN: u64 = 1 << 32;
+const LARGE_MASK: u64 = 0xFFFF_FFFF;
 
 /// How often a step looks whether a put has ended before it sleeps for [`PAUSE`] between two looks.
 const LOOKS: u32 = if cfg!(any(loom, miri)) { 0 } else { 100 };
@@ -80,8 +96,16 @@ const LARGE_ARRAY: usize = 4 << 20;
 pub(crate) enum GetCount {
     /// Any number of times; the item stays.
     Kept,
-    /// So many times.
+    /// This number of times.
     Times(u16),
+    /// This number of times, with the counts in the second word.
+    Large(u32),
+}
+
+impl GetCount {
+    pub(crate) fn times(times: u32) -> GetCount {
+        u16::try_from(times).map_or(GetCount::Large(times), GetCount::Times)
+    }
 }
 
 /// What a get finds.
@@ -99,16 +123,19 @@ pub(crate) enum Look {
     InUse,
 }
 
-/// The state word of an item. Its waiters hold an `R`.
+/// The state of an item. Its waiters hold an `R`.
 #[derive(Debug)]
 pub(crate) struct SlotState<R> {
     word: AtomicU64,
+    /// The tag of the step that has put the item, as a word; or the counts, if they are large.
+    second: AtomicU64,
     waiters: std::marker::PhantomData<fn(R) -> R>,
 }
 
 impl<R> SlotState<R> {
     pub(crate) fn new() -> SlotState<R> {
-        SlotState { word: AtomicU64::new(0), waiters: std::marker::PhantomData }
+        let (word, second) = (AtomicU64::new(0), AtomicU64::new(0));
+        SlotState { word, second, waiters: std::marker::PhantomData }
     }
 
     /// Begins a put, and returns the steps that waited. `None` if there was a put before.
@@ -129,15 +156,17 @@ impl<R> SlotState<R> {
         }
     }
 
-    /// Makes the item full, after `begin` and after the value was written. With a count of 0 the
-    /// item is gone at once, and the caller drops the value.
+    /// Makes the item full, after `begin` and after the value was written, by a step with a number
+    /// and a tag. With a count of 0 the item is gone at once, and the caller drops the value.
     #[inline]
-    pub(crate) fn end(&self, step: usize, count: GetCount) {
-        let count = match count {
-            GetCount::Kept => KEPT,
-            GetCount::Times(0) => GONE,
-            GetCount::Times(times) => u64::from(times) * (CLAIM + RETURN),
+    pub(crate) fn end(&self, step: usize, tag: u64, count: GetCount) {
+        let (count, second) = match count {
+            GetCount::Kept => (KEPT, tag),
+            GetCount::Times(0) => (GONE, tag),
+            GetCount::Times(times) => (u64::from(times) * (CLAIM + RETURN), tag),
+            GetCount::Large(times) => (LARGE, u64::from(times) * (1 + LARGE_RETURN)),
         };
+        self.second.store(second, Ordering::Relaxed);
         let word = FULL | (step as u64 & STEP_MASK) << STEP_SHIFT | count;
         // Release: the value is visible to those that see the item full.
         self.word.store(word, Ordering::Release);
@@ -204,6 +233,9 @@ impl<R> SlotState<R> {
             if word & FULL == 0 {
                 return Look::Missing;
             }
+            if word & LARGE != 0 {
+                return self.claim_large();
+            }
             if word & GONE != 0 || claims(word) == 0 {
                 return none_left(word);
             }
@@ -214,17 +246,42 @@ impl<R> SlotState<R> {
         }
     }
 
+    /// Claims a get of an item with a large count.
+    fn claim_large(&self) -> Look {
+        let mut counts = self.second.load(Ordering::Acquire);
+        while counts & LARGE_MASK != 0 {
+            match self.second.compare_exchange_weak(counts, counts - 1, Ordering::Acquire, Ordering::Acquire)
+            {
+                Ok(_) => return Look::Claimed,
+                Err(now) => counts = now,
+            }
+        }
+        if counts == 0 { Look::Exhausted } else { Look::AllClaimed }
+    }
+
+    /// Whether the counts of an item are large. The caller has a claim, or has seen the item full.
+    fn is_large(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & LARGE != 0
+    }
+
     /// Gives a claim back, because the step that made it will run again, or was cancelled.
     pub(crate) fn unclaim(&self) {
         // Release: the step has read the value, and another step may now claim, give back, and be
         // the one that drops the value. `give_back` acquires what this releases, because each
         // change of the word in between is a read-modify-write.
-        self.word.fetch_add(CLAIM, Ordering::Release);
+        if self.is_large() {
+            self.second.fetch_add(1, Ordering::Release);
+        } else {
+            self.word.fetch_add(CLAIM, Ordering::Release);
+        }
     }
 
     /// Returns a claim, because its step has ended. The result says how many are left, and whether
     /// a step may wait for that.
     pub(crate) fn give_back(&self) -> (Left, bool) {
+        if self.is_large() {
+            return self.give_back_large();
+        }
         // Release: what the step has read is read before the value is dropped. Acquire: the caller
         // that drops it comes after all others.
         let before = self.word.fetch_sub(RETURN, Ordering::AcqRel);
@@ -239,6 +296,21 @@ impl<R> SlotState<R> {
         (left, before & WAITED != 0)
     }
 
+    /// Returns a claim of an item with a large count.
+    fn give_back_large(&self) -> (Left, bool) {
+        // As above.
+        let before = self.second.fetch_sub(LARGE_RETURN, Ordering::AcqRel);
+        let (left, gone) = match before / LARGE_RETURN {
+            1 => (Left::None, GONE),
+            2 => (Left::One, 0),
+            _ => return (Left::More, false),
+        };
+        // With one user left, that user may end meanwhile, and the place may be used for another
+        // key. Then this changes nothing, and may wake steps that need not wake.
+        let word = self.word.fetch_or(gone, Ordering::AcqRel);
+        (left, word & WAITED != 0)
+    }
+
     /// Notes that a step waits for the users of the item, so that `give_back` says so from now on.
     /// Returns whether the step has to wait.
     pub(crate) fn note_waited(&self, why: InUse) -> bool {
@@ -247,7 +319,11 @@ impl<R> SlotState<R> {
             InUse::ToBeLast => 1,
             InUse::ForAGet => 0,
         };
-        word & (FULL | KEPT | GONE) == FULL && returns(word) > others
+        let returns = match word & LARGE {
+            0 => returns(word),
+            _ => self.second.fetch_add(0, Ordering::AcqRel) / LARGE_RETURN,
+        };
+        word & (FULL | KEPT | GONE) == FULL && returns > others
     }
 
     /// Claims the last get and the value with it, if all steps with other gets have ended. After
@@ -260,6 +336,9 @@ impl<R> SlotState<R> {
             }
             if word & KEPT != 0 {
                 return Look::Kept;
+            }
+            if word & LARGE != 0 {
+                return self.take_large();
             }
             if word & GONE != 0 || claims(word) == 0 {
                 return none_left(word);
@@ -275,10 +354,34 @@ impl<R> SlotState<R> {
         }
     }
 
+    /// Takes an item with a large count.
+    fn take_large(&self) -> Look {
+        const LAST: u64 = 1 + LARGE_RETURN;
+        let mut counts = self.second.load(Ordering::Acquire);
+        while counts == LAST {
+            match self.second.compare_exchange_weak(LAST, 0, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    self.word.fetch_or(GONE, Ordering::Relaxed);
+                    return Look::Claimed;
+                }
+                Err(now) => counts = now,
+            }
+        }
+        match counts {
+            0 => Look::Exhausted,
+            _ if counts & LARGE_MASK == 0 => Look::AllClaimed,
+            _ => Look::InUse,
+        }
+    }
+
     /// Whether a take has to wait: steps with other gets have not ended.
     pub(crate) fn is_in_use(&self) -> bool {
         let word = self.word.load(Ordering::Acquire);
-        word & (FULL | KEPT | GONE) == FULL && returns(word) > 1
+        let returns = match word & LARGE {
+            0 => returns(word),
+            _ => self.second.load(Ordering::Acquire) / LARGE_RETURN,
+        };
+        word & (FULL | KEPT | GONE) == FULL && returns > 1
     }
 
     /// Whether there is a value: the item is full and not gone.
@@ -292,15 +395,20 @@ impl<R> SlotState<R> {
     }
 
     /// The number of gets that are still to begin; 0 for an item that is kept or not there.
-    pub(crate) fn claims_left(&self) -> u16 {
+    pub(crate) fn claims_left(&self) -> u32 {
         let word = self.word.load(Ordering::Acquire);
-        if word & (FULL | KEPT | GONE) == FULL { claims(word) as u16 } else { 0 }
+        match word & (FULL | KEPT | GONE | LARGE) {
+            FULL => claims(word) as u32,
+            there if there == FULL | LARGE => (self.second.load(Ordering::Acquire) & LARGE_MASK) as u32,
+            _ => 0,
+        }
     }
 
-    /// The number of the step that has put the item, once it is full.
-    pub(crate) fn maker(&self) -> Option<usize> {
+    /// Which step has put the item, once it is full, and the word of the step's tag, if it is kept.
+    pub(crate) fn maker(&self) -> Option<(usize, Option<u64>)> {
         let word = self.word.load(Ordering::Acquire);
-        (word & FULL != 0).then_some((word >> STEP_SHIFT & STEP_MASK) as usize)
+        let tag = (word & LARGE == 0).then(|| self.second.load(Ordering::Relaxed));
+        (word & FULL != 0).then_some(((word >> STEP_SHIFT & STEP_MASK) as usize, tag))
     }
 
     /// Calls `see` with every waiter. No worker may run meanwhile.
@@ -445,8 +553,6 @@ impl<R> Drop for WokenSteps<R> {
 #[derive(Debug)]
 pub(crate) struct ItemSlot<V, R> {
     pub(crate) state: SlotState<R>,
-    /// The tag of the step that has put the item, as a word. Written before the item is full.
-    maker: AtomicU64,
     value: ItemCell<MaybeUninit<V>>,
 }
 
@@ -458,20 +564,16 @@ unsafe impl<V: Send, R: Send> Send for ItemSlot<V, R> {}
 
 impl<V, R> ItemSlot<V, R> {
     pub(crate) fn new() -> ItemSlot<V, R> {
-        ItemSlot {
-            state: SlotState::new(),
-            maker: AtomicU64::new(0),
-            value: ItemCell::new(MaybeUninit::uninit()),
-        }
+        ItemSlot { state: SlotState::new(), value: ItemCell::new(MaybeUninit::uninit()) }
     }
 
-    /// So many slots without items.
+    /// An array of slots without items.
     #[cfg(loom)]
     pub(crate) fn several(slots: usize) -> Box<[ItemSlot<V, R>]> {
         std::iter::repeat_with(ItemSlot::new).take(slots).collect()
     }
 
-    /// So many slots without items. The memory comes from the system as zeros, so that no page of
+    /// An array of slots without items. The memory comes from the system as zeros, so that no page of
     /// it is touched before an item is.
     #[cfg(not(loom))]
     pub(crate) fn several(slots: usize) -> Box<[ItemSlot<V, R>]> {
@@ -492,10 +594,9 @@ impl<V, R> ItemSlot<V, R> {
     #[inline(always)]
     pub(crate) fn put(&self, value: V, count: GetCount, step: usize, tag: u64) -> Result<WokenSteps<R>, V> {
         let Some(woken) = self.state.begin() else { return Err(value) };
-        self.maker.store(tag, Ordering::Relaxed);
         // SAFETY: `begin` has let this put alone pass, and no user reads the value before `end`.
         self.value.with_mut(|place| unsafe { (*place).write(value) });
-        self.state.end(step, count);
+        self.state.end(step, tag, count);
         Ok(woken)
     }
 
@@ -526,11 +627,6 @@ impl<V, R> ItemSlot<V, R> {
     pub(crate) unsafe fn drop_value(&self) {
         // SAFETY: as promised by the caller.
         self.value.with_mut(|place| unsafe { (*place).assume_init_drop() });
-    }
-
-    /// Which step has put the item, and the word of its tag.
-    pub(crate) fn maker(&self) -> Option<(usize, u64)> {
-        Some((self.state.maker()?, self.maker.load(Ordering::Relaxed)))
     }
 
     /// Drops the value, if there is one with a destructor, when the graph ends.

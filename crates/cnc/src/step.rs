@@ -323,8 +323,12 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    /// Makes another instance of the running step ready.
+    /// Makes another instance of the running step ready. If its word is not the tag itself, the
+    /// monitor has not counted it as a part of the running one.
     pub(crate) fn push_like_this(&self, word: u64) {
+        if self.flags.get() & OBSERVED != 0 && self.entry.get().free.is_some() {
+            self.note_made(self.entry.get(), word);
+        }
         self.push(ReadyStep { entry: self.entry.get(), word });
     }
 

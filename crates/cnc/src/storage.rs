@@ -1,18 +1,21 @@
 //! Where the items of a collection lie: [`Storage`].
 //!
 //! An item never moves once it has a place, so a get is a reference. Nothing is removed while
-//! workers run, except whole pages. So readers need no lock and no epochs.
+//! workers run, except whole pages, and the items of a stream. So readers need no epochs, and those
+//! of a stream alone need a lock.
 //!
 //! `ItemStore` (`collections.rs`) owns a `Storage`. The gets and puts of `step/` and
 //! `async_step.rs` find a slot by its key with `find`, `kept` or `dense_slot`; the reports and the
-//! end of the graph walk all slots with `each`. There are three kinds: an array, an array of pages,
-//! and a hash table (`storage/table.rs`).
+//! end of the graph walk all slots with `each`. There are four kinds: an array, an array of pages, a
+//! hash table (`storage/table.rs`), and one for streams (`storage/streamed.rs`).
 //!
 //! A page is used for other keys when all its items are gone. The comment on [`Pages`] says why no
-//! get takes one key's slot for another's.
+//! get takes one key's slot for another's. The head of `storage/streamed.rs` does so for streams.
 //!
 //! Paper: [NCM11 Appendix A], the table is chosen by the type of the keys.
 
+mod gone;
+mod streamed;
 mod table;
 
 use std::iter;
@@ -22,7 +25,11 @@ use crate::key::{AxisLengths, Grid, ItemKey};
 use crate::primitives::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
 
+use streamed::StreamTable;
 use table::ItemTable;
+
+/// The number of parts of a hash table, each with a lock.
+const SHARDS: usize = 16;
 
 /// The number of items in a page.
 const PAGE: usize = if cfg!(loom) {
@@ -62,6 +69,7 @@ pub(crate) enum Storage<K, V, R> {
     Dense(Shape<K>, Box<[ItemSlot<V, R>]>),
     Paged(Shape<K>, Pages<V, R>),
     ItemTable(ItemTable<K, V, R>),
+    Streamed(StreamTable<K, V, R>),
 }
 
 /// A place of an item that stays while it is used.
@@ -69,19 +77,21 @@ pub(crate) struct ItemPlace<'s, V, R> {
     pub(crate) slot: &'s ItemSlot<V, R>,
     /// For [`Storage::note_gone`].
     pub(crate) place: usize,
-    page: Option<&'s ItemPage<V, R>>,
+    /// The count of the users of the page, or of the place of a stream.
+    users: Option<&'s AtomicUsize>,
 }
 
 impl<V, R> Drop for ItemPlace<'_, V, R> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(page) = self.page {
-            page.users.fetch_sub(1, Ordering::Release);
+        if let Some(users) = self.users {
+            users.fetch_sub(1, Ordering::Release);
         }
     }
 }
 
-/// A use of a page, without its item. While it exists, the page is not used for other keys.
+/// A use of a page or of a place of a stream, without its item. While it exists, the page or the
+/// place is not used for other keys.
 #[derive(Debug)]
 pub(crate) struct PageUse<'s>(&'s AtomicUsize);
 
@@ -92,9 +102,9 @@ impl Drop for PageUse<'_> {
 }
 
 impl<'s, V, R> ItemPlace<'s, V, R> {
-    /// Keeps the use of the page alone, if the place is in a page.
+    /// Keeps the use of the page or of the place alone, if it is counted.
     pub(crate) fn into_page_use(mut self) -> Option<PageUse<'s>> {
-        self.page.take().map(|page| PageUse(&page.users))
+        self.users.take().map(PageUse)
     }
 }
 
@@ -136,34 +146,44 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
         Storage::ItemTable(ItemTable::new())
     }
 
+    pub(crate) fn streamed() -> Self {
+        Storage::Streamed(StreamTable::new())
+    }
+
     /// The place of a key, which is made if need be.
     #[inline(always)]
     pub(crate) fn find(&self, key: &K) -> Result<ItemPlace<'_, V, R>, NoPlace> {
         match self {
             Storage::Dense(shape, slots) => {
                 let place = key.place(&shape.lengths).ok_or(NoPlace::Outside)?;
-                Ok(ItemPlace { slot: &slots[place], place, page: None })
+                Ok(ItemPlace { slot: &slots[place], place, users: None })
             }
-            Storage::ItemTable(table) => Ok(ItemPlace { slot: table.find(key), place: 0, page: None }),
+            Storage::ItemTable(table) => Ok(ItemPlace { slot: table.find(key), place: 0, users: None }),
             Storage::Paged(shape, pages) => {
                 let place = key.place(&shape.lengths).ok_or(NoPlace::Outside)?;
                 pages.find(place).ok_or(NoPlace::Retired)
             }
+            Storage::Streamed(table) => table.find(key).ok_or(NoPlace::Retired),
         }
     }
 
     /// The place of a key if the key has one.
     pub(crate) fn look(&self, key: &K) -> Option<ItemPlace<'_, V, R>> {
         match self {
-            Storage::ItemTable(table) => table.look(key).map(|slot| ItemPlace { slot, place: 0, page: None }),
-            _ => self.find(key).ok(),
+            Storage::ItemTable(table) => {
+                table.look(key).map(|slot| ItemPlace { slot, place: 0, users: None })
+            }
+            Storage::Streamed(table) => table.look(key),
+            Storage::Dense(..) | Storage::Paged(..) => self.find(key).ok(),
         }
     }
 
-    /// Notes that the item at a place is gone.
+    /// Notes that the item at a place is gone. A stream drops its key, which is code of the program.
     pub(crate) fn note_gone(&self, place: usize) {
-        if let Storage::Paged(_, pages) = self {
-            pages.note_gone(place);
+        match self {
+            Storage::Paged(_, pages) => pages.note_gone(place),
+            Storage::Streamed(table) => table.note_gone(place),
+            Storage::Dense(..) | Storage::ItemTable(_) => {}
         }
     }
 
@@ -184,6 +204,7 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
             Storage::Dense(..) => None,
             Storage::Paged(shape, pages) => pages.kept(key.place(&shape.lengths)?),
             Storage::ItemTable(table) => table.look(key).filter(|slot| slot.state.is_kept()),
+            Storage::Streamed(table) => table.kept(key),
         }
     }
 
@@ -207,6 +228,7 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
             }
             Storage::Paged(shape, pages) => pages.each(|place, slot| see(KeyOf::Placed(shape, place), slot)),
             Storage::ItemTable(table) => table.each(|key, slot| see(KeyOf::Stored(key), slot)),
+            Storage::Streamed(table) => table.each(|key, slot| see(KeyOf::Stored(key), slot)),
         }
     }
 
@@ -227,22 +249,23 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
         matches!(self, Storage::Dense(..))
     }
 
-    /// Whether the storage is in pages.
-    pub(crate) fn is_paged(&self) -> bool {
-        matches!(self, Storage::Paged(..))
+    /// Whether what is known of an item may be given up when the item has gone.
+    pub(crate) fn forgets(&self) -> bool {
+        matches!(self, Storage::Paged(..) | Storage::Streamed(_))
     }
 
-    /// The number of items that were put in pages which were given back.
-    pub(crate) fn put_in_retired(&self) -> usize {
+    /// The number of items that have gone, and that [`each`](Storage::each) does not see.
+    pub(crate) fn count_forgotten(&self) -> usize {
         match self {
             Storage::Paged(_, pages) => pages.count_retired() * PAGE,
+            Storage::Streamed(table) => table.count_gone(),
             Storage::Dense(..) | Storage::ItemTable(_) => 0,
         }
     }
 
     /// Whether [`each`](Storage::each) goes in the order of the keys.
     pub(crate) fn is_ordered(&self) -> bool {
-        !matches!(self, Storage::ItemTable(_))
+        !matches!(self, Storage::ItemTable(_) | Storage::Streamed(_))
     }
 
     /// Drops all keys and values.
@@ -260,6 +283,8 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
             Storage::Dense(..) | Storage::Paged(..) => {}
             // SAFETY: as above.
             Storage::ItemTable(table) => unsafe { table.empty() },
+            // SAFETY: as above.
+            Storage::Streamed(table) => unsafe { table.empty() },
         }
     }
 }
@@ -339,7 +364,7 @@ impl<V, R> Pages<V, R> {
             // alone.
             let page = unsafe { &*at };
             page.users.fetch_add(1, Ordering::SeqCst);
-            let found = ItemPlace { slot: &page.slots[place % PAGE], place, page: Some(page) };
+            let found = ItemPlace { slot: &page.slots[place % PAGE], place, users: Some(&page.users) };
             if entry.load(Ordering::SeqCst) == at {
                 return Some(found);
             }

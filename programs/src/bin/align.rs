@@ -67,7 +67,7 @@ fn main() -> Result<(), GraphError> {
             let tags = graph.tags::<(u32, u32)>("tiles");
             // The right, the lower and the diagonal neighbour get the edges of a tile.
             let readers = |&(i, j): &(u32, u32)| {
-                let (below, right) = (u16::from(i + 1 < TILES), u16::from(j + 1 < TILES));
+                let (below, right) = (u32::from(i + 1 < TILES), u32::from(j + 1 < TILES));
                 (below + right > 0).then_some(below + right + below * right)
             };
             let edges = graph.items_with("edges", Items::paged((TILES, TILES)).counted(readers));

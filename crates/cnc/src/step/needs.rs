@@ -93,10 +93,10 @@ impl<'s, 'g> Needs<'s, 'g> {
             return Err(Halted(None));
         }
         step.note(EdgeEnd::Gets(store.number));
-        // One look, because another worker may give the page back at any time.
+        // One look, because another worker may give the place up at any time.
         let found = match store.storage.find(key) {
             Ok(found) => found,
-            // All items of the page were put, and are gone. A step that only wants to come after
+            // The item was put, and has gone. A step that only wants to come after
             // the item is not in its count; a get in the body is told.
             Err(NoPlace::Retired) => return Ok(()),
             Err(NoPlace::Outside) => return Err(step.outside(store, key)),

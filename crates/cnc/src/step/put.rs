@@ -1,8 +1,8 @@
 //! The effects of a step: items, tags, forked steps and new collections. The program calls them in
 //! a step or in the environment; `AsyncStep::put` calls `put_as`.
 //!
-//! The short way of `put_as` is for an item that is kept in an array. All other cases are in
-//! `put_slowly`. A put that finds waiters makes them ready on this worker.
+//! The short way of `put_as` is for an item that is kept in an array, and puts no tag. All other
+//! cases are in `put_slowly`. A put that finds waiters makes them ready on this worker.
 //!
 //! `begin_effect` comes first in each effect. It refuses an effect of an instance that has missed
 //! an item, because that instance will run again. It also sets `PUT`, after which a get is a fault.
@@ -24,7 +24,7 @@ use crate::record::EdgeEnd;
 use crate::seeded::{SeededFault, is_seeded};
 use crate::slot::{GetCount, ItemSlot};
 use crate::storage::NoPlace;
-use crate::tags::TagCol;
+use crate::tags::{TagCol, TagStore};
 
 use super::{DECLARES, ENVIRONMENT, FAILED, FORKED, MISSED, OBSERVED, ONCE, PUT, StepContext};
 
@@ -57,7 +57,7 @@ impl<'g> StepContext<'g> {
         if is_seeded(SeededFault::LostPut) {
             return Ok(());
         }
-        if store.count.is_none()
+        if store.is_plain()
             && let Some(slot) = store.storage.dense_slot(&key)
         {
             return match slot.put(value, GetCount::Kept, maker, word) {
@@ -73,7 +73,7 @@ impl<'g> StepContext<'g> {
         self.put_slowly(store, key, value, maker, word)
     }
 
-    /// A put of an item that is counted, or is in no array.
+    /// A put of an item that is counted, or is in no array, or puts a tag.
     #[inline(never)]
     fn put_slowly<K: ItemKey, V: Send + Sync>(
         &self,
@@ -86,7 +86,7 @@ impl<'g> StepContext<'g> {
         let count = store.count(&key);
         let found = match store.storage.find(&key) {
             Ok(found) => found,
-            // All items of the page were put.
+            // The item was put, and has gone.
             Err(NoPlace::Retired) => return Err(self.double_put(store, &key, None, (maker, word))),
             Err(NoPlace::Outside) => return Err(self.outside(store, &key)),
         };
@@ -100,8 +100,12 @@ impl<'g> StepContext<'g> {
                     // SAFETY: the item was gone from the moment it was full, so no other user has
                     // touched it, and `put` has left the drop to its caller.
                     panics.run(|| unsafe { found.slot.drop_value() });
-                    store.storage.note_gone(found.place);
+                    panics.run(|| store.storage.note_gone(found.place));
                     panics.go_on();
+                }
+                if let Some(tags) = store.tags_of_puts() {
+                    drop(found);
+                    self.push_prescribed(tags, key);
                 }
                 Ok(())
             }
@@ -130,10 +134,10 @@ impl<'g> StepContext<'g> {
         Err(self.double_put(store, key, Some(slot), made_by))
     }
 
-    /// Notes the fault of a second put. `slot` is that of the item, unless its page was given back.
+    /// Notes the fault of a second put. `slot` is that of the item, unless its place was given up.
     ///
-    /// Whether a page was given back depends on the schedule, and the report must not. So the first
-    /// put is named only if the pages of the collection stay.
+    /// Whether a place was given up depends on the schedule, and the report must not. So the first
+    /// put is named only if the places of the collection stay.
     #[cold]
     fn double_put<K: ItemKey, V>(
         &self,
@@ -143,7 +147,7 @@ impl<'g> StepContext<'g> {
         (maker, word): (usize, u64),
     ) -> Halted {
         let first = match slot {
-            Some(slot) if !store.gives_pages_back() => maker_of(slot, self),
+            Some(slot) if !store.forgets_puts() => maker_of(slot, self),
             _ => self.core.put_by(NO_STEP, 0),
         };
         let puts = [self.core.put_by(maker, word), first];
@@ -160,15 +164,20 @@ impl<'g> StepContext<'g> {
     #[inline]
     pub fn put_tag<T: ItemKey>(&self, tags: TagCol<'g, T>, tag: T) -> StepResult {
         self.begin_effect(EdgeEnd::PutsTags(tags.0.number))?;
-        if !tags.0.is_new(&tag) {
-            return Ok(());
+        if tags.0.is_new(&tag) {
+            self.push_prescribed(tags.0, tag);
         }
-        let Some(&entry) = tags.0.first.get() else { return Ok(()) };
+        Ok(())
+    }
+
+    /// Makes the steps ready that a tag collection prescribes.
+    #[inline]
+    fn push_prescribed<T: ItemKey>(&self, tags: &TagStore<'g, T>, tag: T) {
+        let Some(&entry) = tags.first.get() else { return };
         if entry.next.get().is_some() {
             self.push_others(entry, &tag);
         }
         self.push_new(entry, to_word(tag));
-        Ok(())
     }
 
     /// Makes a new instance ready.

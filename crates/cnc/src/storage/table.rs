@@ -8,8 +8,7 @@ use crate::key::{ItemKey, fold, hash_of, is_word};
 use crate::primitives::{AtomicPtr, AtomicU64, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
 
-/// The number of parts of a hashed storage. Each has a lock for those that add keys.
-const SHARDS: usize = 16;
+use super::SHARDS;
 
 /// Items by the word of their key or by its hash: open addressing, to which keys are only added.
 ///
@@ -57,6 +56,12 @@ struct TableEntry<K, V, R> {
     word: AtomicU64,
 }
 
+/// The word of a key, or its hash.
+#[inline]
+pub(super) fn word_of<K: ItemKey>(key: &K) -> u64 {
+    if is_word::<K>() { key.to_word() } else { hash_of(key) }
+}
+
 impl<K: ItemKey, V, R> ItemTable<K, V, R> {
     pub(super) fn new() -> Self {
         let shard = || Shard {
@@ -67,13 +72,8 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
     }
 
     #[inline]
-    fn word(key: &K) -> u64 {
-        if is_word::<K>() { key.to_word() } else { hash_of(key) }
-    }
-
-    #[inline]
     pub(super) fn find(&self, key: &K) -> &ItemSlot<V, R> {
-        let word = Self::word(key);
+        let word = word_of(key);
         let spread = fold(word);
         let shard = &self.shards[spread as usize % SHARDS];
         match shard.look(word, spread, key) {
@@ -83,7 +83,7 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
     }
 
     pub(super) fn look(&self, key: &K) -> Option<&ItemSlot<V, R>> {
-        let word = Self::word(key);
+        let word = word_of(key);
         let spread = fold(word);
         self.shards[spread as usize % SHARDS].look(word, spread, key)
     }

@@ -25,27 +25,27 @@ fn of_two_puts_one_is_told() {
 
 #[test]
 fn the_last_counted_get_drops_the_item() {
-    model(models::counted_gets);
+    [false, true].map(|is_large| model(move || models::counted_gets(is_large)));
 }
 
 #[test]
 fn a_take_waits_for_the_other_get() {
-    model(models::a_take_and_a_get);
+    [false, true].map(|is_large| model(move || models::a_take_and_a_get(is_large)));
 }
 
 #[test]
 fn a_take_that_waits_is_woken_or_told() {
-    model(models::a_take_that_waits);
+    [false, true].map(|is_large| model(move || models::a_take_that_waits(is_large)));
 }
 
 #[test]
 fn a_late_get_is_woken_or_told() {
-    model(models::a_get_that_is_late);
+    [false, true].map(|is_large| model(move || models::a_get_that_is_late(is_large)));
 }
 
 #[test]
 fn the_value_of_a_claim_that_is_given_back_is_dropped_after_the_read() {
-    model(models::a_claim_given_back);
+    [false, true].map(|is_large| model(move || models::a_claim_given_back(is_large)));
 }
 
 #[test]
@@ -55,5 +55,10 @@ fn a_step_that_waits_for_a_counted_item_gets_it_once() {
 
 #[test]
 fn a_step_never_waits_for_another_key_of_its_page() {
-    model(models::a_missed_get_and_a_page_that_is_used_again);
+    model(|| models::a_missed_get_and_a_place_that_is_used_again(false));
+}
+
+#[test]
+fn a_step_never_waits_for_another_key_of_a_stream() {
+    model(|| models::a_missed_get_and_a_place_that_is_used_again(true));
 }

@@ -200,7 +200,7 @@ fn a_declared_step_gets_nothing_else() {
 fn counts_that_are_too_small_or_too_large_are_errors() {
     report_everywhere("item items[1], put by step the environment(), has a count for 2 more gets", |graph| {
         let tags = graph.tags("tags");
-        let items = graph.items_with("items", Items::hashed().counted(|&n: &u32| Some(1 + 2 * n as u16)));
+        let items = graph.items_with("items", Items::hashed().counted(|&n: &u32| Some(1 + 2 * n)));
         graph.prescribe(tags, "get", move |n: u32, step| step.get(items, n).map(|_| ()));
         graph.initialize(|env| env.put(items, 0, 0).and_then(|()| env.put(items, 1, 1))).unwrap();
         put_tags(graph, tags, 2);

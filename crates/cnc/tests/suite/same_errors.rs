@@ -271,13 +271,16 @@ fn a_step_that_may_run_again_makes_a_collection_after_its_gets() {
 const PAGE: u32 = if cfg!(miri) { 16 } else { 1_024 };
 const PAGES: u32 = 2 * PAGE + 9;
 
+/// The collections that give the places of items up that have gone.
+const FORGETTING: [fn() -> Items<'static, u32, u32>; 2] = [|| Items::paged(PAGES), Items::streamed];
+
 #[test]
-fn an_item_that_only_gives_an_order_may_have_gone_with_its_page() {
+fn an_item_that_only_gives_an_order_may_have_gone() {
     each(|name, scheduler| {
-        for first in [true, false] {
+        for (kind, first) in FORGETTING.into_iter().flat_map(|kind| [(kind, true), (kind, false)]) {
             graph(|graph| {
                 let (uses, after) = (graph.tags::<u32>("uses"), graph.tags::<u32>("after"));
-                let items = graph.items_with("items", Items::paged(PAGES).counted(|_| Some(1)));
+                let items = graph.items_with("items", kind().counted(|_| Some(1)));
                 graph.prescribe(uses, "use", move |n, step| step.get(items, n).map(|_| ()));
                 let ended = graph.items::<u32, u32>("ended");
                 graph.prescribe_depends(
@@ -304,12 +307,13 @@ fn an_item_that_only_gives_an_order_may_have_gone_with_its_page() {
 }
 
 #[test]
-fn a_second_put_is_told_as_one_though_its_page_was_given_back() {
+fn a_second_put_is_told_as_one_though_its_place_was_given_up() {
     each(|name, scheduler| {
-        for (gone, kept) in [(PAGE, true), (PAGE, false), (PAGE - 1, false)] {
+        let cases = [(PAGE, true), (PAGE, false), (PAGE - 1, false)];
+        for (kind, (gone, kept)) in FORGETTING.into_iter().flat_map(|kind| cases.map(|case| (kind, case))) {
             let error = graph(|graph| {
                 let (gets, again) = (graph.tags::<u32>("gets"), graph.tags::<()>("again"));
-                let items = graph.items_with("items", Items::paged(PAGES).counted(|_| Some(1)));
+                let items = graph.items_with("items", kind().counted(|_| Some(1)));
                 graph.prescribe(gets, "get", move |n, step| step.get(items, n).map(|_| ()));
                 graph.prescribe(again, "put again", move |(), step| step.put(items, 0, 7));
                 graph.finish_after_fault();
@@ -334,21 +338,25 @@ fn a_second_put_is_told_as_one_though_its_page_was_given_back() {
 }
 
 #[test]
-fn statistics_count_the_puts_of_pages_that_were_given_back() {
+fn statistics_count_the_puts_of_places_that_were_given_up() {
     each(|name, scheduler| {
-        let statistics = graph(|graph| {
-            let chain = graph.tags::<u32>("chain");
-            let items = graph.items_with("items", Items::paged(PAGES).counted(|_| Some(1)));
-            graph.prescribe(chain, "next", move |n, step| {
-                let before = *step.get(items, n)?;
-                step.put(items, n + 1, before + 1)?;
-                if n + 2 < PAGES { step.put_tag(chain, n + 1) } else { Ok(()) }
+        FORGETTING.into_iter().for_each(|kind| {
+            let statistics = graph(|graph| {
+                let chain = graph.tags::<u32>("chain");
+                let items = graph.items_with("items", kind().counted(|_| Some(1)));
+                graph.prescribe(chain, "next", move |n, step| {
+                    let before = *step.get(items, n)?;
+                    step.put(items, n + 1, before + 1)?;
+                    if n + 2 < PAGES { step.put_tag(chain, n + 1) } else { Ok(()) }
+                });
+                graph
+                    .initialize(|env| env.put(items, 0, 0_u32).and_then(|()| env.put_tag(chain, 0)))
+                    .unwrap();
+                assert!(matches!(graph.run(scheduler), Err(GraphError::Failed(_))), "the last item is left");
+                graph.statistics()
             });
-            graph.initialize(|env| env.put(items, 0, 0_u32).and_then(|()| env.put_tag(chain, 0))).unwrap();
-            assert!(matches!(graph.run(scheduler), Err(GraphError::Failed(_))), "the last item is left");
-            graph.statistics()
-        });
-        assert_eq!((statistics.items[0].put, statistics.items[0].there), (PAGES as usize, 1), "{name}");
+            assert_eq!((statistics.items[0].put, statistics.items[0].there), (PAGES as usize, 1), "{name}");
+        })
     });
 }
 

@@ -157,6 +157,7 @@ impl Spec {
             Kept::Dense => Items::dense(extent),
             Kept::Paged => Items::paged(extent),
             Kept::Hashed => Items::hashed(),
+            Kept::Streamed => Items::streamed(),
         };
         match counts {
             Some(counts) => items.counted(|&item| Some(counts.of(item))),

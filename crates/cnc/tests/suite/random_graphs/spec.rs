@@ -47,6 +47,7 @@ pub(super) enum Kept {
     Dense,
     Paged,
     Hashed,
+    Streamed,
 }
 
 /// A step with a number for a tag. All that it needs has a smaller number.
@@ -121,8 +122,8 @@ pub(super) struct Counts {
 
 impl Counts {
     /// How often an item is got.
-    pub(super) fn of(&self, item: u32) -> u16 {
-        self.gets.get(&item).map_or(0, Vec::len) as u16
+    pub(super) fn of(&self, item: u32) -> u32 {
+        self.gets.get(&item).map_or(0, Vec::len) as u32
     }
 
     /// Whether a node takes an item. No other node with a get of the item comes after that node, so
@@ -169,7 +170,7 @@ impl Spec {
                 }
             })
             .collect();
-        let kept = [Kept::Dense, Kept::Paged, Kept::Hashed][random(seed) as usize % 3];
+        let kept = [Kept::Dense, Kept::Paged, Kept::Hashed, Kept::Streamed][random(seed) as usize % 4];
         Spec { nodes, children, kept, wants_counts }
     }
 
