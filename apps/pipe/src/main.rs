@@ -34,7 +34,9 @@ const READER_GONE: u8 = 128 + 13;
 
 /// Writes to standard output. Returns the exit status.
 fn shown(text: &str) -> u8 {
-    match io::stdout().write_all(text.as_bytes()) {
+    // `io::stdout` takes all bytes and loses them, if the standard output is closed.
+    let open = selvedge_io::stdio::stdout();
+    match open.and_then(|_| io::stdout().write_all(text.as_bytes())) {
         Ok(()) => 0,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => READER_GONE,
         Err(error) => refused(&error.to_string()),
