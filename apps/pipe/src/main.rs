@@ -56,7 +56,7 @@ fn serve(options: &Options) -> u8 {
         ShowProgress::Auto => io::stderr().is_terminal() && !io::stdout().is_terminal(),
     };
     let threads = threads_of(options.threads);
-    let settings = Settings { progress, threads, least: LEAST };
+    let settings = Settings { progress, threads, least: LEAST, sort_memory: options.sort_memory };
     let (name, text) = match (&options.script, &options.file) {
         (Some(script), _) => ("pipeline".to_string(), script.clone()),
         (None, Some(file)) => match std::fs::read_to_string(file) {
