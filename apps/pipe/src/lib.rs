@@ -12,6 +12,7 @@
 //! | [`condition`], [`mod@test`], [`regex`] | conditions of the tree as splitters |
 //! | [`stage`], [`stages`] | stages of the tree as transducers, which never wait |
 //! | [`stream`], [`source`], [`join`], [`run`] | files, processes and joins, which wait, and the run of a script |
+//! | [`mod@sort`] | the order of `sort`, and what does not fit into memory |
 //! | `by_line`, [`parts`] | the stages that work line by line, and run on parts of a file side by side |
 //! | [`explain`], [`progress`] | the plan of `--explain`, and the bar of `--progress` |
 //! | [`interactive`] | the prompt |
@@ -40,6 +41,7 @@ pub mod progress;
 pub mod regex;
 pub mod run;
 pub mod sections;
+pub mod sort;
 pub mod source;
 pub mod stage;
 pub mod stages;

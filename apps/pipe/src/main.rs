@@ -34,7 +34,9 @@ const READER_GONE: u8 = 128 + 13;
 
 /// Writes to standard output. Returns the exit status.
 fn shown(text: &str) -> u8 {
-    match io::stdout().write_all(text.as_bytes()) {
+    // `io::stdout` takes all bytes and loses them, if the standard output is closed.
+    let open = selvedge_io::stdio::stdout();
+    match open.and_then(|_| io::stdout().write_all(text.as_bytes())) {
         Ok(()) => 0,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => READER_GONE,
         Err(error) => refused(&error.to_string()),
@@ -54,7 +56,7 @@ fn serve(options: &Options) -> u8 {
         ShowProgress::Auto => io::stderr().is_terminal() && !io::stdout().is_terminal(),
     };
     let threads = threads_of(options.threads);
-    let settings = Settings { progress, threads, least: LEAST };
+    let settings = Settings { progress, threads, least: LEAST, sort_memory: options.sort_memory };
     let (name, text) = match (&options.script, &options.file) {
         (Some(script), _) => ("pipeline".to_string(), script.clone()),
         (None, Some(file)) => match std::fs::read_to_string(file) {

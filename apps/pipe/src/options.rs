@@ -26,6 +26,10 @@ Options:
   --explain         show the plan, and run nothing
   -j N, --threads N read and search a large file by N threads at most
                     (default: 0, which is one for each CPU, 16 at most)
+  -S SIZE, --sort-memory SIZE
+                    the memory of a sort, such as 64K, 500M or 2G; what needs
+                    more goes to temporary files in $TMPDIR or /tmp
+                    (default: half of what is free)
   --progress WHEN   a bar on standard error: auto, always, never
                     (default: auto, which is on a terminal, if the output is
                     none)
@@ -139,6 +143,8 @@ pub struct Options {
     pub progress: ShowProgress,
     /// `--threads`. With 0 the shell chooses.
     pub threads: usize,
+    /// `--sort-memory`, in bytes.
+    pub sort_memory: Option<usize>,
 }
 
 /// The result of [`parse`]: a text to print, or options for a run.
@@ -162,6 +168,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, S
     parsed(arguments).map_err(|error| format!("{error}; --help tells the options"))
 }
 
+/// The number of bytes that a text says: a whole number above 0 with `K`, `M` or `G` behind it.
+fn size(text: &str) -> Option<usize> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let power = ["K", "M", "G"].iter().position(|known| *known == unit)?;
+    let number: usize = number.parse().ok()?;
+    number.checked_mul(1024_usize.pow(power as u32 + 1)).filter(|bytes| *bytes > 0)
+}
+
 fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, lexopt::Error> {
     let mut parser = lexopt::Parser::from_args(arguments);
     let mut options = Options::default();
@@ -175,6 +189,11 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, lexo
             Short('n') | Long("check") => options.mode = Mode::Check,
             Long("explain") => options.mode = Mode::Explain,
             Short('j') | Long("threads") => options.threads = parser.value()?.parse()?,
+            Short('S') | Long("sort-memory") => {
+                let text = parser.value()?.string()?;
+                let refused = || format!("--sort-memory {text} is no size such as 64K, 500M or 2G");
+                options.sort_memory = Some(size(&text).ok_or_else(refused)?);
+            }
             Long("progress") => {
                 options.progress = match &parser.value()?.string()?[..] {
                     "auto" => ShowProgress::Auto,

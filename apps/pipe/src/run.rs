@@ -11,7 +11,7 @@
 use crate::kinds::{check, waiting_within};
 use crate::language::complaint::{Complaint, Span};
 use crate::language::parse;
-use crate::language::tree::{Pipeline, Stage, StageKind};
+use crate::language::tree::{Pipeline, Stage, StageKind, limit_sorts};
 use crate::parts::{PartStages, now_in_parts};
 use crate::progress::Progress;
 use crate::source::{failed, on_pool};
@@ -44,6 +44,8 @@ pub struct Settings {
     pub threads: usize,
     /// How many bytes such a file has at least: [`LEAST`](crate::parts::LEAST), but in tests.
     pub least: u64,
+    /// How many bytes of memory the items of a `sort` may need. With `None` the stage chooses.
+    pub sort_memory: Option<usize>,
 }
 
 impl Settings {
@@ -51,6 +53,14 @@ impl Settings {
     fn threads_for(self, script: &[Pipeline]) -> usize {
         let in_parts = script.iter().any(|pipeline| self.parts(pipeline).is_some());
         if in_parts { self.threads } else { 1 }
+    }
+
+    /// The script with what the settings say of its stages.
+    fn applied(self, mut script: Vec<Pipeline>) -> Vec<Pipeline> {
+        if let Some(bytes) = self.sort_memory {
+            script.iter_mut().for_each(|pipeline| limit_sorts(pipeline, bytes));
+        }
+        script
     }
 
     /// The stages of a pipeline that run in parts.
@@ -88,6 +98,7 @@ pub fn prepare(text: &str) -> Result<Vec<Pipeline>, Complaint> {
 /// # Errors
 /// The failure of a stage, with its place. The pipelines after it are not run.
 pub fn run(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, Complaint> {
+    let script = settings.applied(script);
     let threads = settings.threads_for(&script);
     with_events(threads, run_all(script, settings))
 }
@@ -100,6 +111,7 @@ pub fn run_until_interrupted(
     script: Vec<Pipeline>,
     settings: Settings,
 ) -> Result<Option<Outcome>, Complaint> {
+    let script = settings.applied(script);
     let threads = settings.threads_for(&script);
     let mut interrupts = signals(&[Signal::INT]).map_err(|error| nowhere(&error))?;
     let interrupted = async move { interrupts.next().await.map(|_| None).map_err(|error| nowhere(&error)) };

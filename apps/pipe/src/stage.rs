@@ -334,9 +334,9 @@ pub fn leading(stages: &[Stage], kind: ItemKind) -> (DynStage, usize) {
 
 fn sorted(order: Order, kind: ItemKind) -> DynStage {
     match kind {
-        ItemKind::Records => DynStage::new(sort_records(order)),
-        ItemKind::Numbers => DynStage::new(sort_numbers(order)),
-        _ => DynStage::new(sort_lines(order)),
+        ItemKind::Records => DynStage::new(sort::<Fields>(order)),
+        ItemKind::Numbers => DynStage::new(sort::<u64>(order)),
+        _ => DynStage::new(sort::<[u8]>(order)),
     }
 }
 

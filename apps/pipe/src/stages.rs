@@ -7,7 +7,7 @@
 //! | `gather.rs` | `count`, also of parts, `sum`, `min`, `max`, `unique`, `tally`, `last` |
 //! | `nested.rs` | the condition `nested in`, and the failure at its limit |
 //! | `over.rs` | the branches of `if` and `foreach` that change whole lines as text |
-//! | `sort.rs` | `sort` |
+//! | `sort.rs` | `sort` in a branch |
 
 mod frame;
 mod gather;
@@ -22,4 +22,4 @@ pub use gather::{
 };
 pub use nested::{Guarded, TooDeep, guarded, nested_in};
 pub use over::{OverText, over_text};
-pub use sort::{Sort, Sorted, sort_lines, sort_numbers, sort_records};
+pub use sort::{Sort, sort};

@@ -4,8 +4,8 @@
 //! [`stream`] calls itself for the pipeline in the brackets of a join.
 //!
 //! Stages that do not wait become one `DynStage`. A stage that waits makes a new source of all that
-//! is before it: a command, a join, or a `foreach` with one of these in its branches. The kind of
-//! the source and of the last stage always match, because `kinds.rs` has checked the script.
+//! is before it: a command, a join, a `sort`, or a `foreach` with a command or a join in its
+//! branches. The kind of the source and of the last stage always match, because `kinds.rs` has checked the script.
 
 use crate::join::LineJoin;
 use crate::kinds::{Before, waiting_within, yields};
@@ -14,6 +14,7 @@ use crate::parts::PartStages;
 use crate::progress::Progress;
 use crate::run::Target;
 use crate::sections::{Conditional, SectionRuns};
+use crate::sort::{Sorted, SortedSupply};
 use crate::source::{Files, NamedSupply, failed};
 use crate::stage::{leading, leaves_lines, located_in_lines, may_fail, stream_name, then, to_text};
 use selvedge_coroutine::pipeline::csv::Fields;
@@ -175,6 +176,7 @@ impl Stream {
                 StageKind::Shell(command) => (whole.through_named(stage, command), 1),
                 StageKind::Join2(join, inner) => (whole.joined(*join, stream(inner, progress, None)?), 1),
                 StageKind::Branch(of) if waiting_within(stage).is_some() => (whole.sectioned(stage, of), 1),
+                StageKind::Sort(order) => (whole.sorted(stage, *order), 1),
                 _ => whole.with(rest),
             };
             let (together, others) = rest.split_at(count);
@@ -200,6 +202,20 @@ impl Stream {
             ItemKind::Numbers => cut::<u64>(self, stage, of),
         };
         // The lines behind it are not those of the input.
+        Stream { origin, stages: None, kind, fails: false, apart: true }
+    }
+
+    /// With a `sort`, which may need temporary files.
+    fn sorted(self, stage: &Stage, order: Order) -> Stream {
+        fn sorted<A: OriginKind + Sorted + ?Sized>(stream: Stream, stage: &Stage, order: Order) -> Origin {
+            A::origin(Inflow::new(SortedSupply::<A>::new(stage, order, stream.supply())).boxed())
+        }
+        let kind = self.kind;
+        let origin = match kind {
+            ItemKind::Records => sorted::<Fields>(self, stage, order),
+            ItemKind::Numbers => sorted::<u64>(self, stage, order),
+            _ => sorted::<[u8]>(self, stage, order),
+        };
         Stream { origin, stages: None, kind, fails: false, apart: true }
     }
 

@@ -27,7 +27,7 @@ fn what_could_be_read_comes_out_before_the_error() {
             let faults = Faults::everywhere(move |call, number| {
                 (call == Call::Pread && number >= failing).then_some(Fault::Errno(EIO))
             });
-            let settings = Settings { progress: false, threads, least: 0 };
+            let settings = Settings { progress: false, threads, least: 0, sort_memory: None };
             let complaint = run(prepare(&text).unwrap(), settings).unwrap_err();
             drop(faults);
             told.push(complaint.shown("script", &text));

@@ -12,6 +12,11 @@
 //!
 //! These streams are separate from those of [`std::io`]: they do not write the bytes that
 //! `println!` has buffered, and they do not see the bytes that [`std::io::stdin`] has read ahead.
+//!
+//! A stream that the process was started without (`>&-` in a shell) is an error here. Those of
+//! [`std::io`] are then empty and take all bytes.
+
+mod closed;
 
 use crate::error::doing;
 use crate::io::{BufReader, Lines, Read};
@@ -39,12 +44,15 @@ type PoolRead = Pin<Box<dyn Future<Output = io::Result<(usize, Vec<u8>)>> + Send
 /// Chooses the way for a standard descriptor.
 ///
 /// # Errors
-/// If the descriptor is closed.
+/// If the descriptor is closed, or was closed when the process began.
 fn way(number: RawFd, name: &'static str, write: bool) -> io::Result<Way> {
     // SAFETY: the numbers 0, 1 and 2 belong to the process for as long as it runs. If one of them
     // were closed, the calls below would fail.
     let fd = unsafe { BorrowedFd::borrow_raw(number) };
     let find = || -> io::Result<Way> {
+        if closed::was_closed(number, fd) {
+            return Err(rustix::io::Errno::BADF.into());
+        }
         let kind = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
         if (kind == FileType::Fifo || kind == FileType::CharacterDevice && rustix::termios::isatty(fd))
             && let Ok(own) = sys::reopen(fd, write)

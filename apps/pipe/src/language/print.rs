@@ -94,7 +94,7 @@ impl fmt::Display for StageKind {
             StageKind::Fold(kind) => f.write_str(word(&FOLDS, kind)),
             StageKind::Unique => f.write_str("unique"),
             StageKind::Tally => f.write_str("tally"),
-            StageKind::Sort(Order { column, numeric, descending }) => {
+            StageKind::Sort(Order { column, numeric, descending, .. }) => {
                 f.write_str("sort")?;
                 if let Some(column) = column {
                     write!(f, " by column {column}")?;

@@ -114,6 +114,24 @@ pub struct Order {
     pub numeric: bool,
     /// The greatest first.
     pub descending: bool,
+    /// How many bytes of memory its items may need. The parser leaves it out, and
+    /// [`limit_sorts`] sets it.
+    pub memory: Option<usize>,
+}
+
+/// Sets how many bytes of memory the items of each `sort` in a pipeline may need.
+pub fn limit_sorts(pipeline: &mut Pipeline, bytes: usize) {
+    for stage in pipeline {
+        match &mut stage.kind {
+            StageKind::Sort(order) => order.memory = Some(bytes),
+            StageKind::Join2(_, inner) | StageKind::While(_, inner) => limit_sorts(inner, bytes),
+            StageKind::Branch(of) => {
+                limit_sorts(&mut of.then, bytes);
+                limit_sorts(&mut of.otherwise, bytes);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// What `replace` looks for.

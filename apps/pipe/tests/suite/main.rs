@@ -11,3 +11,4 @@ mod parts;
 mod recipes;
 mod runs;
 mod sections;
+mod sorting;

@@ -524,3 +524,34 @@ fn what_is_behind_a_finished_stage_does_not_depend_on_the_chunks() {
     let each = "foreach line having substring ',' then else count end | uppercase | substitute ';'";
     assert_eq!(made(each, "a\nb\nc\n"), (";".to_string(), None));
 }
+
+#[test]
+fn a_standard_stream_that_is_closed_is_an_error_where_it_is_needed() {
+    let shell = env!("CARGO_BIN_EXE_selvedge-pipe");
+    let ran = |rest: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        write(directory.path().join("f"), "warp\n").unwrap();
+        system(directory.path(), &format!("{shell} {rest}"), b"")
+    };
+    let closed = [
+        ("'file f' >&-", "standard output"),
+        ("'file f | lines | count' >&-", "standard output"),
+        ("--help >&-", "standard output"),
+        ("--explain 'file f' >&-", "standard output"),
+        ("stdin <&-", "standard input"),
+        ("'lines | count' <&-", "standard input"),
+        ("'lines | to \"g\"' <&-", "standard input"),
+    ];
+    for (rest, stream) in closed {
+        let error = refused(&ran(rest));
+        assert!(error.contains(&format!("{stream}: Bad file descriptor")), "{rest}: {error}");
+    }
+    // Without the standard error only the status tells of the error.
+    assert_eq!(ran("'file f' >&- 2>&-").status.code(), Some(2));
+    // A stream that is not needed may be closed, and `/dev/null` is open.
+    assert_eq!(text(&ran("'file f' <&-"), 0), "warp\n");
+    for rest in ["'file f | to \"g\"' >&-", "'file f' 1<>/dev/null", "'file f' >&- >/dev/null"] {
+        assert_eq!(text(&ran(rest), 0), "", "{rest}");
+    }
+    assert_eq!(text(&ran("'lines | count' <>/dev/null"), 1), "0\n");
+}

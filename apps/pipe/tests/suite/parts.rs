@@ -39,7 +39,7 @@ fn by(threads: usize, directory: &Path, script: &str) -> (Vec<u8>, Result<Outcom
     let name = |word: &str| format!("{:?}", directory.join(word));
     let script =
         script.replace("LOG", &name("log")).replace("WRONG", &name("wrong")).replace("OUT", &name("out"));
-    let settings = Settings { progress: false, threads, least: 0 };
+    let settings = Settings { progress: false, threads, least: 0, sort_memory: None };
     let outcome =
         run(prepare(&script).unwrap(), settings).map_err(|complaint| complaint.shown("script", &script));
     let out = directory.join("out");
