@@ -27,6 +27,7 @@ mod pipes;
 mod published;
 mod simulation;
 mod stamp;
+mod starts;
 mod stm;
 mod streams;
 mod table;
@@ -247,6 +248,16 @@ const FIGURES: &[Figure] = &[
         measure: simulation::simulation,
     },
     Figure { name: "server-echo", about: "TCP echo, 1 to 9000 connections", measure: echo::echo },
+    Figure {
+        name: "blocking-call",
+        about: "a call on an OS thread of the blocking pool",
+        measure: starts::blocking_call,
+    },
+    Figure {
+        name: "runner-start",
+        about: "a runner that starts, does little, and ends",
+        measure: starts::runner_start,
+    },
     Figure { name: "skynet", about: "a tree of a million threads", measure: cores::skynet },
     Figure {
         name: "cost-of-abstractions",

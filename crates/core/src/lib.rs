@@ -150,9 +150,9 @@ pub use parker::Parker;
 #[doc(hidden)]
 pub use per_process::PerProcess;
 pub use performing::{Performing, nbio};
-#[doc(hidden)]
-pub use quiet::Ledger;
 pub use quiet::Quiet;
+#[doc(hidden)]
+pub use quiet::{CallUnderWay, Ledger};
 #[doc(hidden)]
 pub use quietly::quietly;
 pub use readiness::{
@@ -163,8 +163,6 @@ pub use reply_cell::ReplyCell;
 pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
 pub use run_queue::{RunQueue, SendQueue};
 pub use shield::{Shield, shield};
-#[doc(hidden)]
-pub use standstill::CallUnderWay;
 #[doc(hidden)]
 pub use state::{Woken, Word, park as park_state, take_notification, wake as wake_state};
 pub use thread::{SendThread, Thread};

@@ -13,8 +13,8 @@
 //! other OS threads are **active**: those that run, those that wait for the kernel or the clock,
 //! and all that this module does not know.
 //!
-//! The [`Ledger`] is one word: the number of quiet OS threads, and the number of quiets that have
-//! ended.
+//! The [`Ledger`] has one word for them: the number of quiet OS threads, and the number of quiets
+//! that have ended. Beside it stands the number of calls that are under way: see below.
 //!
 //! # Steps
 //! - **B**, begin: the ledger counts one quiet OS thread more. The OS thread itself takes this
@@ -60,44 +60,78 @@
 //! A scheduler that awaits an event from the kernel is active. So a deadlock of other threads is
 //! reported only after that wait.
 //!
+//! # Calls under way
+//! D2 reads a file of the kernel, which takes some 20 µs. So a scheduler leaves D2 and D3 out while
+//! an OS thread of a pool makes a call for a thread, because that OS thread is active. A
+//! [`CallUnderWay`] counts the call, from before its job is given until the call has ended. To leave
+//! D2 out is to report nothing, so it makes no report false. Deadlocks are reported all the same:
+//! - The OS thread that has made the call takes the call off the count, and then takes its own
+//!   step B or ends. So the count is 0 when the last event of the list above has happened.
+//! - The scheduler reads the count after D1. If D1 counts the quiet of that OS thread, the
+//!   scheduler also sees that the call has ended, because both steps on the ledger and on the count
+//!   are SeqCst. Otherwise that OS thread takes its step B later, and calls a CPU.
+//!
 //! `tests/loom/quiet.rs` checks the steps with models of two and three OS threads.
 
 use crate::per_process::PerProcess;
-use crate::primitives::{AtomicU64, Ordering};
+use crate::primitives::{AtomicU32, AtomicU64, Ordering};
 
-/// The number of quiet OS threads (in the lower half), and the number of quiets that have ended (in
-/// the upper half).
+/// The quiet OS threads of a process, and the calls under way in it.
 #[derive(Debug)]
 #[doc(hidden)]
-pub struct Ledger(AtomicU64);
+pub struct Ledger {
+    /// The number of quiet OS threads (in the lower half), and the number of quiets that have ended
+    /// (in the upper half).
+    quiet: AtomicU64,
+    /// The number of calls under way.
+    calls: AtomicU32,
+}
 
 impl Default for Ledger {
     fn default() -> Ledger {
-        Ledger(AtomicU64::new(0))
+        Ledger { quiet: AtomicU64::new(0), calls: AtomicU32::new(0) }
     }
 }
 
 impl Ledger {
     /// Step B.
     pub fn begin(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.quiet.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Step E.
     pub fn end(&self) {
-        self.0.fetch_add((1 << 32) - 1, Ordering::SeqCst);
+        self.quiet.fetch_add((1 << 32) - 1, Ordering::SeqCst);
     }
 
     /// The number of quiet OS threads.
     pub fn quiet(&self) -> u32 {
-        self.0.load(Ordering::SeqCst) as u32
+        self.quiet.load(Ordering::SeqCst) as u32
+    }
+
+    /// A call begins: an OS thread will be active until the call has ended.
+    pub fn begin_call(&self) {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A call has ended. Its OS thread has not taken its next step B.
+    pub fn end_call(&self) {
+        self.calls.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether a call has begun and has not ended.
+    pub fn is_call_under_way(&self) -> bool {
+        self.calls.load(Ordering::SeqCst) > 0
     }
 
     /// Step D: whether all OS threads are quiet. `os_threads` gives their number.
     pub fn are_all_quiet(&self, os_threads: impl FnOnce() -> Option<u32>) -> bool {
-        let before = self.0.load(Ordering::SeqCst);
+        let before = self.quiet.load(Ordering::SeqCst);
+        if self.is_call_under_way() {
+            return false;
+        }
         let quiet = before as u32;
-        os_threads() == Some(quiet) && self.0.load(Ordering::SeqCst) == before
+        os_threads() == Some(quiet) && self.quiet.load(Ordering::SeqCst) == before
     }
 }
 
@@ -163,6 +197,37 @@ impl Drop for Quiet {
     }
 }
 
+/// While it lives, a call is under way that an OS thread of a pool makes for a thread, or will make.
+///
+/// The giver of the job makes it before the OS thread's quiet ends. The OS thread drops it after
+/// the call, before it becomes quiet or ends. The call may rightly take long, so there is no notice
+/// of a standstill meanwhile.
+#[derive(Debug)]
+#[doc(hidden)]
+#[must_use = "the call is under way only for as long as this lives"]
+pub struct CallUnderWay(&'static Ledger);
+
+impl CallUnderWay {
+    /// A call begins.
+    #[expect(clippy::new_without_default, reason = "it is a declaration, not a value")]
+    pub fn new() -> CallUnderWay {
+        let ledger = ledger();
+        ledger.begin_call();
+        CallUnderWay(ledger)
+    }
+}
+
+impl Drop for CallUnderWay {
+    fn drop(&mut self) {
+        self.0.end_call();
+    }
+}
+
+/// Whether an OS thread of a pool makes a call now.
+pub(crate) fn is_call_under_way() -> bool {
+    ledger().is_call_under_way()
+}
+
 /// The number of OS threads of the process that are not quiet, at about this moment. `None` where
 /// the kernel does not say how many there are.
 pub(crate) fn active_os_threads() -> Option<u32> {
@@ -216,5 +281,17 @@ mod tests {
         };
         assert!(!ledger.are_all_quiet(changes), "one was active in between");
         assert!(ledger.are_all_quiet(|| Some(2)));
+    }
+
+    #[test]
+    fn the_kernel_is_not_asked_while_a_call_is_under_way() {
+        let ledger = Ledger::default();
+        ledger.begin();
+        ledger.begin_call();
+        ledger.begin_call();
+        ledger.end_call();
+        assert!(!ledger.are_all_quiet(|| unreachable!("an OS thread makes a call")));
+        ledger.end_call();
+        assert!(ledger.are_all_quiet(|| Some(1)));
     }
 }

@@ -6,37 +6,12 @@
 //! thread for long, and rightly.
 
 use crate::{Time, directory, quiet};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The time after which the notice is written, in nanoseconds.
 static AFTER: AtomicU64 = AtomicU64::new(10_000_000_000);
 static IS_WRITTEN: AtomicBool = AtomicBool::new(false);
-
-/// The number of calls that OS threads of pools make for threads now.
-static CALLS: AtomicUsize = AtomicUsize::new(0);
-
-/// An OS thread makes a call for a thread while this lives. The call may rightly take long, so
-/// there is no notice meanwhile.
-#[derive(Debug)]
-#[doc(hidden)]
-#[must_use = "the call is under way only for as long as this lives"]
-pub struct CallUnderWay(());
-
-impl CallUnderWay {
-    /// A call begins.
-    #[expect(clippy::new_without_default, reason = "it is a declaration, not a value")]
-    pub fn new() -> CallUnderWay {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        CallUnderWay(())
-    }
-}
-
-impl Drop for CallUnderWay {
-    fn drop(&mut self) {
-        CALLS.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// Sets how long all threads of the process have waited when a notice says so on standard error:
 /// that no deadlock is reported, and why. Without this call it is 10 seconds; with `None` there is
@@ -64,7 +39,7 @@ pub(crate) fn notice(since: Time) {
     if waited.as_nanos() < u128::from(AFTER.load(Ordering::Relaxed)) || IS_WRITTEN.load(Ordering::Relaxed) {
         return;
     }
-    if CALLS.load(Ordering::Relaxed) > 0 {
+    if quiet::is_call_under_way() {
         return;
     }
     let Some(active) = quiet::active_os_threads().filter(|_| directory::are_all_quiet()) else { return };

@@ -23,6 +23,7 @@ mod runtime;
 mod session;
 mod simulation;
 pub(crate) mod stamp;
+mod starts;
 pub(crate) mod stm;
 pub(crate) mod streams;
 mod timers;
@@ -170,6 +171,10 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("tokio-timeout-ready", &[n]) => abstractions::timeout_ready::<Tokio>(n),
         ("tokio-timeout-later", &[n]) => abstractions::timeout_later::<Tokio>(n),
         ("tokio-oneshot", &[n]) => abstractions::oneshot::<Tokio>(n),
+        ("blocking-call", &[w, threads, calls]) => starts::blocking_call::<Ours>(w, threads, calls),
+        ("runner-start", &[w, runs, calls]) => starts::runner_start::<Ours>(w, runs, calls),
+        ("tokio-blocking-call", &[w, threads, calls]) => starts::blocking_call::<Tokio>(w, threads, calls),
+        ("tokio-runner-start", &[w, runs, calls]) => starts::runner_start::<Tokio>(w, runs, calls),
         ("timers-cancel", &[n]) => timers::cancel::<Ours>(n),
         ("timers-fire", &[n, millis]) => timers::fire::<Ours>(n, millis),
         ("timers-threads", &[n, millis]) => timers::threads::<Ours>(n, millis),

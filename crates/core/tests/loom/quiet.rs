@@ -145,6 +145,30 @@ fn the_last_to_become_quiet_has_the_deadlock_told() {
 }
 
 #[test]
+fn the_end_of_the_last_call_has_the_deadlock_told() {
+    loom::model(|| {
+        let process = Process::new(2);
+        let cpu = Sleeper::new();
+        // The CPU has given a call to the other OS thread.
+        process.ledger.begin_call();
+        let other = {
+            let (process, cpu) = (process.clone(), cpu.clone());
+            thread::spawn(move || {
+                process.is_done.store(true, SeqCst);
+                process.ledger.end_call();
+                process.ledger.begin();
+                if cpu.inbox.is_asleep() && cpu.inbox.is_quiet() {
+                    cpu.call();
+                }
+            })
+        };
+        // If the deadlock were not reported, the model would run for ever here.
+        while !cpu.poll(&process) {}
+        other.join().unwrap();
+    });
+}
+
+#[test]
 fn two_cpus_that_wake_each_other_are_not_taken_for_dead() {
     loom::model(|| {
         let process = Process::new(2);

@@ -130,10 +130,7 @@ where
                     let _ = cell.put(result);
                 };
                 let id = Arc::as_ptr(&this.cell).cast();
-                let submitted = this.pool.submit(&mut state, Job::new(run, id));
-                drop(state);
-                if let Err((error, job)) = submitted {
-                    drop(job);
+                if let Err(error) = this.pool.submit(state, Job::new(run, id)) {
                     return Poll::Ready(Err(Lost::no_thread(&error)));
                 }
                 this.stage = JobStage::Sent;

@@ -46,7 +46,6 @@ impl Lane {
     pub(crate) fn aside(self, f: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let job = Job::without_caller(f);
         let pool = &self.pool().shared;
-        let submitted = pool.submit(&mut lock(&pool.state), job);
-        submitted.map_err(|(error, _)| error)
+        pool.submit(lock(&pool.state), job)
     }
 }

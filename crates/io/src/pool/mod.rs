@@ -31,10 +31,10 @@ pub use call::Blocking;
 pub(crate) use lane::Lane;
 pub use lost::Lost;
 
-use queue::{PoolShared, PoolState, wake_next};
+use queue::{PoolShared, wake_next};
 use selvedge_core::PerProcess;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Runs `f` on an OS thread of the process's blocking pool and returns what it returned.
@@ -149,8 +149,7 @@ pub struct Pool {
 impl Pool {
     /// A pool that starts its first OS thread with its first job.
     pub fn new(limits: Limits) -> Pool {
-        let state = Mutex::new(PoolState::new(limits));
-        Pool { shared: Arc::new(PoolShared { state, work: Condvar::new() }) }
+        Pool { shared: Arc::new(PoolShared::new(limits)) }
     }
 
     /// The pool's bounds now.

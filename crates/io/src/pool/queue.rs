@@ -2,13 +2,37 @@
 //!
 //! `call.rs` submits a [`Job`] for each call. An OS thread of the pool takes the jobs in order, and
 //! ends when it has been idle for long or the pool is closed.
+//!
+//! # The OS thread that looks
+//! A program often makes its next call soon after the answer to the last one. To put an OS thread
+//! to sleep and to wake it takes longer than that. So an OS thread that has ended its job and finds
+//! no other **looks** for the next job for `LOOK_MAX`, before it sleeps. One OS thread of a pool
+//! looks at a time. It looks only if the last job came so soon after the end of the one before it,
+//! and if the process may use several CPUs, because otherwise it would only keep the CPU from the
+//! OS thread that has the next job.
+//!
+//! No job waits for an OS thread that does not come:
+//! - All decisions fall under the lock. [`PoolShared::handed`], which the OS thread looks at without
+//!   the lock, only ends its look sooner. After its look it takes the lock and looks into the queue,
+//!   whatever it has seen.
+//! - A submitter wakes no sleeper for a job if an OS thread looks and no other job waits: the one
+//!   that looks comes back to the queue. For each further job it wakes a sleeper or starts an OS
+//!   thread.
+//! - The OS thread that looks is not quiet (`quiet.rs` of `core`), so a job that waits for it needs
+//!   no end of a quiet.
 
 use super::{Limits, lock};
 use selvedge_core::{CallUnderWay, Quiet, quietly};
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::{Duration, Instant};
+
+/// The longest time for which an OS thread looks for its next job before it sleeps: twice what the
+/// caller's worker needs to wake, to take the answer, and to give the next job.
+const LOOK_MAX: Duration = Duration::from_micros(20);
 
 #[derive(Debug)]
 pub(super) struct PoolShared {
@@ -16,6 +40,8 @@ pub(super) struct PoolShared {
     /// Signalled when a job comes in while an OS thread is idle, when the pool closes, and when its
     /// bounds change.
     pub(super) work: Condvar,
+    /// Whether a job has come since an OS thread began to look for one. Written under the lock.
+    handed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -28,8 +54,17 @@ pub(super) struct PoolState {
     pub(super) next_ticket: u64,
     pub(super) threads: usize,
     pub(super) threads_most: usize,
+    /// The OS threads without a job: those that sleep, and the one that looks.
     pub(super) idle: usize,
-    /// One for each OS thread that is idle and stays idle: see [`settle`](PoolState::settle).
+    /// Whether one of the idle OS threads looks for its job, and does not sleep.
+    looks: bool,
+    /// When an OS thread last ended a job and found no other.
+    ended: Option<Instant>,
+    /// Whether the last job came soon after `ended`.
+    come_soon: bool,
+    /// Whether the process may use several CPUs.
+    has_several_cpus: bool,
+    /// One for each OS thread that sleeps and goes on sleeping: see [`settle`](PoolState::settle).
     quiet: Vec<Quiet>,
     pub(super) taken: u64,
     pub(super) closed: bool,
@@ -45,6 +80,10 @@ impl fmt::Debug for PoolState {
             threads,
             threads_most: _,
             idle,
+            looks: _,
+            ended: _,
+            come_soon: _,
+            has_several_cpus: _,
             quiet: _,
             taken: _,
             closed,
@@ -68,11 +107,26 @@ impl PoolState {
     /// Makes the number of quiet OS threads fit. The holder of the lock calls this before it
     /// releases the lock, whenever the number of jobs or of idle OS threads has changed.
     ///
-    /// Each job that waits keeps one of the idle OS threads from being quiet, no matter which. So
-    /// the submitter of a job ends the quiet of the OS thread that will run the job.
+    /// The OS thread that looks is not quiet, and comes for the first job. Each further job keeps
+    /// one of those that sleep from being quiet, no matter which. So the submitter of a job ends the
+    /// quiet of the OS thread that will run the job.
     pub(super) fn settle(&mut self) {
-        let quiet = if self.closed { 0 } else { self.idle.saturating_sub(self.jobs.len()) };
+        let for_sleepers = self.jobs.len().saturating_sub(usize::from(self.looks));
+        let quiet = if self.closed { 0 } else { self.asleep().saturating_sub(for_sleepers) };
         self.quiet.resize_with(quiet, Quiet::new);
+    }
+
+    /// The number of OS threads that sleep.
+    fn asleep(&self) -> usize {
+        self.idle - usize::from(self.looks)
+    }
+
+    /// Whether the OS thread that has just ended a job, and finds no other, looks for one. It does
+    /// so from this call on.
+    fn begin_look(&mut self) -> bool {
+        let looks = !self.looks && self.come_soon && self.has_several_cpus && !self.closed;
+        self.looks |= looks;
+        looks
     }
 
     /// The caller that has waited longest, if there is room for its job.
@@ -90,6 +144,7 @@ impl PoolState {
 /// A job: the call, which leaves its answer in a cell. The types are erased.
 pub(super) struct Job {
     run: Box<dyn FnOnce() + Send>,
+    call: CallUnderWay,
     /// The address of the job's cell. A caller that is dropped finds its job by this address.
     pub(super) id: *const (),
 }
@@ -99,7 +154,7 @@ unsafe impl Send for Job {}
 
 impl Job {
     pub(super) fn new(run: impl FnOnce() + Send + 'static, id: *const ()) -> Job {
-        Job { run: Box::new(run), id }
+        Job { run: Box::new(run), call: CallUnderWay::new(), id }
     }
 
     /// A job that no caller waits for.
@@ -109,25 +164,45 @@ impl Job {
 }
 
 impl PoolShared {
+    pub(super) fn new(limits: Limits) -> PoolShared {
+        let state = Mutex::new(PoolState::new(limits));
+        PoolShared { state, work: Condvar::new(), handed: AtomicBool::new(false) }
+    }
+
     /// Puts a job into the queue, and starts an OS thread if no idle one is left for the job.
+    /// Releases the lock, and then wakes an OS thread that sleeps, if the job is for it.
     ///
     /// # Errors
-    /// If the pool has no OS thread and cannot start one. The caller drops the job that comes with
-    /// the error after it has released the lock, because a job holds code of the program.
+    /// If the pool has no OS thread and cannot start one.
     pub(super) fn submit(
         self: &Arc<PoolShared>,
-        state: &mut PoolState,
+        mut state: MutexGuard<'_, PoolState>,
         job: Job,
-    ) -> Result<(), (std::io::Error, Job)> {
+    ) -> Result<(), std::io::Error> {
         if state.jobs.len() >= state.idle
-            && let Err(error) = self.start_thread(state)
+            && let Err(error) = self.start_thread(&mut state)
             && state.threads == 0
         {
-            return Err((error, job));
+            // The job holds code of the program, so it is dropped after the lock is released.
+            drop(state);
+            drop(job);
+            return Err(error);
+        }
+        if state.jobs.is_empty() {
+            state.come_soon = state.ended.is_some_and(|ended| ended.elapsed() < LOOK_MAX);
         }
         state.jobs.push_back(job);
         state.settle();
-        self.work.notify_one();
+        let looks = state.looks;
+        if looks {
+            self.handed.store(true, Ordering::Relaxed);
+        }
+        let wakes = state.asleep() > 0 && state.jobs.len() > usize::from(looks);
+        drop(state);
+        // An OS thread that is woken under the lock would wait for the lock.
+        if wakes {
+            self.work.notify_one();
+        }
         Ok(())
     }
 
@@ -144,7 +219,10 @@ impl PoolShared {
 
     /// The event loop of this source: the loop of each OS thread of the pool.
     fn work(&self) {
+        let has_several_cpus = has_several_cpus();
         let mut state = lock(&self.state);
+        state.has_several_cpus = has_several_cpus;
+        let mut has_looked = true;
         loop {
             if state.threads > state.limits.threads_max.get() {
                 // Another takes the job that this OS thread may have been woken for.
@@ -157,14 +235,29 @@ impl PoolShared {
                 state.settle();
                 drop(state);
                 quietly(|| wake_next(next));
-                let call = CallUnderWay::new();
-                quietly(job.run);
+                let Job { run, call, id: _ } = job;
+                quietly(run);
                 drop(call);
                 state = lock(&self.state);
+                if state.jobs.is_empty() {
+                    state.ended = Some(Instant::now());
+                }
+                has_looked = false;
                 continue;
             }
             if state.closed {
                 break;
+            }
+            if !has_looked && state.begin_look() {
+                state.idle += 1;
+                drop(state);
+                self.look();
+                state = lock(&self.state);
+                state.idle -= 1;
+                state.looks = false;
+                self.handed.store(false, Ordering::Relaxed);
+                has_looked = true;
+                continue;
             }
             state.idle += 1;
             state.settle();
@@ -184,6 +277,20 @@ impl PoolShared {
         state.threads -= 1;
         state.settle();
     }
+
+    /// Looks for a job without the lock, until one has come or the time is over.
+    fn look(&self) {
+        let begun = Instant::now();
+        while !self.handed.load(Ordering::Relaxed) && begun.elapsed() < LOOK_MAX {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Whether the calling OS thread may run on several CPUs.
+fn has_several_cpus() -> bool {
+    // Miri runs all OS threads on one CPU.
+    !cfg!(miri) && rustix::thread::sched_getaffinity(None).is_ok_and(|cpus| cpus.count() > 1)
 }
 
 /// Wakes the caller that was taken out of the line, because there is room for its job.
