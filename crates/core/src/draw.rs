@@ -39,8 +39,8 @@ pub fn below(bound: u32) -> u32 {
     (((state >> 32) * u64::from(bound)) >> 32) as u32
 }
 
-/// Sets the numbers that [`below`] draws next on this OS thread. A scheduler whose runs are
-/// determined by a seed calls it before a run.
+/// Sets the numbers that [`below`] draws next on this OS thread. A scheduler calls it before a run
+/// if a seed determines its runs.
 ///
 /// # Examples
 /// ```

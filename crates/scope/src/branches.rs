@@ -1,7 +1,7 @@
 //! [`select!`](crate::select!): several futures in one thread, with a name for each, until the
 //! first of them is ready.
 //!
-//! The macro makes a list of [`Branch`]es, `(first, (second, ()))`, and awaits a [`Selecting`] over
+//! The macro makes a list of [`Branch`]es, `(first, (second, ()))`, and awaits a [`Choosing`] over
 //! it, which polls the branches and gives an [`Ended`]. Only code that the macro writes names these
 //! types.
 
@@ -97,19 +97,19 @@ where
 
 /// The future that polls a list of branches, from the first one if it is biased, and otherwise each
 /// time from one that is [drawn](draw). `None` if all branches are disabled.
-pub struct Selecting<B, const BIASED: bool> {
+pub struct Choosing<B, const BIASED: bool> {
     branches: B,
 }
 
-impl<B, const BIASED: bool> Selecting<B, BIASED> {
+impl<B, const BIASED: bool> Choosing<B, BIASED> {
     #[allow(missing_docs, reason = "only the macro calls it")]
     #[inline(always)]
     pub fn new(branches: B) -> Self {
-        Selecting { branches }
+        Choosing { branches }
     }
 }
 
-impl<B: Branches, const BIASED: bool> Future for Selecting<B, BIASED> {
+impl<B: Branches, const BIASED: bool> Future for Choosing<B, BIASED> {
     type Output = Option<B::Output>;
 
     #[inline(always)]
@@ -139,9 +139,9 @@ impl<F, M> fmt::Debug for Branch<F, M> {
     }
 }
 
-impl<B, const BIASED: bool> fmt::Debug for Selecting<B, BIASED> {
+impl<B, const BIASED: bool> fmt::Debug for Choosing<B, BIASED> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Selecting").finish_non_exhaustive()
+        f.debug_struct("Choosing").finish_non_exhaustive()
     }
 }
 
@@ -178,14 +178,14 @@ pub fn all_disabled() -> ! {
 ///   break and use `?`, and what the futures borrow is free again. So may a condition and what
 ///   makes a future. The comma behind a block may be left out.
 ///
-/// Under the [simulated](https://docs.rs/selvedge/latest/selvedge/sim) scheduler the seed determines
-/// which branch is first. [`draw`] has the state that the draws go on from.
+/// Under the simulated scheduler the seed determines which branch is first
+/// ([`selvedge_core::draw`]).
 ///
 /// # Panics
 /// If all branches are disabled and there is no `else`.
 ///
 /// # Complexity
-/// Two multiplications for the draw; then one comparison for each branch, beside the futures' polls.
+/// Two multiplications for the draw, and one comparison for each branch, beside the polls.
 ///
 /// # Examples
 /// ```
@@ -251,19 +251,11 @@ pub fn all_disabled() -> ! {
 /// # async fn program() {
 /// selvedge::scope::select! {
 ///     () = async {} => {},
-///     Some(word) = async { "weft" } => assert_eq!(word, "weft"), // expected `&str`, found `Option<_>`
+///     Some(word) = async { "weft" } => assert_eq!(word, "weft"), // found `Option<_>`
 /// }
 /// # }
 /// ```
-/// What is no branch is quoted:
-/// ```compile_fail
-/// # async fn program() {
-/// selvedge::scope::select! {
-///     () = async {} => {},
-///     async { 7 } => {}, // not a branch of `select!`: `async { 7 } => {},`; ..
-/// }
-/// # }
-/// ```
+/// What is no branch is quoted, as in "not a branch of `select!`: `number => {}`".
 #[macro_export]
 macro_rules! select {
     // The branches that are read already are in brackets: `{ (pattern) (future) (expression) }`.
@@ -310,7 +302,7 @@ macro_rules! select {
         ))
     };
     (@await $biased:tt [$($branch:tt)*] $otherwise:expr) => {{
-        let ended = $crate::branches::Selecting::<_, $biased>::new(
+        let ended = $crate::branches::Choosing::<_, $biased>::new(
             $crate::select!(@list $($branch)*)
         ).await;
         match ended {

@@ -2,7 +2,7 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | starting a program | [`run_main`], [`run`], [`run_local`], [`Runner`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
+//! | starting a program or a test | [`#[main]`](macro@main), [`#[test]`](macro@test), [`run_main`], [`run`], [`run_pinned`], [`run_local`], [`Runner`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
 //! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`], [`bound()`], [`thread_value!`] |
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
@@ -46,6 +46,8 @@
 #![forbid(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
+#[doc(hidden)]
+pub mod entry;
 mod runner;
 pub mod stm;
 
@@ -80,6 +82,86 @@ pub use selvedge_io::{
 };
 #[doc(inline)]
 pub use selvedge_lazy as lazy;
+/// Makes an `async fn main` the program's main function, which runs on all cores.
+///
+/// What it returns is reported as [`Termination`](std::process::Termination) reports it: it may
+/// return nothing, a `Result`, or an [`ExitCode`](std::process::ExitCode). The error of a `Result`
+/// is written by its `Debug`. An error of the scheduler, such as a deadlock, is written
+/// too, and the process ends with a failure. `SELVEDGE_WORKERS`
+/// ([`Runner::from_environment`]) and `SELVEDGE_SEE` ([`see::from_environment`]) are heeded.
+///
+/// A main that is `Send` moves from worker to worker as each thread does, as under [`run`]. A main
+/// that is not `Send`, because it keeps an `Rc` for example, stays on the calling OS thread, as
+/// under [`run_pinned`].
+///
+/// | Argument | What it does |
+/// |---|---|
+/// | `workers = number` | so many workers, whatever the environment says |
+/// | `local` | the calling OS thread alone, as [`run_local`] |
+/// | `runner = expression` | the [`Runner`] that the expression gives |
+/// | `crate = path` | the path to this crate, where it has another name |
+///
+/// # Examples
+/// ```
+/// use selvedge::fs;
+///
+/// #[selvedge::main]
+/// async fn main() -> std::io::Result<()> {
+///     let manifest = fs::read_to_string("Cargo.toml").await?;
+///     println!("{} lines", manifest.lines().count());
+///     Ok(())
+/// }
+/// ```
+///
+/// ```
+/// use selvedge::Runner;
+/// use std::{process::ExitCode, rc::Rc};
+///
+/// #[selvedge::main(runner = Runner::new().workers(2).name("loom"))]
+/// async fn main() -> ExitCode {
+///     let code = Rc::new(0);
+///     selvedge::yield_now().await;
+///     ExitCode::from(*code)
+/// }
+/// ```
+#[doc(inline)]
+pub use selvedge_macros::main;
+/// Makes an `async fn` a test.
+///
+/// It runs as under [`#[main]`](macro@main), with the same arguments, and returns what a test may
+/// return. `#[should_panic]`, `#[ignore]` and other attributes stand below this one. If the
+/// scheduler fails, the test panics with its report.
+///
+/// With `seeds = range` the test runs in a simulated world for each seed, as by
+/// [`sim::simulate`]: its sockets, files and clock are simulated, and the seed determines the order
+/// of its threads. A failure names its seed, and `SELVEDGE_SEED` runs one seed alone. There a
+/// deadlock fails the test at once. Outside of a simulated world it is told only if no other OS
+/// thread of the process could still wake a thread, and the test harness has such OS threads.
+///
+/// # Examples
+/// ```
+/// #[selvedge::test]
+/// async fn a_thread_answers() {
+///     assert_eq!(selvedge::spawn(async { 42 }).await.unwrap(), 42);
+/// }
+///
+/// #[selvedge::test(local)]
+/// #[should_panic(expected = "torn")]
+/// async fn a_thread_tears() {
+///     panic!("torn");
+/// }
+///
+/// #[selvedge::test(seeds = 0..100)]
+/// async fn an_hour_passes_in_every_order() -> std::io::Result<()> {
+///     let listener = selvedge::net::bind("10.1.1.1:80").await?;
+///     let client = selvedge::spawn(async { selvedge::net::connect("10.1.1.1:80").await });
+///     let _accepted = listener.accept().await?;
+///     selvedge::sleep(std::time::Duration::from_secs(3600)).await;
+///     client.await?.map(drop)
+/// }
+/// ```
+#[doc(inline)]
+pub use selvedge_macros::test;
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, Spawned, WorkStealing, block_on, set_deadline, set_priority, work_stealing,
@@ -109,8 +191,8 @@ pub mod sched {
 /// The threads that are left are cancelled.
 ///
 /// The scheduler is [`work_stealing`], with an event loop for each worker; the calling OS thread is
-/// one of them. A program that is to stay on one OS thread, or has a main that is not `Send`,
-/// starts with [`run_local`].
+/// one of them. A main that is not `Send` starts with [`run_pinned`], a program that is to stay on
+/// one OS thread with [`run_local`].
 ///
 /// # Errors
 /// See [`Failure`]: no event loop, or a deadlock.
@@ -131,6 +213,39 @@ where
     F::Output: Send,
 {
     Runner::new().run(main)
+}
+
+/// As [`run`], with a `main` that need not be `Send`: it stays on the calling OS thread, and may
+/// keep an `Rc` across an `await`. The threads that it [`spawn`]s run on all cores.
+///
+/// [`run`] is the better one where both will do. While a long step of another thread keeps the
+/// calling OS thread, a main that moves goes to another worker, and one that stays waits. And a
+/// thread of another worker that wakes a main that stays has to wake its worker.
+///
+/// # Errors
+/// As for [`run`].
+///
+/// # Panics
+/// As [`run`].
+///
+/// # Examples
+/// ```
+/// use selvedge::{run_pinned, spawn};
+/// use std::cell::RefCell;
+/// use std::rc::Rc;
+///
+/// let woven = run_pinned(async {
+///     let woven = Rc::new(RefCell::new(String::new()));
+///     for thread in [spawn(async { "warp" }), spawn(async { "weft" })] {
+///         woven.borrow_mut().push_str(thread.await.unwrap());
+///     }
+///     woven
+/// })?;
+/// assert_eq!(*woven.borrow(), "warpweft");
+/// # Ok::<(), selvedge::Failure>(())
+/// ```
+pub fn run_pinned<F: Future + 'static>(main: F) -> Result<F::Output, Failure> {
+    Runner::new().run_pinned(main)
 }
 
 /// # Panics

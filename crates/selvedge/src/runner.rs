@@ -5,6 +5,7 @@
 //! `WorkStealing` of `sched` with an `EventLoop` for each worker, or `round_robin_with` where one
 //! OS thread is asked for. `SELVEDGE_WORKERS` is read here, `SELVEDGE_SEE` in `lib.rs` (`seeing`).
 
+use crate::see::Seeing;
 use crate::{refuse_within, seeing};
 use selvedge_core::{Events, round_robin_with};
 use selvedge_io::EventLoop;
@@ -25,8 +26,8 @@ use std::time::Duration;
 /// `SELVEDGE_WORKERS` ([`Runner::from_environment`]) and `SELVEDGE_SEE`
 /// ([`see::from_environment`](crate::see::from_environment)) are heeded.
 ///
-/// It is a function and not an attribute like `#[main]`, because an attribute needs a crate of its
-/// own that runs within the compiler, and saves one line.
+/// [`#[selvedge::main]`](macro@crate::main) does this for an `async fn main`, and takes what
+/// [`Termination`](std::process::Termination) takes: an error is then written by its `Debug`.
 ///
 /// # Panics
 /// If `main` panics.
@@ -238,6 +239,36 @@ impl Runner {
         self.run_over(|_| EventLoop::new(), main)
     }
 
+    /// As [`run`](Self::run), with a `main` that need not be `Send`: see
+    /// [`run_pinned`](crate::run_pinned()).
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    ///
+    /// # Panics
+    /// As [`run`](crate::run).
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::{Runner, spawn};
+    /// use std::rc::Rc;
+    ///
+    /// let sum = Runner::new().workers(2).run_pinned(async {
+    ///     let shared = Rc::new(40);
+    ///     let two = spawn(async { 2 }).await.unwrap();
+    ///     *shared + two
+    /// })?;
+    /// assert_eq!(sum, 42);
+    /// # Ok::<(), selvedge::Failure>(())
+    /// ```
+    pub fn run_pinned<F: Future + 'static>(&self, main: F) -> Result<F::Output, Failure> {
+        let _seeing = self.begin("run_pinned()");
+        match self.stealing() {
+            Some(scheduler) => scheduler.run_pinned(|_| EventLoop::new(), main),
+            None => run_here(|_| EventLoop::new(), main),
+        }
+    }
+
     /// As [`run`](Self::run), with the event source that `events(worker)` makes for each worker, on
     /// its OS thread.
     ///
@@ -266,23 +297,38 @@ impl Runner {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        refuse_within("run()");
-        let _seeing = seeing();
-        self.limit_pool();
-        match self.workers {
-            Workers::Stealing(number) => {
-                let mut scheduler = WorkStealing::new(number);
-                if let Some(name) = &self.name {
-                    scheduler = scheduler.name(name);
-                }
-                scheduler.run(events, main)
-            }
-            Workers::Local => {
-                let run = || round_robin_with(&mut events(0)?, main);
-                run().map_err(|error| Failure { worker: 0, error })
-            }
+        let _seeing = self.begin("run()");
+        match self.stealing() {
+            Some(scheduler) => scheduler.run(events, main),
+            None => run_here(events, main),
         }
     }
+
+    /// What comes before each run.
+    fn begin(&self, name: &str) -> Seeing {
+        refuse_within(name);
+        self.limit_pool();
+        seeing()
+    }
+
+    /// The scheduler, unless the calling OS thread runs alone.
+    fn stealing(&self) -> Option<WorkStealing> {
+        let Workers::Stealing(number) = self.workers else { return None };
+        let scheduler = WorkStealing::new(number);
+        Some(match &self.name {
+            Some(name) => scheduler.name(name),
+            None => scheduler,
+        })
+    }
+}
+
+/// Runs `main` on the calling OS thread.
+fn run_here<E: Events, F: Future + 'static>(
+    events: impl Fn(usize) -> io::Result<E>,
+    main: F,
+) -> Result<F::Output, Failure> {
+    let run = || round_robin_with(&mut events(0)?, main);
+    run().map_err(|error| Failure { worker: 0, error })
 }
 
 fn parse(text: &str) -> Result<Workers, BadWorkers> {

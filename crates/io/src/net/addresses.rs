@@ -9,9 +9,9 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
-/// What [`bind`](super::bind) and [`connect`](super::connect) take: an address, several, or the name
-/// of a host with a port, as text (`"localhost:80"`) or as a pair (`("localhost", 80)`). The types
-/// are those of [`std::net::ToSocketAddrs`].
+/// What [`bind`](super::bind) and [`connect`](super::connect) take: an address, several, or the
+/// name of a host with a port, as text (`"localhost:80"`) or as a pair (`("localhost", 80)`). The
+/// types are those of [`std::net::ToSocketAddrs`].
 ///
 /// A text that is an address (`"127.0.0.1:80"`, `"[::1]:80"`, `("::1", 80)`) is not looked up. A
 /// name is, on an OS thread of the blocking pool. In a simulated world each name stands for

@@ -14,6 +14,7 @@ fn a_program_within_a_thread_is_refused() {
     let refusals = || {
         [
             ("run()", message(catch_unwind(|| selvedge::run(async {}).unwrap()))),
+            ("run_pinned()", message(catch_unwind(|| selvedge::run_pinned(async {}).unwrap()))),
             ("run_local()", message(catch_unwind(|| selvedge::run_local(async {}).unwrap()))),
             (
                 "priority()",
