@@ -1,8 +1,8 @@
 //! `Metadata` and `FileType`: the answer of the kernel about a file, in the standard library's
 //! words.
 //!
-//! `fs::metadata`, `fs::symlink_metadata` and `File::metadata` return it. `status` makes it from the
-//! `Statx` of a finished `Operation::Stat`. `FileType` is also the kind of a `DirEntry`
+//! `fs::metadata`, `fs::symlink_metadata` and `File::metadata` return it. `status` makes it from
+//! the `Statx` of a finished `Operation::Stat`. `FileType` is also the kind of a `DirEntry`
 //! (`directory.rs`).
 
 use super::answer::result;
