@@ -11,6 +11,7 @@ use super::region::{self, DiskRegion};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::RefCell;
 use std::fmt;
+use std::io;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -171,6 +172,14 @@ impl fmt::Debug for AlignedBuf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AlignedBuf({} of {} bytes)", self.length, self.capacity())
     }
+}
+
+/// A vector of zeros, if there is memory for it. The length of a file alone does not show that the
+/// file has so many bytes.
+pub(super) fn zeros(length: usize) -> io::Result<Vec<u8>> {
+    Vec::<u8>::new().try_reserve_exact(length)?;
+    // Not in that room: memory that comes from the kernel is zeros already.
+    Ok(vec![0; length])
 }
 
 /// A buffer that [`File::read_at`](super::File::read_at) and

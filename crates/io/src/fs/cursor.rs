@@ -9,10 +9,9 @@
 //! the next call of the same `File` waits for the write, and the kernel never performs the two in
 //! the other order.
 
-use super::File;
-use super::at;
+use super::answer::at;
 use super::buffer::AlignedBuf;
-use super::file::{MayBeCached, transferred};
+use super::file::{File, MayBeCached, transferred};
 use super::operation::Operation;
 use super::queue::OperationFuture;
 use crate::io::{BufReader, Lines, Read, Write};
@@ -210,8 +209,8 @@ impl File {
     /// system.
     ///
     /// # Errors
-    /// As for [`write`](Self::write), and `WriteZero` if the file takes no more. A part of the bytes
-    /// may have been written, and the position is where it was.
+    /// As for [`write`](Self::write), and `WriteZero` if the file takes no more. A part of the
+    /// bytes may have been written, and the position is where it was.
     ///
     /// # Cancellation
     /// As for [`write`](Self::write).
@@ -395,7 +394,7 @@ mod tests {
         drop(completed);
     }
 
-    /// Runs `main` in a thread whose operations nothing performs but `main` itself.
+    /// Runs `main` in a thread. Nothing but `main` itself performs the thread's operations.
     fn with_a_queue<F: Future<Output = ()> + 'static>(main: impl FnOnce(Arc<OperationQueue>) -> F) {
         let queue = Arc::new(OperationQueue::new(Performer::Loop, None));
         OperationQueue::set_here(Some(queue.clone()));

@@ -3,9 +3,11 @@
 //! Programs call `read_dir`. One job of the blocking pool reads the whole directory (`made`, in
 //! `names.rs`), so a `DirEntry` needs no open directory.
 
+use super::answer::at;
+use super::metadata::{FileType, Metadata};
 use super::names::made;
 use super::operation::c_path;
-use super::{FileType, Metadata, at, symlink_metadata};
+use super::symlink_metadata;
 use crate::sys;
 use std::ffi::OsString;
 use std::io;

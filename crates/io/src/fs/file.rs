@@ -6,12 +6,14 @@
 //! file's position on. The open descriptor is shared with the operations under way
 //! (`Arc<Opened>`), so it is closed after the last of them.
 
-use super::buffer::{AlignedBuf, Buffer, Bytes};
+use super::answer::{at, result};
+use super::buffer::{AlignedBuf, Buffer, Bytes, zeros};
 use super::cursor::Cursor;
+use super::metadata::{Metadata, status};
 use super::names::made;
 use super::operation::{Opened, Operation, Transfer};
+use super::options::OpenOptions;
 use super::queue::OperationFuture;
-use super::{Metadata, OpenOptions, at, result, status, zeros};
 use crate::sys;
 use rustix::io::Errno;
 use std::future::Future;
@@ -302,7 +304,7 @@ impl File {
     }
 
     /// Waits until everything written to the file is on the disk, with all of its metadata.
-    /// "Everything" is each write whose call has returned `Ok`, of any `File` and of any program. The
+    /// "Everything" is each write that has returned `Ok`, of any `File` and of any program. The
     /// name is no part of that: to have the name on the disk, open its directory and sync it in the
     /// same way.
     ///

@@ -1,15 +1,21 @@
 //! `Metadata` and `FileType`: the answer of the kernel about a file, in the standard library's
 //! words.
 //!
-//! `fs::metadata`, `fs::symlink_metadata` and `File::metadata` return it, made from the `Statx` of
-//! a finished `Operation::Stat`. `FileType` is also the kind of a `DirEntry` (`directory.rs`).
+//! `fs::metadata`, `fs::symlink_metadata` and `File::metadata` return it. `status` makes it from
+//! the `Statx` of a finished `Operation::Stat`. `FileType` is also the kind of a `DirEntry`
+//! (`directory.rs`).
 
+use super::answer::result;
+use super::operation::{Opened, Operation, Stat, c_path};
+use super::queue::OperationFuture;
 use rustix::fs::{FileType as Kind, Statx, StatxFlags, StatxTimestamp};
 use std::fmt;
 use std::fs::Permissions;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The data that a file system keeps about a file beside its content, as [`std::fs::Metadata`] and
@@ -20,7 +26,7 @@ pub struct Metadata {
 }
 
 impl Metadata {
-    pub(super) fn new(stat: Statx) -> Metadata {
+    fn new(stat: Statx) -> Metadata {
         Metadata { stat }
     }
 
@@ -115,6 +121,16 @@ impl Metadata {
             true => Ok(time(self.stat.stx_btime)),
             false => Err(io::Error::new(io::ErrorKind::Unsupported, "the time of creation is not recorded")),
         }
+    }
+}
+
+/// The status of an open file, or of the one at a path.
+pub(super) async fn status(file: Option<Arc<Opened>>, path: &Path, follow: bool) -> io::Result<Metadata> {
+    let path = if file.is_some() { Default::default() } else { c_path(path)? };
+    let stat = Box::new(Stat::new(file, path, follow));
+    match OperationFuture::new(Operation::Stat(stat)).await {
+        (outcome, Operation::Stat(stat)) => result(outcome).map(|_| Metadata::new(stat.result)),
+        (_, other) => unreachable!("a status was asked for, not {other:?}"),
     }
 }
 

@@ -69,6 +69,7 @@
 //! 2. The kernel has a bounded number of operations at once, and any number of threads may wait: a
 //!    million within 256 MB.
 
+mod answer;
 mod buffer;
 mod cursor;
 mod directory;
@@ -98,11 +99,10 @@ pub use options::OpenOptions;
 pub use std::fs::Permissions;
 pub use tree::{copy, create_dir_all, remove_dir_all};
 
-use crate::error::doing;
-use operation::{Operation, RawOutcome, Stat, c_path};
-use queue::OperationFuture;
+use answer::at;
+use metadata::status;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The status of the file at a path, following symbolic links.
 ///
@@ -160,14 +160,6 @@ pub async fn read(path: impl Into<PathBuf>) -> io::Result<Vec<u8>> {
     File::open(path).await?.read_rest(0).await
 }
 
-/// A vector of zeros, if there is memory for it. The length of a file alone does not show that the
-/// file has so many bytes.
-pub(crate) fn zeros(length: usize) -> io::Result<Vec<u8>> {
-    Vec::<u8>::new().try_reserve_exact(length)?;
-    // Not in that room: memory that comes from the kernel is zeros already.
-    Ok(vec![0; length])
-}
-
 /// The whole content of the file at a path, as text.
 ///
 /// # Errors
@@ -190,27 +182,4 @@ pub async fn read_to_string(path: impl Into<PathBuf>) -> io::Result<String> {
 pub async fn write(path: impl Into<PathBuf>, content: impl AsRef<[u8]>) -> io::Result<()> {
     let content = content.as_ref().to_vec();
     File::create(path).await?.write_all_at(content, 0).await.0
-}
-
-/// The outcome of an operation, as a result.
-fn result(outcome: RawOutcome) -> io::Result<usize> {
-    usize::try_from(outcome).map_err(|_| io::Error::from_raw_os_error(-outcome))
-}
-
-fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> io::Error {
-    move |error| doing(format_args!("{what} {}", path.display()))(error)
-}
-
-/// The status of an open file, or of the one at a path.
-async fn status(
-    file: Option<std::sync::Arc<operation::Opened>>,
-    path: &Path,
-    follow: bool,
-) -> io::Result<Metadata> {
-    let path = if file.is_some() { Default::default() } else { c_path(path)? };
-    let stat = Box::new(Stat::new(file, path, follow));
-    match OperationFuture::new(Operation::Stat(stat)).await {
-        (outcome, Operation::Stat(stat)) => result(outcome).map(|_| Metadata::new(stat.result)),
-        (_, other) => unreachable!("a status was asked for, not {other:?}"),
-    }
 }

@@ -7,7 +7,7 @@
 //! Programs call them. `directory.rs`, `file.rs` and `tree.rs` use [`made`], which runs a call on
 //! the lane for files.
 
-use super::at;
+use super::answer::at;
 use super::operation::c_path;
 use crate::error::doing;
 use crate::pool::Lane;

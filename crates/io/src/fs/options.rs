@@ -3,9 +3,10 @@
 //! `File::open` and `File::create` go through it, so every `File` is made here. Each file is opened
 //! with `O_CLOEXEC`, `O_NONBLOCK` and `O_NOCTTY`, whatever the program chooses.
 
+use super::answer::{at, result};
+use super::file::File;
 use super::operation::{Open, Opened, Operation, c_path};
 use super::queue::OperationFuture;
-use super::{File, at, result};
 use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::path::PathBuf;

@@ -4,9 +4,11 @@
 //! The first two make all their calls in one job of the blocking pool (`made`, in `names.rs`).
 //! `copy` awaits operations on two `File`s, piece by piece.
 
+use super::answer::at;
+use super::buffer::zeros;
 use super::names::made;
 use super::operation::c_path;
-use super::{File, Permissions, at, metadata, set_permissions, zeros};
+use super::{File, Permissions, metadata, set_permissions};
 use crate::sys;
 use rustix::fs::Mode;
 use rustix::io::{Errno, retry_on_intr};
