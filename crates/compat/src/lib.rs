@@ -84,3 +84,8 @@ pub mod hyper;
 pub mod tokio;
 
 pub use compat::{Compat, PollRead, PollWrite};
+
+/// The guide's page for those that come from tokio runs as printed.
+#[cfg(all(doctest, feature = "axum", feature = "tokio-runtime"))]
+#[doc = include_str!("../../../docs/guide/from-tokio.md")]
+pub struct FromTokio;
