@@ -1,5 +1,5 @@
-//! Short links: a web application of axum's on our threads, whose handlers share an `MVar` and a
-//! `TVar`, with its clients in the same program.
+//! Short links: a web application of axum's on our threads. Its handlers share an `MVar` and
+//! `TVar`s, and its clients are in the same program.
 //!
 //! # Prints
 //! ```text
