@@ -72,6 +72,7 @@ round_robin_with(&mut EventLoop::new()?, async move {
 //! or not, and writes are vectored. The first wait in a direction allocates 40 bytes, which all
 //! later waits use. A poll after the awaited event costs as much as an `.await`. A poll for another
 //! reason makes one call that would block.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 #[cfg(feature = "axum")]
 pub mod axum;
