@@ -88,7 +88,7 @@ pub fn within<F: Future>(future: F) -> Within<F> {
 /// When the runtime stops, the future goes on, but what it waits for ends: a socket fails with an
 /// error, the handle of a task returns tokio's `JoinError`, and a timer panics. So the program
 /// stops its runtime after the threads that use it. The runtime itself must be dropped outside
-/// of the future, because it waits for its blocking calls, or be stopped with `shutdown_background`.
+/// of the future, because it waits for its blocking calls. Or `shutdown_background` stops it.
 ///
 /// # Examples
 /// ```
