@@ -48,3 +48,4 @@
 //! assert_eq!(next_ticket, 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![doc(test(attr(deny(warnings), allow(dead_code))))]

@@ -18,6 +18,7 @@
 //! [`run`] joins the graph and the logs to a [`project::Project`]; the project marks the files that
 //! are dirty; [`build::build`] runs their edges, and appends to the logs after each command.
 
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 
 mod app;

@@ -24,6 +24,7 @@
 //! each part, and [`stream::Stream::pour`] runs it. All modules after the check rely on it, and
 //! panic on a tree that has not passed.
 
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 
 mod by_line;

@@ -72,7 +72,7 @@ use std::future::{Pending, pending};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn serve(listener: TcpListener, router: Router) -> Serve<RouterService, Pending<()>> {
-    // axum asks for this call, because a router whose state is settled is cheaper to clone.
+    // axum asks for this call, because a router with its state settled is cheaper to clone.
     crate::hyper::serve(listener, RouterService(router.with_state(())), pending())
 }
 

@@ -72,6 +72,7 @@ round_robin_with(&mut EventLoop::new()?, async move {
 //! or not, and writes are vectored. The first wait in a direction allocates 40 bytes, which all
 //! later waits use. A poll after the awaited event costs as much as an `.await`. A poll for another
 //! reason makes one call that would block.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 #[cfg(feature = "axum")]
 pub mod axum;
@@ -84,3 +85,8 @@ pub mod hyper;
 pub mod tokio;
 
 pub use compat::{Compat, PollRead, PollWrite};
+
+/// The guide's page for those that come from tokio runs as printed.
+#[cfg(all(doctest, feature = "axum", feature = "tokio-runtime"))]
+#[doc = include_str!("../../../docs/guide/from-tokio.md")]
+pub struct FromTokio;

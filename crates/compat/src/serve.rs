@@ -304,7 +304,7 @@ async fn converse<S, B>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PeerAddr(pub SocketAddr);
 
-/// A service whose requests have their peer's address.
+/// A service that adds the peer's address to each request.
 struct WithPeer<S> {
     service: S,
     peer: PeerAddr,

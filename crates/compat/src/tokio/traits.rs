@@ -1,5 +1,5 @@
-//! The I/O traits of the `tokio` crate for `Compat` (`compat.rs` has the adapter). `tokio.rs` is the
-//! module around it; programs call tokio, which calls these traits.
+//! The I/O traits of the `tokio` crate for `Compat` (`compat.rs` has the adapter). `tokio.rs` is
+//! the module around it; programs call tokio, which calls these traits.
 
 use crate::compat::write_as;
 use crate::{Compat, PollRead};

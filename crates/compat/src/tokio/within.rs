@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// Lets a future use what needs a tokio runtime, while a scheduler of ours, or any executor, polls
 /// it: tokio's sockets, timers, files and tasks, and the libraries that are written on them.
 ///
-/// The runtime is the one in whose context `within` is called, if there is one. Otherwise it is the
+/// If `within` is called in the context of a runtime, it takes that one. Otherwise it takes the
 /// runtime of the process, which the first such call starts: one OS thread for tokio's tasks,
 /// sockets and timers, and further ones for tokio's blocking calls. It is never stopped.
 /// [`within_runtime`] takes another one.
@@ -86,16 +86,17 @@ pub fn within<F: Future>(future: F) -> Within<F> {
 /// thread that is in its `block_on`. When nothing drives it, its sockets and timers wake no thread.
 ///
 /// When the runtime stops, the future goes on, but what it waits for ends: a socket fails with an
-/// error, the handle of a task returns tokio's `JoinError`, and a timer panics. So the program stops
-/// its runtime after the threads that use it. The runtime itself must be dropped outside of the
-/// future, because it waits for its blocking calls, or be stopped with `shutdown_background`.
+/// error, the handle of a task returns tokio's `JoinError`, and a timer panics. So the program
+/// stops its runtime after the threads that use it. The runtime itself must be dropped outside
+/// of the future, because it waits for its blocking calls. Or `shutdown_background` stops it.
 ///
 /// # Examples
 /// ```
 /// use selvedge_compat::tokio::within_runtime;
 /// use std::time::Duration;
+/// use tokio::runtime::Builder;
 ///
-/// let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+/// let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
 /// let handle = runtime.handle().clone();
 /// let sum = selvedge::run(async move {
 ///     let sum = within_runtime(&handle, async {
@@ -111,7 +112,8 @@ pub fn within_runtime<F: Future>(runtime: &Handle, future: F) -> Within<F> {
     Within { runtime: runtime.clone(), future: Some(future) }
 }
 
-/// The runtime for a future that is made in the context of none. The child of a `fork(2)` starts its own.
+/// The runtime for a future that is made in the context of none. The child of a `fork(2)` starts a
+/// runtime of its own.
 fn of_the_process() -> &'static Handle {
     static RUNTIME: PerProcess<Runtime> = PerProcess::new();
     let start = || {

@@ -58,7 +58,7 @@ impl Told {
     }
 }
 
-/// A value whose drop is counted.
+/// Counts its drops.
 #[derive(Clone)]
 struct Guard(Arc<AtomicUsize>);
 

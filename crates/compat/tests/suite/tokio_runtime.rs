@@ -196,7 +196,7 @@ fn what_the_future_owns_is_dropped_in_the_context() {
         assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
     assert_eq!(count(), 2);
-    // To its end. The future is one whose own end drops nothing.
+    // To its end. The end of this future itself drops nothing.
     let guard = inside();
     let mut ends = pin!(within(std::future::poll_fn(move |_| {
         let _guard = &guard;
