@@ -297,7 +297,7 @@ weak_handle! {
     /// # Examples
     /// A cache that keeps no page which is not in use:
     /// ```
-    /// use selvedge::stm::{TMap, TVar, Tried, Tx, WeakTVar, atomically_blocking, reclaim};
+    /// use selvedge::stm::{TMap, TVar, Tried, Tx, WeakTVar, atomically_blocking};
     ///
     /// type Page = TVar<String>;
     ///

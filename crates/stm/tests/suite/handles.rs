@@ -196,6 +196,7 @@ fn is_key<H: Eq + Hash + Clone>(make: impl Fn() -> H) {
     assert!(keys.contains(&one) && keys.contains(&other) && !keys.contains(&make()));
 }
 
+#[expect(clippy::mutable_key_type, reason = "the key is the identity, which does not change")]
 fn handles_are_keys_by_identity<E: Engine>() {
     is_key(|| TVar::<u8, E>::with_engine(1));
     is_key(|| TWord::<u8, E>::with_engine(1));
