@@ -99,7 +99,7 @@ fn a_tree_with_ways_back_is_dropped<E: Engine>() {
     reclaim_until(|| Arc::strong_count(&mark) == 1);
 }
 
-/// A value whose destructor upgrades the weak handle to its own variable.
+/// The destructor of a value upgrades the weak handle to the variable of that value.
 fn a_destructor_finds_no_handle_to_its_own_variable<E: Engine>() {
     struct Looks<E: Engine>(Option<WeakTVar<Looks<E>, E>>, Arc<AtomicBool>);
     impl<E: Engine> Drop for Looks<E> {
