@@ -55,7 +55,7 @@ use std::fmt;
 ///
 /// # Differences
 /// 1. `or_else`, `or_else_all`, nested transactions, typed aborts and the two hooks are not in the
-/// paper.
+///    paper.
 pub struct Tx<E: Engine = Versioned> {
     /// No borrow lasts while code of the program runs.
     pub(crate) state: RefCell<AttemptState<E>>,
