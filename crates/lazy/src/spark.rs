@@ -39,11 +39,11 @@ use selvedge_core::in_thread;
 /// [`spark_counts`] tells what became of the sparks.
 ///
 /// # Several runs at once
-/// The runs of a process share the workers that look for sparks. So where two runs overlap, a worker
-/// of either may evaluate the sparks of the other. When a run ends that has the last such worker, all
-/// sparks are dropped, also those of the other run: its threads evaluate the values when they need
-/// them, and its next spark finds a worker of its own run. When the other run ends first, its sparks
-/// stay, until a worker of the first run evaluates them or that run ends.
+/// The runs of a process share the workers that look for sparks. So where two runs overlap, a
+/// worker of either may evaluate the sparks of the other. When a run ends that has the last such
+/// worker, all sparks are dropped, also those of the other run: its threads evaluate the values
+/// when they need them, and its next spark finds a worker of its own run. When the other run ends
+/// first, its sparks stay, until a worker of the first run evaluates them or that run ends.
 ///
 /// # Paper
 /// [HMP05 §2.1]: `par` adds its first argument to the pool of work for unemployed processors.

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// The result of an operation in a transaction. The body hands the error on with `?`.
 ///
-/// The compiler warns where a `?` is forgotten, and says so: an operation whose error is dropped has
-/// perhaps not happened, and its transaction goes on.
+/// The compiler warns where a `?` is forgotten, and says so: an operation that
+/// loses its error has perhaps not happened, and its transaction goes on.
 /// ```compile_fail
 /// # // no code: the error is a lint's
 /// use selvedge::stm::{TWord, atomically_blocking};
@@ -16,8 +16,8 @@ use std::fmt;
 ///     to.modify(tx, |sum| sum + 3)
 /// });
 /// ```
-/// An error of another type is no end of a body. [`try_atomically`](crate::try_atomically) has bodies
-/// that end with `Abort::Error`:
+/// An error of another type is no end of a body. [`try_atomically`](crate::try_atomically) has
+/// bodies that end with `Abort::Error`:
 /// ```compile_fail,E0277
 /// use selvedge::stm::{TVar, atomically_blocking};
 ///

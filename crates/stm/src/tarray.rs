@@ -144,8 +144,8 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
         Ok(result)
     }
 
-    /// Changes a clone of the value of an element, which replaces the value, and gives the result of
-    /// the change: see [`TVar::modify_mut`](crate::TVar::modify_mut).
+    /// Changes a clone of the value of an element, which replaces the value, and gives the result
+    /// of the change: see [`TVar::modify_mut`](crate::TVar::modify_mut).
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).

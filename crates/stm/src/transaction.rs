@@ -54,7 +54,8 @@ use std::fmt;
 /// [HMP05 §5]: the log of a transaction.
 ///
 /// # Differences
-/// 1. `or_else`, `or_else_all`, nested transactions, typed aborts and the two hooks are not in the paper.
+/// 1. `or_else`, `or_else_all`, nested transactions, typed aborts and the two hooks are not in the
+///    paper.
 pub struct Tx<E: Engine = Versioned> {
     /// No borrow lasts while code of the program runs.
     pub(crate) state: RefCell<AttemptState<E>>,
@@ -246,9 +247,9 @@ impl<E: Engine> Tx<E> {
     ///
     /// The list `[a, b, c]` does the same as `tx.or_else(a, |tx| tx.or_else(b, c))`. An empty list
     /// [retries](Tx::retry). Alternatives of different types go into the list as
-    /// `&dyn Fn(&Tx) -> Tried<R>` or as boxes. The iterator makes an alternative when the one before
-    /// has retried, or when that one is about to begin; those behind the first that does not retry
-    /// are not run.
+    /// `&dyn Fn(&Tx) -> Tried<R>` or as boxes. The iterator makes an alternative when the one
+    /// before has retried, or when that one is about to begin; those behind the first that does not
+    /// retry are not run.
     ///
     /// # Errors
     /// Those of the alternative that ran last.

@@ -6,7 +6,7 @@ use crate::session::Pinned;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::{Borrowed, Inner, Owns, VarKind, handle, identity};
-use crate::weak::{self, Weak, weak_handle};
+use crate::weak::{Weak, weak_handle};
 use crate::{names, nodes, wait};
 use std::any::type_name;
 use std::fmt;
@@ -42,8 +42,8 @@ impl<T: Send + Sync + 'static> KindsOfNodes<T> {
 /// | [`state`](TVar::state) | is made of the old one | a result that is made with it |
 /// | [`modify_mut`](TVar::modify_mut) | is a changed clone of the old one | a result |
 ///
-/// [`TWord`](crate::TWord), [`TArray`](crate::TArray) and [`TWordArray`](crate::TWordArray) have the
-/// same names. Words have no `modify_mut`, because `state` is as short for them.
+/// [`TWord`](crate::TWord), [`TArray`](crate::TArray) and [`TWordArray`](crate::TWordArray) have
+/// the same names. Words have no `modify_mut`, because `state` is as short for them.
 ///
 /// # Paper
 /// [HMP05 §5]: the `TVar`.
@@ -90,7 +90,7 @@ unsafe impl<T: Send + Sync + 'static, E: Engine> Sync for TVar<T, E> {}
 unsafe fn free_variable<T>(inner: *mut ()) {
     // SAFETY: the caller's contract.
     unsafe {
-        weak::forget(NonNull::new_unchecked(inner.cast::<Inner>()));
+        wait::forget_weak(NonNull::new_unchecked(inner.cast::<Inner>()));
         let inner = Box::from_raw(inner.cast::<Inner>());
         nodes::free::<T>(inner.value.load(Ordering::Acquire));
     }
@@ -193,7 +193,8 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
         Ok(())
     }
 
-    /// Replaces the value by one that `f` makes of it, and gives the result that `f` gives beside it.
+    /// Replaces the value by one that `f` makes of it, and gives the result that `f` gives beside
+    /// it.
     ///
     /// # Errors
     /// As [`read`](TVar::read).
@@ -203,8 +204,8 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// use selvedge::stm::{TVar, atomically_blocking};
     ///
     /// let phase = TVar::new("warp".to_string());
-    /// let len = atomically_blocking(|tx| phase.state(tx, |old| (old.len(), format!("{old}, weft"))));
-    /// assert_eq!((len, phase.read_now(String::len)), (4, 10));
+    /// let len = atomically_blocking(|tx| phase.state(tx, |old| (old.len(), format!("{old},
+    /// weft")))); assert_eq!((len, phase.read_now(String::len)), (4, 10));
     /// ```
     #[doc(alias = "stateTVar")]
     #[must_use = "the operation may end the attempt: hand its error on with `?`"]
@@ -272,11 +273,11 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
 handle!(TVar, Send + Sync + 'static);
 
 weak_handle! {
-    /// A handle to a [`TVar`] that does not keep the variable alive: for caches, and for the links of
-    /// structures that would own themselves in a ring.
+    /// A handle to a [`TVar`] that does not keep the variable alive: for caches, and for the links
+    /// of structures that would own themselves in a ring.
     ///
-    /// [`downgrade`](TVar::downgrade) makes it, and [`upgrade`](WeakTVar::upgrade) gives a handle as
-    /// long as the variable has another one.
+    /// [`downgrade`](TVar::downgrade) makes it, and [`upgrade`](WeakTVar::upgrade) gives a handle
+    /// as long as the variable has another one.
     ///
     /// # In transactions
     /// An upgrade is no read: its answer is that of the moment of the call, it is no cause of a
@@ -297,7 +298,7 @@ weak_handle! {
     /// # Examples
     /// A cache that keeps no page which is not in use:
     /// ```
-    /// use selvedge::stm::{TMap, TVar, Tried, Tx, WeakTVar, atomically_blocking, reclaim};
+    /// use selvedge::stm::{TMap, TVar, Tried, Tx, WeakTVar, atomically_blocking};
     ///
     /// type Page = TVar<String>;
     ///

@@ -37,7 +37,7 @@ use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
 
 /// The transactions that wait for a variable. A variable that nothing waits for any more keeps this
@@ -79,11 +79,11 @@ impl Waiters {
     /// A weak handle to the variable with these waiters.
     fn weak(&mut self, inner: NonNull<Inner>) -> Weak {
         let anchor = &mut self.others.get_or_insert_default().weak;
-        anchor.get_or_insert_with(|| WeakAnchor::new(inner)).weak()
+        anchor.get_or_insert_with(|| WeakAnchor::new(inner.cast())).weak()
     }
 
     /// What the weak handles of the variable share, if it has had one. The variable is freed next.
-    pub(crate) fn take_weak(&mut self) -> Option<WeakAnchor> {
+    fn take_weak(&mut self) -> Option<WeakAnchor> {
         self.others.as_mut()?.weak.take()
     }
 
@@ -228,6 +228,20 @@ fn announce(inner: &Inner) -> bool {
 /// A weak handle to a variable.
 pub(crate) fn weak(inner: Borrowed<'_>) -> Weak {
     lock(&inner.waiters).get_or_insert_default().weak(inner.pointer())
+}
+
+/// Step c. of `weak.rs`.
+///
+/// # Safety
+/// The caller is about to free the variable: no handle and no transaction can reach it.
+#[inline(always)]
+pub(crate) unsafe fn forget_weak(inner: NonNull<Inner>) {
+    // SAFETY: the caller's contract: an upgrade alone may run meanwhile, which uses another field.
+    let waiters = unsafe { &mut (*inner.as_ptr()).waiters };
+    let waiters = waiters.get_mut().unwrap_or_else(PoisonError::into_inner);
+    if let Some(anchor) = waiters.as_mut().and_then(|waiters| waiters.take_weak()) {
+        anchor.end();
+    }
 }
 
 /// Takes conditions out of the list of a variable.

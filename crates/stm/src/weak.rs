@@ -1,8 +1,8 @@
 //! What the weak handles of a variable share: [`WeakCell`], with a way to the variable as long as
 //! that is there.
 //!
-//! A variable without weak handles has none, and no place for one: the cell lies with the waiters of
-//! the variable (`wait.rs`), which have a box of their own.
+//! A variable without weak handles has none, and no place for one: the cell lies with the waiters
+//! of the variable (`wait.rs`), which have a box of their own.
 //!
 //! # A weak handle never meets freed memory
 //! ```text
@@ -13,17 +13,17 @@
 //!    4. unlock the cell                        d. free the value and the variable
 //! ```
 //! A cell that 2. finds full stays full until 4., because c. waits for the lock. So 3. comes before
-//! d. The count never leaves 0: an upgrade between a. and c. finds no handle, and so does each later
-//! one. 3. uses the count alone, because the other fields belong to the freeing OS thread after b.
+//! d. The count never leaves 0: an upgrade between a. and c. finds no handle, and so does each
+//! later one. 3. uses the count alone, because the other fields belong to the freeing OS thread
+//! after b.
 
 use crate::primitives::{Mutex, lock};
-use crate::variable::Inner;
 use std::hash::{Hash, Hasher};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// The variable of some weak handles; `None` when the variable is about to be freed.
-struct WeakCell(Mutex<Option<NonNull<Inner>>>);
+struct WeakCell(Mutex<Option<NonNull<()>>>);
 
 // SAFETY: the pointer is used under the lock alone, for an addition to the variable's count of
 // handles, which is atomic.
@@ -35,13 +35,19 @@ unsafe impl Sync for WeakCell {}
 pub(crate) struct WeakAnchor(Arc<WeakCell>);
 
 impl WeakAnchor {
-    /// The caller has a handle to the variable, and puts the anchor where [`forget`] finds it.
-    pub(crate) fn new(inner: NonNull<Inner>) -> WeakAnchor {
+    /// The caller has a handle to the variable, and puts the anchor where `wait::forget_weak` finds
+    /// it.
+    pub(crate) fn new(inner: NonNull<()>) -> WeakAnchor {
         WeakAnchor(Arc::new(WeakCell(Mutex::new(Some(inner)))))
     }
 
     pub(crate) fn weak(&self) -> Weak {
         Weak(self.0.clone())
+    }
+
+    /// Step c. above: from now on the weak handles of the variable lead nowhere.
+    pub(crate) fn end(self) {
+        *lock(&self.0.0) = None;
     }
 }
 
@@ -50,11 +56,11 @@ impl WeakAnchor {
 pub(crate) struct Weak(Arc<WeakCell>);
 
 impl Weak {
-    /// The variable, with a handle that is the caller's from now on.
-    pub(crate) fn upgrade(&self) -> Option<NonNull<Inner>> {
+    /// The variable, if `hold` has added a handle. The variable is not freed while `hold` runs,
+    /// because the cell is full and locked: step c.
+    pub(crate) fn upgrade(&self, hold: impl FnOnce(NonNull<()>) -> bool) -> Option<NonNull<()>> {
         let variable = lock(&self.0.0);
-        // SAFETY: the cell is full and locked, so the variable is not freed meanwhile: step c.
-        variable.filter(|inner| unsafe { Inner::hold_at(*inner) })
+        variable.filter(|inner| hold(*inner))
     }
 }
 
@@ -69,22 +75,6 @@ impl Eq for Weak {}
 impl Hash for Weak {
     fn hash<H: Hasher>(&self, state: &mut H) {
         Arc::as_ptr(&self.0).hash(state);
-    }
-}
-
-/// Step c. above: from now on the weak handles of a variable lead nowhere.
-///
-/// # Safety
-/// The caller is about to free the variable: no handle and no transaction can reach it.
-#[inline(always)]
-pub(crate) unsafe fn forget(inner: NonNull<Inner>) {
-    // SAFETY: the caller's contract: an upgrade alone may run meanwhile, which uses another field.
-    let waiters = unsafe { &mut (*inner.as_ptr()).waiters };
-    let waiters = waiters.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(waiters) = waiters
-        && let Some(anchor) = waiters.take_weak()
-    {
-        *lock(&anchor.0.0) = None;
     }
 }
 
@@ -117,7 +107,9 @@ macro_rules! weak_handle {
             /// A lock that the weak handles of this variable share.
             #[must_use = "a handle is all that this makes"]
             pub fn upgrade(&self) -> Option<$name<T, E>> {
-                self.weak.upgrade().map(|inner| $name { inner, _value: PhantomData })
+                // SAFETY: `Weak::upgrade` keeps the variable, which is the one of `downgrade`.
+                let inner = self.weak.upgrade(|inner| unsafe { Inner::hold_at(inner.cast()) })?;
+                Some($name { inner: inner.cast(), _value: PhantomData })
             }
         }
 

@@ -6,7 +6,7 @@ use crate::run::run_now;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::{Borrowed, Inner, Owns, VarKind, handle, identity};
-use crate::weak::{self, Weak, weak_handle};
+use crate::weak::{Weak, weak_handle};
 use crate::{names, wait};
 use std::any::type_name;
 use std::fmt;
@@ -188,7 +188,7 @@ unsafe fn free_named_word(inner: *mut ()) {
 unsafe fn free_word(inner: *mut ()) {
     // SAFETY: the caller's contract.
     unsafe {
-        weak::forget(NonNull::new_unchecked(inner.cast::<Inner>()));
+        wait::forget_weak(NonNull::new_unchecked(inner.cast::<Inner>()));
         drop(Box::from_raw(inner.cast::<Inner>()));
     }
 }
@@ -258,7 +258,8 @@ impl<T: Word, E: Engine> TWord<T, E> {
         Ok(())
     }
 
-    /// Replaces the value by one that `f` makes of it, and gives the result that `f` gives beside it.
+    /// Replaces the value by one that `f` makes of it, and gives the result that `f` gives beside
+    /// it.
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).

@@ -389,8 +389,8 @@ fn what_sparks_have_captured_is_dropped_at_the_end_of_their_run() {
     assert_eq!(Arc::strong_count(&captured), 1, "an OS thread that has ended");
 }
 
-/// A run that hires the one converter of the process, keeps it from looking, and ends when the other
-/// OS thread has come to the barrier twice.
+/// A run that hires the one converter of the process, keeps it from looking, and ends when the
+/// other OS thread has come to the barrier twice.
 fn run_with_the_converter(turns: &'static Barrier) {
     round_robin(async {
         par(&Lazy::new(|| 0));

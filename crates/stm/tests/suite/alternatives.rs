@@ -189,6 +189,9 @@ fn alternatives_behind_the_one_that_ends_do_not_run<E: Engine>() {
     assert_eq!((result, var.read_now(), made.into_inner()), (12, 12, vec![0, 1, 2]));
 }
 
+type Alternative<'a, E, R> = dyn Fn(&Tx<E>) -> Tried<R> + 'a;
+type BoxedOnce<'a, E, R> = Box<dyn FnOnce(&Tx<E>) -> Tried<R> + 'a>;
+
 /// Closures of several types, as references and as boxes.
 fn alternatives_may_differ_in_type<E: Engine>() {
     let (a, b) = (TWord::<u8, E>::with_engine(0), TWord::<u8, E>::with_engine(7));
@@ -197,15 +200,14 @@ fn alternatives_may_differ_in_type<E: Engine>() {
         tx.check(n > 0).map(|()| n)
     };
     let taken = wait_blocking(atomically_with::<E, _>(|tx| {
-        let all: [&dyn Fn(&Tx<E>) -> Tried<u8>; 2] = [&|tx| take(tx, &a), &|tx| take(tx, &b)];
+        let all: [&Alternative<'_, E, u8>; 2] = [&|tx| take(tx, &a), &|tx| take(tx, &b)];
         tx.or_else_all(all)
     }));
     let name = String::from("no letter");
     let text = wait_blocking(atomically_with::<E, _>(|tx| {
         let name = name.clone();
-        let mut all: Vec<Box<dyn FnOnce(&Tx<E>) -> Tried<String> + '_>> = Vec::new();
-        all.push(Box::new(|tx| take(tx, &a).map(|n| n.to_string())));
-        all.push(Box::new(|_| Ok(name)));
+        let all: [BoxedOnce<'_, E, String>; 2] =
+            [Box::new(|tx| take(tx, &a).map(|n| n.to_string())), Box::new(|_| Ok(name))];
         tx.or_else_all(all)
     }));
     assert_eq!((taken, text.as_str()), (7, "no letter"));

@@ -99,7 +99,7 @@ fn a_tree_with_ways_back_is_dropped<E: Engine>() {
     reclaim_until(|| Arc::strong_count(&mark) == 1);
 }
 
-/// A value whose destructor upgrades the weak handle to its own variable.
+/// The destructor of a value upgrades the weak handle to the variable of that value.
 fn a_destructor_finds_no_handle_to_its_own_variable<E: Engine>() {
     struct Looks<E: Engine>(Option<WeakTVar<Looks<E>, E>>, Arc<AtomicBool>);
     impl<E: Engine> Drop for Looks<E> {
@@ -196,6 +196,7 @@ fn is_key<H: Eq + Hash + Clone>(make: impl Fn() -> H) {
     assert!(keys.contains(&one) && keys.contains(&other) && !keys.contains(&make()));
 }
 
+#[expect(clippy::mutable_key_type, reason = "the key is the identity, which does not change")]
 fn handles_are_keys_by_identity<E: Engine>() {
     is_key(|| TVar::<u8, E>::with_engine(1));
     is_key(|| TWord::<u8, E>::with_engine(1));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// The public methods of a source file whose result is to be handed on with `?`, each with the
+/// The public methods of a source file that give a result to hand on with `?`, each with the
 /// attributes and comments above it.
 fn operations(source: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();

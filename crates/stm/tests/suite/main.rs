@@ -4,6 +4,8 @@
 #[macro_use]
 #[path = "../engines/mod.rs"]
 mod engines;
+#[macro_use]
+mod each_turn;
 #[path = "../engines/workloads.rs"]
 mod workloads;
 
