@@ -168,7 +168,7 @@ impl<R> SlotState<R> {
         };
         self.second.store(second, Ordering::Relaxed);
         let word = FULL | (step as u64 & STEP_MASK) << STEP_SHIFT | count;
-        // Release: the value is visible to those that see the item full.
+        // Release: the value is visible to each user that sees the item full.
         self.word.store(word, Ordering::Release);
     }
 
@@ -556,7 +556,7 @@ pub(crate) struct ItemSlot<V, R> {
     value: ItemCell<MaybeUninit<V>>,
 }
 
-// SAFETY: the value is written by the one put that passed `begin`, read by those that have seen the
+// SAFETY: the value is written by the one put that passed `begin`, read by users that have seen the
 // item full, and moved out or dropped by the one user that the state word lets do so.
 unsafe impl<V: Send + Sync, R: Send> Sync for ItemSlot<V, R> {}
 // SAFETY: a slot owns its value and its waiters.
