@@ -33,7 +33,7 @@ impl Attention {
         self.needed.load(Ordering::Relaxed)
     }
 
-    /// Has workers look at the reasons, one of which is elsewhere.
+    /// The workers look at the reasons from now on. The caller has set a reason elsewhere.
     pub(crate) fn need(&self) {
         self.needed.store(true, Ordering::Relaxed);
     }

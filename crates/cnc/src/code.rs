@@ -313,8 +313,8 @@ pub(crate) unsafe fn free_box<T>(word: u64) {
 /// The word came from `to_word::<T>`, and was not freed.
 #[inline]
 pub(crate) unsafe fn with_tag<T: ItemKey, R>(word: u64, see: impl FnOnce(&T) -> R) -> R {
-    // The test is the one of `to_word`. The result of `from_word` decides nothing, because a safe
-    // implementation may be wrong.
+    // `to_word` makes the same test, so the tag is in a box if `is_word` is false. The result of
+    // `from_word` decides nothing, because a safe implementation may be wrong.
     if is_word::<T>() {
         see(&T::from_word(word).expect(NO_KEY))
     } else {

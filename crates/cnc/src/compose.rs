@@ -17,7 +17,7 @@ use crate::key::{ItemKey, fold, hash_of};
 use crate::primitives::{Mutex, lock};
 use crate::tags::TagCol;
 
-/// A step of a reduction combines so many values.
+/// The number of values that a step of a reduction combines.
 const FAN: u32 = 16;
 
 /// The number of parts of a join, each with a lock.

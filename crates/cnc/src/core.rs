@@ -37,7 +37,7 @@ use crate::waiters::WaiterMemory;
 
 /// A number that no step has.
 pub(crate) const NO_STEP: usize = STEPS_MAX;
-/// A worker takes so many numbers for async steps at a time.
+/// How many numbers for async steps a worker takes at a time.
 pub(crate) const SERIALS: u64 = 1 << 16;
 
 /// The graph, without the functions that build it.
@@ -286,7 +286,7 @@ impl<'g> Core<'g> {
         }
     }
 
-    /// All faults so far, the smallest first. Those that were reported before have the text of an
+    /// All faults so far, the smallest first. A fault that was reported before has the text of an
     /// error alone.
     pub(crate) fn report_faults(&self) -> Vec<StepFault> {
         let mut faults = mem::take(&mut *lock(&self.faults));
@@ -322,7 +322,7 @@ impl<'g> Core<'g> {
         self.recorder.get()
     }
 
-    /// Has workers tell the monitor of the graph what they do, from now on.
+    /// The monitor of the graph. The workers tell it what they do, from now on.
     pub(crate) fn monitor(&'g self) -> &'g Monitor {
         let monitor = self.monitor.get_or_init(Monitor::new);
         self.attention.need();

@@ -165,7 +165,10 @@ impl<'g> Graph<'g, '_> {
     ///         step.put(lengths, n, step.get(words, n)?.len())
     ///     });
     ///     // No tag is put here.
-    ///     graph.initialize(|env| env.put(words, 1, "warp").and_then(|()| env.put(words, 2, "weft yarn")))?;
+    ///     graph.initialize(|env| {
+    ///         env.put(words, 1, "warp")?;
+    ///         env.put(words, 2, "weft yarn")
+    ///     })?;
     ///     let finished = graph.run(&Stealing::new(2))?;
     ///     Ok(finished.finalize(|view| view.iter(lengths).map(|(_, n)| *n).collect::<Vec<_>>()))
     /// })?;

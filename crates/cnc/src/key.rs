@@ -300,7 +300,7 @@ const fn times(bits: Option<u32>, n: usize) -> Option<u32> {
     }
 }
 
-/// A word with so many low bits.
+/// A word in which the lowest `bits` bits are set.
 #[inline]
 const fn low(bits: u32) -> u64 {
     match 1_u64.checked_shl(bits) {

@@ -19,7 +19,7 @@
 //! | collections | [`ItemCol`], [`Items`], [`TagCol`], [`StepCol`] |
 //! | steps, and what they see | [`StepContext`], [`Needs`], [`AsyncStep`], [`Get`], [`Take`], [`StepResult`], [`Halted`] |
 //! | puts while the graph runs | [`LiveEnvironment`], [`LivePuts`], [`LiveGet`] |
-//! | keys and tags | [`ItemKey`], [`Grid`], [`RangeNumber`] |
+//! | keys and tags | [`ItemKey`], [`Grid`], [`RangeNumber`], [`BlockedRange2d`], [`BlockedRange3d`] |
 //! | schedulers | [`schedulers`], [`Worker`], [`ReadyStep`], [`Outlet`] |
 //! | what went wrong | [`GraphError`], [`StepFault`], [`FaultCause`], [`Stuck`], [`MissingItem`], [`StuckStep`] |
 //! | what the graph did | [`Statistics`], [`StepStatistics`], [`ItemStatistics`], [`Recording`], [`StepRun`] |
@@ -134,7 +134,7 @@ pub use key::{AxisLengths, Grid, ItemKey};
 pub use lend::{LentJob, LentStep, LentWorker};
 pub use live::{LiveEnvironment, LiveGet, LivePuts};
 pub use monitor::{Monitor, RunningStep, Stalled, StepProgress};
-pub use ranges::RangeNumber;
+pub use ranges::{BlockedRange2d, BlockedRange3d, RangeNumber};
 pub use record::{Recording, StepRun};
 pub use statistics::{Statistics, StepStatistics};
 pub use step::{Needs, Outlet, StepContext, Worker};

@@ -105,7 +105,7 @@ pub struct StepProgress {
 }
 
 impl StepProgress {
-    /// A bar of so many characters, one `#` for each part that has ended.
+    /// A bar of `width` characters, one `#` for each part that has ended.
     pub fn bar(&self, width: usize) -> String {
         let full = self.ended.saturating_mul(width as u64).checked_div(self.known).unwrap_or(0);
         let full = (full as usize).min(width);
@@ -234,7 +234,7 @@ impl Monitor {
         lock(&self.0).uses.keys().copied().collect()
     }
 
-    /// Notes that a tag was put: an instance of so many parts. False if the picture does not have
+    /// Notes that a tag was put: an instance of `parts` parts. False if the picture does not have
     /// the step.
     pub(crate) fn made(&self, entry: usize, parts: u64) -> bool {
         let mut state = lock(&self.0);
@@ -256,7 +256,7 @@ impl Monitor {
         state.running.insert(worker, running);
     }
 
-    /// Notes that a worker has ended a step, so many parts of it, or has suspended it.
+    /// Notes that a worker has ended a step, with the number of its parts, or has suspended it.
     pub(crate) fn end(&self, worker: usize, ended: Option<u64>) {
         let mut state = lock(&self.0);
         state.changes += 1;

@@ -86,7 +86,7 @@ impl Drop for Blocks {
 }
 
 impl Blocks {
-    /// Allocates a block with room for so many bytes at least.
+    /// Allocates a block with room for `least` bytes at least.
     fn add_block(&mut self, least: usize) {
         let bytes = self.bytes.clamp(least, BLOCK_MAX.max(least)).next_multiple_of(ALIGN);
         let align = if bytes >= BLOCK_MAX { HUGE_PAGE } else { ALIGN };

@@ -32,6 +32,12 @@ const NO_AXIS: (u64, u64) = (0, 1);
 /// A number of a range: `u8`, `u16`, `u32`, `u64` or `usize`.
 pub trait RangeNumber: Grid + Copy + Number {}
 
+/// The tag of a blocked range in two axes: the begin and the end of the rows, and of the columns.
+pub type BlockedRange2d<N> = ((N, N), (N, N));
+
+/// The tag of a blocked range in three axes: the begin and the end of each.
+pub type BlockedRange3d<N> = ((N, N), (N, N), (N, N));
+
 mod number {
     /// An unsigned integer as one of 64 bits.
     #[expect(unnameable_types, reason = "so that no other crate can implement `RangeNumber`")]
@@ -94,7 +100,7 @@ impl<N: RangeNumber> Blocked for Pair<N> {
     }
 }
 
-impl<N: RangeNumber> Blocked for (Pair<N>, Pair<N>) {
+impl<N: RangeNumber> Blocked for BlockedRange2d<N> {
     fn axes(&self) -> Axes {
         [wide(self.0), wide(self.1), NO_AXIS]
     }
@@ -104,7 +110,7 @@ impl<N: RangeNumber> Blocked for (Pair<N>, Pair<N>) {
     }
 }
 
-impl<N: RangeNumber> Blocked for (Pair<N>, Pair<N>, Pair<N>) {
+impl<N: RangeNumber> Blocked for BlockedRange3d<N> {
     fn axes(&self) -> Axes {
         [wide(self.0), wide(self.1), wide(self.2)]
     }
@@ -283,11 +289,11 @@ impl<'g> Graph<'g, '_> {
     /// ```
     pub fn prescribe_range_2d<N: RangeNumber + 'g>(
         &'g self,
-        tags: TagCol<'g, ((N, N), (N, N))>,
+        tags: TagCol<'g, BlockedRange2d<N>>,
         name: &str,
         grain: (N, N),
         body: impl Fn(Range<N>, Range<N>, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
-    ) -> StepCol<'g, ((N, N), (N, N))> {
+    ) -> StepCol<'g, BlockedRange2d<N>> {
         let grains = [grain.0.wide(), grain.1.wide(), 1];
         self.prescribe_blocks(tags, name, grains, move |[a, b, _], step| body(range(a), range(b), step))
     }
@@ -325,11 +331,11 @@ impl<'g> Graph<'g, '_> {
     /// ```
     pub fn prescribe_range_3d<N: RangeNumber + 'g>(
         &'g self,
-        tags: TagCol<'g, ((N, N), (N, N), (N, N))>,
+        tags: TagCol<'g, BlockedRange3d<N>>,
         name: &str,
         grain: (N, N, N),
         body: impl Fn(Range<N>, Range<N>, Range<N>, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
-    ) -> StepCol<'g, ((N, N), (N, N), (N, N))> {
+    ) -> StepCol<'g, BlockedRange3d<N>> {
         let grains = [grain.0.wide(), grain.1.wide(), grain.2.wide()];
         let body = move |[a, b, c]: Axes, step: &StepContext<'g>| body(range(a), range(b), range(c), step);
         self.prescribe_blocks(tags, name, grains, body)

@@ -20,11 +20,11 @@ use crate::graph::Graph;
 use crate::primitives::{Mutex, lock};
 use crate::schedulers::RunOrder;
 
-/// A worker hands its record over when it has so many runs.
+/// The number of runs with which a worker hands its record over.
 const HELD_MAX: usize = 1024;
 
-/// A recorder has room for so many runs from the beginning, as far as it may keep them. The memory
-/// is not touched before a run is in it.
+/// The number of runs for which a recorder has room from the beginning, as far as it may keep them.
+/// The memory is not touched before a run is in it.
 const ROOM_MAX: usize = 1 << 20;
 
 /// The records of all workers.

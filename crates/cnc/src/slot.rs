@@ -30,7 +30,7 @@
 //! the item. Of an item with a count above 65,535 it is the counts: the claims in the lower half,
 //! and the returns in the upper half. The tag of such an item is not kept.
 //!
-//! **The two words of a large count.** A user that returns the last claim sets `GONE` after that, as
+//! **Two words of a large count.** A user that returns the last claim sets `GONE` after that, as
 //! the one with a small count does; in between, both counts are 0, and no get claims. A step that
 //! waits for the users sets `WAITED` first and reads the counts then; a user returns its claim
 //! first and reads `WAITED` then. All four accesses are read-modify-writes, so that those of one
@@ -168,7 +168,7 @@ impl<R> SlotState<R> {
         };
         self.second.store(second, Ordering::Relaxed);
         let word = FULL | (step as u64 & STEP_MASK) << STEP_SHIFT | count;
-        // Release: the value is visible to those that see the item full.
+        // Release: the value is visible to each user that sees the item full.
         self.word.store(word, Ordering::Release);
     }
 
@@ -556,7 +556,7 @@ pub(crate) struct ItemSlot<V, R> {
     value: ItemCell<MaybeUninit<V>>,
 }
 
-// SAFETY: the value is written by the one put that passed `begin`, read by those that have seen the
+// SAFETY: the value is written by the one put that passed `begin`, read by users that have seen the
 // item full, and moved out or dropped by the one user that the state word lets do so.
 unsafe impl<V: Send + Sync, R: Send> Sync for ItemSlot<V, R> {}
 // SAFETY: a slot owns its value and its waiters.
@@ -573,7 +573,7 @@ impl<V, R> ItemSlot<V, R> {
         std::iter::repeat_with(ItemSlot::new).take(slots).collect()
     }
 
-    /// An array of slots without items. The memory comes from the system as zeros, so that no page of
+    /// Slots without items. The memory comes from the system as zeros, so that no page of
     /// it is touched before an item is.
     #[cfg(not(loom))]
     pub(crate) fn several(slots: usize) -> Box<[ItemSlot<V, R>]> {

@@ -93,7 +93,7 @@ enum MissedGet<'g> {
     InUse(&'g dyn AnyItems<'g>, *const (), InUse, Option<PageUse<'g>>),
 }
 
-/// A worker that holds so many ready steps gives the older half of them to its `Outlet`.
+/// The number of ready steps with which a worker gives the older half of them to its `Outlet`.
 const HELD_MAX: usize = 4096;
 
 /// The graph, as a step sees it: a step gets and puts items, and puts tags.

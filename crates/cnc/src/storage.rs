@@ -6,7 +6,7 @@
 //!
 //! `ItemStore` (`collections.rs`) owns a `Storage`. The gets and puts of `step/` and
 //! `async_step.rs` find a slot by its key with `find`, `kept` or `dense_slot`; the reports and the
-//! end of the graph walk all slots with `each`. There are four kinds: an array, an array of pages, a
+//! end of the graph walk all slots with `each`. There are four kinds: an array, pages, a
 //! hash table (`storage/table.rs`), and one for streams (`storage/streamed.rs`).
 //!
 //! A page is used for other keys when all its items are gone. The comment on [`Pages`] says why no
@@ -178,7 +178,7 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
         }
     }
 
-    /// Notes that the item at a place is gone. A stream drops its key, which is code of the program.
+    /// Notes that the item at a place is gone. A stream drops its key: code of the program.
     pub(crate) fn note_gone(&self, place: usize) {
         match self {
             Storage::Paged(_, pages) => pages.note_gone(place),

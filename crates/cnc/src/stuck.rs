@@ -1,5 +1,5 @@
-//! The report of steps that wait for ever: [`Stuck`]. The items for which they wait were never put,
-//! or were put and have other gets left than the one of a step that takes them.
+//! The report of steps that wait for ever: [`Stuck`]. A step waits for an item that was never put,
+//! or waits to take an item that other steps have still to get.
 //!
 //! `Graph::run` calls `Stuck::of` with the [`AwaitedItem`]s of `Core::missing`, after a run without
 //! faults in which steps still wait. `StepCol::makes` gives the [`MadeItem`]s from which the

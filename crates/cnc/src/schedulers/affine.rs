@@ -65,7 +65,7 @@ pub struct Affine {
 }
 
 impl Affine {
-    /// With so many workers. Worker 0 is the calling OS thread.
+    /// With this number of workers. Worker 0 is the calling OS thread.
     ///
     /// # Panics
     /// Without workers.

@@ -27,7 +27,7 @@ const SLOTS: usize = 256;
 /// The most steps of the environment that a worker takes at once.
 const SHARE: usize = 128;
 
-/// A worker shows others so many of its steps at least, if it has them.
+/// The least number of its steps that a worker shows others, if it has them.
 const SHOWN: usize = 8;
 
 /// Several workers, each with ready steps of its own. A worker runs its newest step, and shows its
@@ -48,7 +48,7 @@ pub struct Stealing {
 }
 
 impl Stealing {
-    /// With so many workers. One of them is the calling OS thread.
+    /// With this number of workers. One of them is the calling OS thread.
     ///
     /// # Panics
     /// Without workers.

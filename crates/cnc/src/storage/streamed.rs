@@ -7,7 +7,7 @@
 //! **A place is not used again while another user looks at it.** [`StreamTable::find`] counts the
 //! user under the lock of the key's shard, and the drop of the `ItemPlace` or of the `PageUse` ends
 //! the use. [`StreamTable::note_gone`] takes the key out under the same lock. From then on no user
-//! comes, and [`Shard::add`] uses the place again only when the count is 0. A step that waits in
+//! comes, and `StreamShard::add` uses the place again when the count is 0. A step that waits in
 //! the item's list, and a step with a claim, need no use: their item has not gone.
 //!
 //! A place is freed with the table alone, so the end of a use touches memory that is a place still.
@@ -29,7 +29,7 @@ const BLOCK_MAX: usize = 1024;
 /// Items by the word of their key or by its hash, as long as they have not gone.
 #[derive(Debug)]
 pub(crate) struct StreamTable<K, V, R> {
-    shards: Box<[Mutex<Shard<K, V, R>>]>,
+    shards: Box<[Mutex<StreamShard<K, V, R>>]>,
     /// The words of the keys of items that have gone, if keys are words. Its lock is taken under
     /// the lock of a shard.
     gone: Mutex<GoneKeys>,
@@ -37,37 +37,37 @@ pub(crate) struct StreamTable<K, V, R> {
 
 /// A part of the table: open addressing.
 #[derive(Debug)]
-struct Shard<K, V, R> {
+struct StreamShard<K, V, R> {
     /// Null in an entry without a key. The length is a power of two, or 0.
-    entries: Vec<Entry<K, V, R>>,
+    entries: Vec<StreamEntry<K, V, R>>,
     keys: usize,
     /// How many items have gone.
     gone: usize,
     /// Blocks with room for places, each filled from its front.
-    blocks: Vec<Vec<Place<K, V, R>>>,
+    blocks: Vec<Vec<StreamPlace<K, V, R>>>,
     /// The places without a key.
-    free: Vec<*mut Place<K, V, R>>,
+    free: Vec<*mut StreamPlace<K, V, R>>,
 }
 
 // SAFETY: the pointers are to places in the blocks that the shard owns.
-unsafe impl<K: Send, V: Send, R: Send> Send for Shard<K, V, R> {}
+unsafe impl<K: Send, V: Send, R: Send> Send for StreamShard<K, V, R> {}
 
 #[derive(Debug)]
-struct Entry<K, V, R> {
+struct StreamEntry<K, V, R> {
     word: u64,
-    place: *mut Place<K, V, R>,
+    place: *mut StreamPlace<K, V, R>,
 }
 
-impl<K, V, R> Clone for Entry<K, V, R> {
+impl<K, V, R> Clone for StreamEntry<K, V, R> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<K, V, R> Copy for Entry<K, V, R> {}
+impl<K, V, R> Copy for StreamEntry<K, V, R> {}
 
 #[derive(Debug)]
-struct Place<K, V, R> {
+struct StreamPlace<K, V, R> {
     /// The key with its word, while the place is in the entries. It is changed under the lock of
     /// the shard, when the place goes into the entries and when it goes out.
     key: ItemCell<Option<(u64, K)>>,
@@ -85,7 +85,7 @@ impl<K: ItemKey, V, R> StreamTable<K, V, R> {
     pub(super) fn new() -> Self {
         let shard = || {
             let (entries, blocks, free) = (Vec::new(), Vec::new(), Vec::new());
-            Mutex::new(Shard { entries, keys: 0, gone: 0, blocks, free })
+            Mutex::new(StreamShard { entries, keys: 0, gone: 0, blocks, free })
         };
         let shards = std::iter::repeat_with(shard).take(SHARDS).collect();
         StreamTable { shards, gone: Mutex::new(GoneKeys::default()) }
@@ -122,7 +122,7 @@ impl<K: ItemKey, V, R> StreamTable<K, V, R> {
     ///
     /// # Safety
     /// The place is one of the table's, is in its entries, and the lock of its shard is held.
-    unsafe fn found<'s>(place: *mut Place<K, V, R>) -> ItemPlace<'s, V, R> {
+    unsafe fn found<'s>(place: *mut StreamPlace<K, V, R>) -> ItemPlace<'s, V, R> {
         // SAFETY: the blocks never move, and are freed with the table alone.
         let (users, slot) = unsafe { (&(*place).users, &(*place).slot) };
         users.fetch_add(1, Ordering::Relaxed);
@@ -136,7 +136,7 @@ impl<K: ItemKey, V, R> StreamTable<K, V, R> {
 
     /// Takes the key of an item out that has gone. `at` is the number of its `ItemPlace`.
     pub(super) fn note_gone(&self, at: usize) {
-        let place = ptr::with_exposed_provenance_mut::<Place<K, V, R>>(at);
+        let place = ptr::with_exposed_provenance_mut::<StreamPlace<K, V, R>>(at);
         // SAFETY: the number came from `found`, so it is the address of a place of this table. Its
         // item is noted as gone once, here, so the place has its key still, which the caller has
         // seen through `find`.
@@ -167,7 +167,7 @@ impl<K: ItemKey, V, R> StreamTable<K, V, R> {
     pub(super) fn each<'s>(&'s self, mut see: impl FnMut(&'s K, &'s ItemSlot<V, R>)) {
         for shard in &self.shards {
             let entries = lock(shard).entries.clone();
-            for Entry { place, .. } in entries.into_iter().filter(|entry| !entry.place.is_null()) {
+            for StreamEntry { place, .. } in entries.into_iter().filter(|entry| !entry.place.is_null()) {
                 // SAFETY: the blocks never move, and are freed with the table alone. No worker
                 // runs, so no item goes, and the place has its key.
                 let (key, slot) = unsafe { ((*place).key.with(|key| &*key), &(*place).slot) };
@@ -204,7 +204,7 @@ impl<K: ItemKey, V, R> StreamTable<K, V, R> {
     }
 }
 
-impl<K: ItemKey, V, R> Shard<K, V, R> {
+impl<K: ItemKey, V, R> StreamShard<K, V, R> {
     /// The first entry of a key. There are entries.
     fn first(&self, spread: u64) -> usize {
         (spread >> 8) as usize & (self.entries.len() - 1)
@@ -214,7 +214,7 @@ impl<K: ItemKey, V, R> Shard<K, V, R> {
         (at + 1) & (self.entries.len() - 1)
     }
 
-    fn look(&self, word: u64, spread: u64, key: &K) -> Option<*mut Place<K, V, R>> {
+    fn look(&self, word: u64, spread: u64, key: &K) -> Option<*mut StreamPlace<K, V, R>> {
         if self.keys == 0 {
             return None;
         }
@@ -235,10 +235,10 @@ impl<K: ItemKey, V, R> Shard<K, V, R> {
     }
 
     /// Adds a key that is not here yet.
-    fn add(&mut self, word: u64, spread: u64, key: K) -> *mut Place<K, V, R> {
+    fn add(&mut self, word: u64, spread: u64, key: K) -> *mut StreamPlace<K, V, R> {
         if 2 * (self.keys + 1) > self.entries.len() {
             let room = (2 * self.entries.len()).max(16);
-            let none = Entry { word: 0, place: ptr::null_mut() };
+            let none = StreamEntry { word: 0, place: ptr::null_mut() };
             let before = std::mem::replace(&mut self.entries, vec![none; room]);
             for entry in before.into_iter().filter(|entry| !entry.place.is_null()) {
                 self.insert(entry, fold(entry.word));
@@ -250,12 +250,12 @@ impl<K: ItemKey, V, R> Shard<K, V, R> {
             (*place).key.with_mut(|of| *of = Some((word, key)));
             (*place).slot.state.reset();
         }
-        self.insert(Entry { word, place }, spread);
+        self.insert(StreamEntry { word, place }, spread);
         self.keys += 1;
         place
     }
 
-    fn insert(&mut self, entry: Entry<K, V, R>, spread: u64) {
+    fn insert(&mut self, entry: StreamEntry<K, V, R>, spread: u64) {
         let mut at = self.first(spread);
         while !self.entries[at].place.is_null() {
             at = self.after(at);
@@ -264,10 +264,11 @@ impl<K: ItemKey, V, R> Shard<K, V, R> {
     }
 
     /// A place without a key and without users.
-    fn unused(&mut self) -> *mut Place<K, V, R> {
+    fn unused(&mut self) -> *mut StreamPlace<K, V, R> {
         // Acquire: all that the users have done comes before the next use of the place.
         // SAFETY: a free place is in a block, which is freed with the table alone.
-        let is_unused = |place: &*mut Place<K, V, R>| unsafe { (**place).users.load(Ordering::Acquire) == 0 };
+        let is_unused =
+            |place: &*mut StreamPlace<K, V, R>| unsafe { (**place).users.load(Ordering::Acquire) == 0 };
         if let Some(at) = self.free.iter().rposition(is_unused) {
             return self.free.swap_remove(at);
         }
@@ -279,13 +280,17 @@ impl<K: ItemKey, V, R> Shard<K, V, R> {
         // SAFETY: the block has room for one more place, and never more than its capacity. No
         // reference to the places before is made, because workers use them.
         let place = unsafe { block.as_mut_ptr().add(block.len()) };
-        block.push(Place { key: ItemCell::new(None), users: AtomicUsize::new(0), slot: ItemSlot::new() });
+        block.push(StreamPlace {
+            key: ItemCell::new(None),
+            users: AtomicUsize::new(0),
+            slot: ItemSlot::new(),
+        });
         place
     }
 
     /// Takes a place out of the entries. The entries behind it move up, so that no search ends
     /// before them.
-    fn take_out(&mut self, word: u64, place: *mut Place<K, V, R>) {
+    fn take_out(&mut self, word: u64, place: *mut StreamPlace<K, V, R>) {
         let mut hole = self.first(fold(word));
         while self.entries[hole].place != place {
             assert!(!self.entries[hole].place.is_null(), "an item goes once");

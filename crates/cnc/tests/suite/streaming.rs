@@ -123,7 +123,8 @@ fn keys_and_values_are_dropped_once() {
         graph(|graph| {
             let tags = graph.tags::<u32>("tags");
             type Key = (Arc<str>, u32);
-            let counted = Items::streamed().counted(move |key: &Key| (goes || key.1 % 2 == 0).then_some(1));
+            let counted =
+                Items::streamed().counted(move |key: &Key| (goes || key.1.is_multiple_of(2)).then_some(1));
             let items = graph.items_with("items", counted);
             let mine = &alive;
             graph.prescribe(tags, "get", move |n, step| {
