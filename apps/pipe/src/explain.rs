@@ -71,7 +71,7 @@ fn rows_of(stages: &[Stage], start: Before<'_>, indent: &str, rows: &mut Vec<Row
         let fed = before.kind();
         let Ok(made) = yields(stage, before) else { return };
         let first = index == 0 && start == Before::Start && reads(stage);
-        written = matches!(stage.kind, StageKind::To(_) | StageKind::AppendTo(_));
+        written = stage.target().is_some();
         let from = if first { "nothing" } else { name(fed) };
         let to = if written { "nothing" } else { name(made) };
         let head = match &stage.kind {

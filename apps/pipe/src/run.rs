@@ -187,12 +187,8 @@ fn waits(pipeline: &[Stage], span: Span) -> bool {
     pipeline.iter().any(|stage| match &stage.kind {
         StageKind::Join2(_, inner) => waits(inner, span),
         StageKind::Branch(of) => waits(&of.then, span) || waits(&of.otherwise, span),
-        StageKind::File(_)
-        | StageKind::Stdin
-        | StageKind::Shell(_)
-        | StageKind::To(_)
-        | StageKind::AppendTo(_) => stage.span.begin == span.begin,
-        _ => false,
+        StageKind::File(_) | StageKind::Stdin | StageKind::Shell(_) => stage.span.begin == span.begin,
+        _ => stage.target().is_some() && stage.span.begin == span.begin,
     })
 }
 
@@ -217,27 +213,22 @@ fn has_lines(pipeline: &[Stage], span: Span) -> bool {
 async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome, StageFailure> {
     // These stages write a count as it is.
     let writes = |stage: &&Stage| {
-        matches!(stage.kind, StageKind::To(_) | StageKind::AppendTo(_) | StageKind::Bytes | StageKind::Lines)
+        stage.target().is_some() || matches!(stage.kind, StageKind::Bytes | StageKind::Lines)
     };
     let counts = pipeline.iter().rev().find(|stage| !writes(stage));
     let counts = counts.is_some_and(|stage| stage.kind == StageKind::Count);
     let progress = Progress::of(pipeline, settings.progress);
     let seen = Arc::new(Seen::default());
     let last = pipeline.last().expect("the parser makes no empty pipeline");
-    let writes_file = matches!(last.kind, StageKind::To(_) | StageKind::AppendTo(_));
-    let name = if writes_file { failure_name(last) } else { stream_name(last, "write standard output") };
-    let place = match &last.kind {
-        StageKind::To(name) | StageKind::AppendTo(name) => {
-            refuse_source(name, name, pipeline)
-                .await
-                .map_err(|error| failed(&failure_name(last), 0, error))?;
-            Destination::Closed(name.clone(), matches!(last.kind, StageKind::AppendTo(_)))
-        }
-        _ => {
-            let refused = refuse_source("/dev/stdout", "this file", pipeline).await;
-            refused.map_err(|error| failed(&name, 0, error))?;
-            Destination::Stdout(stdio::stdout().map_err(|error| failed(&name, 0, error))?)
-        }
+    let (name, path, shown) = match last.target() {
+        Some((path, _)) => (failure_name(last), path, path),
+        None => (stream_name(last, "write standard output"), "/dev/stdout", "this file"),
+    };
+    let wrong = |error| failed(&name, 0, error);
+    refuse_source(path, shown, pipeline).await.map_err(wrong)?;
+    let place = match last.target() {
+        Some((path, append)) => Destination::Closed(path.to_string(), append),
+        None => Destination::Stdout(stdio::stdout().map_err(wrong)?),
     };
     let target = Target { name, place, written: 0, counts, seen: seen.clone() };
     let parts = settings.parts(pipeline);

@@ -67,7 +67,7 @@ fn word(text: &[u8], at: usize) -> u64 {
 }
 
 /// How many bytes a place in [`Gathered`] and the end of a list need.
-const PLACE: usize = size_of::<Place>() + size_of::<usize>();
+const PLACE: usize = size_of::<Ranked>() + size_of::<usize>();
 
 impl Sorted for [u8] {
     fn key(&self, _order: Order) -> &[u8] {
@@ -152,9 +152,9 @@ fn compare<A: Sorted + ?Sized>(a: (u64, &A), b: (u64, &A), order: Order) -> Orde
     if order.descending { ordering.reverse() } else { ordering }
 }
 
-/// An item of [`Gathered`].
+/// The place of an item of [`Gathered`], with its rank.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct Ranked {
     rank: u64,
     index: usize,
 }
@@ -164,7 +164,7 @@ struct Place {
 pub struct Gathered<C> {
     items: C,
     /// All items in their order, after [`sort`](Gathered::sort).
-    places: Vec<Place>,
+    places: Vec<Ranked>,
 }
 
 impl<C: Default> Default for Gathered<C> {
@@ -185,7 +185,7 @@ impl<C> Gathered<C> {
         C: Store<A>,
     {
         let items = &self.items;
-        let place = |index| Place { rank: items.at(index).rank(order), index };
+        let place = |index| Ranked { rank: items.at(index).rank(order), index };
         self.places = (0..items.count()).map(place).collect();
         let sorter = Sorter::<A> { items, order };
         if A::has_words(order) {
@@ -245,32 +245,32 @@ const FEW: usize = 16;
 const DEEP: usize = 128;
 
 impl<A: Sorted + ?Sized> Sorter<'_, A> {
-    fn text(&self, place: &Place) -> &[u8] {
+    fn text(&self, place: &Ranked) -> &[u8] {
         self.items.at(place.index).key(self.order)
     }
 
     /// Orders items that are equal.
-    fn as_they_came(&self, a: &Place, b: &Place) -> Ordering {
+    fn as_they_came(&self, a: &Ranked, b: &Ranked) -> Ordering {
         if self.order.descending { b.index.cmp(&a.index) } else { a.index.cmp(&b.index) }
     }
 
     /// By the ranks, and those with the same rank by what is compared further.
-    fn by_ranks(&self, places: &mut [Place]) {
+    fn by_ranks(&self, places: &mut [Ranked]) {
         places.sort_unstable_by(|a, b| a.rank.cmp(&b.rank).then_with(|| self.as_they_came(a, b)));
         for group in places.chunk_by_mut(|a, b| a.rank == b.rank).filter(|group| group.len() > 1) {
-            let item = |place: &Place| self.items.at(place.index);
+            let item = |place: &Ranked| self.items.at(place.index);
             // The items of a group are in the order in which they came, and a stable sort keeps it.
             group.sort_by(|a, b| item(a).compare_further(item(b), self.order));
         }
     }
 
     /// By the texts, which are the same up to `at`. The ranks are the words from there on.
-    fn by_words(&self, places: &mut [Place], at: usize) {
+    fn by_words(&self, places: &mut [Ranked], at: usize) {
         places.sort_unstable_by_key(|place| place.rank);
         let next = at + size_of::<u64>();
         for group in places.chunk_by_mut(|a, b| a.rank == b.rank).filter(|group| group.len() > 1) {
             if group.len() <= FEW || next > DEEP {
-                let rest = |place: &Place| self.text(place).get(at..).unwrap_or_default();
+                let rest = |place: &Ranked| self.text(place).get(at..).unwrap_or_default();
                 group.sort_unstable_by(|a, b| rest(a).cmp(rest(b)).then_with(|| self.as_they_came(a, b)));
                 continue;
             }

@@ -5,7 +5,8 @@
 //!
 //! Stages that do not wait become one `DynStage`. A stage that waits makes a new source of all that
 //! is before it: a command, a join, a `sort`, or a `foreach` with a command or a join in its
-//! branches. The kind of the source and of the last stage always match, because `kinds.rs` has checked the script.
+//! branches. The kind of the source and of the last stage always match, because `kinds.rs` has
+//! checked the script.
 
 use crate::join::LineJoin;
 use crate::kinds::{Before, waiting_within, yields};

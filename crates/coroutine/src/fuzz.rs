@@ -121,8 +121,8 @@ pub fn csv(data: &[u8]) {
     let text = (from_iter(records.clone()) >> csv::encode(b',')).collect();
     let again = outcome(&csv::records(b','), pieces(&text, text.len()));
     assert_eq!(again, (records.clone(), None));
-    // Regions have the byte order mark in them, and a record that is read by itself begins a text.
-    if data.windows(3).any(|bytes| bytes == "\u{feff}".as_bytes()) {
+    // Regions have the byte order mark in them, and so has a record that is read by itself.
+    if data.starts_with("\u{feff}".as_bytes()) {
         return;
     }
     assert_eq!(read_in_turn(&read::csv_record(b','), data), records);

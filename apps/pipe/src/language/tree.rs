@@ -105,6 +105,18 @@ pub enum FoldKind {
     Max,
 }
 
+impl Stage {
+    /// The path of the file that the stage writes, and whether the file keeps its content. `None`
+    /// if the stage is no target.
+    pub fn target(&self) -> Option<(&str, bool)> {
+        match &self.kind {
+            StageKind::To(path) => Some((path, false)),
+            StageKind::AppendTo(path) => Some((path, true)),
+            _ => None,
+        }
+    }
+}
+
 /// The order of a `sort`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Order {

@@ -125,7 +125,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// What is known of a byte order mark at the beginning of the text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum ByteOrderMark {
-    /// So many of its bytes have come.
+    /// The number of its bytes that have come.
     Begun(usize),
     /// It is over, or there is none.
     Passed,
@@ -169,9 +169,19 @@ pub struct ReadRecords {
 /// assert_eq!((failed.item(), failed.offset()), (2, 7));
 /// ```
 pub fn records(delimiter: u8) -> Transducer<u8, Fields, ReadRecords> {
+    records_behind(delimiter, ByteOrderMark::Begun(0))
+}
+
+/// As [`records`], for a text of which the beginning has passed: a byte order mark belongs to its
+/// field.
+pub(super) fn later_records(delimiter: u8) -> Transducer<u8, Fields, ReadRecords> {
+    records_behind(delimiter, ByteOrderMark::Passed)
+}
+
+fn records_behind(delimiter: u8, mark: ByteOrderMark) -> Transducer<u8, Fields, ReadRecords> {
     Transducer::new(ReadRecords {
         delimiter,
-        mark: ByteOrderMark::Begun(0),
+        mark,
         state: CsvState::Row,
         record: Fields::new(),
         place: StreamPlace::default(),

@@ -5,6 +5,7 @@
 //! | a line, without its end | [`line()`] |
 //! | so many items | [`exactly`] |
 //! | a record with its length before it | [`framed`] |
+//! | the first record of CSV, behind a byte order mark | [`csv_head`] |
 //! | a record of CSV | [`csv_record`] |
 //! | a value of JSON | [`json_value`] |
 //! | a tag, a text or other token of XML | [`xml_token`] |
@@ -233,7 +234,8 @@ pub fn framed(prefix: Prefix, limit: u64) -> Iteratee<u8, ReadList<Unframe>> {
     ReadList::new(unframe(prefix, limit).stage, |_| false)
 }
 
-/// The next record of CSV, as [`csv::records`] reads it. Its line end is taken too.
+/// The first record of a text of CSV, as [`csv::records`] reads it: a byte order mark before it
+/// belongs to no field. Its line end is taken too.
 ///
 /// # Errors
 /// As [`csv::records`].
@@ -245,13 +247,36 @@ pub fn framed(prefix: Prefix, limit: u64) -> Iteratee<u8, ReadList<Unframe>> {
 /// ```
 /// use selvedge::coroutine::pipeline::{from_chunks, read};
 ///
-/// let mut stream = from_chunks(["name,\"of\nwarp\"\n1,2\n"]).pull();
-/// let head = stream.read(read::csv_record(b',')).unwrap().unwrap();
+/// let mut stream = from_chunks(["\u{feff}name,\"of\nwarp\"\n1,2\n"]).pull();
+/// let head = stream.read(read::csv_head(b',')).unwrap().unwrap();
 /// assert_eq!(head.iter().collect::<Vec<_>>(), [&b"name"[..], b"of\nwarp"]);
 /// assert_eq!(stream.next_chunk(), Some(&b"1,2\n"[..]));
 /// ```
-pub fn csv_record(delimiter: u8) -> Iteratee<u8, Chain<ReadRecords, FirstOf<Fields>, Fields>> {
+pub fn csv_head(delimiter: u8) -> Iteratee<u8, Chain<ReadRecords, FirstOf<Fields>, Fields>> {
     csv::records(delimiter) >> head()
+}
+
+/// The next record of CSV, wherever it stands in a text. Its line end is taken too. The character
+/// U+FEFF at its beginning belongs to its first field; [`csv_head`] passes over it.
+///
+/// # Errors
+/// As [`csv::records`].
+///
+/// # Complexity
+/// A call for each byte.
+///
+/// # Examples
+/// ```
+/// use selvedge::coroutine::pipeline::{from_chunks, read};
+///
+/// let mut stream = from_chunks(["name\n\u{feff}1,\"2\n\"\n3"]).pull();
+/// let _head = stream.read(read::csv_head(b',')).unwrap();
+/// let record = stream.read(read::csv_record(b',')).unwrap().unwrap();
+/// assert_eq!(record.iter().collect::<Vec<_>>(), ["\u{feff}1".as_bytes(), b"2\n"]);
+/// assert_eq!(stream.next_chunk(), Some(&b"3"[..]));
+/// ```
+pub fn csv_record(delimiter: u8) -> Iteratee<u8, Chain<ReadRecords, FirstOf<Fields>, Fields>> {
+    csv::later_records(delimiter) >> head()
 }
 
 /// The next value of JSON, as [`json::values`] finds it. What lies before it is taken: white space,

@@ -360,7 +360,7 @@ fn iteratees() {
     each! { iteratee_at_every_cut:
             count::<u8>(), collect::<u8>(), head::<u8>(), fold(7_u8, |sum, byte: &u8| *sum = sum.wrapping_mul(3) ^ byte),
     try_sum(), take(3) >> collect(), twice() >> count(), twice() >> head(), letters_first(),
-            read::line(), read::exactly::<u8>(4), read::csv_record(b','), read::json_value(), read::xml_token(),
+            read::line(), read::exactly::<u8>(4), read::csv_head(b','), read::csv_record(b','), read::json_value(), read::xml_token(),
             read::framed(binary::Prefix::U8, 9),
         }
 }

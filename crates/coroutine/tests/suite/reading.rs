@@ -178,3 +178,19 @@ fn the_body_of_an_iteratee_awaits_nothing_else() {
     let waits = iteratee(|_: Io<u8, std::convert::Infallible>| std::future::pending::<u8>());
     (from_iter([1]) >> waits).run();
 }
+
+/// A byte order mark is one at the beginning of a text only. Wherever the stream is cut, it stays
+/// in a field behind the beginning.
+#[test]
+fn a_byte_order_mark_is_lost_at_the_beginning_of_a_text_alone() {
+    let stream = "\u{feff}name,a\n\u{feff}1,2\n\u{feff}\u{feff}3\n".as_bytes();
+    for length in 1..=stream.len() {
+        let mut pulled = from_chunks(stream.chunks(length).map(<[u8]>::to_vec)).pull();
+        let head = pulled.read(read::csv_head(b',')).unwrap().unwrap();
+        assert_eq!(head.get(0), Some(&b"name"[..]));
+        let record = pulled.read(read::csv_record(b',')).unwrap().unwrap();
+        assert_eq!(record.get(0), Some("\u{feff}1".as_bytes()));
+        let record = pulled.read(read::csv_record(b',')).unwrap().unwrap();
+        assert_eq!(record.get(0), Some("\u{feff}\u{feff}3".as_bytes()));
+    }
+}
