@@ -4,8 +4,9 @@
 //! This file is the interface. Behind it:
 //! - `start` starts the workers, stops them, and puts their results together; `pool` is the state
 //!   that they share.
-//! - `worker` is a worker's loop, with `worker/next` (which thread runs next), `worker/idle` (what
-//!   a worker does without threads), and `worker/pairing` (how two threads that talk through the
+//! - `worker` is a worker's loop, with `worker/next` (which thread runs next), `worker/arrivals`
+//!   (which threads that events woke a worker keeps for itself), `worker/idle` (what a worker does
+//!   without threads), and `worker/pairing` (how two threads that talk through the
 //!   kernel come together on one worker).
 //! - `run_ring` is the ring of ready threads from which other workers steal, `injector` the queue
 //!   of threads from outside, and `idle_workers` the protocol by which workers search and sleep.
@@ -100,6 +101,10 @@ where
 ///   of that thread. The threads that the worker has claimed already, 15 at most, run before it. It
 ///   may then find that all its children have ended, and need not wait for each. Until then it is
 ///   not offered to other workers.
+/// - Threads that wait for descriptors are woken on the worker in whose event source they wait.
+///   While the steps are short, 50 µs at most, that worker runs them itself, because a move would
+///   cost as much as such a step. A worker that has not slept for 5 ms gives some of them to a
+///   worker that sleeps, so the descriptors spread over the workers that the load needs.
 /// - All other threads are served first come, first served. The threads that stay and the threads
 ///   that may move take turns.
 /// - Threads on two workers that keep waking each other through the kernel, over a pipe or a

@@ -14,8 +14,10 @@ use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
 /// A worker that has begun no turn for so long is visited: it is in a long step, it sleeps, or it
-/// waits for a CPU. It is more than twice as long as a turn.
-const LONG: Duration = Duration::from_micros(500);
+/// waits for a CPU. It is about as long as a time slice of the kernel. A shorter time would have
+/// the workers of a busy machine take each other's events, and register their descriptors anew,
+/// whenever one of them has lost its CPU for a moment.
+const LONG: Duration = Duration::from_millis(5);
 /// The longest time between two visits of a worker that sleeps and has nothing to take.
 const PAUSE_MAX: Duration = Duration::from_millis(64);
 /// How long the watcher sleeps between two looks at the other workers.
@@ -25,12 +27,20 @@ const TICK_WHILE_LONG: Duration = Duration::from_millis(2);
 /// The watcher stops looking when the other workers have begun no turn for so long, and all sleep.
 const QUIET: Duration = Duration::from_millis(80);
 
+/// The number of threads that move from the overflow to the ring at each claim. It is larger than a
+/// claim, and so small that the memory which a move prefetches for a later thread is in the cache
+/// when that thread moves.
+pub(super) const REFILL: usize = 24;
+
 /// The threads that are ready on one worker and may run on another.
 #[derive(Debug)]
 pub(super) struct Desk {
     pub(super) ring: RunRing<SendThread>,
     /// The threads for which the ring has no room, behind the threads in the ring.
     overflow: SendQueue,
+    /// Whether the overflow has only threads that events woke and that the worker keeps, so that
+    /// they do not go to the ring (`worker/arrivals.rs`).
+    is_kept: bool,
     /// Threads that waited for the end of a thread which was claimed together with others. They run
     /// after the others.
     pub(super) joiners: SendQueue,
@@ -41,22 +51,58 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn new(ring: RunRing<SendThread>) -> Desk {
         let queue = SendQueue::new;
-        Desk { ring, overflow: queue(), joiners: queue(), due: queue() }
+        Desk { ring, overflow: queue(), is_kept: false, joiners: queue(), due: queue() }
     }
 
     /// Puts a thread behind the ready threads.
     #[inline(always)]
     pub(super) fn push(&mut self, thread: SendThread) {
         match self.overflow.is_empty() {
-            true => self.ring.push(thread).unwrap_or_else(|thread| self.overflow.push(thread)),
-            false => self.overflow.push(thread),
+            true => self.ring.push(thread).unwrap_or_else(|thread| self.push_behind(thread)),
+            false => self.push_behind(thread),
         }
     }
 
-    /// Moves at most `max` threads from the overflow to the ring.
+    fn push_behind(&mut self, thread: SendThread) {
+        self.is_kept = false;
+        self.overflow.push(thread);
+    }
+
+    /// Puts a thread that an event has woken behind the ready threads. The worker keeps the
+    /// overflow until [`share`](Desk::share), or until another thread comes behind it.
+    pub(super) fn push_arrival(&mut self, thread: SendThread) {
+        self.is_kept |= self.overflow.is_empty();
+        self.overflow.push(thread);
+    }
+
+    /// Lets the overflow go to the ring.
+    pub(super) fn share(&mut self) {
+        self.is_kept = false;
+        self.refill(REFILL);
+    }
+
+    /// Moves some of the threads that the worker keeps to the ring.
+    pub(super) fn share_some(&mut self) {
+        let is_kept = self.is_kept;
+        self.share();
+        self.is_kept = is_kept;
+    }
+
+    /// Whether the worker keeps threads in the overflow.
+    #[inline]
+    pub(super) fn is_kept(&self) -> bool {
+        !self.overflow.is_empty() && self.is_kept
+    }
+
+    /// Takes the first thread of an overflow that the worker keeps. The ring is empty.
+    pub(super) fn pop_kept(&mut self) -> Option<SendThread> {
+        if self.is_kept { self.overflow.pop() } else { None }
+    }
+
+    /// Moves at most `max` threads from the overflow to the ring, unless the worker keeps them.
     #[inline]
     pub(super) fn refill(&mut self, max: usize) {
-        if !self.overflow.is_empty() {
+        if !self.overflow.is_empty() && !self.is_kept {
             let overflow = &mut self.overflow;
             self.ring.push_from(|| overflow.pop(), max);
         }
@@ -75,6 +121,7 @@ impl Desk {
         }
         // The overflow tells how many have moved. The ring may be shorter than before, because
         // thieves take from it meanwhile.
+        self.is_kept = false;
         let before = self.overflow.len();
         self.refill(usize::MAX);
         moved + before - self.overflow.len()
@@ -91,7 +138,7 @@ impl Desk {
 
     /// Takes any thread.
     pub(super) fn pop(&mut self) -> Option<SendThread> {
-        let Desk { ring, overflow, joiners, due } = self;
+        let Desk { ring, overflow, joiners, due, .. } = self;
         ring.pop().or_else(|| overflow.pop()).or_else(|| joiners.pop()).or_else(|| due.pop())
     }
 }
@@ -220,5 +267,66 @@ impl Lookout {
             }
         }
         moved
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use selvedge_core::Group;
+
+    /// So many ready threads.
+    fn threads(cpu: &mut Cpu, count: usize) -> Vec<SendThread> {
+        (0..count).for_each(|_| drop(cpu.spawn_main(async {}).unwrap()));
+        std::iter::from_fn(|| cpu.woken()).map(|thread| thread.into_send().unwrap()).collect()
+    }
+
+    fn desk() -> Desk {
+        Desk::new(RunRing::new())
+    }
+
+    #[test]
+    fn what_events_woke_stays_out_of_the_ring_until_it_is_shared() {
+        let mut cpu = Cpu::new_in(&Group::new()).unwrap();
+        let mut desk = desk();
+        for thread in threads(&mut cpu, 2 * REFILL + 1) {
+            desk.push_arrival(thread);
+        }
+        desk.refill(REFILL);
+        assert!(desk.is_kept() && desk.ring.is_empty());
+        desk.share_some();
+        assert!(desk.is_kept() && desk.ring.len() == REFILL);
+        desk.refill(REFILL);
+        assert_eq!(desk.ring.len(), REFILL, "the others are kept");
+        desk.share();
+        assert!(!desk.is_kept() && desk.ring.len() == 2 * REFILL);
+        assert!(desk.pop_kept().is_none());
+        while desk.pop().is_some() {}
+    }
+
+    #[test]
+    fn a_thread_that_comes_behind_the_kept_ones_shares_all() {
+        let mut cpu = Cpu::new_in(&Group::new()).unwrap();
+        let mut desk = desk();
+        let mut threads = threads(&mut cpu, 4).into_iter();
+        threads.by_ref().take(2).for_each(|thread| desk.push_arrival(thread));
+        assert!(desk.pop_kept().is_some() && desk.is_kept());
+        desk.push(threads.next().unwrap());
+        assert!(!desk.is_kept());
+        desk.push_arrival(threads.next().unwrap());
+        assert!(!desk.is_kept(), "an event does not take back what was shared");
+        desk.refill(REFILL);
+        assert_eq!(desk.ring.len(), 3);
+        while desk.pop().is_some() {}
+    }
+
+    #[test]
+    fn a_guest_gets_the_kept_threads() {
+        let mut cpu = Cpu::new_in(&Group::new()).unwrap();
+        let (mut desk, mut guest) = (desk(), desk());
+        threads(&mut cpu, 5).into_iter().for_each(|thread| desk.push_arrival(thread));
+        assert_eq!(desk.yield_to(&mut guest), 5);
+        assert_eq!(desk.ring.len(), 5, "a thief can steal them");
+        while desk.pop().is_some() {}
     }
 }

@@ -5,9 +5,11 @@
 //! polls its event source, looks after the other workers, and sleeps while there is nothing to do.
 //! The files below have the parts that are more than a loop:
 //! - `next`: which thread runs next, and where a thread goes that becomes ready.
+//! - `arrivals`: which of the threads that events woke the worker keeps for itself.
 //! - `idle`: how a worker without threads searches and sleeps.
 //! - `pairing`: how two threads that talk through the kernel come together on one worker.
 
+mod arrivals;
 mod idle;
 mod next;
 mod pairing;
@@ -15,6 +17,7 @@ mod pairing;
 use super::desk::{Desk, Lookout};
 use super::pool::WorkerPool;
 use super::start::WorkerStart;
+use arrivals::Arrivals;
 use idle::SEARCHES_MAX;
 use pairing::Pairing;
 use selvedge_core::{Cpu, Events, Inside, RunError, RunQueue, Thread, Time, Trace, quietly};
@@ -59,6 +62,8 @@ pub(super) struct WorkerLoop<'a, E> {
     /// How often the next search goes through all rings: twice as often as the last search that
     /// found something, and half as often as the last search that found nothing.
     searches: u32,
+    /// What to expect of the threads that events wake.
+    arrivals: Arrivals,
     /// When to look for threads that another worker keeps waking.
     pairing: Pairing,
     /// Looks for workers in long steps.
@@ -99,8 +104,11 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
         self.has_watched = false;
         let mut steps = 0;
         'turn: while !self.pool.is_stopped() {
-            for _ in 0..self.steps_per_look {
-                let Some(thread) = self.next() else { break 'turn };
+            for made in 0..self.steps_per_look {
+                let Some(thread) = self.next() else {
+                    steps += made;
+                    break 'turn;
+                };
                 self.step(thread)?;
             }
             steps += self.steps_per_look;
@@ -125,6 +133,10 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
         // at once.
         if self.is_ready() || !self.pool.idle.is_alone() {
             self.cpu.poll(&mut self.events, false)?;
+            if self.workers > 1 {
+                self.arrivals.measured(steps, self.cpu.now().since(begun));
+                self.take_arrivals();
+            }
             if self.pairing.is_due() {
                 self.pair()?;
             }
@@ -243,6 +255,7 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
             steps_per_look: STEPS_PER_LOOK_MAX,
             victim: me + 1,
             searches: SEARCHES_MAX,
+            arrivals: Arrivals::new(),
             pairing: Pairing::new(),
             lookout: Lookout::new(me, pool.idle.workers()),
             has_watched: false,

@@ -37,6 +37,10 @@ impl<E: Events> WorkerLoop<'_, E> {
         self.is_searching = idle.wake_up(self.me);
         self.has_slept = true;
         self.has_watched = watches && !self.is_searching;
+        if self.workers > 1 {
+            self.arrivals.rested(self.cpu.now());
+            self.take_arrivals();
+        }
         polled.map(drop)
     }
 

@@ -7,19 +7,14 @@
 //! 4. When the batch is over, its *joiners*: the threads that waited for the end of a thread of the
 //!    batch. A thread that joins several children of one batch so finds that all of them have
 //!    ended. Joiners become *due* once for each batch, so that they starve no other thread.
-//! 5. The next batch.
+//! 5. The next batch, or a thread that the worker keeps (`arrivals.rs`).
 
 use super::WorkerLoop;
-use crate::work_stealing::desk::Desk;
-use selvedge_core::{Events, SendThread, Thread};
+use crate::work_stealing::desk::{Desk, REFILL};
+use selvedge_core::{Events, SendThread, Thread, Time};
 
 /// The most steps in a row of threads that were woken alone, while other threads are ready.
 const LIFO_MAX: u32 = 3;
-/// The number of threads that move from the overflow to the ring at each claim. It is larger than a
-/// claim, and so small that the memory which a move prefetches for a later thread is in the cache
-/// when that thread moves.
-const REFILL: usize = 24;
-
 impl<E: Events> WorkerLoop<'_, E> {
     /// The thread to run next.
     #[inline]
@@ -77,12 +72,20 @@ impl<E: Events> WorkerLoop<'_, E> {
 
     /// Claims a batch, and takes its first thread.
     fn claim(&mut self) -> Option<Thread> {
+        if self.desk.is_kept()
+            && let Some(now) = self.arrivals.is_tired(Time::now)
+            && self.pool.idle.does_any_sleep()
+        {
+            self.arrivals.rested(now);
+            self.desk.share_some();
+        }
         self.desk.refill(REFILL);
         let claim = self.desk.ring.claim(self.workers);
         if claim.wanted && claim.left > 0 {
             self.pool.call(self.pool.idle.surplus(self.me));
         }
-        self.desk.ring.take().map(SendThread::into_thread)
+        let first = self.desk.ring.take().or_else(|| self.desk.pop_kept());
+        first.map(SendThread::into_thread)
     }
 
     /// Puts a thread behind the ready threads.
@@ -125,7 +128,7 @@ impl<E: Events> WorkerLoop<'_, E> {
     /// Wakes a sleeper if there is something to steal here while this worker runs other threads
     /// first. (A claim does the same.)
     #[inline]
-    fn offer(&self) {
+    pub(super) fn offer(&self) {
         let ring = &self.desk.ring;
         if ring.is_wanted() && ring.len() > ring.claimed() {
             self.pool.call(self.pool.idle.surplus(self.me));
