@@ -281,13 +281,14 @@ impl Cpu {
         self.sleep(events, |cpu, events| {
             let entry = cpu.inner().entry;
             entry.inbox.declare(Quiet::of_scheduler);
-            if quiet::are_all_quiet() && cpu.waiting() > 0 {
+            // A CPU of the group that is awake is active, and checks for itself before it sleeps. If
+            // two fall asleep at once, the one that is declared quiet last finds the other asleep.
+            let members = cpu.inner().members.as_ref();
+            let suspicious = members.is_none_or(|members| members.all_asleep_but(entry));
+            if suspicious && quiet::are_all_quiet() && cpu.waiting() > 0 {
                 is_deadlock = true;
                 return Ok(());
             }
-            // A CPU of the group that is awake checks for itself before it sleeps.
-            let members = cpu.inner().members.as_ref();
-            let suspicious = members.is_none_or(|members| members.all_asleep_but(entry));
             let suspicion = cpu.inner().suspicion.get();
             if suspicion == SUSPICION_MIN {
                 cpu.inner().suspicious_since.set(Some(Time::now()));

@@ -60,6 +60,13 @@
 //! A scheduler that awaits an event from the kernel is active. So a deadlock of other threads is
 //! reported only after that wait.
 //!
+//! # A group of CPUs
+//! A scheduler that is quiet leaves D out while another CPU of its group is awake. To leave D out
+//! makes no report false. The other CPU is active, and takes B and D itself before it sleeps. If
+//! two CPUs fall asleep at once, each of them first announces that it sleeps, then takes B, and
+//! then looks whether the other sleeps. All these steps are SeqCst. The last of them to take B
+//! finds that the other sleeps, and the ledger that it reads in D1 counts both.
+//!
 //! # Calls under way
 //! D2 reads a file of the kernel, which takes some 20 µs. So a scheduler leaves D2 and D3 out while
 //! an OS thread of a pool makes a call for a thread, because that OS thread is active. A

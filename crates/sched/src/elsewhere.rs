@@ -277,10 +277,14 @@ pub(crate) struct SleeperCpus {
 const CPU_BITS: u32 = (libc::CPU_SETSIZE as u32).ilog2();
 
 impl SleeperCpus {
-    /// For one of so many `workers`, which may run on the CPUs of the caller. With one worker, or
-    /// one CPU, nothing is done for the sleeper.
-    pub(crate) fn of_one_of(workers: usize) -> SleeperCpus {
-        SleeperCpus { place: MovePlace::new(), has_several: workers > 1 && has_caller_several_cpus() }
+    /// One for each of so many `workers`, which may run on the CPUs of the caller. With one worker,
+    /// or one CPU, nothing is done for the sleepers.
+    ///
+    /// # Complexity
+    /// One system call.
+    pub(crate) fn of_workers(workers: usize) -> Box<[SleeperCpus]> {
+        let has_several = workers > 1 && has_caller_several_cpus();
+        (0..workers).map(|_| SleeperCpus { place: MovePlace::new(), has_several }).collect()
     }
 
     /// Runs `wait`, which puts the calling OS thread to sleep, until it returns. One OS thread may
@@ -408,7 +412,7 @@ mod tests {
         waker: impl FnOnce(&SleeperCpus, &OsThread) + Send,
     ) -> CpuSet {
         let all = my_cpus();
-        let cpus = &SleeperCpus::of_one_of(2);
+        let cpus = &SleeperCpus::of_workers(2)[0];
         let (tell, asleep) = mpsc::channel();
         thread::scope(|scope| {
             let sleeper = scope.spawn(move || {
@@ -501,7 +505,7 @@ mod tests {
 
     #[test]
     fn only_one_os_thread_sleeps_at_a_place() {
-        let cpus = SleeperCpus::of_one_of(2);
+        let cpus = &SleeperCpus::of_workers(2)[0];
         let all = my_cpus();
         cpus.while_asleep(|| {
             thread::scope(|scope| scope.spawn(|| cpus.while_asleep(|| ())).join().unwrap());

@@ -169,6 +169,29 @@ fn the_end_of_the_last_call_has_the_deadlock_told() {
 }
 
 #[test]
+fn of_two_cpus_of_a_group_that_fall_asleep_one_tells_the_deadlock() {
+    loom::model(|| {
+        let process = Process::new(2);
+        process.is_done.store(true, SeqCst);
+        let (here, there) = (Sleeper::new(), Sleeper::new());
+        let fall_asleep = |mine: Arc<Sleeper>, others: Arc<Sleeper>| {
+            let process = process.clone();
+            move || {
+                assert!(mine.inbox.sleep());
+                mine.inbox.declare(|| Quiet::new(&process));
+                others.inbox.is_asleep() && process.is_dead()
+            }
+        };
+        let other = thread::spawn(fall_asleep(there.clone(), here.clone()));
+        let told_here = fall_asleep(here.clone(), there.clone())();
+        let told_there = other.join().unwrap();
+        assert!(told_here || told_there);
+        here.inbox.wake();
+        there.inbox.wake();
+    });
+}
+
+#[test]
 fn two_cpus_that_wake_each_other_are_not_taken_for_dead() {
     loom::model(|| {
         let process = Process::new(2);

@@ -47,7 +47,7 @@ impl WorkerPool {
     pub(super) fn new(idle: IdleWorkers<SendThread, Birth>, views: Vec<WorkerView>) -> WorkerPool {
         WorkerPool {
             unparkers: views.iter().map(|_| OnceLock::new()).collect(),
-            cpus: views.iter().map(|_| SleeperCpus::of_one_of(views.len())).collect(),
+            cpus: SleeperCpus::of_workers(views.len()),
             idle,
             views: views.into(),
             stopped: AtomicBool::new(false),

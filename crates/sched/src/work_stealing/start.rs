@@ -2,9 +2,9 @@
 //! their ends, and puts the results together.
 //!
 //! The workers stop when main ends, when a worker fails or panics, or when a worker finds a
-//! deadlock. They then meet twice. After the first meeting no worker runs a step, so each may look
-//! which threads wait in its memory. After the second meeting no worker looks any more, so each may
-//! cancel its threads.
+//! deadlock. They then meet. After the meeting no worker runs a step, so each may cancel its
+//! threads. After a deadlock each first looks which threads wait in its memory, and the workers meet
+//! once more. After the second meeting no worker looks any more.
 
 use super::desk::Desk;
 use super::pool::WorkerPool;
@@ -190,7 +190,7 @@ pub(super) struct WorkerStart<'a, M> {
     pub(super) events: &'a M,
     /// The workers pass it when none of them runs a step any more.
     all_stopped: &'a MeetingPoint,
-    /// The workers pass it when none of them looks any more which threads wait.
+    /// The workers pass it after a deadlock, when none of them looks any more which threads wait.
     all_looked: &'a MeetingPoint,
 }
 
@@ -228,6 +228,11 @@ where
         let desk = desk.enter();
         let mut worker = None;
         let result = catch_unwind(AssertUnwindSafe(|| {
+            // Main may have ended before this worker's OS thread has begun. (Worker 0 goes on, so that
+            // it drops main on a CPU.)
+            if me > 0 && self.pool.is_stopped() {
+                return Ok(());
+            }
             let worker = worker.insert(WorkerLoop::new(self, me, desk)?);
             worker.cpu.adopts_by(self.pool.clone());
             first(&mut worker.cpu)?;
@@ -240,16 +245,45 @@ where
             self.pool.stop();
         }
         self.all_stopped.meet();
-        let waiting = match &mut worker {
-            Some(worker) if self.pool.deadlocked.load(Ordering::SeqCst) => {
-                worker.cpu.deadlock().threads.into_iter().filter(ThreadInfo::is_waiting).collect()
+        let mut waiting = Vec::new();
+        // All workers read the same here, because a worker writes it before the first meeting.
+        if self.pool.deadlocked.load(Ordering::SeqCst) {
+            if let Some(worker) = &mut worker {
+                waiting = worker.cpu.deadlock().threads;
+                waiting.retain(ThreadInfo::is_waiting);
             }
-            _ => Vec::new(),
-        };
-        self.all_looked.meet();
+            self.all_looked.meet();
+        }
         if let Some(worker) = worker {
             worker.end();
         }
         WorkerEnd { result, waiting }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::super::desk::WorkerView;
+    use super::super::idle_workers::IdleWorkers;
+    use super::*;
+    use selvedge_core::NoEvents;
+
+    #[test]
+    fn a_worker_that_begins_after_the_stop_makes_nothing() {
+        let (idle, rings) = IdleWorkers::new(2);
+        let (views, mut desks): (Vec<_>, Vec<_>) = rings.into_iter().map(WorkerView::new).unzip();
+        let pool = &Arc::new(WorkerPool::new(idle, views));
+        let events = |_| -> io::Result<NoEvents> { Err(io::Error::other("an event source is made")) };
+        let point = || MeetingPoint::new(1);
+        let start = WorkerStart {
+            pool,
+            group: &Group::new(),
+            events: &events,
+            all_stopped: &point(),
+            all_looked: &point(),
+        };
+        pool.stop();
+        let end = start.work(1, desks.remove(1));
+        assert!(matches!(end.result, Ok(Ok(()))) && end.waiting.is_empty());
     }
 }
