@@ -281,8 +281,9 @@ impl Cpu {
         self.sleep(events, |cpu, events| {
             let entry = cpu.inner().entry;
             entry.inbox.declare(Quiet::of_scheduler);
-            // A CPU of the group that is awake is active, and checks for itself before it sleeps. If
-            // two fall asleep at once, the one that is declared quiet last finds the other asleep.
+            // A CPU of the group that is awake is active, and checks for itself before it sleeps.
+            // If two fall asleep at once, the one that is declared quiet last finds that the other
+            // sleeps.
             let members = cpu.inner().members.as_ref();
             let suspicious = members.is_none_or(|members| members.all_asleep_but(entry));
             if suspicious && quiet::are_all_quiet() && cpu.waiting() > 0 {

@@ -70,8 +70,9 @@
 //! # Calls under way
 //! D2 reads a file of the kernel, which takes some 20 µs. So a scheduler leaves D2 and D3 out while
 //! an OS thread of a pool makes a call for a thread, because that OS thread is active. A
-//! [`CallUnderWay`] counts the call, from before its job is given until the call has ended. To leave
-//! D2 out is to report nothing, so it makes no report false. Deadlocks are reported all the same:
+//! [`CallUnderWay`] counts the call, from before its job is given until the call has ended. To
+//! leave D2 out is to report nothing, so it makes no report false. Deadlocks are reported all the
+//! same:
 //! - The OS thread that has made the call takes the call off the count, and then takes its own
 //!   step B or ends. So the count is 0 when the last event of the list above has happened.
 //! - The scheduler reads the count after D1. If D1 counts the quiet of that OS thread, the
@@ -204,7 +205,8 @@ impl Drop for Quiet {
     }
 }
 
-/// While it lives, a call is under way that an OS thread of a pool makes for a thread, or will make.
+/// While it lives, a call is under way that an OS thread of a pool makes for a thread, or will
+/// make.
 ///
 /// The giver of the job makes it before the OS thread's quiet ends. The OS thread drops it after
 /// the call, before it becomes quiet or ends. The call may rightly take long, so there is no notice

@@ -171,10 +171,12 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("tokio-timeout-ready", &[n]) => abstractions::timeout_ready::<Tokio>(n),
         ("tokio-timeout-later", &[n]) => abstractions::timeout_later::<Tokio>(n),
         ("tokio-oneshot", &[n]) => abstractions::oneshot::<Tokio>(n),
-        ("blocking-call", &[w, threads, calls]) => starts::blocking_call::<Ours>(w, threads, calls),
-        ("runner-start", &[w, runs, calls]) => starts::runner_start::<Ours>(w, runs, calls),
-        ("tokio-blocking-call", &[w, threads, calls]) => starts::blocking_call::<Tokio>(w, threads, calls),
-        ("tokio-runner-start", &[w, runs, calls]) => starts::runner_start::<Tokio>(w, runs, calls),
+        ("blocking-call", &[w, threads, calls]) => starts::blocking_call::<Ours>(w, threads, calls, fault()),
+        ("runner-start", &[w, runs, calls]) => starts::runner_start::<Ours>(w, runs, calls, fault()),
+        ("tokio-blocking-call", &[w, threads, calls]) => {
+            starts::blocking_call::<Tokio>(w, threads, calls, fault())
+        }
+        ("tokio-runner-start", &[w, runs, calls]) => starts::runner_start::<Tokio>(w, runs, calls, fault()),
         ("timers-cancel", &[n]) => timers::cancel::<Ours>(n),
         ("timers-fire", &[n, millis]) => timers::fire::<Ours>(n, millis),
         ("timers-threads", &[n, millis]) => timers::threads::<Ours>(n, millis),

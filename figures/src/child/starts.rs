@@ -11,7 +11,6 @@ use std::time::Instant;
 use selvedge_io::EventLoop;
 use selvedge_sched::work_stealing;
 
-use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
 
 /// A runtime that starts and ends, with its blocking pool.
@@ -59,8 +58,9 @@ impl Starts for Tokio {
     }
 }
 
-/// `threads` threads, each of which makes `calls` blocking calls, one after another.
-pub(super) fn blocking_call<S: Starts>(workers: u64, threads: u64, calls: u64) {
+/// `threads` threads, each of which makes `calls` blocking calls, one after another. A `fault`
+/// makes the sum wrong.
+pub(super) fn blocking_call<S: Starts>(workers: u64, threads: u64, calls: u64, fault: u64) {
     let (micros, sum) = S::run(workers as usize, Waits::World, async move {
         // The OS threads of the pool are there before the time is taken.
         S::blocking(|| ()).await;
@@ -68,7 +68,7 @@ pub(super) fn blocking_call<S: Starts>(workers: u64, threads: u64, calls: u64) {
         let handles: Vec<_> = (0..threads)
             .map(|_| {
                 S::spawn(async move {
-                    let mut sum = fault();
+                    let mut sum = fault;
                     for i in 0..calls {
                         sum += S::blocking(move || i).await;
                     }
@@ -87,9 +87,9 @@ pub(super) fn blocking_call<S: Starts>(workers: u64, threads: u64, calls: u64) {
 }
 
 /// `runs` runtimes, one after another, each with a main that makes `calls` blocking calls, one
-/// after another.
-pub(super) fn runner_start<S: Starts>(workers: u64, runs: u64, calls: u64) {
-    let made = Arc::new(AtomicU64::new(fault()));
+/// after another. A `fault` makes the number of calls wrong.
+pub(super) fn runner_start<S: Starts>(workers: u64, runs: u64, calls: u64, fault: u64) {
+    let made = Arc::new(AtomicU64::new(fault));
     let first = Instant::now();
     for _ in 0..runs {
         let made = made.clone();

@@ -12,9 +12,9 @@
 //! OS thread that has the next job.
 //!
 //! No job waits for an OS thread that does not come:
-//! - All decisions fall under the lock. [`PoolShared::handed`], which the OS thread looks at without
-//!   the lock, only ends its look sooner. After its look it takes the lock and looks into the queue,
-//!   whatever it has seen.
+//! - All decisions fall under the lock. [`PoolShared::handed`], which the OS thread looks at
+//!   without the lock, only ends its look sooner. After its look it takes the lock and looks into
+//!   the queue, whatever it has seen.
 //! - A submitter wakes no sleeper for a job if an OS thread looks and no other job waits: the one
 //!   that looks comes back to the queue. For each further job it wakes a sleeper or starts an OS
 //!   thread.
@@ -108,8 +108,8 @@ impl PoolState {
     /// releases the lock, whenever the number of jobs or of idle OS threads has changed.
     ///
     /// The OS thread that looks is not quiet, and comes for the first job. Each further job keeps
-    /// one of those that sleep from being quiet, no matter which. So the submitter of a job ends the
-    /// quiet of the OS thread that will run the job.
+    /// one of those that sleep from being quiet, no matter which. So the submitter of a job ends
+    /// the quiet of the OS thread that will run the job.
     pub(super) fn settle(&mut self) {
         let for_sleepers = self.jobs.len().saturating_sub(usize::from(self.looks));
         let quiet = if self.closed { 0 } else { self.asleep().saturating_sub(for_sleepers) };

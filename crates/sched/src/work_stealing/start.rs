@@ -3,8 +3,8 @@
 //!
 //! The workers stop when main ends, when a worker fails or panics, or when a worker finds a
 //! deadlock. They then meet. After the meeting no worker runs a step, so each may cancel its
-//! threads. After a deadlock each first looks which threads wait in its memory, and the workers meet
-//! once more. After the second meeting no worker looks any more.
+//! threads. After a deadlock each first looks which threads wait in its memory, and the workers
+//! meet once more. After the second meeting no worker looks any more.
 
 use super::desk::Desk;
 use super::pool::WorkerPool;
@@ -228,8 +228,8 @@ where
         let desk = desk.enter();
         let mut worker = None;
         let result = catch_unwind(AssertUnwindSafe(|| {
-            // Main may have ended before this worker's OS thread has begun. (Worker 0 goes on, so that
-            // it drops main on a CPU.)
+            // Main may have ended before this worker's OS thread has begun. (Worker 0 goes on, so
+            // that it drops main on a CPU.)
             if me > 0 && self.pool.is_stopped() {
                 return Ok(());
             }
