@@ -8,8 +8,6 @@
 //! `main.rs` calls the figure. The servers are in `child/echo.rs`, and the client is in
 //! `child/load.rs`.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use crate::contender::{inner, outer_on, table};
@@ -18,6 +16,7 @@ use crate::machine::Machine;
 use crate::measure::{Better, Contender, Failure, Metric, Report, Reports, in_turn, report, rows, values};
 use crate::peers::{C_ECHO, GO_CORES};
 use crate::pinned::{self, CLIENT_CPU};
+use crate::serving::Serving;
 use crate::table::Table;
 
 const METRICS: [(&str, Metric); 4] = [
@@ -84,19 +83,9 @@ pub(crate) fn echo(effort: Effort) -> Result<Table, String> {
 
 /// One run of the client against a server that is started for it.
 fn run(entrant: &Contender, [connections, millis, busy]: [u64; 3]) -> Result<Report, Failure> {
-    let failed = |what: String| Failure::Failed(what);
-    let command = entrant.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
-    let mut server = pinned::command_on(entrant.cpus, command);
-    server.envs(entrant.environment.iter().copied());
-    let server = server
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed(format!("did not start: {error}")))?;
-    let mut server = EchoServer(server);
-    let port = server.port().ok_or_else(|| failed("it named no port".into()))?;
-    let numbers = [port, u64::from(server.0.id()), connections, millis, busy];
-    let client = inner("client", "echo-load", &numbers).command.map_err(failed)?;
+    let server = Serving::start(entrant)?;
+    let numbers = [server.port, server.id(), connections, millis, busy];
+    let client = inner("client", "echo-load", &numbers).command.map_err(Failure::Failed)?;
     let limit = Duration::from_millis(millis) + Duration::from_secs(40);
     let report = report(pinned::command(CLIENT_CPU, &client), limit)?;
     match report.get("unanswered") {
@@ -110,25 +99,5 @@ fn run(entrant: &Contender, [connections, millis, busy]: [u64; 3]) -> Result<Rep
     match METRICS.iter().find(|(_, metric)| !report.contains_key(metric.key)) {
         Some((name, _)) => Err(Failure::Wrong(format!("the client said nothing about {name}"))),
         None => Ok(report),
-    }
-}
-
-/// A server, until it is dropped.
-struct EchoServer(Child);
-
-impl EchoServer {
-    /// The port it says it listens at.
-    fn port(&mut self) -> Option<u64> {
-        let mut line = String::new();
-        BufReader::new(self.0.stdout.as_mut()?).read_line(&mut line).ok()?;
-        line.strip_prefix("port ")?.trim().parse().ok()
-    }
-}
-
-impl Drop for EchoServer {
-    fn drop(&mut self) {
-        // It may have ended by itself; its client has said so then.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }

@@ -17,6 +17,7 @@ mod disk;
 mod echo;
 mod effort;
 mod instructions;
+mod jobs;
 mod lazy;
 mod machine;
 mod make;
@@ -25,6 +26,7 @@ mod peers;
 mod pinned;
 mod pipes;
 mod published;
+mod serving;
 mod simulation;
 mod stamp;
 mod starts;
@@ -248,6 +250,11 @@ const FIGURES: &[Figure] = &[
         measure: simulation::simulation,
     },
     Figure { name: "server-echo", about: "TCP echo, 1 to 9000 connections", measure: echo::echo },
+    Figure {
+        name: "job-queue",
+        about: "jobs over TCP: transactions, and a log on disk",
+        measure: jobs::jobs,
+    },
     Figure {
         name: "blocking-call",
         about: "a call on an OS thread of the blocking pool",

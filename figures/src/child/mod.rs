@@ -12,6 +12,7 @@ pub(crate) mod cores;
 mod disk;
 mod echo;
 mod handmade;
+pub(crate) mod jobs;
 mod lazy;
 mod load;
 pub(crate) mod make;
@@ -156,6 +157,11 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("echo-per-core", &[w]) => echo::ours_per_core(w),
         ("echo-load", &[port, process, connections, millis, busy]) => {
             load::echo_load(port, process, connections, millis, busy)?;
+        }
+        ("jobs", &[w, number, sync]) => jobs::ours(w, number, sync != 0),
+        ("tokio-jobs", &[w, number, sync]) => jobs::theirs(w, number, sync != 0),
+        ("jobs-load", &[port, process, connections, jobs]) => {
+            jobs::load(port, process, connections, jobs)?;
         }
         ("join-ready", &[n]) => abstractions::join_ready::<Ours>(n),
         ("join-later", &[n]) => abstractions::join_later::<Ours>(n),
