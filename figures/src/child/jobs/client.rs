@@ -115,7 +115,7 @@ fn run(port: u16, process: u64, connections: u64, jobs: u64) -> io::Result<()> {
                 Stage::Take => {
                     let (id, number) = connection.job()?;
                     let slot = number.and_then(|number| taken.get_mut(number as usize));
-                    wrong += u64::from(!slot.is_some_and(|taken| !std::mem::replace(taken, true)));
+                    wrong += u64::from(slot.is_none_or(|taken| std::mem::replace(taken, true)));
                     connection.send(Stage::Done { id, number: number.unwrap_or(0) })?;
                 }
                 Stage::Done { id, .. } => {
