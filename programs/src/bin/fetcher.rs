@@ -42,7 +42,7 @@ async fn answer(stream: TcpStream) -> io::Result<()> {
 
 /// The length of a page; `None` if there is none.
 async fn fetch(address: Arc<str>, page: u32) -> io::Result<Option<usize>> {
-    let stream = connect(&address).await?;
+    let stream = connect(&*address).await?;
     stream.write_all(format!("GET /page/{page} HTTP/1.0\r\n\r\n").as_bytes()).await?;
     let mut reply = BufReader::new(&stream);
     let mut head = String::new();

@@ -258,10 +258,9 @@ fn what_makes_a_future_may_leave_the_function() {
         loop {
             select! {
                 number = ready(number?) => return Ok(number),
-                () = pending::<()>() => break,
+                () = pending::<()>() => continue,
             }
         }
-        Err("not here")
     }
     assert_eq!(futures::executor::block_on(first(Ok(1))), Ok(1));
     assert_eq!(futures::executor::block_on(first(Err("none"))), Err("none"));
