@@ -37,7 +37,7 @@ use crate::tools;
 /// The program gives up after this number of rebuilds of the manifest, because a manifest that
 /// needs more is never up to date.
 const REBUILDS_MAX: u32 = 100;
-/// The exit status of a build whose output has no reader any more. A shell reports a program that
+/// The exit status when the reader of the build's output has gone. A shell reports a program that
 /// SIGPIPE ended by the same number.
 const UNREAD: u8 = 141;
 
