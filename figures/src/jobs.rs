@@ -83,11 +83,11 @@ pub(crate) fn jobs(effort: Effort) -> Result<Table, String> {
 }
 
 /// The log of a run, which its end removes.
-struct Log(PathBuf);
+struct LogFile(PathBuf);
 
-impl Log {
-    fn new() -> Result<Log, Failure> {
-        let log = Log(log_file(u64::from(std::process::id())));
+impl LogFile {
+    fn new() -> Result<LogFile, Failure> {
+        let log = LogFile(log_file(u64::from(std::process::id())));
         log.remove()?;
         Ok(log)
     }
@@ -102,7 +102,7 @@ impl Log {
     }
 }
 
-impl Drop for Log {
+impl Drop for LogFile {
     fn drop(&mut self) {
         if let Err(error) = self.remove() {
             eprintln!("{error:?}");
@@ -114,7 +114,7 @@ impl Drop for Log {
 fn instructions(entrant: &Contender) -> Result<f64, Failure> {
     let words = callgrind::words().map_err(Failure::Absent)?;
     let of = |jobs: u64| -> Result<u64, Failure> {
-        let _log = Log::new()?;
+        let _log = LogFile::new()?;
         let server = Serving::start_under(&words, entrant)?;
         loaded(&server, jobs, callgrind::LIMIT)?;
         let said = server.stop_and_read().map_err(|error| Failure::Failed(error.to_string()))?;
@@ -128,10 +128,10 @@ fn instructions(entrant: &Contender) -> Result<f64, Failure> {
 /// it keeps what it acknowledges.
 fn measured(entrant: &Contender, jobs: u64) -> Result<Report, Failure> {
     {
-        let _log = Log::new()?;
+        let _log = LogFile::new()?;
         keeps(entrant)?;
     }
-    let _log = Log::new()?;
+    let _log = LogFile::new()?;
     loaded(&Serving::start(entrant)?, jobs, Duration::from_secs(60))
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// Starts a server and waits for its port. `words` come before its command: a tool that runs it.
+    /// Starts a server and waits for its port. `words` are a tool that runs the server's command.
     ///
     /// # Errors
     /// [`Failure::Absent`] when it cannot run here, [`Failure::Failed`] when it names no port.

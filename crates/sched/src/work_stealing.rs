@@ -101,7 +101,7 @@ where
 ///   of that thread. The threads that the worker has claimed already, 15 at most, run before it. It
 ///   may then find that all its children have ended, and need not wait for each. Until then it is
 ///   not offered to other workers.
-/// - Threads that wait for descriptors are woken on the worker in whose event source they wait.
+/// - Threads that wait for descriptors are woken on the worker that polls their descriptors.
 ///   While the steps are short, 50 µs at most, that worker runs them itself, because a move would
 ///   cost as much as such a step. A worker that has not slept for 5 ms gives some of them to a
 ///   worker that sleeps, so the descriptors spread over the workers that the load needs.

@@ -29,17 +29,17 @@ enum Stage {
     Done { id: u64, number: u64 },
 }
 
-struct Connection {
+struct JobConnection {
     stream: BufReader<TcpStream>,
     stage: Stage,
     line: String,
 }
 
-impl Connection {
-    fn open(port: u16) -> io::Result<Connection> {
+impl JobConnection {
+    fn open(port: u16) -> io::Result<JobConnection> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_nodelay(true)?;
-        Ok(Connection { stream: BufReader::new(stream), stage: Stage::Take, line: String::new() })
+        Ok(JobConnection { stream: BufReader::new(stream), stage: Stage::Take, line: String::new() })
     }
 
     fn send(&mut self, stage: Stage) -> io::Result<()> {
@@ -89,7 +89,7 @@ pub(crate) fn load(port: u64, process: u64, connections: u64, jobs: u64) -> Resu
 }
 
 fn run(port: u16, process: u64, connections: u64, jobs: u64) -> io::Result<()> {
-    let mut all = (0..connections).map(|_| Connection::open(port)).collect::<io::Result<Vec<_>>>()?;
+    let mut all = (0..connections).map(|_| JobConnection::open(port)).collect::<io::Result<Vec<_>>>()?;
     let process = format!("/proc/{process}");
     let process = Path::new(&process);
     let mut taken = vec![false; jobs as usize];
@@ -146,11 +146,11 @@ fn run(port: u16, process: u64, connections: u64, jobs: u64) -> io::Result<()> {
 pub(crate) struct Acknowledged {
     /// Every payload that was sent.
     sent: BTreeSet<u64>,
-    /// The payloads whose `put` was answered.
+    /// The payloads of each `put` that was answered.
     put: BTreeSet<u64>,
-    /// The payloads whose `done` was sent.
+    /// The payloads of each `done` that was sent.
     ending: BTreeSet<u64>,
-    /// The payloads whose `done` was answered.
+    /// The payloads of each `done` that was answered.
     done: BTreeSet<u64>,
 }
 
@@ -158,10 +158,10 @@ pub(crate) struct Acknowledged {
 pub(crate) fn interrupted(port: u16, kill: impl FnOnce()) -> io::Result<Acknowledged> {
     const CONNECTIONS: u64 = 8;
     const REPLIES: u64 = 400;
-    let mut all = (0..CONNECTIONS).map(|_| Connection::open(port)).collect::<io::Result<Vec<_>>>()?;
+    let mut all = (0..CONNECTIONS).map(|_| JobConnection::open(port)).collect::<io::Result<Vec<_>>>()?;
     let mut known = Acknowledged::default();
     let mut next = 0;
-    let mut put = |connection: &mut Connection, known: &mut Acknowledged| {
+    let mut put = |connection: &mut JobConnection, known: &mut Acknowledged| {
         known.sent.insert(next);
         next += 1;
         connection.send(Stage::Put(next - 1))
@@ -207,7 +207,7 @@ pub(crate) fn interrupted(port: u16, kill: impl FnOnce()) -> io::Result<Acknowle
 /// What the server has lost, doubled, or made up.
 pub(crate) fn recovered(port: u16, known: &Acknowledged) -> Result<(), String> {
     let told = |error: io::Error| error.to_string();
-    let mut connection = Connection::open(port).map_err(told)?;
+    let mut connection = JobConnection::open(port).map_err(told)?;
     connection.stream.get_mut().write_all(b"left\n").map_err(told)?;
     let left = connection.number("left").map_err(told)?;
     let mut found = BTreeSet::new();

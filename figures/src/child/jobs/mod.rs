@@ -11,8 +11,8 @@
 //! | `done ID` | `ok ID` | the log has the end of the job |
 //! | `left` | `left NUMBER` | at once: the number of jobs that a `take` would get |
 //!
-//! A job that was taken and not done waits again after the server's next start. So each job whose
-//! `put` was answered is done at least once, also if the server is killed.
+//! A job that was taken and not done waits again after the server's next start. So each job is
+//! done at least once after the reply to its `put`, also if the server is killed.
 //!
 //! Both servers commit in groups: one thread writes all records that have come since its last
 //! write, and syncs the file once for all of them.

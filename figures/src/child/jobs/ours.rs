@@ -18,7 +18,7 @@ use super::{
 use crate::child::runtime::{Ours, Runtime, Waits};
 
 /// The variables of the server.
-struct Jobs {
+struct OurJobs {
     /// The number of the next job.
     next: TWord<u64>,
     /// The jobs that no connection has taken, and their number.
@@ -34,9 +34,9 @@ struct Jobs {
     logged: TWord<u64>,
 }
 
-impl Jobs {
-    fn new(recovered: &Recovered) -> Jobs {
-        Jobs {
+impl OurJobs {
+    fn new(recovered: &Recovered) -> OurJobs {
+        OurJobs {
             next: TWord::new(recovered.next),
             waiting: TQueue::new(),
             waiting_count: TWord::new(0),
@@ -166,7 +166,7 @@ impl Jobs {
 pub(crate) fn serve(workers: u64, number: u64, sync: bool) {
     Ours::run(workers as usize, Waits::World, async move {
         let recovered = recover(number).expect("the log is readable");
-        let jobs = Arc::new(Jobs::new(&recovered));
+        let jobs = Arc::new(OurJobs::new(&recovered));
         atomically(|tx| jobs.wait(tx, &recovered.jobs)).await;
         let file = File::options().write(true).open(&recovered.path).await.expect("the log is writable");
         let log = jobs.clone();

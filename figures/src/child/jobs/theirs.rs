@@ -22,7 +22,7 @@ use super::{
 use crate::child::runtime::{Runtime, Tokio, Waits};
 
 #[derive(Default)]
-struct State {
+struct TheirState {
     next: u64,
     waiting: VecDeque<Job>,
     taken: HashMap<u64, Arc<str>>,
@@ -32,7 +32,7 @@ struct State {
     recorded: u64,
 }
 
-impl State {
+impl TheirState {
     fn record(&mut self, record: &Record) -> u64 {
         record.write(&mut self.records);
         self.recorded += 1;
@@ -40,8 +40,8 @@ impl State {
     }
 }
 
-struct Jobs {
-    state: Mutex<State>,
+struct TheirJobs {
+    state: Mutex<TheirState>,
     /// A job waits.
     arrived: Notify,
     /// A record waits.
@@ -50,14 +50,14 @@ struct Jobs {
     logged: watch::Sender<u64>,
 }
 
-impl Jobs {
-    fn new(recovered: &Recovered) -> Jobs {
-        let state = State {
+impl TheirJobs {
+    fn new(recovered: &Recovered) -> TheirJobs {
+        let state = TheirState {
             next: recovered.next,
             waiting: recovered.jobs.iter().cloned().collect(),
-            ..State::default()
+            ..TheirState::default()
         };
-        Jobs {
+        TheirJobs {
             state: Mutex::new(state),
             arrived: Notify::new(),
             recorded: Notify::new(),
@@ -65,7 +65,7 @@ impl Jobs {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TheirState> {
         self.state.lock().expect("no holder panics")
     }
 
@@ -176,7 +176,7 @@ impl Jobs {
 pub(crate) fn serve(workers: u64, number: u64, sync: bool) {
     Tokio::run(workers as usize, Waits::World, async move {
         let recovered = recover(number).expect("the log is readable");
-        let jobs = Arc::new(Jobs::new(&recovered));
+        let jobs = Arc::new(TheirJobs::new(&recovered));
         let mut file = OpenOptions::new().write(true).open(&recovered.path).expect("the log is writable");
         file.seek(SeekFrom::Start(recovered.length)).expect("a file has places");
         let log = jobs.clone();

@@ -1,7 +1,7 @@
 //! Which of the threads that events woke a worker keeps for itself: [`Arrivals`].
 //!
-//! The worker's turn (`worker.rs`) and its sleep (`idle.rs`) call `take_arrivals` after a poll of
-//! the event source. `next.rs` asks `keeps_on` before each claim while there are such threads.
+//! The worker's turn (`worker.rs`) and its sleep (`idle.rs`) tell it how they went. `next.rs` takes
+//! in the threads of a poll, and asks whether to keep them, and whether the worker is tired.
 //!
 //! # Why a worker keeps them
 //! A thread that waits for a descriptor is registered in the event loop of the worker on which it
@@ -27,8 +27,7 @@
 //! some hundred events, and the steps are short. A worker in a long step admits guests to its desk,
 //! and these take the overflow as they take other threads.
 
-use super::WorkerLoop;
-use selvedge_core::{Events, Thread, Time};
+use selvedge_core::Time;
 use std::time::Duration;
 
 /// Threads with longer steps than this are not kept.
@@ -67,7 +66,7 @@ impl Arrivals {
     }
 
     /// Whether the worker keeps the threads that events wake.
-    fn keeps(&self) -> bool {
+    pub(super) fn keeps(&self) -> bool {
         self.step <= STEP_MAX
     }
 
@@ -80,33 +79,6 @@ impl Arrivals {
         }
         let now = now();
         (now.since(self.rested) > WORK_MAX).then_some(now)
-    }
-}
-
-impl<E: Events> WorkerLoop<'_, E> {
-    /// Takes in the threads that a poll has woken. A thread that was woken alone runs next.
-    pub(super) fn take_arrivals(&mut self) {
-        let Some(first) = self.cpu.woken() else { return };
-        let mut second = self.cpu.woken();
-        if second.is_none() && self.lifo.is_none() {
-            self.lifo = Some(first);
-            return;
-        }
-        self.arrive(first);
-        while let Some(thread) = second.take().or_else(|| self.cpu.woken()) {
-            self.arrive(thread);
-        }
-        if !self.arrivals.keeps() {
-            self.desk.share();
-            self.offer();
-        }
-    }
-
-    fn arrive(&mut self, thread: Thread) {
-        match thread.into_send() {
-            Ok(thread) => self.desk.push_arrival(thread),
-            Err(thread) => self.local.push(thread),
-        }
     }
 }
 

@@ -142,4 +142,29 @@ impl<E: Events> WorkerLoop<'_, E> {
             || !self.local.is_empty()
             || !self.local_joiners.is_empty()
     }
+
+    /// Takes in the threads that a poll has woken. A thread that was woken alone runs next.
+    pub(super) fn take_arrivals(&mut self) {
+        let Some(first) = self.cpu.woken() else { return };
+        let mut second = self.cpu.woken();
+        if second.is_none() && self.lifo.is_none() {
+            self.lifo = Some(first);
+            return;
+        }
+        self.arrive(first);
+        while let Some(thread) = second.take().or_else(|| self.cpu.woken()) {
+            self.arrive(thread);
+        }
+        if !self.arrivals.keeps() {
+            self.desk.share();
+            self.offer();
+        }
+    }
+
+    fn arrive(&mut self, thread: Thread) {
+        match thread.into_send() {
+            Ok(thread) => self.desk.push_arrival(thread),
+            Err(thread) => self.local.push(thread),
+        }
+    }
 }
