@@ -178,7 +178,7 @@ const STM_MODULES: [&str; 3] = ["semantics", "os_threads", "structures"];
 /// The modules of `cnc`'s tests, in proofs of some minutes each. A test of this file holds the list
 /// against the suite.
 const CNC_PARTS: &[(&str, &[&str])] = &[
-    ("errors", &["errors::", "same_errors::", "noticed_faults::"]),
+    ("errors", &["errors::", "same_errors::", "noticed_faults::", "large_counts::"]),
     (
         "runs",
         &[
@@ -191,8 +191,8 @@ const CNC_PARTS: &[(&str, &[&str])] = &[
             "outliving::",
         ],
     ),
-    ("results", &["composing::", "misses::", "recording::", "results::"]),
-    ("keys", &["keys::"]),
+    ("results", &["composing::", "misses::", "on_put::", "recording::", "results::", "streaming::"]),
+    ("keys", &["keys::", "ranges::"]),
     ("random", &["interpreted::", "random_graphs::"]),
 ];
 
@@ -368,6 +368,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
             "selvedge-sched",
             "selvedge-scope",
             "selvedge-sim",
+            "selvedge-stm",
             "selvedge-sync",
         ],
         &[
@@ -383,6 +384,9 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
             "timers",
             "simulation",
             "server-echo",
+            "job-queue",
+            "blocking-call",
+            "runner-start",
             "skynet",
             "cost-of-abstractions",
             "disk-random",

@@ -13,7 +13,7 @@ use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::timeout;
 use selvedge_io::{EventLoop, NonBlocking, fs, sys};
 use std::io::{self, IoSlice};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
@@ -272,8 +272,11 @@ async fn tcp() -> io::Result<()> {
         }
     });
     let answer = async {
-        let addresses = resolve(&format!("127.0.0.1:{port}")).await?;
-        let stream = TcpStream::connect(addresses[0]).await?;
+        // A name, because an address is its own answer. The name may stand for an address of IPv6
+        // too, at which the listener is not.
+        let addresses = resolve(&format!("localhost:{port}")).await?;
+        let address = addresses.into_iter().find(SocketAddr::is_ipv4).ok_or(io::ErrorKind::NotFound)?;
+        let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(false)?;
         stream.local_addr()?;
         stream.peer_addr()?;
