@@ -145,8 +145,9 @@ pub fn csv(data: &[u8]) {
     if failure.is_none() {
         let blank = |row: &[u8]| matches!(row, b"\n" | b"\r\n" | b"\r");
         let row = |(_, row): &(bool, Vec<u8>)| -> Option<Fields> {
-            let (made, failure) = outcome(&csv::records(b','), [&row[..]].into_iter());
-            assert_eq!((made.len(), failure), (usize::from(!blank(row)), None));
+            // Not by `csv::records`, which takes each row for the beginning of a text.
+            let made = read_in_turn(&read::csv_record(b','), row);
+            assert_eq!(made.len(), usize::from(!blank(row)));
             made.into_iter().next()
         };
         assert_eq!(rows.iter().filter_map(row).collect::<Vec<_>>(), records);
