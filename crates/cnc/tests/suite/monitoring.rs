@@ -10,7 +10,7 @@ use selvedge_cnc::{Graph, GraphError, Items, Stalled, StepProgress, graph};
 use crate::schedulers::each;
 
 /// The tags of each kind of step but ranges, which have twice as many.
-const TAGS: u32 = if cfg!(miri) { 6 } else { 20 };
+const TAGS: u32 = if cfg!(miri) { 3 } else { 20 };
 
 /// Steps of all kinds, of which some wait for items that `missing` does not have.
 fn all_kinds<'g>(graph: &'g Graph<'g, '_>, are_put: bool) {

@@ -70,13 +70,16 @@ fn note<'g, const AXES: usize, N: RangeNumber + Into<u64>>(
     step.put(blocks, block.map(|(begin, _)| begin).to_vec(), block)
 }
 
+/// How many ranges of each kind a test tries. Under Miri a graph takes seconds.
+const RANGES: usize = if cfg!(miri) { 1 } else { usize::MAX };
+
 fn check<N>(name: &str, scheduler: &dyn Scheduler, n: impl Fn(u64) -> N + Copy)
 where
     N: RangeNumber + Into<u64> + Debug + Send + Sync + 'static,
 {
-    let small = [(0, 0), (3, 4), (0, 40), (5, 26), (9, 3)];
-    for ((begin, end), grain) in small.into_iter().flat_map(|axis| [1, 4, 7, 200].map(|grain| (axis, grain)))
-    {
+    let small = [(5, 26), (0, 0), (3, 4), (0, 40), (9, 3)];
+    let each_grain = small.into_iter().flat_map(|axis| [7, 1, 4, 200].map(|grain| (axis, grain)));
+    for ((begin, end), grain) in each_grain.take(RANGES) {
         let got = run(scheduler, |graph, go, blocks| {
             let tags = graph.tags("tags");
             graph.prescribe_range(tags, "range", n(grain), move |a, step| note(step, (go, blocks), [a]));
@@ -84,7 +87,9 @@ where
         });
         assert_eq!(got, expected(&[(begin, end)], &[grain]), "{name}, {begin}..{end} by {grain}");
     }
-    for axes in [[(0, 9), (2, 11)], [(4, 5), (0, 30)], [(0, 30), (7, 8)], [(0, 3), (3, 3)]] {
+    for axes in
+        [[(0, 9), (2, 11)], [(4, 5), (0, 30)], [(0, 30), (7, 8)], [(0, 3), (3, 3)]].into_iter().take(RANGES)
+    {
         let got = run(scheduler, |graph, go, blocks| {
             let tags = graph.tags("tags");
             let grain = (n(2), n(5));
@@ -95,7 +100,10 @@ where
         });
         assert_eq!(got, expected(&axes, &[2, 5]), "{name}, {axes:?}");
     }
-    for axes in [[(0, 5), (2, 9), (1, 5)], [(0, 1), (0, 9), (0, 1)], [(0, 2), (1, 0), (0, 3)]] {
+    for axes in [[(0, 5), (2, 9), (1, 5)], [(0, 1), (0, 9), (0, 1)], [(0, 2), (1, 0), (0, 3)]]
+        .into_iter()
+        .take(RANGES)
+    {
         let got = run(scheduler, |graph, go, blocks| {
             let tags = graph.tags("tags");
             let grain = (n(2), n(3), n(1));

@@ -49,8 +49,12 @@ fn a_run_after_a_failed_start_reports_the_faults_of_both() {
     assert_eq!(ends, [start.to_owned(), both.clone(), both]);
 }
 
-/// The numbers 0, 1 and 2 in each order.
-const ORDERS: [[u32; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+/// The numbers 0, 1 and 2 in each order. Miri sees two of the orders, because a panic takes a second.
+const ORDERS: &[[u32; 3]] = if cfg!(miri) {
+    &[[0, 1, 2], [2, 0, 1]]
+} else {
+    &[[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]
+};
 
 /// What a program reports that gets the order in which it is to put its tags.
 fn same_in_each_order(program: impl for<'g> Fn(&'g Graph<'g, '_>, [u32; 3])) -> String {
@@ -81,7 +85,7 @@ fn same_under_each(
         })
     };
     let expected = report(ORDERS[0], &OneByOne);
-    for order in ORDERS {
+    for &order in ORDERS {
         assert_eq!(report(order, &OneByOne), expected, "{order:?}");
     }
     let part = determined(expected.clone());
@@ -158,7 +162,9 @@ fn of_two_steps_with_one_tag_both_are_told_that_they_come_too_late() {
         });
         error.matches("got item counted[7] once more than its count says").count()
     };
-    assert_eq!(ORDERS.map(late), [2; 6]);
+    for &order in ORDERS {
+        assert_eq!(late(order), 2, "{order:?}");
+    }
 }
 
 #[test]
@@ -248,7 +254,7 @@ fn pictures_and_statistics_of_collections_that_steps_make_have_one_order() {
         })
     };
     let expected = seen(ORDERS[0]);
-    for order in ORDERS {
+    for &order in ORDERS {
         assert_eq!(seen(order), expected, "{order:?}");
     }
 }
@@ -581,14 +587,15 @@ fn a_run_that_stops_reports_a_part_of_what_one_that_goes_on_reports() {
             if finish {
                 graph.finish_after_fault();
             }
-            graph.initialize(|env| (0..40).rev().try_for_each(|n| env.put_tag(tags, n))).unwrap();
+            let end = if cfg!(miri) { 20 } else { 40 };
+            graph.initialize(|env| (0..end).rev().try_for_each(|n| env.put_tag(tags, n))).unwrap();
             graph.run(scheduler).map(|_| ()).unwrap_err()
         });
         let GraphError::Failed(faults) = error else { panic!("{error}") };
         faults.iter().map(ToString::to_string).collect()
     };
     let all = faults(true, &OneByOne);
-    assert!(all.len() > 10 && all[0] == "step test(6) panicked: no 6", "{all:?}");
+    assert!(all.len() > 5 && all[0] == "step test(6) panicked: no 6", "{all:?}");
     each(|name, scheduler| {
         assert_eq!(faults(true, scheduler), all, "{name}");
         let some = faults(false, scheduler);

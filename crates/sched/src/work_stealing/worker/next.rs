@@ -15,6 +15,7 @@ use selvedge_core::{Events, SendThread, Thread, Time};
 
 /// The most steps in a row of threads that were woken alone, while other threads are ready.
 const LIFO_MAX: u32 = 3;
+
 impl<E: Events> WorkerLoop<'_, E> {
     /// The thread to run next.
     #[inline]
