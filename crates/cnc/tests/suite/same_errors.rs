@@ -49,7 +49,7 @@ fn a_run_after_a_failed_start_reports_the_faults_of_both() {
     assert_eq!(ends, [start.to_owned(), both.clone(), both]);
 }
 
-/// The numbers 0, 1 and 2 in each order. Miri sees two of the orders, because a panic takes a second.
+/// The numbers 0, 1 and 2 in each order. A panic takes seconds under Miri, which sees two orders.
 const ORDERS: &[[u32; 3]] = if cfg!(miri) {
     &[[0, 1, 2], [2, 0, 1]]
 } else {
