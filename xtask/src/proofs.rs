@@ -74,9 +74,11 @@ impl Proof {
     }
 }
 
+const NOTHING: Sources = Sources { tested: &[], built: &[], files: &[], comments: false };
+
 /// Sources of a proof that runs tests of these packages.
 const fn tested(tested: &'static [&'static str]) -> Sources {
-    Sources { tested, built: &[], files: &[] }
+    Sources { tested, ..NOTHING }
 }
 
 /// Every proof, in the order in which they are run within their turns: the longest first.
@@ -90,7 +92,7 @@ pub(crate) fn all() -> Vec<Proof> {
             work: Work::Packages,
             ..Proof::of(
                 "packages",
-                Sources { tested: &[], built: PUBLISHED, files: &["xtask/src/packages.rs"] },
+                Sources { built: PUBLISHED, files: &["xtask/src/packages.rs"], ..NOTHING },
                 Vec::new(),
             )
             .at(Turn::Alone)
@@ -103,6 +105,7 @@ pub(crate) fn all() -> Vec<Proof> {
     proofs.extend(optimized());
     proofs.push(address_sanitizer());
     proofs.push(shared_library());
+    proofs.push(error_codes());
     proofs.extend(figures());
     proofs
 }
@@ -262,9 +265,9 @@ const FUZZ: &[(&[&str], &[&str])] = &[
 fn fuzz_targets() -> impl Iterator<Item = Proof> {
     FUZZ.iter().map(|(packages, targets)| {
         let sources = Sources {
-            tested: &[],
             built: packages,
             files: &["fuzz/Cargo.toml", "fuzz/Cargo.lock", "fuzz/fuzz_targets/"],
+            ..NOTHING
         };
         let name = format!("fuzz {}", short(packages[0]));
         Proof::of(name, sources, fuzz::invocations(fuzz::CI_SECONDS, targets))
@@ -350,8 +353,35 @@ fn shared_library() -> Proof {
     let invocation = Invocation::new(minutes(8), &words)
         .env("RUSTFLAGS", "-C prefer-dynamic")
         .env("CARGO_TARGET_DIR", "target/shared-library");
-    let sources = Sources { tested: &[], built: &["selvedge"], files: &["programs/shared/"] };
+    let sources = Sources { built: &["selvedge"], files: &["programs/shared/"], ..NOTHING };
     Proof::of("shared library", sources, vec![invocation])
+}
+
+// What must not compile.
+
+/// The packages with documented programs that the compiler must refuse. A test of this file
+/// holds the list against the tree.
+const REFUSED: &[&str] = &[
+    "selvedge-cnc",
+    "selvedge-core",
+    "selvedge-coroutine",
+    "selvedge-direct",
+    "selvedge-flow",
+    "selvedge-lazy",
+    "selvedge-scope",
+    "selvedge-stm",
+    "selvedge-sync",
+];
+
+/// Each refused program is refused with the error code that its documentation names. The stable
+/// compiler takes any error, so a spelling mistake would pass.
+fn error_codes() -> Proof {
+    let cargo = ["rustup", "run", "nightly", "cargo", "test", "--doc", "--no-fail-fast", "--locked"];
+    let packages = REFUSED.iter().flat_map(|package| ["--package", package]);
+    let words: Vec<&str> = cargo.into_iter().chain(packages).collect();
+    let invocation = Invocation::new(minutes(10), &words).env("CARGO_TARGET_DIR", "target/error-codes");
+    let sources = Sources { built: REFUSED, comments: true, ..NOTHING };
+    Proof::of("error codes", sources, vec![invocation]).by_nightly()
 }
 
 // Figures: the answers of every program of every figure, with small numbers; and whether a figure
@@ -452,14 +482,14 @@ fn figures() -> Vec<Proof> {
         Invocation::new(minutes(15), &[&cargo, words].concat())
     };
     let build = || Invocation::new(minutes(20), BUILD_FIGURES);
-    let everything = Sources { tested: &[], built: &["figures", "selvedge-httpd"], files: &[] };
+    let everything = Sources { built: &["figures", "selvedge-httpd"], ..NOTHING };
     // The compiler is on one CPU for most of it, because it optimizes each crate as a whole.
     let mut proofs = vec![Proof::of("figures build", everything, vec![build()])];
     proofs.extend(FIGURES.iter().map(|(system, packages, names)| {
         let sources = Sources {
-            tested: &[],
             built: packages,
             files: &["figures/Cargo.toml", "figures/peers/", "figures/src/"],
+            ..NOTHING
         };
         let of = |purpose| run(&[&[purpose], *names].concat());
         Proof::of(format!("figures {system}"), sources, vec![build(), of("--check"), of("--faults")])
@@ -520,6 +550,23 @@ mod tests {
     }
 
     #[test]
+    fn each_package_with_refused_programs_is_listed() {
+        let workspace = Workspace::load().unwrap();
+        let paths = crate::tidy::paths(&workspace.root).unwrap();
+        let refuses = |path: &&String| path.ends_with(".rs") && read(path).contains("```compile_fail,E");
+        let there: BTreeSet<&str> = paths
+            .iter()
+            .filter(refuses)
+            .filter_map(|path| {
+                let inside = |dir: &str| path.strip_prefix(dir).is_some_and(|rest| rest.starts_with("/src/"));
+                Some(workspace.packages.iter().find(|package| inside(&package.dir))?.name.as_str())
+            })
+            .filter(|name| *name != "xtask")
+            .collect();
+        assert_eq!(REFUSED.iter().copied().collect::<BTreeSet<_>>(), there);
+    }
+
+    #[test]
     fn miri_sees_each_module_of_cnc() {
         let main = read("crates/cnc/tests/suite/main.rs");
         let there: BTreeSet<&str> =
@@ -535,7 +582,7 @@ mod tests {
         let workspace = Workspace::load().unwrap();
         let digest = |packages| {
             let inputs = Inputs::read(&workspace).unwrap();
-            inputs.packages(&Sources { tested: &[], built: packages, files: &[] }).unwrap()
+            inputs.packages(&Sources { built: packages, ..NOTHING }).unwrap()
         };
         let below: BTreeSet<String> = digest(PUBLISHED).into_iter().collect();
         for package in workspace.packages.iter().filter(|package| package.published) {

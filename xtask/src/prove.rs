@@ -381,7 +381,7 @@ mod tests {
         };
         let run = Run { workspace: &workspace, records: Mutex::new(Records::read(dir.path()).unwrap()) };
         let mut proofs = proofs(1);
-        proofs[0].sources = Sources { tested: &["a"], built: &[], files: &[] };
+        proofs[0].sources = Sources { tested: &["a"], ..Sources::default() };
         for (line, proves) in [("0 passed; 0 failed;", false), ("1 passed; 0 failed;", true)] {
             let said = format!("test result: ok. {line}");
             let command =

@@ -23,8 +23,9 @@
 //!
 //! cnc::graph(|graph| {
 //!     let text = String::from("too short");
+//!     let text = &text;
 //!     let items = graph.items::<u32, &str>("items");
-//!     graph.initialize(|env| env.put(items, 1, &text)).unwrap();
+//!     graph.initialize(|env| env.put(items, 1, text)).unwrap();
 //!     graph.run(&OneByOne).unwrap();
 //! });
 //! ```

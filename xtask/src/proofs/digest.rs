@@ -13,7 +13,8 @@
 //! Of a Rust file the digest takes the tokens. A comment or a line break changes no proof: the
 //! compiler makes the same code of it, except for the numbers of lines. The tests that compare
 //! those are in every run of `cargo xtask test`. A package may ask for its whole text
-//! ([`WHOLE_TEXT`]), because its comments are read by its tests.
+//! ([`WHOLE_TEXT`]), because its comments are read by its tests. A proof may ask for the whole text
+//! of its packages ([`Sources::comments`]), because it runs the examples in their comments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -39,6 +40,8 @@ pub(crate) struct Inputs<'a> {
     workspace: &'a Workspace,
     /// Path from the root, and the digest of the content.
     files: BTreeMap<String, String>,
+    /// The same for the whole text of each Rust file.
+    texts: BTreeMap<String, String>,
     /// The lines of `Cargo.lock` about each foreign package, and the names that it depends on.
     foreign: BTreeMap<String, Foreign>,
     /// The root's `Cargo.toml`.
@@ -54,6 +57,8 @@ pub(crate) struct Sources {
     pub(crate) built: &'static [&'static str],
     /// Further files. A name that ends in `/` is a directory.
     pub(crate) files: &'static [&'static str],
+    /// Whether the comments of the packages' Rust files count.
+    pub(crate) comments: bool,
 }
 
 /// The versions of a foreign package in the lock file.
@@ -72,16 +77,22 @@ impl<'a> Inputs<'a> {
         let root = &workspace.root;
         let read = |path: &str| std::fs::read_to_string(root.join(path)).map_err(|e| format!("{path}: {e}"));
         let paths = paths(root)?;
+        let mut texts = BTreeMap::new();
         let contents = paths.iter().map(|path| {
             let bytes = std::fs::read(root.join(path)).map_err(|e| format!("{path}: {e}"))?;
+            if path.ends_with(".rs") {
+                texts.insert(path.clone(), digest(&bytes));
+            }
             let whole = workspace.packages.iter().any(|package| {
                 WHOLE_TEXT.contains(&package.name.as_str()) && in_directory(path, &package.dir)
             });
             Ok((path.clone(), digest(&content(path, bytes, whole))))
         });
+        let files = contents.collect::<Result<_, String>>()?;
         Ok(Inputs {
             workspace,
-            files: contents.collect::<Result<_, String>>()?,
+            files,
+            texts,
             foreign: foreign(&read("Cargo.lock")?),
             manifest: read("Cargo.toml")?,
         })
@@ -114,6 +125,8 @@ impl<'a> Inputs<'a> {
             for (path, digest) in self.beneath(&directory) {
                 let tests = OWN_TESTS.iter().any(|tests| path[directory.len()..].starts_with(tests));
                 if own || !tests {
+                    let whole = self.texts.get(path).filter(|_| sources.comments);
+                    let digest = whole.map_or(digest, String::as_str);
                     let _ = writeln!(text, "{path} {digest}");
                 }
             }
@@ -292,6 +305,7 @@ checksum = "cc"
         let inputs = Inputs {
             workspace: &workspace,
             files: files.iter().map(|(path, text)| (path.to_string(), bytes(path, text))).collect(),
+            texts: files.iter().map(|(path, text)| (path.to_string(), digest(text.as_bytes()))).collect(),
             foreign: foreign(LOCK),
             manifest: MANIFEST.to_string(),
         };
@@ -309,7 +323,7 @@ checksum = "cc"
     ];
 
     const fn tested(tested: &'static [&'static str]) -> Sources {
-        Sources { tested, built: &[], files: &[] }
+        Sources { tested, built: &[], files: &[], comments: false }
     }
     const TOP: Sources = tested(&["top"]);
     const BASE: Sources = tested(&["base"]);
@@ -342,7 +356,7 @@ checksum = "cc"
 
     #[test]
     fn a_package_that_is_only_built_counts_without_its_tests() {
-        let top = Sources { tested: &[], built: &["top"], files: &[] };
+        let top = Sources { built: &["top"], ..Sources::default() };
         let before = text(top, FILES).unwrap();
         assert_ne!(with(top, "crates/top/src/lib.rs", "fn changed() {}"), before);
         for path in ["crates/top/tests/suite.rs", "crates/helper/src/lib.rs"] {
@@ -356,6 +370,15 @@ checksum = "cc"
         let lib = "crates/base/src/lib.rs";
         assert_eq!(with(BASE, lib, "//! Head.\n\n/// Docs.\nfn a() {} // more\n"), before);
         assert_ne!(with(BASE, lib, "fn a() { \"// more\"; }"), before);
+    }
+
+    #[test]
+    fn a_comment_counts_where_the_proof_asks_for_it() {
+        let asks = Sources { comments: true, ..BASE };
+        let commented = "/// Docs.\nfn a() {}\n";
+        let lib = "crates/base/src/lib.rs";
+        assert_ne!(with(asks, lib, commented), with(asks, lib, "fn a() {}\n"));
+        assert_eq!(with(BASE, lib, commented), with(BASE, lib, "fn a() {}\n"));
     }
 
     #[test]
