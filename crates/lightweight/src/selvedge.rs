@@ -18,6 +18,7 @@
 //! # Differences
 //! 1. Any number of threads may wait for an MVar. The suite leaves out the case of a second one.
 
+use crate::system::{Name, System};
 use crate::{Async, Direct, Ended};
 use ::selvedge::direct::{direct, wait};
 use ::selvedge::sync::{Fifo, MVar};
@@ -28,12 +29,13 @@ use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 thread_local! {
     /// The threads that are spawned before `start`. They take their memory at once.
     static SPAWNED: RefCell<Option<Cpu>> = const { RefCell::new(None) };
+    /// Names of MVars that stay on this OS thread: a body in direct style is `Send`, and so are they.
+    static NAMES: System<Infallible> = const { System::new() };
     static RUNNING: Cell<bool> = const { Cell::new(false) };
     static PANICKED: Cell<usize> = const { Cell::new(0) };
 }
@@ -78,7 +80,12 @@ fn start() -> Ended {
         None => ::selvedge::Ended::default(),
     };
     RUNNING.set(false);
+    NAMES.with(System::forget);
     Ended { blocked: ended.blocked, panicked: PANICKED.take(), stopped: ended.stopped }
+}
+
+fn named<C: 'static>(name: Name<Rc<C>>) -> Rc<C> {
+    NAMES.with(|names| names.with(name, |object| Rc::clone(object)))
 }
 
 fn insist(operation: &str) {
@@ -146,8 +153,8 @@ impl Async for Selvedge {
 pub enum SelvedgeDirect {}
 
 impl Direct for SelvedgeDirect {
-    type MVar<T: Send + 'static> = Arc<MVar<T>>;
-    type Fifo<T: Send + 'static> = Arc<Fifo<T>>;
+    type MVar<T: Send + 'static> = Name<Rc<MVar<T, Local>>>;
+    type Fifo<T: Send + 'static> = Name<Rc<Fifo<T, Local>>>;
 
     fn spawn(thread: impl FnOnce() + Send + 'static) {
         spawn(direct(thread));
@@ -173,28 +180,29 @@ impl Direct for SelvedgeDirect {
     }
 
     fn make_mvar<T: Send + 'static>() -> Self::MVar<T> {
-        Arc::new(MVar::empty())
+        NAMES.with(|names| names.keep(Rc::new(MVar::empty_local())))
     }
 
     fn put_mvar<T: Send + 'static>(out: &Self::MVar<T>, value: T) {
+        let out = named(*out);
         if let Err(value) = out.try_put(value) {
             wait(out.put(value));
         }
     }
 
     fn take_mvar<T: Send + 'static>(inp: &Self::MVar<T>) -> T {
-        wait(inp.take())
+        wait(named(*inp).take())
     }
 
     fn make_fifo<T: Send + 'static>() -> Self::Fifo<T> {
-        Arc::new(Fifo::new())
+        NAMES.with(|names| names.keep(Rc::new(Fifo::new_local())))
     }
 
     fn put_fifo<T: Send + 'static>(out: &Self::Fifo<T>, value: T) {
-        out.put(value);
+        named(*out).put(value);
     }
 
     fn take_fifo<T: Send + 'static>(inp: &Self::Fifo<T>) -> T {
-        wait(inp.take())
+        wait(named(*inp).take())
     }
 }

@@ -7,13 +7,7 @@
 //! # Why it can be resumed once only
 //! OCaml's library copies the stack, so a continuation can be resumed twice. In Rust a stack has
 //! values with one owner: two copies would drop each of them twice. So `resume` consumes the
-//! continuation, and the second use of one does not compile:
-//! ```compile_fail,E0382
-//! fn twice(once: std::pin::Pin<Box<dyn Future<Output = ()>>>) {
-//!     drop(once);
-//!     drop(once); // error[E0382]: use of moved value
-//! }
-//! ```
+//! continuation, and the second use of one does not compile.
 //!
 //! # What became of the leak
 //! The paper's footnote has a memory leak of the naive `shift0`, which leaves a dead frame below
@@ -39,9 +33,11 @@ impl fmt::Debug for Continuation {
     }
 }
 
+type Capture = Box<dyn FnOnce(Continuation)>;
+
 thread_local! {
     /// What the stack that stops now is given to.
-    static CAPTURE: Cell<Option<Box<dyn FnOnce(Continuation)>>> = const { Cell::new(None) };
+    static CAPTURE: Cell<Option<Capture>> = const { Cell::new(None) };
 }
 
 impl Continuation {

@@ -149,10 +149,15 @@ impl<K> System<K> {
         let stopped = self.phase.get() == Phase::Stopped;
         let ended = Ended { blocked: self.blocked.take(), panicked: self.panicked.take(), stopped };
         self.phase.set(Phase::Before);
+        self.forget();
+        ended
+    }
+
+    /// Drops the threads and the records that are left.
+    pub(crate) fn forget(&self) {
         self.run.set(self.run.get().wrapping_add(1));
         // Destructors may call operations, so nothing is dropped within a borrow.
         drop((self.soon.take(), self.ready.take(), self.records.take()));
-        ended
     }
 
     /// Keeps a record until the end of `start`.

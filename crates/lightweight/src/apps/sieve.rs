@@ -123,7 +123,7 @@ pub fn awaited<S: Async>(last: u64) -> Found {
         }
     }
 
-    // A block, because an `async fn` keeps its arguments twice.
+    #[expect(clippy::manual_async_fn, reason = "an async fn keeps its arguments twice")]
     fn filter<S: Async>(n: u64, inp: S::MVar<u64>, out: S::MVar<u64>) -> impl Future<Output = ()> {
         async move {
             loop {

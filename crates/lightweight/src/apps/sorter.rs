@@ -122,7 +122,7 @@ pub fn indirect<S: Indirect>(n: usize, only_build: bool) -> Found {
 
 /// With `await`.
 pub fn awaited<S: Async>(n: usize, only_build: bool) -> Found {
-    // A block, because an `async fn` keeps its arguments twice.
+    #[expect(clippy::manual_async_fn, reason = "an async fn keeps its arguments twice")]
     fn comparator<S: Async>(
         x: S::MVar<u64>,
         y: S::MVar<u64>,
