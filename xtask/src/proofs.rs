@@ -246,6 +246,8 @@ fn miri() -> Vec<Proof> {
             &["selvedge-compat"],
             &[&["--features", "hyper-server", "--test", "suite", "--", "simulated::"]],
         ),
+        // What is on no stack of its own and on no OS thread.
+        miri_of("lightweight", &["selvedge-lightweight"], &[&["--test", "suite", "--", "--skip", "direct"]]),
         // Those tests that stay on their stacks.
         miri_of("lazy", &["selvedge-lazy"], &[&["--test", "suite", "--", "--skip", IN_DIRECT_STYLE]]),
     ]);
@@ -469,6 +471,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
         &["selvedge-make"],
         &["make-speedup", "make-overhead", "make-overhead-large", "make-commands", "make-projects"],
     ),
+    ("lightweight", &["selvedge-lightweight"], &["lwc"]),
     ("web", &["selvedge-httpd"], &["web-small", "web-16k", "web-pipelined", "web-log"]),
 ];
 

@@ -75,6 +75,7 @@ fn blocked<S: Indirect>() {
 }
 
 fn stop<S: Indirect>() {
+    #[expect(clippy::only_used_in_recursion, reason = "the thread owns it")]
     fn for_ever<S: Indirect>(guard: super::Guard) -> S::Rest {
         S::yield_(move || for_ever::<S>(guard))
     }
