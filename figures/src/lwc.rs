@@ -36,8 +36,8 @@ struct Case {
     rounds_most: usize,
 }
 
-/// What is a minute's work at a larger size: two switches of OS threads for each number, or a search
-/// through all handlers.
+/// What is a minute's work at a larger size: two switches of OS threads for each number, or a
+/// search through all handlers.
 const SLOW: &[&str] = &["sys", "vm", "equeue", "equeue-after"];
 /// The same, and what has a stack for each thread: there is room for some 30,000.
 const SLOW_OR_LARGE: &[&str] =

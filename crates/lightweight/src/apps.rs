@@ -9,18 +9,18 @@ pub mod kpn;
 pub mod sieve;
 pub mod sorter;
 
-use crate::Ended;
+use crate::RunEnd;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a program has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct AppFound {
     /// The numbers that it would print.
     pub numbers: Vec<u64>,
     /// How many threads it has created.
     pub threads: u64,
     /// What `start` has told.
-    pub ended: Ended,
+    pub ended: RunEnd,
 }
 
 /// The numbers that threads print, and the threads that they create.
@@ -44,8 +44,8 @@ impl Printed {
         self.with(|(_, all)| *all += threads);
     }
 
-    fn found(&self, ended: Ended) -> Found {
+    fn found(&self, ended: RunEnd) -> AppFound {
         let (numbers, threads) = self.with(std::mem::take);
-        Found { numbers, threads, ended }
+        AppFound { numbers, threads, ended }
     }
 }

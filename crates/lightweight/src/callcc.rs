@@ -18,37 +18,37 @@
 //! 2. A continuation is a stack and not a copy of one, so `stop` is no exception: the other stacks
 //!    are unwound one by one.
 
-use crate::channel::{Fifo, MVar, Put, Take};
-use crate::stack::{Continuation, Resumer, halt, panics, push_prompt, shift0, shift0_for};
+use crate::channel::{FifoRecord, MVarRecord, PutFound, TakeFound};
+use crate::stack::{Resumer, StackRest, halt, panics, push_prompt, shift0, shift0_for};
 use crate::system::{Name, System};
-use crate::{Direct, Ended};
+use crate::{Direct, RunEnd};
 use std::cell::Cell;
 
 thread_local! {
-    static SYSTEM: System<Continuation> = const { System::new() };
+    static SYSTEM: System<StackRest> = const { System::new() };
     /// The continuation that was thrown; `None` is `e`.
-    static THROWN: Cell<Option<Continuation>> = const { Cell::new(None) };
+    static THROWN: Cell<Option<StackRest>> = const { Cell::new(None) };
 }
 
 /// The implementation `callcc`.
 #[derive(Debug)]
 pub enum Callcc {}
 
-fn enqueue(thread: Continuation) {
+fn enqueue(thread: StackRest) {
     SYSTEM.with(|system| system.enqueue(thread));
 }
 
 /// The next thread, or `e`.
-fn dequeue() -> Option<Continuation> {
+fn dequeue() -> Option<StackRest> {
     SYSTEM.with(System::dequeue)
 }
 
-fn throw(next: Option<Continuation>) {
+fn throw(next: Option<StackRest>) {
     THROWN.set(next);
 }
 
 /// Gives the running continuation to `keep`, and throws the next.
-fn callcc(keep: impl FnOnce(Continuation) + 'static) {
+fn callcc(keep: impl FnOnce(StackRest) + 'static) {
     shift0(|rest| {
         keep(rest);
         throw(dequeue());
@@ -67,7 +67,7 @@ fn block() {
     SYSTEM.with(System::block);
 }
 
-fn wake(thread: Continuation) {
+fn wake(thread: StackRest) {
     SYSTEM.with(|system| system.wake(thread));
 }
 
@@ -76,8 +76,8 @@ fn with<C: 'static, A>(name: Name<C>, with: impl FnOnce(&mut C) -> A) -> A {
 }
 
 impl Direct for Callcc {
-    type MVar<T: Send + 'static> = Name<MVar<T, Resumer<T>, Continuation>>;
-    type Fifo<T: Send + 'static> = Name<Fifo<T, Resumer<T>>>;
+    type MVar<T: Send + 'static> = Name<MVarRecord<T, Resumer<T>, StackRest>>;
+    type Fifo<T: Send + 'static> = Name<FifoRecord<T, Resumer<T>>>;
 
     fn spawn(thread: impl FnOnce() + Send + 'static) {
         enqueue(push_prompt(|| {
@@ -100,7 +100,7 @@ impl Direct for Callcc {
         halt()
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         SYSTEM.with(|system| {
             system.start(|| {
                 throw(dequeue());
@@ -117,15 +117,15 @@ impl Direct for Callcc {
     }
 
     fn make_mvar<T: Send + 'static>() -> Self::MVar<T> {
-        SYSTEM.with(|system| system.keep(MVar::new()))
+        SYSTEM.with(|system| system.keep(MVarRecord::new()))
     }
 
     fn put_mvar<T: Send + 'static>(out: &Self::MVar<T>, value: T) {
         let out = *out;
         match with(out, |out| out.put(value)) {
-            Put::Done => {}
-            Put::Reader(reader, value) => wake(reader.with(value)),
-            Put::Full(value) => {
+            PutFound::Done => {}
+            PutFound::Reader(reader, value) => wake(reader.with(value)),
+            PutFound::Full(value) => {
                 block();
                 callcc(move |rest| with(out, |out| out.wait_to_put(rest, value)));
             }
@@ -134,12 +134,12 @@ impl Direct for Callcc {
 
     fn take_mvar<T: Send + 'static>(inp: &Self::MVar<T>) -> T {
         let inp = *inp;
-        match with(inp, MVar::take) {
-            Take::Value(value, writer) => {
+        match with(inp, MVarRecord::take) {
+            TakeFound::Value(value, writer) => {
                 writer.into_iter().for_each(wake);
                 value
             }
-            Take::Empty => {
+            TakeFound::Empty => {
                 block();
                 callcc_for(move |rest| with(inp, |inp| inp.wait_to_take(rest)))
             }
@@ -147,7 +147,7 @@ impl Direct for Callcc {
     }
 
     fn make_fifo<T: Send + 'static>() -> Self::Fifo<T> {
-        SYSTEM.with(|system| system.keep(Fifo::new()))
+        SYSTEM.with(|system| system.keep(FifoRecord::new()))
     }
 
     fn put_fifo<T: Send + 'static>(out: &Self::Fifo<T>, value: T) {
@@ -158,7 +158,7 @@ impl Direct for Callcc {
 
     fn take_fifo<T: Send + 'static>(inp: &Self::Fifo<T>) -> T {
         let inp = *inp;
-        with(inp, Fifo::take).unwrap_or_else(|| {
+        with(inp, FifoRecord::take).unwrap_or_else(|| {
             block();
             callcc_for(move |rest| with(inp, |inp| inp.wait_to_take(rest)))
         })

@@ -1,5 +1,5 @@
-//! The records behind an MVar and a Fifo: [`MVar`] and [`Fifo`]. They decide what an operation
-//! does, and know nothing of how a thread is kept: that is the parameter.
+//! The records behind an MVar and a Fifo: [`MVarRecord`] and [`FifoRecord`]. They decide what an
+//! operation does, and know nothing of how a thread is kept: that is the parameter.
 //!
 //! Every implementation except `sys` and `selvedge` uses them. `R` is what a waiting reader has
 //! left in the record, `W` what a waiting writer has left.
@@ -12,44 +12,44 @@ use std::collections::VecDeque;
 /// # Paper
 /// [Del §4.1] `mvar`.
 #[derive(Debug)]
-pub struct MVar<T, R, W> {
+pub struct MVarRecord<T, R, W> {
     value: Option<T>,
     read: Option<R>,
     write: Option<(W, T)>,
 }
 
 /// What a `put` has found.
-pub(crate) enum Put<T, R> {
+pub(crate) enum PutFound<T, R> {
     /// The MVar was empty and has the value now.
     Done,
     /// A reader waited: the value is for it.
     Reader(R, T),
-    /// The MVar is full. The caller waits, and leaves itself with [`MVar::wait_to_put`].
+    /// The MVar is full. The caller waits, and leaves itself with [`MVarRecord::wait_to_put`].
     Full(T),
 }
 
 /// What a `take` has found.
-pub(crate) enum Take<T, W> {
-    /// The value, and the writer whose value is in the MVar now.
+pub(crate) enum TakeFound<T, W> {
+    /// The value, and the writer of the value that is in the MVar now.
     Value(T, Option<W>),
-    /// The MVar is empty. The caller waits, and leaves itself with [`MVar::wait_to_take`].
+    /// The MVar is empty. The caller waits, and leaves itself with [`MVarRecord::wait_to_take`].
     Empty,
 }
 
-impl<T, R, W> MVar<T, R, W> {
+impl<T, R, W> MVarRecord<T, R, W> {
     pub(crate) fn new() -> Self {
-        MVar { value: None, read: None, write: None }
+        MVarRecord { value: None, read: None, write: None }
     }
 
-    pub(crate) fn put(&mut self, value: T) -> Put<T, R> {
+    pub(crate) fn put(&mut self, value: T) -> PutFound<T, R> {
         assert!(self.write.is_none(), "failed put_mvar: another thread waits to put");
         match (&self.value, self.read.take()) {
-            (None, Some(reader)) => Put::Reader(reader, value),
+            (None, Some(reader)) => PutFound::Reader(reader, value),
             (None, None) => {
                 self.value = Some(value);
-                Put::Done
+                PutFound::Done
             }
-            (Some(_), _) => Put::Full(value),
+            (Some(_), _) => PutFound::Full(value),
         }
     }
 
@@ -57,15 +57,15 @@ impl<T, R, W> MVar<T, R, W> {
         self.write = Some((writer, value));
     }
 
-    pub(crate) fn take(&mut self) -> Take<T, W> {
+    pub(crate) fn take(&mut self) -> TakeFound<T, W> {
         assert!(self.read.is_none(), "failed take_mvar: another thread waits to take");
         match (self.value.take(), self.write.take()) {
-            (Some(value), None) => Take::Value(value, None),
+            (Some(value), None) => TakeFound::Value(value, None),
             (Some(value), Some((writer, next))) => {
                 self.value = Some(next);
-                Take::Value(value, Some(writer))
+                TakeFound::Value(value, Some(writer))
             }
-            (None, _) => Take::Empty,
+            (None, _) => TakeFound::Empty,
         }
     }
 
@@ -79,14 +79,14 @@ impl<T, R, W> MVar<T, R, W> {
 /// # Paper
 /// [Del §2.2] `fifo`.
 #[derive(Debug)]
-pub struct Fifo<T, R> {
+pub struct FifoRecord<T, R> {
     values: VecDeque<T>,
     read: Option<R>,
 }
 
-impl<T, R> Fifo<T, R> {
+impl<T, R> FifoRecord<T, R> {
     pub(crate) fn new() -> Self {
-        Fifo { values: VecDeque::new(), read: None }
+        FifoRecord { values: VecDeque::new(), read: None }
     }
 
     /// Adds a value, or gives the reader that waited with the value for it.
@@ -101,7 +101,7 @@ impl<T, R> Fifo<T, R> {
     }
 
     /// The oldest value. Without one, the caller waits, and leaves itself with
-    /// [`Fifo::wait_to_take`].
+    /// [`FifoRecord::wait_to_take`].
     pub(crate) fn take(&mut self) -> Option<T> {
         assert!(self.read.is_none(), "failed take_fifo: another thread waits to take");
         self.values.pop_front()

@@ -31,7 +31,7 @@
 //! [Del §5.2], [Del Figure 6].
 
 use crate::tramp::Tramp;
-use crate::{Ended, Indirect, Monad};
+use crate::{Indirect, Monad, RunEnd};
 use std::fmt;
 
 /// A continuation: what takes a result of type `A`.
@@ -83,7 +83,7 @@ impl Monad for ContMonad {
         Cont(Box::new(drop))
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         Tramp::start()
     }
 

@@ -16,20 +16,20 @@
 //!    why others cannot exist in Rust.
 //! 2. `halt` unwinds the stack, so destructors run.
 
-use crate::channel::{Fifo, MVar, Put, Take};
-use crate::stack::{Continuation, Resumer, halt, panics, push_prompt, shift0, shift0_for};
+use crate::channel::{FifoRecord, MVarRecord, PutFound, TakeFound};
+use crate::stack::{Resumer, StackRest, halt, panics, push_prompt, shift0, shift0_for};
 use crate::system::{Name, System};
-use crate::{Direct, Ended};
+use crate::{Direct, RunEnd};
 
 thread_local! {
-    static SYSTEM: System<Continuation> = const { System::new() };
+    static SYSTEM: System<StackRest> = const { System::new() };
 }
 
 /// The implementation `dlcont`.
 #[derive(Debug)]
 pub enum Dlcont {}
 
-fn enqueue(thread: Continuation) {
+fn enqueue(thread: StackRest) {
     SYSTEM.with(|system| system.enqueue(thread));
 }
 
@@ -37,7 +37,7 @@ fn block() {
     SYSTEM.with(System::block);
 }
 
-fn wake(thread: Continuation) {
+fn wake(thread: StackRest) {
     SYSTEM.with(|system| system.wake(thread));
 }
 
@@ -46,8 +46,8 @@ fn with<C: 'static, A>(name: Name<C>, with: impl FnOnce(&mut C) -> A) -> A {
 }
 
 impl Direct for Dlcont {
-    type MVar<T: Send + 'static> = Name<MVar<T, Resumer<T>, Continuation>>;
-    type Fifo<T: Send + 'static> = Name<Fifo<T, Resumer<T>>>;
+    type MVar<T: Send + 'static> = Name<MVarRecord<T, Resumer<T>, StackRest>>;
+    type Fifo<T: Send + 'static> = Name<FifoRecord<T, Resumer<T>>>;
 
     fn spawn(thread: impl FnOnce() + Send + 'static) {
         enqueue(push_prompt(|| {
@@ -66,7 +66,7 @@ impl Direct for Dlcont {
         halt()
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         SYSTEM.with(|system| {
             system.start(|| {
                 while let Some(thread) = system.dequeue() {
@@ -82,15 +82,15 @@ impl Direct for Dlcont {
     }
 
     fn make_mvar<T: Send + 'static>() -> Self::MVar<T> {
-        SYSTEM.with(|system| system.keep(MVar::new()))
+        SYSTEM.with(|system| system.keep(MVarRecord::new()))
     }
 
     fn put_mvar<T: Send + 'static>(out: &Self::MVar<T>, value: T) {
         let out = *out;
         match with(out, |out| out.put(value)) {
-            Put::Done => {}
-            Put::Reader(reader, value) => wake(reader.with(value)),
-            Put::Full(value) => {
+            PutFound::Done => {}
+            PutFound::Reader(reader, value) => wake(reader.with(value)),
+            PutFound::Full(value) => {
                 block();
                 shift0(move |rest| with(out, |out| out.wait_to_put(rest, value)));
             }
@@ -99,12 +99,12 @@ impl Direct for Dlcont {
 
     fn take_mvar<T: Send + 'static>(inp: &Self::MVar<T>) -> T {
         let inp = *inp;
-        match with(inp, MVar::take) {
-            Take::Value(value, writer) => {
+        match with(inp, MVarRecord::take) {
+            TakeFound::Value(value, writer) => {
                 writer.into_iter().for_each(wake);
                 value
             }
-            Take::Empty => {
+            TakeFound::Empty => {
                 block();
                 shift0_for(move |rest| with(inp, |inp| inp.wait_to_take(rest)))
             }
@@ -112,7 +112,7 @@ impl Direct for Dlcont {
     }
 
     fn make_fifo<T: Send + 'static>() -> Self::Fifo<T> {
-        SYSTEM.with(|system| system.keep(Fifo::new()))
+        SYSTEM.with(|system| system.keep(FifoRecord::new()))
     }
 
     fn put_fifo<T: Send + 'static>(out: &Self::Fifo<T>, value: T) {
@@ -123,7 +123,7 @@ impl Direct for Dlcont {
 
     fn take_fifo<T: Send + 'static>(inp: &Self::Fifo<T>) -> T {
         let inp = *inp;
-        with(inp, Fifo::take).unwrap_or_else(|| {
+        with(inp, FifoRecord::take).unwrap_or_else(|| {
             block();
             shift0_for(move |rest| with(inp, |inp| inp.wait_to_take(rest)))
         })

@@ -7,7 +7,7 @@
 //! # What it teaches
 //! Programming with events is trampolined style with another scheduler: the text of the programs is
 //! the same. What costs time is the search for the handler, and that is a choice of the scheduler:
-//! the parameter [`Order`].
+//! the parameter [`OfferOrder`].
 //!
 //! | Implementation | Which handlers an event is offered to |
 //! |---|---|
@@ -22,13 +22,13 @@
 //! 1. The paper's events carry an integer, so all MVars have one type. Here the value is boxed, and
 //!    the handler, which knows the type, opens the box.
 
-use crate::channel::{Fifo, MVar, Put, Take};
+use crate::channel::{FifoRecord, MVarRecord, PutFound, TakeFound};
 use crate::event_system::{EventId, SYSTEM, add_handler, clear, deliver, event};
 use crate::system::{Name, System};
-use crate::{Ended, Indirect};
+use crate::{Indirect, RunEnd};
 use std::marker::PhantomData;
 
-pub use crate::event_system::{After, Directed, Order, Scan};
+pub use crate::event_system::{After, Directed, InTurn, OfferOrder};
 
 /// The implementations `equeue`, `equeue-after` and `equeue-directed`.
 #[derive(Debug)]
@@ -68,10 +68,10 @@ fn go_on(rest: impl FnOnce() + 'static) {
     }
 }
 
-impl<O: Order> Indirect for Equeue<O> {
+impl<O: OfferOrder> Indirect for Equeue<O> {
     type Rest = ();
-    type MVar<T: 'static> = Name<MVar<T, EventId, EventId>>;
-    type Fifo<T: 'static> = Name<Fifo<T, EventId>>;
+    type MVar<T: 'static> = Name<MVarRecord<T, EventId, EventId>>;
+    type Fifo<T: 'static> = Name<FifoRecord<T, EventId>>;
 
     fn spawn(thread: impl FnOnce() + 'static) {
         add_event(add_handler(|()| thread()), ());
@@ -90,7 +90,7 @@ impl<O: Order> Indirect for Equeue<O> {
         SYSTEM.with(|system| system.insist("halt"));
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         let ended = SYSTEM.with(|system| {
             system.start(|| {
                 while let Some(event) = system.dequeue() {
@@ -107,32 +107,32 @@ impl<O: Order> Indirect for Equeue<O> {
     }
 
     fn make_mvar<T: 'static>() -> Self::MVar<T> {
-        SYSTEM.with(|system| system.keep(MVar::new()))
+        SYSTEM.with(|system| system.keep(MVarRecord::new()))
     }
 
     fn put_mvar<T: 'static>(out: Self::MVar<T>, value: T, rest: impl FnOnce() + 'static) {
         match with(out, |out| out.put(value)) {
-            Put::Done => go_on(rest),
-            Put::Reader(reader, value) => {
+            PutFound::Done => go_on(rest),
+            PutFound::Reader(reader, value) => {
                 wake(reader, value);
                 go_on(rest);
             }
-            Put::Full(value) => wait(out, |()| rest(), |out, id| out.wait_to_put(id, value)),
+            PutFound::Full(value) => wait(out, |()| rest(), |out, id| out.wait_to_put(id, value)),
         }
     }
 
     fn take_mvar<T: 'static>(inp: Self::MVar<T>, rest: impl FnOnce(T) + 'static) {
-        match with(inp, MVar::take) {
-            Take::Value(value, writer) => {
+        match with(inp, MVarRecord::take) {
+            TakeFound::Value(value, writer) => {
                 writer.into_iter().for_each(|writer| wake(writer, ()));
                 go_on(move || rest(value));
             }
-            Take::Empty => wait(inp, rest, |inp, id| inp.wait_to_take(id)),
+            TakeFound::Empty => wait(inp, rest, |inp, id| inp.wait_to_take(id)),
         }
     }
 
     fn make_fifo<T: 'static>() -> Self::Fifo<T> {
-        SYSTEM.with(|system| system.keep(Fifo::new()))
+        SYSTEM.with(|system| system.keep(FifoRecord::new()))
     }
 
     fn put_fifo<T: 'static>(out: Self::Fifo<T>, value: T) {
@@ -142,7 +142,7 @@ impl<O: Order> Indirect for Equeue<O> {
     }
 
     fn take_fifo<T: 'static>(inp: Self::Fifo<T>, rest: impl FnOnce(T) + 'static) {
-        match with(inp, Fifo::take) {
+        match with(inp, FifoRecord::take) {
             Some(value) => go_on(move || rest(value)),
             None => wait(inp, rest, |inp, id| inp.wait_to_take(id)),
         }

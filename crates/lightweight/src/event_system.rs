@@ -1,8 +1,8 @@
-//! The event system under `equeue`: events ([`Event`]), handlers, and the orders in which an event is
-//! offered to them ([`Order`]).
+//! The event system under `equeue`: events ([`OwnEvent`]), handlers, and the orders in which an
+//! event is offered to them ([`OfferOrder`]).
 //!
-//! It stands where the paper has the module Equeue of OCamlNet. A handler is asked about every event
-//! that is offered to it, and accepts its own.
+//! It stands where the paper has the module Equeue of OCamlNet. A handler is asked about every
+//! event that is offered to it, and accepts its own.
 
 use crate::system::System;
 use std::any::Any;
@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 pub(crate) type EventId = u64;
 
 /// `Go`, `Written` and `Read` are one kind here: what is written carries `()`.
-pub(crate) struct Event {
+pub(crate) struct OwnEvent {
     id: EventId,
     /// The handler that made it.
     by: EventId,
@@ -21,20 +21,20 @@ pub(crate) struct Event {
 
 /// What a handler says of an event.
 #[derive(PartialEq)]
-enum Answer {
+enum Offered {
     /// Not mine.
     Reject,
     /// Accepted; the handler is removed.
     Terminate,
 }
 
-type Handler = Box<dyn FnMut(&mut Event) -> Answer>;
+type OwnHandler = Box<dyn FnMut(&mut OwnEvent) -> Offered>;
 
 thread_local! {
     /// Its queue has the events.
-    pub(crate) static SYSTEM: System<Event> = const { System::new() };
+    pub(crate) static SYSTEM: System<OwnEvent> = const { System::new() };
     /// The handlers by number. A place without a handler is cleared later.
-    static HANDLERS: RefCell<Vec<(EventId, Option<Handler>)>> = const { RefCell::new(Vec::new()) };
+    static HANDLERS: RefCell<Vec<(EventId, Option<OwnHandler>)>> = const { RefCell::new(Vec::new()) };
     static LAST: Cell<EventId> = const { Cell::new(0) };
     static RUNNING: Cell<EventId> = const { Cell::new(0) };
     static REMOVED: Cell<usize> = const { Cell::new(0) };
@@ -45,23 +45,23 @@ pub(crate) fn add_handler<T: 'static>(rest: impl FnOnce(T) + 'static) -> EventId
     let id = LAST.get() + 1;
     LAST.set(id);
     let mut rest = Some(rest);
-    let handler = move |event: &mut Event| {
+    let handler = move |event: &mut OwnEvent| {
         if event.id != id {
-            return Answer::Reject;
+            return Offered::Reject;
         }
         let value = event.value.take().and_then(|value| value.downcast().ok());
         if let (Some(rest), Some(value)) = (rest.take(), value) {
             rest(*value);
         }
-        Answer::Terminate
+        Offered::Terminate
     };
     HANDLERS.with_borrow_mut(|handlers| handlers.push((id, Some(Box::new(handler)))));
     id
 }
 
 /// An event that the running handler makes.
-pub(crate) fn event<T: 'static>(id: EventId, value: T) -> Event {
-    Event { id, by: RUNNING.get(), value: Some(Box::new(value)) }
+pub(crate) fn event<T: 'static>(id: EventId, value: T) -> OwnEvent {
+    OwnEvent { id, by: RUNNING.get(), value: Some(Box::new(value)) }
 }
 
 /// The place of the first handler with at least this number.
@@ -70,14 +70,14 @@ fn place(id: EventId) -> usize {
 }
 
 /// Offers the event to the handler at a place, and says whether it has been accepted.
-fn offer(place: usize, event: &mut Event) -> bool {
+fn offer(place: usize, event: &mut OwnEvent) -> bool {
     let taken = HANDLERS.with_borrow_mut(|handlers| {
         let (id, handler) = handlers.get_mut(place)?;
         Some((*id, handler.take()?))
     });
     let Some((id, mut handler)) = taken else { return false };
     RUNNING.set(id);
-    if handler(event) == Answer::Reject {
+    if handler(event) == Offered::Reject {
         HANDLERS.with_borrow_mut(|handlers| handlers[place].1 = Some(handler));
         return false;
     }
@@ -96,7 +96,7 @@ fn removed() {
 }
 
 /// To which handlers an event is offered, and in which order.
-pub trait Order: 'static {
+pub trait OfferOrder: 'static {
     /// The places to begin at, one after the other, for the event `id` that the handler `by` made.
     #[doc(hidden)]
     fn from(id: u64, by: u64) -> [Option<usize>; 2];
@@ -107,9 +107,9 @@ pub trait Order: 'static {
 
 /// All handlers, in the order in which they were set up.
 #[derive(Debug)]
-pub enum Scan {}
+pub enum InTurn {}
 
-impl Order for Scan {
+impl OfferOrder for InTurn {
     fn from(_: u64, _: u64) -> [Option<usize>; 2] {
         [Some(0), None]
     }
@@ -120,7 +120,7 @@ impl Order for Scan {
 #[derive(Debug)]
 pub enum After {}
 
-impl Order for After {
+impl OfferOrder for After {
     fn from(_: u64, by: u64) -> [Option<usize>; 2] {
         [Some(place(by + 1)), Some(0)]
     }
@@ -131,7 +131,7 @@ impl Order for After {
 #[derive(Debug)]
 pub enum Directed {}
 
-impl Order for Directed {
+impl OfferOrder for Directed {
     fn from(id: u64, _: u64) -> [Option<usize>; 2] {
         [Some(place(id)), None]
     }
@@ -139,7 +139,7 @@ impl Order for Directed {
 }
 
 /// Offers an event to the handlers until one accepts it.
-pub(crate) fn deliver<O: Order>(mut event: Event) {
+pub(crate) fn deliver<O: OfferOrder>(mut event: OwnEvent) {
     let handlers = HANDLERS.with_borrow(Vec::len);
     for first in O::from(event.id, event.by).into_iter().flatten() {
         let end = first.saturating_add(O::SOME).min(handlers);

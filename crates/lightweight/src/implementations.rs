@@ -3,8 +3,8 @@
 //!
 //! The command line and the figure `lwc` call `run`; the suite goes through `ALL`.
 
-use crate::apps::{Found, answers, kpn, sieve, sorter};
-use crate::equeue::{After, Directed, Scan};
+use crate::apps::{AppFound, answers, kpn, sieve, sorter};
+use crate::equeue::{After, Directed, InTurn};
 use crate::{
     Async, Callcc, ContMonad, Direct, Dlcont, Equeue, Indirect, PromiseMonad, Selvedge, SelvedgeDirect, Sys,
     Tasks, Tramp, Vm,
@@ -21,11 +21,11 @@ pub struct Implementation {
     /// How the programs are written for it.
     pub style: Style,
     /// The numbers 2^a 3^b 5^c, the first so many.
-    pub kpn: fn(usize) -> Found,
+    pub kpn: fn(usize) -> AppFound,
     /// The primes up to a number.
-    pub sieve: fn(u64) -> Found,
+    pub sieve: fn(u64) -> AppFound,
     /// So many numbers sorted, or the network for them only built.
-    pub sorter: fn(usize, bool) -> Found,
+    pub sorter: fn(usize, bool) -> AppFound,
 }
 
 /// How a program is written.
@@ -65,7 +65,7 @@ pub const ALL: &[Implementation] = &[
     indirect::<Tramp>("tramp"),
     indirect::<ContMonad>("cont"),
     indirect::<PromiseMonad>("promise"),
-    indirect::<Equeue<Scan>>("equeue"),
+    indirect::<Equeue<InTurn>>("equeue"),
     indirect::<Equeue<After>>("equeue-after"),
     indirect::<Equeue<Directed>>("equeue-directed"),
     awaited::<Tasks>("async"),
@@ -78,7 +78,7 @@ pub fn named(name: &str) -> Option<&'static Implementation> {
 
 /// A program with its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program {
+pub enum Application {
     /// So many numbers of the network with circles.
     Kpn(usize),
     /// The primes up to the first that is not below the number.
@@ -118,22 +118,22 @@ impl std::error::Error for Wrong {}
 ///
 /// # Errors
 /// If an answer is wrong.
-pub fn run(program: Program, by: &Implementation, rounds: u32) -> Result<Measured, Wrong> {
+pub fn run(program: Application, by: &Implementation, rounds: u32) -> Result<Measured, Wrong> {
     let answer = match program {
-        Program::Kpn(n) => answers::hamming(n),
-        Program::Sieve(last) => answers::primes(last),
-        Program::Sorter(n) => answers::sorted(n),
-        Program::SorterBuilt(_) => vec![],
+        Application::Kpn(n) => answers::hamming(n),
+        Application::Sieve(last) => answers::primes(last),
+        Application::Sorter(n) => answers::sorted(n),
+        Application::SorterBuilt(_) => vec![],
     };
     let before = memory("VmRSS");
     let (mut time, mut threads) = (Duration::ZERO, 0);
     for _ in 0..rounds {
         let start = Instant::now();
         let found = match program {
-            Program::Kpn(n) => (by.kpn)(n),
-            Program::Sieve(last) => (by.sieve)(last),
-            Program::Sorter(n) => (by.sorter)(n, false),
-            Program::SorterBuilt(n) => (by.sorter)(n, true),
+            Application::Kpn(n) => (by.kpn)(n),
+            Application::Sieve(last) => (by.sieve)(last),
+            Application::Sorter(n) => (by.sorter)(n, false),
+            Application::SorterBuilt(n) => (by.sorter)(n, true),
         };
         time += start.elapsed();
         if found.numbers != answer || found.ended.panicked > 0 {

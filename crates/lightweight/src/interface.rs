@@ -1,5 +1,5 @@
 //! The concurrency model of the paper as three traits: [`Direct`], [`Indirect`] and [`Async`], and
-//! what `start` tells: [`Ended`].
+//! what `start` tells: [`RunEnd`].
 //!
 //! The three applications and the suite are written over the traits, once for each style. A trait
 //! has associated functions without `self`, as the paper's modules have functions: a system of
@@ -9,10 +9,10 @@
 //! 1. `spawn` in a thread puts the new thread behind those that are ready. It runs in the same
 //!    `start`.
 //! 2. `start` returns when no thread can run any more. Threads that are still blocked are ended,
-//!    and [`Ended`] has their number.
+//!    and [`RunEnd`] has their number.
 //! 3. `stop` ends the calling thread at once. No other thread runs after it, and all are ended:
 //!    what they own is dropped.
-//! 4. A panic ends its thread alone. [`Ended`] has the number of such threads.
+//! 4. A panic ends its thread alone. [`RunEnd`] has the number of such threads.
 //! 5. The code that calls `start` is no thread. If it calls `halt`, `yield_`, `stop`, or an
 //!    operation that would block, the call panics. A thread that calls `start` panics too.
 //! 6. An MVar belongs to one `start`: no code uses it afterwards.
@@ -27,7 +27,7 @@ use std::convert::Infallible;
 /// # Paper
 /// [Del §2.1] `start`, which returns nothing there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ended {
+pub struct RunEnd {
     /// The threads that were blocked at the end: each waited for a value, or for room for one. If
     /// a thread has called `stop`, it is the number of threads that were blocked at that moment.
     pub blocked: usize,
@@ -57,7 +57,7 @@ pub trait Direct: 'static {
     /// Ends the calling thread. Its destructors run.
     fn halt() -> !;
     /// Runs all threads until none can run any more.
-    fn start() -> Ended;
+    fn start() -> RunEnd;
     /// Ends all threads, the calling one too.
     fn stop() -> !;
 
@@ -111,7 +111,7 @@ pub trait Indirect: 'static {
     /// Ends the thread: nothing is the rest of it.
     fn halt() -> Self::Rest;
     /// Runs all threads until none can run any more.
-    fn start() -> Ended;
+    fn start() -> RunEnd;
     /// Ends all threads. The calling one ends when it returns the result.
     fn stop() -> Self::Rest;
 
@@ -143,8 +143,8 @@ pub trait Indirect: 'static {
     fn take_fifo<T: 'static>(inp: Self::Fifo<T>, rest: impl FnOnce(T) -> Self::Rest + 'static) -> Self::Rest;
 }
 
-/// Threads whose continuations the compiler makes: the text is in direct style, and each `await`
-/// marks the place where the rest of the thread becomes a value.
+/// Threads of which the compiler makes the continuations: the text is in direct style, and each
+/// `await` marks the place where the rest of the thread becomes a value.
 pub trait Async: 'static {
     /// An MVar.
     type MVar<T: 'static>: Clone + 'static;
@@ -158,7 +158,7 @@ pub trait Async: 'static {
     /// Ends the calling thread. Its destructors run.
     fn halt() -> impl Future<Output = Infallible>;
     /// Runs all threads until none can run any more.
-    fn start() -> Ended;
+    fn start() -> RunEnd;
     /// Ends all threads, the calling one too.
     fn stop() -> impl Future<Output = Infallible>;
 

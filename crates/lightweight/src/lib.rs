@@ -1,4 +1,5 @@
-//! Nine ways to make a thread, behind one interface: for reading and measuring, not for depending on.
+//! Nine ways to make a thread, behind one interface: for reading and measuring, not for depending
+//! on.
 //!
 //! The paper *Light Weight Concurrency in OCaml* compares eight ways to make very light threads, by
 //! three small programs. This crate has them, and the threads of Selvedge beside them. Each is one
@@ -22,7 +23,7 @@
 //!
 //! # Examples
 //! ```
-//! use selvedge_lightweight::{Ended, Indirect, Tramp};
+//! use selvedge_lightweight::{RunEnd, Indirect, Tramp};
 //!
 //! let (words, end) = (Tramp::make_mvar(), Tramp::make_mvar::<()>());
 //! Tramp::spawn(move || Tramp::put_mvar(words, "warp", Tramp::halt));
@@ -32,7 +33,7 @@
 //!         Tramp::take_mvar(end, |()| Tramp::halt()) // no thread puts it
 //!     })
 //! });
-//! assert_eq!(Tramp::start(), Ended { blocked: 1, ..Ended::default() });
+//! assert_eq!(Tramp::start(), RunEnd { blocked: 1, ..RunEnd::default() });
 //! ```
 #![forbid(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
@@ -62,7 +63,7 @@ pub use callcc::Callcc;
 pub use cont::ContMonad;
 pub use dlcont::Dlcont;
 pub use equeue::Equeue;
-pub use interface::{Async, Direct, Ended, Indirect};
+pub use interface::{Async, Direct, Indirect, RunEnd};
 pub use monad::Monad;
 pub use promise::PromiseMonad;
 pub use sys::Sys;

@@ -2,7 +2,7 @@
 //! `selvedge-lightweight sieve tramp 1000`.
 #![forbid(unsafe_code)]
 
-use selvedge_lightweight::implementations::{ALL, Implementation, Program, named, run};
+use selvedge_lightweight::implementations::{ALL, Application, Implementation, named, run};
 use std::process::ExitCode;
 
 const HELP: &str = "\
@@ -40,15 +40,15 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn parse(words: &[String]) -> Option<(Program, Vec<&'static Implementation>, u32)> {
+fn parse(words: &[String]) -> Option<(Application, Vec<&'static Implementation>, u32)> {
     let (only_build, words): (Vec<&str>, Vec<&str>) =
         words.iter().map(String::as_str).partition(|w| *w == "-d");
     let (&[program, by, size], rounds) = words.split_first_chunk()?;
     let program = match (program, only_build.is_empty()) {
-        ("kpn", true) => Program::Kpn(size.parse().ok()?),
-        ("sieve", true) => Program::Sieve(size.parse().ok()?),
-        ("sorter", true) => Program::Sorter(size.parse().ok()?),
-        ("sorter", false) => Program::SorterBuilt(size.parse().ok()?),
+        ("kpn", true) => Application::Kpn(size.parse().ok()?),
+        ("sieve", true) => Application::Sieve(size.parse().ok()?),
+        ("sorter", true) => Application::Sorter(size.parse().ok()?),
+        ("sorter", false) => Application::SorterBuilt(size.parse().ok()?),
         _ => return None,
     };
     let by = if by == "all" { ALL.iter().collect() } else { vec![named(by)?] };

@@ -4,7 +4,7 @@
 //! `cont` and `promise` implement it. An operation of `Indirect` that gets its continuation is
 //! `bind` of the operation here and that continuation.
 
-use crate::{Ended, Indirect};
+use crate::{Indirect, RunEnd};
 
 /// Threads as values of a monad.
 ///
@@ -36,7 +36,7 @@ pub trait Monad: 'static {
     /// Ends the thread.
     fn halt() -> Self::T<()>;
     /// As [`Indirect::start`].
-    fn start() -> Ended;
+    fn start() -> RunEnd;
     /// Ends all threads.
     fn stop() -> Self::T<()>;
 
@@ -75,7 +75,7 @@ impl<M: Monad> Indirect for M {
         M::halt()
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         M::start()
     }
 

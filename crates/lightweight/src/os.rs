@@ -1,11 +1,11 @@
-//! MVars and Fifos that OS threads share: what `sys` and `vm` have in common ([`Shared`],
-//! [`Kernel`]).
+//! MVars and Fifos that OS threads share: what `sys` and `vm` have in common ([`OsShared`],
+//! [`OsKernel`]).
 //!
 //! A record is behind a mutex. A thread that waits leaves its handle in the record, with a place
-//! for the value for which it waits ([`Waiting`]). How it then stops, and which thread runs
-//! meanwhile, the `Kernel` decides.
+//! for the value for which it waits ([`OsWaiting`]). How it then stops, and which thread runs
+//! meanwhile, the `OsKernel` decides.
 
-use crate::channel::{Fifo, MVar, Put, Take};
+use crate::channel::{FifoRecord, MVarRecord, PutFound, TakeFound};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle, Thread};
 const STACK_BYTES: usize = 64 << 10;
 
 /// How threads stop and go on.
-pub(crate) trait Kernel {
+pub(crate) trait OsKernel {
     /// Stops the running thread until `has_value` is true. The giver has called
     /// [`wake`](Self::wake) after it became so.
     fn block(&self, has_value: impl Fn() -> bool);
@@ -44,94 +44,94 @@ pub(crate) fn unwind() {
 
 /// A thread that waits for a value, as it leaves itself in a record.
 #[derive(Debug)]
-pub struct Waiting<T> {
+pub struct OsWaiting<T> {
     thread: Thread,
     place: Arc<Mutex<Option<T>>>,
 }
 
-impl<T> Waiting<T> {
-    fn give(self, kernel: &impl Kernel, value: T) {
+impl<T> OsWaiting<T> {
+    fn give(self, kernel: &impl OsKernel, value: T) {
         kernel.wake(&self.thread, || *locked(&self.place) = Some(value));
     }
 }
 
 /// A record that OS threads share.
-pub struct Shared<C>(Arc<Mutex<C>>);
+pub struct OsShared<C>(Arc<Mutex<C>>);
 
-impl<C> Clone for Shared<C> {
+impl<C> Clone for OsShared<C> {
     fn clone(&self) -> Self {
-        Shared(Arc::clone(&self.0))
+        OsShared(Arc::clone(&self.0))
     }
 }
 
-impl<C> fmt::Debug for Shared<C> {
+impl<C> fmt::Debug for OsShared<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Shared")
+        f.write_str("OsShared")
     }
 }
 
 /// Leaves the running thread in the record, by `leave`, and waits for a value.
 fn wait<C, T>(
-    kernel: &impl Kernel,
+    kernel: &impl OsKernel,
     mut record: MutexGuard<'_, C>,
-    leave: impl FnOnce(&mut C, Waiting<T>),
+    leave: impl FnOnce(&mut C, OsWaiting<T>),
 ) -> T {
     let place = Arc::new(Mutex::new(None));
-    leave(&mut record, Waiting { thread: thread::current(), place: Arc::clone(&place) });
+    leave(&mut record, OsWaiting { thread: thread::current(), place: Arc::clone(&place) });
     drop(record);
     kernel.block(|| locked(&place).is_some());
     let value = locked(&place).take();
     value.expect("the thread was woken with a value")
 }
 
-pub(crate) type SharedMVar<T> = Shared<MVar<T, Waiting<T>, Waiting<()>>>;
-pub(crate) type SharedFifo<T> = Shared<Fifo<T, Waiting<T>>>;
+pub(crate) type SharedMVar<T> = OsShared<MVarRecord<T, OsWaiting<T>, OsWaiting<()>>>;
+pub(crate) type SharedFifo<T> = OsShared<FifoRecord<T, OsWaiting<T>>>;
 
 impl<T> SharedMVar<T> {
     pub(crate) fn new() -> Self {
-        Shared(Arc::new(Mutex::new(MVar::new())))
+        OsShared(Arc::new(Mutex::new(MVarRecord::new())))
     }
 
-    pub(crate) fn put(&self, kernel: &impl Kernel, value: T) {
+    pub(crate) fn put(&self, kernel: &impl OsKernel, value: T) {
         let mut record = locked(&self.0);
         match record.put(value) {
-            Put::Done => {}
-            Put::Reader(reader, value) => {
+            PutFound::Done => {}
+            PutFound::Reader(reader, value) => {
                 drop(record);
                 reader.give(kernel, value);
             }
-            Put::Full(value) => wait(kernel, record, |out, writer| out.wait_to_put(writer, value)),
+            PutFound::Full(value) => wait(kernel, record, |out, writer| out.wait_to_put(writer, value)),
         }
     }
 
-    pub(crate) fn take(&self, kernel: &impl Kernel) -> T {
+    pub(crate) fn take(&self, kernel: &impl OsKernel) -> T {
         let mut record = locked(&self.0);
         match record.take() {
-            Take::Value(value, writer) => {
+            TakeFound::Value(value, writer) => {
                 drop(record);
                 writer.into_iter().for_each(|writer| writer.give(kernel, ()));
                 value
             }
-            Take::Empty => wait(kernel, record, MVar::wait_to_take),
+            TakeFound::Empty => wait(kernel, record, MVarRecord::wait_to_take),
         }
     }
 }
 
 impl<T> SharedFifo<T> {
     pub(crate) fn new() -> Self {
-        Shared(Arc::new(Mutex::new(Fifo::new())))
+        OsShared(Arc::new(Mutex::new(FifoRecord::new())))
     }
 
-    pub(crate) fn put(&self, kernel: &impl Kernel, value: T) {
+    pub(crate) fn put(&self, kernel: &impl OsKernel, value: T) {
         let reader = locked(&self.0).put(value);
         reader.into_iter().for_each(|(reader, value)| reader.give(kernel, value));
     }
 
-    pub(crate) fn take(&self, kernel: &impl Kernel) -> T {
+    pub(crate) fn take(&self, kernel: &impl OsKernel) -> T {
         let mut record = locked(&self.0);
         match record.take() {
             Some(value) => value,
-            None => wait(kernel, record, Fifo::wait_to_take),
+            None => wait(kernel, record, FifoRecord::wait_to_take),
         }
     }
 }

@@ -1,16 +1,17 @@
 //! The threads of Selvedge, in both styles: [`Selvedge`] and [`SelvedgeDirect`].
 //!
 //! The compiler makes the continuation, as for `async` with a waker. But the thread says what it
-//! waits for: it leaves itself in the MVar, as a number of 32 bits, and the thread that puts a value
-//! moves that number to the queue of ready threads. No waker is made, nothing is counted, nothing is
-//! allocated, and no lock is taken.
+//! waits for: it leaves itself in the MVar, as a number of 32 bits, and the thread that puts a
+//! value moves that number to the queue of ready threads. No waker is made, nothing is counted,
+//! nothing is allocated, and no lock is taken.
 //!
 //! # What it teaches
 //! It is the trampoline again. The closure has become a state machine in a block of an arena; the
 //! queue of closures a queue of numbers. Because the block of a thread stays where it is, waiting
 //! allocates nothing, where `tramp` makes a new closure for each wait.
 //!
-//! In direct style the same thread is a stack. It waits in the same MVars, under the same scheduler.
+//! In direct style the same thread is a stack. It waits in the same MVars, under the same
+//! scheduler.
 //!
 //! # Paper
 //! [Del §5.1], with the continuation that the compiler makes.
@@ -19,7 +20,7 @@
 //! 1. Any number of threads may wait for an MVar. The suite leaves out the case of a second one.
 
 use crate::system::{Name, System};
-use crate::{Async, Direct, Ended};
+use crate::{Async, Direct, RunEnd};
 use ::selvedge::direct::{direct, wait};
 use ::selvedge::sync::{Fifo, MVar};
 use ::selvedge::{Cpu, Local, NoEvents, detach_local};
@@ -34,7 +35,8 @@ use std::task::{Context, Poll};
 thread_local! {
     /// The threads that are spawned before `start`. They take their memory at once.
     static SPAWNED: RefCell<Option<Cpu>> = const { RefCell::new(None) };
-    /// Names of MVars that stay on this OS thread: a body in direct style is `Send`, and so are they.
+    /// Names of MVars that stay on this OS thread: a body in direct style is `Send`, and so are
+    /// they.
     static NAMES: System<Infallible> = const { System::new() };
     static RUNNING: Cell<bool> = const { Cell::new(false) };
     static PANICKED: Cell<usize> = const { Cell::new(0) };
@@ -42,13 +44,13 @@ thread_local! {
 
 pin_project! {
     /// A thread of which a panic is counted.
-    struct Counted<F> {
+    struct PanicCounted<F> {
         #[pin]
         thread: F,
     }
 }
 
-impl<F: Future<Output = ()>> Future for Counted<F> {
+impl<F: Future<Output = ()>> Future for PanicCounted<F> {
     type Output = ();
 
     #[inline]
@@ -62,7 +64,7 @@ impl<F: Future<Output = ()>> Future for Counted<F> {
 }
 
 fn spawn(thread: impl Future<Output = ()> + 'static) {
-    let thread = Counted { thread };
+    let thread = PanicCounted { thread };
     if RUNNING.get() {
         return detach_local(thread);
     }
@@ -73,15 +75,15 @@ fn spawn(thread: impl Future<Output = ()> + 'static) {
     });
 }
 
-fn start() -> Ended {
+fn start() -> RunEnd {
     assert!(!RUNNING.replace(true), "start was called by a thread");
     let ended = match SPAWNED.take() {
         Some(cpu) => ::selvedge::start_on(cpu, &mut NoEvents::new()).expect("threads wait for MVars alone"),
-        None => ::selvedge::Ended::default(),
+        None => ::selvedge::StartEnd::default(),
     };
     RUNNING.set(false);
     NAMES.with(System::forget);
-    Ended { blocked: ended.blocked, panicked: PANICKED.take(), stopped: ended.stopped }
+    RunEnd { blocked: ended.blocked, panicked: PANICKED.take(), stopped: ended.stopped }
 }
 
 fn named<C: 'static>(name: Name<Rc<C>>) -> Rc<C> {
@@ -114,7 +116,7 @@ impl Async for Selvedge {
         ::selvedge::exit()
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         start()
     }
 
@@ -170,7 +172,7 @@ impl Direct for SelvedgeDirect {
         ::selvedge::direct::exit()
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         start()
     }
 

@@ -1,8 +1,8 @@
-//! One-shot continuations on stacks: [`Continuation`], `push_prompt` and `shift0`.
+//! One-shot continuations on stacks: [`StackRest`], `push_prompt` and `shift0`.
 //!
 //! `callcc` and `dlcont` use them. A continuation is the stack of a direct-style thread of
-//! Selvedge, from the place where the thread stopped down to its prompt. It is not copied: capturing
-//! it takes it off, and resuming it puts it back.
+//! Selvedge, from the place where the thread stopped down to its prompt. It is not copied:
+//! capturing it takes it off, and resuming it puts it back.
 //!
 //! # Why it can be resumed once only
 //! OCaml's library copies the stack, so a continuation can be resumed twice. In Rust a stack has
@@ -25,22 +25,22 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 /// A stack that is suspended, or a thread that has none yet.
-pub struct Continuation(Pin<Box<dyn Future<Output = ()>>>);
+pub struct StackRest(Pin<Box<dyn Future<Output = ()>>>);
 
-impl fmt::Debug for Continuation {
+impl fmt::Debug for StackRest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Continuation")
+        f.write_str("StackRest")
     }
 }
 
-type Capture = Box<dyn FnOnce(Continuation)>;
+type Capture = Box<dyn FnOnce(StackRest)>;
 
 thread_local! {
     /// What the stack that stops now is given to.
     static CAPTURE: Cell<Option<Capture>> = const { Cell::new(None) };
 }
 
-impl Continuation {
+impl StackRest {
     /// Runs the stack until it captures itself or ends. A panic of it comes out here.
     pub(crate) fn resume(mut self) {
         if self.0.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
@@ -51,8 +51,8 @@ impl Continuation {
 }
 
 /// A stack with a prompt at its bottom, on which `body` will run.
-pub(crate) fn push_prompt(body: impl FnOnce() + 'static) -> Continuation {
-    Continuation(Box::pin(direct(body)))
+pub(crate) fn push_prompt(body: impl FnOnce() + 'static) -> StackRest {
+    StackRest(Box::pin(direct(body)))
 }
 
 /// Captures the running stack up to its prompt, and gives it to `keep`, which runs below the
@@ -60,7 +60,7 @@ pub(crate) fn push_prompt(body: impl FnOnce() + 'static) -> Continuation {
 ///
 /// # Panics
 /// If no thread calls.
-pub(crate) fn shift0(keep: impl FnOnce(Continuation) + 'static) {
+pub(crate) fn shift0(keep: impl FnOnce(StackRest) + 'static) {
     assert!(in_direct(), "an operation that blocks is for threads: the code that calls start is none");
     CAPTURE.set(Some(Box::new(keep)));
     let mut stopped = false;
@@ -82,7 +82,7 @@ pub(crate) fn shift0_for<T: 'static>(keep: impl FnOnce(Resumer<T>) + 'static) ->
 /// A continuation that waits for a value.
 pub struct Resumer<T> {
     place: Rc<Cell<Option<T>>>,
-    rest: Continuation,
+    rest: StackRest,
 }
 
 impl<T> fmt::Debug for Resumer<T> {
@@ -93,7 +93,7 @@ impl<T> fmt::Debug for Resumer<T> {
 
 impl<T> Resumer<T> {
     /// The continuation, with its value.
-    pub(crate) fn with(self, value: T) -> Continuation {
+    pub(crate) fn with(self, value: T) -> StackRest {
         self.place.set(Some(value));
         self.rest
     }

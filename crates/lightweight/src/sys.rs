@@ -1,4 +1,4 @@
-//! System threads: every thread is one of the operating system's.
+//! OsSystem threads: every thread is one of the operating system's.
 //!
 //! The baseline. A thread that waits is parked in the kernel. The kernel decides which thread runs,
 //! and several run at once.
@@ -11,9 +11,9 @@
 //! # Paper
 //! [Del §4]: the measure of how light the others are.
 
-use crate::os::{Kernel, SharedFifo, SharedMVar, locked, os_thread, unwind};
+use crate::os::{OsKernel, SharedFifo, SharedMVar, locked, os_thread, unwind};
 use crate::stack::{halt, panics};
-use crate::{Direct, Ended};
+use crate::{Direct, RunEnd};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ use std::thread::{self, JoinHandle, Thread, ThreadId};
 pub enum Sys {}
 
 /// The threads that one OS thread has spawned, and those that they have spawned.
-struct System {
+struct OsSystem {
     /// The OS thread that calls `start`.
     starter: Thread,
     /// The threads that live, less those that are blocked.
@@ -40,18 +40,18 @@ struct System {
 }
 
 thread_local! {
-    static SYSTEM: RefCell<Option<Arc<System>>> = const { RefCell::new(None) };
+    static SYSTEM: RefCell<Option<Arc<OsSystem>>> = const { RefCell::new(None) };
 }
 
-fn system() -> Arc<System> {
-    SYSTEM.with_borrow_mut(|system| Arc::clone(system.get_or_insert_with(|| Arc::new(System::new()))))
+fn system() -> Arc<OsSystem> {
+    SYSTEM.with_borrow_mut(|system| Arc::clone(system.get_or_insert_with(|| Arc::new(OsSystem::new()))))
 }
 
 /// The system of the running thread.
 ///
 /// # Panics
 /// If no thread calls.
-fn insist(operation: &str) -> Arc<System> {
+fn insist(operation: &str) -> Arc<OsSystem> {
     let system = system();
     let is_thread = system.starter.id() != thread::current().id();
     assert!(is_thread, "{operation} is for threads: the code that calls start is none");
@@ -59,9 +59,9 @@ fn insist(operation: &str) -> Arc<System> {
     system
 }
 
-impl System {
-    fn new() -> System {
-        System {
+impl OsSystem {
+    fn new() -> OsSystem {
+        OsSystem {
             starter: thread::current(),
             active: AtomicUsize::new(0),
             panicked: AtomicUsize::new(0),
@@ -104,7 +104,7 @@ impl System {
     }
 }
 
-impl Kernel for System {
+impl OsKernel for OsSystem {
     fn block(&self, has_value: impl Fn() -> bool) {
         assert!(self.starter.id() != thread::current().id(), "the code that calls start cannot block");
         self.leave();
@@ -151,7 +151,7 @@ impl Direct for Sys {
         halt()
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         let system = system();
         assert!(system.starter.id() == thread::current().id(), "start was called by a thread");
         let unpark = || locked(&system.threads).values().for_each(|handle| handle.thread().unpark());
@@ -170,7 +170,7 @@ impl Direct for Sys {
         }
         SYSTEM.set(None);
         let stopped = system.stopped.load(Ordering::Acquire);
-        Ended { blocked, panicked: system.panicked.load(Ordering::Acquire), stopped }
+        RunEnd { blocked, panicked: system.panicked.load(Ordering::Acquire), stopped }
     }
 
     fn stop() -> ! {

@@ -6,7 +6,7 @@
 //! end of `start` nothing is left, although threads and MVars name one another in circles. A
 //! garbage collector frees such a circle; reference counts would not.
 
-use crate::Ended;
+use crate::RunEnd;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -47,11 +47,11 @@ pub(crate) struct System<K> {
     panicked: Cell<usize>,
     /// How many continuations the running thread has called since it was resumed.
     nested: Cell<u32>,
-    phase: Cell<Phase>,
+    phase: Cell<SystemPhase>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum SystemPhase {
     /// No `start` is under way.
     Before,
     Running,
@@ -73,7 +73,7 @@ impl<K> System<K> {
             blocked: Cell::new(0),
             panicked: Cell::new(0),
             nested: Cell::new(0),
-            phase: Cell::new(Phase::Before),
+            phase: Cell::new(SystemPhase::Before),
         }
     }
 
@@ -84,7 +84,7 @@ impl<K> System<K> {
 
     /// The next thread that is to run; `None` after `stop`.
     pub(crate) fn dequeue(&self) -> Option<K> {
-        if self.phase.get() == Phase::Stopped {
+        if self.phase.get() == SystemPhase::Stopped {
             return None;
         }
         self.nested.set(0);
@@ -119,7 +119,7 @@ impl<K> System<K> {
 
     pub(crate) fn stop(&self) {
         self.insist("stop");
-        self.phase.set(Phase::Stopped);
+        self.phase.set(SystemPhase::Stopped);
     }
 
     pub(crate) fn panicked(&self) {
@@ -128,7 +128,7 @@ impl<K> System<K> {
 
     /// Whether threads may run: a thread that is dropped afterwards only runs its destructors.
     pub(crate) fn is_running(&self) -> bool {
-        self.phase.get() != Phase::Before
+        self.phase.get() != SystemPhase::Before
     }
 
     /// # Panics
@@ -140,15 +140,15 @@ impl<K> System<K> {
     /// Calls `threads` until it returns, which is when no thread can run any more. A panic in it
     /// has ended the running thread, and it is called again. Then everything that is left is
     /// dropped.
-    pub(crate) fn start(&self, mut threads: impl FnMut()) -> Ended {
+    pub(crate) fn start(&self, mut threads: impl FnMut()) -> RunEnd {
         assert!(!self.is_running(), "start was called by a thread");
-        self.phase.set(Phase::Running);
+        self.phase.set(SystemPhase::Running);
         while catch_unwind(AssertUnwindSafe(&mut threads)).is_err() {
             self.panicked();
         }
-        let stopped = self.phase.get() == Phase::Stopped;
-        let ended = Ended { blocked: self.blocked.take(), panicked: self.panicked.take(), stopped };
-        self.phase.set(Phase::Before);
+        let stopped = self.phase.get() == SystemPhase::Stopped;
+        let ended = RunEnd { blocked: self.blocked.take(), panicked: self.panicked.take(), stopped };
+        self.phase.set(SystemPhase::Before);
         self.forget();
         ended
     }

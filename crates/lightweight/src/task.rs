@@ -5,15 +5,15 @@
 //! told that polling the task again is worth while.
 //!
 //! # What it teaches
-//! A waker must work from any OS thread and outlive its task, because it may be kept anywhere. So it
-//! is counted with atomic instructions, and wakes by way of a queue behind a lock. That is the
+//! A waker must work from any OS thread and outlive its task, because it may be kept anywhere. So
+//! it is counted with atomic instructions, and wakes by way of a queue behind a lock. That is the
 //! price of not knowing what the thread waits for.
 //!
 //! # Paper
 //! [Del §5.3] is the nearest: a future is a promise that its reader drives.
 
-use crate::channel::{Fifo, MVar, Put, Take};
-use crate::{Async, Ended};
+use crate::channel::{FifoRecord, MVarRecord, PutFound, TakeFound};
+use crate::{Async, RunEnd};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,15 +25,15 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-type Thread = Pin<Box<dyn Future<Output = ()>>>;
+type BoxedTask = Pin<Box<dyn Future<Output = ()>>>;
 
 /// What a waker refers to: the number of its task, and the queue of the executor.
-struct Woken {
+struct TaskWoken {
     task: usize,
     queue: Arc<Mutex<VecDeque<usize>>>,
 }
 
-impl Wake for Woken {
+impl Wake for TaskWoken {
     fn wake(self: Arc<Self>) {
         self.queue.lock().expect("no code panics under this lock").push_back(self.task);
     }
@@ -42,7 +42,7 @@ impl Wake for Woken {
 /// What an executor keeps of a task.
 struct Task {
     /// `None` while it is polled.
-    future: Option<Thread>,
+    future: Option<BoxedTask>,
     waker: Waker,
 }
 
@@ -64,10 +64,10 @@ thread_local! {
 }
 
 impl Executor {
-    fn spawn(&self, future: Thread) {
+    fn spawn(&self, future: BoxedTask) {
         let mut tasks = self.tasks.borrow_mut();
         let place = self.free.borrow_mut().pop().unwrap_or(tasks.len());
-        let woken = Arc::new(Woken { task: place, queue: Arc::clone(&self.queue) });
+        let woken = Arc::new(TaskWoken { task: place, queue: Arc::clone(&self.queue) });
         let task = Task { future: Some(future), waker: Waker::from(Arc::clone(&woken)) };
         if place == tasks.len() {
             tasks.push(Some(task));
@@ -125,18 +125,18 @@ impl Executor {
 }
 
 /// A place that a waiting task shares with the record: the value, and the waker.
-pub struct Waiting<T> {
+pub struct TaskWaiting<T> {
     place: Rc<Cell<Option<T>>>,
     waker: Waker,
 }
 
-impl<T> fmt::Debug for Waiting<T> {
+impl<T> fmt::Debug for TaskWaiting<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Waiting")
+        f.write_str("TaskWaiting")
     }
 }
 
-impl<T> Waiting<T> {
+impl<T> TaskWaiting<T> {
     fn give(self, value: T) {
         self.place.set(Some(value));
         self.waker.wake();
@@ -144,12 +144,12 @@ impl<T> Waiting<T> {
 }
 
 /// Leaves the running task with its waker, by `leave`, and waits for a value.
-async fn wait<T>(leave: impl FnOnce(Waiting<T>)) -> T {
+async fn wait<T>(leave: impl FnOnce(TaskWaiting<T>)) -> T {
     let place = Rc::new(Cell::new(None));
     let mut leave = Some(leave);
     poll_fn(|cx| match leave.take() {
         Some(leave) => {
-            leave(Waiting { place: Rc::clone(&place), waker: cx.waker().clone() });
+            leave(TaskWaiting { place: Rc::clone(&place), waker: cx.waker().clone() });
             Poll::Pending
         }
         None => place.take().map_or(Poll::Pending, Poll::Ready),
@@ -162,8 +162,8 @@ async fn wait<T>(leave: impl FnOnce(Waiting<T>)) -> T {
 pub enum Tasks {}
 
 impl Async for Tasks {
-    type MVar<T: 'static> = Rc<RefCell<MVar<T, Waiting<T>, Waiting<()>>>>;
-    type Fifo<T: 'static> = Rc<RefCell<Fifo<T, Waiting<T>>>>;
+    type MVar<T: 'static> = Rc<RefCell<MVarRecord<T, TaskWaiting<T>, TaskWaiting<()>>>>;
+    type Fifo<T: 'static> = Rc<RefCell<FifoRecord<T, TaskWaiting<T>>>>;
 
     fn spawn(thread: impl Future<Output = ()> + 'static) {
         EXECUTOR.with(|executor| executor.spawn(Box::pin(thread)));
@@ -171,14 +171,14 @@ impl Async for Tasks {
 
     async fn yield_() {
         EXECUTOR.with(|executor| executor.insist("yield"));
-        wait(|task: Waiting<()>| task.give(())).await;
+        wait(|task: TaskWaiting<()>| task.give(())).await;
     }
 
     async fn halt() -> Infallible {
         Executor::halt("halt").await
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         EXECUTOR.with(|executor| {
             assert!(!executor.running.replace(true), "start was called by a thread");
             while let Some(place) = executor.next() {
@@ -191,7 +191,7 @@ impl Async for Tasks {
             drop(left);
             executor.free.take();
             executor.queue.lock().expect("no code panics under this lock").clear();
-            Ended { blocked, panicked: executor.panicked.take(), stopped: executor.stopped.take() }
+            RunEnd { blocked, panicked: executor.panicked.take(), stopped: executor.stopped.take() }
         })
     }
 
@@ -200,31 +200,31 @@ impl Async for Tasks {
     }
 
     fn make_mvar<T: 'static>() -> Self::MVar<T> {
-        Rc::new(RefCell::new(MVar::new()))
+        Rc::new(RefCell::new(MVarRecord::new()))
     }
 
     async fn put_mvar<T: 'static>(out: &Self::MVar<T>, value: T) {
         let found = out.borrow_mut().put(value);
         match found {
-            Put::Done => {}
-            Put::Reader(reader, value) => reader.give(value),
-            Put::Full(value) => wait(|writer| out.borrow_mut().wait_to_put(writer, value)).await,
+            PutFound::Done => {}
+            PutFound::Reader(reader, value) => reader.give(value),
+            PutFound::Full(value) => wait(|writer| out.borrow_mut().wait_to_put(writer, value)).await,
         }
     }
 
     async fn take_mvar<T: 'static>(inp: &Self::MVar<T>) -> T {
         let found = inp.borrow_mut().take();
         match found {
-            Take::Value(value, writer) => {
+            TakeFound::Value(value, writer) => {
                 writer.into_iter().for_each(|writer| writer.give(()));
                 value
             }
-            Take::Empty => wait(|reader| inp.borrow_mut().wait_to_take(reader)).await,
+            TakeFound::Empty => wait(|reader| inp.borrow_mut().wait_to_take(reader)).await,
         }
     }
 
     fn make_fifo<T: 'static>() -> Self::Fifo<T> {
-        Rc::new(RefCell::new(Fifo::new()))
+        Rc::new(RefCell::new(FifoRecord::new()))
     }
 
     fn put_fifo<T: 'static>(out: &Self::Fifo<T>, value: T) {

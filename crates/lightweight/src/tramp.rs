@@ -15,24 +15,24 @@
 //!    blocking operation, the rest of the thread bounces: the loop calls it, before all others.
 //! 2. `take_mvar` is polymorphic without a cast.
 
-use crate::channel::{Fifo, MVar, Put, Take};
+use crate::channel::{FifoRecord, MVarRecord, PutFound, TakeFound};
 use crate::system::{Name, System};
-use crate::{Ended, Indirect};
+use crate::{Indirect, RunEnd};
 
 /// A thread that is ready: a closure without arguments.
-type Thunk = Box<dyn FnOnce()>;
+type Closure = Box<dyn FnOnce()>;
 /// A thread that waits for a value.
-type Reader<T> = Box<dyn FnOnce(T)>;
+type ClosureFor<T> = Box<dyn FnOnce(T)>;
 
 thread_local! {
-    static SYSTEM: System<Thunk> = const { System::new() };
+    static SYSTEM: System<Closure> = const { System::new() };
 }
 
 /// The implementation `tramp`.
 #[derive(Debug)]
 pub enum Tramp {}
 
-fn enqueue(thread: Thunk) {
+fn enqueue(thread: Closure) {
     SYSTEM.with(|system| system.enqueue(thread));
 }
 
@@ -40,7 +40,7 @@ fn block() {
     SYSTEM.with(System::block);
 }
 
-fn wake(thread: Thunk) {
+fn wake(thread: Closure) {
     SYSTEM.with(|system| system.wake(thread));
 }
 
@@ -58,8 +58,8 @@ fn go_on(rest: impl FnOnce() + 'static) {
 
 impl Indirect for Tramp {
     type Rest = ();
-    type MVar<T: 'static> = Name<MVar<T, Reader<T>, Thunk>>;
-    type Fifo<T: 'static> = Name<Fifo<T, Reader<T>>>;
+    type MVar<T: 'static> = Name<MVarRecord<T, ClosureFor<T>, Closure>>;
+    type Fifo<T: 'static> = Name<FifoRecord<T, ClosureFor<T>>>;
 
     fn spawn(thread: impl FnOnce() + 'static) {
         enqueue(Box::new(thread));
@@ -78,7 +78,7 @@ impl Indirect for Tramp {
         SYSTEM.with(|system| system.insist("halt"));
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         SYSTEM.with(|system| {
             system.start(|| {
                 while let Some(thread) = system.dequeue() {
@@ -93,17 +93,17 @@ impl Indirect for Tramp {
     }
 
     fn make_mvar<T: 'static>() -> Self::MVar<T> {
-        SYSTEM.with(|system| system.keep(MVar::new()))
+        SYSTEM.with(|system| system.keep(MVarRecord::new()))
     }
 
     fn put_mvar<T: 'static>(out: Self::MVar<T>, value: T, rest: impl FnOnce() + 'static) {
         match with(out, |out| out.put(value)) {
-            Put::Done => go_on(rest),
-            Put::Reader(reader, value) => {
+            PutFound::Done => go_on(rest),
+            PutFound::Reader(reader, value) => {
                 wake(Box::new(move || reader(value)));
                 go_on(rest);
             }
-            Put::Full(value) => {
+            PutFound::Full(value) => {
                 block();
                 with(out, |out| out.wait_to_put(Box::new(rest), value));
             }
@@ -111,12 +111,12 @@ impl Indirect for Tramp {
     }
 
     fn take_mvar<T: 'static>(inp: Self::MVar<T>, rest: impl FnOnce(T) + 'static) {
-        match with(inp, MVar::take) {
-            Take::Value(value, writer) => {
+        match with(inp, MVarRecord::take) {
+            TakeFound::Value(value, writer) => {
                 writer.into_iter().for_each(wake);
                 go_on(move || rest(value));
             }
-            Take::Empty => {
+            TakeFound::Empty => {
                 block();
                 with(inp, |inp| inp.wait_to_take(Box::new(rest)));
             }
@@ -124,7 +124,7 @@ impl Indirect for Tramp {
     }
 
     fn make_fifo<T: 'static>() -> Self::Fifo<T> {
-        SYSTEM.with(|system| system.keep(Fifo::new()))
+        SYSTEM.with(|system| system.keep(FifoRecord::new()))
     }
 
     fn put_fifo<T: 'static>(out: Self::Fifo<T>, value: T) {
@@ -134,7 +134,7 @@ impl Indirect for Tramp {
     }
 
     fn take_fifo<T: 'static>(inp: Self::Fifo<T>, rest: impl FnOnce(T) + 'static) {
-        match with(inp, Fifo::take) {
+        match with(inp, FifoRecord::take) {
             Some(value) => go_on(move || rest(value)),
             None => {
                 block();

@@ -13,12 +13,13 @@
 //! [Del §4], [Del §6] `vm`.
 //!
 //! # Differences
-//! 1. The paper's machine switches threads at the tick of a clock too. Here no thread loses the lock
+//! 1. The paper's machine switches threads at the tick of a clock too. Here no thread loses the
+//!    lock
 //!    against its will.
 
-use crate::os::{Kernel, SharedFifo, SharedMVar, locked, os_thread, unwind};
+use crate::os::{OsKernel, SharedFifo, SharedMVar, locked, os_thread, unwind};
 use crate::stack::{halt, panics};
-use crate::{Direct, Ended};
+use crate::{Direct, RunEnd};
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -32,11 +33,11 @@ pub enum Vm {}
 struct Machine {
     /// The OS thread that calls `start`. It runs when no thread is ready.
     starter: Thread,
-    state: Mutex<State>,
+    state: Mutex<MachineState>,
 }
 
 #[derive(Default)]
-struct State {
+struct MachineState {
     /// The thread that holds the machine's lock; `None` is the starter.
     running: Option<ThreadId>,
     ready: VecDeque<Thread>,
@@ -72,7 +73,7 @@ fn insist(operation: &str) -> Arc<Machine> {
 
 impl Machine {
     /// Gives the lock to the thread that has been ready longest, or to the starter.
-    fn pass(&self, state: &mut State) {
+    fn pass(&self, state: &mut MachineState) {
         let next = match state.ending || state.stopped {
             true => None,
             false => state.ready.pop_front(),
@@ -107,7 +108,7 @@ impl Machine {
     }
 }
 
-impl Kernel for Machine {
+impl OsKernel for Machine {
     fn block(&self, _: impl Fn() -> bool) {
         let own = thread::current().id();
         assert!(self.starter.id() != own, "the code that calls start cannot block");
@@ -158,13 +159,13 @@ impl Direct for Vm {
         halt()
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         let machine = machine();
         assert!(machine.starter.id() == thread::current().id(), "start was called by a thread");
         machine.pass(&mut locked(&machine.state));
         machine.turn(None);
         let mut state = locked(&machine.state);
-        let ended = Ended { blocked: state.blocked, panicked: state.panicked, stopped: state.stopped };
+        let ended = RunEnd { blocked: state.blocked, panicked: state.panicked, stopped: state.stopped };
         state.ending = true;
         drop(state);
         // Each that is left gets the lock once more, and unwinds.

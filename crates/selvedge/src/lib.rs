@@ -53,7 +53,7 @@ mod start;
 pub mod stm;
 
 pub use runner::{BadWorkers, Runner, run_main};
-pub use start::{Ended, start, start_on, stop};
+pub use start::{StartEnd, start, start_on, stop};
 
 #[doc(inline)]
 pub use selvedge_cnc as cnc;

@@ -1,8 +1,8 @@
 //! A start that ends with the last thread, and a stop for all threads: [`start`], [`start_on`],
-//! [`stop`], [`Ended`].
+//! [`stop`], [`StartEnd`].
 //!
 //! Programs call them. The loop is `steps` of `core`. `stop` is a system call of this file's own
-//! ([`Stop`]), which [`UntilStop`] takes from the scheduler, so no thread runs after it.
+//! ([`StopAll`]), which [`UntilStop`] takes from the scheduler, so no thread runs after it.
 
 use crate::{refuse_within, seeing};
 use selvedge_core::observe::Lengths;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// What [`start`] tells when no thread can run any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ended {
+pub struct StartEnd {
     /// The threads that were blocked at the end: they waited for other threads, and no thread was
     /// left that could wake them. After a [`stop`], those that waited for other threads at that
     /// moment. Threads that wait for an event do not count.
@@ -66,7 +66,7 @@ pub struct Ended {
 /// assert!(!ended.stopped);
 /// # Ok::<(), selvedge::RunError>(())
 /// ```
-pub fn start(main: impl Future<Output = ()> + 'static) -> Result<Ended, RunError> {
+pub fn start(main: impl Future<Output = ()> + 'static) -> Result<StartEnd, RunError> {
     refuse_within("start()");
     let _seeing = seeing();
     let mut cpu = Cpu::new()?;
@@ -85,17 +85,17 @@ pub fn start(main: impl Future<Output = ()> + 'static) -> Result<Ended, RunError
 ///
 /// # Examples
 /// ```
-/// use selvedge::{Cpu, Ended, NoEvents, start_on, yield_now};
+/// use selvedge::{Cpu, StartEnd, NoEvents, start_on, yield_now};
 ///
 /// let mut cpu = Cpu::new()?;
 /// for _ in 0..1000 {
 ///     let thread = cpu.thread(yield_now())?;
 ///     cpu.make_ready(thread);
 /// }
-/// assert_eq!(start_on(cpu, &mut NoEvents::new())?, Ended::default());
+/// assert_eq!(start_on(cpu, &mut NoEvents::new())?, StartEnd::default());
 /// # Ok::<(), selvedge::RunError>(())
 /// ```
-pub fn start_on(mut cpu: Cpu, events: &mut impl Events) -> Result<Ended, RunError> {
+pub fn start_on(mut cpu: Cpu, events: &mut impl Events) -> Result<StartEnd, RunError> {
     refuse_within("start_on()");
     let mut events = UntilStop { events, stopped: false };
     let ended = loop {
@@ -106,7 +106,7 @@ pub fn start_on(mut cpu: Cpu, events: &mut impl Events) -> Result<Ended, RunErro
             Err(error) => break Err(error),
         }
     };
-    let ended = ended.map(|()| Ended { blocked: cpu.waiting(), stopped: events.stopped });
+    let ended = ended.map(|()| StartEnd { blocked: cpu.waiting(), stopped: events.stopped });
     events.cancel_all(&mut cpu);
     ended
 }
@@ -114,8 +114,8 @@ pub fn start_on(mut cpu: Cpu, events: &mut impl Events) -> Result<Ended, RunErro
 /// Ends all threads of the [`start`] that runs the calling thread, and with them the calling one:
 /// no thread takes another step. Their destructors run, and `start` returns.
 ///
-/// A thread awaits it by itself, and not within a `join` or `select`. Other runners do not know this
-/// system call: there it is [`RunError::UnknownCall`].
+/// A thread awaits it by itself, and not within a `join` or `select`. Other runners do not know
+/// this system call: there it is [`RunError::UnknownCall`].
 ///
 /// # Paper
 /// [Del §2.1] `stop`.
@@ -136,18 +136,18 @@ pub fn start_on(mut cpu: Cpu, events: &mut impl Events) -> Result<Ended, RunErro
 /// # Ok::<(), selvedge::RunError>(())
 /// ```
 pub async fn stop() -> Infallible {
-    call(Stop).await
+    call(StopAll).await
 }
 
 /// The system call of [`stop`]. It has no reply.
-struct Stop;
+struct StopAll;
 
-impl Syscall for Stop {
+impl Syscall for StopAll {
     type Reply = Infallible;
 }
 
-/// An event source that takes [`Stop`] too: it refuses the node, so that the scheduler's loop ends
-/// at once.
+/// An event source that takes [`StopAll`] too: it refuses the node, so that the scheduler's loop
+/// ends at once.
 struct UntilStop<'a, E> {
     events: &'a mut E,
     stopped: bool,
@@ -156,7 +156,7 @@ struct UntilStop<'a, E> {
 impl<E: Events> Events for UntilStop<'_, E> {
     fn submit(&mut self, cpu: &mut Cpu, node: Trace) -> Result<(), Trace> {
         match node {
-            Trace::Call(call) if call.is::<Stop>() => {
+            Trace::Call(call) if call.is::<StopAll>() => {
                 self.stopped = true;
                 Err(Trace::Call(call))
             }

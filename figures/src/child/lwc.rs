@@ -12,30 +12,29 @@ use std::future::{pending, poll_fn};
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-use selvedge_lightweight::apps::{Found, answers, kpn, sieve, sorter};
+use selvedge_lightweight::apps::{AppFound, answers, kpn, sieve, sorter};
 use selvedge_lightweight::implementations::named;
-use selvedge_lightweight::{Async, Ended};
+use selvedge_lightweight::{Async, RunEnd};
 use tokio::runtime::Builder;
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
 use super::clock::Times;
-use super::fault;
 use super::handmade::HandMade;
 
 /// Runs `program-implementation`.
 ///
 /// # Errors
 /// When there is no such program or implementation.
-pub(super) fn ours(name: &str, numbers: &[u64]) -> Result<(), String> {
+pub(super) fn ours(name: &str, numbers: &[u64], fault: u64) -> Result<(), String> {
     let unknown = || format!("no such program: lwc-{name}");
     let (program, by) = name.split_once('-').ok_or_else(unknown)?;
     let by = named(by).ok_or_else(unknown)?;
     match (program, numbers) {
-        ("kpn", &[n, rounds]) => measure(rounds, || (by.kpn)(n as usize)),
-        ("sieve", &[last]) => measure(1, || (by.sieve)(last)),
-        ("sorter", &[n]) => measure(1, || (by.sorter)(n as usize, false)),
-        ("built", &[n]) => measure(1, || (by.sorter)(n as usize, true)),
+        ("kpn", &[n, rounds]) => measure(fault, rounds, || (by.kpn)(n as usize)),
+        ("sieve", &[last]) => measure(fault, 1, || (by.sieve)(last)),
+        ("sorter", &[n]) => measure(fault, 1, || (by.sorter)(n as usize, false)),
+        ("built", &[n]) => measure(fault, 1, || (by.sorter)(n as usize, true)),
         _ => return Err(unknown()),
     }
     Ok(())
@@ -45,20 +44,20 @@ pub(super) fn ours(name: &str, numbers: &[u64]) -> Result<(), String> {
 ///
 /// # Errors
 /// When there is no such program.
-pub(super) fn theirs(program: &str, numbers: &[u64]) -> Result<(), String> {
+pub(super) fn theirs(program: &str, numbers: &[u64], fault: u64) -> Result<(), String> {
     match (program, numbers) {
-        ("kpn", &[n, rounds]) => measure(rounds, || kpn::awaited::<Local>(n as usize)),
-        ("sieve", &[last]) => measure(1, || sieve::awaited::<Local>(last)),
-        ("sorter", &[n]) => measure(1, || sorter::awaited::<Local>(n as usize, false)),
-        ("built", &[n]) => measure(1, || sorter::awaited::<Local>(n as usize, true)),
+        ("kpn", &[n, rounds]) => measure(fault, rounds, || kpn::awaited::<Local>(n as usize)),
+        ("sieve", &[last]) => measure(fault, 1, || sieve::awaited::<Local>(last)),
+        ("sorter", &[n]) => measure(fault, 1, || sorter::awaited::<Local>(n as usize, false)),
+        ("built", &[n]) => measure(fault, 1, || sorter::awaited::<Local>(n as usize, true)),
         _ => return Err(format!("no such program: tokio-lwc-{program}")),
     }
     Ok(())
 }
 
 /// Runs a program so many times, and prints the CPU time of a round, the memory of a thread, and
-/// the answer.
-fn measure(rounds: u64, program: impl Fn() -> Found) {
+/// the answer. `fault` makes the answer wrong.
+fn measure(fault: u64, rounds: u64, program: impl Fn() -> AppFound) {
     let before = status("VmRSS");
     let start = Times::now();
     let mut last = None;
@@ -72,7 +71,7 @@ fn measure(rounds: u64, program: impl Fn() -> Found) {
     println!("ms {:.4}", start.seconds_until(end) * 1e3 / rounds as f64);
     println!("bytes {:.3}", bytes as f64 / found.threads as f64);
     println!("threads {}", found.threads);
-    println!("digest {}", answers::digest(&found.numbers) + fault());
+    println!("digest {}", answers::digest(&found.numbers) + fault);
 }
 
 /// A line of the process's status, in bytes.
@@ -120,7 +119,7 @@ impl Async for Local {
         unreachable!("no program calls it")
     }
 
-    fn start() -> Ended {
+    fn start() -> RunEnd {
         let runtime = Builder::new_current_thread().build();
         let runtime = runtime.expect("a runtime without drivers needs nothing of the system");
         let tasks = TASKS.take();
@@ -133,7 +132,7 @@ impl Async for Local {
             }
         });
         STARTED.set(false);
-        Ended { stopped, ..Ended::default() }
+        RunEnd { stopped, ..RunEnd::default() }
     }
 
     async fn stop() -> Infallible {

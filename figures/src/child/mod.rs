@@ -116,10 +116,10 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 /// of most is that of workers: 0 for the scheduler that has one OS thread and moves nothing.
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
     if let Some(program) = name.strip_prefix("lwc-") {
-        return lwc::ours(program, numbers);
+        return lwc::ours(program, numbers, fault());
     }
     if let Some(program) = name.strip_prefix("tokio-lwc-") {
-        return lwc::theirs(program, numbers);
+        return lwc::theirs(program, numbers, fault());
     }
     if let Some(program) = name.strip_prefix("stm-") {
         return stm::run(program, numbers);

@@ -11,14 +11,14 @@
 //! # Paper
 //! [Del §3.1], [Del Figure 1].
 
-use super::{Found, Printed};
+use super::{AppFound, Printed};
 use crate::{Async, Direct, Indirect};
 
 /// The threads of the network, with the one that puts 1.
 const THREADS: u64 = 7;
 
 /// In direct style.
-pub fn direct<S: Direct>(n: usize) -> Found {
+pub fn direct<S: Direct>(n: usize) -> AppFound {
     fn x<S: Direct>(inp: S::MVar<u64>, outs: [S::Fifo<u64>; 3], n: usize, printed: Printed) {
         loop {
             let v = S::take_mvar(&inp);
@@ -68,7 +68,7 @@ pub fn direct<S: Direct>(n: usize) -> Found {
 }
 
 /// In indirect style.
-pub fn indirect<S: Indirect>(n: usize) -> Found {
+pub fn indirect<S: Indirect>(n: usize) -> AppFound {
     fn x<S: Indirect>(inp: S::MVar<u64>, outs: [S::Fifo<u64>; 3], n: usize, printed: Printed) -> S::Rest {
         S::take_mvar(inp, move |v| {
             if printed.print(v) == n {
@@ -118,7 +118,7 @@ pub fn indirect<S: Indirect>(n: usize) -> Found {
 }
 
 /// With `await`.
-pub fn awaited<S: Async>(n: usize) -> Found {
+pub fn awaited<S: Async>(n: usize) -> AppFound {
     async fn x<S: Async>(inp: S::MVar<u64>, outs: [S::Fifo<u64>; 3], n: usize, printed: Printed) {
         loop {
             let v = S::take_mvar(&inp).await;

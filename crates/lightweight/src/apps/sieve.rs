@@ -7,14 +7,14 @@
 //! # Paper
 //! [Del §3.2], [Del Figure 2], [Del Figure 19].
 
-use super::{Found, Printed};
+use super::{AppFound, Printed};
 use crate::{Async, Direct, Indirect};
 
 /// The threads of a sieve, but for the filters.
 const ENDS: u64 = 3;
 
 /// In direct style. The system stops at the first prime that is not below `last`.
-pub fn direct<S: Direct>(last: u64) -> Found {
+pub fn direct<S: Direct>(last: u64) -> AppFound {
     fn integers<S: Direct>(out: S::MVar<u64>) {
         for i in 2.. {
             S::put_mvar(&out, i);
@@ -64,7 +64,7 @@ pub fn direct<S: Direct>(last: u64) -> Found {
 }
 
 /// In indirect style.
-pub fn indirect<S: Indirect>(last: u64) -> Found {
+pub fn indirect<S: Indirect>(last: u64) -> AppFound {
     fn integers<S: Indirect>(out: S::MVar<u64>, i: u64) -> S::Rest {
         S::put_mvar(out, i, move || integers::<S>(out, i + 1))
     }
@@ -106,7 +106,7 @@ pub fn indirect<S: Indirect>(last: u64) -> Found {
 }
 
 /// With `await`.
-pub fn awaited<S: Async>(last: u64) -> Found {
+pub fn awaited<S: Async>(last: u64) -> AppFound {
     async fn integers<S: Async>(out: S::MVar<u64>) {
         for i in 2.. {
             S::put_mvar(&out, i).await;

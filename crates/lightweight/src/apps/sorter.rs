@@ -16,8 +16,8 @@
 //! [Del §3.3], [Del Figure 3].
 
 use super::answers::shuffled;
-use super::{Found, Printed};
-use crate::{Async, Direct, Ended, Indirect};
+use super::{AppFound, Printed};
+use crate::{Async, Direct, Indirect, RunEnd};
 
 /// How many comparators sort so many numbers.
 pub fn comparators(n: usize) -> u64 {
@@ -32,13 +32,13 @@ fn pairs(n: usize) -> impl Iterator<Item = usize> {
 }
 
 /// What is found by a network that is only built.
-fn built(n: usize) -> Found {
-    Found { numbers: vec![], threads: comparators(n), ended: Ended::default() }
+fn built(n: usize) -> AppFound {
+    AppFound { numbers: vec![], threads: comparators(n), ended: RunEnd::default() }
 }
 
 /// In direct style. With `only_build` the network is built and not started; its threads are left to
 /// the system.
-pub fn direct<S: Direct>(n: usize, only_build: bool) -> Found {
+pub fn direct<S: Direct>(n: usize, only_build: bool) -> AppFound {
     fn comparator<S: Direct>(x: S::MVar<u64>, y: S::MVar<u64>, lo: S::MVar<u64>, hi: S::MVar<u64>) {
         let (x, y) = (S::take_mvar(&x), S::take_mvar(&y));
         S::put_mvar(&lo, x.min(y));
@@ -73,7 +73,7 @@ pub fn direct<S: Direct>(n: usize, only_build: bool) -> Found {
 }
 
 /// In indirect style.
-pub fn indirect<S: Indirect>(n: usize, only_build: bool) -> Found {
+pub fn indirect<S: Indirect>(n: usize, only_build: bool) -> AppFound {
     fn comparator<S: Indirect>(
         x: S::MVar<u64>,
         y: S::MVar<u64>,
@@ -121,7 +121,7 @@ pub fn indirect<S: Indirect>(n: usize, only_build: bool) -> Found {
 }
 
 /// With `await`.
-pub fn awaited<S: Async>(n: usize, only_build: bool) -> Found {
+pub fn awaited<S: Async>(n: usize, only_build: bool) -> AppFound {
     #[expect(clippy::manual_async_fn, reason = "an async fn keeps its arguments twice")]
     fn comparator<S: Async>(
         x: S::MVar<u64>,

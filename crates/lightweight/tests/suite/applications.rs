@@ -2,7 +2,7 @@
 
 use selvedge_lightweight::apps::answers::{hamming, primes, sorted};
 use selvedge_lightweight::apps::sorter::comparators;
-use selvedge_lightweight::implementations::{ALL, Implementation, Program, Style, named, run};
+use selvedge_lightweight::implementations::{ALL, Application, Implementation, Style, named, run};
 
 /// Miri knows no stacks, and starts OS threads slowly.
 fn those_that_run() -> impl Iterator<Item = &'static Implementation> {
@@ -53,14 +53,14 @@ fn sorter_of_0_1_and_2_numbers() {
 
 #[test]
 fn a_run_is_checked() {
-    fn torn(_: u64) -> selvedge_lightweight::apps::Found {
+    fn torn(_: u64) -> selvedge_lightweight::apps::AppFound {
         let tramp = named("tramp").expect("it is in the list");
         let mut found = (tramp.sieve)(20);
         found.numbers.swap(0, 1);
         found
     }
     let tramp = named("tramp").expect("it is in the list");
-    let ran = run(Program::Sieve(20), tramp, 2).expect("the answer is right");
+    let ran = run(Application::Sieve(20), tramp, 2).expect("the answer is right");
     assert_eq!(ran.threads, 3 + primes(20).len() as u64);
-    assert!(run(Program::Sieve(20), &Implementation { sieve: torn, ..*tramp }, 1).is_err());
+    assert!(run(Application::Sieve(20), &Implementation { sieve: torn, ..*tramp }, 1).is_err());
 }

@@ -1,7 +1,7 @@
 //! What holds of every implementation with `await`. The tests are those of `direct.rs`.
 
 use super::{Log, MANY};
-use selvedge_lightweight::{Async, Ended, Selvedge, Tasks};
+use selvedge_lightweight::{Async, RunEnd, Selvedge, Tasks};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn operations<S: Async>() {
@@ -21,7 +21,7 @@ fn operations<S: Async>() {
         }
         said.say(S::take_fifo(&words).await);
     });
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), "0 1 2 3 end");
 }
 
@@ -44,7 +44,7 @@ fn blocked<S: Async>() {
         S::take_fifo(&empty).await;
     });
     S::spawn(async { S::yield_().await });
-    assert_eq!(S::start(), Ended { blocked: 3, ..Ended::default() });
+    assert_eq!(S::start(), RunEnd { blocked: 3, ..RunEnd::default() });
     assert_eq!(log.words(), ["drop-a", "drop-b", "drop-c"]);
 }
 
@@ -79,9 +79,9 @@ fn stop<S: Async>() {
         }
         said.say("too late");
     });
-    assert_eq!(S::start(), Ended { blocked: 1, panicked: 0, stopped: true });
+    assert_eq!(S::start(), RunEnd { blocked: 1, panicked: 0, stopped: true });
     assert_eq!(log.words(), ["drop-stops", "drop-waits", "drop-yields", "stop"]);
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
 }
 
 fn spawn_during_start<S: Async>() {
@@ -92,7 +92,7 @@ fn spawn_during_start<S: Async>() {
         S::spawn(async move { child.say("child") });
         said.say("parent");
     });
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), "parent child");
 }
 
@@ -103,7 +103,7 @@ fn halt<S: Async>() {
         let _guard = said.guard("halted");
         S::halt().await;
     });
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), "drop-halted");
 }
 
@@ -121,7 +121,7 @@ fn panic<S: Async>() {
         }
         said.say("lives");
     });
-    assert_eq!(S::start(), Ended { panicked: 1, ..Ended::default() });
+    assert_eq!(S::start(), RunEnd { panicked: 1, ..RunEnd::default() });
     assert_eq!(log.text(), "drop-panicked lives");
 }
 
@@ -149,7 +149,7 @@ fn many<S: Async>() {
     let said = log.clone();
     S::spawn(async move { said.say(S::take_mvar(&last).await.to_string()) });
     S::spawn(async move { S::put_mvar(&first, 0).await });
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), MANY.to_string());
 }
 

@@ -1,7 +1,7 @@
 //! What holds of every implementation in direct style.
 
 use super::{Log, MANY};
-use selvedge_lightweight::{Callcc, Direct, Dlcont, Ended, SelvedgeDirect, Sys, Vm};
+use selvedge_lightweight::{Callcc, Direct, Dlcont, RunEnd, SelvedgeDirect, Sys, Vm};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Values go through MVars and Fifos, and each side waits for the other.
@@ -22,7 +22,7 @@ fn operations<S: Direct>() {
         }
         said.say(S::take_fifo(&words));
     });
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), "0 1 2 3 end");
 }
 
@@ -47,7 +47,7 @@ fn blocked<S: Direct>() {
         S::take_fifo(&empty);
     });
     S::spawn(S::yield_);
-    assert_eq!(S::start(), Ended { blocked: 3, ..Ended::default() });
+    assert_eq!(S::start(), RunEnd { blocked: 3, ..RunEnd::default() });
     assert_eq!(log.words(), ["drop-a", "drop-b", "drop-c"]);
 }
 
@@ -80,7 +80,7 @@ fn stop<S: Direct>() {
     assert!(ended.stopped && ended.panicked == 0, "{ended:?}");
     assert_eq!(log.words(), ["drop-stops", "drop-waits", "drop-yields", "stop"]);
     // The next start has none of them.
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
 }
 
 /// A thread that a thread spawns runs in the same start.
@@ -91,7 +91,7 @@ fn spawn_during_start<S: Direct>() {
         let child = said.clone();
         S::spawn(move || child.say("child"));
     });
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), "child");
 }
 
@@ -104,7 +104,7 @@ fn halt<S: Direct>() {
         let deep = || S::halt();
         deep();
     });
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), "drop-halted");
 }
 
@@ -121,7 +121,7 @@ fn panic<S: Direct>() {
         (0..5).for_each(|_| S::yield_());
         said.say("lives");
     });
-    assert_eq!(S::start(), Ended { panicked: 1, ..Ended::default() });
+    assert_eq!(S::start(), RunEnd { panicked: 1, ..RunEnd::default() });
     assert_eq!(log.words(), ["drop-panicked", "lives"]);
 }
 
@@ -148,7 +148,7 @@ fn second_waiter<S: Direct>() {
             S::take_mvar(&never);
         });
     }
-    assert_eq!(S::start(), Ended { blocked: 1, panicked: 1, stopped: false });
+    assert_eq!(S::start(), RunEnd { blocked: 1, panicked: 1, stopped: false });
 }
 
 /// A chain of threads, each of which waits for the one before.
@@ -163,7 +163,7 @@ fn many<S: Direct>(threads: u64) {
     let said = log.clone();
     S::spawn(move || said.say(S::take_mvar(&last).to_string()));
     S::spawn(move || S::put_mvar(&first, 0));
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), threads.to_string());
 }
 

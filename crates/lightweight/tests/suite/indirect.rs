@@ -1,8 +1,8 @@
 //! What holds of every implementation in indirect style. The tests are those of `direct.rs`.
 
 use super::{Log, MANY};
-use selvedge_lightweight::equeue::{After, Directed, Scan};
-use selvedge_lightweight::{ContMonad, Ended, Equeue, Indirect, PromiseMonad, Tramp};
+use selvedge_lightweight::equeue::{After, Directed, InTurn};
+use selvedge_lightweight::{ContMonad, Equeue, Indirect, PromiseMonad, RunEnd, Tramp};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Yields so many times, and goes on.
@@ -39,7 +39,7 @@ fn operations<S: Indirect>() {
     let (one, two) = (log.clone(), log.clone());
     S::spawn(move || takes::<S>(numbers, words, 4, one));
     S::spawn(move || puts::<S>(numbers, words, 0, two));
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), "0 1 2 3 end");
 }
 
@@ -70,14 +70,16 @@ fn blocked<S: Indirect>() {
         })
     });
     S::spawn(|| S::yield_(S::halt));
-    assert_eq!(S::start(), Ended { blocked: 3, ..Ended::default() });
+    assert_eq!(S::start(), RunEnd { blocked: 3, ..RunEnd::default() });
     assert_eq!(log.words(), ["drop-a", "drop-b", "drop-c"]);
 }
 
 fn stop<S: Indirect>() {
-    #[expect(clippy::only_used_in_recursion, reason = "the thread owns it")]
-    fn for_ever<S: Indirect>(guard: super::Guard) -> S::Rest {
-        S::yield_(move || for_ever::<S>(guard))
+    fn for_ever<S: Indirect>(guard: super::SaysDropped) -> S::Rest {
+        S::yield_(move || {
+            let _owned = &guard;
+            for_ever::<S>(guard)
+        })
     }
     let log = Log::default();
     let never = S::make_mvar::<u32>();
@@ -98,9 +100,9 @@ fn stop<S: Indirect>() {
             S::stop()
         })
     });
-    assert_eq!(S::start(), Ended { blocked: 1, panicked: 0, stopped: true });
+    assert_eq!(S::start(), RunEnd { blocked: 1, panicked: 0, stopped: true });
     assert_eq!(log.words(), ["drop-stops", "drop-waits", "drop-yields", "stop"]);
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
 }
 
 fn spawn_during_start<S: Indirect>() {
@@ -115,7 +117,7 @@ fn spawn_during_start<S: Indirect>() {
         said.say("parent");
         S::halt()
     });
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), "parent child");
 }
 
@@ -134,7 +136,7 @@ fn panic<S: Indirect>() {
             S::halt()
         })
     });
-    assert_eq!(S::start(), Ended { panicked: 1, ..Ended::default() });
+    assert_eq!(S::start(), RunEnd { panicked: 1, ..RunEnd::default() });
     assert_eq!(log.text(), "drop-panicked lives");
 }
 
@@ -156,7 +158,7 @@ fn second_waiter<S: Indirect>() {
     for _ in 0..2 {
         S::spawn(move || S::take_mvar(never, |_| S::halt()));
     }
-    assert_eq!(S::start(), Ended { blocked: 1, panicked: 1, stopped: false });
+    assert_eq!(S::start(), RunEnd { blocked: 1, panicked: 1, stopped: false });
 }
 
 fn many<S: Indirect>() {
@@ -175,7 +177,7 @@ fn many<S: Indirect>() {
         })
     });
     S::spawn(move || S::put_mvar(first, 0, S::halt));
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), MANY.to_string());
 }
 
@@ -202,16 +204,16 @@ fn long<S: Indirect>() {
     let said = log.clone();
     S::spawn(move || fill::<S>(numbers, n));
     S::spawn(move || empty::<S>(numbers, 0, said));
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     assert_eq!(log.text(), (n * (n + 1) / 2).to_string());
 }
 
 /// An MVar is of no use after the `start` that it belongs to.
 fn old_names<S: Indirect>() {
     let old = S::make_mvar::<u32>();
-    assert_eq!(S::start(), Ended::default());
+    assert_eq!(S::start(), RunEnd::default());
     S::spawn(move || S::put_mvar(old, 1, S::halt));
-    assert_eq!(S::start(), Ended { panicked: 1, ..Ended::default() });
+    assert_eq!(S::start(), RunEnd { panicked: 1, ..RunEnd::default() });
 }
 
 macro_rules! indirect {
@@ -234,7 +236,7 @@ indirect! {
     tramp: Tramp;
     cont: ContMonad;
     promise: PromiseMonad;
-    equeue: Equeue<Scan>;
+    equeue: Equeue<InTurn>;
     equeue_after: Equeue<After>;
     equeue_directed: Equeue<Directed>;
 }

@@ -30,14 +30,14 @@ impl Log {
     }
 
     /// A value that says when it is dropped.
-    fn guard(&self, text: &str) -> Guard {
-        Guard(self.clone(), text.to_owned())
+    fn guard(&self, text: &str) -> SaysDropped {
+        SaysDropped(self.clone(), text.to_owned())
     }
 }
 
-struct Guard(Log, String);
+struct SaysDropped(Log, String);
 
-impl Drop for Guard {
+impl Drop for SaysDropped {
     fn drop(&mut self) {
         self.0.say(format!("drop-{}", self.1));
     }

@@ -1,14 +1,14 @@
-//! Random networks: each implementation runs them in the same order, step for step, and the kernel's
-//! threads come equally far.
+//! Random networks: each implementation runs them in the same order, step for step, and the
+//! kernel's threads come equally far.
 //!
 //! A network has a list of operations for each thread, and a seed determines it. Each MVar and Fifo
 //! has one thread that puts and one that takes, so how far the threads come does not depend on the
 //! order (it is a Kahn network). A scheduler that runs threads in turn determines the order too.
 
 use super::Log;
-use selvedge_lightweight::equeue::{After, Directed, Scan};
+use selvedge_lightweight::equeue::{After, Directed, InTurn};
 use selvedge_lightweight::{
-    Async, Callcc, ContMonad, Direct, Dlcont, Ended, Equeue, Indirect, PromiseMonad, Selvedge,
+    Async, Callcc, ContMonad, Direct, Dlcont, Equeue, Indirect, PromiseMonad, RunEnd, Selvedge,
     SelvedgeDirect, Sys, Tasks, Tramp, Vm,
 };
 
@@ -61,7 +61,7 @@ fn done(log: &Log, thread: usize, step: usize, value: u64) {
     log.say(format!("{thread}.{step}:{value}"));
 }
 
-fn by_direct<S: Direct>(seed: u64) -> (Log, Ended) {
+fn by_direct<S: Direct>(seed: u64) -> (Log, RunEnd) {
     let log = Log::default();
     let mvars: [S::MVar<u64>; EDGES] = std::array::from_fn(|_| S::make_mvar());
     let fifos: [S::Fifo<u64>; EDGES] = std::array::from_fn(|_| S::make_fifo());
@@ -85,7 +85,7 @@ fn by_direct<S: Direct>(seed: u64) -> (Log, Ended) {
     (log, ended)
 }
 
-fn by_indirect<S: Indirect>(seed: u64) -> (Log, Ended) {
+fn by_indirect<S: Indirect>(seed: u64) -> (Log, RunEnd) {
     struct Thread<S: Indirect> {
         number: usize,
         operations: Vec<Operation>,
@@ -125,7 +125,7 @@ fn by_indirect<S: Indirect>(seed: u64) -> (Log, Ended) {
     (log, ended)
 }
 
-fn by_await<S: Async>(seed: u64) -> (Log, Ended) {
+fn by_await<S: Async>(seed: u64) -> (Log, RunEnd) {
     let log = Log::default();
     let mvars: [S::MVar<u64>; EDGES] = std::array::from_fn(|_| S::make_mvar());
     let fifos: [S::Fifo<u64>; EDGES] = std::array::from_fn(|_| S::make_fifo());
@@ -149,8 +149,8 @@ fn by_await<S: Async>(seed: u64) -> (Log, Ended) {
     (log, ended)
 }
 
-/// The others are compared with the trampoline, whose queue is one line.
-fn is_in_the_same_order(by: fn(u64) -> (Log, Ended), seeds: u64) {
+/// The others are compared with the trampoline, because its queue is one line.
+fn is_in_the_same_order(by: fn(u64) -> (Log, RunEnd), seeds: u64) {
     let mut blocked = 0;
     for seed in 0..seeds {
         let (expected, ended) = by_indirect::<Tramp>(seed);
@@ -176,7 +176,7 @@ fn promise() {
 
 #[test]
 fn equeue() {
-    is_in_the_same_order(by_indirect::<Equeue<Scan>>, SEEDS);
+    is_in_the_same_order(by_indirect::<Equeue<InTurn>>, SEEDS);
     is_in_the_same_order(by_indirect::<Equeue<After>>, SEEDS);
     is_in_the_same_order(by_indirect::<Equeue<Directed>>, SEEDS);
 }
