@@ -247,7 +247,21 @@ fn miri() -> Vec<Proof> {
             &[&["--features", "hyper-server", "--test", "suite", "--", "simulated::"]],
         ),
         // What is on no stack of its own and on no OS thread.
-        miri_of("lightweight", &["selvedge-lightweight"], &[&["--test", "suite", "--", "--skip", "direct"]]),
+        miri_of(
+            "lightweight",
+            &["selvedge-lightweight"],
+            &[&[
+                "--test",
+                "suite",
+                "--",
+                "indirect::",
+                "awaited::",
+                "networks::",
+                "applications::",
+                "--skip",
+                IN_DIRECT_STYLE,
+            ]],
+        ),
         // Those tests that stay on their stacks.
         miri_of("lazy", &["selvedge-lazy"], &[&["--test", "suite", "--", "--skip", IN_DIRECT_STYLE]]),
     ]);
