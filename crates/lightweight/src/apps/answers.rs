@@ -3,7 +3,7 @@
 /// The first `n` numbers of the form 2^a 3^b 5^c, in ascending order.
 ///
 /// # Panics
-/// If one of them does not fit into 61 bits: that is after some 12,000.
+/// If a candidate for one of them does not fit into 64 bits: that is after some 12,000.
 ///
 /// # Examples
 /// ```
@@ -12,18 +12,20 @@
 /// assert_eq!(hamming(12), [1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 15, 16]);
 /// ```
 pub fn hamming(n: usize) -> Vec<u64> {
-    let limit = u64::MAX >> 3;
-    let powers =
-        |base: u64| std::iter::successors(Some(1), move |power| Some(power * base).filter(|p| *p <= limit));
-    let mut numbers = Vec::new();
-    for two in powers(2) {
-        for three in powers(3).take_while(|three| *three <= limit / two) {
-            let both = two * three;
-            numbers.extend(powers(5).take_while(|five| *five <= limit / both).map(|five| both * five));
+    const FACTORS: [u64; 3] = [2, 3, 5];
+    let mut numbers = vec![1_u64];
+    // For each factor, the place of the first number of which the multiple is not there yet.
+    let mut places = [0; 3];
+    while numbers.len() < n {
+        let multiple =
+            |at: usize| numbers[places[at]].checked_mul(FACTORS[at]).expect("it fits into 64 bits");
+        let multiples = [multiple(0), multiple(1), multiple(2)];
+        let next = multiples[0].min(multiples[1]).min(multiples[2]);
+        numbers.push(next);
+        for (place, multiple) in places.iter_mut().zip(multiples) {
+            *place += usize::from(multiple == next);
         }
     }
-    numbers.sort_unstable();
-    assert!(n <= numbers.len(), "{n} of these numbers do not fit into 61 bits");
     numbers.truncate(n);
     numbers
 }
