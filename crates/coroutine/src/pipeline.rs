@@ -316,6 +316,7 @@ mod consume;
 pub mod csv;
 mod cycle;
 mod decimal;
+mod exact;
 mod failure;
 mod finally;
 mod flow;
@@ -364,6 +365,7 @@ pub use choose::{
 pub use consume::{CollectAll, CountItems, EachChunk, FirstOf, Fold, collect, count, each_chunk, fold, head};
 pub use cycle::{Cycle, cycle};
 pub use decimal::{Decimal, decimal};
+pub use exact::{Digits, Number};
 pub use failure::{
     NamedStage, StageFailure, StreamPlace, TryFold, TryFromFn, TryLift121, try_fold, try_from_fn, try_lift121,
 };

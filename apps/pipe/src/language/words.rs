@@ -2,7 +2,7 @@
 //! `interactive/complete.rs` offers them while the user types.
 
 /// The words that begin a stage.
-pub const STAGES: [&str; 44] = [
+pub const STAGES: [&str; 45] = [
     "file",
     "cat",
     "stdin",
@@ -18,6 +18,7 @@ pub const STAGES: [&str; 44] = [
     "columns",
     "join",
     "bytes",
+    "decimals",
     "integers",
     "having",
     "select",

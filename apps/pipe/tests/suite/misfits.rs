@@ -39,7 +39,7 @@ fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
         (
             "csv | sum",
             "1:7: `sum` takes numbers, and `csv` yields records",
-            "put `integers |` before it, which takes lines",
+            "put `decimals |` before it, which takes lines",
         ),
         (
             "csv | having substring 'a'",
@@ -100,7 +100,7 @@ fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
         ("having substring", "1:17: expected a text in quotes, found the end", "^"),
         ("having substring ''", "1:18: the text must not be empty", "^"),
         ("having regex '('", "1:14: not a regular expression: unclosed group", "^~~"),
-        ("lines |\n  first 0", "2:9: expected a number from 1, found `0`", "    first 0\n          ^"),
+        ("lines |\n  first 0", "2:9: expected a whole number from 1, found `0`", "    first 0\n          ^"),
         ("text 'abc", "1:6: no ' ends this text", "^"),
         (r#"text "a\q""#, r"1:8: there is no escape `\q`", "there are \\n"),
         ("lines ) count", "1:7: expected `|` or `;`, found `)`", "^"),
