@@ -14,7 +14,7 @@ use crate::language::parse;
 use crate::language::tree::{Pipeline, Stage, StageKind, limit_sorts};
 use crate::parts::{PartStages, now_in_parts};
 use crate::progress::Progress;
-use crate::source::{failed, on_pool};
+use crate::source::{failed, on_pool, standard_stream_is_open};
 use crate::stage::{Taker, failure_name, leaves_lines, stream_name};
 use crate::stream::stream;
 use selvedge_core::round_robin_with;
@@ -367,6 +367,7 @@ impl Destination {
     }
 
     async fn open(path: String, append: bool) -> io::Result<Destination> {
+        standard_stream_is_open(&path)?;
         // Writes at places in the file fail for a pipe, a terminal and most devices.
         if !metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
             let mut options = File::options();

@@ -103,7 +103,7 @@ pub fn instead_of_sign(word: &str) -> Option<&'static str> {
     if word.contains('<') {
         return Some("`file NAME |` reads a file");
     }
-    if word.starts_with('&') || word.ends_with('&') {
+    if word.starts_with('&') || word.ends_with('&') || word.contains("&&") {
         return Some("`;` stands between two pipelines, and a pipeline that fails ends the script");
     }
     None

@@ -509,6 +509,9 @@ fn a_standard_stream_that_is_closed_is_an_error_where_it_is_needed() {
     let closed = [
         ("'file f' >&-", "standard output"),
         ("'file f | lines | count' >&-", "standard output"),
+        ("'file f | to \"/dev/stdout\"' >&-", "standard output"),
+        ("'file f | append to \"/proc/self/fd/1\"' >&-", "standard output"),
+        ("'file \"/dev/stdin\"' <&-", "standard input"),
         ("--help >&-", "standard output"),
         ("--explain 'file f' >&-", "standard output"),
         ("stdin <&-", "standard input"),

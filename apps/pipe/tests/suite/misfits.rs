@@ -114,6 +114,7 @@ fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
         ("file a >b", "1:8: `>b` is a sign of other shells", "a file of this name stands in quotes"),
         ("file a 2>&1", "1:8: `2>&1` is a sign of other shells", "to NAME"),
         ("file a && file b", "1:8: `&&` is a sign of other shells", "`;` stands between two pipelines"),
+        ("text 'a' | to a&&b", "1:15: `a&&b` is a sign of other shells", "`;` stands between two pipelines"),
         ("cat < a", "1:5: `<` is a sign of other shells", "`file NAME |` reads a file"),
         ("lines > out", "1:7: expected `|` or `;`, found `>`", "`| to NAME` writes a file"),
         ("text 'a' | to >> out", "1:15: `>>` is a sign of other shells", "`| append to NAME` adds to one"),
