@@ -267,8 +267,8 @@ fn replace(pattern: &Pattern, with: &[u8], kind: ItemKind) -> DynStage {
 
 fn change(change: Change, kind: ItemKind, named: String) -> DynStage {
     match (change, kind) {
-        (Change::Uppercase, ItemKind::Bytes) => DynStage::new(lift121(u8::to_ascii_uppercase)),
-        (Change::Lowercase, ItemKind::Bytes) => DynStage::new(lift121(u8::to_ascii_lowercase)),
+        (Change::Uppercase, ItemKind::Bytes) => DynStage::new(change_case(<[u8]>::make_ascii_uppercase)),
+        (Change::Lowercase, ItemKind::Bytes) => DynStage::new(change_case(<[u8]>::make_ascii_lowercase)),
         (Change::Uppercase, _) => {
             change_line(|line, text| text.extend(line.iter().map(u8::to_ascii_uppercase)))
         }

@@ -32,6 +32,6 @@ pub use over::{OverText, over_text};
 pub use range::range;
 pub use sort::{Sort, sort};
 pub use text::{
-    AroundLines, CompleteText, CountLines, ReplaceInLines, around_lines, complete_text, count_lines,
-    number_lines, replace_in_lines, replaced,
+    AroundLines, ChangeCase, CompleteText, CountLines, ReplaceInLines, around_lines, change_case,
+    complete_text, count_lines, number_lines, replace_in_lines, replaced,
 };

@@ -10,7 +10,7 @@ use crate::language::tree::{Comparison, Condition, ConditionKind, Test};
 use crate::regex::{self, chomp};
 use ::regex::bytes::Regex;
 use memchr::memmem::Finder;
-use selvedge_coroutine::pipeline::{Digits, HasKind, Number, csv::Fields};
+use selvedge_coroutine::pipeline::{HasKind, Number, csv::Fields};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -75,8 +75,8 @@ impl TextQuestion {
             TextQuestion::Equals(other) => text == other,
             TextQuestion::Empty => text.is_empty(),
             TextQuestion::Compare(comparison, number) => {
-                let digits = std::str::from_utf8(text).ok().and_then(|text| Digits::of(text.trim()));
-                digits.is_some_and(|digits| holds(*comparison, number.compare_with(&digits).reverse()))
+                let order = std::str::from_utf8(text).ok().and_then(|text| number.order_of(text.trim()));
+                order.is_some_and(|order| holds(*comparison, order))
             }
         }
     }

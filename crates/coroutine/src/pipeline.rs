@@ -64,6 +64,7 @@
 //! |---|---|
 //! | where items come from | [`from_iter`], [`from_chunks`], [`from_fn`], [`naturals`], [`naturals_from`], [`repeat`] |
 //! | numbers as text | [`decimal`] |
+//! | exact numbers, with a sign and a fraction | [`Number`], and [`Digits`] where they stand in a text |
 //! | functions as stages | [`lift121`], [`lift_stateless`], [`lift_stateful`], [`filter`], [`take`], [`skip`], [`rewrite`] |
 //! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`trim_end`], [`substitute`] |
 //! | a stage written as a coroutine | [`generator`], [`transducer`], [`iteratee`], [`splitter`], with their handle [`Io`] |

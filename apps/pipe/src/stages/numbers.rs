@@ -12,9 +12,11 @@ const SHOWN: usize = 60;
 /// # Errors
 /// Why it is none.
 pub fn decimal_of(line: &[u8]) -> Result<Number, String> {
-    let digits = std::str::from_utf8(line).ok().and_then(|text| Digits::of(text.trim()));
-    let digits = digits.ok_or_else(|| format!("{} is no number", shown(line)))?;
-    digits.number().ok_or_else(|| format!("{} has an exponent of more than 18 digits", shown(line)))
+    let text = std::str::from_utf8(line).map(str::trim).unwrap_or_default();
+    Number::of(text).ok_or_else(|| match Digits::of(text) {
+        None => format!("{} is no number", shown(line)),
+        Some(_) => format!("{} has an exponent of more than 18 digits", shown(line)),
+    })
 }
 
 /// As [`decimal_of`], for a line that is a whole number. It may be written in any way: `7`, `-7`,

@@ -124,13 +124,19 @@ impl Transduce<u8, u8> for AroundLines {
                 }
                 pieces.put(before)?;
             }
-            let end = memchr::memchr(b'\n', rest);
-            pieces.put(&rest[..end.unwrap_or(rest.len())])?;
-            let Some(end) = end else { break };
-            pieces.put(after)?;
-            pieces.put(b"\n")?;
-            *open = false;
-            rest = &rest[end + 1..];
+            let Some(end) = memchr::memchr(b'\n', rest) else {
+                pieces.put(rest)?;
+                break;
+            };
+            let (line, others) = rest.split_at(end + 1);
+            if after.is_empty() {
+                pieces.put(line)?;
+            } else {
+                pieces.put(&line[..end])?;
+                pieces.put(after)?;
+                pieces.put(b"\n")?;
+            }
+            (*open, rest) = (false, others);
         }
         pieces.flush()
     }
@@ -154,6 +160,39 @@ impl PartByPart<u8, u8> for AroundLines {
     fn begin_part(&mut self, place: StreamPlace) -> StreamPlace {
         (self.number, self.open) = (self.number.map(|_| place.items), false);
         StreamPlace::default()
+    }
+}
+
+/// The stage of [`change_case`].
+#[derive(Debug, Clone)]
+pub struct ChangeCase {
+    change: fn(&mut [u8]),
+    made: Vec<u8>,
+}
+
+/// Changes the bytes as `change` does, which looks at each byte alone.
+pub fn change_case(change: fn(&mut [u8])) -> Transducer<u8, u8, ChangeCase> {
+    Transducer::new(ChangeCase { change, made: Vec::new() })
+}
+
+impl Transduce<u8, u8> for ChangeCase {
+    const CHUNKS: bool = true;
+
+    fn put<S: Sink<u8>>(&mut self, item: &u8, out: &mut S) -> Flow {
+        self.put_chunk(std::slice::from_ref(item), out)
+    }
+
+    fn put_chunk<S: Sink<u8>>(&mut self, chunk: &[u8], out: &mut S) -> Flow {
+        chunk.chunks(ROOM).try_for_each(|block| {
+            self.made.clear();
+            self.made.extend_from_slice(block);
+            (self.change)(&mut self.made);
+            out.put_chunk(&self.made)
+        })
+    }
+
+    fn end<S: Sink<u8>>(&mut self, _out: &mut S) -> Flow {
+        ControlFlow::Continue(())
     }
 }
 

@@ -51,8 +51,12 @@ impl Size {
             return None;
         };
         let mut most = places.max(other_places);
-        let scaled = |units: i64, places| units.checked_mul(10_i64.checked_pow(u32::from(most - places))?);
-        let mut sum = scaled(units, places)?.checked_add(scaled(others, other_places)?)?;
+        let mut sum = if places == other_places {
+            units.checked_add(others)?
+        } else {
+            let scaled = |units: i64, places| units.checked_mul(10_i64.pow(u32::from(most - places)));
+            scaled(units, places)?.checked_add(scaled(others, other_places)?)?
+        };
         while most > 0 && sum % 10 == 0 {
             sum /= 10;
             most -= 1;
@@ -284,6 +288,23 @@ impl fmt::Display for Digits<'_> {
     }
 }
 
+/// The number of a text of up to 18 digits, perhaps with a sign before them. `None` if it is another
+/// text.
+#[inline]
+fn short_integer(text: &str) -> Option<i64> {
+    let (negative, digits) = match text.as_bytes() {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() || digits.len() > 18 {
+        return None;
+    }
+    let size = digits
+        .iter()
+        .try_fold(0, |size: i64, byte| byte.is_ascii_digit().then(|| size * 10 + i64::from(byte - b'0')))?;
+    Some(if negative { -size } else { size })
+}
+
 /// The digits of a `Small`: a sign, a point, and 20 others.
 type Written = [u8; 22];
 
@@ -300,8 +321,31 @@ impl Number {
     /// assert!(Number::of("9007199254740993") > Number::of("9007199254740992.9"));
     /// assert_eq!(Number::of("inf"), None);
     /// ```
+    #[inline]
     pub fn of(text: &str) -> Option<Number> {
-        Digits::of(text)?.number()
+        match short_integer(text) {
+            Some(units) => Some(Number { size: Size::Small { units, places: 0 } }),
+            None => Digits::of(text)?.number(),
+        }
+    }
+
+    /// How the number that a text is is compared with this one. `None` if the text is no number.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::coroutine::pipeline::Number;
+    /// use std::cmp::Ordering;
+    ///
+    /// let limit = Number::from(1000);
+    /// assert_eq!(limit.order_of("999.9"), Some(Ordering::Less));
+    /// assert_eq!(limit.order_of("1e99999999999999999999"), Some(Ordering::Greater));
+    /// assert_eq!(limit.order_of("many"), None);
+    /// ```
+    pub fn order_of(&self, text: &str) -> Option<Ordering> {
+        match (&self.size, short_integer(text)) {
+            (Size::Small { units, places: 0 }, Some(other)) => Some(other.cmp(units)),
+            _ => Some(self.compare_with(&Digits::of(text)?).reverse()),
+        }
     }
 
     /// The sum of two numbers. `None` if it has more than a million digits.
@@ -347,7 +391,7 @@ impl Number {
     }
 
     /// How the number is compared with one in a text.
-    pub fn compare_with(&self, other: &Digits<'_>) -> Ordering {
+    fn compare_with(&self, other: &Digits<'_>) -> Ordering {
         self.with_digits(|digits| digits.compare(other))
     }
 

@@ -40,8 +40,10 @@ proptest! {
         prop_assert_eq!(one.cmp(&two), a.cmp(&b));
         prop_assert_eq!(one == two, a == b);
         prop_assert!(one != two || hash(&one) == hash(&two));
-        let in_text = text(b, 8, shift, zeros_a);
-        prop_assert_eq!(one.compare_with(&Digits::of(&in_text).unwrap()), a.cmp(&b));
+        prop_assert_eq!(one.order_of(&text(b, 8, shift, zeros_a)), Some(b.cmp(&a)));
+        let digits = (text(a, 8, shift, zeros_b), text(b, 8, shift, zeros_a));
+        let of_text = |text| Digits::of(text).unwrap();
+        prop_assert_eq!(of_text(&digits.0).compare(&of_text(&digits.1)), a.cmp(&b));
         let sum = one.checked_add(&two).unwrap();
         prop_assert_eq!(&sum, &of(&text(a + b, 8, shift, 0)));
         prop_assert_eq!(sum.is_negative(), a + b < 0);
