@@ -333,11 +333,11 @@ fn field(delimiter: Option<u8>, column: usize) -> DynStage {
     }))
 }
 
-/// The stage over bytes that does with their lines what `stage` does with each line. `None` if there
-/// is none.
+/// The stage over bytes that does with their lines what `stage` does with each line. `None` if
+/// there is none.
 ///
-/// What stands in place of something else must have no line end, because a line with one in it would
-/// become two.
+/// What stands in place of something else must have no line end, because a line with one in it
+/// would become two.
 fn over_bytes(stage: &Stage) -> Option<DynStage> {
     let in_line = |texts: &[&[u8]]| texts.iter().all(|text| !text.contains(&b'\n'));
     Some(match &stage.kind {
@@ -357,8 +357,8 @@ fn over_bytes(stage: &Stage) -> Option<DynStage> {
     })
 }
 
-/// The first stages of `stages`, which stand behind `lines`, behind `whole` as one stage over bytes,
-/// and how many they are: those up to the first that needs lines.
+/// The first stages of `stages`, which stand behind `lines`, behind `whole` as one stage over
+/// bytes, and how many they are: all up to the first that needs lines.
 pub fn over_text_of_lines(mut whole: DynStage, stages: &[Stage]) -> (DynStage, usize) {
     for (count, stage) in stages.iter().enumerate() {
         let Some(next) = over_bytes(stage) else { return (whole, count) };
@@ -367,8 +367,8 @@ pub fn over_text_of_lines(mut whole: DynStage, stages: &[Stage]) -> (DynStage, u
     (whole, stages.len())
 }
 
-/// `lines` and the stages behind it as one stage over bytes, and how many they are. `None` if a line
-/// is wanted as an item.
+/// `lines` and the stages behind it as one stage over bytes, and how many they are. `None` if a
+/// line is wanted as an item.
 fn lines_as_bytes(stages: &[Stage], taker: Taker) -> Option<(DynStage, usize)> {
     let (whole, behind) = over_text_of_lines(DynStage::new(complete_text()), &stages[1..]);
     let count = 1 + behind;

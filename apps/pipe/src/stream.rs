@@ -111,8 +111,8 @@ fn shell(command: &str) -> Command {
     sh
 }
 
-/// The pipeline of `stages`, without its target. `taker` takes what it yields. `parts` are the stages that run in so many threads
-/// on parts of its file.
+/// The pipeline of `stages`, without its target. `taker` takes what it yields. `parts` are the
+/// stages that run in so many threads on parts of its file.
 ///
 /// # Errors
 /// If standard input cannot be read.

@@ -4,10 +4,11 @@
 //! removed when it is open). So the system frees it when the process ends, also by a signal. The
 //! directory is `$TMPDIR` or `/tmp`.
 //!
-//! An item of a file is its length, how often it comes in a row, and what [`Sorted::write`] makes of
-//! it. So a stream with many lines that are the same makes small files, and the merge takes the
+//! An item of a file is its length, how often it comes in a row, and what [`Sorted::write`] makes
+//! of it. So a stream with many lines that are the same makes small files, and the merge takes the
 //! lines of a row without a look at the other runs: no item of another run is between two that are
-//! the same and in one run. The two numbers are written in groups of seven bits, the low ones first.
+//! the same and in one run. The two numbers are written in groups of seven bits, the low ones
+//! first.
 
 use super::{Gathered, Sorted, compare};
 use crate::language::tree::Order;

@@ -1,5 +1,5 @@
-//! From lines to numbers and back. `stage.rs` calls [`decimal_of`] for `decimals`, [`integer_of`] for
-//! `integers`, and [`written_numbers`] where numbers become text.
+//! From lines to numbers and back. `stage.rs` calls [`decimal_of`] for `decimals`, [`integer_of`]
+//! for `integers`, and [`written_numbers`] where numbers become text.
 
 use crate::regex::chomp;
 use selvedge_coroutine::pipeline::{Digits, Number, Transduce, Transducer, rewrite};

@@ -17,12 +17,12 @@ use std::ops::ControlFlow;
 const ROOM: usize = 64 << 10;
 
 /// Bytes that go on in blocks.
-struct Pieces<'a, S> {
+struct TextBlocks<'a, S> {
     made: &'a mut Vec<u8>,
     out: &'a mut S,
 }
 
-impl<S: Sink<u8>> Pieces<'_, S> {
+impl<S: Sink<u8>> TextBlocks<'_, S> {
     #[inline]
     fn put(&mut self, bytes: &[u8]) -> Flow {
         if bytes.len() >= ROOM {
@@ -114,7 +114,7 @@ impl Transduce<u8, u8> for AroundLines {
 
     fn put_chunk<S: Sink<u8>>(&mut self, chunk: &[u8], out: &mut S) -> Flow {
         let AroundLines { number, before, after, open, made, .. } = self;
-        let mut pieces = Pieces { made, out };
+        let mut pieces = TextBlocks { made, out };
         let mut rest = chunk;
         while !rest.is_empty() {
             if !std::mem::replace(open, true) {
@@ -282,7 +282,7 @@ impl Transduce<[u8], u8> for ReplaceInLines {
 
     fn put_chunk<S: Sink<u8>>(&mut self, chunk: Lists<'_, u8>, out: &mut S) -> Flow {
         let ReplaceInLines { regex, with, made, expanded } = self;
-        let mut pieces = Pieces { made, out };
+        let mut pieces = TextBlocks { made, out };
         chunk.each(|line| replaced(regex, with, line, expanded, |bytes| pieces.put(bytes)))?;
         pieces.flush()
     }

@@ -288,8 +288,8 @@ impl fmt::Display for Digits<'_> {
     }
 }
 
-/// The number of a text of up to 18 digits, perhaps with a sign before them. `None` if it is another
-/// text.
+/// The number of a text of up to 18 digits, perhaps with a minus before them. `None` if it is
+/// another text.
 #[inline]
 fn short_integer(text: &str) -> Option<i64> {
     let (negative, digits) = match text.as_bytes() {
