@@ -72,7 +72,7 @@ fn stages_over_the_text_of_lines_do_what_stages_over_lines_do() {
 
 #[test]
 fn a_line_is_kept_once_and_only_if_a_stage_needs_it() {
-    const MEGABYTES: usize = 48;
+    const MEGABYTES: usize = 32;
     // A script as an argument, and the most memory that it has had, in megabytes.
     const PLAY: &str = r#"
 import os, resource, subprocess, sys
