@@ -493,3 +493,9 @@ impl From<u64> for Number {
         i64::try_from(integer).map_or_else(|_| Number::of_integer(&integer.to_string()), Number::from)
     }
 }
+
+impl From<i32> for Number {
+    fn from(integer: i32) -> Number {
+        Number::from(i64::from(integer))
+    }
+}
