@@ -1,7 +1,7 @@
 //! Servers of HTTP that answer each request with one line: hyper on our threads and sockets, by
 //! `selvedge-compat`, and hyper on tokio, by its own `hyper-util`. They print their port and serve
-//! until they are killed. The figure in `figures/src/echo.rs` starts them through `child/mod.rs` and
-//! loads them by `load.rs`, which asks for [`REQUEST`] and compares the replies.
+//! until they are killed. The figure in `figures/src/echo.rs` starts them through `child/mod.rs`
+//! and loads them by `load.rs`, which asks for [`REQUEST`] and compares the replies.
 //!
 //! Both run the same service with the same settings of hyper.
 
@@ -19,7 +19,6 @@ use selvedge_compat::Compat;
 use selvedge_core::spawn;
 use selvedge_io::net::TcpListener;
 
-use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
 
 /// The request.
@@ -27,9 +26,9 @@ pub(super) const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
 /// The body of a reply.
 const HELLO: &str = "Hello, World!";
 
-async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    // A server with a fault has lost the last byte.
-    let body = &HELLO.as_bytes()[..HELLO.len() - fault() as usize];
+/// The reply without its last `lost` bytes, of which a server without a fault has none.
+async fn hello(_: Request<Incoming>, lost: u64) -> Result<Response<Full<Bytes>>, Infallible> {
+    let body = &HELLO.as_bytes()[..HELLO.len() - lost as usize];
     Ok(Response::new(Full::new(Bytes::from_static(body))))
 }
 
@@ -65,13 +64,14 @@ fn say_port(address: SocketAddr) {
 }
 
 /// hyper on threads of ours, which may move between the workers.
-pub(super) fn ours(workers: u64) {
-    Ours::run(workers as usize, Waits::World, async {
+pub(super) fn ours(workers: u64, lost: u64) {
+    Ours::run(workers as usize, Waits::World, async move {
         let listener = TcpListener::bind(anywhere()).expect("a port is free");
         say_port(listener.local_addr());
         loop {
             let (stream, _) = listener.accept().await.expect("the port stays open");
-            let connection = http1::Builder::new().serve_connection(Compat::new(stream), service_fn(hello));
+            let service = service_fn(move |request| hello(request, lost));
+            let connection = http1::Builder::new().serve_connection(Compat::new(stream), service);
             // The client ends a connection with an error when it ends.
             drop(spawn(async move { drop(connection.await) }));
         }
@@ -79,14 +79,15 @@ pub(super) fn ours(workers: u64) {
 }
 
 /// hyper on tokio.
-pub(super) fn theirs(workers: u64) {
-    Tokio::run(workers as usize, Waits::World, async {
+pub(super) fn theirs(workers: u64, lost: u64) {
+    Tokio::run(workers as usize, Waits::World, async move {
         let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port is free");
         say_port(listener.local_addr().expect("it is bound"));
         loop {
             let (stream, _) = listener.accept().await.expect("the port stays open");
             stream.set_nodelay(true).expect("it is a TCP socket");
-            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(hello));
+            let service = service_fn(move |request| hello(request, lost));
+            let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
             tokio::spawn(async move { drop(connection.await) });
         }
     })

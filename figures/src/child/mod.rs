@@ -160,8 +160,8 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("echo-load", &[port, process, connections, millis, busy]) => {
             load::load(Talk::Echo, port, process, connections, millis, busy)?;
         }
-        ("hello", &[w]) => hello::ours(w),
-        ("tokio-hello", &[w]) => hello::theirs(w),
+        ("hello", &[w]) => hello::ours(w, fault()),
+        ("tokio-hello", &[w]) => hello::theirs(w, fault()),
         ("hello-load", &[port, process, connections, millis, busy]) => {
             load::load(Talk::Http, port, process, connections, millis, busy)?;
         }

@@ -58,8 +58,8 @@ fn tag(hash: u64) -> u32 {
 }
 
 impl<K, V> TrieLeaf<K, V> {
-    /// A leaf with two entries. It is not made out of an empty one, of which the compiler knows that
-    /// it consists of zeros: the allocator is slower at memory that is to be zero.
+    /// A leaf with two entries. It is not made out of an empty one, of which the compiler knows
+    /// that it consists of zeros: the allocator is slower at memory that is to be zero.
     fn of_two(one: Arc<TrieEntry<K, V>>, other: Arc<TrieEntry<K, V>>) -> TrieLeaf<K, V> {
         let tags = [tag(one.hash), tag(other.hash), 0, 0];
         TrieLeaf { len: 2, tags, entries: [Some(one), Some(other), None, None] }
