@@ -450,7 +450,9 @@ impl<'g> Graph<'g, '_> {
     /// let sums = cnc::graph(|graph| {
     ///     let numbers = graph.tags::<u64>("numbers");
     ///     let sums = graph.items_with("sums", Items::dense(101_u64));
-    ///     graph.prescribe(numbers, "add", move |n, step| step.put(sums, n + 1, step.get(sums, n)? + n));
+    ///     graph.prescribe(numbers, "add", move |n, step| {
+    ///         step.put(sums, n + 1, step.get(sums, n)? + n)
+    ///     });
     ///     let scheduler = Stealing::new(2);
     ///     [0, 1000].map(|first| {
     ///         graph.initialize(|env| {

@@ -9,10 +9,10 @@
 //! | [`watchdog`] | names a thread that has run for long without a system call |
 //! | [`name_panics`] | the message of a panic is followed by a line that names the thread |
 //!
-//! The runners of the facade call [`name_panics`]. All the rest is off until the program calls [`on`], or [`from_environment`] finds the variable
-//! `SELVEDGE_SEE` set, which these runners do too. From then on each CPU of the process has an
-//! observer (`recorder.rs`). It works under every scheduler, a program's own
-//! too, because the CPU tells the observer how each step has ended.
+//! The runners of the facade call [`name_panics`]. All the rest is off until the program calls
+//! [`on`], or [`from_environment`] finds the variable `SELVEDGE_SEE` set, which these runners do
+//! too. From then on each CPU of the process has an observer (`recorder.rs`). It works under every
+//! scheduler, a program's own too, because the CPU tells the observer how each step has ended.
 //!
 //! # What a dump says of a thread that waits
 //!

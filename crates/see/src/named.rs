@@ -55,7 +55,7 @@ std::thread_local! {
     static NAME: Cell<Option<Arc<str>>> = const { Cell::new(None) };
 }
 
-/// The name of the innermost future with a name in whose poll the caller is.
+/// The name of the innermost future with a name that polls the caller.
 pub(crate) fn this_name() -> Option<Arc<str>> {
     let exchange = |new| NAME.try_with(|name| name.replace(new)).ok().flatten();
     let name = exchange(None);

@@ -16,8 +16,8 @@ use std::time::Duration;
 const LINE_MAX: Duration = Duration::from_secs(1);
 
 /// From now on the message of a panic within a thread is followed by a line that names the thread:
-/// its number, its [name](crate::named()) if it has one, and the function or the type that its future
-/// comes from.
+/// its number, its [name](crate::named()) if it has one, and the function or the type that its
+/// future comes from.
 ///
 /// The runners of the façade call this. It wraps the panic hook that is there at the first call,
 /// and later calls do nothing. A hook that the program has set before is called as ever, and the

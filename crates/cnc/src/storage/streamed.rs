@@ -213,7 +213,7 @@ impl<K, V, R> StreamTable<K, V, R> {
         lock(&self.gone).clear();
         for shard in &self.shards {
             let mut all = lock(shard);
-            // They name places whose keys are dropped below, so no destructor may find them.
+            // They name places that lose their keys below, so no destructor may find them.
             all.entries.fill(StreamEntry { word: 0, place: ptr::null_mut() });
             (all.keys, all.gone) = (0, 0);
             all.free.clear();
