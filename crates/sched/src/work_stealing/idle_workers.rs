@@ -9,8 +9,8 @@
 //!   worker is in a long step, another worker takes some of them: see the watcher below.)
 //! - All workers share one [`Injector`] for the items from outside.
 //! - A **hand-off** is an item that one worker sends to another.
-//! - A worker that **stands aside** sends the items of its events to others, which do not send items
-//!   to it. It is awake or asleep like others. At least one worker does not stand aside.
+//! - A worker that **stands aside** sends the items of its events to others, and they send it none.
+//!   It is awake or asleep like others. At least one worker does not stand aside.
 //! - In the arguments below, the **pusher** is a worker that pushes items into its own ring and
 //!   claims from it. The **sleeper** is a worker that falls asleep.
 //! - To **call** a sleeper is to take it out of the list of sleepers, to count it as a searcher,
@@ -67,8 +67,7 @@
 //! *A hand-off.* Its receiver was awake when it was sent. The receiver takes it at the beginning of
 //! its next turn, or sees it in S1, because L and S1 are critical sections of the same lock. If the
 //! receiver is in a long step, the watcher takes the hand-off when it visits that worker. (Where
-//! there are no visits, the hand-off waits for the end of that step, as the receiver's other threads
-//! do.)
+//! there are no visits, the hand-off waits for the end of that step, as other threads do there.)
 //!
 //! # No sleeper is forgotten
 //! *If a claim leaves items in a ring, then no worker stays asleep while no worker searches.* All

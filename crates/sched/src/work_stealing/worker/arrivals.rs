@@ -16,8 +16,8 @@
 //! thread ready behind the kept ones, the worker offers all of them.
 //!
 //! # How the load is balanced
-//! A worker that has worked for [`WORK_MAX`] without a sleep, while another one sleeps that does not
-//! stand aside (`crowding.rs`), has more descriptors than its share. It moves a few of the kept
+//! A worker that has worked for [`WORK_MAX`] without a sleep, while another one sleeps that does
+//! not stand aside (`crowding.rs`), has more descriptors than its share. It moves a few of the kept
 //! threads to its ring, and calls the sleeper by the claim that follows. The threads that the
 //! sleeper steals wait there from then on, and the worker waits for another [`WORK_MAX`]. So the
 //! descriptors are spread after some such times, and few threads move while all workers are busy.

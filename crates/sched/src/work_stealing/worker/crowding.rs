@@ -8,11 +8,11 @@
 //! with each message, and both take longer than one worker that serves all messages and never
 //! sleeps.
 //!
-//! The kernel counts how long each OS thread has run, and how long it has waited for a CPU. A worker
-//! that has waited for more than a quarter of the time in which it wanted a CPU is **crowded**. A
-//! crowded worker with short steps **stands aside** for some time: it hands the threads that events
-//! wake there off to a worker that works. These threads wait in the event loop of that worker from
-//! then on, so the one that stands aside sleeps.
+//! The kernel counts how long each OS thread has run, and how long it has waited for a CPU. A
+//! worker that has waited for more than a quarter of the time in which it wanted a CPU is
+//! **crowded**. A crowded worker with short steps **stands aside** for some time: it hands the
+//! threads that events wake there off to a worker that works. These threads wait in the event loop
+//! of that worker from then on, so the one that stands aside sleeps.
 //!
 //! # Why it comes back
 //! The worker comes back after a time that doubles as long as it finds itself crowded again. Then
