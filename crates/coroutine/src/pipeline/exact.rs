@@ -349,10 +349,16 @@ impl Number {
     }
 
     /// The sum of two numbers. `None` if it has more than a million digits.
+    #[inline]
     pub fn checked_add(&self, other: &Number) -> Option<Number> {
-        if let Some(size) = self.size.small_sum(&other.size) {
-            return Some(Number { size });
+        match self.size.small_sum(&other.size) {
+            Some(size) => Some(Number { size }),
+            None => self.sum_of_digits(other),
         }
+    }
+
+    #[cold]
+    fn sum_of_digits(&self, other: &Number) -> Option<Number> {
         self.with_digits(|one| {
             other.with_digits(|two| match (one.is_zero(), two.is_zero()) {
                 (true, _) => Some(other.clone()),
@@ -360,6 +366,11 @@ impl Number {
                 _ => one.plus(two),
             })
         })
+    }
+
+    #[cold]
+    fn order_of_digits(&self, other: &Number) -> Ordering {
+        self.with_digits(|digits| other.compare_with(digits)).reverse()
     }
 
     /// Whether it is less than 0.
@@ -465,17 +476,19 @@ impl fmt::Display for Number {
 }
 
 impl Ord for Number {
+    #[inline]
     fn cmp(&self, other: &Number) -> Ordering {
         match (&self.size, &other.size) {
             (Size::Small { units: a, places }, Size::Small { units: b, places: same }) if places == same => {
                 a.cmp(b)
             }
-            _ => self.with_digits(|digits| other.compare_with(digits)).reverse(),
+            _ => self.order_of_digits(other),
         }
     }
 }
 
 impl PartialOrd for Number {
+    #[inline]
     fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
         Some(self.cmp(other))
     }
