@@ -195,7 +195,7 @@ const CNC_PARTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("results", &["composing::", "misses::", "on_put::", "recording::", "results::", "streaming::"]),
-    ("keys", &["keys::", "ranges::"]),
+    ("keys", &["keys::", "ranges::", "resetting::"]),
     ("random", &["interpreted::", "random_graphs::"]),
 ];
 
@@ -409,6 +409,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
     (
         "threads",
         &[
+            "selvedge-compat",
             "selvedge-core",
             "selvedge-io",
             "selvedge-sched",
@@ -430,6 +431,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
             "timers",
             "simulation",
             "server-echo",
+            "server-http",
             "job-queue",
             "blocking-call",
             "runner-start",
