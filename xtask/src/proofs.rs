@@ -246,22 +246,8 @@ fn miri() -> Vec<Proof> {
             &["selvedge-compat"],
             &[&["--features", "hyper-server", "--test", "suite", "--", "simulated::"]],
         ),
-        // What is on no stack of its own and on no OS thread.
-        miri_of(
-            "lightweight",
-            &["selvedge-lightweight"],
-            &[&[
-                "--test",
-                "suite",
-                "--",
-                "indirect::",
-                "awaited::",
-                "networks::",
-                "applications::",
-                "--skip",
-                IN_DIRECT_STYLE,
-            ]],
-        ),
+        // The implementations over `core`. The others are safe code over the standard library.
+        miri_of("lightweight", &["selvedge-lightweight"], &[&["--test", "suite", "--", "awaited::"]]),
         // Those tests that stay on their stacks.
         miri_of("lazy", &["selvedge-lazy"], &[&["--test", "suite", "--", "--skip", IN_DIRECT_STYLE]]),
     ]);
