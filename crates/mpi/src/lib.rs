@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
+mod collective;
 mod communicator;
 pub mod completion;
 pub mod engine;
@@ -16,11 +17,13 @@ mod payload;
 mod probe;
 mod request;
 mod simple;
+mod split;
 mod tag;
 pub mod threads;
 mod wire;
 mod world;
 
+pub use collective::Parts;
 pub use communicator::Communicator;
 pub use envelope::Status;
 pub use error::{Call, Error, ErrorClass};
