@@ -144,7 +144,7 @@ impl<T: Send + 'static> Request<T> {
                 Ok(output)
             }
             State::Receiving { mut posted, source, tags, open } => {
-                match communicator.outcome(call, &mut posted, source, tags).await? {
+                match communicator.outcome(call, communicator.own(), &mut posted, source, tags).await? {
                     Outcome::Took(arrived) => open(arrived.into_envelope()),
                     other => unreachable!("a receive takes its message: {other:?}"),
                 }
