@@ -22,7 +22,7 @@ async fn heat(world: Communicator, limit: f64) -> Result<(usize, Option<Vec<f64>
     let rows = own.len() / COLUMNS;
 
     // The rows of this rank, between the last row of the rank above and the first of the one below.
-    let mut old = vec![0.0; (rows + 2) * COLUMNS];
+    let mut old: Vec<f64> = vec![0.0; (rows + 2) * COLUMNS];
     old[COLUMNS..(rows + 1) * COLUMNS].copy_from_slice(&own);
     let mut new = old.clone();
     let (above, below) = (rank.checked_sub(1), Some(rank + 1).filter(|&below| below < ranks));

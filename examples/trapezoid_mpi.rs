@@ -54,7 +54,7 @@ fn argument<T: FromStr>(at: usize, otherwise: T) -> T {
 
 #[selvedge::main]
 async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
-    let task = (argument(1, 0.0), argument(2, 1_000.0 * PI), argument(3, 1_000_000));
+    let task = (argument(1, 0.0), argument(2, 999.0 * PI), argument(3, 1_000_000));
     let ranks = argument(4, 4).max(1);
     let sums = mpi::run(ranks, move |world| async move {
         let by_messages = with_messages(&world, task).await?;

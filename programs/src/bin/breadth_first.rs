@@ -3,7 +3,7 @@
 //!
 //! # Prints
 //! ```text
-//! 5000 nodes on 1 rank: level 1 has 3, the last of 9 levels has 174
+//! 5000 nodes on 1 rank: level 1 has 3, the last of 12 levels has 1
 //! on 2, 3 and 5 ranks: the same levels
 //! ```
 
