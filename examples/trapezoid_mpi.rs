@@ -1,5 +1,5 @@
-//! The area under a curve by ranks that send messages: the paper's listings 4 and 5, with ranks that
-//! are threads, so that no MPI has to be installed.
+//! The area under a curve by ranks that send messages: the paper's listings 4 and 5, with ranks
+//! that are threads, so that no MPI has to be installed.
 //!
 //! `cargo run --release --example trapezoid_mpi -- 0 3141.59265 100000000 2` takes the bounds, the
 //! number of trapezoids and the number of ranks.

@@ -1,5 +1,5 @@
 //! Operations in which all ranks of a communicator take part, built out of sends and receives:
-//! [`Round`] is one such operation on one rank.
+//! [`CollectiveRound`] is one such operation on one rank.
 //!
 //! | File | |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! # How operations are kept apart
 //! The collectives of a communicator have a context of their own, so no receive of the program sees
 //! their messages. Each rank numbers its operations, and the number is the tag of their messages:
-//! a rank that is two operations ahead disturbs none. Each message bears the operation and its root,
-//! and the receiver compares them with its own call.
+//! a rank that is two operations ahead disturbs none. Each message bears the operation and its
+//! root, and the receiver compares them with its own call.
 //!
 //! # The order of a reduction
 //! The values are combined from the left, in the order of the ranks: `((v0 + v1) + v2) + v3`. So
@@ -25,10 +25,10 @@ mod fast;
 mod parts;
 mod simple;
 
-use crate::communicator::{Communicator, Lane, Underway};
-use crate::engine::Mode;
-use crate::error::{Call, Error, ErrorClass};
-use crate::payload::{Payload, open, pack};
+use crate::communicator::{Communicator, MessageLane, Underway};
+use crate::engine::SendMode;
+use crate::error::{CallSite, Error, ErrorClass};
+use crate::payload::{MessagePayload, open, pack};
 use crate::tag::{Source, Tags};
 pub use parts::Parts;
 
@@ -50,7 +50,7 @@ const NAMES: [&str; 12] = [
 
 /// The operations, by their place in [`NAMES`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Operation {
+pub(crate) enum Collective {
     Barrier,
     Bcast,
     Gather,
@@ -68,28 +68,33 @@ pub(crate) enum Operation {
 const ROOT_BITS: u32 = 24;
 
 /// One collective operation on one rank.
-pub(crate) struct Round<'a> {
+pub(crate) struct CollectiveRound<'a> {
     communicator: &'a Communicator,
-    call: Call,
-    lane: Lane,
+    call: CallSite,
+    lane: MessageLane,
     /// The sends that are not over.
     sends: Vec<(usize, Underway)>,
 }
 
-impl<'a> Round<'a> {
+impl<'a> CollectiveRound<'a> {
     /// Begins an operation with a root, or with root 0 if it has none.
     ///
     /// # Errors
     /// If the communicator has no such root.
     pub(crate) fn begin(
         communicator: &'a Communicator,
-        call: Call,
-        operation: Operation,
+        call: CallSite,
+        operation: Collective,
         root: usize,
-    ) -> Result<Round<'a>, Error> {
+    ) -> Result<CollectiveRound<'a>, Error> {
         communicator.check_rank(root, call, ErrorClass::Root)?;
         let mark = (operation as u32) << ROOT_BITS | root as u32 & ((1 << ROOT_BITS) - 1);
-        Ok(Round { communicator, call, lane: communicator.next_collective(mark), sends: Vec::new() })
+        Ok(CollectiveRound {
+            communicator,
+            call,
+            lane: communicator.next_collective(mark),
+            sends: Vec::new(),
+        })
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -105,11 +110,11 @@ impl<'a> Round<'a> {
     }
 
     /// Starts to send a payload to a rank.
-    pub(crate) fn send<P: Payload>(&mut self, to: usize, payload: P) -> Result<(), Error> {
+    pub(crate) fn send<P: MessagePayload>(&mut self, to: usize, payload: P) -> Result<(), Error> {
         let body = pack(self.call, payload, self.communicator.moves_values(to))?;
         let number = self.lane.number;
         let underway =
-            self.communicator.start_send(self.call, self.lane, to, number, body, Mode::Standard)?;
+            self.communicator.start_send(self.call, self.lane, to, number, body, SendMode::Standard)?;
         if underway.is_some() {
             self.sends.push((to, underway));
         }
@@ -117,7 +122,7 @@ impl<'a> Round<'a> {
     }
 
     /// Waits for the payload of a rank.
-    pub(crate) async fn recv<P: Payload>(&self, from: usize) -> Result<P, Error> {
+    pub(crate) async fn recv<P: MessagePayload>(&self, from: usize) -> Result<P, Error> {
         let tags = Tags::One(self.lane.number);
         let envelope = self.communicator.receive(self.call, self.lane, Source::Rank(from), tags).await?;
         if envelope.mark != self.lane.mark {

@@ -3,15 +3,15 @@
 //!
 //! `simple.rs`, `fast.rs`, `probe.rs` and the collectives add its public operations, each in its
 //! file. What belongs to which communicator is told apart by the context, a number that its ranks
-//! have in common: see [`Lane`].
+//! have in common: see [`MessageLane`].
 
 use crate::Tag;
-use crate::completion::{Completion, Ended};
-use crate::engine::{Engine, Mode, Sending};
-use crate::envelope::{Body, Envelope, Status};
-use crate::error::{Call, Error, ErrorClass};
-use crate::group::{Comparison, Group};
-use crate::mailbox::{Arrived, Awaited, Mailbox, Outcome, Posted};
+use crate::completion::{Completion, EndedRank};
+use crate::engine::{Engine, SendMode, Sending};
+use crate::envelope::{Envelope, MessageContent, Status};
+use crate::error::{CallSite, Error, ErrorClass};
+use crate::group::{ComparisonResult, Group};
+use crate::mailbox::{Arrived, AwaitedRanks, Mailbox, Posted, ReceiveOutcome};
 use crate::matching::Pattern;
 use crate::tag::{Source, Tags};
 use selvedge_core::budget;
@@ -34,10 +34,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[doc(alias = "commWorld")]
 #[doc(alias = "MPI_COMM_WORLD")]
 pub struct Communicator {
-    shared: Arc<Inside>,
+    shared: Arc<CommunicatorInside>,
 }
 
-struct Inside {
+struct CommunicatorInside {
     engine: Arc<dyn Engine>,
     context: u64,
     group: Group,
@@ -48,7 +48,7 @@ struct Inside {
 
 /// Which messages of a communicator: those of the program, or those of one collective operation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Lane {
+pub(crate) struct MessageLane {
     context: u64,
     /// Which operation it is, with its root: see [`Envelope::mark`].
     pub(crate) mark: u32,
@@ -56,7 +56,7 @@ pub(crate) struct Lane {
     pub(crate) number: Tag,
 }
 
-impl Lane {
+impl MessageLane {
     fn is_collective(self) -> bool {
         self.context & COLLECTIVE != 0
     }
@@ -71,7 +71,7 @@ const COLLECTIVE: u64 = 1 << 63;
 impl Communicator {
     pub(crate) fn new(engine: Arc<dyn Engine>, context: u64, group: Group, rank: usize) -> Communicator {
         let collective = AtomicU32::new(0);
-        Communicator { shared: Arc::new(Inside { engine, context, group, rank, collective }) }
+        Communicator { shared: Arc::new(CommunicatorInside { engine, context, group, rank, collective }) }
     }
 
     /// The communicator of all ranks of an engine's world, for a rank that runs in this process.
@@ -104,9 +104,11 @@ impl Communicator {
     /// How the two are alike.
     #[doc(alias = "commCompare")]
     #[doc(alias = "MPI_Comm_compare")]
-    pub fn compare(&self, other: &Communicator) -> Comparison {
+    pub fn compare(&self, other: &Communicator) -> ComparisonResult {
         match self.group().compare(other.group()) {
-            Comparison::Identical if self.shared.context != other.shared.context => Comparison::Congruent,
+            ComparisonResult::Identical if self.shared.context != other.shared.context => {
+                ComparisonResult::Congruent
+            }
             comparison => comparison,
         }
     }
@@ -131,19 +133,19 @@ impl Communicator {
 
     /// The call of a public operation, which the program makes at this place.
     #[track_caller]
-    pub(crate) fn call(&self, name: &'static str) -> Call {
-        Call::here(name, self.rank())
+    pub(crate) fn call(&self, name: &'static str) -> CallSite {
+        CallSite::here(name, self.rank())
     }
 
     /// The messages that the program sends itself.
-    pub(crate) fn own(&self) -> Lane {
-        Lane { context: self.shared.context, mark: 0, number: Tag::UNIT }
+    pub(crate) fn own(&self) -> MessageLane {
+        MessageLane { context: self.shared.context, mark: 0, number: Tag::UNIT }
     }
 
     /// The messages of the next collective operation.
-    pub(crate) fn next_collective(&self, mark: u32) -> Lane {
+    pub(crate) fn next_collective(&self, mark: u32) -> MessageLane {
         let number = self.shared.collective.fetch_add(1, Ordering::Relaxed) & Tag::MAX.0;
-        Lane { context: self.shared.context | COLLECTIVE, mark, number: Tag(number) }
+        MessageLane { context: self.shared.context | COLLECTIVE, mark, number: Tag(number) }
     }
 
     /// A context that no communicator of the world has, if one rank alone uses what it proposes.
@@ -160,7 +162,7 @@ impl Communicator {
 
     /// # Errors
     /// If the communicator has no such rank.
-    pub(crate) fn check_rank(&self, rank: usize, call: Call, class: ErrorClass) -> Result<(), Error> {
+    pub(crate) fn check_rank(&self, rank: usize, call: CallSite, class: ErrorClass) -> Result<(), Error> {
         if rank < self.size() {
             return Ok(());
         }
@@ -180,12 +182,12 @@ impl Communicator {
     /// If the receiver has ended, or there is no such rank or tag.
     pub(crate) fn start_send(
         &self,
-        call: Call,
-        lane: Lane,
+        call: CallSite,
+        lane: MessageLane,
         to: usize,
         tag: Tag,
-        body: Body,
-        mode: Mode,
+        body: MessageContent,
+        mode: SendMode,
     ) -> Result<Underway, Error> {
         self.check_rank(to, call, ErrorClass::Rank)?;
         if tag > Tag::MAX {
@@ -209,7 +211,7 @@ impl Communicator {
     }
 
     /// Waits for the end of a send.
-    pub(crate) async fn end_send(&self, call: Call, to: usize, underway: Underway) -> Result<(), Error> {
+    pub(crate) async fn end_send(&self, call: CallSite, to: usize, underway: Underway) -> Result<(), Error> {
         let Some(completion) = underway else { return Ok(()) };
         let object = || format!("a message to rank {to}, as rank {}, at {}", call.rank, call.place);
         completion.wait(call.place, "send", object).await;
@@ -217,7 +219,7 @@ impl Communicator {
     }
 
     /// The result of a send that has ended.
-    pub(crate) fn sent(&self, call: Call, end: Option<Result<(), Ended>>) -> Result<(), Error> {
+    pub(crate) fn sent(&self, call: CallSite, end: Option<Result<(), EndedRank>>) -> Result<(), Error> {
         match end {
             Some(Err(ended)) => Err(self.ended(call, ended, "no receive has taken the message")),
             _ => Ok(()),
@@ -225,7 +227,7 @@ impl Communicator {
     }
 
     /// The error of a call that needs a rank which has ended.
-    fn ended(&self, call: Call, ended: Ended, so: &str) -> Error {
+    fn ended(&self, call: CallSite, ended: EndedRank, so: &str) -> Error {
         let rank = match self.group().position(ended.rank) {
             Some(rank) => format!("rank {rank}"),
             None => format!("rank {} of the world", ended.rank),
@@ -238,13 +240,19 @@ impl Communicator {
     ///
     /// # Errors
     /// If there is no such rank.
-    fn asked(&self, call: Call, lane: Lane, source: Source, tags: Tags) -> Result<(Pattern, Awaited), Error> {
+    fn asked(
+        &self,
+        call: CallSite,
+        lane: MessageLane,
+        source: Source,
+        tags: Tags,
+    ) -> Result<(Pattern, AwaitedRanks), Error> {
         let (source, awaited) = match source {
             Source::Rank(rank) => {
                 self.check_rank(rank, call, ErrorClass::Rank)?;
-                (Some(rank as u32), Awaited::One(self.world_rank(rank) as u32))
+                (Some(rank as u32), AwaitedRanks::One(self.world_rank(rank) as u32))
             }
-            Source::Any => (None, Awaited::AnyOf(self.group().world_ranks().clone())),
+            Source::Any => (None, AwaitedRanks::AnyOf(self.group().world_ranks().clone())),
         };
         let tag = match tags {
             Tags::One(tag) => Some(tag.0),
@@ -256,8 +264,8 @@ impl Communicator {
     /// Posts a receive, or a probe.
     pub(crate) fn post(
         &self,
-        call: Call,
-        lane: Lane,
+        call: CallSite,
+        lane: MessageLane,
         source: Source,
         tags: Tags,
         takes: bool,
@@ -269,38 +277,38 @@ impl Communicator {
     /// Waits for the outcome of a posted receive or probe.
     pub(crate) async fn outcome(
         &self,
-        call: Call,
-        lane: Lane,
+        call: CallSite,
+        lane: MessageLane,
         posted: &mut Posted,
         source: Source,
         tags: Tags,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<ReceiveOutcome, Error> {
         let object = || {
-            let Call { name, rank, place } = call;
+            let CallSite { name, rank, place } = call;
             match lane.is_collective() {
                 true => format!("the message of {name} from {source}, as rank {rank}, at {place}"),
                 false => format!("a message from {source} with {tags}, as rank {rank}, at {place}"),
             }
         };
         match posted.collect(call, object).await {
-            Outcome::Ended(ended) if lane.is_collective() => {
+            ReceiveOutcome::Ended(ended) if lane.is_collective() => {
                 Err(self.ended(call, ended, &format!("no part of {source} will come")))
             }
-            Outcome::Ended(ended) => Err(self.no_message(call, ended, source, tags)),
+            ReceiveOutcome::Ended(ended) => Err(self.no_message(call, ended, source, tags)),
             outcome => Ok(outcome),
         }
     }
 
     /// The error of a receive for which no message will come.
-    pub(crate) fn no_message(&self, call: Call, ended: Ended, source: Source, tags: Tags) -> Error {
+    pub(crate) fn no_message(&self, call: CallSite, ended: EndedRank, source: Source, tags: Tags) -> Error {
         self.ended(call, ended, &format!("no message from {source} with {tags} will come"))
     }
 
     /// The first message that matches, if it is there.
     pub(crate) fn try_take(
         &self,
-        call: Call,
-        lane: Lane,
+        call: CallSite,
+        lane: MessageLane,
         source: Source,
         tags: Tags,
     ) -> Result<Option<Arrived>, Error> {
@@ -309,7 +317,12 @@ impl Communicator {
     }
 
     /// The status of the first message of the program that matches, if it is there.
-    pub(crate) fn try_see(&self, call: Call, source: Source, tags: Tags) -> Result<Option<Status>, Error> {
+    pub(crate) fn try_see(
+        &self,
+        call: CallSite,
+        source: Source,
+        tags: Tags,
+    ) -> Result<Option<Status>, Error> {
         let (pattern, _) = self.asked(call, self.own(), source, tags)?;
         Ok(self.mailbox().try_see(&pattern))
     }
@@ -326,8 +339,8 @@ impl Communicator {
     /// The first message that matches, when it comes.
     pub(crate) async fn receive(
         &self,
-        call: Call,
-        lane: Lane,
+        call: CallSite,
+        lane: MessageLane,
         source: Source,
         tags: Tags,
     ) -> Result<Envelope, Error> {
@@ -339,7 +352,7 @@ impl Communicator {
         budget::refund(1);
         let mut posted = self.post(call, lane, source, tags, true)?;
         match self.outcome(call, lane, &mut posted, source, tags).await? {
-            Outcome::Took(arrived) => Ok(arrived.into_envelope()),
+            ReceiveOutcome::Took(arrived) => Ok(arrived.into_envelope()),
             other => unreachable!("a receive takes its message: {other:?}"),
         }
     }

@@ -1,8 +1,8 @@
 //! [`Completion`]: an event that comes once, with a value, for one thread that waits for it.
 //!
 //! A posted receive has one for its message, a synchronous send for the match, and an engine gives
-//! one for a send that is under way. It is a wait queue of `core`, so the thread parks, and a report
-//! of a deadlock shows its place.
+//! one for a send that is under way. It is a wait queue of `core`, so the thread parks, and a
+//! report of a deadlock shows its place.
 
 use selvedge_core::observe::{self, Object, WaitReason};
 use selvedge_core::{Queue, Role, WaitQueue, is_lent_here};
@@ -12,13 +12,13 @@ use std::panic::Location;
 use std::pin::pin;
 
 /// An event that comes once, with a value.
-pub struct Completion<T = Result<(), Ended>> {
+pub struct Completion<T = Result<(), EndedRank>> {
     queue: WaitQueue<Option<T>, ()>,
 }
 
 /// The other rank has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedRank {
     /// Its rank in the world.
     pub rank: u32,
     /// Whether it failed: it panicked, or returned an error.
@@ -67,7 +67,7 @@ impl<T> Completion<T> {
         call: &'static str,
         object: impl Fn() -> String,
     ) {
-        let mut waiting = pin!(self.queue.wait_at::<Come>((), place));
+        let mut waiting = pin!(self.queue.wait_at::<HasCome>((), place));
         poll_fn(|cx| {
             let polled = waiting.as_mut().poll(cx);
             if polled.is_pending() && observe::is_on() && is_lent_here(cx.waker()) {
@@ -92,9 +92,9 @@ impl<T> fmt::Debug for Completion<T> {
 }
 
 /// The role of the one thread that waits.
-enum Come {}
+enum HasCome {}
 
-impl<T> Role<Option<T>, ()> for Come {
+impl<T> Role<Option<T>, ()> for HasCome {
     type Output = ();
 
     fn attempt(state: &mut Option<T>, _: &mut Queue<'_, ()>, (): &mut ()) -> Option<()> {

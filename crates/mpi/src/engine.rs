@@ -5,7 +5,7 @@
 //! the receives of that rank's threads. So an engine knows neither receives nor wildcards,
 //! communicators nor collectives: these are built above it, once, out of `send`.
 
-use crate::completion::{Completion, Ended};
+use crate::completion::{Completion, EndedRank};
 use crate::envelope::Envelope;
 use crate::mailbox::Mailbox;
 use std::fmt;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Which event ends a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum SendMode {
     /// The message is on its way, and the sender has its memory back.
     Standard,
     /// A receive has taken the message.
@@ -28,7 +28,7 @@ pub enum Sending {
     /// The send is over when this is.
     Underway(Arc<Completion>),
     /// The message was not sent, because its receiver has ended.
-    Refused(Ended),
+    Refused(EndedRank),
 }
 
 /// What carries messages between the ranks of a world. Ranks are world ranks here.
@@ -57,7 +57,7 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// If it runs elsewhere.
     fn mailbox(&self, rank: usize) -> &Arc<Mailbox>;
 
-    /// Starts to send a message from a rank of this process to `to`. With [`Mode::Synchronous`] the
-    /// send is over when a receive has taken the message.
-    fn send(&self, from: usize, to: usize, envelope: Envelope, mode: Mode) -> Sending;
+    /// Starts to send a message from a rank of this process to `to`. With [`SendMode::Synchronous`]
+    /// the send is over when a receive has taken the message.
+    fn send(&self, from: usize, to: usize, envelope: Envelope, mode: SendMode) -> Sending;
 }

@@ -1,12 +1,12 @@
-//! A message on its way: [`Envelope`], with its [`Body`] of bytes or of a value that is moved; and
-//! [`Status`], what a receive tells of it.
+//! A message on its way: [`Envelope`], with its [`MessageContent`] of bytes or of a value that is moved;
+//! and [`Status`], what a receive tells of it.
 //!
 //! The interfaces (`simple.rs`, `fast.rs`) make envelopes and open them, engines carry them, and
 //! the mailbox (`mailbox.rs`) matches them. No file but the two interfaces looks into a body.
 
 use crate::Tag;
 use crate::completion::Completion;
-use crate::error::Call;
+use crate::error::CallSite;
 use crate::matching::Pattern;
 use std::any::{Any, type_name};
 use std::fmt;
@@ -24,16 +24,16 @@ pub struct Envelope {
     /// The tag.
     pub tag: u32,
     /// The data.
-    pub body: Body,
+    pub body: MessageContent,
     /// The call that has sent it, where the engine can tell.
-    pub sent: Option<Call>,
+    pub sent: Option<CallSite>,
     /// To be told when a receive has taken the message: of a synchronous send.
     pub matched: Option<Arc<Completion>>,
 }
 
 /// The data of a message.
 #[derive(Debug)]
-pub enum Body {
+pub enum MessageContent {
     /// Bytes: a value that was written by [`wire`](crate::wire), or the elements of a slice.
     Bytes(Vec<u8>),
     /// A value that went to a rank of the same process as it is.
@@ -81,8 +81,8 @@ impl Envelope {
 
     pub(crate) fn status(&self) -> Status {
         let bytes = match &self.body {
-            Body::Bytes(bytes) => bytes.len(),
-            Body::Moved(moved) => moved.bytes,
+            MessageContent::Bytes(bytes) => bytes.len(),
+            MessageContent::Moved(moved) => moved.bytes,
         };
         Status { source: self.source as usize, tag: Tag(self.tag), bytes }
     }

@@ -1,7 +1,7 @@
-//! Why a call failed: [`Error`] with its [`ErrorClass`], and [`Call`], which says where in the
+//! Why a call failed: [`Error`] with its [`ErrorClass`], and [`CallSite`], which says where in the
 //! program the call stands and on which rank it was made.
 //!
-//! Each public operation makes its [`Call`] first, and its errors from it, so that every error
+//! Each public operation makes its [`CallSite`] first, and its errors from it, so that every error
 //! names the operation, both sides and the source line.
 
 use std::fmt;
@@ -52,13 +52,13 @@ pub struct Error(Box<Described>);
 #[derive(Clone)]
 struct Described {
     class: ErrorClass,
-    call: Call,
+    call: CallSite,
     text: String,
 }
 
 /// An operation that the program has called, on one rank.
 #[derive(Debug, Clone, Copy)]
-pub struct Call {
+pub struct CallSite {
     /// The name of the operation.
     pub name: &'static str,
     /// Where the program calls it.
@@ -67,10 +67,10 @@ pub struct Call {
     pub rank: usize,
 }
 
-impl Call {
+impl CallSite {
     #[track_caller]
-    pub(crate) fn here(name: &'static str, rank: usize) -> Call {
-        Call { name, place: Location::caller(), rank }
+    pub(crate) fn here(name: &'static str, rank: usize) -> CallSite {
+        CallSite { name, place: Location::caller(), rank }
     }
 
     pub(crate) fn error(self, class: ErrorClass, text: impl Into<String>) -> Error {
@@ -78,7 +78,7 @@ impl Call {
     }
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for CallSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} on rank {} ({})", self.name, self.rank, self.place)
     }

@@ -5,9 +5,9 @@
 //! the slice of the receiver.
 
 use crate::communicator::{Communicator, Underway};
-use crate::engine::Mode;
+use crate::engine::SendMode;
 use crate::envelope::{Envelope, Status};
-use crate::error::{Call, Error, ErrorClass};
+use crate::error::{CallSite, Error, ErrorClass};
 use crate::payload::{Elements, open, pack};
 use crate::request::Request;
 use crate::tag::{Source, Tag, Tags};
@@ -55,11 +55,11 @@ impl Communicator {
         elements: &[T],
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let (call, tag) = (self.call("send_slice"), tag.into());
-        async move { self.send_elements(call, to, tag, elements.to_vec(), Mode::Standard).await }
+        async move { self.send_elements(call, to, tag, elements.to_vec(), SendMode::Standard).await }
     }
 
-    /// As [`send_slice`](Self::send_slice), of a vector that the program gives away. To a rank of the
-    /// same process it is moved: no element is copied, unless the receiver wants it in a slice.
+    /// As [`send_slice`](Self::send_slice), of a vector that the program gives away. To a rank of
+    /// the same process it is moved: no element is copied, unless the receiver wants it in a slice.
     ///
     /// # Errors
     /// As for [`send_slice`](Self::send_slice).
@@ -70,13 +70,14 @@ impl Communicator {
         tag: impl Into<Tag>,
         elements: Vec<T>,
     ) -> impl Future<Output = Result<(), Error>> + Send {
-        self.send_elements(self.call("send_vec"), to, tag.into(), elements, Mode::Standard)
+        self.send_elements(self.call("send_vec"), to, tag.into(), elements, SendMode::Standard)
     }
 
     /// As [`send_slice`](Self::send_slice), and waits until a receive has taken the message.
     ///
     /// # Errors
-    /// As for [`send_slice`](Self::send_slice), and if the receiver ends without taking the message.
+    /// As for [`send_slice`](Self::send_slice), and if the receiver ends without taking the
+    /// message.
     #[doc(alias = "MPI_Ssend")]
     #[track_caller]
     pub fn ssend_slice<T: Pod + Send + Sync>(
@@ -86,16 +87,16 @@ impl Communicator {
         elements: &[T],
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let (call, tag) = (self.call("ssend_slice"), tag.into());
-        async move { self.send_elements(call, to, tag, elements.to_vec(), Mode::Synchronous).await }
+        async move { self.send_elements(call, to, tag, elements.to_vec(), SendMode::Synchronous).await }
     }
 
     async fn send_elements<T: Pod + Send>(
         &self,
-        call: Call,
+        call: CallSite,
         to: usize,
         tag: Tag,
         elements: Vec<T>,
-        mode: Mode,
+        mode: SendMode,
     ) -> Result<(), Error> {
         budget::pay(1).await;
         let underway = self.begin_elements(call, to, tag, elements, mode)?;
@@ -104,11 +105,11 @@ impl Communicator {
 
     fn begin_elements<T: Pod + Send>(
         &self,
-        call: Call,
+        call: CallSite,
         to: usize,
         tag: Tag,
         elements: Vec<T>,
-        mode: Mode,
+        mode: SendMode,
     ) -> Result<Underway, Error> {
         self.check_rank(to, call, ErrorClass::Rank)?;
         let body = pack(call, Elements(elements), self.moves_values(to))?;
@@ -181,7 +182,7 @@ impl Communicator {
         let (call, tag, source, tags) =
             (self.call("sendrecv_into"), tag.into(), source.into(), source_tag.into());
         async move {
-            let underway = self.begin_elements(call, to, tag, elements.to_vec(), Mode::Standard)?;
+            let underway = self.begin_elements(call, to, tag, elements.to_vec(), SendMode::Standard)?;
             let envelope = self.receive(call, self.own(), source, tags).await?;
             self.end_send(call, to, underway).await?;
             fill(call, envelope, buffer)
@@ -202,12 +203,12 @@ impl Communicator {
         buffer: Vec<T>,
     ) -> Request<Vec<T>> {
         let call = self.call("isend_vec");
-        let begun = self.begin_elements(call, to, tag.into(), buffer.clone(), Mode::Standard);
+        let begun = self.begin_elements(call, to, tag.into(), buffer.clone(), SendMode::Standard);
         Request::of_send(self, call, to, begun, buffer)
     }
 
-    /// Posts a receive into a buffer, and returns at once. The request owns the buffer, and gives it
-    /// back with the elements at its front.
+    /// Posts a receive into a buffer, and returns at once. The request owns the buffer, and gives
+    /// it back with the elements at its front.
     ///
     /// # Errors
     /// As for [`recv_into`](Self::recv_into); the request has the error.
@@ -228,7 +229,7 @@ impl Communicator {
 }
 
 /// Opens a message into a slice.
-fn fill<T: Pod + Send>(call: Call, envelope: Envelope, buffer: &mut [T]) -> Result<Status, Error> {
+fn fill<T: Pod + Send>(call: CallSite, envelope: Envelope, buffer: &mut [T]) -> Result<Status, Error> {
     let (source, tag) = (envelope.source, envelope.tag);
     let (Elements(elements), status) = open::<Elements<T>>(call, envelope)?;
     let Some(front) = buffer.get_mut(..elements.len()) else {

@@ -16,8 +16,8 @@ pub struct Group(Arc<[u32]>);
 
 /// How two groups, or two communicators, are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[doc(alias = "ComparisonResult")]
-pub enum Comparison {
+
+pub enum ComparisonResult {
     /// They are the same communicator, or groups with the same ranks in the same order.
     #[doc(alias = "MPI_IDENT")]
     Identical,
@@ -131,11 +131,11 @@ impl Group {
     /// How the two are alike: identical, similar or unequal.
     #[doc(alias = "groupCompare")]
     #[doc(alias = "MPI_Group_compare")]
-    pub fn compare(&self, other: &Group) -> Comparison {
+    pub fn compare(&self, other: &Group) -> ComparisonResult {
         match (self == other, self.size() == other.size() && self.0.iter().all(|&rank| other.has(rank))) {
-            (true, _) => Comparison::Identical,
-            (_, true) => Comparison::Similar,
-            _ => Comparison::Unequal,
+            (true, _) => ComparisonResult::Identical,
+            (_, true) => ComparisonResult::Similar,
+            _ => ComparisonResult::Unequal,
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | starting the ranks | [`run()`], [`World`] |
+//! | starting the ranks | [`run()`], [`Ranks`] |
 //! | values of any type that serde knows (the paper's simple interface) | [`send`](Communicator::send), [`ssend`](Communicator::ssend), [`recv`](Communicator::recv), [`sendrecv`](Communicator::sendrecv) |
 //! | elements of plain data (the paper's fast interface) | [`send_slice`](Communicator::send_slice), [`send_vec`](Communicator::send_vec), [`recv_into`](Communicator::recv_into), [`recv_vec`](Communicator::recv_vec), [`sendrecv_into`](Communicator::sendrecv_into) |
 //! | operations that go on by themselves | [`isend`](Communicator::isend), [`issend`](Communicator::issend), [`irecv`](Communicator::irecv), [`isend_vec`](Communicator::isend_vec), [`irecv_into`](Communicator::irecv_into), [`Request`], [`wait_all`] |
@@ -37,8 +37,8 @@
 //!
 //! # Waiting
 //! Each operation is a future, and a thread that awaits it is parked until its message has come. A
-//! rank may have any number of threads, each with a clone of the [`Communicator`]. A receive whose
-//! future is dropped has taken no message.
+//! rank may have any number of threads, each with a clone of the [`Communicator`]. If the
+//! future of a receive is dropped, it has taken no message.
 //!
 //! # Engines
 //! The ranks are groups of threads of one process, and a value is moved from one to the other
@@ -70,10 +70,10 @@ mod world;
 pub use collective::Parts;
 pub use communicator::Communicator;
 pub use envelope::Status;
-pub use error::{Call, Error, ErrorClass};
-pub use group::{Comparison, Group};
+pub use error::{CallSite, Error, ErrorClass};
+pub use group::{ComparisonResult, Group};
 pub use payload::Message;
 pub use probe::Matched;
 pub use request::{Request, wait_all};
 pub use tag::{ANY, Any, Source, Tag, Tags};
-pub use world::{Cause, Failure, World, run};
+pub use world::{Cause, Failure, Ranks, run};

@@ -9,14 +9,14 @@
 //! [`Completion`] that it shares with its [`Posted`]. Under the lock, a message that arrives takes
 //! the receive out of the table and puts itself into the completion. So under the lock a posted
 //! receive is in one of two states: it is in the table, or its completion has come. A receive that
-//! is given up looks under the lock which of the two it is. In the first it leaves the table, in the
-//! second it takes the message out of the completion and delivers it again, with its old number in
-//! the order of arrival. So the next receive finds the messages as if the other had never been.
+//! is given up looks under the lock which of the two it is. In the first it leaves the table, in
+//! the second it takes the message out of the completion and delivers it again, with its old number
+//! in the order of arrival. So the next receive finds the messages as if the other had never been.
 
-use crate::completion::{Completion, Ended};
+use crate::completion::{Completion, EndedRank};
 use crate::envelope::{Envelope, Status};
-use crate::error::Call;
-use crate::matching::{Key, Pattern, Table};
+use crate::error::CallSite;
+use crate::matching::{EntryKey, MatchTable, Pattern};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::mem;
@@ -24,19 +24,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The messages that have come for one rank, and the receives that wait for some.
 pub struct Mailbox {
-    state: Mutex<State>,
+    state: Mutex<MailboxState>,
 }
 
-struct State {
-    arrived: Table<Arrived>,
-    posted: Table<Post>,
+struct MailboxState {
+    arrived: MatchTable<Arrived>,
+    posted: MatchTable<Post>,
     /// The number of the next message or receive in the order of arrival.
     next: u64,
-    ended: HashMap<u32, Ended>,
+    ended: HashMap<u32, EndedRank>,
     /// In each context, the failed ranks that a wildcard receive bears.
     acknowledged: HashMap<u64, HashSet<u32>>,
     /// The rank of this mailbox has ended: nothing comes in any more.
-    closed: Option<Ended>,
+    closed: Option<EndedRank>,
     /// Counts the contexts that this rank has proposed.
     contexts: u64,
 }
@@ -50,31 +50,31 @@ pub(crate) struct Arrived {
 
 /// A receive or a probe in the table.
 struct Post {
-    cell: Arc<Completion<Outcome>>,
-    awaited: Awaited,
+    cell: Arc<Completion<ReceiveOutcome>>,
+    awaited: AwaitedRanks,
     /// Whether it takes the message; a probe does not.
     takes: bool,
 }
 
 /// The world ranks of which a message is awaited.
 #[derive(Debug, Clone)]
-pub(crate) enum Awaited {
+pub(crate) enum AwaitedRanks {
     One(u32),
     AnyOf(Arc<[u32]>),
 }
 
 /// How a receive or probe ends.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum ReceiveOutcome {
     Took(Arrived),
     Saw(Status),
-    Ended(Ended),
+    Ended(EndedRank),
 }
 
 /// What must be done after the lock is released.
 #[derive(Default)]
 struct After {
-    wake: Vec<Arc<Completion<Outcome>>>,
+    wake: Vec<Arc<Completion<ReceiveOutcome>>>,
     matched: Option<Arc<Completion>>,
 }
 
@@ -92,9 +92,9 @@ impl After {
 impl Mailbox {
     /// The mailbox of a rank to which nothing has come.
     pub fn new() -> Mailbox {
-        let state = State {
-            arrived: Table::new(),
-            posted: Table::new(),
+        let state = MailboxState {
+            arrived: MatchTable::new(),
+            posted: MatchTable::new(),
             next: 0,
             ended: HashMap::new(),
             acknowledged: HashMap::new(),
@@ -104,7 +104,7 @@ impl Mailbox {
         Mailbox { state: Mutex::new(state) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MailboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -115,7 +115,7 @@ impl Mailbox {
     ///
     /// # Complexity
     /// Constant, however many messages and receives are there.
-    pub fn deliver(&self, envelope: Envelope) -> Result<(), (Ended, Envelope)> {
+    pub fn deliver(&self, envelope: Envelope) -> Result<(), (EndedRank, Envelope)> {
         let mut after = After::default();
         let mut state = self.lock();
         if let Some(ended) = state.closed {
@@ -130,16 +130,16 @@ impl Mailbox {
 
     /// The rank with this number in the world has ended, and no more messages come from it.
     /// Receives that wait for it alone fail, and if it has failed, wildcard receives too.
-    pub fn ended(&self, ended: Ended) {
+    pub fn ended(&self, ended: EndedRank) {
         let mut after = After::default();
         let mut state = self.lock();
         state.ended.insert(ended.rank, ended);
-        let hopeless: Vec<Key> = state
+        let hopeless: Vec<EntryKey> = state
             .posted
             .iter()
             .filter(|(_, _, post)| match &post.awaited {
-                Awaited::One(rank) => *rank == ended.rank,
-                Awaited::AnyOf(ranks) => ended.failed && ranks.contains(&ended.rank),
+                AwaitedRanks::One(rank) => *rank == ended.rank,
+                AwaitedRanks::AnyOf(ranks) => ended.failed && ranks.contains(&ended.rank),
             })
             .map(|(key, ..)| key)
             .collect();
@@ -150,12 +150,12 @@ impl Mailbox {
 
     /// The rank of this mailbox has ended: messages are refused from now on, and the senders of
     /// those which no receive has taken are told. Gives the number of these.
-    pub fn close(&self, ended: Ended) -> usize {
+    pub fn close(&self, ended: EndedRank) -> usize {
         let mut after = After::default();
         let mut state = self.lock();
         state.closed = Some(ended);
-        let arrived = mem::replace(&mut state.arrived, Table::new());
-        let posted: Vec<Key> = state.posted.iter().map(|(key, ..)| key).collect();
+        let arrived = mem::replace(&mut state.arrived, MatchTable::new());
+        let posted: Vec<EntryKey> = state.posted.iter().map(|(key, ..)| key).collect();
         state.end_receives(posted, ended, &mut after);
         drop(state);
         after.happen();
@@ -209,7 +209,7 @@ impl Mailbox {
 
     /// Takes the first message that matches, or sees it; or posts a receive, or a probe, that fails
     /// if it waits for ranks that have ended.
-    pub(crate) fn post(self: &Arc<Mailbox>, pattern: Pattern, awaited: Awaited, takes: bool) -> Posted {
+    pub(crate) fn post(self: &Arc<Mailbox>, pattern: Pattern, awaited: AwaitedRanks, takes: bool) -> Posted {
         let cell = Arc::new(Completion::new());
         let mut taken = None;
         let mut state = self.lock();
@@ -217,10 +217,10 @@ impl Mailbox {
         if let Some(first) = state.arrived.first_message(&pattern) {
             match takes {
                 true => taken = Some(state.arrived.remove(first)),
-                false => cell.set(Outcome::Saw(state.arrived.get(first).envelope.status())),
+                false => cell.set(ReceiveOutcome::Saw(state.arrived.get(first).envelope.status())),
             }
         } else if let Some(ended) = state.hopeless(&pattern, &awaited) {
-            cell.set(Outcome::Ended(ended));
+            cell.set(ReceiveOutcome::Ended(ended));
         } else {
             let order = state.number();
             key = Some(state.posted.post(pattern, order, Post { cell: cell.clone(), awaited, takes }));
@@ -228,7 +228,7 @@ impl Mailbox {
         drop(state);
         if let Some(mut arrived) = taken {
             arrived.told();
-            cell.set(Outcome::Took(arrived));
+            cell.set(ReceiveOutcome::Took(arrived));
         }
         Posted { mailbox: self.clone(), cell, key }
     }
@@ -250,7 +250,7 @@ impl Mailbox {
     }
 }
 
-impl State {
+impl MailboxState {
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -264,27 +264,27 @@ impl State {
             let Post { cell, takes, .. } = self.posted.remove(key);
             if takes {
                 after.matched = arrived.envelope.matched.take();
-                cell.set(Outcome::Took(arrived));
+                cell.set(ReceiveOutcome::Took(arrived));
                 after.wake.push(cell);
                 return;
             }
-            cell.set(Outcome::Saw(arrived.envelope.status()));
+            cell.set(ReceiveOutcome::Saw(arrived.envelope.status()));
             after.wake.push(cell);
         }
         let order = arrived.order;
         self.arrived.arrive(pattern, order, arrived);
     }
 
-    fn end_receives(&mut self, keys: Vec<Key>, ended: Ended, after: &mut After) {
+    fn end_receives(&mut self, keys: Vec<EntryKey>, ended: EndedRank, after: &mut After) {
         for key in keys {
             let post = self.posted.remove(key);
-            post.cell.set(Outcome::Ended(ended));
+            post.cell.set(ReceiveOutcome::Ended(ended));
             after.wake.push(post.cell);
         }
     }
 
     /// The rank because of which a receive that finds no message would wait in vain.
-    fn hopeless(&self, pattern: &Pattern, awaited: &Awaited) -> Option<Ended> {
+    fn hopeless(&self, pattern: &Pattern, awaited: &AwaitedRanks) -> Option<EndedRank> {
         if self.closed.is_some() {
             return self.closed;
         }
@@ -292,8 +292,8 @@ impl State {
             return None;
         }
         match awaited {
-            Awaited::One(rank) => self.ended.get(rank).copied(),
-            Awaited::AnyOf(ranks) => {
+            AwaitedRanks::One(rank) => self.ended.get(rank).copied(),
+            AwaitedRanks::AnyOf(ranks) => {
                 let borne = self.acknowledged.get(&pattern.context);
                 let is_borne = |rank: &u32| borne.is_some_and(|borne| borne.contains(rank));
                 let mut ended =
@@ -326,14 +326,14 @@ impl Arrived {
 #[derive(Debug)]
 pub(crate) struct Posted {
     mailbox: Arc<Mailbox>,
-    cell: Arc<Completion<Outcome>>,
+    cell: Arc<Completion<ReceiveOutcome>>,
     /// Its place in the table, if it was put there and its outcome has not been collected.
-    key: Option<Key>,
+    key: Option<EntryKey>,
 }
 
 impl Posted {
     /// The outcome, if it has come.
-    pub(crate) fn try_collect(&mut self) -> Option<Outcome> {
+    pub(crate) fn try_collect(&mut self) -> Option<ReceiveOutcome> {
         let outcome = self.cell.take()?;
         self.key = None;
         Some(outcome)
@@ -345,7 +345,7 @@ impl Posted {
     }
 
     /// Waits for the outcome.
-    pub(crate) async fn collect(&mut self, call: Call, reason: impl Fn() -> String) -> Outcome {
+    pub(crate) async fn collect(&mut self, call: CallSite, reason: impl Fn() -> String) -> ReceiveOutcome {
         self.cell.wait(call.place, "receive", reason).await;
         self.try_collect().expect("the outcome has come, and this borrow of it is the only one")
     }
@@ -355,7 +355,7 @@ impl Drop for Posted {
     fn drop(&mut self) {
         let mut state = self.mailbox.lock();
         match (self.cell.take(), self.key) {
-            (Some(Outcome::Took(arrived)), _) => {
+            (Some(ReceiveOutcome::Took(arrived)), _) => {
                 drop(state);
                 self.mailbox.put_back(arrived);
             }

@@ -1,5 +1,6 @@
 //! Matching: which message a receive takes, and which receive a message goes to. [`Pattern`] is
-//! what a receive asks for, [`Table`] holds messages or receives in the order in which they came.
+//! what a receive asks for, [`MatchTable`] holds messages or receives in the order in which they
+//! came.
 //!
 //! Each rank's mailbox (`mailbox.rs`) has two tables under its lock: the messages that no receive
 //! has taken, and the receives that no message has come for. One of the two is empty of any pair
@@ -54,17 +55,17 @@ impl Pattern {
 }
 
 /// The place of an entry in its table, until it is removed.
-pub(crate) type Key = u32;
+pub(crate) type EntryKey = u32;
 
-const NONE: Key = Key::MAX;
+const NONE: EntryKey = EntryKey::MAX;
 
 /// Entries in the order of arrival, which are found by their patterns.
 #[derive(Debug)]
-pub(crate) struct Table<T> {
-    slots: Vec<Slot<T>>,
+pub(crate) struct MatchTable<T> {
+    slots: Vec<EntrySlot<T>>,
     /// The first free slot; each has the next one in its first link.
-    free: Key,
-    lists: HashMap<Pattern, List, FixedState>,
+    free: EntryKey,
+    lists: HashMap<Pattern, EntryList, FixedState>,
     /// How many lists of each kind there are.
     of_kind: [usize; KINDS],
     /// The kinds of lists in which an exact entry lies, as bits.
@@ -73,32 +74,32 @@ pub(crate) struct Table<T> {
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct EntrySlot<T> {
     /// `None` while the slot is free.
     entry: Option<(Pattern, T)>,
     order: u64,
     /// The lists in which the entry lies, as bits.
     listed: u8,
-    links: [Link; KINDS],
+    links: [EntryLink; KINDS],
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Link {
-    before: Key,
-    after: Key,
+struct EntryLink {
+    before: EntryKey,
+    after: EntryKey,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct List {
-    first: Key,
-    last: Key,
+struct EntryList {
+    first: EntryKey,
+    last: EntryKey,
 }
 
-const UNLINKED: Link = Link { before: NONE, after: NONE };
+const UNLINKED: EntryLink = EntryLink { before: NONE, after: NONE };
 
-impl<T> Table<T> {
-    pub(crate) fn new() -> Table<T> {
-        Table {
+impl<T> MatchTable<T> {
+    pub(crate) fn new() -> MatchTable<T> {
+        MatchTable {
             slots: Vec::new(),
             free: NONE,
             lists: HashMap::default(),
@@ -113,22 +114,22 @@ impl<T> Table<T> {
     }
 
     /// Adds a receive with its pattern.
-    pub(crate) fn post(&mut self, pattern: Pattern, order: u64, value: T) -> Key {
+    pub(crate) fn post(&mut self, pattern: Pattern, order: u64, value: T) -> EntryKey {
         self.add(pattern, order, value, 1 << pattern.kind())
     }
 
     /// Adds a message with its exact pattern. An earlier order than that of the messages which are
     /// there puts it before them.
-    pub(crate) fn arrive(&mut self, pattern: Pattern, order: u64, value: T) -> Key {
+    pub(crate) fn arrive(&mut self, pattern: Pattern, order: u64, value: T) -> EntryKey {
         self.add(pattern, order, value, self.indexed)
     }
 
-    fn add(&mut self, pattern: Pattern, order: u64, value: T, listed: u8) -> Key {
-        let slot = Slot { entry: Some((pattern, value)), order, listed, links: [UNLINKED; KINDS] };
+    fn add(&mut self, pattern: Pattern, order: u64, value: T, listed: u8) -> EntryKey {
+        let slot = EntrySlot { entry: Some((pattern, value)), order, listed, links: [UNLINKED; KINDS] };
         let key = match self.free {
             NONE => {
                 self.slots.push(slot);
-                Key::try_from(self.slots.len() - 1).expect("fewer than 2^32 messages wait")
+                EntryKey::try_from(self.slots.len() - 1).expect("fewer than 2^32 messages wait")
             }
             key => {
                 self.free = self.slots[key as usize].links[0].after;
@@ -144,12 +145,12 @@ impl<T> Table<T> {
     }
 
     /// The first entry of the list of this pattern.
-    pub(crate) fn first(&self, pattern: &Pattern) -> Option<Key> {
+    pub(crate) fn first(&self, pattern: &Pattern) -> Option<EntryKey> {
         self.lists.get(pattern).map(|list| list.first)
     }
 
     /// The first message that matches. It makes the lists of the pattern's kind if there are none.
-    pub(crate) fn first_message(&mut self, pattern: &Pattern) -> Option<Key> {
+    pub(crate) fn first_message(&mut self, pattern: &Pattern) -> Option<EntryKey> {
         let kind = pattern.kind();
         if self.indexed & 1 << kind == 0 {
             self.index(kind);
@@ -161,8 +162,9 @@ impl<T> Table<T> {
     #[cold]
     fn index(&mut self, kind: usize) {
         self.indexed |= 1 << kind;
-        let mut keys: Vec<Key> =
-            (0..self.slots.len() as Key).filter(|&key| self.slots[key as usize].entry.is_some()).collect();
+        let mut keys: Vec<EntryKey> = (0..self.slots.len() as EntryKey)
+            .filter(|&key| self.slots[key as usize].entry.is_some())
+            .collect();
         keys.sort_unstable_by_key(|&key| self.slots[key as usize].order);
         for key in keys {
             let slot = &mut self.slots[key as usize];
@@ -173,27 +175,29 @@ impl<T> Table<T> {
     }
 
     /// The receive that was posted first of those which match the message with this exact pattern.
-    pub(crate) fn first_receive(&self, message: &Pattern) -> Option<Key> {
+    pub(crate) fn first_receive(&self, message: &Pattern) -> Option<EntryKey> {
         let kinds = (0..KINDS).filter(|&kind| self.of_kind[kind] != 0);
         kinds.filter_map(|kind| self.first(&message.widened(kind))).min_by_key(|&key| self.order(key))
     }
 
-    pub(crate) fn get(&self, key: Key) -> &T {
+    pub(crate) fn get(&self, key: EntryKey) -> &T {
         &self.slots[key as usize].entry.as_ref().expect("the key is of an entry").1
     }
 
-    pub(crate) fn order(&self, key: Key) -> u64 {
+    pub(crate) fn order(&self, key: EntryKey) -> u64 {
         self.slots[key as usize].order
     }
 
     /// All entries with their keys, in no order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &Pattern, &T)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (EntryKey, &Pattern, &T)> {
         let slots = self.slots.iter().enumerate();
-        slots.filter_map(|(at, slot)| slot.entry.as_ref().map(|(pattern, value)| (at as Key, pattern, value)))
+        slots.filter_map(|(at, slot)| {
+            slot.entry.as_ref().map(|(pattern, value)| (at as EntryKey, pattern, value))
+        })
     }
 
     /// Takes an entry out of all its lists.
-    pub(crate) fn remove(&mut self, key: Key) -> T {
+    pub(crate) fn remove(&mut self, key: EntryKey) -> T {
         let slot = &mut self.slots[key as usize];
         let listed = slot.listed;
         let (pattern, value) = slot.entry.take().expect("the key is of an entry");
@@ -207,10 +211,10 @@ impl<T> Table<T> {
     }
 
     /// Puts an entry into a list, at its place in the order: mostly the end.
-    fn link(&mut self, pattern: Pattern, kind: usize, key: Key) {
+    fn link(&mut self, pattern: Pattern, kind: usize, key: EntryKey) {
         let order = self.order(key);
-        let Some(&List { first, last }) = self.lists.get(&pattern) else {
-            self.lists.insert(pattern, List { first: key, last: key });
+        let Some(&EntryList { first, last }) = self.lists.get(&pattern) else {
+            self.lists.insert(pattern, EntryList { first: key, last: key });
             self.of_kind[kind] += 1;
             return;
         };
@@ -226,13 +230,13 @@ impl<T> Table<T> {
                 (self.slots[after as usize].links[kind].before, after)
             }
         };
-        self.slots[key as usize].links[kind] = Link { before, after };
+        self.slots[key as usize].links[kind] = EntryLink { before, after };
         self.join(pattern, kind, before, key);
         self.join(pattern, kind, key, after);
     }
 
-    fn unlink(&mut self, pattern: Pattern, kind: usize, key: Key) {
-        let Link { before, after } = self.slots[key as usize].links[kind];
+    fn unlink(&mut self, pattern: Pattern, kind: usize, key: EntryKey) {
+        let EntryLink { before, after } = self.slots[key as usize].links[kind];
         if (before, after) == (NONE, NONE) {
             self.lists.remove(&pattern);
             self.of_kind[kind] -= 1;
@@ -243,7 +247,7 @@ impl<T> Table<T> {
 
     /// Makes two entries neighbours in a list. [`NONE`] stands for the end of the list on that
     /// side.
-    fn join(&mut self, pattern: Pattern, kind: usize, before: Key, after: Key) {
+    fn join(&mut self, pattern: Pattern, kind: usize, before: EntryKey, after: EntryKey) {
         match before {
             NONE => self.list(&pattern).first = after,
             _ => self.slots[before as usize].links[kind].after = after,
@@ -254,7 +258,7 @@ impl<T> Table<T> {
         }
     }
 
-    fn list(&mut self, pattern: &Pattern) -> &mut List {
+    fn list(&mut self, pattern: &Pattern) -> &mut EntryList {
         self.lists.get_mut(pattern).expect("an entry is in the list")
     }
 }

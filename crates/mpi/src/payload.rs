@@ -1,22 +1,23 @@
 //! What a message holds: a value of the simple interface ([`Value`]), elements of the fast one
-//! ([`Elements`]), or several of either ([`Many`]).
+//! ([`Elements`]), or several of either ([`SeveralPayloads`]).
 //!
-//! [`Payload`] makes bodies of them and opens bodies, so the collectives are written once for both
-//! interfaces. A body is a value that is moved, where the engine can do that; otherwise bytes.
+//! [`MessagePayload`] makes bodies of them and opens bodies, so the collectives are written once
+//! for both interfaces. A body is a value that is moved, where the engine can do that; otherwise
+//! bytes.
 
-use crate::envelope::{Body, Envelope, Moved, Status};
-use crate::error::{Call, Error, ErrorClass};
+use crate::envelope::{Envelope, MessageContent, Moved, Status};
+use crate::error::{CallSite, Error, ErrorClass};
 use crate::wire;
 use bytemuck::Pod;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::any::type_name;
 
-/// A type whose values can be sent by the simple interface: any that serde can serialise, and that
-/// owns its data.
+/// A type of values that the simple interface can send: any that serde can serialise, and that owns
+/// its data.
 ///
-/// `#[derive(serde::Serialize, serde::Deserialize)]` makes a type of a program one. Between ranks of
-/// one process a value is moved and not serialised.
+/// `#[derive(serde::Serialize, serde::Deserialize)]` makes a type of a program one. Between ranks
+/// of one process a value is moved and not serialised.
 ///
 /// # Paper
 /// [HMPI "Point-to-point communications"]: instances of `Serialize`.
@@ -30,16 +31,16 @@ pub trait Message: Serialize + DeserializeOwned + Send + 'static {}
 impl<T: Serialize + DeserializeOwned + Send + 'static> Message for T {}
 
 /// What can be made a body of a message, and be made of one.
-pub(crate) trait Payload: Sized + Send + 'static {
+pub(crate) trait MessagePayload: Sized + Send + 'static {
     /// The body, moved or as bytes.
-    fn pack(self, moved: bool) -> Result<Body, String>;
+    fn pack(self, moved: bool) -> Result<MessageContent, String>;
 
     /// The payload of a body; or what is wrong with it.
-    fn unpack(body: Body) -> Result<Self, String>;
+    fn unpack(body: MessageContent) -> Result<Self, String>;
 }
 
 /// Opens a message.
-pub(crate) fn open<P: Payload>(call: Call, envelope: Envelope) -> Result<(P, Status), Error> {
+pub(crate) fn open<P: MessagePayload>(call: CallSite, envelope: Envelope) -> Result<(P, Status), Error> {
     let status = envelope.status();
     let Envelope { source, tag, sent, .. } = envelope;
     match P::unpack(envelope.body) {
@@ -53,7 +54,11 @@ pub(crate) fn open<P: Payload>(call: Call, envelope: Envelope) -> Result<(P, Sta
 }
 
 /// Makes the body of a message.
-pub(crate) fn pack<P: Payload>(call: Call, payload: P, moved: bool) -> Result<Body, Error> {
+pub(crate) fn pack<P: MessagePayload>(
+    call: CallSite,
+    payload: P,
+    moved: bool,
+) -> Result<MessageContent, Error> {
     payload.pack(moved).map_err(|what| call.error(ErrorClass::Type, what))
 }
 
@@ -61,21 +66,21 @@ pub(crate) fn pack<P: Payload>(call: Call, payload: P, moved: bool) -> Result<Bo
 #[derive(Clone)]
 pub(crate) struct Value<T>(pub(crate) T);
 
-impl<T: Message> Payload for Value<T> {
-    fn pack(self, moved: bool) -> Result<Body, String> {
+impl<T: Message> MessagePayload for Value<T> {
+    fn pack(self, moved: bool) -> Result<MessageContent, String> {
         if moved {
-            return Ok(Body::Moved(Moved::new(self, size_of::<T>())));
+            return Ok(MessageContent::Moved(Moved::new(self, size_of::<T>())));
         }
         match wire::encode(&self.0) {
-            Ok(bytes) => Ok(Body::Bytes(bytes)),
+            Ok(bytes) => Ok(MessageContent::Bytes(bytes)),
             Err(error) => Err(format!("a value of type {} cannot be written: {error}", type_name::<T>())),
         }
     }
 
-    fn unpack(body: Body) -> Result<Value<T>, String> {
+    fn unpack(body: MessageContent) -> Result<Value<T>, String> {
         match body {
-            Body::Moved(moved) => downcast(moved),
-            Body::Bytes(bytes) => match wire::decode(&bytes) {
+            MessageContent::Moved(moved) => downcast(moved),
+            MessageContent::Bytes(bytes) => match wire::decode(&bytes) {
                 Ok(value) => Ok(Value(value)),
                 Err(error) => Err(format!("is not a value of type {}: {error}", type_name::<T>())),
             },
@@ -87,19 +92,19 @@ impl<T: Message> Payload for Value<T> {
 #[derive(Clone)]
 pub(crate) struct Elements<T>(pub(crate) Vec<T>);
 
-impl<T: Pod + Send> Payload for Elements<T> {
-    fn pack(self, moved: bool) -> Result<Body, String> {
+impl<T: Pod + Send> MessagePayload for Elements<T> {
+    fn pack(self, moved: bool) -> Result<MessageContent, String> {
         let bytes = size_of_val(self.0.as_slice());
         Ok(match moved {
-            true => Body::Moved(Moved::new(self, bytes)),
-            false => Body::Bytes(bytemuck::cast_slice(&self.0).to_vec()),
+            true => MessageContent::Moved(Moved::new(self, bytes)),
+            false => MessageContent::Bytes(bytemuck::cast_slice(&self.0).to_vec()),
         })
     }
 
-    fn unpack(body: Body) -> Result<Elements<T>, String> {
+    fn unpack(body: MessageContent) -> Result<Elements<T>, String> {
         let bytes = match body {
-            Body::Moved(moved) => return downcast(moved),
-            Body::Bytes(bytes) => bytes,
+            MessageContent::Moved(moved) => return downcast(moved),
+            MessageContent::Bytes(bytes) => bytes,
         };
         if size_of::<T>() == 0 || !bytes.len().is_multiple_of(size_of::<T>()) {
             let (name, size) = (type_name::<T>(), size_of::<T>());
@@ -114,38 +119,40 @@ impl<T: Pod + Send> Payload for Elements<T> {
 
 /// Several payloads in one message, for a collective.
 #[derive(Clone)]
-pub(crate) struct Many<P>(pub(crate) Vec<P>);
+pub(crate) struct SeveralPayloads<P>(pub(crate) Vec<P>);
 
-impl<P: Payload> Payload for Many<P> {
-    fn pack(self, moved: bool) -> Result<Body, String> {
+impl<P: MessagePayload> MessagePayload for SeveralPayloads<P> {
+    fn pack(self, moved: bool) -> Result<MessageContent, String> {
         if moved {
             let bytes = size_of_val(self.0.as_slice());
-            return Ok(Body::Moved(Moved::new(self, bytes)));
+            return Ok(MessageContent::Moved(Moved::new(self, bytes)));
         }
         let mut all = Vec::new();
         for part in self.0 {
-            let Body::Bytes(bytes) = part.pack(false)? else { unreachable!("it was not to be moved") };
+            let MessageContent::Bytes(bytes) = part.pack(false)? else {
+                unreachable!("it was not to be moved")
+            };
             all.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
             all.extend_from_slice(&bytes);
         }
-        Ok(Body::Bytes(all))
+        Ok(MessageContent::Bytes(all))
     }
 
-    fn unpack(body: Body) -> Result<Many<P>, String> {
+    fn unpack(body: MessageContent) -> Result<SeveralPayloads<P>, String> {
         let bytes = match body {
-            Body::Moved(moved) => return downcast(moved),
-            Body::Bytes(bytes) => bytes,
+            MessageContent::Moved(moved) => return downcast(moved),
+            MessageContent::Bytes(bytes) => bytes,
         };
         let mut rest = bytes.as_slice();
         let mut parts = Vec::new();
         while let Some((length, after)) = rest.split_first_chunk() {
             let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
             let (part, after) = after.split_at_checked(length).ok_or("is cut off in a part")?;
-            parts.push(P::unpack(Body::Bytes(part.to_vec()))?);
+            parts.push(P::unpack(MessageContent::Bytes(part.to_vec()))?);
             rest = after;
         }
         match rest.is_empty() {
-            true => Ok(Many(parts)),
+            true => Ok(SeveralPayloads(parts)),
             false => Err("is cut off between two parts".to_string()),
         }
     }

@@ -5,9 +5,9 @@
 
 use crate::communicator::Communicator;
 use crate::envelope::{Envelope, Status};
-use crate::error::{Call, Error};
-use crate::mailbox::{Arrived, Outcome};
-use crate::payload::{Elements, Message, Payload, Value, open};
+use crate::error::{CallSite, Error};
+use crate::mailbox::{Arrived, ReceiveOutcome};
+use crate::payload::{Elements, Message, MessagePayload, Value, open};
 use crate::tag::{Source, Tags};
 use bytemuck::Pod;
 use std::fmt;
@@ -28,7 +28,7 @@ impl Communicator {
         async move {
             let mut posted = self.post(call, self.own(), source, tags, false)?;
             match self.outcome(call, self.own(), &mut posted, source, tags).await? {
-                Outcome::Saw(status) => Ok(status),
+                ReceiveOutcome::Saw(status) => Ok(status),
                 other => unreachable!("a probe takes no message: {other:?}"),
             }
         }
@@ -60,7 +60,7 @@ impl Communicator {
         async move {
             let mut posted = self.post(call, self.own(), source, tags, true)?;
             match self.outcome(call, self.own(), &mut posted, source, tags).await? {
-                Outcome::Took(arrived) => Ok(self.matched(call, arrived)),
+                ReceiveOutcome::Took(arrived) => Ok(self.matched(call, arrived)),
                 other => unreachable!("a receive takes its message: {other:?}"),
             }
         }
@@ -78,7 +78,7 @@ impl Communicator {
         Ok(taken.map(|arrived| self.matched(call, arrived)))
     }
 
-    fn matched(&self, call: Call, arrived: Arrived) -> Matched {
+    fn matched(&self, call: CallSite, arrived: Arrived) -> Matched {
         Matched { communicator: self.clone(), call, arrived: Some(arrived) }
     }
 }
@@ -114,7 +114,7 @@ impl Communicator {
 #[doc(alias = "MPI_Message")]
 pub struct Matched {
     communicator: Communicator,
-    call: Call,
+    call: CallSite,
     /// `None` when it is opened.
     arrived: Option<Arrived>,
 }
@@ -144,7 +144,7 @@ impl Matched {
         Ok(elements)
     }
 
-    fn open<P: Payload>(mut self) -> Result<P, Error> {
+    fn open<P: MessagePayload>(mut self) -> Result<P, Error> {
         let arrived = self.arrived.take().expect("it is there until it is opened");
         let envelope: Envelope = arrived.into_envelope();
         open(self.call, envelope).map(|(payload, _)| payload)

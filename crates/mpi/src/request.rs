@@ -5,8 +5,8 @@
 
 use crate::communicator::{Communicator, Underway};
 use crate::envelope::Envelope;
-use crate::error::{Call, Error};
-use crate::mailbox::{Outcome, Posted};
+use crate::error::{CallSite, Error};
+use crate::mailbox::{Posted, ReceiveOutcome};
 use crate::tag::{Source, Tags};
 use std::fmt;
 use std::pin::Pin;
@@ -40,13 +40,13 @@ use std::pin::Pin;
 #[doc(alias = "MPI_Request")]
 pub struct Request<T> {
     communicator: Communicator,
-    call: Call,
-    state: State<T>,
+    call: CallSite,
+    state: RequestState<T>,
 }
 
-type Open<T> = Box<dyn FnOnce(Envelope) -> Result<T, Error> + Send>;
+type OpenMessage<T> = Box<dyn FnOnce(Envelope) -> Result<T, Error> + Send>;
 
-enum State<T> {
+enum RequestState<T> {
     /// The operation is over.
     Ended(Result<T, Error>),
     Sending {
@@ -58,7 +58,7 @@ enum State<T> {
         posted: Posted,
         source: Source,
         tags: Tags,
-        open: Open<T>,
+        open: OpenMessage<T>,
     },
     /// The result was given by `test`.
     Told,
@@ -68,15 +68,15 @@ impl<T: Send + 'static> Request<T> {
     /// The request of a send. `output` is its result.
     pub(crate) fn of_send(
         communicator: &Communicator,
-        call: Call,
+        call: CallSite,
         to: usize,
         begun: Result<Underway, Error>,
         output: T,
     ) -> Request<T> {
         let state = match begun {
-            Ok(None) => State::Ended(Ok(output)),
-            Ok(underway) => State::Sending { to, underway, output },
-            Err(error) => State::Ended(Err(error)),
+            Ok(None) => RequestState::Ended(Ok(output)),
+            Ok(underway) => RequestState::Sending { to, underway, output },
+            Err(error) => RequestState::Ended(Err(error)),
         };
         Request { communicator: communicator.clone(), call, state }
     }
@@ -84,14 +84,14 @@ impl<T: Send + 'static> Request<T> {
     /// The request of a receive. `open` makes the result of the message.
     pub(crate) fn of_receive(
         communicator: &Communicator,
-        call: Call,
+        call: CallSite,
         source: Source,
         tags: Tags,
         open: impl FnOnce(Envelope) -> Result<T, Error> + Send + 'static,
     ) -> Request<T> {
         let state = match communicator.post(call, communicator.own(), source, tags, true) {
-            Ok(posted) => State::Receiving { posted, source, tags, open: Box::new(open) },
-            Err(error) => State::Ended(Err(error)),
+            Ok(posted) => RequestState::Receiving { posted, source, tags, open: Box::new(open) },
+            Err(error) => RequestState::Ended(Err(error)),
         };
         Request { communicator: communicator.clone(), call, state }
     }
@@ -101,27 +101,31 @@ impl<T: Send + 'static> Request<T> {
     #[doc(alias = "pollFuture")]
     pub fn test(&mut self) -> Option<Result<T, Error>> {
         let is_over = match &mut self.state {
-            State::Ended(_) => true,
-            State::Sending { underway, .. } => underway.as_ref().is_none_or(|it| it.has_come()),
-            State::Receiving { posted, .. } => posted.has_come(),
-            State::Told => false,
+            RequestState::Ended(_) => true,
+            RequestState::Sending { underway, .. } => underway.as_ref().is_none_or(|it| it.has_come()),
+            RequestState::Receiving { posted, .. } => posted.has_come(),
+            RequestState::Told => false,
         };
         if !is_over {
             return None;
         }
-        let state = std::mem::replace(&mut self.state, State::Told);
+        let state = std::mem::replace(&mut self.state, RequestState::Told);
         match state {
-            State::Ended(result) => Some(result),
-            State::Sending { underway, output, .. } => {
+            RequestState::Ended(result) => Some(result),
+            RequestState::Sending { underway, output, .. } => {
                 let end = underway.and_then(|completion| completion.take());
                 Some(self.communicator.sent(self.call, end).map(|()| output))
             }
-            State::Receiving { mut posted, source, tags, open } => Some(match posted.try_collect()? {
-                Outcome::Took(arrived) => open(arrived.into_envelope()),
-                Outcome::Ended(ended) => Err(self.communicator.no_message(self.call, ended, source, tags)),
-                Outcome::Saw(_) => unreachable!("a receive takes its message"),
-            }),
-            State::Told => None,
+            RequestState::Receiving { mut posted, source, tags, open } => {
+                Some(match posted.try_collect()? {
+                    ReceiveOutcome::Took(arrived) => open(arrived.into_envelope()),
+                    ReceiveOutcome::Ended(ended) => {
+                        Err(self.communicator.no_message(self.call, ended, source, tags))
+                    }
+                    ReceiveOutcome::Saw(_) => unreachable!("a receive takes its message"),
+                })
+            }
+            RequestState::Told => None,
         }
     }
 
@@ -137,18 +141,18 @@ impl<T: Send + 'static> Request<T> {
     pub async fn wait(self) -> Result<T, Error> {
         let Request { communicator, call, state } = self;
         match state {
-            State::Ended(result) => result,
-            State::Sending { to, underway, output } => {
+            RequestState::Ended(result) => result,
+            RequestState::Sending { to, underway, output } => {
                 communicator.end_send(call, to, underway).await?;
                 Ok(output)
             }
-            State::Receiving { mut posted, source, tags, open } => {
+            RequestState::Receiving { mut posted, source, tags, open } => {
                 match communicator.outcome(call, communicator.own(), &mut posted, source, tags).await? {
-                    Outcome::Took(arrived) => open(arrived.into_envelope()),
+                    ReceiveOutcome::Took(arrived) => open(arrived.into_envelope()),
                     other => unreachable!("a receive takes its message: {other:?}"),
                 }
             }
-            State::Told => panic!("the result of the request was given before"),
+            RequestState::Told => panic!("the result of the request was given before"),
         }
     }
 
@@ -190,9 +194,9 @@ pub async fn wait_all<T: Send + 'static>(
 impl<T> fmt::Debug for Request<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
-            State::Ended(_) => "over",
-            State::Sending { .. } | State::Receiving { .. } => "under way",
-            State::Told => "told",
+            RequestState::Ended(_) => "over",
+            RequestState::Sending { .. } | RequestState::Receiving { .. } => "under way",
+            RequestState::Told => "told",
         };
         write!(f, "Request({}, {state})", self.call)
     }

@@ -4,9 +4,9 @@
 //! at once, `isend` and the like, give a `Request` (`request.rs`).
 
 use crate::communicator::{Communicator, Underway};
-use crate::engine::Mode;
+use crate::engine::SendMode;
 use crate::envelope::Status;
-use crate::error::{Call, Error, ErrorClass};
+use crate::error::{CallSite, Error, ErrorClass};
 use crate::payload::{Message, Value, open, pack};
 use crate::request::Request;
 use crate::tag::{Source, Tag, Tags};
@@ -21,7 +21,8 @@ impl Communicator {
     /// memory: [`ssend`](Self::ssend) waits for the receiver.
     ///
     /// # Errors
-    /// If there is no such rank or tag, if the rank has ended, or if the value cannot be serialised.
+    /// If there is no such rank or tag, if the rank has ended, or if the value cannot be
+    /// serialised.
     ///
     /// # Cancellation
     /// If the future is dropped after its first poll, the message has been sent.
@@ -59,7 +60,7 @@ impl Communicator {
         tag: impl Into<Tag>,
         value: T,
     ) -> impl Future<Output = Result<(), Error>> + Send {
-        self.send_as(self.call("send"), to, tag.into(), value, Mode::Standard)
+        self.send_as(self.call("send"), to, tag.into(), value, SendMode::Standard)
     }
 
     /// As [`send`](Self::send), and waits until a receive has taken the message.
@@ -78,16 +79,16 @@ impl Communicator {
         tag: impl Into<Tag>,
         value: T,
     ) -> impl Future<Output = Result<(), Error>> + Send {
-        self.send_as(self.call("ssend"), to, tag.into(), value, Mode::Synchronous)
+        self.send_as(self.call("ssend"), to, tag.into(), value, SendMode::Synchronous)
     }
 
     async fn send_as<T: Message>(
         &self,
-        call: Call,
+        call: CallSite,
         to: usize,
         tag: Tag,
         value: T,
-        mode: Mode,
+        mode: SendMode,
     ) -> Result<(), Error> {
         budget::pay(1).await;
         let underway = self.begin_send(call, to, tag, value, mode)?;
@@ -96,11 +97,11 @@ impl Communicator {
 
     fn begin_send<T: Message>(
         &self,
-        call: Call,
+        call: CallSite,
         to: usize,
         tag: Tag,
         value: T,
-        mode: Mode,
+        mode: SendMode,
     ) -> Result<Underway, Error> {
         self.check_rank(to, call, ErrorClass::Rank)?;
         let body = pack(call, Value(value), self.moves_values(to))?;
@@ -109,9 +110,9 @@ impl Communicator {
 
     /// Waits for the first message that matches, and takes its value.
     ///
-    /// The source is a rank or [`ANY`](crate::ANY), and so is the tag. While it waits, the thread is
-    /// parked. Of the messages that match, the earliest one is taken, and of receives that wait, the
-    /// one that began first gets a message.
+    /// The source is a rank or [`ANY`](crate::ANY), and so is the tag. While it waits, the thread
+    /// is parked. Of the messages that match, the earliest one is taken, and of receives that wait,
+    /// the one that began first gets a message.
     ///
     /// # Errors
     /// If the message holds a value of another type; it is taken all the same. If there is no such
@@ -160,7 +161,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<(U, Status), Error>> + Send {
         let (call, tag, source, tags) = (self.call("sendrecv"), tag.into(), source.into(), source_tag.into());
         async move {
-            let underway = self.begin_send(call, to, tag, value, Mode::Standard)?;
+            let underway = self.begin_send(call, to, tag, value, SendMode::Standard)?;
             let envelope = self.receive(call, self.own(), source, tags).await?;
             self.end_send(call, to, underway).await?;
             let (Value(value), status) = open(call, envelope)?;
@@ -176,7 +177,7 @@ impl Communicator {
     #[track_caller]
     pub fn isend<T: Message>(&self, to: usize, tag: impl Into<Tag>, value: T) -> Request<()> {
         let call = self.call("isend");
-        let begun = self.begin_send(call, to, tag.into(), value, Mode::Standard);
+        let begun = self.begin_send(call, to, tag.into(), value, SendMode::Standard);
         Request::of_send(self, call, to, begun, ())
     }
 
@@ -188,7 +189,7 @@ impl Communicator {
     #[track_caller]
     pub fn issend<T: Message>(&self, to: usize, tag: impl Into<Tag>, value: T) -> Request<()> {
         let call = self.call("issend");
-        let begun = self.begin_send(call, to, tag.into(), value, Mode::Synchronous);
+        let begun = self.begin_send(call, to, tag.into(), value, SendMode::Synchronous);
         Request::of_send(self, call, to, begun, ())
     }
 

@@ -4,16 +4,16 @@
 //! has (`Mailbox::propose`), and all of a new communicator take the proposal of its first rank. So
 //! one collective operation is enough, and ranks that are left out need not agree.
 
-use crate::collective::{Operation, Round};
+use crate::collective::{Collective, CollectiveRound};
 use crate::communicator::Communicator;
-use crate::error::{Call, Error, ErrorClass};
+use crate::error::{CallSite, Error, ErrorClass};
 use crate::group::Group;
 use crate::payload::Message;
 
 impl Communicator {
     /// Makes a communicator of the ranks with the same color, for each color. In it the ranks are
-    /// in the order of their keys, and those with the same key in the order of the old ranks. A rank
-    /// without a color gets `None`.
+    /// in the order of their keys, and those with the same key in the order of the old ranks. A
+    /// rank without a color gets `None`.
     ///
     /// # Errors
     /// As for [`barrier`](Self::barrier).
@@ -74,8 +74,8 @@ impl Communicator {
         }
     }
 
-    /// Makes a communicator of the ranks of a group. The ranks of the group name the same group, and
-    /// the others any; they get `None`, unless they are in the group that they name.
+    /// Makes a communicator of the ranks of a group. The ranks of the group name the same group,
+    /// and the others any; they get `None`, unless they are in the group that they name.
     ///
     /// # Errors
     /// As for [`barrier`](Self::barrier). If the group has a rank that this communicator does not
@@ -109,8 +109,8 @@ impl Communicator {
     }
 
     /// What each rank gives, for every rank.
-    async fn exchange<T: Message + Clone>(&self, call: Call, own: T) -> Result<Vec<T>, Error> {
-        let mut round = Round::begin(self, call, Operation::Split, 0)?;
+    async fn exchange<T: Message + Clone>(&self, call: CallSite, own: T) -> Result<Vec<T>, Error> {
+        let mut round = CollectiveRound::begin(self, call, Collective::Split, 0)?;
         let all = round.allgather_values(own).await?;
         round.end().await?;
         Ok(all)

@@ -15,11 +15,11 @@
 mod reader;
 mod writer;
 
-use reader::Reader;
+use reader::WireReader;
 use serde::{Deserialize, Serialize, de, ser};
 use std::any::type_name;
 use std::fmt::{self, Display};
-use writer::Writer;
+use writer::WireWriter;
 
 /// The first byte of a message.
 const FORM: u8 = 0xA1;
@@ -68,7 +68,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
     let mut bytes = Vec::with_capacity(HEAD + size_of::<T>());
     bytes.push(FORM);
     bytes.extend_from_slice(&schema::<T>().to_le_bytes());
-    value.serialize(&mut Writer(&mut bytes))?;
+    value.serialize(&mut WireWriter(&mut bytes))?;
     Ok(bytes)
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, WireE
     if *schema_bytes != schema::<T>().to_le_bytes() {
         return Err(WireError::new("the value was written as another type"));
     }
-    let mut reader = Reader::new(rest);
+    let mut reader = WireReader::new(rest);
     let value = T::deserialize(&mut reader)?;
     match reader.left() {
         0 => Ok(value),

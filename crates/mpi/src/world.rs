@@ -1,12 +1,13 @@
-//! [`run()`]: a program of several ranks, from its start to the end of the last rank; [`World`], which
-//! says how; and [`Failure`], which says which rank failed.
+//! [`run()`]: a program of several ranks, from its start to the end of the last rank; [`Ranks`],
+//! which says how; and [`Failure`], which says which rank failed.
 //!
-//! Programs call it. Each rank is a thread of a scope, so no rank outlives the run. [`Rank`], which
-//! the thread of a rank owns, tells the engine when the rank has ended, however it ends.
+//! Programs call it. Each rank is a thread of a scope, so no rank outlives the run.
+//! [`RunningRank`], which the thread of a rank owns, tells the engine when the rank has ended,
+//! however it ends.
 
 use crate::communicator::Communicator;
-use crate::completion::Ended;
-use crate::threads::Threads;
+use crate::completion::EndedRank;
+use crate::threads::RankThreads;
 use selvedge_core::{Exception, catch, observe};
 use selvedge_scope::scope;
 use std::fmt;
@@ -65,13 +66,13 @@ where
     T: Send + 'static,
     E: Send + 'static,
 {
-    World::new(ranks).run(body).await
+    Ranks::new(ranks).run(body).await
 }
 
-/// How a program of several ranks runs. [`run()`] is `World::new(ranks).run(body)`.
+/// How a program of several ranks runs. [`run()`] is `Ranks::new(ranks).run(body)`.
 #[derive(Debug, Clone)]
 #[must_use = "it starts nothing until it is told to run"]
-pub struct World {
+pub struct Ranks {
     ranks: usize,
     moves_values: bool,
 }
@@ -91,21 +92,21 @@ pub enum Cause<E> {
     Exception(Exception),
 }
 
-impl World {
+impl Ranks {
     /// A world of so many ranks, which are threads of this process.
     ///
     /// # Panics
     /// With 0 ranks.
     #[track_caller]
-    pub fn new(ranks: usize) -> World {
+    pub fn new(ranks: usize) -> Ranks {
         assert!(ranks > 0, "a world has at least one rank");
-        World { ranks, moves_values: true }
+        Ranks { ranks, moves_values: true }
     }
 
     /// Has every value serialised on its way, as between processes, instead of moved. A test that
     /// runs so shows that the program's types survive it.
-    pub fn serialized(self) -> World {
-        World { moves_values: false, ..self }
+    pub fn serialized(self) -> Ranks {
+        Ranks { moves_values: false, ..self }
     }
 
     /// Runs `body` once for each rank: see [`run()`].
@@ -119,12 +120,12 @@ impl World {
         T: Send + 'static,
         E: Send + 'static,
     {
-        let threads = Arc::new(Threads::new(self.ranks, self.moves_values));
-        let outcome = Arc::new(Outcome::new(self.ranks));
+        let threads = Arc::new(RankThreads::new(self.ranks, self.moves_values));
+        let outcome = Arc::new(RankEnds::new(self.ranks));
         scope(async |scope| {
             for rank in 0..self.ranks {
                 let world = Communicator::world(threads.clone(), rank);
-                let ending = Rank { threads: threads.clone(), rank: rank as u32, failed: true };
+                let ending = RunningRank { threads: threads.clone(), rank: rank as u32, failed: true };
                 let run = run_rank(body(world), ending, outcome.clone());
                 drop(scope.spawn(run));
             }
@@ -137,8 +138,8 @@ impl World {
 /// The thread of one rank.
 async fn run_rank<T, E>(
     body: impl Future<Output = Result<T, E>>,
-    mut ending: Rank,
-    outcome: Arc<Outcome<T, E>>,
+    mut ending: RunningRank,
+    outcome: Arc<RankEnds<T, E>>,
 ) {
     let name: Arc<str> = format!("rank {}", ending.rank).into();
     let mut caught = pin!(catch(body));
@@ -161,40 +162,40 @@ async fn run_rank<T, E>(
 }
 
 /// A rank that runs. When it is dropped, the other ranks are told that it has ended.
-struct Rank {
-    threads: Arc<Threads>,
+struct RunningRank {
+    threads: Arc<RankThreads>,
     rank: u32,
     failed: bool,
 }
 
-impl Drop for Rank {
+impl Drop for RunningRank {
     fn drop(&mut self) {
-        self.threads.end(Ended { rank: self.rank, failed: self.failed });
+        self.threads.end(EndedRank { rank: self.rank, failed: self.failed });
     }
 }
 
 /// The results of the ranks that have ended.
-struct Outcome<T, E> {
-    ends: Mutex<Vec<Option<Ending<T, E>>>>,
+struct RankEnds<T, E> {
+    ends: Mutex<Vec<Option<RankEnd<T, E>>>>,
     failures: AtomicUsize,
 }
 
-enum Ending<T, E> {
+enum RankEnd<T, E> {
     Returned(T),
     /// With the number of failures before this one.
     Failed(usize, Cause<E>),
 }
 
-impl<T, E> Outcome<T, E> {
-    fn new(ranks: usize) -> Outcome<T, E> {
+impl<T, E> RankEnds<T, E> {
+    fn new(ranks: usize) -> RankEnds<T, E> {
         let ends = Mutex::new((0..ranks).map(|_| None).collect());
-        Outcome { ends, failures: AtomicUsize::new(0) }
+        RankEnds { ends, failures: AtomicUsize::new(0) }
     }
 
     fn put(&self, rank: usize, end: Result<T, Cause<E>>) {
         let end = match end {
-            Ok(value) => Ending::Returned(value),
-            Err(cause) => Ending::Failed(self.failures.fetch_add(1, Ordering::Relaxed), cause),
+            Ok(value) => RankEnd::Returned(value),
+            Err(cause) => RankEnd::Failed(self.failures.fetch_add(1, Ordering::Relaxed), cause),
         };
         self.ends.lock().unwrap_or_else(PoisonError::into_inner)[rank] = Some(end);
     }
@@ -206,8 +207,8 @@ impl<T, E> Outcome<T, E> {
         let mut failures = Vec::new();
         for (rank, end) in ends.into_iter().enumerate() {
             match end.expect("the scope has waited for every rank") {
-                Ending::Returned(value) => values.push(value),
-                Ending::Failed(order, cause) => failures.push((order, rank, cause)),
+                RankEnd::Returned(value) => values.push(value),
+                RankEnd::Failed(order, cause) => failures.push((order, rank, cause)),
             }
         }
         if failures.is_empty() {

@@ -1,5 +1,5 @@
-//! A search through a graph that is spread over ranks: each rank has some of the nodes, and tells the
-//! owners of their neighbours what it has reached, one level after another.
+//! A search through a graph that is spread over ranks: each rank has some of the nodes, and tells
+//! the owners of their neighbours what it has reached, one level after another.
 //!
 //! # Prints
 //! ```text

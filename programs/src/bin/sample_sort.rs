@@ -1,5 +1,5 @@
-//! Sorting by ranks: each rank sorts its part, samples of all parts cut the numbers into ranges, and
-//! each rank gets the range that is its own.
+//! Sorting by ranks: each rank sorts its part, samples of all parts cut the numbers into ranges,
+//! and each rank gets the range that is its own.
 //!
 //! # Prints
 //! ```text

@@ -4,14 +4,14 @@
 //! messages one after another. In `gather` and `scatter` the root has p - 1 messages, each with the
 //! data of one rank, because between ranks that move values a tree would only add stations.
 
-use super::Round;
+use super::CollectiveRound;
 use crate::error::{Error, ErrorClass};
-use crate::payload::{Many, Payload};
+use crate::payload::{MessagePayload, SeveralPayloads};
 
-impl Round<'_> {
-    /// Each rank sends to those at distances 1, 2, 4 and so on behind it, and waits for those before
-    /// it. After the last distance each has heard, directly or not, of every other.
-    pub(super) async fn barrier<P: Payload + Clone>(&mut self, nothing: P) -> Result<(), Error> {
+impl CollectiveRound<'_> {
+    /// Each rank sends to those at distances 1, 2, 4 and so on behind it, and waits for those
+    /// before it. After the last distance each has heard, directly or not, of every other.
+    pub(super) async fn barrier<P: MessagePayload + Clone>(&mut self, nothing: P) -> Result<(), Error> {
         let (rank, size) = (self.rank(), self.size());
         let mut distance = 1;
         while distance < size {
@@ -24,7 +24,7 @@ impl Round<'_> {
 
     /// The payload of the root goes down a binomial tree. The root has `Some`, the others have what
     /// comes.
-    pub(super) async fn bcast<P: Payload + Clone>(
+    pub(super) async fn bcast<P: MessagePayload + Clone>(
         &mut self,
         root: usize,
         own: Option<P>,
@@ -49,7 +49,11 @@ impl Round<'_> {
     }
 
     /// The root gets the payloads of all ranks, in their order.
-    pub(super) async fn gather<P: Payload>(&mut self, root: usize, own: P) -> Result<Option<Vec<P>>, Error> {
+    pub(super) async fn gather<P: MessagePayload>(
+        &mut self,
+        root: usize,
+        own: P,
+    ) -> Result<Option<Vec<P>>, Error> {
         if self.rank() != root {
             self.send(root, own)?;
             return Ok(None);
@@ -66,7 +70,11 @@ impl Round<'_> {
     }
 
     /// Each rank gets its payload of those which the root has.
-    pub(super) async fn scatter<P: Payload>(&mut self, root: usize, all: Option<Vec<P>>) -> Result<P, Error> {
+    pub(super) async fn scatter<P: MessagePayload>(
+        &mut self,
+        root: usize,
+        all: Option<Vec<P>>,
+    ) -> Result<P, Error> {
         let Some(all) = all else { return self.recv(root).await };
         self.check_count(all.len())?;
         let mut own = None;
@@ -80,14 +88,14 @@ impl Round<'_> {
     }
 
     /// Each rank gets the payloads of all: they are gathered at rank 0 and sent to the others.
-    pub(super) async fn allgather<P: Payload + Clone>(&mut self, own: P) -> Result<Vec<P>, Error> {
-        let gathered = self.gather(0, own).await?.map(Many);
-        let Many(all) = self.bcast(0, gathered).await?;
+    pub(super) async fn allgather<P: MessagePayload + Clone>(&mut self, own: P) -> Result<Vec<P>, Error> {
+        let gathered = self.gather(0, own).await?.map(SeveralPayloads);
+        let SeveralPayloads(all) = self.bcast(0, gathered).await?;
         Ok(all)
     }
 
     /// Each rank has a payload for each, and gets one of each.
-    pub(super) async fn alltoall<P: Payload>(&mut self, own: Vec<P>) -> Result<Vec<P>, Error> {
+    pub(super) async fn alltoall<P: MessagePayload>(&mut self, own: Vec<P>) -> Result<Vec<P>, Error> {
         self.check_count(own.len())?;
         let (mine, size) = (self.rank(), self.size());
         let mut kept = None;
@@ -109,7 +117,7 @@ impl Round<'_> {
 
     /// The payloads of the ranks before this one, combined in their order, as the rank before this
     /// one passes them on. `None` on rank 0.
-    pub(super) async fn received_before<P: Payload>(&self) -> Result<Option<P>, Error> {
+    pub(super) async fn received_before<P: MessagePayload>(&self) -> Result<Option<P>, Error> {
         match self.rank().checked_sub(1) {
             Some(previous) => self.recv(previous).await.map(Some),
             None => Ok(None),
@@ -117,7 +125,7 @@ impl Round<'_> {
     }
 
     /// Passes the payloads up to this rank on to the next one.
-    pub(super) fn pass_on<P: Payload>(
+    pub(super) fn pass_on<P: MessagePayload>(
         &mut self,
         upto: impl FnOnce(&Self) -> Result<P, Error>,
     ) -> Result<(), Error> {

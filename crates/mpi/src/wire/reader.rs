@@ -1,4 +1,4 @@
-//! [`Reader`]: serde's deserialiser for the form of `wire.rs`.
+//! [`WireReader`]: serde's deserialiser for the form of `wire.rs`.
 //!
 //! `decode` calls it. The form does not describe itself, so a type that wants to see what comes
 //! ([`Deserializer::deserialize_any`](de::Deserializer::deserialize_any)) is refused. No length is
@@ -8,13 +8,13 @@ use super::WireError;
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 
 /// The bytes that are not read yet.
-pub(super) struct Reader<'de> {
+pub(super) struct WireReader<'de> {
     rest: &'de [u8],
 }
 
-impl<'de> Reader<'de> {
-    pub(super) fn new(bytes: &'de [u8]) -> Reader<'de> {
-        Reader { rest: bytes }
+impl<'de> WireReader<'de> {
+    pub(super) fn new(bytes: &'de [u8]) -> WireReader<'de> {
+        WireReader { rest: bytes }
     }
 
     /// How many bytes are not read yet.
@@ -69,7 +69,7 @@ macro_rules! numbers {
     )*};
 }
 
-impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
+impl<'de> de::Deserializer<'de> for &mut WireReader<'de> {
     type Error = WireError;
 
     numbers! {
@@ -148,11 +148,11 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
         let left = self.length()?;
-        visitor.visit_seq(Parts { reader: self, left })
+        visitor.visit_seq(ReaderParts { reader: self, left })
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, left: usize, visitor: V) -> Result<V::Value, WireError> {
-        visitor.visit_seq(Parts { reader: self, left })
+        visitor.visit_seq(ReaderParts { reader: self, left })
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -166,7 +166,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
         let left = self.length()?;
-        visitor.visit_map(Parts { reader: self, left })
+        visitor.visit_map(ReaderParts { reader: self, left })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -184,7 +184,7 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, WireError> {
-        visitor.visit_enum(Variant { reader: self })
+        visitor.visit_enum(WireVariant { reader: self })
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, WireError> {
@@ -198,19 +198,19 @@ impl<'de> de::Deserializer<'de> for &mut Reader<'de> {
 }
 
 /// The elements of a sequence, or the entries of a map.
-struct Parts<'a, 'de> {
-    reader: &'a mut Reader<'de>,
+struct ReaderParts<'a, 'de> {
+    reader: &'a mut WireReader<'de>,
     left: usize,
 }
 
-impl Parts<'_, '_> {
+impl ReaderParts<'_, '_> {
     /// A hint of the number of parts, which no more bytes than there are can make large.
     fn hint(&self) -> usize {
         self.left.min(self.reader.left())
     }
 }
 
-impl<'de> de::SeqAccess<'de> for Parts<'_, 'de> {
+impl<'de> de::SeqAccess<'de> for ReaderParts<'_, 'de> {
     type Error = WireError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, WireError> {
@@ -224,7 +224,7 @@ impl<'de> de::SeqAccess<'de> for Parts<'_, 'de> {
     }
 }
 
-impl<'de> de::MapAccess<'de> for Parts<'_, 'de> {
+impl<'de> de::MapAccess<'de> for ReaderParts<'_, 'de> {
     type Error = WireError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, WireError> {
@@ -243,11 +243,11 @@ impl<'de> de::MapAccess<'de> for Parts<'_, 'de> {
 }
 
 /// A variant of an enum: its number, and then what it holds.
-struct Variant<'a, 'de> {
-    reader: &'a mut Reader<'de>,
+struct WireVariant<'a, 'de> {
+    reader: &'a mut WireReader<'de>,
 }
 
-impl<'de> de::EnumAccess<'de> for Variant<'_, 'de> {
+impl<'de> de::EnumAccess<'de> for WireVariant<'_, 'de> {
     type Error = WireError;
     type Variant = Self;
 
@@ -258,7 +258,7 @@ impl<'de> de::EnumAccess<'de> for Variant<'_, 'de> {
     }
 }
 
-impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
+impl<'de> de::VariantAccess<'de> for WireVariant<'_, 'de> {
     type Error = WireError;
 
     fn unit_variant(self) -> Result<(), WireError> {

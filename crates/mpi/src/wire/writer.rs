@@ -1,4 +1,4 @@
-//! [`Writer`]: serde's serialiser for the form of `wire.rs`.
+//! [`WireWriter`]: serde's serialiser for the form of `wire.rs`.
 //!
 //! `encode` calls it. A sequence or map without a known length is refused, because its length
 //! stands before it.
@@ -7,9 +7,9 @@ use super::WireError;
 use serde::{Serialize, ser};
 
 /// Appends a value to the bytes.
-pub(super) struct Writer<'a>(pub(super) &'a mut Vec<u8>);
+pub(super) struct WireWriter<'a>(pub(super) &'a mut Vec<u8>);
 
-impl Writer<'_> {
+impl WireWriter<'_> {
     /// A length or the number of a variant: seven bits in each byte, the low ones first.
     fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
@@ -36,7 +36,7 @@ macro_rules! numbers {
     )*};
 }
 
-impl ser::Serializer for &mut Writer<'_> {
+impl ser::Serializer for &mut WireWriter<'_> {
     type Ok = ();
     type Error = WireError;
     type SerializeSeq = Self;
@@ -164,7 +164,7 @@ impl ser::Serializer for &mut Writer<'_> {
 /// The parts of a compound are written one after another.
 macro_rules! compounds {
     ($($trait:ident::$method:ident($($name:ty)?)),*) => {$(
-        impl ser::$trait for &mut Writer<'_> {
+        impl ser::$trait for &mut WireWriter<'_> {
             type Ok = ();
             type Error = WireError;
 
@@ -188,7 +188,7 @@ compounds! {
     SerializeStructVariant::serialize_field(&'static str)
 }
 
-impl ser::SerializeMap for &mut Writer<'_> {
+impl ser::SerializeMap for &mut WireWriter<'_> {
     type Ok = ();
     type Error = WireError;
 

@@ -16,8 +16,11 @@ use std::pin::Pin;
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) ranks: usize,
-    pub(crate) body: fn(Communicator) -> Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>,
+    pub(crate) body: fn(Communicator) -> Body,
 }
+
+/// What one rank does.
+pub(crate) type Body = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 /// All cases.
 pub(crate) fn all() -> impl Iterator<Item = &'static Case> {

@@ -2,7 +2,7 @@
 
 use crate::conformance::{Case, all};
 use selvedge_core::{NoEvents, round_robin};
-use selvedge_mpi::World;
+use selvedge_mpi::Ranks;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs all cases, and says which have failed.
@@ -14,25 +14,25 @@ fn each(run: impl Fn(&'static Case)) {
     assert!(failed.is_empty(), "cases have failed: {failed:?}");
 }
 
-async fn ranks(world: World, case: &'static Case) {
+async fn ranks(world: Ranks, case: &'static Case) {
     world.run(case.body).await.unwrap_or_else(|failure| panic!("{}: {failure}", case.name));
 }
 
 #[test]
 fn threads() {
-    each(|case| round_robin(ranks(World::new(case.ranks), case)).unwrap());
+    each(|case| round_robin(ranks(Ranks::new(case.ranks), case)).unwrap());
 }
 
 #[test]
 fn threads_that_serialise() {
-    each(|case| round_robin(ranks(World::new(case.ranks).serialized(), case)).unwrap());
+    each(|case| round_robin(ranks(Ranks::new(case.ranks).serialized(), case)).unwrap());
 }
 
 #[test]
 fn threads_on_two_workers() {
     each(|case| {
         for _ in 0..10 {
-            selvedge_sched::work_stealing(2, |_| Ok(NoEvents::new()), ranks(World::new(case.ranks), case))
+            selvedge_sched::work_stealing(2, |_| Ok(NoEvents::new()), ranks(Ranks::new(case.ranks), case))
                 .unwrap();
         }
     });
@@ -41,6 +41,6 @@ fn threads_on_two_workers() {
 #[test]
 fn threads_in_simulated_worlds() {
     each(|case| {
-        selvedge_sim::simulate(0..25, || ranks(World::new(case.ranks), case));
+        selvedge_sim::simulate(0..25, || ranks(Ranks::new(case.ranks), case));
     });
 }

@@ -73,8 +73,8 @@ fn the_same_bits_in_a_thousand_orders() {
     assert!(bits.iter().all(|of_rank| *of_rank == bits[0]));
 }
 
-/// Two ranks send to a third, which receives from any. All orders of the three are run: both senders
-/// come first in some.
+/// Two ranks send to a third, which receives from any. All orders of the three are run: both
+/// senders come first in some.
 #[test]
 fn every_order_of_a_wildcard() {
     let firsts = Arc::new(Mutex::new(BTreeSet::new()));

@@ -1,7 +1,7 @@
 //! New communicators, and groups.
 
 use super::cases;
-use selvedge_mpi::{ANY, Comparison, Group, op};
+use selvedge_mpi::{ANY, ComparisonResult, Group, op};
 
 cases! {
     split_into_rows_and_columns(6, world) {
@@ -18,7 +18,7 @@ cases! {
         let backwards = world.split(0, -(world.rank() as i64)).await?.expect("each rank has a color");
         assert_eq!(backwards.rank(), 3 - world.rank());
         assert_eq!(backwards.bcast(0, || world.rank()).await?, 3);
-        assert_eq!(backwards.compare(&world), Comparison::Similar);
+        assert_eq!(backwards.compare(&world), ComparisonResult::Similar);
     }
 
     a_rank_without_a_color(3, world) {
@@ -27,14 +27,14 @@ cases! {
         assert_eq!(made.as_ref().map(|made| made.size()), color.map(|_| 2));
         if let Some(made) = made {
             assert_eq!(made.allgather(world.rank()).await?, [0, 2]);
-            assert_eq!(made.compare(&world), Comparison::Unequal);
+            assert_eq!(made.compare(&world), ComparisonResult::Unequal);
         }
     }
 
     a_dup_has_messages_of_its_own(2, world) {
         let library = world.dup().await?;
-        assert_eq!(library.compare(&world), Comparison::Congruent);
-        assert_eq!(world.compare(&world.clone()), Comparison::Identical);
+        assert_eq!(library.compare(&world), ComparisonResult::Congruent);
+        assert_eq!(world.compare(&world.clone()), ComparisonResult::Identical);
         if world.rank() == 0 {
             world.send(1, 1, "program".to_string()).await?;
             library.send(1, 1, "library".to_string()).await?;
@@ -79,8 +79,8 @@ cases! {
         assert_eq!(back.translate(all, 3), Some(0));
         assert_eq!(front.translate(all, 3), None);
         let turned = all.include(&[2, 1, 0]);
-        assert_eq!(front.compare(&turned), Comparison::Similar);
-        assert_eq!(front.compare(&front.clone()), Comparison::Identical);
-        assert_eq!(front.compare(&back), Comparison::Unequal);
+        assert_eq!(front.compare(&turned), ComparisonResult::Similar);
+        assert_eq!(front.compare(&front.clone()), ComparisonResult::Identical);
+        assert_eq!(front.compare(&back), ComparisonResult::Unequal);
     }
 }
