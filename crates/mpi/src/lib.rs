@@ -1,0 +1,32 @@
+//! Message passing between ranks.
+#![forbid(unsafe_code)]
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
+
+mod communicator;
+pub mod completion;
+pub mod engine;
+pub mod envelope;
+mod error;
+mod fast;
+mod group;
+pub mod mailbox;
+mod matching;
+pub mod op;
+mod payload;
+mod probe;
+mod request;
+mod simple;
+mod tag;
+pub mod threads;
+mod wire;
+mod world;
+
+pub use communicator::Communicator;
+pub use envelope::Status;
+pub use error::{Call, Error, ErrorClass};
+pub use group::{Comparison, Group};
+pub use payload::Message;
+pub use probe::Matched;
+pub use request::{Request, wait_all};
+pub use tag::{ANY, Any, Source, Tag, Tags};
+pub use world::{Cause, Failure, World, run};
