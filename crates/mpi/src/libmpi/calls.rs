@@ -8,8 +8,8 @@
 //! library reads or writes it until the request is done.
 
 use super::collective::{Collective, Plan};
-use super::error::{ErrorClass, MpiError};
-use super::family::{Handle, STATUS_BYTES_MAX, Table};
+use super::error::{MpiErrorClass, MpiError};
+use super::family::{Handle, STATUS_BYTES_MAX, AbiTable};
 use super::functions::Functions;
 use super::memory::Memory;
 use super::scalar::{ReduceOp, Scalar};
@@ -60,7 +60,7 @@ const TEXT_MAX: usize = 8192;
 #[derive(Debug)]
 pub(super) struct Mpi<H> {
     functions: Functions<H>,
-    table: Table<H>,
+    table: AbiTable<H>,
     /// Raw pointers are not `Send`.
     one_os_thread: PhantomData<*mut ()>,
 }
@@ -71,21 +71,21 @@ impl<H: Handle> Mpi<H> {
     /// # Safety
     /// `functions` and `table` are those of one library, which has handles of the type `H`. MPI has
     /// been started at most by other code, which the call notices.
-    pub(super) unsafe fn start(functions: Functions<H>, table: Table<H>) -> Result<Mpi<H>, MpiError> {
+    pub(super) unsafe fn start(functions: Functions<H>, table: AbiTable<H>) -> Result<Mpi<H>, MpiError> {
         let mpi = Mpi { functions, table, one_os_thread: PhantomData };
         let mut started = 0;
         // SAFETY: the call is allowed at any time, and the place can be written.
         unsafe { ask!(mpi.initialized(&mut started)) }?;
         if started != 0 {
             let text = "another part of the program has started MPI".to_string();
-            return Err(MpiError::refused("MPI_Init_thread", ErrorClass::Other, text));
+            return Err(MpiError::refused("MPI_Init_thread", MpiErrorClass::Other, text));
         }
         let (wanted, mut level) = (mpi.table.numbers.funneled, 0);
         // SAFETY: MPI has not been started. The arguments of `main` may be missing.
         unsafe { ask!(mpi.init_thread(null_mut(), null_mut(), wanted, &mut level)) }?;
         if level < wanted {
             let text = "the library cannot be used in a process with several OS threads".to_string();
-            return Err(MpiError::refused("MPI_Init_thread", ErrorClass::Other, text));
+            return Err(MpiError::refused("MPI_Init_thread", MpiErrorClass::Other, text));
         }
         for comm in [mpi.table.world, mpi.table.own] {
             mpi.return_errors(comm)?;
@@ -96,7 +96,7 @@ impl<H: Handle> Mpi<H> {
             unsafe { ask!(mpi.type_size(mpi.table.scalar(scalar), &mut bytes)) }?;
             if bytes as usize != scalar.bytes() {
                 let text = format!("the library says {bytes} for {}", scalar.name());
-                return Err(MpiError::refused("MPI_Type_size", ErrorClass::Type, text));
+                return Err(MpiError::refused("MPI_Type_size", MpiErrorClass::Type, text));
             }
         }
         Ok(mpi)
@@ -113,7 +113,7 @@ impl<H: Handle> Mpi<H> {
         // SAFETY: MPI is started, and the world is a constant.
         let outcome = unsafe { ask!(self.abort(self.table.world, code)) };
         let text = "the library came back".to_string();
-        outcome.err().unwrap_or_else(|| MpiError::refused("MPI_Abort", ErrorClass::Other, text))
+        outcome.err().unwrap_or_else(|| MpiError::refused("MPI_Abort", MpiErrorClass::Other, text))
     }
 
     /// The communicator of all ranks.
@@ -419,7 +419,7 @@ impl<H: Handle> Mpi<H> {
         let outcome = self.check(named.name, code);
         let numbers = self.table.numbers;
         match outcome {
-            Err(error) if error.class != ErrorClass::InStatus => return Err(error),
+            Err(error) if error.class != MpiErrorClass::InStatus => return Err(error),
             _ if number == numbers.undefined => return Ok(()),
             _ => {}
         }
@@ -429,7 +429,7 @@ impl<H: Handle> Mpi<H> {
                 Ok(()) => Ok(()),
                 Err(_) => {
                     let offset = index * numbers.status.bytes;
-                    self.check("a request", field(room.as_flattened(), offset, numbers.status.error))
+                    self.check(named.name, field(room.as_flattened(), offset, numbers.status.error))
                 }
             };
             done.push((place as usize, result));
@@ -506,7 +506,7 @@ fn field(room: &[u64], start: usize, offset: usize) -> i32 {
 fn int(call: &'static str, number: usize) -> Result<c_int, MpiError> {
     c_int::try_from(number).map_err(|_| {
         let text = format!("{number} is more than an integer of this library holds");
-        MpiError::refused(call, ErrorClass::Count, text)
+        MpiError::refused(call, MpiErrorClass::Count, text)
     })
 }
 
@@ -524,7 +524,7 @@ mod tests {
     #[test]
     fn a_count_that_is_too_large_is_refused() {
         let error = int("MPI_Isend", 1 << 31).unwrap_err();
-        assert_eq!(error.class, ErrorClass::Count);
+        assert_eq!(error.class, MpiErrorClass::Count);
         assert_eq!(
             error.to_string(),
             "MPI_Isend: 2147483648 is more than an integer of this library holds"

@@ -4,7 +4,7 @@
 //! `comm.rs` makes plans on the OS thread of the caller, and `driver.rs` has the library work them
 //! off. A plan is checked when it is made, so that `calls.rs` need not check lengths.
 
-use super::error::{ErrorClass, MpiError};
+use super::error::{MpiErrorClass, MpiError};
 use super::memory::Memory;
 use super::scalar::{ReduceOp, Scalar};
 use std::ffi::c_int;
@@ -185,7 +185,7 @@ impl Blocks {
             let number = |value: usize| {
                 c_int::try_from(value).map_err(|_| {
                     let text = "the blocks are longer than an integer of the library holds".to_string();
-                    MpiError::refused(call, ErrorClass::Count, text)
+                    MpiError::refused(call, MpiErrorClass::Count, text)
                 })
             };
             blocks.counts.push(number(length)?);
@@ -211,23 +211,23 @@ impl Plan {
         let refuse = |class, text| MpiError::refused(call, class, text);
         let root = collective.root();
         if let Some(root) = root.filter(|&root| root >= size) {
-            return Err(refuse(ErrorClass::Root, format!("the root is {root}, and there are {size} ranks")));
+            return Err(refuse(MpiErrorClass::Root, format!("the root is {root}, and there are {size} ranks")));
         }
         let scalar = memory.scalar();
         let is_float = matches!(scalar, Scalar::F32 | Scalar::F64);
         let is_of_floats = |op| matches!(op, ReduceOp::Max | ReduceOp::Min | ReduceOp::Sum | ReduceOp::Prod);
         if let Some(op) = collective.op().filter(|&op| is_float && !is_of_floats(op)) {
-            return Err(refuse(ErrorClass::Op, format!("{op:?} is not defined for {}", scalar.name())));
+            return Err(refuse(MpiErrorClass::Op, format!("{op:?} is not defined for {}", scalar.name())));
         }
         let is_root = root.is_none_or(|root| root == rank);
         let len = memory.len();
         let agrees = |what: &str, wanted: usize, found: usize| {
             let text = || format!("{what}: {wanted} expected, {found} found");
-            if wanted == found { Ok(()) } else { Err(refuse(ErrorClass::Count, text())) }
+            if wanted == found { Ok(()) } else { Err(refuse(MpiErrorClass::Count, text())) }
         };
         let divided = || match len % size {
             0 => Ok(len / size),
-            _ => Err(refuse(ErrorClass::Count, format!("{len} numbers are no {size} blocks of one length"))),
+            _ => Err(refuse(MpiErrorClass::Count, format!("{len} numbers are no {size} blocks of one length"))),
         };
         // A length that does not fit becomes one that no allocation has.
         let sum = |counts: &[usize]| counts.iter().fold(0_usize, |sum, &count| sum.saturating_add(count));
@@ -301,7 +301,7 @@ impl Plan {
         };
         let longest = c_int::MAX as usize;
         if let Some(room) = room.filter(|&room| room > longest) {
-            return Err(refuse(ErrorClass::Count, format!("{room} numbers are more than {longest}")));
+            return Err(refuse(MpiErrorClass::Count, format!("{room} numbers are more than {longest}")));
         }
         let (given, room) = match room {
             Some(room) => (memory, Memory::zeroed(scalar, room)),

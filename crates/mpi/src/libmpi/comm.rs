@@ -2,16 +2,13 @@
 //! and gives a future.
 
 use super::collective::{Collected, Collective, Plan};
-use super::completion::{Completion, completion};
-use super::error::{ErrorClass, MpiError};
-use super::matching::Filter;
+use super::error::{MpiError, MpiErrorClass};
 use super::memory::Memory;
-use super::orders::{Arrival, CommId, NewPlace, Order, Orders, Received, Room};
-use super::scalar::Scalar;
+use super::ongoing::{End, Ongoing, ongoing};
+use super::orders::{CommId, NewPlace, Order, Orders};
+use super::received::Listener;
 use std::fmt;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 /// A communicator: ranks, and messages that stay among them. A clone is the same communicator. The
 /// last one frees it.
@@ -59,73 +56,56 @@ impl Comm {
     ///
     /// # Errors
     /// When there is no such rank, the tag is out of range, or MPI fails.
-    pub fn send(&self, dest: usize, tag: i32, memory: Memory) -> Completion<Memory> {
-        self.send_in_mode(dest, tag, memory, false)
-    }
-
-    /// As [`send`](Comm::send), and it is not done before the other rank receives the message.
-    pub fn send_synchronously(&self, dest: usize, tag: i32, memory: Memory) -> Completion<Memory> {
-        self.send_in_mode(dest, tag, memory, true)
-    }
-
-    fn send_in_mode(&self, dest: usize, tag: i32, memory: Memory, synchronous: bool) -> Completion<Memory> {
-        let call = if synchronous { "MPI_Issend" } else { "MPI_Isend" };
-        let checked = self.rank_of(call, dest).and_then(|dest| Ok((dest, self.tag_of(call, tag)?)));
-        let (dest, tag) = match checked {
-            Ok(checked) => checked,
-            Err(error) => return Completion::refused(error),
-        };
-        let (completer, sent) = completion(call);
-        self.put(Order::Send { comm: self.id(), dest, tag, synchronous, memory, completer });
+    pub fn send(&self, dest: usize, tag: i32, memory: Memory) -> Ongoing<Memory> {
+        let (end, sent) = ongoing("MPI_Isend");
+        self.put_send(dest, tag, memory, false, end);
         sent
     }
 
-    /// Receives the next message from a rank, or from any, with a tag, or with any. Its memory is
-    /// made to fit.
-    ///
-    /// Dropping the future loses no message: the message that it would have received goes to the
-    /// next receive.
+    /// As [`send`](Comm::send), and it is not done before the other rank's message loop receives
+    /// the message.
     ///
     /// # Errors
-    /// When there is no such rank, the tag is out of range, the message holds no whole number of
-    /// numbers of this kind (it stays then, for another receive), or MPI fails.
-    pub fn receive(&self, source: Option<usize>, tag: Option<i32>, scalar: Scalar) -> Receiving {
-        self.receive_in(source, tag, Room::Fitting(scalar))
+    /// As those of [`send`](Comm::send).
+    pub fn send_synchronously(&self, dest: usize, tag: i32, memory: Memory) -> Ongoing<Memory> {
+        let (end, sent) = ongoing("MPI_Issend");
+        self.put_send(dest, tag, memory, true, end);
+        sent
     }
 
-    /// As [`receive`](Comm::receive), into the given memory, which is shortened to the message.
-    ///
-    /// # Errors
-    /// Also when the message is longer than the memory. It stays then, for another receive.
-    pub fn receive_into(&self, source: Option<usize>, tag: Option<i32>, memory: Memory) -> Receiving {
-        self.receive_in(source, tag, Room::Given(memory))
+    /// As [`send`](Comm::send), and runs `then` at the end, on the OS thread of the message loop or,
+    /// if the call is refused at once, on this one. No message moves while it runs, so it must not
+    /// wait.
+    pub fn send_then(
+        &self,
+        dest: usize,
+        tag: i32,
+        memory: Memory,
+        then: impl FnOnce(Result<Memory, MpiError>) + Send + 'static,
+    ) {
+        self.put_send(dest, tag, memory, false, End::run("MPI_Isend", then));
     }
 
-    fn receive_in(&self, source: Option<usize>, tag: Option<i32>, room: Room) -> Receiving {
-        let filter = match self.filter("MPI_Imrecv", source, tag) {
-            Ok(filter) => filter,
-            Err(error) => return Receiving { completion: Completion::refused(error), posted: None },
-        };
-        let comm = self.id();
-        let (completer, completion) = completion("MPI_Imrecv");
-        let order = |ticket| Order::Receive { comm, filter, ticket, room, completer };
-        let ticket = self.shared.orders.put_with(order);
-        Receiving { completion, posted: Some((self.clone(), filter, ticket)) }
+    fn put_send(&self, dest: usize, tag: i32, memory: Memory, synchronous: bool, end: End<Memory>) {
+        let call = end.call();
+        let checked = self.rank_of(call, dest).and_then(|dest| Ok((dest, self.tag_of(call, tag)?)));
+        match checked {
+            Ok((dest, tag)) => self.put(Order::Send { comm: self.id(), dest, tag, synchronous, memory, end }),
+            Err(error) => end.come(Err(error)),
+        }
     }
 
-    /// Waits until a message is there, and leaves it there. A receive that was posted before gets
-    /// the message first.
-    ///
-    /// # Errors
-    /// When there is no such rank, the tag is out of range, or MPI fails.
-    pub fn probe(&self, source: Option<usize>, tag: Option<i32>) -> Completion<Arrival> {
-        let filter = match self.filter("MPI_Improbe", source, tag) {
-            Ok(filter) => filter,
-            Err(error) => return Completion::refused(error),
-        };
-        let (completer, arrival) = completion("MPI_Improbe");
-        self.put(Order::Probe { comm: self.id(), filter, completer });
-        arrival
+    /// Hands all messages that arrive from now on over to `listener`, in place of an earlier one.
+    /// Messages that arrived before and have no listener are handed over too. While a communicator
+    /// has no listener, its messages stay where they are.
+    pub fn listen(&self, listener: Arc<dyn Listener>) {
+        self.put(Order::Listen { comm: self.id(), listener });
+    }
+
+    /// Tells the message loop that a [listener](Comm::listen) wants messages, which it has not
+    /// wanted before.
+    pub fn look(&self) {
+        self.put(Order::Look);
     }
 
     /// Takes this rank's part in a collective call.
@@ -133,16 +113,13 @@ impl Comm {
     /// # Errors
     /// When the root is no rank, a count does not agree with the memory, the operation is not
     /// defined for the numbers, or MPI fails.
-    pub fn collective(&self, collective: Collective, memory: Memory) -> Completion<Collected> {
-        let call = collective.name();
+    pub fn collective(&self, collective: Collective, memory: Memory) -> Ongoing<Collected> {
+        let (end, collected) = ongoing(collective.name());
         match Plan::new(collective, (self.rank(), self.size()), memory) {
-            Err(error) => Completion::refused(error),
-            Ok(plan) => {
-                let (completer, collected) = completion(call);
-                self.put(Order::Collective { comm: self.id(), plan: Box::new(plan), completer });
-                collected
-            }
+            Err(error) => end.come(Err(error)),
+            Ok(plan) => self.put(Order::Collective { comm: self.id(), plan: Box::new(plan), end }),
         }
+        collected
     }
 
     /// Makes a communicator of the same ranks, on which messages are apart from those of this one.
@@ -151,8 +128,8 @@ impl Comm {
     /// # Errors
     /// When MPI fails.
     pub async fn dup(&self) -> Result<Comm, MpiError> {
-        let (completer, made) = completion("MPI_Comm_idup");
-        self.put(Order::Dup { comm: self.id(), completer });
+        let (end, made) = ongoing("MPI_Comm_idup");
+        self.put(Order::Dup { comm: self.id(), end });
         Ok(self.sibling(made.await?))
     }
 
@@ -170,12 +147,12 @@ impl Comm {
         let number = |number: u32| {
             i32::try_from(number).map_err(|_| {
                 let text = format!("{number} is greater than {}", i32::MAX);
-                MpiError::refused("MPI_Comm_split", ErrorClass::Arg, text)
+                MpiError::refused("MPI_Comm_split", MpiErrorClass::Arg, text)
             })
         };
         let (color, key) = (color.map(number).transpose()?, number(key)?);
-        let (completer, made) = completion("MPI_Comm_split");
-        self.put(Order::Split { comm: self.id(), color, key, completer });
+        let (end, made) = ongoing("MPI_Comm_split");
+        self.put(Order::Split { comm: self.id(), color, key, end });
         Ok(made.await?.map(|place| self.sibling(place)))
     }
 
@@ -196,7 +173,7 @@ impl Comm {
             Ok(number) if rank < self.size() => Ok(number),
             _ => {
                 let text = format!("there is no rank {rank}, because there are {} ranks", self.size());
-                Err(MpiError::refused(call, ErrorClass::Rank, text))
+                Err(MpiError::refused(call, MpiErrorClass::Rank, text))
             }
         }
     }
@@ -206,14 +183,7 @@ impl Comm {
             return Ok(tag);
         }
         let text = format!("the tag {tag} is not between 0 and {}", self.tag_max());
-        Err(MpiError::refused(call, ErrorClass::Tag, text))
-    }
-
-    fn filter(&self, call: &'static str, source: Option<usize>, tag: Option<i32>) -> Result<Filter, MpiError> {
-        Ok(Filter {
-            source: source.map(|rank| self.rank_of(call, rank)).transpose()?,
-            tag: tag.map(|tag| self.tag_of(call, tag)).transpose()?,
-        })
+        Err(MpiError::refused(call, MpiErrorClass::Tag, text))
     }
 }
 
@@ -221,44 +191,5 @@ impl fmt::Debug for Comm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let NewPlace { id, rank, size } = self.shared.place;
         write!(f, "Comm({id}, rank {rank} of {size})")
-    }
-}
-
-/// A receive that waits for its message: what [`Comm::receive`] gives.
-#[derive(Debug)]
-#[must_use = "a receive that is dropped receives nothing"]
-pub struct Receiving {
-    completion: Completion<Received>,
-    /// What the message loop knows of it. `None` when it is over.
-    posted: Option<(Comm, Filter, u64)>,
-}
-
-impl Receiving {
-    /// Whether the future is ready.
-    pub fn is_done(&self) -> bool {
-        self.completion.is_done()
-    }
-}
-
-impl Future for Receiving {
-    type Output = Result<Received, MpiError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<Received, MpiError>> {
-        let received = ready!(Pin::new(&mut self.completion).poll(context));
-        self.posted = None;
-        Poll::Ready(received)
-    }
-}
-
-impl Drop for Receiving {
-    fn drop(&mut self) {
-        let Some((comm, filter, ticket)) = self.posted.take() else { return };
-        let id = comm.id();
-        comm.put(match self.completion.abandon() {
-            None => Order::GiveUp { comm: id, filter, ticket },
-            Some(Received { source, tag, memory, number }) => {
-                Order::ComeBack { comm: id, origin: (source as i32, tag), number, memory }
-            }
-        });
     }
 }

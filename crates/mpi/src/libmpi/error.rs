@@ -1,4 +1,4 @@
-//! [`MpiError`]: a call of the library that failed, with the name of the call; and [`ErrorClass`],
+//! [`MpiError`]: a call of the library that failed, with the name of the call; and [`MpiErrorClass`],
 //! the kind of failure, which means the same under each library.
 //!
 //! `calls.rs` makes them. `family.rs` has the numbers that the libraries give to the classes.
@@ -8,7 +8,7 @@ use std::fmt;
 /// A kind of failure that MPI tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum ErrorClass {
+pub enum MpiErrorClass {
     /// The buffer's address.
     Buffer,
     /// A count, or a size that does not fit into the library's integers.
@@ -78,7 +78,7 @@ pub struct MpiError {
     /// The call by its name in MPI's standard, as `MPI_Isend`.
     pub call: &'static str,
     /// What failed.
-    pub class: ErrorClass,
+    pub class: MpiErrorClass,
     /// The library's own number. 0 if the call was refused before it reached the library.
     pub code: i32,
     /// The library's words, and what was asked for.
@@ -87,7 +87,7 @@ pub struct MpiError {
 
 impl MpiError {
     /// A call that is refused before it reaches the library.
-    pub(super) fn refused(call: &'static str, class: ErrorClass, text: String) -> MpiError {
+    pub(super) fn refused(call: &'static str, class: MpiErrorClass, text: String) -> MpiError {
         MpiError { call, class, code: 0, text }
     }
 

@@ -1,4 +1,4 @@
-//! [`Family`]: the binary interfaces of MPI libraries, and the [`Table`] of each: its handles,
+//! [`Family`]: the binary interfaces of MPI libraries, and the [`AbiTable`] of each: its handles,
 //! constants, statuses and classes of errors.
 //!
 //! `start.rs` recognises the family of the library, and `calls.rs` reads the table. The values are
@@ -11,7 +11,7 @@
 //! has their type as a parameter, [`Handle`]: it is compiled for both, and calls the library's
 //! functions by their true signatures.
 
-use super::error::ErrorClass;
+use super::error::MpiErrorClass;
 use super::library::Library;
 use super::scalar::{ReduceOp, Scalar};
 use std::ffi::{CString, c_int, c_void};
@@ -82,13 +82,12 @@ impl Handle for Pointer {}
 
 /// What the functions of one family take and give.
 #[derive(Clone, Debug)]
-pub(super) struct Table<H> {
+pub(super) struct AbiTable<H> {
     pub(super) world: H,
     pub(super) own: H,
     pub(super) no_comm: H,
     pub(super) no_request: H,
     pub(super) no_message: H,
-    pub(super) no_info: H,
     pub(super) errors_return: H,
     /// Bytes without a meaning.
     pub(super) byte: H,
@@ -99,7 +98,7 @@ pub(super) struct Table<H> {
     pub(super) numbers: &'static Numbers,
 }
 
-impl<H: Handle> Table<H> {
+impl<H: Handle> AbiTable<H> {
     pub(super) fn scalar(&self, scalar: Scalar) -> H {
         self.scalars[scalar as usize]
     }
@@ -122,19 +121,14 @@ pub(super) struct Numbers {
     /// The attribute that has the greatest tag.
     pub(super) tag_max: c_int,
     pub(super) status: StatusLayout,
-    errors: &'static [(c_int, ErrorClass)],
+    errors: &'static [(c_int, MpiErrorClass)],
 }
 
 impl Numbers {
     /// The class that the library knows by this number.
-    pub(super) fn class(&self, number: c_int) -> ErrorClass {
+    pub(super) fn class(&self, number: c_int) -> MpiErrorClass {
         let known = self.errors.iter().find(|(known, _)| *known == number);
-        known.map_or(ErrorClass::Unlisted(number), |&(_, class)| class)
-    }
-
-    /// The library's number for `MPI_ERR_PENDING`, or another class.
-    pub(super) fn number(&self, class: ErrorClass) -> Option<c_int> {
-        self.errors.iter().find(|(_, known)| *known == class).map(|&(number, _)| number)
+        known.map_or(MpiErrorClass::Unlisted(number), |&(_, class)| class)
     }
 }
 
@@ -151,16 +145,15 @@ pub(super) struct StatusLayout {
 pub(super) const STATUS_BYTES_MAX: usize = 32;
 
 /// The table of MPICH.
-pub(super) fn mpich() -> Table<c_int> {
+pub(super) fn mpich() -> AbiTable<c_int> {
     // A handle's bits say of which kind the object is, and its size.
     let number = |bits: u32| bits as c_int;
-    Table {
+    AbiTable {
         world: number(0x4400_0000),
         own: number(0x4400_0001),
         no_comm: number(0x0400_0000),
         no_request: number(0x2c00_0000),
         no_message: number(0x2c00_0000),
-        no_info: number(0x1c00_0000),
         errors_return: number(0x5400_0001),
         byte: number(0x4c00_010d),
         scalars: [0x137, 0x238, 0x439, 0x83a, 0x13b, 0x23c, 0x43d, 0x83e, 0x40a, 0x80b]
@@ -176,35 +169,35 @@ pub(super) fn mpich() -> Table<c_int> {
             tag_max: 0x6440_0001,
             status: StatusLayout { bytes: 20, source: 8, tag: 12, error: 16 },
             errors: &[
-                (1, ErrorClass::Buffer),
-                (2, ErrorClass::Count),
-                (3, ErrorClass::Type),
-                (4, ErrorClass::Tag),
-                (5, ErrorClass::Comm),
-                (6, ErrorClass::Rank),
-                (7, ErrorClass::Root),
-                (8, ErrorClass::Group),
-                (9, ErrorClass::Op),
-                (10, ErrorClass::Topology),
-                (11, ErrorClass::Dims),
-                (12, ErrorClass::Arg),
-                (13, ErrorClass::Unknown),
-                (14, ErrorClass::Truncate),
-                (15, ErrorClass::Other),
-                (16, ErrorClass::Intern),
-                (17, ErrorClass::InStatus),
-                (18, ErrorClass::Pending),
-                (19, ErrorClass::Request),
-                (33, ErrorClass::Name),
-                (34, ErrorClass::NoMem),
-                (38, ErrorClass::Port),
-                (41, ErrorClass::Service),
-                (42, ErrorClass::Spawn),
-                (44, ErrorClass::UnsupportedOperation),
-                (76, ErrorClass::ProcAborted),
-                (101, ErrorClass::ProcFailed),
-                (102, ErrorClass::ProcFailedPending),
-                (103, ErrorClass::Revoked),
+                (1, MpiErrorClass::Buffer),
+                (2, MpiErrorClass::Count),
+                (3, MpiErrorClass::Type),
+                (4, MpiErrorClass::Tag),
+                (5, MpiErrorClass::Comm),
+                (6, MpiErrorClass::Rank),
+                (7, MpiErrorClass::Root),
+                (8, MpiErrorClass::Group),
+                (9, MpiErrorClass::Op),
+                (10, MpiErrorClass::Topology),
+                (11, MpiErrorClass::Dims),
+                (12, MpiErrorClass::Arg),
+                (13, MpiErrorClass::Unknown),
+                (14, MpiErrorClass::Truncate),
+                (15, MpiErrorClass::Other),
+                (16, MpiErrorClass::Intern),
+                (17, MpiErrorClass::InStatus),
+                (18, MpiErrorClass::Pending),
+                (19, MpiErrorClass::Request),
+                (33, MpiErrorClass::Name),
+                (34, MpiErrorClass::NoMem),
+                (38, MpiErrorClass::Port),
+                (41, MpiErrorClass::Service),
+                (42, MpiErrorClass::Spawn),
+                (44, MpiErrorClass::UnsupportedOperation),
+                (76, MpiErrorClass::ProcAborted),
+                (101, MpiErrorClass::ProcFailed),
+                (102, MpiErrorClass::ProcFailedPending),
+                (103, MpiErrorClass::Revoked),
             ],
         },
     }
@@ -212,20 +205,19 @@ pub(super) fn mpich() -> Table<c_int> {
 
 /// The table of Open MPI, whose handles are addresses in the library. The error is the name of an
 /// object that the library lacks.
-pub(super) fn open_mpi(library: &Library) -> Result<Table<Pointer>, String> {
+pub(super) fn open_mpi(library: &Library) -> Result<AbiTable<Pointer>, String> {
     let object = |name: &str| {
         let symbol = CString::new(format!("ompi_{name}")).expect("the name has no zero byte");
         let address = library.symbol(&symbol).ok_or_else(|| symbol.to_string_lossy().into_owned())?;
         Ok::<_, String>(Pointer(address.as_ptr()))
     };
     let objects = |names: &[&str]| names.iter().map(|name| object(&format!("mpi_{name}"))).collect::<Result<_, _>>();
-    Ok(Table {
+    Ok(AbiTable {
         world: object("mpi_comm_world")?,
         own: object("mpi_comm_self")?,
         no_comm: object("mpi_comm_null")?,
         no_request: object("request_null")?,
         no_message: object("message_null")?,
-        no_info: object("mpi_info_null")?,
         errors_return: object("mpi_errors_return")?,
         byte: object("mpi_byte")?,
         scalars: objects(&[
@@ -245,50 +237,49 @@ pub(super) fn open_mpi(library: &Library) -> Result<Table<Pointer>, String> {
             tag_max: 0,
             status: StatusLayout { bytes: 24, source: 0, tag: 4, error: 8 },
             errors: &[
-                (1, ErrorClass::Buffer),
-                (2, ErrorClass::Count),
-                (3, ErrorClass::Type),
-                (4, ErrorClass::Tag),
-                (5, ErrorClass::Comm),
-                (6, ErrorClass::Rank),
-                (7, ErrorClass::Request),
-                (8, ErrorClass::Root),
-                (9, ErrorClass::Group),
-                (10, ErrorClass::Op),
-                (11, ErrorClass::Topology),
-                (12, ErrorClass::Dims),
-                (13, ErrorClass::Arg),
-                (14, ErrorClass::Unknown),
-                (15, ErrorClass::Truncate),
-                (16, ErrorClass::Other),
-                (17, ErrorClass::Intern),
-                (18, ErrorClass::InStatus),
-                (19, ErrorClass::Pending),
-                (38, ErrorClass::Name),
-                (39, ErrorClass::NoMem),
-                (43, ErrorClass::Port),
-                (48, ErrorClass::Service),
-                (50, ErrorClass::Spawn),
-                (52, ErrorClass::UnsupportedOperation),
-                (74, ErrorClass::ProcAborted),
-                (75, ErrorClass::ProcFailed),
-                (76, ErrorClass::ProcFailedPending),
-                (77, ErrorClass::Revoked),
+                (1, MpiErrorClass::Buffer),
+                (2, MpiErrorClass::Count),
+                (3, MpiErrorClass::Type),
+                (4, MpiErrorClass::Tag),
+                (5, MpiErrorClass::Comm),
+                (6, MpiErrorClass::Rank),
+                (7, MpiErrorClass::Request),
+                (8, MpiErrorClass::Root),
+                (9, MpiErrorClass::Group),
+                (10, MpiErrorClass::Op),
+                (11, MpiErrorClass::Topology),
+                (12, MpiErrorClass::Dims),
+                (13, MpiErrorClass::Arg),
+                (14, MpiErrorClass::Unknown),
+                (15, MpiErrorClass::Truncate),
+                (16, MpiErrorClass::Other),
+                (17, MpiErrorClass::Intern),
+                (18, MpiErrorClass::InStatus),
+                (19, MpiErrorClass::Pending),
+                (38, MpiErrorClass::Name),
+                (39, MpiErrorClass::NoMem),
+                (43, MpiErrorClass::Port),
+                (48, MpiErrorClass::Service),
+                (50, MpiErrorClass::Spawn),
+                (52, MpiErrorClass::UnsupportedOperation),
+                (74, MpiErrorClass::ProcAborted),
+                (75, MpiErrorClass::ProcFailed),
+                (76, MpiErrorClass::ProcFailedPending),
+                (77, MpiErrorClass::Revoked),
             ],
         },
     })
 }
 
 /// The table of the standard interface.
-pub(super) fn standard() -> Table<Pointer> {
+pub(super) fn standard() -> AbiTable<Pointer> {
     let number = |value: usize| Pointer(std::ptr::without_provenance_mut(value));
-    Table {
+    AbiTable {
         world: number(0x101),
         own: number(0x102),
         no_comm: number(0x100),
         no_request: number(0x180),
         no_message: number(0x128),
-        no_info: number(0x130),
         errors_return: number(0x143),
         byte: number(0x247),
         scalars: [0x240, 0x248, 0x250, 0x258, 0x241, 0x249, 0x251, 0x259, 0x210, 0x214].map(number).to_vec(),
@@ -302,32 +293,32 @@ pub(super) fn standard() -> Table<Pointer> {
             tag_max: 501,
             status: StatusLayout { bytes: 32, source: 0, tag: 4, error: 8 },
             errors: &[
-                (1, ErrorClass::Buffer),
-                (2, ErrorClass::Count),
-                (3, ErrorClass::Type),
-                (4, ErrorClass::Tag),
-                (5, ErrorClass::Comm),
-                (6, ErrorClass::Rank),
-                (7, ErrorClass::Request),
-                (8, ErrorClass::Root),
-                (9, ErrorClass::Group),
-                (10, ErrorClass::Op),
-                (11, ErrorClass::Topology),
-                (12, ErrorClass::Dims),
-                (13, ErrorClass::Arg),
-                (14, ErrorClass::Unknown),
-                (15, ErrorClass::Truncate),
-                (16, ErrorClass::Other),
-                (17, ErrorClass::Intern),
-                (18, ErrorClass::Pending),
-                (19, ErrorClass::InStatus),
-                (38, ErrorClass::Name),
-                (39, ErrorClass::NoMem),
-                (43, ErrorClass::Port),
-                (51, ErrorClass::Service),
-                (53, ErrorClass::Spawn),
-                (55, ErrorClass::UnsupportedOperation),
-                (58, ErrorClass::ProcAborted),
+                (1, MpiErrorClass::Buffer),
+                (2, MpiErrorClass::Count),
+                (3, MpiErrorClass::Type),
+                (4, MpiErrorClass::Tag),
+                (5, MpiErrorClass::Comm),
+                (6, MpiErrorClass::Rank),
+                (7, MpiErrorClass::Request),
+                (8, MpiErrorClass::Root),
+                (9, MpiErrorClass::Group),
+                (10, MpiErrorClass::Op),
+                (11, MpiErrorClass::Topology),
+                (12, MpiErrorClass::Dims),
+                (13, MpiErrorClass::Arg),
+                (14, MpiErrorClass::Unknown),
+                (15, MpiErrorClass::Truncate),
+                (16, MpiErrorClass::Other),
+                (17, MpiErrorClass::Intern),
+                (18, MpiErrorClass::Pending),
+                (19, MpiErrorClass::InStatus),
+                (38, MpiErrorClass::Name),
+                (39, MpiErrorClass::NoMem),
+                (43, MpiErrorClass::Port),
+                (51, MpiErrorClass::Service),
+                (53, MpiErrorClass::Spawn),
+                (55, MpiErrorClass::UnsupportedOperation),
+                (58, MpiErrorClass::ProcAborted),
             ],
         },
     }
@@ -354,9 +345,8 @@ mod tests {
     #[test]
     fn classes_have_the_numbers_of_their_family() {
         for (numbers, truncate) in [(mpich().numbers, 14), (standard().numbers, 15)] {
-            assert_eq!(numbers.class(truncate), ErrorClass::Truncate);
-            assert_eq!(numbers.number(ErrorClass::Truncate), Some(truncate));
-            assert_eq!(numbers.class(9999), ErrorClass::Unlisted(9999));
+            assert_eq!(numbers.class(truncate), MpiErrorClass::Truncate);
+            assert_eq!(numbers.class(9999), MpiErrorClass::Unlisted(9999));
             assert!(numbers.status.bytes <= STATUS_BYTES_MAX);
         }
     }

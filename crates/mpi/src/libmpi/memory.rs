@@ -110,8 +110,8 @@ impl Memory {
             return Ok(self.as_slice().expect("the kinds agree").to_vec());
         };
         let whole = ManuallyDrop::new(self);
-        // SAFETY: `from` took `start`, `len` and `capacity` from a vector of numbers of this kind,
-        // `shorten` alone changed `len`, to less, and `whole` does not free them.
+        // SAFETY: `from` took `start` and `capacity` from a vector of numbers of this kind, `len` of them
+        // are written (by the contract of `unwritten` too), and `whole` does not free them.
         Ok(unsafe { Vec::from_raw_parts(whole.start.cast().as_ptr(), whole.len, capacity) })
     }
 
@@ -122,17 +122,14 @@ impl Memory {
         if self.len == 0 { (&raw const NOWHERE).cast_mut().cast() } else { self.start.as_ptr() }
     }
 
-    /// Overwrites the numbers with those of another memory of the same size in bytes.
-    pub(super) fn copy_bytes(&mut self, from: &Memory) {
-        assert_eq!(self.bytes(), from.bytes(), "the sizes agree");
-        // SAFETY: both have so many bytes, and a memory that is borrowed mutably is apart from
-        // others.
-        unsafe { std::ptr::copy_nonoverlapping(from.start(), self.start(), self.bytes()) };
-    }
-
-    /// Forgets the numbers behind the first `len`.
-    pub(super) fn shorten(&mut self, len: usize) {
-        self.len = self.len.min(len);
+    /// `len` bytes that have not been written.
+    ///
+    /// # Safety
+    /// Before they are written, the memory goes only to MPI, or is dropped.
+    pub(super) unsafe fn unwritten(len: usize) -> Memory {
+        let mut memory = Memory::from(Vec::<u8>::with_capacity(len));
+        memory.len = len;
+        memory
     }
 }
 
@@ -185,14 +182,12 @@ mod tests {
         let mut numbers = Vec::with_capacity(10);
         numbers.extend([1_i32, 2, 3]);
         let place = numbers.as_ptr();
-        let mut memory = Memory::from(numbers);
+        let memory = Memory::from(numbers);
         assert_eq!(memory.bytes(), 12);
-        let back = memory.into_vec::<f32>().unwrap_err();
-        memory = back;
-        memory.shorten(2);
+        let memory = memory.into_vec::<f32>().unwrap_err();
         let numbers = memory.into_vec::<i32>().unwrap();
         assert_eq!((numbers.as_ptr(), numbers.capacity()), (place, 10));
-        assert_eq!(numbers, [1, 2]);
+        assert_eq!(numbers, [1, 2, 3]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! makes all calls, which every library offers at no cost.
 
 use super::comm::Comm;
-use super::completion::completion;
+use super::ongoing::ongoing;
 use super::driver::Driver;
 use super::error::MpiError;
 use super::family::{Family, Handle};
@@ -23,21 +23,20 @@ use std::time::Instant;
 /// MPI in this process. There is at most one.
 ///
 /// # Examples
-/// Each rank sends its number to the next one:
+/// The ranks add their numbers up:
 /// ```no_run
-/// use selvedge_mpi::libmpi::{Memory, MessageLoop, Scalar};
+/// use selvedge_mpi::libmpi::{Collective, Memory, MessageLoop, ReduceOp};
 ///
-/// selvedge_sched::block_on(async {
+/// selvedge::run(async {
 ///     let mpi = MessageLoop::start()?;
 ///     let world = mpi.world();
-///     let next = (world.rank() + 1) % world.size();
-///     let sent = world.send(next, 0, Memory::from(vec![world.rank() as u64]));
-///     let received = world.receive(None, Some(0), Scalar::U64).await?;
-///     println!("rank {}: {:?} from {}", world.rank(), received.memory.as_slice::<u64>(), received.source);
-///     sent.await?;
+///     let mine = Memory::from(vec![world.rank() as u64]);
+///     let sum = world.collective(Collective::Allreduce { op: ReduceOp::Sum }, mine).await?;
+///     println!("the sum of all ranks is {:?}", sum.received);
 ///     mpi.finish()?;
-///     Ok::<(), Box<dyn std::error::Error>>(())
-/// }).unwrap();
+///     Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[derive(Debug)]
 pub struct MessageLoop {
@@ -117,8 +116,8 @@ impl MessageLoop {
     /// # Errors
     /// When the message loop has ended.
     pub async fn wtime(&self) -> Result<f64, MpiError> {
-        let (completer, time) = completion("MPI_Wtime");
-        self.orders.put(Order::Time { completer });
+        let (end, time) = ongoing("MPI_Wtime");
+        self.orders.put(Order::Time { end });
         time.await
     }
 
@@ -127,8 +126,8 @@ impl MessageLoop {
     /// # Errors
     /// When it comes back, because MPI failed.
     pub async fn abort(&self, code: i32) -> Result<(), MpiError> {
-        let (completer, aborted) = completion("MPI_Abort");
-        self.orders.put(Order::Abort { code, completer });
+        let (end, aborted) = ongoing("MPI_Abort");
+        self.orders.put(Order::Abort { code, end });
         aborted.await
     }
 
@@ -136,7 +135,8 @@ impl MessageLoop {
     /// thread that makes it waits for the other ranks. Threads that still wait for messages get an
     /// error.
     ///
-    /// Dropping the `MessageLoop` does the same, and loses the error.
+    /// Dropping the `MessageLoop` does the same, and loses the error. If that happens in a panic, it
+    /// ends all ranks of the job, because they would wait for this one for ever.
     ///
     /// # Errors
     /// When MPI fails.
@@ -154,9 +154,16 @@ impl MessageLoop {
 
 impl Drop for MessageLoop {
     fn drop(&mut self) {
+        if thread::panicking() {
+            let (end, _) = ongoing("MPI_Abort");
+            self.orders.put(Order::Abort { code: PANICKED, end });
+        }
         let _ = self.end();
     }
 }
+
+/// The code with which a job ends when a rank panics, as that of a process of Rust.
+const PANICKED: i32 = 101;
 
 /// The answer of [`start`] to the OS thread that waits for it.
 type Told = Result<(About, NewPlace, i32), StartError>;

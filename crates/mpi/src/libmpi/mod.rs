@@ -13,8 +13,8 @@
 //! | `start.rs` | the start of MPI |
 //! | `calls.rs`, `error.rs` | each function of the library as a method, with its error |
 //! | `scalar.rs`, `memory.rs`, `collective.rs` | what calls give to MPI |
-//! | `comm.rs`, `completion.rs`, `orders.rs` | the threads' side: orders, and futures for their ends |
-//! | `message_loop.rs`, `driver.rs`, `matching.rs`, `pace.rs` | the loop's side |
+//! | `comm.rs`, `ongoing.rs`, `received.rs`, `orders.rs` | the threads' side: orders, and what happens at their ends |
+//! | `message_loop.rs`, `driver.rs`, `in_order.rs`, `pace.rs` | the loop's side |
 //!
 //! **Architecture Invariant:** all calls of MPI are made by one OS thread, the message loop's. What
 //! MPI reads and writes belongs to the loop until MPI has done with it, and no future that is
@@ -23,30 +23,31 @@
 mod calls;
 mod collective;
 mod comm;
-mod completion;
+mod ongoing;
 mod driver;
 mod error;
 mod family;
 mod functions;
+mod in_order;
 mod launcher;
 mod library;
-mod matching;
 mod memory;
 mod message_loop;
 mod orders;
 mod pace;
+mod received;
 mod scalar;
 mod start;
 
 pub use collective::{Collected, Collective};
-pub use comm::{Comm, Receiving};
-pub use completion::Completion;
-pub use error::{ErrorClass, MpiError};
+pub use comm::Comm;
+pub use ongoing::Ongoing;
+pub use error::{MpiErrorClass, MpiError};
 pub use family::Family;
 pub use launcher::{Launched, Launcher};
 pub use library::{LoadError, PATH_VARIABLE};
 pub use memory::Memory;
 pub use message_loop::{About, MessageLoop};
-pub use orders::{Arrival, Received};
+pub use received::{Listener, Received};
 pub use scalar::{Plain, ReduceOp, Scalar};
 pub use start::StartError;

@@ -5,12 +5,11 @@
 //! which they came, so that the calls of one communicator reach MPI in the program's order.
 
 use super::collective::{Collected, Plan};
-use super::completion::Completer;
-use super::matching::{Filter, Origin};
 use super::memory::Memory;
-use super::scalar::Scalar;
+use super::ongoing::End;
+use super::received::Listener;
 use selvedge_core::{Parker, Quiet};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -19,39 +18,6 @@ pub(super) type CommId = u32;
 
 /// The communicator of all ranks.
 pub(super) const WORLD: CommId = 0;
-
-/// A message that was received.
-#[derive(Debug)]
-pub struct Received {
-    /// The rank that sent it.
-    pub source: usize,
-    /// Its tag.
-    pub tag: i32,
-    /// Its numbers.
-    pub memory: Memory,
-    /// Its place in the order of messages, if it has to come back.
-    pub(super) number: u64,
-}
-
-/// A message that has arrived, and has not been received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// The rank that sent it.
-    pub source: usize,
-    /// Its tag.
-    pub tag: i32,
-    /// Its length in bytes.
-    pub bytes: usize,
-}
-
-/// Where a message goes.
-#[derive(Debug)]
-pub(super) enum Room {
-    /// Into memory that the loop makes, as long as the message.
-    Fitting(Scalar),
-    /// Into the receiver's memory.
-    Given(Memory),
-}
 
 /// A new communicator, and this rank's place in it.
 #[derive(Clone, Copy, Debug)]
@@ -64,29 +30,24 @@ pub(super) struct NewPlace {
 /// A call that a thread asks for.
 #[derive(Debug)]
 pub(super) enum Order {
-    Send { comm: CommId, dest: i32, tag: i32, synchronous: bool, memory: Memory, completer: Completer<Memory> },
-    Receive { comm: CommId, filter: Filter, ticket: u64, room: Room, completer: Completer<Received> },
-    /// The thread that waits for a receive has left.
-    GiveUp { comm: CommId, filter: Filter, ticket: u64 },
-    /// The thread that waited for a receive has left, and the message was received for it.
-    ComeBack { comm: CommId, origin: Origin, number: u64, memory: Memory },
-    Probe { comm: CommId, filter: Filter, completer: Completer<Arrival> },
-    Collective { comm: CommId, plan: Box<Plan>, completer: Completer<Collected> },
-    Dup { comm: CommId, completer: Completer<NewPlace> },
-    Split { comm: CommId, color: Option<i32>, key: i32, completer: Completer<Option<NewPlace>> },
+    Send { comm: CommId, dest: i32, tag: i32, synchronous: bool, memory: Memory, end: End<Memory> },
+    Listen { comm: CommId, listener: Arc<dyn Listener> },
+    /// A listener wants messages from now on.
+    Look,
+    Collective { comm: CommId, plan: Box<Plan>, end: End<Collected> },
+    Dup { comm: CommId, end: End<NewPlace> },
+    Split { comm: CommId, color: Option<i32>, key: i32, end: End<Option<NewPlace>> },
     Free { comm: CommId },
     /// MPI's clock.
-    Time { completer: Completer<f64> },
-    Abort { code: i32, completer: Completer<()> },
+    Time { end: End<f64> },
+    Abort { code: i32, end: End<()> },
     /// MPI is ended when all calls are done.
     Finish,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct OrderQueue {
     orders: Vec<Order>,
-    /// Receives that have been asked for.
-    tickets: u64,
     /// Whether the message loop takes no more orders.
     is_closed: bool,
 }
@@ -94,7 +55,7 @@ struct Queue {
 /// The queue of one message loop.
 #[derive(Debug, Default)]
 pub(super) struct Orders {
-    queue: Mutex<Queue>,
+    queue: Mutex<OrderQueue>,
     parker: Parker,
     /// The loop's OS thread.
     owner: OnceLock<Thread>,
@@ -104,33 +65,23 @@ pub(super) struct Orders {
 const MAIL: u8 = 4;
 
 impl Orders {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, OrderQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks for a call. An order that the loop takes no more is dropped, which its waiter notices.
     pub(super) fn put(&self, order: Order) {
-        self.put_with(|_| order);
-    }
-
-    /// Asks for a call that has a ticket. Tickets ascend in the order in which the loop takes the
-    /// orders out.
-    pub(super) fn put_with(&self, order: impl FnOnce(u64) -> Order) -> u64 {
         let mut queue = self.lock();
-        queue.tickets += 1;
-        let ticket = queue.tickets;
-        let order = order(ticket);
         if queue.is_closed {
-            // An order may have another communicator's last handle, which puts an order itself.
+            // What is dropped with the order may put an order itself.
             drop(queue);
-            return ticket;
+            return;
         }
         queue.orders.push(order);
         drop(queue);
         if self.parker.rouse(MAIL) {
             self.owner.get().expect("the owner sleeps, so it has said which OS thread it is").unpark();
         }
-        ticket
     }
 
     /// Takes all orders out, into an empty list.
@@ -182,7 +133,6 @@ impl Orders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
 
     #[test]
     fn orders_come_out_in_their_order_and_end_a_sleep() {

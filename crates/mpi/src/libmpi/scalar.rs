@@ -9,6 +9,7 @@ pub trait Plain: Copy + Send + 'static + sealed::Sealed {
     const SCALAR: Scalar;
 }
 
+#[expect(unnameable_types, reason = "it keeps other crates from adding kinds")]
 mod sealed {
     pub trait Sealed {}
 }

@@ -5,7 +5,7 @@
 
 use super::calls::Mpi;
 use super::error::MpiError;
-use super::family::{Family, Handle, Pointer, Table, mpich, open_mpi, standard};
+use super::family::{Family, Handle, Pointer, AbiTable, mpich, open_mpi, standard};
 use super::functions::Functions;
 use super::launcher::{Launched, Launcher};
 use super::library::{Library, LoadError};
@@ -53,7 +53,7 @@ pub(super) fn start(launched: Option<Launched>) -> Result<(AnyMpi, Family, Strin
 /// The library is of the family of which the table is.
 unsafe fn start_with<H: Handle>(
     library: &Library,
-    table: Table<H>,
+    table: AbiTable<H>,
     lacks: impl FnOnce(&str) -> StartError,
 ) -> Result<Mpi<H>, StartError> {
     // SAFETY: the table says that handles of this library are of the type `H`.
