@@ -7,11 +7,11 @@
 //! one that the library gave. A method that hands memory to the library is `unsafe`, because the
 //! library reads or writes it until the request is done.
 
-use super::collective::{Collective, Plan};
-use super::error::{MpiErrorClass, MpiError};
-use super::family::{Handle, STATUS_BYTES_MAX, AbiTable};
+use super::collective::{CallPlan, Collective};
+use super::error::{MpiError, MpiErrorClass};
+use super::family::{AbiTable, MpiHandle, STATUS_BYTES_MAX};
 use super::functions::Functions;
-use super::memory::Memory;
+use super::memory::MpiMemory;
 use super::scalar::{ReduceOp, Scalar};
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -40,7 +40,7 @@ pub(super) struct MessageHandle<H>(H);
 
 /// A message that has arrived, as far as its head tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct MessageHead {
     pub(super) source: i32,
     pub(super) tag: i32,
     /// The length in bytes.
@@ -65,7 +65,7 @@ pub(super) struct Mpi<H> {
     one_os_thread: PhantomData<*mut ()>,
 }
 
-impl<H: Handle> Mpi<H> {
+impl<H: MpiHandle> Mpi<H> {
     /// Starts MPI. From then on a call that fails returns its error, and does not end the job.
     ///
     /// # Safety
@@ -169,7 +169,11 @@ impl<H: Handle> Mpi<H> {
     ///
     /// # Safety
     /// `place` stays where it is until the request is done.
-    pub(super) unsafe fn dup(&self, comm: &CommHandle<H>, place: &mut NewComm<H>) -> Result<RequestHandle<H>, MpiError> {
+    pub(super) unsafe fn dup(
+        &self,
+        comm: &CommHandle<H>,
+        place: &mut NewComm<H>,
+    ) -> Result<RequestHandle<H>, MpiError> {
         // SAFETY: MPI is started, and the handle is of a communicator. The caller's contract is
         // about the place.
         self.begin(|request| unsafe { ask!(self.comm_idup(comm.0, &raw mut place.0, request)) })
@@ -218,7 +222,7 @@ impl<H: Handle> Mpi<H> {
     pub(super) unsafe fn send(
         &self,
         comm: &CommHandle<H>,
-        memory: &Memory,
+        memory: &MpiMemory,
         dest: i32,
         tag: i32,
         synchronous: bool,
@@ -242,7 +246,10 @@ impl<H: Handle> Mpi<H> {
 
     /// The next message of a communicator that has arrived and has not been found yet, from any
     /// rank with any tag.
-    pub(super) fn find_message(&self, comm: &CommHandle<H>) -> Result<Option<(Head, MessageHandle<H>)>, MpiError> {
+    pub(super) fn find_message(
+        &self,
+        comm: &CommHandle<H>,
+    ) -> Result<Option<(MessageHead, MessageHandle<H>)>, MpiError> {
         let numbers = self.table.numbers;
         let (mut found, mut message) = (0, self.table.no_message);
         let mut room: StatusRoom = [0; _];
@@ -250,7 +257,14 @@ impl<H: Handle> Mpi<H> {
         // SAFETY: MPI is started, the handle is of a communicator, and the places can be written. A
         // status of any family fits into the room.
         unsafe {
-            ask!(self.improbe(numbers.any_source, numbers.any_tag, comm.0, &mut found, &mut message, status))?;
+            ask!(self.improbe(
+                numbers.any_source,
+                numbers.any_tag,
+                comm.0,
+                &mut found,
+                &mut message,
+                status
+            ))?;
         }
         if found == 0 {
             return Ok(None);
@@ -259,7 +273,7 @@ impl<H: Handle> Mpi<H> {
         // SAFETY: the status is the one that the library has just written.
         unsafe { ask!(self.get_elements_x(status, self.table.byte, &mut bytes)) }?;
         let layout = numbers.status;
-        let head = Head {
+        let head = MessageHead {
             source: field(&room, 0, layout.source),
             tag: field(&room, 0, layout.tag),
             bytes: bytes as usize,
@@ -274,7 +288,7 @@ impl<H: Handle> Mpi<H> {
     pub(super) unsafe fn receive(
         &self,
         message: MessageHandle<H>,
-        memory: &mut Memory,
+        memory: &mut MpiMemory,
     ) -> Result<RequestHandle<H>, MpiError> {
         let count = int(self.functions.imrecv.name, memory.len())?;
         let (start, kind) = (memory.start().cast(), self.moved(memory.scalar()));
@@ -297,7 +311,7 @@ impl<H: Handle> Mpi<H> {
     pub(super) unsafe fn collective(
         &self,
         comm: &CommHandle<H>,
-        plan: &mut Plan,
+        plan: &mut CallPlan,
     ) -> Result<RequestHandle<H>, MpiError> {
         let in_place = std::ptr::without_provenance::<c_void>(self.table.numbers.in_place as usize);
         let (given, room, size) = (plan.given.len(), plan.room.len(), plan.size);
@@ -315,7 +329,7 @@ impl<H: Handle> Mpi<H> {
         }
         let comm = comm.0;
         self.begin(|request| {
-            // SAFETY: MPI is started, the handles are of the library, and `Plan::new` has made
+            // SAFETY: MPI is started, the handles are of the library, and `CallPlan::new` has made
             // memory, counts and places as long as the call asks for, for this rank and this size.
             // The caller's contract is about the time after the call.
             unsafe {
@@ -353,7 +367,11 @@ impl<H: Handle> Mpi<H> {
                     }
                     Collective::Gatherv { root, .. } => {
                         let (count, root) = (int(name, given)?, root_of(root)?);
-                        ask!(self.igatherv(reads, count, kind, writes, counts, places, kind, root, comm, request))
+                        ask!(
+                            self.igatherv(
+                                reads, count, kind, writes, counts, places, kind, root, comm, request
+                            )
+                        )
                     }
                     Collective::Scatter { root, .. } => {
                         let count = int(name, room)?;
@@ -363,7 +381,16 @@ impl<H: Handle> Mpi<H> {
                     Collective::Scatterv { root, .. } => {
                         let (count, root) = (int(name, room)?, root_of(root)?);
                         ask!(self.iscatterv(
-                            reads, sent_counts, sent_places, kind, writes, count, kind, root, comm, request
+                            reads,
+                            sent_counts,
+                            sent_places,
+                            kind,
+                            writes,
+                            count,
+                            kind,
+                            root,
+                            comm,
+                            request
                         ))
                     }
                     Collective::Allgather => {
@@ -372,7 +399,9 @@ impl<H: Handle> Mpi<H> {
                     }
                     Collective::Allgatherv { .. } => {
                         let count = int(name, given)?;
-                        ask!(self.iallgatherv(reads, count, kind, writes, counts, places, kind, comm, request))
+                        ask!(
+                            self.iallgatherv(reads, count, kind, writes, counts, places, kind, comm, request)
+                        )
                     }
                     Collective::Alltoall => {
                         let count = int(name, given / size)?;
@@ -380,7 +409,16 @@ impl<H: Handle> Mpi<H> {
                     }
                     Collective::Alltoallv { .. } => {
                         ask!(self.ialltoallv(
-                            reads, sent_counts, sent_places, kind, writes, counts, places, kind, comm, request
+                            reads,
+                            sent_counts,
+                            sent_places,
+                            kind,
+                            writes,
+                            counts,
+                            places,
+                            kind,
+                            comm,
+                            request
                         ))
                     }
                 }
@@ -439,10 +477,7 @@ impl<H: Handle> Mpi<H> {
     }
 
     /// Makes a request by one call.
-    fn begin(
-        &self,
-        call: impl FnOnce(*mut H) -> Result<(), MpiError>,
-    ) -> Result<RequestHandle<H>, MpiError> {
+    fn begin(&self, call: impl FnOnce(*mut H) -> Result<(), MpiError>) -> Result<RequestHandle<H>, MpiError> {
         let mut request = self.table.no_request;
         call(&mut request)?;
         Ok(RequestHandle(request))
@@ -525,9 +560,6 @@ mod tests {
     fn a_count_that_is_too_large_is_refused() {
         let error = int("MPI_Isend", 1 << 31).unwrap_err();
         assert_eq!(error.class, MpiErrorClass::Count);
-        assert_eq!(
-            error.to_string(),
-            "MPI_Isend: 2147483648 is more than an integer of this library holds"
-        );
+        assert_eq!(error.to_string(), "MPI_Isend: 2147483648 is more than an integer of this library holds");
     }
 }

@@ -1,18 +1,18 @@
-//! [`Collective`]: the collective calls, and [`Plan`]: one rank's part of a call, with the memory
+//! [`Collective`]: the collective calls, and [`CallPlan`]: one rank's part of a call, with the memory
 //! and the counts that MPI reads and writes.
 //!
 //! `comm.rs` makes plans on the OS thread of the caller, and `driver.rs` has the library work them
 //! off. A plan is checked when it is made, so that `calls.rs` need not check lengths.
 
-use super::error::{MpiErrorClass, MpiError};
-use super::memory::Memory;
+use super::error::{MpiError, MpiErrorClass};
+use super::memory::MpiMemory;
 use super::scalar::{ReduceOp, Scalar};
 use std::ffi::c_int;
 
 /// A collective call, with what each rank says besides the numbers that it gives. All ranks of a
 /// communicator make the same calls in the same order.
 ///
-/// The numbers that a rank gives go with the call as [`Memory`]. Their kind is the same on all
+/// The numbers that a rank gives go with the call as [`MpiMemory`]. Their kind is the same on all
 /// ranks, also of a rank that gives none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Collective {
@@ -148,38 +148,38 @@ impl Collective {
 #[derive(Debug, PartialEq)]
 pub struct Collected {
     /// The memory that the rank gave, if MPI did not write to it.
-    pub given: Option<Memory>,
+    pub given: Option<MpiMemory>,
     /// The numbers that the rank received. `None` for a rank that receives none.
-    pub received: Option<Memory>,
+    pub received: Option<MpiMemory>,
 }
 
 /// One rank's part of a collective call.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct CallPlan {
     pub(super) collective: Collective,
     /// The number of ranks.
     pub(super) size: usize,
     /// What MPI reads. Empty if it reads the room.
-    pub(super) given: Memory,
+    pub(super) given: MpiMemory,
     /// What MPI writes.
-    pub(super) room: Memory,
+    pub(super) room: MpiMemory,
     /// Whether the rank's own numbers lie in the room.
     pub(super) in_place: bool,
     receives: bool,
-    pub(super) sent: Blocks,
-    pub(super) received: Blocks,
+    pub(super) sent: RankBlocks,
+    pub(super) received: RankBlocks,
 }
 
 /// The blocks of memory for each rank, one behind another. Empty where the call has none.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
+pub(super) struct RankBlocks {
     pub(super) counts: Vec<c_int>,
     pub(super) places: Vec<c_int>,
 }
 
-impl Blocks {
-    fn new(call: &'static str, lengths: &[usize]) -> Result<Blocks, MpiError> {
-        let mut blocks = Blocks::default();
+impl RankBlocks {
+    fn new(call: &'static str, lengths: &[usize]) -> Result<RankBlocks, MpiError> {
+        let mut blocks = RankBlocks::default();
         let mut place = 0_usize;
         for &length in lengths {
             let number = |value: usize| {
@@ -196,7 +196,7 @@ impl Blocks {
     }
 }
 
-impl Plan {
+impl CallPlan {
     /// The part of the rank `rank` of `size`.
     ///
     /// # Errors
@@ -205,13 +205,16 @@ impl Plan {
     pub(super) fn new(
         collective: Collective,
         (rank, size): (usize, usize),
-        memory: Memory,
-    ) -> Result<Plan, MpiError> {
+        memory: MpiMemory,
+    ) -> Result<CallPlan, MpiError> {
         let call = collective.name();
         let refuse = |class, text| MpiError::refused(call, class, text);
         let root = collective.root();
         if let Some(root) = root.filter(|&root| root >= size) {
-            return Err(refuse(MpiErrorClass::Root, format!("the root is {root}, and there are {size} ranks")));
+            return Err(refuse(
+                MpiErrorClass::Root,
+                format!("the root is {root}, and there are {size} ranks"),
+            ));
         }
         let scalar = memory.scalar();
         let is_float = matches!(scalar, Scalar::F32 | Scalar::F64);
@@ -227,11 +230,13 @@ impl Plan {
         };
         let divided = || match len % size {
             0 => Ok(len / size),
-            _ => Err(refuse(MpiErrorClass::Count, format!("{len} numbers are no {size} blocks of one length"))),
+            _ => {
+                Err(refuse(MpiErrorClass::Count, format!("{len} numbers are no {size} blocks of one length")))
+            }
         };
         // A length that does not fit becomes one that no allocation has.
         let sum = |counts: &[usize]| counts.iter().fold(0_usize, |sum, &count| sum.saturating_add(count));
-        let (mut sent, mut received) = (Blocks::default(), Blocks::default());
+        let (mut sent, mut received) = (RankBlocks::default(), RankBlocks::default());
         let mut receives = true;
         let mut in_place = false;
         // The length of a room apart from the memory, or `None` if the memory is the room.
@@ -258,7 +263,7 @@ impl Plan {
             Collective::Gatherv { counts, .. } if is_root => {
                 agrees("counts", size, counts.len())?;
                 agrees("numbers of the root", counts[rank], len)?;
-                received = Blocks::new(call, counts)?;
+                received = RankBlocks::new(call, counts)?;
                 Some(sum(counts))
             }
             Collective::Gatherv { .. } => {
@@ -273,7 +278,7 @@ impl Plan {
                 if is_root {
                     agrees("counts", size, counts.len())?;
                     agrees("numbers of the root's block", counts[rank], *block)?;
-                    sent = Blocks::new(call, counts)?;
+                    sent = RankBlocks::new(call, counts)?;
                 }
                 agrees("numbers", if is_root { sum(counts) } else { 0 }, len)?;
                 Some(*block)
@@ -282,7 +287,7 @@ impl Plan {
             Collective::Allgatherv { counts } => {
                 agrees("counts", size, counts.len())?;
                 agrees("numbers of this rank", counts[rank], len)?;
-                received = Blocks::new(call, counts)?;
+                received = RankBlocks::new(call, counts)?;
                 Some(sum(counts))
             }
             Collective::Alltoall => {
@@ -294,8 +299,8 @@ impl Plan {
                 agrees("counts of received blocks", size, others.len())?;
                 agrees("numbers", sum(counts), len)?;
                 agrees("numbers from this rank to itself", counts[rank], others[rank])?;
-                sent = Blocks::new(call, counts)?;
-                received = Blocks::new(call, others)?;
+                sent = RankBlocks::new(call, counts)?;
+                received = RankBlocks::new(call, others)?;
                 Some(sum(others))
             }
         };
@@ -304,10 +309,10 @@ impl Plan {
             return Err(refuse(MpiErrorClass::Count, format!("{room} numbers are more than {longest}")));
         }
         let (given, room) = match room {
-            Some(room) => (memory, Memory::zeroed(scalar, room)),
-            None => (Memory::zeroed(scalar, 0), memory),
+            Some(room) => (memory, MpiMemory::zeroed(scalar, room)),
+            None => (MpiMemory::zeroed(scalar, 0), memory),
         };
-        Ok(Plan { collective, size, given, room, in_place, receives, sent, received })
+        Ok(CallPlan { collective, size, given, room, in_place, receives, sent, received })
     }
 
     /// The kind of the numbers.
@@ -318,10 +323,7 @@ impl Plan {
     /// What the rank has after the call.
     pub(super) fn collected(self) -> Collected {
         let is_room_apart = !self.in_place && !matches!(self.collective, Collective::Bcast { .. });
-        Collected {
-            given: is_room_apart.then_some(self.given),
-            received: self.receives.then_some(self.room),
-        }
+        Collected { given: is_room_apart.then_some(self.given), received: self.receives.then_some(self.room) }
     }
 }
 
@@ -329,8 +331,8 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn plan(collective: Collective, rank: usize, numbers: usize) -> Result<Plan, String> {
-        Plan::new(collective, (rank, 3), vec![1_u32; numbers].into()).map_err(|error| error.to_string())
+    fn plan(collective: Collective, rank: usize, numbers: usize) -> Result<CallPlan, String> {
+        CallPlan::new(collective, (rank, 3), vec![1_u32; numbers].into()).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -381,7 +383,7 @@ mod tests {
             "MPI_Ialltoall: 4 numbers are no 3 blocks of one length"
         );
         let bits = Collective::Allreduce { op: ReduceOp::Bxor };
-        let error = Plan::new(bits, (0, 1), vec![1.0_f64].into()).unwrap_err();
+        let error = CallPlan::new(bits, (0, 1), vec![1.0_f64].into()).unwrap_err();
         assert_eq!(error.to_string(), "MPI_Iallreduce: Bxor is not defined for f64");
     }
 }

@@ -1,12 +1,12 @@
 //! [`Comm`]: a communicator as threads use it. Each method is a call that the message loop makes,
 //! and gives a future.
 
-use super::collective::{Collected, Collective, Plan};
+use super::collective::{CallPlan, Collected, Collective};
 use super::error::{MpiError, MpiErrorClass};
-use super::memory::Memory;
-use super::ongoing::{End, Ongoing, ongoing};
-use super::orders::{CommId, NewPlace, Order, Orders};
-use super::received::Listener;
+use super::memory::MpiMemory;
+use super::ongoing::{CallEnd, Ongoing, ongoing};
+use super::orders::{CommId, LoopOrder, LoopOrders, NewPlace};
+use super::received::CommListener;
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,19 +20,19 @@ pub struct Comm {
 }
 
 struct SharedComm {
-    orders: Arc<Orders>,
+    orders: Arc<LoopOrders>,
     place: NewPlace,
     tag_max: i32,
 }
 
 impl Drop for SharedComm {
     fn drop(&mut self) {
-        self.orders.put(Order::Free { comm: self.place.id });
+        self.orders.put(LoopOrder::Free { comm: self.place.id });
     }
 }
 
 impl Comm {
-    pub(super) fn new(orders: Arc<Orders>, place: NewPlace, tag_max: i32) -> Comm {
+    pub(super) fn new(orders: Arc<LoopOrders>, place: NewPlace, tag_max: i32) -> Comm {
         Comm { shared: Arc::new(SharedComm { orders, place, tag_max }) }
     }
 
@@ -56,7 +56,7 @@ impl Comm {
     ///
     /// # Errors
     /// When there is no such rank, the tag is out of range, or MPI fails.
-    pub fn send(&self, dest: usize, tag: i32, memory: Memory) -> Ongoing<Memory> {
+    pub fn send(&self, dest: usize, tag: i32, memory: MpiMemory) -> Ongoing<MpiMemory> {
         let (end, sent) = ongoing("MPI_Isend");
         self.put_send(dest, tag, memory, false, end);
         sent
@@ -67,7 +67,7 @@ impl Comm {
     ///
     /// # Errors
     /// As those of [`send`](Comm::send).
-    pub fn send_synchronously(&self, dest: usize, tag: i32, memory: Memory) -> Ongoing<Memory> {
+    pub fn send_synchronously(&self, dest: usize, tag: i32, memory: MpiMemory) -> Ongoing<MpiMemory> {
         let (end, sent) = ongoing("MPI_Issend");
         self.put_send(dest, tag, memory, true, end);
         sent
@@ -80,17 +80,19 @@ impl Comm {
         &self,
         dest: usize,
         tag: i32,
-        memory: Memory,
-        then: impl FnOnce(Result<Memory, MpiError>) + Send + 'static,
+        memory: MpiMemory,
+        then: impl FnOnce(Result<MpiMemory, MpiError>) + Send + 'static,
     ) {
-        self.put_send(dest, tag, memory, false, End::run("MPI_Isend", then));
+        self.put_send(dest, tag, memory, false, CallEnd::run("MPI_Isend", then));
     }
 
-    fn put_send(&self, dest: usize, tag: i32, memory: Memory, synchronous: bool, end: End<Memory>) {
+    fn put_send(&self, dest: usize, tag: i32, memory: MpiMemory, synchronous: bool, end: CallEnd<MpiMemory>) {
         let call = end.call();
         let checked = self.rank_of(call, dest).and_then(|dest| Ok((dest, self.tag_of(call, tag)?)));
         match checked {
-            Ok((dest, tag)) => self.put(Order::Send { comm: self.id(), dest, tag, synchronous, memory, end }),
+            Ok((dest, tag)) => {
+                self.put(LoopOrder::Send { comm: self.id(), dest, tag, synchronous, memory, end })
+            }
             Err(error) => end.come(Err(error)),
         }
     }
@@ -98,14 +100,14 @@ impl Comm {
     /// Hands all messages that arrive from now on over to `listener`, in place of an earlier one.
     /// Messages that arrived before and have no listener are handed over too. While a communicator
     /// has no listener, its messages stay where they are.
-    pub fn listen(&self, listener: Arc<dyn Listener>) {
-        self.put(Order::Listen { comm: self.id(), listener });
+    pub fn listen(&self, listener: Arc<dyn CommListener>) {
+        self.put(LoopOrder::Listen { comm: self.id(), listener });
     }
 
     /// Tells the message loop that a [listener](Comm::listen) wants messages, which it has not
     /// wanted before.
     pub fn look(&self) {
-        self.put(Order::Look);
+        self.put(LoopOrder::Look);
     }
 
     /// Takes this rank's part in a collective call.
@@ -113,11 +115,11 @@ impl Comm {
     /// # Errors
     /// When the root is no rank, a count does not agree with the memory, the operation is not
     /// defined for the numbers, or MPI fails.
-    pub fn collective(&self, collective: Collective, memory: Memory) -> Ongoing<Collected> {
+    pub fn collective(&self, collective: Collective, memory: MpiMemory) -> Ongoing<Collected> {
         let (end, collected) = ongoing(collective.name());
-        match Plan::new(collective, (self.rank(), self.size()), memory) {
+        match CallPlan::new(collective, (self.rank(), self.size()), memory) {
             Err(error) => end.come(Err(error)),
-            Ok(plan) => self.put(Order::Collective { comm: self.id(), plan: Box::new(plan), end }),
+            Ok(plan) => self.put(LoopOrder::Collective { comm: self.id(), plan: Box::new(plan), end }),
         }
         collected
     }
@@ -129,7 +131,7 @@ impl Comm {
     /// When MPI fails.
     pub async fn dup(&self) -> Result<Comm, MpiError> {
         let (end, made) = ongoing("MPI_Comm_idup");
-        self.put(Order::Dup { comm: self.id(), end });
+        self.put(LoopOrder::Dup { comm: self.id(), end });
         Ok(self.sibling(made.await?))
     }
 
@@ -142,17 +144,10 @@ impl Comm {
     /// order, or split one after another.
     ///
     /// # Errors
-    /// When a colour or a key is greater than [`i32::MAX`], or MPI fails.
-    pub async fn split(&self, color: Option<u32>, key: u32) -> Result<Option<Comm>, MpiError> {
-        let number = |number: u32| {
-            i32::try_from(number).map_err(|_| {
-                let text = format!("{number} is greater than {}", i32::MAX);
-                MpiError::refused("MPI_Comm_split", MpiErrorClass::Arg, text)
-            })
-        };
-        let (color, key) = (color.map(number).transpose()?, number(key)?);
+    /// When a colour is negative, or MPI fails.
+    pub async fn split(&self, color: Option<i32>, key: i32) -> Result<Option<Comm>, MpiError> {
         let (end, made) = ongoing("MPI_Comm_split");
-        self.put(Order::Split { comm: self.id(), color, key, end });
+        self.put(LoopOrder::Split { comm: self.id(), color, key, end });
         Ok(made.await?.map(|place| self.sibling(place)))
     }
 
@@ -164,7 +159,7 @@ impl Comm {
         self.shared.place.id
     }
 
-    fn put(&self, order: Order) {
+    fn put(&self, order: LoopOrder) {
         self.shared.orders.put(order);
     }
 

@@ -1,6 +1,6 @@
-//! [`Driver`]: carries out the orders of the threads with the library, and finds out what is done.
+//! [`MpiDriver`]: carries out the orders of the threads with the library, and finds out what is done.
 //!
-//! `message_loop.rs` calls [`Driver::turn`] again and again, on the OS thread that has started MPI.
+//! `message_loop.rs` calls [`MpiDriver::turn`] again and again, on the OS thread that has started MPI.
 //! A turn never waits, with one exception: a split waits inside the library for the other ranks'
 //! splits, when all of them have asked for it.
 //!
@@ -12,15 +12,15 @@
 //! **Invariant:** the memory of a call belongs to its `Undone` in `calls` until the library has said
 //! that the request is done. The library uses no other memory when `turn` returns.
 
-use super::calls::{CommHandle, Head, MessageHandle, Mpi, NewComm, RequestHandle, TESTED_MAX};
-use super::collective::{Collected, Plan};
+use super::calls::{CommHandle, MessageHandle, MessageHead, Mpi, NewComm, RequestHandle, TESTED_MAX};
+use super::collective::{CallPlan, Collected};
 use super::error::{MpiError, MpiErrorClass};
-use super::family::Handle;
-use super::in_order::InOrder;
-use super::memory::Memory;
-use super::ongoing::End;
-use super::orders::{CommId, NewPlace, Order, Orders, WORLD};
-use super::received::{Listener, Received};
+use super::family::MpiHandle;
+use super::in_order::SourceOrder;
+use super::memory::MpiMemory;
+use super::ongoing::CallEnd;
+use super::orders::{CommId, LoopOrder, LoopOrders, NewPlace, WORLD};
+use super::received::{CommListener, Received};
 use selvedge_core::quietly;
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
@@ -31,9 +31,9 @@ const FOUND_MAX: usize = 64;
 
 /// The state of one rank.
 #[derive(Debug)]
-pub(super) struct Driver<H: Handle> {
+pub(super) struct MpiDriver<H: MpiHandle> {
     mpi: Mpi<H>,
-    lines: BTreeMap<CommId, Line<H>>,
+    lines: BTreeMap<CommId, CommLine<H>>,
     next_comm: CommId,
     /// The requests that are not done, and in the same places the calls to which they belong.
     requests: Vec<RequestHandle<H>>,
@@ -43,21 +43,21 @@ pub(super) struct Driver<H: Handle> {
     /// What the last test found. It is kept for its allocation.
     done: Vec<(usize, Result<(), MpiError>)>,
     /// The orders of the present turn.
-    orders: Vec<Order>,
+    orders: Vec<LoopOrder>,
     is_finishing: bool,
 }
 
 /// A communicator.
 #[derive(Debug)]
-struct Line<H> {
+struct CommLine<H> {
     comm: CommHandle<H>,
-    listener: Option<Arc<dyn Listener>>,
-    incoming: InOrder<Received>,
+    listener: Option<Arc<dyn CommListener>>,
+    incoming: SourceOrder<Received>,
 }
 
-impl<H> Line<H> {
-    fn new(comm: CommHandle<H>) -> Line<H> {
-        Line { comm, listener: None, incoming: InOrder::new() }
+impl<H> CommLine<H> {
+    fn new(comm: CommHandle<H>) -> CommLine<H> {
+        CommLine { comm, listener: None, incoming: SourceOrder::new() }
     }
 
     /// Whether the driver looks for messages.
@@ -86,12 +86,22 @@ impl<H> Line<H> {
 /// A call that is under way, with all that the library reads and writes for it.
 #[derive(Debug)]
 enum Undone<H> {
-    Send(Memory, End<Memory>),
-    Receive { comm: CommId, head: Head, ticket: u64, memory: Memory },
-    Collective(Box<Plan>, End<Collected>),
-    Dup(Box<NewComm<H>>, End<NewPlace>),
+    Send(MpiMemory, CallEnd<MpiMemory>),
+    Receive {
+        comm: CommId,
+        head: MessageHead,
+        ticket: u64,
+        memory: MpiMemory,
+    },
+    Collective(Box<CallPlan>, CallEnd<Collected>),
+    Dup(Box<NewComm<H>>, CallEnd<NewPlace>),
     /// The barrier before a split.
-    Split { comm: CommId, color: Option<i32>, key: i32, end: End<Option<NewPlace>> },
+    Split {
+        comm: CommId,
+        color: Option<i32>,
+        key: i32,
+        end: CallEnd<Option<NewPlace>>,
+    },
 }
 
 impl<H> Undone<H> {
@@ -107,11 +117,11 @@ impl<H> Undone<H> {
     }
 }
 
-impl<H: Handle> Driver<H> {
+impl<H: MpiHandle> MpiDriver<H> {
     /// The driver of a library that has just been started.
-    pub(super) fn new(mpi: Mpi<H>) -> Driver<H> {
-        let world = Line::new(mpi.world());
-        Driver {
+    pub(super) fn new(mpi: Mpi<H>) -> MpiDriver<H> {
+        let world = CommLine::new(mpi.world());
+        MpiDriver {
             mpi,
             lines: BTreeMap::from([(WORLD, world)]),
             next_comm: WORLD + 1,
@@ -130,7 +140,7 @@ impl<H: Handle> Driver<H> {
 
     /// Carries out the orders that are there, and finds out what is done. Whether there was any of
     /// it.
-    pub(super) fn turn(&mut self, orders: &Orders) -> bool {
+    pub(super) fn turn(&mut self, orders: &LoopOrders) -> bool {
         let mut taken = std::mem::take(&mut self.orders);
         orders.take(&mut taken);
         let mut has_happened = !taken.is_empty();
@@ -144,7 +154,7 @@ impl<H: Handle> Driver<H> {
 
     /// Whether a call is under way, or a listener wants messages.
     pub(super) fn is_outstanding(&self) -> bool {
-        !self.requests.is_empty() || self.lines.values().any(Line::wants_messages)
+        !self.requests.is_empty() || self.lines.values().any(CommLine::wants_messages)
     }
 
     /// Whether MPI can be ended: a thread has asked for it, and nothing is under way.
@@ -157,9 +167,9 @@ impl<H: Handle> Driver<H> {
         self.mpi.finalize()
     }
 
-    fn carry_out(&mut self, order: Order) {
+    fn carry_out(&mut self, order: LoopOrder) {
         match order {
-            Order::Send { comm, dest, tag, synchronous, memory, end } => {
+            LoopOrder::Send { comm, dest, tag, synchronous, memory, end } => {
                 let Some(line) = self.lines.get(&comm) else { return };
                 // SAFETY: the memory goes into the call, by the invariant at the head of the file.
                 match unsafe { self.mpi.send(&line.comm, &memory, dest, tag, synchronous) } {
@@ -167,12 +177,12 @@ impl<H: Handle> Driver<H> {
                     Err(error) => end.come(Err(error)),
                 }
             }
-            Order::Listen { comm, listener } => {
+            LoopOrder::Listen { comm, listener } => {
                 let Some(line) = self.lines.get_mut(&comm) else { return };
                 line.listener = Some(listener);
             }
-            Order::Look => {}
-            Order::Collective { comm, mut plan, end } => {
+            LoopOrder::Look => {}
+            LoopOrder::Collective { comm, mut plan, end } => {
                 let Some(line) = self.lines.get(&comm) else { return };
                 // SAFETY: the plan goes into the call, by the invariant at the head of the file. It
                 // lies in a box, so it stays where it is.
@@ -181,7 +191,7 @@ impl<H: Handle> Driver<H> {
                     Err(error) => end.come(Err(error)),
                 }
             }
-            Order::Dup { comm, end } => {
+            LoopOrder::Dup { comm, end } => {
                 let Some(line) = self.lines.get(&comm) else { return };
                 let mut place = Box::new(self.mpi.new_comm());
                 // SAFETY: the box goes into the call, and what is in it stays where it is.
@@ -190,17 +200,17 @@ impl<H: Handle> Driver<H> {
                     Err(error) => end.come(Err(error)),
                 }
             }
-            Order::Split { comm, color, key, end } => {
+            LoopOrder::Split { comm, color, key, end } => {
                 let Some(line) = self.lines.get(&comm) else { return };
                 match self.mpi.barrier(&line.comm) {
                     Ok(request) => self.begin(request, Undone::Split { comm, color, key, end }),
                     Err(error) => end.come(Err(error)),
                 }
             }
-            Order::Free { comm } => self.free(comm),
-            Order::Time { end } => end.come(Ok(self.mpi.wtime())),
-            Order::Abort { code, end } => end.come(Err(self.mpi.abort(code))),
-            Order::Finish => {
+            LoopOrder::Free { comm } => self.free(comm),
+            LoopOrder::Time { end } => end.come(Ok(self.mpi.wtime())),
+            LoopOrder::Abort { code, end } => end.come(Err(self.mpi.abort(code))),
+            LoopOrder::Finish => {
                 // Messages that arrive from now on are not received.
                 self.lines.values_mut().for_each(|line| line.listener = None);
                 self.is_finishing = true;
@@ -265,7 +275,8 @@ impl<H: Handle> Driver<H> {
             }
             Undone::Dup(place, end) => {
                 let made = result.and_then(|()| self.mpi.made(&place));
-                let none = || MpiError::refused("MPI_Comm_idup", MpiErrorClass::Intern, "no communicator".into());
+                let none =
+                    || MpiError::refused("MPI_Comm_idup", MpiErrorClass::Intern, "no communicator".into());
                 end.come(made.and_then(|made| self.add(made.ok_or_else(none)?)));
             }
             Undone::Split { comm, color, key, end } => {
@@ -306,7 +317,7 @@ impl<H: Handle> Driver<H> {
         let (rank, size) = self.mpi.place(&comm)?;
         let id = self.next_comm;
         self.next_comm += 1;
-        self.lines.insert(id, Line::new(comm));
+        self.lines.insert(id, CommLine::new(comm));
         Ok(NewPlace { id, rank, size })
     }
 
@@ -317,7 +328,9 @@ impl<H: Handle> Driver<H> {
         while let Some((&comm, _)) = self.lines.range(next..).next() {
             next = comm + 1;
             for _ in 0..FOUND_MAX {
-                let Some(line) = self.lines.get_mut(&comm).filter(|line| line.wants_messages()) else { break };
+                let Some(line) = self.lines.get_mut(&comm).filter(|line| line.wants_messages()) else {
+                    break;
+                };
                 match self.mpi.find_message(&line.comm) {
                     Ok(None) => break,
                     Ok(Some((head, message))) => self.receive(comm, head, message),
@@ -333,12 +346,12 @@ impl<H: Handle> Driver<H> {
         has_happened
     }
 
-    fn receive(&mut self, comm: CommId, head: Head, message: MessageHandle<H>) {
+    fn receive(&mut self, comm: CommId, head: MessageHead, message: MessageHandle<H>) {
         let Some(line) = self.lines.get_mut(&comm) else { return };
         let ticket = line.incoming.begin(head.source);
-        // SAFETY: a message that is received writes all its bytes, and `Line::end` hands over no
+        // SAFETY: a message that is received writes all its bytes, and `CommLine::end` hands over no
         // memory of one that has failed.
-        let mut memory = unsafe { Memory::unwritten(head.bytes) };
+        let mut memory = unsafe { MpiMemory::unwritten(head.bytes) };
         // SAFETY: the memory goes into the call, by the invariant at the head of the file.
         match unsafe { self.mpi.receive(message, &mut memory) } {
             Ok(request) => self.begin(request, Undone::Receive { comm, head, ticket, memory }),

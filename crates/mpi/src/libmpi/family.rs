@@ -1,4 +1,4 @@
-//! [`Family`]: the binary interfaces of MPI libraries, and the [`AbiTable`] of each: its handles,
+//! [`MpiFamily`]: the binary interfaces of MPI libraries, and the [`AbiTable`] of each: its handles,
 //! constants, statuses and classes of errors.
 //!
 //! `start.rs` recognises the family of the library, and `calls.rs` reads the table. The values are
@@ -8,7 +8,7 @@
 //! library is noticed there.
 //!
 //! A handle is an integer under MPICH and a pointer under the others. So code that passes handles
-//! has their type as a parameter, [`Handle`]: it is compiled for both, and calls the library's
+//! has their type as a parameter, [`MpiHandle`]: it is compiled for both, and calls the library's
 //! functions by their true signatures.
 
 use super::error::MpiErrorClass;
@@ -19,7 +19,7 @@ use std::fmt;
 
 /// A binary interface that MPI libraries share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum MpiFamily {
     /// Open MPI 4 and 5: handles are addresses of objects that the library exports.
     OpenMpi,
     /// MPICH and the libraries derived from it: handles are integers of 32 bits.
@@ -28,17 +28,17 @@ pub enum Family {
     Standard,
 }
 
-impl Family {
+impl MpiFamily {
     /// The family of a library. `None` for a library of another kind.
-    pub(super) fn of(library: &Library) -> Option<Family> {
+    pub(super) fn of(library: &Library) -> Option<MpiFamily> {
         // A library with the standard interface may stand on one of the others, and the loader
         // finds the symbols of that one too. So the standard interface is looked for first.
         if speaks_standard(library) {
-            Some(Family::Standard)
+            Some(MpiFamily::Standard)
         } else if library.symbol(c"ompi_mpi_comm_world").is_some() {
-            Some(Family::OpenMpi)
+            Some(MpiFamily::OpenMpi)
         } else if library.symbol(c"MPIR_Dup_fn").is_some() {
-            Some(Family::Mpich)
+            Some(MpiFamily::Mpich)
         } else {
             None
         }
@@ -58,27 +58,27 @@ fn speaks_standard(library: &Library) -> bool {
     code == 0 && major >= 1
 }
 
-impl fmt::Display for Family {
+impl fmt::Display for MpiFamily {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Family::OpenMpi => "Open MPI",
-            Family::Mpich => "MPICH",
-            Family::Standard => "the standard interface of MPI 5",
+            MpiFamily::OpenMpi => "Open MPI",
+            MpiFamily::Mpich => "MPICH",
+            MpiFamily::Standard => "the standard interface of MPI 5",
         })
     }
 }
 
-/// A handle of the library, as it is passed to functions: [`c_int`] or [`Pointer`].
-pub(super) trait Handle: Copy + PartialEq + fmt::Debug + 'static {}
+/// A handle of the library, as it is passed to functions: [`c_int`] or [`MpiPointer`].
+pub(super) trait MpiHandle: Copy + PartialEq + fmt::Debug + 'static {}
 
-impl Handle for c_int {}
+impl MpiHandle for c_int {}
 
 /// A handle that is a pointer. It is passed on and compared, and never followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub(super) struct Pointer(*mut c_void);
+pub(super) struct MpiPointer(*mut c_void);
 
-impl Handle for Pointer {}
+impl MpiHandle for MpiPointer {}
 
 /// What the functions of one family take and give.
 #[derive(Clone, Debug)]
@@ -98,7 +98,7 @@ pub(super) struct AbiTable<H> {
     pub(super) numbers: &'static Numbers,
 }
 
-impl<H: Handle> AbiTable<H> {
+impl<H: MpiHandle> AbiTable<H> {
     pub(super) fn scalar(&self, scalar: Scalar) -> H {
         self.scalars[scalar as usize]
     }
@@ -203,15 +203,16 @@ pub(super) fn mpich() -> AbiTable<c_int> {
     }
 }
 
-/// The table of Open MPI, whose handles are addresses in the library. The error is the name of an
+/// The table of Open MPI. Its handles are addresses in the library. The error is the name of an
 /// object that the library lacks.
-pub(super) fn open_mpi(library: &Library) -> Result<AbiTable<Pointer>, String> {
+pub(super) fn open_mpi(library: &Library) -> Result<AbiTable<MpiPointer>, String> {
     let object = |name: &str| {
         let symbol = CString::new(format!("ompi_{name}")).expect("the name has no zero byte");
         let address = library.symbol(&symbol).ok_or_else(|| symbol.to_string_lossy().into_owned())?;
-        Ok::<_, String>(Pointer(address.as_ptr()))
+        Ok::<_, String>(MpiPointer(address.as_ptr()))
     };
-    let objects = |names: &[&str]| names.iter().map(|name| object(&format!("mpi_{name}"))).collect::<Result<_, _>>();
+    let objects =
+        |names: &[&str]| names.iter().map(|name| object(&format!("mpi_{name}"))).collect::<Result<_, _>>();
     Ok(AbiTable {
         world: object("mpi_comm_world")?,
         own: object("mpi_comm_self")?,
@@ -272,8 +273,8 @@ pub(super) fn open_mpi(library: &Library) -> Result<AbiTable<Pointer>, String> {
 }
 
 /// The table of the standard interface.
-pub(super) fn standard() -> AbiTable<Pointer> {
-    let number = |value: usize| Pointer(std::ptr::without_provenance_mut(value));
+pub(super) fn standard() -> AbiTable<MpiPointer> {
+    let number = |value: usize| MpiPointer(std::ptr::without_provenance_mut(value));
     AbiTable {
         world: number(0x101),
         own: number(0x102),
@@ -330,10 +331,9 @@ mod tests {
 
     #[test]
     fn each_table_has_every_kind_and_every_operation() {
-        for (scalars, ops) in [
-            (mpich().scalars.len(), mpich().ops.len()),
-            (standard().scalars.len(), standard().ops.len()),
-        ] {
+        for (scalars, ops) in
+            [(mpich().scalars.len(), mpich().ops.len()), (standard().scalars.len(), standard().ops.len())]
+        {
             assert_eq!((scalars, ops), (Scalar::ALL.len(), ReduceOp::ALL.len()));
         }
         // The third digit from the right of a datatype of MPICH is its size.

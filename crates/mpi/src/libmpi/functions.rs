@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// A function with its name in MPI's standard.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named<F> {
+pub(super) struct NamedFunction<F> {
     pub(super) function: F,
     pub(super) name: &'static str,
 }
@@ -19,8 +19,8 @@ macro_rules! functions {
         /// The functions of a library with handles of the type `H`.
         #[derive(Debug)]
         pub(super) struct Functions<H> {
-            $(pub(super) $field: Named<unsafe extern "C" fn($($argument),*) -> c_int>,)+
-            pub(super) wtime: Named<unsafe extern "C" fn() -> f64>,
+            $(pub(super) $field: NamedFunction<unsafe extern "C" fn($($argument),*) -> c_int>,)+
+            pub(super) wtime: NamedFunction<unsafe extern "C" fn() -> f64>,
         }
 
         impl<H> Functions<H> {
@@ -39,7 +39,7 @@ macro_rules! functions {
                         let function = unsafe {
                             std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> c_int>(address)
                         };
-                        Named { function, name }
+                        NamedFunction { function, name }
                     },)+
                     wtime: {
                         let address = address(library, "MPI_Wtime\0").ok_or("MPI_Wtime")?;
@@ -47,7 +47,7 @@ macro_rules! functions {
                         let function = unsafe {
                             std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> f64>(address)
                         };
-                        Named { function, name: "MPI_Wtime" }
+                        NamedFunction { function, name: "MPI_Wtime" }
                     },
                 })
             }
@@ -61,9 +61,9 @@ fn address(library: &Library, symbol: &'static str) -> Option<*mut c_void> {
 }
 
 /// Numbers or messages that MPI reads.
-type Reads = *const c_void;
+type ReadPlace = *const c_void;
 /// Room for numbers or messages that MPI writes.
-type Writes = *mut c_void;
+type WritePlace = *mut c_void;
 /// Counts or places of blocks, one for each rank.
 type PerRank = *const c_int;
 /// Room for a status, or for several.
@@ -86,26 +86,26 @@ functions! {
     comm_free: MPI_Comm_free(*mut H);
     comm_set_errhandler: MPI_Comm_set_errhandler(H, H);
     comm_get_attr: MPI_Comm_get_attr(H, c_int, *mut c_void, *mut c_int);
-    isend: MPI_Isend(Reads, c_int, H, c_int, c_int, H, *mut H);
-    issend: MPI_Issend(Reads, c_int, H, c_int, c_int, H, *mut H);
+    isend: MPI_Isend(ReadPlace, c_int, H, c_int, c_int, H, *mut H);
+    issend: MPI_Issend(ReadPlace, c_int, H, c_int, c_int, H, *mut H);
     improbe: MPI_Improbe(c_int, c_int, H, *mut c_int, *mut H, StatusPlace);
-    imrecv: MPI_Imrecv(Writes, c_int, H, *mut H, *mut H);
+    imrecv: MPI_Imrecv(WritePlace, c_int, H, *mut H, *mut H);
     get_elements_x: MPI_Get_elements_x(*const u8, H, *mut i64);
     test: MPI_Test(*mut H, *mut c_int, StatusPlace);
     testsome: MPI_Testsome(c_int, *mut H, *mut c_int, *mut c_int, StatusPlace);
     ibarrier: MPI_Ibarrier(H, *mut H);
-    ibcast: MPI_Ibcast(Writes, c_int, H, c_int, H, *mut H);
-    ireduce: MPI_Ireduce(Reads, Writes, c_int, H, H, c_int, H, *mut H);
-    iallreduce: MPI_Iallreduce(Reads, Writes, c_int, H, H, H, *mut H);
-    iscan: MPI_Iscan(Reads, Writes, c_int, H, H, H, *mut H);
-    iexscan: MPI_Iexscan(Reads, Writes, c_int, H, H, H, *mut H);
-    ireduce_scatter_block: MPI_Ireduce_scatter_block(Reads, Writes, c_int, H, H, H, *mut H);
-    igather: MPI_Igather(Reads, c_int, H, Writes, c_int, H, c_int, H, *mut H);
-    igatherv: MPI_Igatherv(Reads, c_int, H, Writes, PerRank, PerRank, H, c_int, H, *mut H);
-    iscatter: MPI_Iscatter(Reads, c_int, H, Writes, c_int, H, c_int, H, *mut H);
-    iscatterv: MPI_Iscatterv(Reads, PerRank, PerRank, H, Writes, c_int, H, c_int, H, *mut H);
-    iallgather: MPI_Iallgather(Reads, c_int, H, Writes, c_int, H, H, *mut H);
-    iallgatherv: MPI_Iallgatherv(Reads, c_int, H, Writes, PerRank, PerRank, H, H, *mut H);
-    ialltoall: MPI_Ialltoall(Reads, c_int, H, Writes, c_int, H, H, *mut H);
-    ialltoallv: MPI_Ialltoallv(Reads, PerRank, PerRank, H, Writes, PerRank, PerRank, H, H, *mut H);
+    ibcast: MPI_Ibcast(WritePlace, c_int, H, c_int, H, *mut H);
+    ireduce: MPI_Ireduce(ReadPlace, WritePlace, c_int, H, H, c_int, H, *mut H);
+    iallreduce: MPI_Iallreduce(ReadPlace, WritePlace, c_int, H, H, H, *mut H);
+    iscan: MPI_Iscan(ReadPlace, WritePlace, c_int, H, H, H, *mut H);
+    iexscan: MPI_Iexscan(ReadPlace, WritePlace, c_int, H, H, H, *mut H);
+    ireduce_scatter_block: MPI_Ireduce_scatter_block(ReadPlace, WritePlace, c_int, H, H, H, *mut H);
+    igather: MPI_Igather(ReadPlace, c_int, H, WritePlace, c_int, H, c_int, H, *mut H);
+    igatherv: MPI_Igatherv(ReadPlace, c_int, H, WritePlace, PerRank, PerRank, H, c_int, H, *mut H);
+    iscatter: MPI_Iscatter(ReadPlace, c_int, H, WritePlace, c_int, H, c_int, H, *mut H);
+    iscatterv: MPI_Iscatterv(ReadPlace, PerRank, PerRank, H, WritePlace, c_int, H, c_int, H, *mut H);
+    iallgather: MPI_Iallgather(ReadPlace, c_int, H, WritePlace, c_int, H, H, *mut H);
+    iallgatherv: MPI_Iallgatherv(ReadPlace, c_int, H, WritePlace, PerRank, PerRank, H, H, *mut H);
+    ialltoall: MPI_Ialltoall(ReadPlace, c_int, H, WritePlace, c_int, H, H, *mut H);
+    ialltoallv: MPI_Ialltoallv(ReadPlace, PerRank, PerRank, H, WritePlace, PerRank, PerRank, H, H, *mut H);
 }

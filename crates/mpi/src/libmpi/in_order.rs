@@ -1,4 +1,4 @@
-//! [`InOrder`]: messages in the order in which their sources sent them.
+//! [`SourceOrder`]: messages in the order in which their sources sent them.
 //!
 //! `driver.rs` has one for each communicator. It finds messages in their order, but a long one may
 //! be received later than a short one behind it. So a message that is there waits for those before
@@ -9,16 +9,16 @@ use std::collections::{HashMap, VecDeque};
 
 /// The messages of one communicator that are being received.
 #[derive(Debug)]
-pub(super) struct InOrder<M> {
+pub(super) struct SourceOrder<M> {
     /// For each source with such messages, the ticket of each, and the message if it is there.
     /// `Some(None)` is one that is lost.
     sources: HashMap<i32, VecDeque<(u64, Option<Option<M>>)>>,
     tickets: u64,
 }
 
-impl<M> InOrder<M> {
-    pub(super) fn new() -> InOrder<M> {
-        InOrder { sources: HashMap::new(), tickets: 0 }
+impl<M> SourceOrder<M> {
+    pub(super) fn new() -> SourceOrder<M> {
+        SourceOrder { sources: HashMap::new(), tickets: 0 }
     }
 
     /// A message of this source is found. Its ticket.
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_message_waits_for_those_of_its_source() {
-        let mut messages = InOrder::new();
+        let mut messages = SourceOrder::new();
         let mut handed = Vec::new();
         let long = messages.begin(1);
         let lost = messages.begin(1);

@@ -1,4 +1,4 @@
-//! [`Launcher`]: which program started this process as a rank, and the MPI library that belongs to
+//! [`MpiLauncher`]: which program started this process as a rank, and the MPI library that belongs to
 //! that program.
 //!
 //! `library.rs` calls it to order its search. `message_loop.rs` compares the number of ranks that
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// The program that started this process as a rank of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Launcher {
+pub enum MpiLauncher {
     /// `mpirun` of Open MPI.
     OpenMpi,
     /// `mpirun` of MPICH or of an MPI derived from it, or `srun --mpi=pmi2`. They tell a rank its
@@ -25,7 +25,7 @@ pub enum Launcher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Launched {
     /// The program.
-    pub launcher: Launcher,
+    pub launcher: MpiLauncher,
     /// The number of ranks of the job, where the launcher tells it.
     pub size: Option<usize>,
 }
@@ -41,12 +41,12 @@ impl Launched {
         let number = |name: &str| variable(name).and_then(|value| value.parse().ok());
         // The order matters, because the mpirun of Open MPI sets the variables of PMIx too.
         let (launcher, size) = if variable("OMPI_COMM_WORLD_SIZE").is_some() {
-            (Launcher::OpenMpi, number("OMPI_COMM_WORLD_SIZE"))
+            (MpiLauncher::OpenMpi, number("OMPI_COMM_WORLD_SIZE"))
         } else if variable("PMI_RANK").is_some() {
-            (Launcher::Pmi, number("PMI_SIZE"))
+            (MpiLauncher::Pmi, number("PMI_SIZE"))
         } else if variable("PMIX_RANK").is_some() {
             // Slurm tells the size of the step. Other launchers tell it through PMIx alone.
-            (Launcher::Pmix, number("SLURM_STEP_NUM_TASKS"))
+            (MpiLauncher::Pmix, number("SLURM_STEP_NUM_TASKS"))
         } else {
             return None;
         };
@@ -54,12 +54,12 @@ impl Launched {
     }
 }
 
-impl fmt::Display for Launcher {
+impl fmt::Display for MpiLauncher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Launcher::OpenMpi => "the mpirun of Open MPI",
-            Launcher::Pmi => "a launcher that speaks PMI, as the mpirun of MPICH does",
-            Launcher::Pmix => "a launcher that speaks PMIx",
+            MpiLauncher::OpenMpi => "the mpirun of Open MPI",
+            MpiLauncher::Pmi => "a launcher that speaks PMI, as the mpirun of MPICH does",
+            MpiLauncher::Pmix => "a launcher that speaks PMIx",
         })
     }
 }
@@ -110,11 +110,11 @@ mod tests {
     #[test]
     fn a_launcher_is_known_by_its_variables() {
         let open_mpi = launched(&[("PMIX_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "4")]);
-        assert_eq!(open_mpi, Some(Launched { launcher: Launcher::OpenMpi, size: Some(4) }));
+        assert_eq!(open_mpi, Some(Launched { launcher: MpiLauncher::OpenMpi, size: Some(4) }));
         let mpich = launched(&[("PMI_RANK", "0"), ("PMI_SIZE", "2")]);
-        assert_eq!(mpich, Some(Launched { launcher: Launcher::Pmi, size: Some(2) }));
+        assert_eq!(mpich, Some(Launched { launcher: MpiLauncher::Pmi, size: Some(2) }));
         let slurm = launched(&[("PMIX_RANK", "0"), ("SLURM_STEP_NUM_TASKS", "8")]);
-        assert_eq!(slurm, Some(Launched { launcher: Launcher::Pmix, size: Some(8) }));
+        assert_eq!(slurm, Some(Launched { launcher: MpiLauncher::Pmix, size: Some(8) }));
         assert_eq!(launched(&[("SLURM_PROCID", "0")]), None);
     }
 

@@ -4,7 +4,7 @@
 //! The library stays loaded until the process ends, because MPI can be started only once in a
 //! process, and libraries that MPI itself loads cannot be unloaded.
 
-use super::launcher::{self, Launched, Launcher};
+use super::launcher::{self, Launched, MpiLauncher};
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -71,10 +71,10 @@ impl Library {
 
 /// The names under which the loader may know an MPI, those of the launcher's family first. The own
 /// interface of a family comes before the standard one, because older versions have it alone.
-fn names(launcher: Option<Launcher>) -> Vec<&'static str> {
+fn names(launcher: Option<MpiLauncher>) -> Vec<&'static str> {
     let order = match launcher {
-        Some(Launcher::Pmi) => [MPICH, STANDARD, OPEN_MPI],
-        Some(Launcher::OpenMpi | Launcher::Pmix) | None => [OPEN_MPI, MPICH, STANDARD],
+        Some(MpiLauncher::Pmi) => [MPICH, STANDARD, OPEN_MPI],
+        Some(MpiLauncher::OpenMpi | MpiLauncher::Pmix) | None => [OPEN_MPI, MPICH, STANDARD],
     };
     order.concat()
 }
@@ -126,8 +126,8 @@ impl LoadError {
     /// The Debian package that has the missing library, together with its launcher.
     pub fn package(&self) -> &'static str {
         match self.launched.map(|launched| launched.launcher) {
-            Some(Launcher::Pmi) => "mpich",
-            Some(Launcher::OpenMpi | Launcher::Pmix) | None => "openmpi-bin",
+            Some(MpiLauncher::Pmi) => "mpich",
+            Some(MpiLauncher::OpenMpi | MpiLauncher::Pmix) | None => "openmpi-bin",
         }
     }
 }
@@ -153,18 +153,18 @@ mod tests {
     fn a_missing_library_is_told_with_its_package() {
         let tried = vec![open(Path::new("libmpi.so.0-not-here")).unwrap_err()];
         let launched = |launcher| Some(Launched { launcher, size: None });
-        let error = LoadError { tried: tried.clone(), launched: launched(Launcher::Pmi) };
+        let error = LoadError { tried: tried.clone(), launched: launched(MpiLauncher::Pmi) };
         let text = error.to_string();
         assert!(text.contains("the Debian package mpich,"), "{text}");
         assert!(text.contains("libmpi.so.0-not-here: cannot open shared object file"), "{text}");
-        let error = LoadError { tried, launched: launched(Launcher::OpenMpi) };
+        let error = LoadError { tried, launched: launched(MpiLauncher::OpenMpi) };
         assert!(error.to_string().contains("the mpirun of Open MPI has started this process"));
         assert_eq!(error.package(), "openmpi-bin");
     }
 
     #[test]
     fn a_library_of_the_launchers_family_comes_first() {
-        assert_eq!(names(Some(Launcher::Pmi))[0], "libmpi.so.12");
-        assert_eq!(names(Some(Launcher::OpenMpi))[0], "libmpi.so.40");
+        assert_eq!(names(Some(MpiLauncher::Pmi))[0], "libmpi.so.12");
+        assert_eq!(names(Some(MpiLauncher::OpenMpi))[0], "libmpi.so.40");
     }
 }

@@ -1,6 +1,6 @@
-//! [`Memory`]: numbers that stay at their place while MPI reads or writes them.
+//! [`MpiMemory`]: numbers that stay at their place while MPI reads or writes them.
 //!
-//! A thread hands a `Memory` over to the message loop with each call, and gets it back when MPI has
+//! A thread hands a `MpiMemory` over to the message loop with each call, and gets it back when MPI has
 //! done with it. So what MPI reads and writes belongs to the call in the loop, never to the future
 //! that waits for it, and no thread can see it before MPI has done.
 
@@ -14,19 +14,19 @@ use std::ptr::NonNull;
 ///
 /// # Examples
 /// ```
-/// use selvedge_mpi::libmpi::Memory;
+/// use selvedge_mpi::libmpi::MpiMemory;
 ///
-/// let memory = Memory::from(vec![1.5, 2.5]);
+/// let memory = MpiMemory::from(vec![1.5, 2.5]);
 /// assert_eq!(memory.len(), 2);
 /// assert_eq!(memory.into_vec::<f64>(), Ok(vec![1.5, 2.5]));
 /// ```
-pub struct Memory {
+pub struct MpiMemory {
     start: NonNull<u8>,
     /// The numbers that are there.
     len: usize,
     scalar: Scalar,
     /// The numbers for which there is room, or `None` if the memory belongs to the caller of
-    /// [`Memory::borrowed`].
+    /// [`MpiMemory::borrowed`].
     capacity: Option<usize>,
 }
 
@@ -35,16 +35,16 @@ static NOWHERE: u64 = 0;
 
 // SAFETY: it owns numbers, which any OS thread may read and drop. Of borrowed memory the contract
 // of `borrowed` says the same.
-unsafe impl Send for Memory {}
-// SAFETY: a shared `Memory` can only be read.
-unsafe impl Sync for Memory {}
+unsafe impl Send for MpiMemory {}
+// SAFETY: a shared `MpiMemory` can only be read.
+unsafe impl Sync for MpiMemory {}
 
-impl Memory {
+impl MpiMemory {
     /// `len` zeros.
     ///
     /// # Panics
     /// If they take more than `isize::MAX` bytes.
-    pub fn zeroed(scalar: Scalar, len: usize) -> Memory {
+    pub fn zeroed(scalar: Scalar, len: usize) -> MpiMemory {
         match scalar {
             Scalar::I8 => vec![0_i8; len].into(),
             Scalar::I16 => vec![0_i16; len].into(),
@@ -62,12 +62,12 @@ impl Memory {
     /// Numbers that belong to the caller, so that MPI reads or writes them where they lie.
     ///
     /// # Safety
-    /// Until this `Memory` is dropped, wherever it has gone by then, `start` points to `len`
+    /// Until this `MpiMemory` is dropped, wherever it has gone by then, `start` points to `len`
     /// numbers that any OS thread may read and write, and no other code writes them. It reads them
-    /// only if the `Memory` was given to a call that does not write them. A future that is dropped
+    /// only if the `MpiMemory` was given to a call that does not write them. A future that is dropped
     /// does not drop it.
-    pub unsafe fn borrowed<T: Plain>(start: NonNull<T>, len: usize) -> Memory {
-        Memory { start: start.cast(), len, scalar: T::SCALAR, capacity: None }
+    pub unsafe fn borrowed<T: Plain>(start: NonNull<T>, len: usize) -> MpiMemory {
+        MpiMemory { start: start.cast(), len, scalar: T::SCALAR, capacity: None }
     }
 
     /// The count of numbers.
@@ -95,14 +95,15 @@ impl Memory {
         // SAFETY: `len` numbers of this kind lie at `start`, by `from` or by the contract of
         // `borrowed`, and are not written while `self` is borrowed: only its owner can hand it to a
         // call.
-        (self.scalar == T::SCALAR).then(|| unsafe { std::slice::from_raw_parts(self.start.cast().as_ptr(), self.len) })
+        (self.scalar == T::SCALAR)
+            .then(|| unsafe { std::slice::from_raw_parts(self.start.cast().as_ptr(), self.len) })
     }
 
     /// The numbers, in the allocation that they came in. Borrowed numbers are copied.
     ///
     /// # Errors
     /// Gives the memory back if the numbers are of another type.
-    pub fn into_vec<T: Plain>(self) -> Result<Vec<T>, Memory> {
+    pub fn into_vec<T: Plain>(self) -> Result<Vec<T>, MpiMemory> {
         if self.scalar != T::SCALAR {
             return Err(self);
         }
@@ -115,7 +116,7 @@ impl Memory {
         Ok(unsafe { Vec::from_raw_parts(whole.start.cast().as_ptr(), whole.len, capacity) })
     }
 
-    /// Where MPI finds the numbers. MPI may write there while this crate owns the `Memory`.
+    /// Where MPI finds the numbers. MPI may write there while this crate owns the `MpiMemory`.
     pub(super) fn start(&self) -> *mut u8 {
         // The pointer of an empty vector is a small number, and so is the address by which MPI is
         // told to work in place. Without numbers nothing is written at the other address.
@@ -126,19 +127,19 @@ impl Memory {
     ///
     /// # Safety
     /// Before they are written, the memory goes only to MPI, or is dropped.
-    pub(super) unsafe fn unwritten(len: usize) -> Memory {
-        let mut memory = Memory::from(Vec::<u8>::with_capacity(len));
+    pub(super) unsafe fn unwritten(len: usize) -> MpiMemory {
+        let mut memory = MpiMemory::from(Vec::<u8>::with_capacity(len));
         memory.len = len;
         memory
     }
 }
 
-impl<T: Plain> From<Vec<T>> for Memory {
+impl<T: Plain> From<Vec<T>> for MpiMemory {
     /// Moves no number.
-    fn from(numbers: Vec<T>) -> Memory {
+    fn from(numbers: Vec<T>) -> MpiMemory {
         let mut numbers = ManuallyDrop::new(numbers);
         let start = NonNull::new(numbers.as_mut_ptr()).expect("a vector's pointer is never null");
-        Memory {
+        MpiMemory {
             start: start.cast(),
             len: numbers.len(),
             scalar: T::SCALAR,
@@ -147,28 +148,29 @@ impl<T: Plain> From<Vec<T>> for Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for MpiMemory {
     fn drop(&mut self) {
         let Some(capacity) = self.capacity.filter(|&capacity| capacity > 0) else { return };
         let bytes = self.scalar.bytes();
         let layout = Layout::from_size_align(capacity * bytes, bytes).expect("it is the layout of a vector");
         // SAFETY: `from` took the allocation from a vector with this capacity of numbers of this
-        // size and alignment, and `into_vec`, which gives it away, forgets the `Memory`.
+        // size and alignment, and `into_vec`, which gives it away, forgets the `MpiMemory`.
         unsafe { dealloc(self.start.as_ptr(), layout) };
     }
 }
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for MpiMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Memory({} {})", self.len, self.scalar.name())
+        write!(f, "MpiMemory({} {})", self.len, self.scalar.name())
     }
 }
 
-impl PartialEq for Memory {
+impl PartialEq for MpiMemory {
     /// Whether kind and bytes are the same.
-    fn eq(&self, other: &Memory) -> bool {
+    fn eq(&self, other: &MpiMemory) -> bool {
         // SAFETY: as in `as_slice`, and each number is made of bytes without padding.
-        let bytes = |memory: &Memory| unsafe { std::slice::from_raw_parts(memory.start(), memory.bytes()) };
+        let bytes =
+            |memory: &MpiMemory| unsafe { std::slice::from_raw_parts(memory.start(), memory.bytes()) };
         self.scalar == other.scalar && bytes(self) == bytes(other)
     }
 }
@@ -182,7 +184,7 @@ mod tests {
         let mut numbers = Vec::with_capacity(10);
         numbers.extend([1_i32, 2, 3]);
         let place = numbers.as_ptr();
-        let memory = Memory::from(numbers);
+        let memory = MpiMemory::from(numbers);
         assert_eq!(memory.bytes(), 12);
         let memory = memory.into_vec::<f32>().unwrap_err();
         let numbers = memory.into_vec::<i32>().unwrap();
@@ -194,11 +196,11 @@ mod tests {
     fn it_frees_what_it_owns_and_nothing_else() {
         let mut mine = [7_u16; 5];
         // SAFETY: `mine` outlives the memory, and is not used meanwhile.
-        let memory = unsafe { Memory::borrowed(NonNull::from(&mut mine).cast::<u16>(), 5) };
+        let memory = unsafe { MpiMemory::borrowed(NonNull::from(&mut mine).cast::<u16>(), 5) };
         assert_eq!(memory.into_vec::<u16>(), Ok(vec![7; 5]));
-        drop(Memory::from(Vec::<u64>::new()));
+        drop(MpiMemory::from(Vec::<u64>::new()));
         for &scalar in Scalar::ALL {
-            let memory = Memory::zeroed(scalar, 3);
+            let memory = MpiMemory::zeroed(scalar, 3);
             assert_eq!((memory.len(), memory.bytes(), memory.scalar()), (3, 3 * scalar.bytes(), scalar));
         }
         assert_eq!(mine, [7; 5]);

@@ -7,13 +7,13 @@
 //! makes all calls, which every library offers at no cost.
 
 use super::comm::Comm;
-use super::ongoing::ongoing;
-use super::driver::Driver;
+use super::driver::MpiDriver;
 use super::error::MpiError;
-use super::family::{Family, Handle};
+use super::family::{MpiFamily, MpiHandle};
 use super::launcher::Launched;
-use super::orders::{NewPlace, Order, Orders, WORLD};
-use super::pace::{Pace, Pause};
+use super::ongoing::ongoing;
+use super::orders::{LoopOrder, LoopOrders, NewPlace, WORLD};
+use super::pace::{LoopPause, Pace};
 use super::start::{AnyMpi, StartError, start};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -25,12 +25,12 @@ use std::time::Instant;
 /// # Examples
 /// The ranks add their numbers up:
 /// ```no_run
-/// use selvedge_mpi::libmpi::{Collective, Memory, MessageLoop, ReduceOp};
+/// use selvedge_mpi::libmpi::{Collective, MpiMemory, MessageLoop, ReduceOp};
 ///
 /// selvedge::run(async {
 ///     let mpi = MessageLoop::start()?;
 ///     let world = mpi.world();
-///     let mine = Memory::from(vec![world.rank() as u64]);
+///     let mine = MpiMemory::from(vec![world.rank() as u64]);
 ///     let sum = world.collective(Collective::Allreduce { op: ReduceOp::Sum }, mine).await?;
 ///     println!("the sum of all ranks is {:?}", sum.received);
 ///     mpi.finish()?;
@@ -42,7 +42,7 @@ use std::time::Instant;
 pub struct MessageLoop {
     world: Comm,
     about: About,
-    orders: Arc<Orders>,
+    orders: Arc<LoopOrders>,
     os_thread: Option<JoinHandle<Result<(), MpiError>>>,
 }
 
@@ -51,7 +51,7 @@ pub struct MessageLoop {
 #[non_exhaustive]
 pub struct About {
     /// The library's family.
-    pub family: Family,
+    pub family: MpiFamily,
     /// The name or the path under which the library was loaded.
     pub library: String,
     /// The library's version in its own words.
@@ -71,7 +71,7 @@ impl MessageLoop {
     /// When there is no library, when it is of an unknown family or of another MPI than the
     /// launcher, when MPI fails, and at the second call in a process.
     pub fn start() -> Result<MessageLoop, StartError> {
-        let orders = Arc::new(Orders::default());
+        let orders = Arc::new(LoopOrders::default());
         let (tell, told) = sync_channel(1);
         let there = orders.clone();
         let os_thread = thread::Builder::new()
@@ -84,10 +84,10 @@ impl MessageLoop {
                         Ok(())
                     }
                     Ok((AnyMpi::Integers(mpi), family, library)) => {
-                        serve(Driver::new(mpi), &there, family, library, launched, &tell)
+                        serve(MpiDriver::new(mpi), &there, family, library, launched, &tell)
                     }
                     Ok((AnyMpi::Pointers(mpi), family, library)) => {
-                        serve(Driver::new(mpi), &there, family, library, launched, &tell)
+                        serve(MpiDriver::new(mpi), &there, family, library, launched, &tell)
                     }
                 }
             })
@@ -117,7 +117,7 @@ impl MessageLoop {
     /// When the message loop has ended.
     pub async fn wtime(&self) -> Result<f64, MpiError> {
         let (end, time) = ongoing("MPI_Wtime");
-        self.orders.put(Order::Time { end });
+        self.orders.put(LoopOrder::Time { end });
         time.await
     }
 
@@ -127,7 +127,7 @@ impl MessageLoop {
     /// When it comes back, because MPI failed.
     pub async fn abort(&self, code: i32) -> Result<(), MpiError> {
         let (end, aborted) = ongoing("MPI_Abort");
-        self.orders.put(Order::Abort { code, end });
+        self.orders.put(LoopOrder::Abort { code, end });
         aborted.await
     }
 
@@ -146,7 +146,7 @@ impl MessageLoop {
 
     fn end(&mut self) -> Result<(), MpiError> {
         let Some(os_thread) = self.os_thread.take() else { return Ok(()) };
-        self.orders.put(Order::Finish);
+        self.orders.put(LoopOrder::Finish);
         // `serve` ends the process if it panics.
         os_thread.join().unwrap_or(Ok(()))
     }
@@ -156,7 +156,7 @@ impl Drop for MessageLoop {
     fn drop(&mut self) {
         if thread::panicking() {
             let (end, _) = ongoing("MPI_Abort");
-            self.orders.put(Order::Abort { code: PANICKED, end });
+            self.orders.put(LoopOrder::Abort { code: PANICKED, end });
         }
         let _ = self.end();
     }
@@ -166,7 +166,7 @@ impl Drop for MessageLoop {
 const PANICKED: i32 = 101;
 
 /// The answer of [`start`] to the OS thread that waits for it.
-type Told = Result<(About, NewPlace, i32), StartError>;
+type StartTold = Result<(About, NewPlace, i32), StartError>;
 
 /// Ends the process if it is dropped in a panic: MPI may still write to memory of the calls, and
 /// the other ranks must not wait for this one for ever. A launcher ends the job then.
@@ -181,13 +181,13 @@ impl Drop for EndsProcess {
 }
 
 /// The loop.
-fn serve<H: Handle>(
-    mut driver: Driver<H>,
-    orders: &Orders,
-    family: Family,
+fn serve<H: MpiHandle>(
+    mut driver: MpiDriver<H>,
+    orders: &LoopOrders,
+    family: MpiFamily,
     library: String,
     launched: Option<Launched>,
-    tell: &SyncSender<Told>,
+    tell: &SyncSender<StartTold>,
 ) -> Result<(), MpiError> {
     let _guard = EndsProcess;
     match describe(&driver, family, library, launched) {
@@ -203,21 +203,21 @@ fn serve<H: Handle>(
     while !driver.is_finished() {
         let has_happened = driver.turn(orders);
         match pace.pause(has_happened, driver.is_outstanding(), Instant::now()) {
-            Pause::Yield => thread::yield_now(),
-            Pause::Nap(time) => orders.sleep(Some(time)),
-            Pause::Rest => orders.sleep(None),
+            LoopPause::Yield => thread::yield_now(),
+            LoopPause::Nap(time) => orders.sleep(Some(time)),
+            LoopPause::Rest => orders.sleep(None),
         }
     }
     orders.close();
     driver.finish()
 }
 
-fn describe<H: Handle>(
-    driver: &Driver<H>,
-    family: Family,
+fn describe<H: MpiHandle>(
+    driver: &MpiDriver<H>,
+    family: MpiFamily,
     library: String,
     launched: Option<Launched>,
-) -> Told {
+) -> StartTold {
     let mpi = driver.mpi();
     let (rank, size) = mpi.place(&mpi.world()).map_err(StartError::Failed)?;
     if let Some(Launched { launcher, size: Some(announced) }) = launched

@@ -1,8 +1,8 @@
-//! [`Ongoing`]: a future that is ready when a call of MPI is done; and [`End`], what the message
+//! [`Ongoing`]: a future that is ready when a call of MPI is done; and [`CallEnd`], what the message
 //! loop does when a call is done.
 //!
-//! `comm.rs` makes an [`End`] for each call: it leaves the result in the cell of an [`Ongoing`], or
-//! runs a closure of the engine. An [`End`] that is dropped says that the message loop has ended.
+//! `comm.rs` makes an [`CallEnd`] for each call: it leaves the result in the cell of an [`Ongoing`], or
+//! runs a closure of the engine. An [`CallEnd`] that is dropped says that the message loop has ended.
 
 use super::error::{MpiError, MpiErrorClass};
 use selvedge_core::{CallUnderWay, ReplyCell, quietly};
@@ -22,13 +22,13 @@ pub struct Ongoing<T> {
 }
 
 /// What happens at the end of a call.
-pub(super) struct End<T> {
+pub(super) struct CallEnd<T> {
     call: &'static str,
-    action: Action<T>,
+    action: EndAction<T>,
     _under_way: CallUnderWay,
 }
 
-enum Action<T> {
+enum EndAction<T> {
     Reply(Arc<ReplyCell<Result<T, MpiError>>>),
     Run(Box<dyn FnOnce(Result<T, MpiError>) + Send>),
     /// It has happened.
@@ -36,9 +36,9 @@ enum Action<T> {
 }
 
 /// A future for a call with this name, and the end that makes it ready.
-pub(super) fn ongoing<T>(call: &'static str) -> (End<T>, Ongoing<T>) {
+pub(super) fn ongoing<T>(call: &'static str) -> (CallEnd<T>, Ongoing<T>) {
     let cell = Arc::new(ReplyCell::default());
-    (End::new(call, Action::Reply(cell.clone())), Ongoing { cell })
+    (CallEnd::new(call, EndAction::Reply(cell.clone())), Ongoing { cell })
 }
 
 impl<T> Ongoing<T> {
@@ -56,17 +56,17 @@ impl<T> Future for Ongoing<T> {
     }
 }
 
-impl<T> End<T> {
-    fn new(call: &'static str, action: Action<T>) -> End<T> {
-        End { call, action, _under_way: CallUnderWay::new() }
+impl<T> CallEnd<T> {
+    fn new(call: &'static str, action: EndAction<T>) -> CallEnd<T> {
+        CallEnd { call, action, _under_way: CallUnderWay::new() }
     }
 
     /// An end that runs a closure, on the OS thread of the message loop.
     pub(super) fn run(
         call: &'static str,
         action: impl FnOnce(Result<T, MpiError>) + Send + 'static,
-    ) -> End<T> {
-        End::new(call, Action::Run(Box::new(action)))
+    ) -> CallEnd<T> {
+        CallEnd::new(call, EndAction::Run(Box::new(action)))
     }
 
     /// The call's name in MPI's standard.
@@ -80,25 +80,25 @@ impl<T> End<T> {
     }
 
     fn act(&mut self, result: Result<T, MpiError>) {
-        match mem::replace(&mut self.action, Action::Nothing) {
+        match mem::replace(&mut self.action, EndAction::Nothing) {
             // An `Ongoing` that was dropped takes no result.
-            Action::Reply(cell) => quietly(|| drop(cell.put(result))),
-            Action::Run(closure) => quietly(|| closure(result)),
-            Action::Nothing => {}
+            EndAction::Reply(cell) => quietly(|| drop(cell.put(result))),
+            EndAction::Run(closure) => quietly(|| closure(result)),
+            EndAction::Nothing => {}
         }
     }
 }
 
 impl<T> Drop for Ongoing<T> {
     fn drop(&mut self) {
-        // A result that is there is dropped here, and one that comes later is dropped by `End`.
+        // A result that is there is dropped here, and one that comes later is dropped by `CallEnd`.
         drop(self.cell.abandon());
     }
 }
 
-impl<T> Drop for End<T> {
+impl<T> Drop for CallEnd<T> {
     fn drop(&mut self) {
-        if !matches!(self.action, Action::Nothing) {
+        if !matches!(self.action, EndAction::Nothing) {
             let text = "the message loop has ended".to_string();
             self.act(Err(MpiError::refused(self.call, MpiErrorClass::Other, text)));
         }
@@ -111,9 +111,9 @@ impl<T> fmt::Debug for Ongoing<T> {
     }
 }
 
-impl<T> fmt::Debug for End<T> {
+impl<T> fmt::Debug for CallEnd<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("End").field("call", &self.call).finish_non_exhaustive()
+        f.debug_struct("CallEnd").field("call", &self.call).finish_non_exhaustive()
     }
 }
 
@@ -141,10 +141,10 @@ mod tests {
     fn a_closure_runs_once_with_the_result_or_the_loss() {
         let results = Arc::new(Mutex::new(Vec::new()));
         let there = results.clone();
-        let end = End::run("MPI_Isend", move |result| there.lock().unwrap().push(result));
+        let end = CallEnd::run("MPI_Isend", move |result| there.lock().unwrap().push(result));
         end.come(Ok(7));
         let there = results.clone();
-        drop(End::<u32>::run("MPI_Isend", move |result| there.lock().unwrap().push(result)));
+        drop(CallEnd::<u32>::run("MPI_Isend", move |result| there.lock().unwrap().push(result)));
         let results = results.lock().unwrap();
         assert_eq!(results[0], Ok(7));
         assert_eq!(results[1].as_ref().unwrap_err().call, "MPI_Isend");

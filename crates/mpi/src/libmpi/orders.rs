@@ -1,13 +1,13 @@
-//! [`Orders`]: the queue through which threads ask the message loop for calls, and in which the
+//! [`LoopOrders`]: the queue through which threads ask the message loop for calls, and in which the
 //! loop's OS thread sleeps.
 //!
 //! `comm.rs` puts orders in, on any OS thread. `message_loop.rs` takes them out, in the order in
 //! which they came, so that the calls of one communicator reach MPI in the program's order.
 
-use super::collective::{Collected, Plan};
-use super::memory::Memory;
-use super::ongoing::End;
-use super::received::Listener;
+use super::collective::{CallPlan, Collected};
+use super::memory::MpiMemory;
+use super::ongoing::CallEnd;
+use super::received::CommListener;
 use selvedge_core::{Parker, Quiet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
@@ -29,32 +29,61 @@ pub(super) struct NewPlace {
 
 /// A call that a thread asks for.
 #[derive(Debug)]
-pub(super) enum Order {
-    Send { comm: CommId, dest: i32, tag: i32, synchronous: bool, memory: Memory, end: End<Memory> },
-    Listen { comm: CommId, listener: Arc<dyn Listener> },
+pub(super) enum LoopOrder {
+    Send {
+        comm: CommId,
+        dest: i32,
+        tag: i32,
+        synchronous: bool,
+        memory: MpiMemory,
+        end: CallEnd<MpiMemory>,
+    },
+    Listen {
+        comm: CommId,
+        listener: Arc<dyn CommListener>,
+    },
     /// A listener wants messages from now on.
     Look,
-    Collective { comm: CommId, plan: Box<Plan>, end: End<Collected> },
-    Dup { comm: CommId, end: End<NewPlace> },
-    Split { comm: CommId, color: Option<i32>, key: i32, end: End<Option<NewPlace>> },
-    Free { comm: CommId },
+    Collective {
+        comm: CommId,
+        plan: Box<CallPlan>,
+        end: CallEnd<Collected>,
+    },
+    Dup {
+        comm: CommId,
+        end: CallEnd<NewPlace>,
+    },
+    Split {
+        comm: CommId,
+        color: Option<i32>,
+        key: i32,
+        end: CallEnd<Option<NewPlace>>,
+    },
+    Free {
+        comm: CommId,
+    },
     /// MPI's clock.
-    Time { end: End<f64> },
-    Abort { code: i32, end: End<()> },
+    Time {
+        end: CallEnd<f64>,
+    },
+    Abort {
+        code: i32,
+        end: CallEnd<()>,
+    },
     /// MPI is ended when all calls are done.
     Finish,
 }
 
 #[derive(Debug, Default)]
 struct OrderQueue {
-    orders: Vec<Order>,
+    orders: Vec<LoopOrder>,
     /// Whether the message loop takes no more orders.
     is_closed: bool,
 }
 
 /// The queue of one message loop.
 #[derive(Debug, Default)]
-pub(super) struct Orders {
+pub(super) struct LoopOrders {
     queue: Mutex<OrderQueue>,
     parker: Parker,
     /// The loop's OS thread.
@@ -64,13 +93,13 @@ pub(super) struct Orders {
 /// The reason that lasts until the loop takes the orders out.
 const MAIL: u8 = 4;
 
-impl Orders {
+impl LoopOrders {
     fn lock(&self) -> MutexGuard<'_, OrderQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks for a call. An order that the loop takes no more is dropped, which its waiter notices.
-    pub(super) fn put(&self, order: Order) {
+    pub(super) fn put(&self, order: LoopOrder) {
         let mut queue = self.lock();
         if queue.is_closed {
             // What is dropped with the order may put an order itself.
@@ -85,7 +114,7 @@ impl Orders {
     }
 
     /// Takes all orders out, into an empty list.
-    pub(super) fn take(&self, into: &mut Vec<Order>) {
+    pub(super) fn take(&self, into: &mut Vec<LoopOrder>) {
         if self.parker.has(MAIL) {
             self.parker.take(MAIL);
             std::mem::swap(&mut self.lock().orders, into);
@@ -136,11 +165,11 @@ mod tests {
 
     #[test]
     fn orders_come_out_in_their_order_and_end_a_sleep() {
-        let orders = Arc::new(Orders::default());
+        let orders = Arc::new(LoopOrders::default());
         let there = orders.clone();
         let asker = thread::spawn(move || {
             thread::sleep(Duration::from_millis(20));
-            (0..3).for_each(|comm| there.put(Order::Free { comm }));
+            (0..3).for_each(|comm| there.put(LoopOrder::Free { comm }));
         });
         let mut taken = Vec::new();
         while taken.len() < 3 {
@@ -150,12 +179,14 @@ mod tests {
             taken.append(&mut more);
         }
         asker.join().unwrap();
-        assert!(taken.iter().zip(0..).all(|(order, n)| matches!(order, Order::Free { comm } if *comm == n)));
+        assert!(
+            taken.iter().zip(0..).all(|(order, n)| matches!(order, LoopOrder::Free { comm } if *comm == n))
+        );
     }
 
     #[test]
     fn a_sleep_with_a_limit_ends() {
-        let orders = Orders::default();
+        let orders = LoopOrders::default();
         let before = Instant::now();
         orders.sleep(Some(Duration::from_millis(5)));
         assert!(before.elapsed() >= Duration::from_millis(5));

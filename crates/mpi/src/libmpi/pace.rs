@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// What the loop does before its next look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pause {
+pub(super) enum LoopPause {
     /// It lets other OS threads run.
     Yield,
     /// It sleeps for this time, or until a thread asks for something.
@@ -53,20 +53,20 @@ impl Pace {
 
     /// The pause after a look. `has_happened` says that the look has found something or a thread
     /// has asked for something, and `is_outstanding` that a call is not done.
-    pub(super) fn pause(&mut self, has_happened: bool, is_outstanding: bool, now: Instant) -> Pause {
+    pub(super) fn pause(&mut self, has_happened: bool, is_outstanding: bool, now: Instant) -> LoopPause {
         if has_happened {
             if !self.is_over {
                 self.eager = (self.eager * 2).min(EAGER_MAX);
             }
             (self.last, self.nap, self.is_over) = (now, NAP_MIN, false);
-            return Pause::Yield;
+            return LoopPause::Yield;
         }
         let since = now.saturating_duration_since(self.last);
         if !is_outstanding && since >= GRACE {
-            return Pause::Rest;
+            return LoopPause::Rest;
         }
         if since < self.eager && !self.is_over {
-            return Pause::Yield;
+            return LoopPause::Yield;
         }
         if !self.is_over {
             self.is_over = true;
@@ -74,7 +74,7 @@ impl Pace {
         }
         let nap = self.nap;
         self.nap = (nap * 2).min(NAP_MAX);
-        Pause::Nap(nap)
+        LoopPause::Nap(nap)
     }
 }
 
@@ -87,17 +87,17 @@ mod tests {
         let start = Instant::now();
         let mut pace = Pace::new(start);
         let mut now = start;
-        assert_eq!(pace.pause(true, true, now), Pause::Yield);
+        assert_eq!(pace.pause(true, true, now), LoopPause::Yield);
         now += EAGER_MAX / 2;
-        assert_eq!(pace.pause(false, true, now), Pause::Yield);
+        assert_eq!(pace.pause(false, true, now), LoopPause::Yield);
         now += EAGER_MAX;
         let naps: Vec<_> = (0..7).map(|_| pace.pause(false, true, now)).collect();
-        let millis = |us| Pause::Nap(Duration::from_micros(us));
+        let millis = |us| LoopPause::Nap(Duration::from_micros(us));
         assert_eq!(naps, [50, 100, 200, 400, 800, 1600, 2000].map(millis));
         assert_eq!(pace.pause(false, true, now + GRACE), millis(2000));
-        assert_eq!(pace.pause(false, false, now + GRACE), Pause::Rest);
-        assert_eq!(pace.pause(true, true, now + GRACE), Pause::Yield);
-        assert_eq!(pace.pause(false, false, now + 2 * GRACE), Pause::Rest);
+        assert_eq!(pace.pause(false, false, now + GRACE), LoopPause::Rest);
+        assert_eq!(pace.pause(true, true, now + GRACE), LoopPause::Yield);
+        assert_eq!(pace.pause(false, false, now + 2 * GRACE), LoopPause::Rest);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! [`Received`]: a message that has arrived; and [`Listener`], which takes the messages of a
+//! [`Received`]: a message that has arrived; and [`CommListener`], which takes the messages of a
 //! communicator.
 //!
-//! An engine implements [`Listener`] and gives it to `comm.rs`. `driver.rs` calls it.
+//! An engine implements [`CommListener`] and gives it to `comm.rs`. `driver.rs` calls it.
 
 use super::error::MpiError;
-use super::memory::Memory;
+use super::memory::MpiMemory;
 use std::fmt;
 
 /// A message that was received.
@@ -15,14 +15,14 @@ pub struct Received {
     /// Its tag.
     pub tag: i32,
     /// Its bytes.
-    pub memory: Memory,
+    pub memory: MpiMemory,
 }
 
 /// Takes the messages of a communicator, on the OS thread of the message loop.
 ///
 /// Its methods do not wait, because no message moves meanwhile. A panic in one of them ends there,
 /// after the panic hook has reported it.
-pub trait Listener: fmt::Debug + Send + Sync + 'static {
+pub trait CommListener: fmt::Debug + Send + Sync + 'static {
     /// A message has arrived. The messages of one source come in the order in which that rank sent
     /// them.
     fn message(&self, message: Received);

@@ -5,9 +5,9 @@
 
 use super::calls::Mpi;
 use super::error::MpiError;
-use super::family::{Family, Handle, Pointer, AbiTable, mpich, open_mpi, standard};
+use super::family::{AbiTable, MpiFamily, MpiHandle, MpiPointer, mpich, open_mpi, standard};
 use super::functions::Functions;
-use super::launcher::{Launched, Launcher};
+use super::launcher::{Launched, MpiLauncher};
 use super::library::{Library, LoadError};
 use std::ffi::c_int;
 use std::fmt;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub(super) enum AnyMpi {
     Integers(Mpi<c_int>),
-    Pointers(Mpi<Pointer>),
+    Pointers(Mpi<MpiPointer>),
 }
 
 /// Whether this process has started MPI. It can do so once.
@@ -27,22 +27,23 @@ static HAS_STARTED: AtomicBool = AtomicBool::new(false);
 ///
 /// # Errors
 /// When there is no library, it is not of a known family, or MPI fails.
-pub(super) fn start(launched: Option<Launched>) -> Result<(AnyMpi, Family, String), StartError> {
+pub(super) fn start(launched: Option<Launched>) -> Result<(AnyMpi, MpiFamily, String), StartError> {
     let library = Library::load(launched).map_err(StartError::NotLoaded)?;
-    let Some(family) = Family::of(&library) else {
+    let Some(family) = MpiFamily::of(&library) else {
         return Err(StartError::Unknown { library: library.name });
     };
-    let lacks = |symbol: &str| StartError::Lacks { library: library.name.clone(), symbol: symbol.to_string() };
+    let lacks =
+        |symbol: &str| StartError::Lacks { library: library.name.clone(), symbol: symbol.to_string() };
     let mpi = match family {
-        // SAFETY: `Family::of` has recognised the library, here and below.
-        Family::Mpich => AnyMpi::Integers(unsafe { start_with(&library, mpich(), lacks) }?),
-        Family::OpenMpi => {
+        // SAFETY: `MpiFamily::of` has recognised the library, here and below.
+        MpiFamily::Mpich => AnyMpi::Integers(unsafe { start_with(&library, mpich(), lacks) }?),
+        MpiFamily::OpenMpi => {
             let table = open_mpi(&library).map_err(|symbol| lacks(&symbol))?;
             // SAFETY: as above.
             AnyMpi::Pointers(unsafe { start_with(&library, table, lacks) }?)
         }
         // SAFETY: as above.
-        Family::Standard => AnyMpi::Pointers(unsafe { start_with(&library, standard(), lacks) }?),
+        MpiFamily::Standard => AnyMpi::Pointers(unsafe { start_with(&library, standard(), lacks) }?),
     };
     Ok((mpi, family, library.name))
 }
@@ -51,7 +52,7 @@ pub(super) fn start(launched: Option<Launched>) -> Result<(AnyMpi, Family, Strin
 ///
 /// # Safety
 /// The library is of the family of which the table is.
-unsafe fn start_with<H: Handle>(
+unsafe fn start_with<H: MpiHandle>(
     library: &Library,
     table: AbiTable<H>,
     lacks: impl FnOnce(&str) -> StartError,
@@ -93,7 +94,7 @@ pub enum StartError {
         /// The library's name or path.
         library: String,
         /// The program that started the job.
-        launcher: Launcher,
+        launcher: MpiLauncher,
         /// The ranks that the launcher told of.
         announced: usize,
         /// The ranks that the library knows.
