@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
+mod collective;
 mod communicator;
 pub mod completion;
 pub mod engine;
@@ -18,11 +19,13 @@ mod payload;
 mod probe;
 mod request;
 mod simple;
+mod split;
 mod tag;
 pub mod threads;
 mod wire;
 mod world;
 
+pub use collective::Parts;
 pub use communicator::Communicator;
 pub use envelope::Status;
 pub use error::{Call, Error, ErrorClass};

@@ -25,13 +25,13 @@ use std::collections::HashMap;
 
 /// What a receive asks for; without a source, any source. A message's own pattern has both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Pattern {
+pub(crate) struct Pattern {
     /// The communicator, and whether the message belongs to one of its collectives.
-    pub context: u64,
+    pub(crate) context: u64,
     /// The sender's rank in the communicator.
-    pub source: Option<u32>,
+    pub(crate) source: Option<u32>,
     /// The tag.
-    pub tag: Option<u32>,
+    pub(crate) tag: Option<u32>,
 }
 
 /// The number of kinds of patterns.
@@ -41,11 +41,6 @@ impl Pattern {
     /// Bit 0 stands for any source, bit 1 for any tag.
     pub(crate) fn kind(&self) -> usize {
         usize::from(self.source.is_none()) | usize::from(self.tag.is_none()) << 1
-    }
-
-    /// Whether a message with the exact pattern `message` matches.
-    pub fn matches(&self, message: &Pattern) -> bool {
-        *self == message.widened(self.kind())
     }
 
     /// The pattern of this kind that the exact pattern matches.

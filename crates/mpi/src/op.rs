@@ -100,7 +100,7 @@ pub fn bxor<T: BitXor<Output = T>>(a: T, b: T) -> T {
 /// # selvedge::round_robin(async {
 /// mpi::run(3, |world| async move {
 ///     let mine = [3.0, 9.0, 4.0][world.rank()];
-///     let (greatest, at) = world.all_reduce((mine, world.rank()), op::max_loc).await?;
+///     let (greatest, at) = world.allreduce((mine, world.rank()), op::max_loc).await?;
 ///     assert_eq!((greatest, at), (9.0, 1));
 ///     Ok::<_, mpi::Error>(())
 /// })

@@ -46,7 +46,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
 ///     let sums = mpi::run(4, |world| async move {
 ///         // Every rank calls it, and every rank gets the sum.
-///         world.all_reduce(world.rank(), mpi::op::sum).await
+///         world.allreduce(world.rank(), mpi::op::sum).await
 ///     });
 ///     assert_eq!(sums.await?, [6, 6, 6, 6]);
 ///     Ok(())
