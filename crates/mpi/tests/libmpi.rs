@@ -5,7 +5,7 @@
 //! with their paths, separated by colons. Where an MPI has a library with the standard binary
 //! interface beside its own, the jobs run with that one too. Without any, it says so and passes.
 //!
-//! A rank whose check fails ends with a panic, so its job ends with an error.
+//! A rank that finds a fault ends with a panic, so its job ends with an error.
 
 use selvedge_core::run_blocking;
 use selvedge_mpi::libmpi::{

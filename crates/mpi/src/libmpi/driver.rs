@@ -1,16 +1,17 @@
-//! [`MpiDriver`]: carries out the orders of the threads with the library, and finds out what is done.
+//! [`MpiDriver`]: carries out the orders of the threads with the library, and finds out what is
+//! done.
 //!
-//! `message_loop.rs` calls [`MpiDriver::turn`] again and again, on the OS thread that has started MPI.
-//! A turn never waits, with one exception: a split waits inside the library for the other ranks'
-//! splits, when all of them have asked for it.
+//! `message_loop.rs` calls [`MpiDriver::turn`] again and again, on the OS thread that has started
+//! MPI. A turn never waits, with one exception: a split waits inside the library for the other
+//! ranks' splits, when all of them have asked for it.
 //!
 //! Receives are not posted to the library, because the library looks through its posted receives
 //! one by one. The driver looks for any message with one call, receives it into memory of its
 //! length, and hands it over to the communicator's listener. The engine above has the receives of
 //! the threads in a table.
 //!
-//! **Invariant:** the memory of a call belongs to its `Undone` in `calls` until the library has said
-//! that the request is done. The library uses no other memory when `turn` returns.
+//! **Invariant:** the memory of a call belongs to its `Undone` in `calls` until the library has
+//! said that the request is done. The library uses no other memory when `turn` returns.
 
 use super::calls::{CommHandle, MessageHandle, MessageHead, Mpi, NewComm, RequestHandle, TESTED_MAX};
 use super::collective::{CallPlan, Collected};
@@ -349,8 +350,8 @@ impl<H: MpiHandle> MpiDriver<H> {
     fn receive(&mut self, comm: CommId, head: MessageHead, message: MessageHandle<H>) {
         let Some(line) = self.lines.get_mut(&comm) else { return };
         let ticket = line.incoming.begin(head.source);
-        // SAFETY: a message that is received writes all its bytes, and `CommLine::end` hands over no
-        // memory of one that has failed.
+        // SAFETY: a message that is received writes all its bytes, and `CommLine::end` hands over
+        // no memory of one that has failed.
         let mut memory = unsafe { MpiMemory::unwritten(head.bytes) };
         // SAFETY: the memory goes into the call, by the invariant at the head of the file.
         match unsafe { self.mpi.receive(message, &mut memory) } {

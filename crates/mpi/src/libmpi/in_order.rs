@@ -10,10 +10,17 @@ use std::collections::{HashMap, VecDeque};
 /// The messages of one communicator that are being received.
 #[derive(Debug)]
 pub(super) struct SourceOrder<M> {
-    /// For each source with such messages, the ticket of each, and the message if it is there.
-    /// `Some(None)` is one that is lost.
-    sources: HashMap<i32, VecDeque<(u64, Option<Option<M>>)>>,
+    /// For each source with such messages, the ticket of each and what is known of it.
+    sources: HashMap<i32, VecDeque<(u64, Incoming<M>)>>,
     tickets: u64,
+}
+
+#[derive(Debug)]
+enum Incoming<M> {
+    /// It is being received.
+    Begun,
+    Here(M),
+    Lost,
 }
 
 impl<M> SourceOrder<M> {
@@ -24,7 +31,7 @@ impl<M> SourceOrder<M> {
     /// A message of this source is found. Its ticket.
     pub(super) fn begin(&mut self, source: i32) -> u64 {
         self.tickets += 1;
-        self.sources.entry(source).or_default().push_back((self.tickets, None));
+        self.sources.entry(source).or_default().push_back((self.tickets, Incoming::Begun));
         self.tickets
     }
 
@@ -35,9 +42,10 @@ impl<M> SourceOrder<M> {
             unreachable!("`begin` has made it")
         };
         let place = queue.get().partition_point(|&(other, _)| other < ticket);
-        queue.get_mut()[place].1 = Some(message);
-        while let Some((_, ready)) = queue.get_mut().pop_front_if(|(_, message)| message.is_some()) {
-            if let Some(message) = ready.flatten() {
+        queue.get_mut()[place].1 = message.map_or(Incoming::Lost, Incoming::Here);
+        let is_over = |(_, incoming): &mut (u64, Incoming<M>)| !matches!(incoming, Incoming::Begun);
+        while let Some((_, incoming)) = queue.get_mut().pop_front_if(is_over) {
+            if let Incoming::Here(message) = incoming {
                 hand_over(message);
             }
         }

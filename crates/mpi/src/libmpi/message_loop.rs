@@ -135,8 +135,8 @@ impl MessageLoop {
     /// thread that makes it waits for the other ranks. Threads that still wait for messages get an
     /// error.
     ///
-    /// Dropping the `MessageLoop` does the same, and loses the error. If that happens in a panic, it
-    /// ends all ranks of the job, because they would wait for this one for ever.
+    /// Dropping the `MessageLoop` does the same, and loses the error. If that happens in a panic,
+    /// it ends all ranks of the job, because they would wait for this one for ever.
     ///
     /// # Errors
     /// When MPI fails.

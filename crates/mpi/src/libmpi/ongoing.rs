@@ -1,8 +1,9 @@
-//! [`Ongoing`]: a future that is ready when a call of MPI is done; and [`CallEnd`], what the message
-//! loop does when a call is done.
+//! [`Ongoing`]: a future that is ready when a call of MPI is done; and [`CallEnd`], what the
+//! message loop does when a call is done.
 //!
-//! `comm.rs` makes an [`CallEnd`] for each call: it leaves the result in the cell of an [`Ongoing`], or
-//! runs a closure of the engine. An [`CallEnd`] that is dropped says that the message loop has ended.
+//! `comm.rs` makes a [`CallEnd`] for each call: it leaves the result in the cell of an [`Ongoing`],
+//! or runs a closure of the engine. A [`CallEnd`] that is dropped says that the message loop has
+//! ended.
 
 use super::error::{MpiError, MpiErrorClass};
 use selvedge_core::{CallUnderWay, ReplyCell, quietly};
