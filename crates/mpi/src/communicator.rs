@@ -56,6 +56,12 @@ pub(crate) struct Lane {
     pub(crate) number: Tag,
 }
 
+impl Lane {
+    fn is_collective(self) -> bool {
+        self.context & COLLECTIVE != 0
+    }
+}
+
 /// What is left of a send that was started: nothing, or the event that ends it.
 pub(crate) type Underway = Option<Arc<Completion>>;
 
@@ -205,7 +211,7 @@ impl Communicator {
     /// Waits for the end of a send.
     pub(crate) async fn end_send(&self, call: Call, to: usize, underway: Underway) -> Result<(), Error> {
         let Some(completion) = underway else { return Ok(()) };
-        let object = || format!("a message to rank {to}, as rank {}", call.rank);
+        let object = || format!("a message to rank {to}, as rank {}, at {}", call.rank, call.place);
         completion.wait(call.place, "send", object).await;
         self.sent(call, completion.take())
     }
@@ -264,12 +270,22 @@ impl Communicator {
     pub(crate) async fn outcome(
         &self,
         call: Call,
+        lane: Lane,
         posted: &mut Posted,
         source: Source,
         tags: Tags,
     ) -> Result<Outcome, Error> {
-        let object = || format!("a message from {source} with {tags}, as rank {}", call.rank);
+        let object = || {
+            let Call { name, rank, place } = call;
+            match lane.is_collective() {
+                true => format!("the message of {name} from {source}, as rank {rank}, at {place}"),
+                false => format!("a message from {source} with {tags}, as rank {rank}, at {place}"),
+            }
+        };
         match posted.collect(call, object).await {
+            Outcome::Ended(ended) if lane.is_collective() => {
+                Err(self.ended(call, ended, &format!("no part of {source} will come")))
+            }
             Outcome::Ended(ended) => Err(self.no_message(call, ended, source, tags)),
             outcome => Ok(outcome),
         }
@@ -322,7 +338,7 @@ impl Communicator {
         }
         budget::refund(1);
         let mut posted = self.post(call, lane, source, tags, true)?;
-        match self.outcome(call, &mut posted, source, tags).await? {
+        match self.outcome(call, lane, &mut posted, source, tags).await? {
             Outcome::Took(arrived) => Ok(arrived.into_envelope()),
             other => unreachable!("a receive takes its message: {other:?}"),
         }

@@ -27,7 +27,7 @@ impl Communicator {
         let (call, source, tags) = (self.call("probe"), source.into(), tag.into());
         async move {
             let mut posted = self.post(call, self.own(), source, tags, false)?;
-            match self.outcome(call, &mut posted, source, tags).await? {
+            match self.outcome(call, self.own(), &mut posted, source, tags).await? {
                 Outcome::Saw(status) => Ok(status),
                 other => unreachable!("a probe takes no message: {other:?}"),
             }
@@ -59,7 +59,7 @@ impl Communicator {
         let (call, source, tags) = (self.call("mprobe"), source.into(), tag.into());
         async move {
             let mut posted = self.post(call, self.own(), source, tags, true)?;
-            match self.outcome(call, &mut posted, source, tags).await? {
+            match self.outcome(call, self.own(), &mut posted, source, tags).await? {
                 Outcome::Took(arrived) => Ok(self.matched(call, arrived)),
                 other => unreachable!("a receive takes its message: {other:?}"),
             }

@@ -10,6 +10,8 @@ use crate::threads::Threads;
 use selvedge_core::{Exception, catch, observe};
 use selvedge_scope::scope;
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -138,8 +140,16 @@ async fn run_rank<T, E>(
     mut ending: Rank,
     outcome: Arc<Outcome<T, E>>,
 ) {
-    observe::named(&format!("rank {}", ending.rank).into());
-    let end = match catch(body).await {
+    let name: Arc<str> = format!("rank {}", ending.rank).into();
+    let mut caught = pin!(catch(body));
+    let caught = poll_fn(|cx| {
+        // Said in each step, because a report may begin to hear at any time.
+        if observe::is_on() {
+            observe::named(&name);
+        }
+        caught.as_mut().poll(cx)
+    });
+    let end = match caught.await {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(Cause::Error(error)),
         Err(exception) => Err(Cause::Exception(exception)),

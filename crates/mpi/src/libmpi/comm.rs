@@ -73,9 +73,9 @@ impl Comm {
         sent
     }
 
-    /// As [`send`](Comm::send), and runs `then` at the end, on the OS thread of the message loop. No
-    /// message moves while it runs, so it must not wait. If the call is refused at once, `then` runs
-    /// here.
+    /// As [`send`](Comm::send), and runs `then` at the end, on the OS thread of the message loop.
+    /// No message moves while it runs, so it must not wait. If the call is refused at once, `then`
+    /// runs here.
     pub fn send_then(
         &self,
         dest: usize,

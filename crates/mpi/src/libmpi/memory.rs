@@ -1,8 +1,8 @@
 //! [`MpiMemory`]: numbers that stay at their place while MPI reads or writes them.
 //!
 //! A thread hands an `MpiMemory` over to the message loop with each call, and gets it back when MPI
-//! has done with it. So what MPI reads and writes belongs to the call in the loop, never to the future
-//! that waits for it, and no thread can see it before MPI has done.
+//! has done with it. So what MPI reads and writes belongs to the call in the loop, never to the
+//! future that waits for it, and no thread can see it before MPI has done.
 
 use super::scalar::{Plain, Scalar};
 use std::alloc::{Layout, dealloc};
@@ -111,8 +111,8 @@ impl MpiMemory {
             return Ok(self.as_slice().expect("the kinds agree").to_vec());
         };
         let whole = ManuallyDrop::new(self);
-        // SAFETY: `from` took `start` and `capacity` from a vector of numbers of this kind. `len` of
-        // them are written, by the contract of `unwritten` too. `whole` does not free them.
+        // SAFETY: `from` took `start` and `capacity` from a vector of numbers of this kind. `len`
+        // of them are written, by the contract of `unwritten` too. `whole` does not free them.
         Ok(unsafe { Vec::from_raw_parts(whole.start.cast().as_ptr(), whole.len, capacity) })
     }
 

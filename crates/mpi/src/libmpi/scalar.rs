@@ -4,14 +4,14 @@
 //! `memory.rs` notes the kind of what it holds, and `family.rs` has the library's handle for each.
 
 /// A type of Rust that is one of the kinds of [`Scalar`].
-pub trait Plain: Copy + Send + 'static + sealed::Sealed {
+pub trait Plain: Copy + Send + 'static + sealed::SealedKind {
     /// The kind.
     const SCALAR: Scalar;
 }
 
 #[expect(unnameable_types, reason = "it keeps other crates from adding kinds")]
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedKind {}
 }
 
 /// Declares the kinds, with the type of Rust for each.
@@ -43,7 +43,7 @@ macro_rules! scalars {
         }
 
         $(
-            impl sealed::Sealed for $type {}
+            impl sealed::SealedKind for $type {}
             impl Plain for $type {
                 const SCALAR: Scalar = Scalar::$name;
             }

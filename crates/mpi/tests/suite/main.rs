@@ -8,6 +8,7 @@
 //! | `failures.rs` | ranks that panic, return errors, or end too early |
 //! | `deadlocks.rs` | ranks that wait for one another |
 //! | `model.rs` | random sends and receives, against a matching that looks at every message |
+//! | `simulated.rs` | whole programs in simulated worlds |
 
 mod conformance;
 mod deadlocks;
@@ -15,3 +16,4 @@ mod every_engine;
 mod failures;
 mod given_up;
 mod model;
+mod simulated;
