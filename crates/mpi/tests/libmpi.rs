@@ -498,7 +498,7 @@ fn alone() {
     for _ in 0..2100 {
         drop(done(world.dup()));
     }
-    drop(mpi);
+    mpi.finish().unwrap();
 }
 
 /// Ends the job while the other rank waits.
