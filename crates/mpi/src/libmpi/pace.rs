@@ -28,8 +28,9 @@ const EAGER_MAX: Duration = Duration::from_micros(200);
 const EAGER_MIN: Duration = Duration::from_micros(10);
 /// The shortest nap: the kernel needs as long to end one.
 const NAP_MIN: Duration = Duration::from_micros(50);
-/// The longest nap. A look with the nap's end costs some 10 µs, so an idle rank stays below 1 %.
-const NAP_MAX: Duration = Duration::from_millis(2);
+/// The longest nap. A nap's end with a look costs some 35 µs, so a rank that waits takes less than
+/// 1 % of a CPU.
+const NAP_MAX: Duration = Duration::from_millis(5);
 /// How long the loop goes on when nothing is outstanding.
 const GRACE: Duration = Duration::from_millis(20);
 
@@ -91,10 +92,10 @@ mod tests {
         now += EAGER_MAX / 2;
         assert_eq!(pace.pause(false, true, now), LoopPause::Yield);
         now += EAGER_MAX;
-        let naps: Vec<_> = (0..7).map(|_| pace.pause(false, true, now)).collect();
-        let millis = |us| LoopPause::Nap(Duration::from_micros(us));
-        assert_eq!(naps, [50, 100, 200, 400, 800, 1600, 2000].map(millis));
-        assert_eq!(pace.pause(false, true, now + GRACE), millis(2000));
+        let naps: Vec<_> = (0..8).map(|_| pace.pause(false, true, now)).collect();
+        let micros = |us| LoopPause::Nap(Duration::from_micros(us));
+        assert_eq!(naps, [50, 100, 200, 400, 800, 1600, 3200, 5000].map(micros));
+        assert_eq!(pace.pause(false, true, now + GRACE), micros(5000));
         assert_eq!(pace.pause(false, false, now + GRACE), LoopPause::Rest);
         assert_eq!(pace.pause(true, true, now + GRACE), LoopPause::Yield);
         assert_eq!(pace.pause(false, false, now + 2 * GRACE), LoopPause::Rest);
