@@ -50,7 +50,7 @@ const NAMES: [&str; 12] = [
 
 /// The operations, by their place in [`NAMES`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Collective {
+pub(crate) enum CollectiveKind {
     Barrier,
     Bcast,
     Gather,
@@ -84,7 +84,7 @@ impl<'a> CollectiveRound<'a> {
     pub(crate) fn begin(
         communicator: &'a Communicator,
         call: CallSite,
-        operation: Collective,
+        operation: CollectiveKind,
         root: usize,
     ) -> Result<CollectiveRound<'a>, Error> {
         communicator.check_rank(root, call, ErrorClass::Root)?;

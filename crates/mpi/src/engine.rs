@@ -5,31 +5,11 @@
 //! the receives of that rank's threads. So an engine knows neither receives nor wildcards,
 //! communicators nor collectives: these are built above it, once, out of `send`.
 
-use crate::completion::{Completion, EndedRank};
 use crate::envelope::Envelope;
 use crate::mailbox::Mailbox;
+pub use crate::sending::{SendMode, Sending};
 use std::fmt;
 use std::sync::Arc;
-
-/// Which event ends a send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SendMode {
-    /// The message is on its way, and the sender has its memory back.
-    Standard,
-    /// A receive has taken the message.
-    Synchronous,
-}
-
-/// What has become of a message that was given to [`Engine::send`].
-#[derive(Debug)]
-pub enum Sending {
-    /// The send is over.
-    Done,
-    /// The send is over when this is.
-    Underway(Arc<Completion>),
-    /// The message was not sent, because its receiver has ended.
-    Refused(EndedRank),
-}
 
 /// What carries messages between the ranks of a world. Ranks are world ranks here.
 ///

@@ -1,16 +1,15 @@
-//! A message on its way: [`Envelope`], with its [`MessageContent`] of bytes or of a value that is moved;
-//! and [`Status`], what a receive tells of it.
+//! A message on its way: [`Envelope`], with its [`MessageContent`] of bytes or of a value that is
+//! moved; and [`Status`], what a receive tells of it.
 //!
 //! The interfaces (`simple.rs`, `fast.rs`) make envelopes and open them, engines carry them, and
 //! the mailbox (`mailbox.rs`) matches them. No file but the two interfaces looks into a body.
 
 use crate::Tag;
-use crate::completion::Completion;
+use crate::completion::EndedRank;
 use crate::error::CallSite;
 use crate::matching::Pattern;
 use std::any::{Any, type_name};
 use std::fmt;
-use std::sync::Arc;
 
 /// A message, as an engine carries it.
 #[derive(Debug)]
@@ -28,7 +27,27 @@ pub struct Envelope {
     /// The call that has sent it, where the engine can tell.
     pub sent: Option<CallSite>,
     /// To be told when a receive has taken the message: of a synchronous send.
-    pub matched: Option<Arc<Completion>>,
+    pub matched: Option<OnMatch>,
+}
+
+/// What happens when a receive has taken a message, or its receiver has ended without one.
+pub struct OnMatch(Box<dyn FnOnce(Result<(), EndedRank>) + Send>);
+
+impl OnMatch {
+    /// The function is called once, on the OS thread of the receiver. It must not wait.
+    pub fn new(tell: impl FnOnce(Result<(), EndedRank>) + Send + 'static) -> OnMatch {
+        OnMatch(Box::new(tell))
+    }
+
+    pub(crate) fn tell(self, result: Result<(), EndedRank>) {
+        (self.0)(result);
+    }
+}
+
+impl fmt::Debug for OnMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnMatch")
+    }
 }
 
 /// The data of a message.

@@ -42,7 +42,9 @@
 //!
 //! # Engines
 //! The ranks are groups of threads of one process, and a value is moved from one to the other
-//! ([`threads`]). What carries the messages is behind one trait, [`engine::Engine`].
+//! ([`threads`]). If a launcher of MPI has started the process, it is one rank of that job, and the
+//! MPI library of the machine carries the messages. It is loaded at run time ([`libmpi`]), so a
+//! program needs no MPI to be built. What carries messages is behind one trait, [`engine::Engine`].
 #![deny(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
@@ -54,6 +56,7 @@ pub mod envelope;
 mod error;
 mod fast;
 mod group;
+mod launched;
 #[allow(unsafe_code, reason = "it calls the MPI library")]
 pub mod libmpi;
 pub mod mailbox;
@@ -62,6 +65,7 @@ pub mod op;
 mod payload;
 mod probe;
 mod request;
+mod sending;
 mod simple;
 mod split;
 mod tag;

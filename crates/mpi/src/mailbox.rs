@@ -14,9 +14,10 @@
 //! in the order of arrival. So the next receive finds the messages as if the other had never been.
 
 use crate::completion::{Completion, EndedRank};
-use crate::envelope::{Envelope, Status};
+use crate::envelope::{Envelope, OnMatch, Status};
 use crate::error::CallSite;
 use crate::matching::{EntryKey, MatchTable, Pattern};
+use crate::sending::{SendMode, Sending};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::mem;
@@ -75,7 +76,7 @@ pub(crate) enum ReceiveOutcome {
 #[derive(Default)]
 struct After {
     wake: Vec<Arc<Completion<ReceiveOutcome>>>,
-    matched: Option<Arc<Completion>>,
+    matched: Option<OnMatch>,
 }
 
 impl After {
@@ -84,7 +85,7 @@ impl After {
             cell.wake();
         }
         if let Some(matched) = self.matched {
-            matched.complete(Ok(()));
+            matched.tell(Ok(()));
         }
     }
 }
@@ -128,6 +129,22 @@ impl Mailbox {
         Ok(())
     }
 
+    /// Sends a message to this rank from its own process: what [`Engine::send`] is then.
+    ///
+    /// [`Engine::send`]: crate::engine::Engine::send
+    pub(crate) fn send_within(&self, mut envelope: Envelope, mode: SendMode) -> Sending {
+        let mut sending = Sending::Done;
+        if mode == SendMode::Synchronous {
+            let taken = Arc::new(Completion::new());
+            sending = Sending::Underway(taken.clone());
+            envelope.matched = Some(OnMatch::new(move |result| taken.complete(result)));
+        }
+        match self.deliver(envelope) {
+            Ok(()) => sending,
+            Err((ended, _)) => Sending::Refused(ended),
+        }
+    }
+
     /// The rank with this number in the world has ended, and no more messages come from it.
     /// Receives that wait for it alone fail, and if it has failed, wildcard receives too.
     pub fn ended(&self, ended: EndedRank) {
@@ -159,12 +176,13 @@ impl Mailbox {
         state.end_receives(posted, ended, &mut after);
         drop(state);
         after.happen();
-        for (_, _, left) in arrived.iter() {
-            if let Some(matched) = &left.envelope.matched {
-                matched.complete(Err(ended));
+        let left = arrived.len();
+        for arrived in arrived.into_values() {
+            if let Some(matched) = arrived.envelope.matched {
+                matched.tell(Err(ended));
             }
         }
-        arrived.len()
+        left
     }
 
     /// The ranks of a group that have failed. Wildcard receives of this context bear these from now
@@ -316,7 +334,7 @@ impl Arrived {
     /// A receive has taken the message: a synchronous sender is told.
     fn told(&mut self) {
         if let Some(matched) = self.envelope.matched.take() {
-            matched.complete(Ok(()));
+            matched.tell(Ok(()));
         }
     }
 }

@@ -196,6 +196,11 @@ impl<T> MatchTable<T> {
         })
     }
 
+    /// All entries, in no order.
+    pub(crate) fn into_values(self) -> impl Iterator<Item = T> {
+        self.slots.into_iter().filter_map(|slot| slot.entry).map(|(_, value)| value)
+    }
+
     /// Takes an entry out of all its lists.
     pub(crate) fn remove(&mut self, key: EntryKey) -> T {
         let slot = &mut self.slots[key as usize];

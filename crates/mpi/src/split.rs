@@ -4,7 +4,7 @@
 //! has (`Mailbox::propose`), and all of a new communicator take the proposal of its first rank. So
 //! one collective operation is enough, and ranks that are left out need not agree.
 
-use crate::collective::{Collective, CollectiveRound};
+use crate::collective::{CollectiveKind, CollectiveRound};
 use crate::communicator::Communicator;
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::group::Group;
@@ -110,7 +110,7 @@ impl Communicator {
 
     /// What each rank gives, for every rank.
     async fn exchange<T: Message + Clone>(&self, call: CallSite, own: T) -> Result<Vec<T>, Error> {
-        let mut round = CollectiveRound::begin(self, call, Collective::Split, 0)?;
+        let mut round = CollectiveRound::begin(self, call, CollectiveKind::Split, 0)?;
         let all = round.allgather_values(own).await?;
         round.end().await?;
         Ok(all)

@@ -4,7 +4,7 @@
 //! the call, and the receive that waits there is resumed by the scheduler's own wake-up. So a
 //! message between two ranks is a value that moves, and no loop runs in between.
 
-use crate::completion::{Completion, EndedRank};
+use crate::completion::EndedRank;
 use crate::engine::{Engine, SendMode, Sending};
 use crate::envelope::Envelope;
 use crate::mailbox::Mailbox;
@@ -50,14 +50,8 @@ impl Engine for RankThreads {
         &self.mailboxes[rank]
     }
 
-    fn send(&self, _: usize, to: usize, mut envelope: Envelope, mode: SendMode) -> Sending {
-        let matched = (mode == SendMode::Synchronous).then(|| Arc::new(Completion::new()));
-        envelope.matched = matched.clone();
-        match (self.mailboxes[to].deliver(envelope), matched) {
-            (Err((ended, _)), _) => Sending::Refused(ended),
-            (Ok(()), Some(matched)) => Sending::Underway(matched),
-            (Ok(()), None) => Sending::Done,
-        }
+    fn send(&self, _: usize, to: usize, envelope: Envelope, mode: SendMode) -> Sending {
+        self.mailboxes[to].send_within(envelope, mode)
     }
 }
 

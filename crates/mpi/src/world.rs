@@ -7,9 +7,12 @@
 
 use crate::communicator::Communicator;
 use crate::completion::EndedRank;
+use crate::launched::LaunchedRank;
+use crate::libmpi::Launched;
 use crate::threads::RankThreads;
 use selvedge_core::{Exception, catch, observe};
 use selvedge_scope::scope;
+use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -19,12 +22,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Runs `body` once for each of so many ranks, side by side, and waits until all have returned.
 /// Gives their results, in the order of the ranks.
 ///
-/// Each rank is a thread of the running scheduler, with a [`Communicator`] of all ranks. It may
+/// If a launcher of MPI (`mpirun`, `srun`) has started this process, the process is one rank of its
+/// job, and the launcher's number of ranks holds. The messages then go through the MPI library of
+/// the machine, and the result is that of this rank alone. One run is possible in such a process.
+///
+/// Without a launcher each rank is a thread of the running scheduler, with a [`Communicator`] of all ranks. It may
 /// spawn threads of its own, which send and receive with clones of the communicator. The rank has
 /// ended when `body` has returned: its threads then send and receive no more.
 ///
 /// # Errors
-/// If a rank returns an error or panics. The calls of other ranks that need a message of that rank
+/// If a rank returns an error or panics, and if MPI cannot be started. The calls of other ranks that need a message of that rank
 /// fail, so that they end too. The [`Failure`] names the rank that failed first.
 ///
 /// # Deadlock
@@ -75,6 +82,7 @@ where
 pub struct Ranks {
     ranks: usize,
     moves_values: bool,
+    heeds_launcher: bool,
 }
 
 /// Some ranks of a program failed.
@@ -90,58 +98,94 @@ pub enum Cause<E> {
     Error(E),
     /// Its body panicked, or threw an exception.
     Exception(Exception),
+    /// MPI did not start or did not end, in a process that a launcher of MPI has started.
+    Mpi(Box<dyn Error + Send + Sync>),
 }
 
 impl Ranks {
-    /// A world of so many ranks, which are threads of this process.
+    /// A world of so many ranks, which are threads of this process; or if `mpirun` or the like has
+    /// started this process, the ranks of that job, of which this process is one.
     ///
     /// # Panics
     /// With 0 ranks.
     #[track_caller]
     pub fn new(ranks: usize) -> Ranks {
         assert!(ranks > 0, "a world has at least one rank");
-        Ranks { ranks, moves_values: true }
+        Ranks { ranks, moves_values: true, heeds_launcher: true }
     }
 
-    /// Has every value serialised on its way, as between processes, instead of moved. A test that
-    /// runs so shows that the program's types survive it.
+    /// The ranks are threads of this process, also if a launcher has started it.
+    pub fn in_process(self) -> Ranks {
+        Ranks { heeds_launcher: false, ..self }
+    }
+
+    /// Serialises each value on its way, as between processes, instead of moving it. A test that
+    /// runs so shows that the program's types survive it. The ranks are threads of this process.
     pub fn serialized(self) -> Ranks {
-        Ranks { moves_values: false, ..self }
+        Ranks { moves_values: false, ..self.in_process() }
     }
 
     /// Runs `body` once for each rank: see [`run()`].
     ///
     /// # Errors
     /// If a rank returns an error or panics.
-    pub async fn run<T, E, F, R>(&self, body: F) -> Result<Vec<T>, Failure<E>>
+    pub async fn run<T, E, F, R>(self, body: F) -> Result<Vec<T>, Failure<E>>
     where
         F: Fn(Communicator) -> R + Send + Sync + 'static,
         R: Future<Output = Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: Send + 'static,
     {
+        if self.heeds_launcher && Launched::from_environment().is_some() {
+            return run_launched(body).await;
+        }
         let threads = Arc::new(RankThreads::new(self.ranks, self.moves_values));
-        let outcome = Arc::new(RankEnds::new(self.ranks));
+        let ends = Arc::new(RankEnds::new(0, self.ranks));
         scope(async |scope| {
             for rank in 0..self.ranks {
                 let world = Communicator::world(threads.clone(), rank);
-                let ending = RunningRank { threads: threads.clone(), rank: rank as u32, failed: true };
-                let run = run_rank(body(world), ending, outcome.clone());
-                drop(scope.spawn(run));
+                let told = threads.clone();
+                let running = RunningRank::new(rank, move |ended| told.end(ended));
+                drop(scope.spawn(run_rank(body(world), running, ends.clone())));
             }
         })
         .await;
-        outcome.result()
+        ends.result()
     }
+}
+
+/// Runs the one rank of the launcher's job that this process is.
+async fn run_launched<T, E, F, R>(body: F) -> Result<Vec<T>, Failure<E>>
+where
+    F: Fn(Communicator) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<T, E>> + Send + 'static,
+    T: Send + 'static,
+    E: Send + 'static,
+{
+    let failure = |rank, error| Failure { ranks: vec![(rank, Cause::Mpi(error))] };
+    let engine = Arc::new(LaunchedRank::start().await.map_err(|error| failure(0, error))?);
+    let rank = engine.rank();
+    let ends = Arc::new(RankEnds::new(rank, 1));
+    scope(async |scope| {
+        let world = Communicator::world(engine.clone(), rank);
+        let told = engine.clone();
+        let running = RunningRank::new(rank, move |ended| told.end(ended));
+        drop(scope.spawn(run_rank(body(world), running, ends.clone())));
+    })
+    .await;
+    let finished = engine.finish().await;
+    let values = ends.result()?;
+    finished.map_err(|error| failure(rank, error))?;
+    Ok(values)
 }
 
 /// The thread of one rank.
 async fn run_rank<T, E>(
     body: impl Future<Output = Result<T, E>>,
-    mut ending: RunningRank,
-    outcome: Arc<RankEnds<T, E>>,
+    mut running: RunningRank,
+    ends: Arc<RankEnds<T, E>>,
 ) {
-    let name: Arc<str> = format!("rank {}", ending.rank).into();
+    let name: Arc<str> = format!("rank {}", running.rank).into();
     let mut caught = pin!(catch(body));
     let caught = poll_fn(|cx| {
         // Said in each step, because a report may begin to hear at any time.
@@ -155,27 +199,35 @@ async fn run_rank<T, E>(
         Ok(Err(error)) => Err(Cause::Error(error)),
         Err(exception) => Err(Cause::Exception(exception)),
     };
-    ending.failed = end.is_err();
-    outcome.put(ending.rank as usize, end);
-    // The others are told when `ending` is dropped, after the outcome has been put: so the failure
-    // of this rank comes before those which it causes.
+    running.failed = end.is_err();
+    ends.put(running.rank, end);
+    // The others are told when `running` is dropped, after the end has been put: so the failure of
+    // this rank comes before those which it causes.
 }
 
 /// A rank that runs. When it is dropped, the other ranks are told that it has ended.
 struct RunningRank {
-    threads: Arc<RankThreads>,
-    rank: u32,
+    rank: usize,
     failed: bool,
+    tell: Box<dyn Fn(EndedRank) + Send + Sync>,
+}
+
+impl RunningRank {
+    fn new(rank: usize, tell: impl Fn(EndedRank) + Send + Sync + 'static) -> RunningRank {
+        RunningRank { rank, failed: true, tell: Box::new(tell) }
+    }
 }
 
 impl Drop for RunningRank {
     fn drop(&mut self) {
-        self.threads.end(EndedRank { rank: self.rank, failed: self.failed });
+        (self.tell)(EndedRank { rank: self.rank as u32, failed: self.failed });
     }
 }
 
 /// The results of the ranks that have ended.
 struct RankEnds<T, E> {
+    /// The rank of the first end.
+    first: usize,
     ends: Mutex<Vec<Option<RankEnd<T, E>>>>,
     failures: AtomicUsize,
 }
@@ -187,9 +239,10 @@ enum RankEnd<T, E> {
 }
 
 impl<T, E> RankEnds<T, E> {
-    fn new(ranks: usize) -> RankEnds<T, E> {
+    /// The ends of so many ranks from `first` on.
+    fn new(first: usize, ranks: usize) -> RankEnds<T, E> {
         let ends = Mutex::new((0..ranks).map(|_| None).collect());
-        RankEnds { ends, failures: AtomicUsize::new(0) }
+        RankEnds { first, ends, failures: AtomicUsize::new(0) }
     }
 
     fn put(&self, rank: usize, end: Result<T, Cause<E>>) {
@@ -197,7 +250,7 @@ impl<T, E> RankEnds<T, E> {
             Ok(value) => RankEnd::Returned(value),
             Err(cause) => RankEnd::Failed(self.failures.fetch_add(1, Ordering::Relaxed), cause),
         };
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)[rank] = Some(end);
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)[rank - self.first] = Some(end);
     }
 
     /// The results, when all ranks have ended.
@@ -208,7 +261,7 @@ impl<T, E> RankEnds<T, E> {
         for (rank, end) in ends.into_iter().enumerate() {
             match end.expect("the scope has waited for every rank") {
                 RankEnd::Returned(value) => values.push(value),
-                RankEnd::Failed(order, cause) => failures.push((order, rank, cause)),
+                RankEnd::Failed(order, cause) => failures.push((order, self.first + rank, cause)),
             }
         }
         if failures.is_empty() {
@@ -236,6 +289,7 @@ impl<E: fmt::Display> fmt::Display for Cause<E> {
         match self {
             Cause::Error(error) => error.fmt(f),
             Cause::Exception(exception) => exception.fmt(f),
+            Cause::Mpi(error) => write!(f, "MPI: {error}"),
         }
     }
 }
@@ -264,4 +318,4 @@ impl<E: fmt::Display> fmt::Debug for Failure<E> {
     }
 }
 
-impl<E: fmt::Display> std::error::Error for Failure<E> {}
+impl<E: fmt::Display> Error for Failure<E> {}

@@ -3,7 +3,7 @@
 //! Ranks may have different numbers of elements. The counts come with the data, so no program has
 //! to exchange them before, and the displacements follow from them: [`Parts`].
 
-use super::{Collective, CollectiveRound, Parts};
+use super::{CollectiveKind, CollectiveRound, Parts};
 use crate::communicator::Communicator;
 use crate::error::{Error, ErrorClass};
 use crate::payload::Elements;
@@ -44,7 +44,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("bcast_into");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Bcast, root)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Bcast, root)?;
             let own = (self.rank() == root).then(|| Elements(elements.to_vec()));
             let Elements(came) = round.bcast(root, own).await?;
             round.same_length(elements.len(), came.len())?;
@@ -71,7 +71,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<Parts<T>>, Error>> + Send {
         let call = self.call("gather_slice");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Gather, root)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Gather, root)?;
             let gathered = round.gather(root, Elements(elements.to_vec())).await?;
             round.end().await?;
             Ok(gathered.map(parts))
@@ -111,7 +111,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("scatter_parts");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Scatter, root)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Scatter, root)?;
             let all = (self.rank() == root).then(|| payloads(&elements()));
             let Elements(own) = round.scatter(root, all).await?;
             round.end().await?;
@@ -133,7 +133,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Parts<T>, Error>> + Send {
         let call = self.call("allgather_slice");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Allgather, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Allgather, 0)?;
             let all = round.allgather(Elements(elements.to_vec())).await?;
             round.end().await?;
             Ok(parts(all))
@@ -154,7 +154,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Parts<T>, Error>> + Send {
         let call = self.call("alltoall_parts");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Alltoall, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Alltoall, 0)?;
             let all = round.alltoall(payloads(&elements)).await?;
             round.end().await?;
             Ok(parts(all))
@@ -177,7 +177,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<Vec<T>>, Error>> + Send {
         let call = self.call("reduce_slice");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Reduce, root)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Reduce, root)?;
             let gathered = round.gather(root, Elements(elements.to_vec())).await?;
             let combined = gathered.map(|all| round.fold(all, &op)).transpose()?;
             round.end().await?;
@@ -214,7 +214,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("allreduce_into");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Allreduce, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Allreduce, 0)?;
             let gathered = round.gather(0, Elements(elements.to_vec())).await?;
             let combined = gathered.map(|all| round.fold(all, &op)).transpose()?;
             let Elements(combined) = round.bcast(0, combined).await?;
@@ -240,7 +240,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("reduce_scatter_parts");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::ReduceScatter, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::ReduceScatter, 0)?;
             let mine = round.alltoall(payloads(&elements)).await?;
             let Elements(combined) = round.fold(mine, &op)?;
             round.end().await?;
@@ -262,7 +262,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("scan_into");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Scan, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Scan, 0)?;
             if let Some(before) = round.received_before().await? {
                 let Elements(upto) = round.combine(before, elements, &op)?;
                 elements.copy_from_slice(&upto);
@@ -286,7 +286,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("exscan_into");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Exscan, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Exscan, 0)?;
             let before: Option<Elements<T>> = round.received_before().await?;
             round.pass_on(|round| match before.clone() {
                 Some(before) => round.combine(before, elements, &op),

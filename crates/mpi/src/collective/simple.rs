@@ -2,7 +2,7 @@
 //!
 //! Values of different ranks may have different sizes, so there are no variants with counts.
 
-use super::{Collective, CollectiveRound};
+use super::{CollectiveKind, CollectiveRound};
 use crate::communicator::Communicator;
 use crate::error::Error;
 use crate::payload::{Message, Value};
@@ -21,7 +21,7 @@ impl Communicator {
     pub fn barrier(&self) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("barrier");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Barrier, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Barrier, 0)?;
             round.barrier(Value(())).await?;
             round.end().await
         }
@@ -62,7 +62,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("bcast");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Bcast, root)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Bcast, root)?;
             let own = (self.rank() == root).then(|| Value(value()));
             let Value(value) = round.bcast(root, own).await?;
             round.end().await?;
@@ -106,7 +106,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<Vec<T>>, Error>> + Send {
         let call = self.call("gather");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Gather, root)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Gather, root)?;
             let gathered = round.gather(root, Value(value)).await?;
             round.end().await?;
             Ok(gathered.map(values))
@@ -130,7 +130,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("scatter");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Scatter, root)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Scatter, root)?;
             let all = (self.rank() == root).then(|| values().into_iter().map(Value).collect());
             let Value(value) = round.scatter(root, all).await?;
             round.end().await?;
@@ -151,7 +151,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("allgather");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Allgather, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Allgather, 0)?;
             let all = round.allgather(Value(value)).await?;
             round.end().await?;
             Ok(values(all))
@@ -169,7 +169,7 @@ impl Communicator {
     pub fn alltoall<T: Message>(&self, values: Vec<T>) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("alltoall");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Alltoall, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Alltoall, 0)?;
             let all = round.alltoall(values.into_iter().map(Value).collect()).await?;
             round.end().await?;
             Ok(self::values(all))
@@ -212,7 +212,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
         let call = self.call("reduce");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Reduce, root)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Reduce, root)?;
             let gathered = round.gather(root, Value(value)).await?;
             round.end().await?;
             Ok(gathered.and_then(|all| values(all).into_iter().reduce(op)))
@@ -232,7 +232,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("allreduce");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Allreduce, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Allreduce, 0)?;
             let gathered = round.gather(0, Value(value)).await?;
             let combined = gathered.and_then(|all| values(all).into_iter().reduce(op));
             let Value(value) = round.bcast(0, combined.map(Value)).await?;
@@ -257,7 +257,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("reduce_scatter");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::ReduceScatter, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::ReduceScatter, 0)?;
             let mine = round.alltoall(values.into_iter().map(Value).collect()).await?;
             round.end().await?;
             Ok(self::values(mine).into_iter().reduce(op).expect("there is a value of each rank"))
@@ -295,7 +295,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("scan");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Scan, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Scan, 0)?;
             let upto = match round.received_before().await? {
                 Some(Value(before)) => op(before, value),
                 None => value,
@@ -320,7 +320,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
         let call = self.call("exscan");
         async move {
-            let mut round = CollectiveRound::begin(self, call, Collective::Exscan, 0)?;
+            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Exscan, 0)?;
             let before = round.received_before().await?.map(|Value(before)| before);
             round.pass_on(|_| {
                 Ok(Value(match before.clone() {

@@ -2,7 +2,7 @@
 //!
 //! | File | |
 //! |---|---|
-//! | `conformance.rs` | programs of several ranks, which an engine must run; the cases are below it |
+//! | `conformance/mod.rs` | programs of several ranks, which an engine must run; the cases are beside it |
 //! | `every_engine.rs` | runs all of them on each engine, under each scheduler |
 //! | `given_up.rs` | receives that are dropped, in every order of the ranks |
 //! | `failures.rs` | ranks that panic, return errors, or end too early |
