@@ -46,8 +46,8 @@ cargo xtask COMMAND
                           files; --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
   soak SECONDS [server]   the list of a night, SECONDS for each part: the web server under resets, half-closes
-                          and load, then `stress`, then `fuzz`, then `projects`; with `server` the first
-                          part alone
+                          and load, `stress`, what transactions see, graphs under 1,000 seeds, builds that are
+                          killed, `fuzz`, and `projects`; with `server` the first part alone
   projects SECONDS [NAMES]
                           fetch real projects from Debian's sources, and build each with ninja and with
                           selvedge-make, or those with NAMES: the same commands, the same files; none is

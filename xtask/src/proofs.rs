@@ -195,7 +195,7 @@ const CNC_PARTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("results", &["composing::", "misses::", "on_put::", "recording::", "results::", "streaming::"]),
-    ("keys", &["keys::", "ranges::"]),
+    ("keys", &["keys::", "ranges::", "resetting::"]),
     ("random", &["interpreted::", "random_graphs::"]),
 ];
 

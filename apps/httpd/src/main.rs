@@ -76,6 +76,7 @@ fn serve(options: &Options) -> Result<(), Refusal> {
         stop: Stop::new(),
         reload: Reload::new(),
     };
+    selvedge_see::name_panics();
     let _seeing = selvedge_see::from_environment().map_err(|error| refusal(&error.to_string()))?;
     let bound = listeners::bind(&options.listen, options.unix_mode, workers);
     let mut bound = bound.map_err(naming("--listen"))?;

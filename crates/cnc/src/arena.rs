@@ -81,6 +81,14 @@ pub(crate) trait Owned {
     /// # Safety
     /// The graph has ended: no step runs, and no reference to a content is used any more.
     unsafe fn empty(&self);
+
+    /// Makes the object as it was when the program had built the graph: drops items and tags, and
+    /// keeps closures and memory. If a destructor panics, the arena calls `reset` again, as
+    /// `empty`.
+    ///
+    /// # Safety
+    /// No step runs or waits, and no reference to an item is used any more.
+    unsafe fn reset(&self);
 }
 
 /// What the program gave an object for as long as the graph lives, for example a closure.
@@ -127,6 +135,7 @@ pub(crate) struct Arena {
 struct OwnedObject {
     at: *mut (),
     empty: unsafe fn(*mut ()),
+    reset: unsafe fn(*mut ()),
     free: unsafe fn(*mut ()),
 }
 
@@ -138,6 +147,13 @@ unsafe impl Send for OwnedObject {}
 unsafe fn empty<T: Owned>(at: *mut ()) {
     // SAFETY: as promised by the caller.
     unsafe { (*at.cast::<T>()).empty() };
+}
+
+/// # Safety
+/// `at` came from `Box::into_raw` of a `Box<T>`; and as for [`Owned::reset`].
+unsafe fn reset<T: Owned>(at: *mut ()) {
+    // SAFETY: as promised by the caller.
+    unsafe { (*at.cast::<T>()).reset() };
 }
 
 /// # Safety
@@ -160,10 +176,24 @@ impl Arena {
     /// `'g` is that of a `graph`: see the head of this file.
     pub(crate) unsafe fn add<'g, T: Owned + Send + Sync + 'g>(&self, object: T) -> &'g T {
         let at = Box::into_raw(Box::new(object));
-        lock(&self.objects).push(OwnedObject { at: at.cast(), empty: empty::<T>, free: free::<T> });
+        let (empty, reset, free) = (empty::<T>, reset::<T>, free::<T>);
+        lock(&self.objects).push(OwnedObject { at: at.cast(), empty, reset, free });
         // SAFETY: the box was just made, and is freed by the arena's drop alone; the caller
         // promises that no reference is used by then.
         unsafe { &*at }
+    }
+
+    /// Resets all objects. A destructor that panics stops nothing; `panics` has the first panic.
+    ///
+    /// # Safety
+    /// As for [`Owned::reset`].
+    pub(crate) unsafe fn reset(&self, panics: &mut FirstPanic) {
+        // Destructors of the program run, so not under the lock.
+        let objects: Vec<_> = lock(&self.objects).iter().map(|object| (object.at, object.reset)).collect();
+        for (at, reset) in objects {
+            // SAFETY: `at` and `reset` are of one type by `add`; and as promised by the caller.
+            while !panics.run(|| unsafe { reset(at) }) {}
+        }
     }
 
     /// Gives all objects up: they are neither emptied nor freed.

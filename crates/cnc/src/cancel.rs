@@ -45,6 +45,16 @@ impl Attention {
         self.bell.stop();
     }
 
+    /// Forgets what was stopped, cancelled and given up. `is_needed` says whether there is another
+    /// reason to look.
+    pub(crate) fn reset(&self, is_needed: bool) {
+        self.bell.reset();
+        self.stopped.store(false, Ordering::Relaxed);
+        self.cancellations.store(0, Ordering::Relaxed);
+        self.some_given_up.store(false, Ordering::Relaxed);
+        self.needed.store(is_needed, Ordering::Relaxed);
+    }
+
     /// Where the run and its living environment meet.
     pub(crate) fn bell(&self) -> &RunBell {
         &self.bell

@@ -190,6 +190,11 @@ impl Owned for StepEntry<'_> {
         // SAFETY: as promised by the caller.
         unsafe { self.code.replace(Box::new(NoCode)) };
     }
+
+    unsafe fn reset(&self) {
+        self.cancelled.store(0, Ordering::Relaxed);
+        self.missed_with_claims.store(false, Ordering::Relaxed);
+    }
 }
 
 /// An instance of a step that can run: a step collection and a tag. A [`Scheduler`] hands it to a

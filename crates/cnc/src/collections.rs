@@ -323,7 +323,8 @@ impl<'g, K: ItemKey, V> ItemStore<'g, K, V> {
         let Some(equal) = self.equal else { return false };
         // The first put may still be writing.
         slot.state.until_full();
-        // SAFETY: `is_kept` comes first, and only the drop of the arena drops a kept value.
+        // SAFETY: `is_kept` comes first. Only the drop of the arena and a reset of the graph drop a
+        // kept value, and no step runs then.
         slot.state.is_kept() && equal(unsafe { slot.value() }, value)
     }
 
@@ -405,8 +406,12 @@ pub(crate) trait AnyItems<'g>: Sync {
     /// Takes out the steps that wait because all gets of an item are claimed.
     fn late(&self) -> Vec<ReadyStep<'g>>;
 
-    /// Takes out the steps that wait and were cancelled. No worker may run.
-    fn cancelled(&self, pool: &WaiterPool<'_, ReadyStep<'g>>) -> Vec<ReadyStep<'g>>;
+    /// Takes out the steps that wait and that `is_out` names. No worker may run.
+    fn take_waiting(
+        &self,
+        pool: &WaiterPool<'_, ReadyStep<'g>>,
+        is_out: fn(&ReadyStep<'g>) -> bool,
+    ) -> Vec<ReadyStep<'g>>;
 
     /// Calls `see` with each step that waits. No worker may run.
     fn each_waiting(&self, see: &mut dyn FnMut(&ReadyStep<'g>));
@@ -485,12 +490,14 @@ impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
         self.in_use.late()
     }
 
-    fn cancelled(&self, pool: &WaiterPool<'_, ReadyStep<'g>>) -> Vec<ReadyStep<'g>> {
-        let mut cancelled = self.in_use.some(ReadyStep::is_cancelled);
-        self.storage.each(|_, slot| {
-            slot.state.take_some(pool, ReadyStep::is_cancelled, |ready| cancelled.push(ready))
-        });
-        cancelled
+    fn take_waiting(
+        &self,
+        pool: &WaiterPool<'_, ReadyStep<'g>>,
+        is_out: fn(&ReadyStep<'g>) -> bool,
+    ) -> Vec<ReadyStep<'g>> {
+        let mut out = self.in_use.some(is_out);
+        self.storage.each(|_, slot| slot.state.take_some(pool, is_out, |ready| out.push(ready)));
+        out
     }
 
     fn each_waiting(&self, see: &mut dyn FnMut(&ReadyStep<'g>)) {
@@ -587,6 +594,11 @@ impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
             self.storage.empty();
             self.count.replace(None);
         }
+    }
+
+    unsafe fn reset(&self) {
+        // SAFETY: as promised by the caller.
+        unsafe { self.storage.reset() };
     }
 }
 

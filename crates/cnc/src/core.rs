@@ -64,6 +64,8 @@ pub(crate) struct Core<'g> {
     pub(crate) stop_at_fault: AtomicBool,
     /// Whether `Graph::run` is running.
     pub(crate) running: AtomicBool,
+    /// The views of the graph that are in existence.
+    pub(crate) views: AtomicUsize,
     /// The steps that were made ready, and those that were run.
     made: AtomicU64,
     ran: AtomicU64,
@@ -127,6 +129,7 @@ impl<'g> Core<'g> {
             tags: Mutex::new(Vec::new()),
             stop_at_fault: AtomicBool::new(true),
             running: AtomicBool::new(false),
+            views: AtomicUsize::new(0),
             made: AtomicU64::new(0),
             ran: AtomicU64::new(0),
             suspended: AtomicU64::new(0),
@@ -574,6 +577,52 @@ impl<'g> Core<'g> {
 
     pub(crate) fn left_over(&self) -> Vec<StepFault> {
         settle(self.each_items().iter().flat_map(|items| items.left_over(self)).collect())
+    }
+
+    /// Why the graph cannot be reset now, if it cannot.
+    pub(crate) fn is_used(&self) -> Option<&'static str> {
+        if self.running.load(Ordering::Relaxed) {
+            Some("within its run")
+        } else if self.workers.load(Ordering::Acquire) != 0 {
+            Some("within `initialize`, or after its scheduler has lost a worker")
+        } else if self.views.load(Ordering::Relaxed) != 0 {
+            Some("within `finalize`")
+        } else if self.attention.bell().is_open() {
+            Some("while a `LiveEnvironment` is open")
+        } else {
+            None
+        }
+    }
+
+    /// Forgets the runs, once no step is ready and none waits: items, tags that were put, faults,
+    /// cancellations and counts. A destructor that panics stops nothing; `panics` has the first
+    /// panic.
+    ///
+    /// # Panics
+    /// If the program has kept the handle of an async step, because it may have a reference to an
+    /// item. The graph is stopped then.
+    ///
+    /// # Safety
+    /// [`is_used`](Core::is_used) has said `None`, and no code of the program has run since but
+    /// destructors of steps.
+    pub(crate) unsafe fn forget_runs(&self, panics: &mut FirstPanic) {
+        if self.handles.load(Ordering::Acquire) != 0 {
+            self.attention.stop();
+            panic!("a graph cannot be reset while the program keeps the handle of an async step");
+        }
+        // SAFETY: no run is under way, and no worker is in existence, so no step runs. The caller
+        // has dropped those that wait. A reference to an item is one of a step, of `initialize`, of
+        // a view, or of the handle of an async step, and there is none of these.
+        unsafe { self.arena.reset(panics) };
+        let faults = [&self.faults, &self.reported].map(|faults| mem::take(&mut *lock(faults)));
+        panics.run(|| drop(faults));
+        self.attention.reset(self.recorder.get().is_some() || self.monitor.get().is_some());
+        for count in [&self.made, &self.ran, &self.suspended, &self.environment_forks, &self.settled] {
+            count.store(0, Ordering::Relaxed);
+        }
+        lock(&self.counts).fill((0, 0));
+        lock(&self.told).clear();
+        self.some_late.store(false, Ordering::Relaxed);
     }
 
     /// Drops the steps that are ready and those that wait, before the arena is dropped. A

@@ -21,6 +21,7 @@ use crate::code::{DependsCode, ReadyStep, ReplayCode, free_of};
 use crate::collections::{ItemCol, Items};
 use crate::core::Core;
 use crate::error::{GraphError, StepResult};
+use crate::first_panic::FirstPanic;
 use crate::hints::{StepCol, StepHints};
 use crate::key::ItemKey;
 use crate::live::LiveEnvironment;
@@ -407,6 +408,78 @@ impl<'g> Graph<'g, '_> {
     pub fn statistics(&'g self) -> Statistics {
         Statistics::of(&self.core)
     }
+
+    /// Makes the graph as it was when the program had built it, so that it runs again with other
+    /// items.
+    ///
+    /// The items are dropped, and what is known of tags that were put, faults, cancelled steps, a
+    /// cancelled run, and counts is forgotten. Steps that are ready or wait are dropped. So a graph
+    /// that has failed, is stuck or was cancelled runs again too. Collections, steps and what was
+    /// said about them stay, and so does the memory of the collections: a later run of the same
+    /// size takes no memory for items. What was recorded stays.
+    ///
+    /// A collection that a step has made is empty from now on, and lasts as long as the graph. A
+    /// step that makes it again makes another one.
+    ///
+    /// No step can reset its own graph, because `Graph` is not `Sync`:
+    /// ```compile_fail,E0277
+    /// use selvedge::cnc;
+    ///
+    /// cnc::graph(|graph| {
+    ///     let tags = graph.tags::<u32>("tags");
+    ///     graph.prescribe(tags, "again", move |_, _| Ok(graph.reset()));
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    /// - Within `initialize` or `finalize`, or from a scheduler within the run, because a reference
+    ///   to an item may be in use there.
+    /// - If a [`LiveEnvironment`] is open.
+    /// - If the program keeps the handle of an [async step](AsyncStep) that has ended, or a
+    ///   scheduler has lost a worker. With such a handle the graph runs no more steps.
+    /// - With the panic of the first destructor that panics, when all is reset.
+    ///
+    /// # Complexity
+    /// O(items), and O(places) for [dense](Items::dense) collections.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::cnc::{self, Items, schedulers::Stealing};
+    ///
+    /// # fn main() -> Result<(), cnc::GraphError> {
+    /// let sums = cnc::graph(|graph| {
+    ///     let numbers = graph.tags::<u64>("numbers");
+    ///     let sums = graph.items_with("sums", Items::dense(101_u64));
+    ///     graph.prescribe(numbers, "add", move |n, step| {
+    ///         step.put(sums, n + 1, step.get(sums, n)? + n)
+    ///     });
+    ///     let scheduler = Stealing::new(2);
+    ///     [0, 1000].map(|first| {
+    ///         graph.initialize(|env| {
+    ///             env.put(sums, 0, first)?;
+    ///             (0..100).try_for_each(|n| env.put_tag(numbers, n))
+    ///         })?;
+    ///         let sum = graph.run(&scheduler)?.finalize(|view| view.get(sums, 100).copied());
+    ///         graph.reset();
+    ///         Ok(sum)
+    ///     })
+    ///     .into_iter()
+    ///     .collect::<Result<Vec<_>, cnc::GraphError>>()
+    /// })?;
+    /// assert_eq!(sums, [Some(4950), Some(5950)]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn reset(&'g self) {
+        if let Some(when) = self.core.is_used() {
+            panic!("a graph cannot be reset {when}");
+        }
+        let mut panics = FirstPanic::default();
+        StepContext::drop_all(&self.core, &mut panics);
+        // SAFETY: `is_used` has said `None`, and `drop_all` has run destructors of steps alone.
+        unsafe { self.core.forget_runs(&mut panics) };
+        panics.go_on();
+    }
 }
 
 impl fmt::Debug for Graph<'_, '_> {
@@ -457,7 +530,7 @@ impl<'g> FinishedGraph<'g> {
     /// # Paper
     /// [NCM11 §2.1] `finalize`.
     pub fn finalize<A>(&self, look: impl FnOnce(&View<'g>) -> A) -> A {
-        look(&View { core: self.core, one_thread: PhantomData })
+        look(&View::of(self.core))
     }
 
     /// How often each step has run, and how many items were put and are still there.
@@ -487,13 +560,25 @@ pub struct View<'g> {
     one_thread: PhantomData<*mut ()>,
 }
 
+impl Drop for View<'_> {
+    fn drop(&mut self) {
+        self.core.views.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl<'g> View<'g> {
+    /// The view is counted, so that the graph is not reset meanwhile.
+    fn of(core: &'g Core<'g>) -> View<'g> {
+        core.views.fetch_add(1, Ordering::Relaxed);
+        View { core, one_thread: PhantomData }
+    }
+
     /// The item of a key, if it was put and is kept.
     pub fn get<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> Option<&V> {
         let found = items.0.storage.look(&key)?;
         let slot = found.slot;
-        // SAFETY: `is_kept` comes first. Only the drop of the arena drops a kept item, after `'g`,
-        // and a view lives within `'g`.
+        // SAFETY: `is_kept` comes first. The drop of the arena drops a kept item after `'g`, and a
+        // view lives within `'g`. A reset of the graph refuses while there is a view.
         slot.state.is_kept().then(|| unsafe { slot.value() })
     }
 

@@ -19,6 +19,7 @@ use crate::core::Core;
 use crate::key::{ItemKey, text_if_any};
 use crate::primitives::{Mutex, lock};
 use crate::stuck::MadeItem;
+use crate::tags::clear;
 
 /// A function of a tag.
 type OfTag<'g, T, R> = Box<dyn Fn(&T) -> R + Send + Sync + 'g>;
@@ -80,6 +81,11 @@ impl<T> Owned for StepHints<'_, T> {
         let makes = std::mem::take(&mut *lock(&self.makes));
         let cancelled = std::mem::take(&mut *lock(&self.cancelled));
         drop((makes, cancelled));
+    }
+
+    unsafe fn reset(&self) {
+        self.all_cancelled.store(false, Ordering::Relaxed);
+        clear(&self.cancelled);
     }
 }
 

@@ -462,6 +462,13 @@ impl<R> SlotState<R> {
         WokenSteps { next: if waiting { word & WAITERS } else { 0 }, waiters: self.waiters }
     }
 
+    /// As [`reset`](SlotState::reset), without a write to memory that was never used.
+    pub(crate) fn reset_if_used(&self) {
+        if self.word.load(Ordering::Relaxed) != 0 {
+            self.reset();
+        }
+    }
+
     /// Makes the word that of an item that was never put. The item must be gone.
     pub(crate) fn reset(&self) {
         self.word.store(0, Ordering::Relaxed);
@@ -629,7 +636,7 @@ impl<V, R> ItemSlot<V, R> {
         self.value.with_mut(|place| unsafe { (*place).assume_init_drop() });
     }
 
-    /// Drops the value, if there is one with a destructor, when the graph ends.
+    /// Drops the value, if there is one with a destructor, when the graph ends or is reset.
     ///
     /// # Safety
     /// No step runs, and no reference to the value is used any more.

@@ -21,6 +21,7 @@ mod table;
 use std::iter;
 use std::ptr;
 
+use crate::first_panic::FirstPanic;
 use crate::key::{AxisLengths, Grid, ItemKey};
 use crate::primitives::{AtomicPtr, AtomicUsize, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
@@ -287,6 +288,30 @@ impl<K: ItemKey, V, R> Storage<K, V, R> {
             Storage::Streamed(table) => unsafe { table.empty() },
         }
     }
+
+    /// Drops all keys and values, and keeps the memory for other items.
+    ///
+    /// # Safety
+    /// As for [`ItemSlot::empty`]. No step waits.
+    pub(crate) unsafe fn reset(&self) {
+        let mut panics = FirstPanic::default();
+        match self {
+            Storage::Dense(_, slots) => {
+                for slot in slots {
+                    // SAFETY: as promised by the caller.
+                    panics.run(|| unsafe { slot.empty() });
+                    slot.state.reset_if_used();
+                }
+            }
+            // SAFETY: as above.
+            Storage::Paged(_, pages) => unsafe { pages.reset(&mut panics) },
+            // SAFETY: as above.
+            Storage::ItemTable(table) => unsafe { table.reset(&mut panics) },
+            // SAFETY: as above.
+            Storage::Streamed(table) => unsafe { table.reset(&mut panics) },
+        }
+        panics.go_on();
+    }
 }
 
 /// A part of a paged storage.
@@ -454,6 +479,27 @@ impl<V, R> Pages<V, R> {
             // SAFETY: each page in the list is a box that the storage owns; and as promised by the
             // caller.
             unsafe { &*page }.slots.iter().for_each(|slot| unsafe { slot.empty() });
+        }
+    }
+
+    /// Drops the values, and makes all pages free. [`make`](Pages::make) resets a page that is used
+    /// again.
+    ///
+    /// # Safety
+    /// As for [`Storage::reset`].
+    unsafe fn reset(&self, panics: &mut FirstPanic) {
+        self.directory.iter().for_each(|entry| entry.store(ptr::null_mut(), Ordering::Relaxed));
+        let mut pool = lock(&self.pool);
+        let PagePool { all, free } = &mut *pool;
+        free.clone_from(all);
+        let pages = all.clone();
+        drop(pool);
+        for page in pages {
+            // SAFETY: each page in the list is a box that the storage owns.
+            for slot in &unsafe { &*page }.slots {
+                // SAFETY: as promised by the caller.
+                panics.run(|| unsafe { slot.empty() });
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 
 use crate::arena::{Owned, UntilTheEnd};
 use crate::code::StepEntry;
+use crate::first_panic::FirstPanic;
 use crate::key::{ItemKey, fold, hash_of, is_word};
 use crate::primitives::{Mutex, lock};
 
@@ -158,9 +159,22 @@ impl<'g, T: Send + Sync> AnyTags<'g> for TagStore<'g, T> {
     }
 }
 
+/// Drops the tags of a set, and keeps its memory. Their destructors run without the lock.
+pub(crate) fn clear<T>(set: &Mutex<HashSet<T>>) {
+    let mut tags = std::mem::take(&mut *lock(set));
+    let mut panics = FirstPanic::default();
+    panics.run(|| tags.clear());
+    *lock(set) = tags;
+    panics.go_on();
+}
+
 impl<T> Owned for TagStore<'_, T> {
     unsafe fn empty(&self) {
         // SAFETY: as promised by the caller.
         unsafe { self.seen.replace(None) };
+    }
+
+    unsafe fn reset(&self) {
+        self.seen.iter().flatten().for_each(clear);
     }
 }

@@ -4,6 +4,7 @@
 //! | | |
 //! |---|---|
 //! | `counts.rs` | what became of sparks |
+//! | `run.rs` | a scheduler in which sparks were made |
 //! | `rings.rs` | the rings of an OS thread, and all of them |
 //! | `converter.rs` | the threads that take from the rings of others |
 //! | `join.rs` | two closures at the same time |
@@ -22,12 +23,13 @@ mod converter;
 mod counts;
 mod join;
 mod rings;
+mod run;
 
 pub use counts::SparkCounts;
 pub use join::join;
 
-use self::converter::hire;
-use self::rings::{registry, with_mine};
+use self::converter::hire_for_value;
+use self::rings::{is_at_home, move_in, registry, with_mine};
 use crate::node::{IDLE, NodeHandle};
 use crate::value::Lazy;
 use selvedge_core::in_thread;
@@ -39,11 +41,8 @@ use selvedge_core::in_thread;
 /// [`spark_counts`] tells what became of the sparks.
 ///
 /// # Several runs at once
-/// The runs of a process share the workers that look for sparks. So where two runs overlap, a
-/// worker of either may evaluate the sparks of the other. When a run ends that has the last such
-/// worker, all sparks are dropped, also those of the other run: its threads evaluate the values
-/// when they need them, and its next spark finds a worker of its own run. When the other run ends
-/// first, its sparks stay, until a worker of the first run evaluates them or that run ends.
+/// Where two runs of a process overlap, an idle worker of either may evaluate the sparks of the
+/// other. A run that ends drops its own sparks, and leaves those of the other run.
 ///
 /// # Paper
 /// [HMP05 §2.1]: `par` adds its first argument to the pool of work for unemployed processors.
@@ -93,10 +92,13 @@ fn spark(node: &NodeHandle) {
         if !in_thread() {
             return mine.counts.overflowed.add_one();
         }
+        if !is_at_home() {
+            come_home();
+        }
         let raw = node.clone().into_raw();
         if mine.values.push(raw.as_ptr().expose_provenance()) {
             mine.counts.created.add_one();
-            hire();
+            hire_for_value();
         } else {
             mine.counts.overflowed.add_one();
             // SAFETY: the ring has not taken the handle.
@@ -105,10 +107,14 @@ fn spark(node: &NodeHandle) {
     });
 }
 
+/// Makes the ring of this OS thread belong to the run that runs here.
+#[cold]
+#[inline(never)]
+fn come_home() {
+    drop(move_in());
+}
+
 /// What became of the sparks of all OS threads.
 pub fn spark_counts() -> SparkCounts {
-    let registry = registry();
-    let mut sum = registry.gone;
-    registry.rings.iter().for_each(|rings| rings.add_to(&mut sum));
-    sum
+    registry().counts()
 }

@@ -5,9 +5,9 @@
 //! - `start` starts the workers, stops them, and puts their results together; `pool` is the state
 //!   that they share.
 //! - `worker` is a worker's loop, with `worker/next` (which thread runs next), `worker/arrivals`
-//!   (which threads that events woke a worker keeps for itself), `worker/idle` (what a worker does
-//!   without threads), and `worker/pairing` (how two threads that talk through the
-//!   kernel come together on one worker).
+//!   (which threads that events woke a worker keeps for itself), `worker/crowding` (whether a
+//!   worker gets a CPU), `worker/idle` (what a worker does without threads), and `worker/pairing`
+//!   (how two threads that talk through the kernel come together on one worker).
 //! - `run_ring` is the ring of ready threads from which other workers steal, `injector` the queue
 //!   of threads from outside, and `idle_workers` the protocol by which workers search and sleep.
 //! - `desk` lets other workers take a worker's ready threads while that worker is in a long step.
@@ -105,6 +105,10 @@ where
 ///   While the steps are short, 50 µs at most, that worker runs them itself, because a move would
 ///   cost as much as such a step. A worker that has not slept for 5 ms gives some of them to a
 ///   worker that sleeps, so the descriptors spread over the workers that the load needs.
+/// - A worker that waits for a CPU for a quarter of its time, because the clients run on this
+///   machine too, stands aside while its steps are short: it passes the threads that events wake
+///   there to a worker that works. It tries again after 0.2 to 2 s, and stays if the others get no
+///   CPU either.
 /// - All other threads are served first come, first served. The threads that stay and the threads
 ///   that may move take turns.
 /// - Threads on two workers that keep waking each other through the kernel, over a pipe or a

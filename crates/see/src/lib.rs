@@ -7,11 +7,12 @@
 //! | [`timeline`] | each step of each CPU, for `chrome://tracing` and Perfetto |
 //! | [`graph_timeline_json`] | each step of a graph of `selvedge-cnc`, in the same format |
 //! | [`watchdog`] | names a thread that has run for long without a system call |
+//! | [`name_panics`] | the message of a panic is followed by a line that names the thread |
 //!
-//! All of it is off until the program calls [`on`], or [`from_environment`] finds the variable
-//! `SELVEDGE_SEE` set. The runners of the facade call `from_environment`. From then on each CPU of
-//! the process has an observer (`recorder.rs`). It works under every scheduler, a program's own
-//! too, because the CPU tells the observer how each step has ended.
+//! The runners of the facade call [`name_panics`]. All the rest is off until the program calls
+//! [`on`], or [`from_environment`] finds the variable `SELVEDGE_SEE` set, which these runners do
+//! too. From then on each CPU of the process has an observer (`recorder.rs`). It works under every
+//! scheduler, a program's own too, because the CPU tells the observer how each step has ended.
 //!
 //! # What a dump says of a thread that waits
 //!
@@ -76,6 +77,7 @@ mod helper;
 mod json;
 mod named;
 mod order;
+mod panics;
 mod recorder;
 mod timeline;
 
@@ -85,6 +87,7 @@ pub use environment::{Misunderstood, Seeing, from_environment};
 pub use graphs::graph_timeline_json;
 pub use helper::{LongStep, on_signal, watchdog};
 pub use named::{Named, named};
+pub use panics::{name_panics, this_thread};
 pub use timeline::{timeline, timeline_json, write_timeline};
 
 use selvedge_core::observe;

@@ -261,8 +261,10 @@ fn refuse_within(name: &str) {
     );
 }
 
-/// What the environment variable `SELVEDGE_SEE` asks for, while a program runs.
+/// What the environment variable `SELVEDGE_SEE` asks for, while a program runs. And from now on the
+/// messages of panics name the thread.
 fn seeing() -> see::Seeing {
+    see::name_panics();
     see::from_environment().unwrap_or_else(|misunderstood| {
         eprintln!("{misunderstood}");
         see::Seeing::default()

@@ -1,7 +1,7 @@
 //! The tree of a script, and the tables of words that parser and printer share.
 //!
 //! `language/parse.rs` makes the tree, and all later modules match on it. A new [`StageKind`] needs
-//! a word in `parse::STAGES`, a line in `options::STAGES_HELP` and in `interactive/complete.rs`.
+//! a word in `words::STAGES`, a line in `options::STAGES_HELP` and in `interactive/complete.rs`.
 //! The compiler finds the other places, because their `match`es name each variant.
 
 use super::complaint::Span;

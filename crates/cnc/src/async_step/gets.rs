@@ -60,8 +60,9 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
         this.awaited.step.here(|step| {
             step.note(EdgeEnd::Gets(store.number));
             if let Some(slot) = store.storage.kept(&this.key) {
-                // SAFETY: `kept` has seen that the item is kept, and only the drop of the arena
-                // drops a kept item. `Core::close` leaks the arena if this handle is never dropped.
+                // SAFETY: `kept` has seen that the item is kept. Only the drop of the arena and a
+                // reset of the graph drop a kept item. `Core::close` leaks the arena if this handle
+                // is never dropped, and a reset refuses while there is a handle.
                 return Poll::Ready(Ok(unsafe { slot.value() }));
             }
             let found = match step.find(store, &this.key) {

@@ -373,6 +373,13 @@ impl RunBell {
         wakers.into_values().for_each(Waker::wake);
     }
 
+    /// Lets puts in again after a stop, between two runs. No handle is open.
+    pub(crate) fn reset(&self) {
+        let mut state = lock(&self.state);
+        state.stopped = false;
+        self.set_rung(&mut state, false);
+    }
+
     /// Wakes a thread when the run is stopped. False if it was.
     pub(crate) fn wake_at_stop(&self, number: u64, waker: Waker) -> bool {
         let mut state = lock(&self.state);

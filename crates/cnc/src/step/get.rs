@@ -67,8 +67,9 @@ impl<'g> StepContext<'g> {
         if self.flags.get() & !CLAIMED == 0
             && let Some(slot) = items.0.storage.kept(&key)
         {
-            // SAFETY: `kept` has seen that the item is kept, and only the drop of the arena drops a
-            // kept item. The reference ends with the step.
+            // SAFETY: `kept` has seen that the item is kept. Only the drop of the arena and a reset
+            // of the graph drop a kept item, and no step runs then. The reference ends with the
+            // step.
             return Ok(unsafe { slot.value() });
         }
         self.get_slowly(items.0, &key)

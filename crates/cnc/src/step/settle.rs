@@ -13,13 +13,15 @@
 //! environment may be under way. The second part is a run of steps as any other.
 //!
 //! `Graph::run` and `Graph::initialize` do the first part too, because the program may have
-//! cancelled steps since the last round.
+//! cancelled steps since the last round. `Graph::reset` drops all steps that wait
+//! ([`StepContext::drop_all`]).
 
 use std::sync::atomic::Ordering;
 
 use crate::async_step::drop_cancelled;
 use crate::code::ReadyStep;
 use crate::core::Core;
+use crate::first_panic::FirstPanic;
 
 use super::{StepContext, Worker};
 
@@ -58,12 +60,33 @@ impl<'g> StepContext<'g> {
         let step = &worker.0;
         core.note_settled();
         let items = core.each_items();
-        let all: Vec<ReadyStep<'g>> = items.iter().flat_map(|items| items.cancelled(&step.waiters)).collect();
+        let all: Vec<ReadyStep<'g>> = items
+            .iter()
+            .flat_map(|items| items.take_waiting(&step.waiters, ReadyStep::is_cancelled))
+            .collect();
         taken_out();
         for ready in all {
             step.note_taken_out(&ready);
             ready.entry.cancelled.fetch_add(1, Ordering::Relaxed);
             drop_cancelled(ready, step);
+        }
+    }
+
+    /// Drops the steps that are ready and those that wait, between two runs. A destructor that
+    /// panics stops nothing; `panics` has the first panic.
+    pub(crate) fn drop_all(core: &'g Core<'g>, panics: &mut FirstPanic) {
+        let some_may_wait = core.some_may_wait();
+        let worker = Worker::new(core, None);
+        let step = &worker.0;
+        for ready in core.take_pending() {
+            panics.run(|| drop_cancelled(ready, step));
+        }
+        let items = if some_may_wait { core.each_items() } else { Vec::new() };
+        let waiting: Vec<ReadyStep<'g>> =
+            items.iter().flat_map(|items| items.take_waiting(&step.waiters, |_| true)).collect();
+        for ready in waiting {
+            step.note_taken_out(&ready);
+            panics.run(|| drop_cancelled(ready, step));
         }
     }
 

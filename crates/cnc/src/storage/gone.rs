@@ -13,6 +13,10 @@ use std::collections::BTreeMap;
 pub(super) struct GoneKeys(BTreeMap<u64, u64>);
 
 impl GoneKeys {
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     pub(super) fn has(&self, word: u64) -> bool {
         self.0.range(..=word).next_back().is_some_and(|(_, &last)| word <= last)
     }

@@ -204,6 +204,44 @@ impl<K: ItemKey, V, R> StreamTable<K, V, R> {
     }
 }
 
+impl<K, V, R> StreamTable<K, V, R> {
+    /// Drops all keys and values, and keeps the memory.
+    ///
+    /// # Safety
+    /// As for `Storage::reset`.
+    pub(super) unsafe fn reset(&self, panics: &mut FirstPanic) {
+        lock(&self.gone).clear();
+        for shard in &self.shards {
+            let mut all = lock(shard);
+            // They name places that lose their keys below, so no destructor may find them.
+            all.entries.fill(StreamEntry { word: 0, place: ptr::null_mut() });
+            (all.keys, all.gone) = (0, 0);
+            all.free.clear();
+            let mut blocks = std::mem::take(&mut all.blocks);
+            drop(all);
+            let mut free = Vec::new();
+            for place in blocks.iter_mut().flat_map(|block| {
+                let first = block.as_mut_ptr();
+                // SAFETY: the block has so many places.
+                (0..block.len()).map(move |at| unsafe { first.add(at) })
+            }) {
+                // SAFETY: no step runs and no step waits, so no other user looks at the place; and
+                // as promised by the caller.
+                unsafe {
+                    panics.run(|| (*place).slot.empty());
+                    panics.run(|| drop((*place).key.with_mut(|key| (*key).take())));
+                    (*place).slot.state.reset();
+                }
+                free.push(place);
+            }
+            let mut all = lock(shard);
+            // The oldest places are the first that are used again.
+            all.free.extend(free.into_iter().rev());
+            all.blocks = blocks;
+        }
+    }
+}
+
 impl<K: ItemKey, V, R> StreamShard<K, V, R> {
     /// The first entry of a key. There are entries.
     fn first(&self, spread: u64) -> usize {

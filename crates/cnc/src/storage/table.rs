@@ -33,6 +33,8 @@ struct Growing<K, V, R> {
     tables: Vec<*mut Entries<K, V, R>>,
     /// Blocks with room for items, each filled from its front.
     blocks: Vec<Vec<Keyed<K, V, R>>>,
+    /// Blocks without items, which the table had before it was reset. The largest is the last.
+    spare: Vec<Vec<Keyed<K, V, R>>>,
 }
 
 // SAFETY: the pointers are those of boxes that the shard owns.
@@ -66,7 +68,12 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
     pub(super) fn new() -> Self {
         let shard = || Shard {
             current: AtomicPtr::new(ptr::null_mut()),
-            growing: Mutex::new(Growing { keys: 0, tables: Vec::new(), blocks: Vec::new() }),
+            growing: Mutex::new(Growing {
+                keys: 0,
+                tables: Vec::new(),
+                blocks: Vec::new(),
+                spare: Vec::new(),
+            }),
         };
         ItemTable { shards: iter::repeat_with(shard).take(SHARDS).collect() }
     }
@@ -106,6 +113,15 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
         }
     }
 
+    /// Drops all keys and values, and keeps the memory.
+    ///
+    /// # Safety
+    /// As for `Storage::reset`.
+    pub(super) unsafe fn reset(&self, panics: &mut FirstPanic) {
+        // SAFETY: as promised by the caller.
+        self.shards.iter().for_each(|shard| unsafe { shard.reset(panics) });
+    }
+
     /// Drops all keys and values.
     ///
     /// # Safety
@@ -125,6 +141,39 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
                 return;
             }
         }
+    }
+}
+
+impl<K, V, R> Shard<K, V, R> {
+    /// Drops all keys and values, and keeps the memory.
+    ///
+    /// # Safety
+    /// As for `Storage::reset`.
+    unsafe fn reset(&self, panics: &mut FirstPanic) {
+        let at = self.current.load(Ordering::Relaxed);
+        if at.is_null() {
+            return;
+        }
+        // The table names keys that are dropped below, so no destructor may find them.
+        // SAFETY: the pointer came from a box in `add`, which is freed with the shard alone.
+        let entries = unsafe { &*at }.entries.iter();
+        entries.for_each(|entry| entry.item.store(ptr::null_mut(), Ordering::Relaxed));
+        let mut growing = lock(&self.growing);
+        growing.keys = 0;
+        let mut blocks = std::mem::take(&mut growing.blocks);
+        drop(growing);
+        for block in &mut blocks {
+            for item in block.iter() {
+                // SAFETY: as promised by the caller.
+                panics.run(|| unsafe { item.slot.empty() });
+            }
+            panics.run(|| block.clear());
+        }
+        let mut growing = lock(&self.growing);
+        growing.spare.append(&mut blocks);
+        growing.spare.sort_by_key(Vec::capacity);
+        // Its own memory is kept too.
+        growing.blocks = blocks;
     }
 }
 
@@ -210,7 +259,8 @@ impl<K: ItemKey, V, R> Shard<K, V, R> {
         }
         if growing.blocks.last().is_none_or(|block| block.len() == block.capacity()) {
             let next = growing.blocks.last().map_or(8, |block| (2 * block.capacity()).min(1024));
-            growing.blocks.push(Vec::with_capacity(next));
+            let block = growing.spare.pop().unwrap_or_else(|| Vec::with_capacity(next));
+            growing.blocks.push(block);
         }
         growing.keys += 1;
         let block = growing.blocks.last_mut().expect("there is a block now");

@@ -21,6 +21,7 @@ mod outliving;
 mod random_graphs;
 mod ranges;
 mod recording;
+mod resetting;
 mod results;
 mod same_errors;
 mod schedulers;

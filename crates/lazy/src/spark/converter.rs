@@ -1,78 +1,84 @@
 //! Converters: threads of the scheduler that do what lies in the rings of other OS threads.
 //!
 //! # When a converter is there
-//! The thread that makes a spark hires a converter if none is there. A converter that finds more
-//! sparks than one hires another, up to one for each CPU but one. A converter that has found
-//! nothing for [`LOOKS`] looks leaves: it takes itself off the count, passes the heavy fence, reads
-//! the registry again, and looks once more. The maker enlists its rings, if it is a new OS thread,
-//! pushes its spark, passes the light fence, and loads the count. So either the maker sees that no
-//! converter is there, or the last converter that leaves sees the rings and the spark.
+//! The thread that makes a spark of a value hires a converter if its run has none. The thread that
+//! makes one of a half does so if no run of the process has one. A converter that finds more sparks
+//! than one hires another, up to one for each CPU but one in each run. A converter takes the sparks
+//! of all runs. One that has found nothing for [`LOOKS`] looks leaves: it takes itself off the two
+//! counts, passes the heavy fence, reads the registry again, and looks once more. The maker enlists
+//! its rings, if it is a new OS thread, pushes its spark, passes the light fence, and loads the
+//! count. So either the maker sees that no converter is there, or the last converter that leaves
+//! sees the rings and the spark. A value that is [set aside](super::rings) meanwhile is under the
+//! lock of the registry all the time, as that look is.
 //!
 //! # When a run ends
-//! The scheduler drops its converters with its threads. The last converter of the process that is
-//! dropped so takes all values out of the rings and drops them: without a converter they would keep
-//! what they have captured until the OS thread ends or makes its next spark. The fence between the
-//! count and that look is the one of a converter that leaves: a maker that does not see the count 0
-//! has its spark seen.
+//! The scheduler drops its converters with its threads. The last converter of a run that is dropped
+//! so takes the values of that run out of the rings and drops them: they would keep what they have
+//! captured. The values of other runs stay, because each of these runs has a converter of its own.
+//! The fence between the count and that look is the one of a converter that leaves: a maker that
+//! does not see the count 0 has its spark seen. A converter that leaves by itself has seen empty
+//! rings, so there is nothing to drop.
 //!
-//! # Several runs at once
-//! The count and the look are of the process, because a ring belongs to an OS thread and not to a
-//! run: to know the run of a spark, each push would have to note it. So there are three cases:
-//! 1. The last converter goes with its run, and another run has sparks. They are dropped too, and
-//!    are evaluated by the threads that need the values. The other run's next spark finds the count
-//!    0, and hires a converter of its own.
-//! 2. A run ends without a converter, because one of another run does its sparks. Nothing is
-//!    dropped: that converter takes the sparks, or its end drops them.
-//! 3. A converter leaves by itself. It has seen empty rings, so there is nothing to drop.
-//!
-//! `join` and `par` call [`hire`] after each push.
+//! `join` calls [`hire_for_half`] after each push, `par` [`hire_for_value`].
 
 use super::join::{Pointer, do_half};
-use super::rings::{Rings, half_of, handle_of, registry, take_values, with_mine};
+use super::rings::{Rings, half_of, handle_of, has_converter, move_in, registry, take_values, with_mine};
+use super::run::Run;
 use crate::force::Settle;
 use crate::node::{IDLE, NodeHandle};
 use crate::primitives::{often, seldom};
-use selvedge_core::{Cpu, adopter, in_thread, yield_now};
+use selvedge_core::{Cpu, yield_now};
 use std::num::NonZeroUsize;
 use std::panic::Location;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread::available_parallelism;
 
 /// How often a converter looks for sparks in vain before it leaves.
 const LOOKS: u32 = if cfg!(miri) { 5 } else { 200 };
 
-/// The number of converters.
+/// The number of converters of all runs.
 static CONVERTERS: AtomicUsize = AtomicUsize::new(0);
 
-/// The most converters: one for each CPU but the caller's.
+/// The most converters of a run: one for each CPU but the caller's.
 fn converters_max() -> usize {
     static MAX: LazyLock<usize> =
         LazyLock::new(|| available_parallelism().map_or(1, NonZeroUsize::get).saturating_sub(1).max(1));
     *MAX
 }
 
-/// Sees to it that a converter looks for the spark that the caller has pushed.
+/// Sees to it that a converter looks for the half that the caller has pushed.
 #[inline(always)]
-pub(super) fn hire() {
+pub(super) fn hire_for_half() {
     often();
     if CONVERTERS.load(Ordering::Relaxed) == 0 {
-        hire_one();
+        hire_here();
     }
 }
 
-/// Has the scheduler of the running thread start a converter, if fewer are there than may be.
+/// Sees to it that a converter of this run looks for the value that the caller has pushed. The ring
+/// belongs to the run.
+#[inline(always)]
+pub(super) fn hire_for_value() {
+    often();
+    if !has_converter() {
+        hire_here();
+    }
+}
+
+/// Hires a converter in the run of the running thread, if there is one.
 #[cold]
 #[inline(never)]
-fn hire_one() {
-    if !in_thread() {
-        return;
+fn hire_here() {
+    if let Some(run) = move_in() {
+        hire_one(run);
     }
-    let Some(scheduler) = adopter() else { return };
-    // One may always be there, so the number of CPUs is not asked for in the way of the first one.
-    let more = |there: usize| (there == 0 || there < converters_max()).then_some(there + 1);
-    if CONVERTERS.fetch_update(Ordering::SeqCst, Ordering::Relaxed, more).is_ok() {
-        let employed = Employed;
+}
+
+/// Has the scheduler of a run start a converter, if the run has fewer than there may be.
+fn hire_one(run: Arc<Run>) {
+    let Some(scheduler) = run.scheduler() else { return };
+    if let Some(employed) = Employed::in_run(run, converters_max) {
         // If the scheduler has ended, it gives the birth back, and its drop takes the converter
         // off the count.
         drop(scheduler.adopt(Box::new(move |cpu: &mut Cpu| {
@@ -83,51 +89,66 @@ fn hire_one() {
     }
 }
 
-/// A converter in the count. It is dropped in the middle when its scheduler ends.
-struct Employed;
+/// A converter in the counts. It is dropped in the middle when its scheduler ends.
+struct Employed {
+    /// `None` once it has left.
+    run: Option<Arc<Run>>,
+}
 
 impl Employed {
-    /// The converter leaves, because it has found nothing for long.
-    fn leave(self) {
-        std::mem::forget(self);
+    /// Counts a converter, if the run has fewer than `max()`.
+    fn in_run(run: Arc<Run>, max: impl Fn() -> usize) -> Option<Employed> {
+        run.admit(max).then(|| {
+            CONVERTERS.fetch_add(1, Ordering::SeqCst);
+            Employed { run: Some(run) }
+        })
+    }
+
+    fn run(&self) -> Arc<Run> {
+        self.run.clone().expect("it has not left")
+    }
+
+    /// Takes it off the counts. Returns its run, and whether it was the last one there.
+    fn quit(&mut self) -> Option<(Arc<Run>, bool)> {
+        let run = self.run.take()?;
         CONVERTERS.fetch_sub(1, Ordering::SeqCst);
+        let was_last = run.dismiss();
+        seldom();
+        Some((run, was_last))
     }
 }
 
 impl Drop for Employed {
     fn drop(&mut self) {
-        if CONVERTERS.fetch_sub(1, Ordering::SeqCst) == 1 {
-            seldom();
-            // No converter is there for the sparks that are left, and what they have captured must
-            // not wait for one. Their drops are code of the program, and have no lock around them.
-            drop(take_values());
+        if let Some((run, true)) = self.quit() {
+            // No converter of the run is there for the sparks that are left, and what they have
+            // captured must not wait for one. Their drops are code of the program, and have no lock
+            // around them.
+            drop(take_values(&run));
         }
     }
 }
 
 /// A converter: a thread that does what lies in the rings of others.
-async fn convert(employed: Employed) {
-    let mut employed = Some(employed);
+async fn convert(mut employed: Employed) {
     let mut vain = 0;
     loop {
         if let Some((taken, has_more)) = take_one() {
             // There may be more than one converter can do.
             if has_more {
-                hire_one();
+                hire_one(employed.run());
             }
             do_taken(taken).await;
             vain = 0;
         } else {
             vain += 1;
             if vain > LOOKS {
-                employed.take().into_iter().for_each(Employed::leave);
-                seldom();
-                // An OS thread may have enlisted its rings since.
-                if !registry().rings.iter().any(|rings| rings.has_items()) {
-                    return;
-                }
-                CONVERTERS.fetch_add(1, Ordering::SeqCst);
-                employed = Some(Employed);
+                // An OS thread may have enlisted its rings since the last look, so `quit` comes
+                // before this one.
+                let left = employed.quit().filter(|_| registry().has_items());
+                let again = left.and_then(|(run, _)| Employed::in_run(run, || usize::MAX));
+                let Some(again) = again else { return };
+                employed = again;
                 vain = 0;
             }
         }
@@ -143,9 +164,10 @@ enum Taken {
 
 /// Takes from the rings of all OS threads. Whether there is more is the second part.
 fn take_one() -> Option<(Taken, bool)> {
-    let registry = registry();
-    let taken = registry.rings.iter().find_map(|rings| take(rings))?;
-    Some((taken, registry.rings.iter().any(|rings| rings.has_items())))
+    let mut registry = registry();
+    let in_ring = registry.rings().find_map(|rings| take(rings));
+    let taken = in_ring.or_else(|| registry.take_aside().map(Taken::Value))?;
+    Some((taken, registry.has_items()))
 }
 
 fn take(rings: &Rings) -> Option<Taken> {

@@ -9,7 +9,7 @@
 //! The program and the maps of `strategy.rs` and `adapters.rs` call [`join`]. A converter calls
 //! [`do_half`] for a half that it has taken.
 
-use super::converter::hire;
+use super::converter::hire_for_half;
 use super::rings::{Rings, half_of, registry, with_mine};
 use selvedge_core::in_thread;
 use std::cell::UnsafeCell;
@@ -111,7 +111,7 @@ where
     // The taker does the half within a step. Outside of one a half may do more: it may block.
     let is_pushed = in_thread() && mine.halves.push(ptr::from_ref(&half).expose_provenance());
     if is_pushed {
-        hire();
+        hire_for_half();
     }
     // The half must not go while another OS thread does it, also if `first` panics.
     let settled = Settled { mine, half: &half.half, is_pushed };
@@ -213,7 +213,7 @@ impl Drop for Settled<'_> {
 /// Does a half that the OS thread with these rings has pushed. False if there is none.
 fn help(taker: *mut Rings) -> bool {
     // The rings may go at any moment, with their OS thread, so they are looked up.
-    let rings = registry().rings.iter().find(|rings| ptr::eq(Arc::as_ptr(rings), taker)).cloned();
+    let rings = registry().rings().find(|rings| ptr::eq(Arc::as_ptr(rings), taker)).cloned();
     match rings.and_then(|rings| rings.halves.steal()) {
         Some(item) => {
             // SAFETY: as in `take`.

@@ -312,7 +312,7 @@ fn a_list_is_sparked_ahead_as_far_as_the_count_says() {
     }
 }
 
-/// Alone, because a spark may be dropped where another run ends at the same time.
+/// Alone, because a converter of another run may evaluate values before this thread yields.
 #[test]
 fn strategies_of_lists_are_made_of_others() {
     if !cfg!(miri) && !is_alone("sparks::strategies_of_lists_are_made_of_others") {
@@ -389,9 +389,9 @@ fn what_sparks_have_captured_is_dropped_at_the_end_of_their_run() {
     assert_eq!(Arc::strong_count(&captured), 1, "an OS thread that has ended");
 }
 
-/// A run that hires the one converter of the process, keeps it from looking, and ends when the
-/// other OS thread has come to the barrier twice.
-fn run_with_the_converter(turns: &'static Barrier) {
+/// A run that hires a converter, keeps it from looking, and ends when the other OS thread has come
+/// to the barrier twice.
+fn run_with_a_converter(turns: &'static Barrier) {
     round_robin(async {
         par(&Lazy::new(|| 0));
         turns.wait();
@@ -402,76 +402,120 @@ fn run_with_the_converter(turns: &'static Barrier) {
     turns.wait();
 }
 
-/// The end of one run drops the sparks of another one, and no value is lost by that.
-#[test]
-#[cfg_attr(miri, ignore = "it starts a process")]
-fn a_run_goes_on_when_the_end_of_another_drops_its_sparks() {
-    if !is_alone("sparks::a_run_goes_on_when_the_end_of_another_drops_its_sparks") {
-        return;
+/// Sparks of values that are counted when they are evaluated, and that are not kept.
+fn spark_counted(number: u64, evaluated: &Arc<AtomicU64>) {
+    for _ in 0..number {
+        let evaluated = evaluated.clone();
+        par(&Lazy::new(move || _ = evaluated.fetch_add(1, Ordering::Relaxed)));
     }
-    static TURNS: Barrier = Barrier::new(2);
-    let first = std::thread::spawn(|| run_with_the_converter(&TURNS));
-    TURNS.wait();
-    let captured = Arc::new(AtomicU64::new(0));
-    let counter = captured.clone();
-    round_robin(async move {
-        let fresh = || -> Vec<Lazy<u64>> {
-            let value = |n| {
-                let counter = counter.clone();
-                Lazy::new(move || {
-                    counter.fetch_add(1, Ordering::Relaxed);
-                    n
-                })
-            };
-            (0..100).map(value).collect()
-        };
-        let values = fresh();
-        values.iter().for_each(par);
-        TURNS.wait();
-        // Now the first run ends.
-        TURNS.wait();
-        for _ in 0..10 {
-            yield_now().await;
-        }
-        for (n, value) in (0..).zip(&values) {
-            assert_eq!(*value.force().await, n);
-        }
-        assert_eq!(counter.load(Ordering::Relaxed), 100, "each body runs once");
-        let later = fresh();
-        later.iter().for_each(par);
-        let limit = Instant::now() + Duration::from_secs(20);
-        while !later.iter().all(Lazy::is_ready) {
-            assert!(Instant::now() < limit, "this run has hired no converter");
-            yield_now().await;
-        }
-    })
-    .unwrap();
-    first.join().unwrap();
-    assert_eq!((captured.load(Ordering::Relaxed), Arc::strong_count(&captured)), (200, 1));
 }
 
-/// A run ends while the converter of another one is there for its sparks.
+/// Yields until the count is there. No thread forces a value meanwhile.
+async fn wait_for(count: u64, evaluated: &AtomicU64) {
+    let limit = Instant::now() + Duration::from_secs(20);
+    while evaluated.load(Ordering::Relaxed) < count {
+        assert!(Instant::now() < limit, "{evaluated:?} of {count}");
+        yield_now().await;
+    }
+}
+
 #[test]
 #[cfg_attr(miri, ignore = "it starts a process")]
-fn sparks_of_a_run_that_has_ended_go_with_the_run_that_has_the_converter() {
-    if !is_alone("sparks::sparks_of_a_run_that_has_ended_go_with_the_run_that_has_the_converter") {
+fn the_end_of_a_run_leaves_the_sparks_of_another() {
+    if !is_alone("sparks::the_end_of_a_run_leaves_the_sparks_of_another") {
         return;
     }
     static TURNS: Barrier = Barrier::new(2);
-    let first = std::thread::spawn(|| run_with_the_converter(&TURNS));
+    let first = std::thread::spawn(|| run_with_a_converter(&TURNS));
     TURNS.wait();
-    let captured = Arc::new(());
-    let shared = captured.clone();
+    let evaluated = Arc::new(AtomicU64::new(0));
+    let counter = evaluated.clone();
     round_robin(async move {
-        for _ in 0..100 {
-            let captured = shared.clone();
-            par(&Lazy::new(move || drop(captured)));
+        spark_counted(4000, &counter);
+        TURNS.wait();
+        // Now the first run ends. Its scheduler may step its converter some times before that.
+        TURNS.wait();
+        assert!(counter.load(Ordering::Relaxed) < 4000);
+        wait_for(4000, &counter).await;
+    })
+    .unwrap();
+    first.join().unwrap();
+    assert_eq!((evaluated.load(Ordering::Relaxed), Arc::strong_count(&evaluated)), (4000, 1));
+}
+
+/// A run ends while another one has a converter.
+#[test]
+#[cfg_attr(miri, ignore = "it starts a process")]
+fn the_sparks_of_a_run_go_with_it_also_where_another_has_a_converter() {
+    if !is_alone("sparks::the_sparks_of_a_run_go_with_it_also_where_another_has_a_converter") {
+        return;
+    }
+    static TURNS: Barrier = Barrier::new(2);
+    let first = std::thread::spawn(|| run_with_a_converter(&TURNS));
+    TURNS.wait();
+    let evaluated = Arc::new(AtomicU64::new(0));
+    let counter = evaluated.clone();
+    // The scheduler may step its converter some times after the end of main.
+    round_robin(async move { spark_counted(4000, &counter) }).unwrap();
+    assert!(evaluated.load(Ordering::Relaxed) < 4000);
+    assert_eq!(Arc::strong_count(&evaluated), 1);
+    TURNS.wait();
+    TURNS.wait();
+    first.join().unwrap();
+}
+
+/// Both runs push into the ring of one OS thread.
+#[test]
+fn a_run_within_a_step_of_another_drops_its_own_sparks_alone() {
+    let [outer, inner] = [0; 2].map(|_| Arc::new(AtomicU64::new(0)));
+    let (of_outer, of_inner) = (outer.clone(), inner.clone());
+    round_robin(async move {
+        for round in 1..3 {
+            spark_counted(2, &of_outer);
+            let counter = of_inner.clone();
+            round_robin(async move { spark_counted(1, &counter) }).unwrap();
+            assert_eq!(Arc::strong_count(&of_inner), 2, "the inner run is over");
+            spark_counted(1, &of_outer);
+            wait_for(3 * round, &of_outer).await;
         }
     })
     .unwrap();
-    assert_eq!(Arc::strong_count(&captured), 101, "the converter may still do them");
-    TURNS.wait();
-    TURNS.wait();
-    assert_eq!(Arc::strong_count(&captured), 1, "the run with the converter has ended");
-    first.join().unwrap();
+    assert_eq!((outer.load(Ordering::Relaxed), Arc::strong_count(&outer)), (6, 1));
+    assert_eq!(Arc::strong_count(&inner), 1);
+}
+
+/// Runs overlap at random, on as many OS threads. No run forces a value, so one that loses a spark
+/// does not end.
+#[test]
+fn no_run_among_many_loses_a_spark() {
+    const RUNS: u64 = if cfg!(miri) { 2 } else { 200 };
+    let threads: Vec<_> = (0..4_u64)
+        .map(|thread| {
+            std::thread::spawn(move || {
+                for run in 0..RUNS {
+                    let evaluated = Arc::new(AtomicU64::new(0));
+                    let counter = evaluated.clone();
+                    let (count, is_awaited) = (1 + (thread + run) % 3, (thread + run) % 2 == 0);
+                    let main = async move {
+                        spark_counted(count, &counter);
+                        if is_awaited {
+                            wait_for(count, &counter).await;
+                        }
+                    };
+                    if run % 8 == 0 {
+                        on_workers(2, main)
+                    } else {
+                        round_robin(main).unwrap()
+                    }
+                    // A converter of another run may be evaluating one.
+                    let limit = Instant::now() + Duration::from_secs(20);
+                    while Arc::strong_count(&evaluated) > 1 {
+                        assert!(Instant::now() < limit, "a spark has outlived its run");
+                        std::thread::yield_now();
+                    }
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
 }

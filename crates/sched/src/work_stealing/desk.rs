@@ -235,6 +235,11 @@ impl Lookout {
         }
     }
 
+    /// Whether the last look has found a worker in a long step.
+    pub(super) fn is_long(&self) -> bool {
+        self.is_long
+    }
+
     /// Whether the others have begun no turn for [`QUIET`].
     pub(super) fn is_quiet(&self) -> bool {
         self.looked.since(self.moved) >= QUIET

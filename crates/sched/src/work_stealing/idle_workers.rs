@@ -9,6 +9,8 @@
 //!   worker is in a long step, another worker takes some of them: see the watcher below.)
 //! - All workers share one [`Injector`] for the items from outside.
 //! - A **hand-off** is an item that one worker sends to another.
+//! - A worker that **stands aside** sends the items of its events to others, and they send it none.
+//!   It is awake or asleep like others. At least one worker does not stand aside.
 //! - In the arguments below, the **pusher** is a worker that pushes items into its own ring and
 //!   claims from it. The **sleeper** is a worker that falls asleep.
 //! - To **call** a sleeper is to take it out of the list of sleepers, to count it as a searcher,
@@ -29,11 +31,11 @@
 //! # Steps
 //! A worker falls asleep only while its own queues are empty:
 //! - **S1.** Under the lock, the sleeper leaves the searchers, if it was one, and enters the list
-//!   of sleepers.
+//!   of sleepers. If there is a hand-off to it, it goes on as a searcher instead.
 //! - **S2.** The sleeper marks every other ring as [wanted](Stealer::mark_wanted), by one
 //!   read-modify-write on the head of each ring.
-//! - **S3.** The sleeper looks into every ring, into the injector, and for hand-offs to any worker.
-//!   If it sees an item, it leaves the list and goes on as a searcher.
+//! - **S3.** The sleeper looks into every ring and into the injector. If it sees an item, it leaves
+//!   the list and goes on as a searcher.
 //! - **S4.** The sleeper waits in its event source, which returns at once if the sleeper has been
 //!   unparked since S1.
 //!
@@ -49,8 +51,8 @@
 //!   worker searches.
 //! - **F.** A searcher that has found an item leaves the searchers. If it was the last searcher,
 //!   and it sees more items, it calls a sleeper.
-//! - **L.** A worker that hands off items does so under the lock, and only while the list of
-//!   sleepers is empty. It wakes no worker.
+//! - **L.** A worker that hands off items does so under the lock, to a worker that neither sleeps
+//!   nor stands aside. It wakes no worker.
 //!
 //! # No item is forgotten
 //! *An item in a ring or in a private queue.* The worker that has the queue does not fall asleep
@@ -62,9 +64,10 @@
 //! comes after I, the item was in the injector before S1, and S3 sees it. So while an item is in
 //! the injector, not all workers are asleep, except between an unpark and its effect.
 //!
-//! *A hand-off.* It was sent while no worker slept. Its receiver takes it at the beginning of its
-//! next turn, unless a searcher takes it before. If the receiver is in a long step, the first
-//! worker that falls asleep sees the item in S3, because its S1 comes after L on the same lock.
+//! *A hand-off.* Its receiver was awake when it was sent. The receiver takes it at the beginning of
+//! its next turn, or sees it in S1, because L and S1 are critical sections of the same lock. If the
+//! receiver is in a long step, the watcher takes the hand-off when it visits that worker. (Where
+//! there are no visits, the hand-off waits for the end of that step, as other threads do there.)
 //!
 //! # No sleeper is forgotten
 //! *If a claim leaves items in a ring, then no worker stays asleep while no worker searches.* All
@@ -151,6 +154,10 @@ pub struct IdleWorkers<T, J, const N: usize = { run_ring::SLOTS }> {
     asleep: AtomicUsize,
     /// The number of hand-offs.
     hand_offs: AtomicUsize,
+    /// The number of sleepers that do not stand aside.
+    helpers: AtomicUsize,
+    /// The number of recalls.
+    recalls: AtomicUsize,
     /// Whether some workers sleep and none of them is the watcher.
     unwatched: AtomicBool,
 }
@@ -163,11 +170,18 @@ struct SleepingWorkers<T> {
     watcher: Option<usize>,
     /// The items that one worker has sent to another, each with its receiver.
     hand_offs: Vec<(usize, T)>,
+    /// The workers that stand aside.
+    aside: Vec<usize>,
 }
 
 impl<T> SleepingWorkers<T> {
     fn new(workers: usize) -> SleepingWorkers<T> {
-        SleepingWorkers { list: Vec::with_capacity(workers), watcher: None, hand_offs: Vec::new() }
+        SleepingWorkers {
+            list: Vec::with_capacity(workers),
+            watcher: None,
+            hand_offs: Vec::new(),
+            aside: Vec::new(),
+        }
     }
 
     /// Takes a worker out of the list; whether it was in the list.
@@ -188,6 +202,8 @@ impl<T, J, const N: usize> IdleWorkers<T, J, N> {
             searching: AtomicUsize::new(0),
             asleep: AtomicUsize::new(0),
             hand_offs: AtomicUsize::new(0),
+            helpers: AtomicUsize::new(0),
+            recalls: AtomicUsize::new(0),
             unwatched: AtomicBool::new(false),
         };
         (idle, rings)
@@ -254,9 +270,14 @@ impl<T, J, const N: usize> IdleWorkers<T, J, N> {
     /// Goes once through the rings of the other workers, from worker `start` on, for the searcher
     /// `me`. Returns the first of the stolen items; the others are in the searcher's ring.
     pub fn steal(&self, me: usize, mine: &mut RunRing<T, N>, start: usize) -> Option<T> {
+        let mut victims = self.all_from(start).filter(|&victim| victim != me);
+        victims.find_map(|victim| self.rings[victim].steal_into(mine))
+    }
+
+    /// All workers, from worker `start` on.
+    fn all_from(&self, start: usize) -> impl Iterator<Item = usize> + use<T, J, N> {
         let workers = self.workers();
-        let victims = (0..workers).map(|i| start.wrapping_add(i) % workers).filter(|&victim| victim != me);
-        victims.into_iter().find_map(|victim| self.rings[victim].steal_into(mine))
+        (0..workers).map(move |i| start.wrapping_add(i) % workers)
     }
 
     /// Notes that a searcher has found an item (step F). Returns the worker to unpark, if any.
@@ -272,12 +293,22 @@ impl<T, J, const N: usize> IdleWorkers<T, J, N> {
     /// Puts a worker among the sleepers (steps S1 to S3). False if it has seen an item; then it is
     /// a searcher.
     pub fn fall_asleep(&self, me: usize, was_searching: bool) -> bool {
-        self.locked(|sleeping| {
-            if was_searching {
-                self.searching.store(self.searching.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        let is_sent = self.locked(|sleeping| {
+            let searching = self.searching.load(Ordering::Relaxed);
+            let is_sent = sleeping.hand_offs.iter().any(|&(to, _)| to == me);
+            match (is_sent, was_searching) {
+                (true, false) => self.searching.store(searching + 1, Ordering::Relaxed),
+                (false, true) => self.searching.store(searching - 1, Ordering::Relaxed),
+                _ => {}
             }
-            sleeping.list.push(me);
+            if !is_sent {
+                sleeping.list.push(me);
+            }
+            is_sent
         });
+        if is_sent {
+            return false;
+        }
         for (_, ring) in self.rings.iter().enumerate().filter(|&(owner, _)| owner != me) {
             ring.mark_wanted();
         }
@@ -348,18 +379,59 @@ impl<T, J, const N: usize> IdleWorkers<T, J, N> {
         self.asleep.load(Ordering::Relaxed) > 0
     }
 
-    /// Sends items from one worker to another (step L). Both have other items to run.
+    /// Sends items from worker `me` to another that neither sleeps nor stands aside: the first one
+    /// from worker `start` on (step L).
     ///
     /// # Errors
-    /// Gives the items back if any worker sleeps.
-    pub fn hand_off(&self, to: usize, items: Vec<T>) -> Result<(), Vec<T>> {
+    /// Gives the items back if there is none.
+    pub fn hand_off(&self, me: usize, start: usize, items: Vec<T>) -> Result<(), Vec<T>> {
         self.locked(|sleeping| {
-            if !sleeping.list.is_empty() {
-                return Err(items);
-            }
+            let is_free =
+                |&to: &usize| to != me && !sleeping.list.contains(&to) && !sleeping.aside.contains(&to);
+            let Some(to) = self.all_from(start).find(is_free) else { return Err(items) };
             sleeping.hand_offs.extend(items.into_iter().map(|item| (to, item)));
             Ok(())
         })
+    }
+
+    /// Notes that a worker stands aside. False, and nothing is noted, if all others do.
+    pub fn stand_aside(&self, me: usize) -> bool {
+        self.locked(|sleeping| {
+            let may = sleeping.aside.len() + 1 < self.workers();
+            if may {
+                sleeping.aside.push(me);
+            }
+            may
+        })
+    }
+
+    /// Notes that a worker has come back, which stood aside.
+    pub fn come_back(&self, me: usize) {
+        self.locked(|sleeping| sleeping.aside.retain(|&worker| worker != me));
+    }
+
+    /// The number of recalls. A worker that stands aside comes back when the number has changed.
+    #[inline]
+    pub fn recalls(&self) -> usize {
+        self.recalls.load(Ordering::Relaxed)
+    }
+
+    /// Recalls the workers that stand aside. False if there are none.
+    pub fn recall(&self) -> bool {
+        self.locked(|sleeping| {
+            let any = !sleeping.aside.is_empty();
+            if any {
+                self.recalls.store(self.recalls.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            }
+            any
+        })
+    }
+
+    /// Whether a worker sleeps that does not stand aside. This is a hint: a worker may just be
+    /// falling asleep.
+    #[inline]
+    pub fn does_helper_sleep(&self) -> bool {
+        self.helpers.load(Ordering::Relaxed) > 0
     }
 
     /// Whether there are hand-offs. This is a hint, and costs one load.
@@ -394,7 +466,7 @@ impl<T, J, const N: usize> IdleWorkers<T, J, N> {
     }
 
     fn sees_item(&self) -> bool {
-        self.has_hand_offs() || !self.injector.is_empty() || self.rings.iter().any(|ring| !ring.is_empty())
+        !self.injector.is_empty() || self.rings.iter().any(|ring| !ring.is_empty())
     }
 
     /// Does `work` under the lock, and then updates the fields that are read without it.
@@ -402,6 +474,8 @@ impl<T, J, const N: usize> IdleWorkers<T, J, N> {
         let mut sleeping = self.sleeping.lock().expect("no panic under this lock");
         let result = work(&mut sleeping);
         self.asleep.store(sleeping.list.len(), Ordering::Relaxed);
+        let helpers = sleeping.list.iter().filter(|worker| !sleeping.aside.contains(worker)).count();
+        self.helpers.store(helpers, Ordering::Relaxed);
         self.hand_offs.store(sleeping.hand_offs.len(), Ordering::Relaxed);
         let unwatched = sleeping.watcher.is_none() && !sleeping.list.is_empty();
         self.unwatched.store(unwatched, Ordering::Relaxed);
@@ -428,15 +502,33 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_handed_off_only_while_no_worker_sleeps_and_keeps_all_awake() {
+    fn an_item_is_handed_off_to_a_worker_that_is_awake_and_keeps_it_awake() {
         let (idle, _rings) = IdleWorkers::<u32, u32>::new(3);
-        assert_eq!(idle.hand_off(1, vec![7, 8]), Ok(()));
-        assert_eq!(idle.take_hand_offs(|to| to == 2), []);
-        assert!(!idle.fall_asleep(2, false), "the receiver may be in a long step");
-        assert_eq!(idle.take_hand_offs(|_| true), [7, 8]);
+        assert!(idle.fall_asleep(1, false));
+        assert_eq!(idle.hand_off(0, 1, vec![7, 8]), Ok(()));
+        assert_eq!(idle.take_hand_offs(|to| to != 2), []);
+        assert!(!idle.fall_asleep(2, false), "there are hand-offs to it");
+        assert_eq!(idle.take_hand_offs(|to| to == 2), [7, 8]);
         assert!(!idle.has_hand_offs());
         assert!(idle.fall_asleep(2, true));
-        assert_eq!(idle.hand_off(1, vec![9]), Err(vec![9]));
+        assert_eq!(idle.hand_off(0, 1, vec![9]), Err(vec![9]), "all others sleep");
+    }
+
+    #[test]
+    fn a_worker_that_stands_aside_gets_nothing_until_it_comes_back() {
+        let (idle, _rings) = IdleWorkers::<u32, u32>::new(2);
+        assert!(!idle.recall(), "no worker stands aside");
+        assert!(idle.stand_aside(1));
+        assert!(!idle.stand_aside(0), "the last one does not stand aside");
+        assert_eq!(idle.hand_off(0, 1, vec![7]), Err(vec![7]));
+        assert_eq!(idle.hand_off(1, 2, vec![8]), Ok(()));
+        assert_eq!(idle.take_hand_offs(|to| to == 0), [8]);
+        assert!(idle.fall_asleep(1, false));
+        assert!(idle.does_any_sleep() && !idle.does_helper_sleep());
+        assert!(idle.recall());
+        assert_eq!(idle.recalls(), 1);
+        idle.come_back(1);
+        assert!(idle.does_helper_sleep());
     }
 
     #[test]

@@ -6,10 +6,12 @@
 //! The files below have the parts that are more than a loop:
 //! - `next`: which thread runs next, and where a thread goes that becomes ready.
 //! - `arrivals`: which of the threads that events woke the worker keeps for itself.
+//! - `crowding`: whether the worker gets a CPU when it wants one, and when it stands aside.
 //! - `idle`: how a worker without threads searches and sleeps.
 //! - `pairing`: how two threads that talk through the kernel come together on one worker.
 
 mod arrivals;
+mod crowding;
 mod idle;
 mod next;
 mod pairing;
@@ -18,6 +20,7 @@ use super::desk::{Desk, Lookout};
 use super::pool::WorkerPool;
 use super::start::WorkerStart;
 use arrivals::Arrivals;
+use crowding::Crowding;
 use idle::SEARCHES_MAX;
 use pairing::Pairing;
 use selvedge_core::{Cpu, Events, Inside, RunError, RunQueue, Thread, Time, Trace, quietly};
@@ -64,6 +67,8 @@ pub(super) struct WorkerLoop<'a, E> {
     searches: u32,
     /// What to expect of the threads that events wake.
     arrivals: Arrivals,
+    /// Whether the worker gets a CPU, and stands aside.
+    crowding: Crowding,
     /// When to look for threads that another worker keeps waking.
     pairing: Pairing,
     /// Looks for workers in long steps.
@@ -135,6 +140,7 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
             self.cpu.poll(&mut self.events, false)?;
             if self.workers > 1 {
                 self.arrivals.measured(steps, self.cpu.now().since(begun));
+                self.mind_the_crowd();
                 self.take_arrivals();
             }
             if self.pairing.is_due() {
@@ -203,12 +209,14 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
         }
     }
 
-    /// Takes in the threads that were handed off to this worker; or to any worker, if `all`.
+    /// Takes in the threads that were handed off to this worker; or to any worker, if `all`. Events
+    /// have woken them.
     fn take_hand_offs(&mut self, all: bool) {
         if self.pool.idle.has_hand_offs() {
             for thread in self.pool.idle.take_hand_offs(|to| all || to == self.me) {
-                self.enqueue(thread.into_thread());
+                self.arrive(thread.into_thread());
             }
+            self.keep_or_share();
         }
     }
 
@@ -256,6 +264,7 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
             victim: me + 1,
             searches: SEARCHES_MAX,
             arrivals: Arrivals::new(),
+            crowding: Crowding::new(),
             pairing: Pairing::new(),
             lookout: Lookout::new(me, pool.idle.workers()),
             has_watched: false,

@@ -3,5 +3,6 @@
 mod common;
 
 mod environment;
+mod panics;
 mod seeing;
 mod waits;

@@ -16,11 +16,11 @@
 //! thread ready behind the kept ones, the worker offers all of them.
 //!
 //! # How the load is balanced
-//! A worker that has worked for [`WORK_MAX`] without a sleep, while another worker sleeps, has more
-//! descriptors than its share. It moves a few of the kept threads to its ring, and calls the
-//! sleeper by the claim that follows. The threads that the sleeper steals wait there from then on,
-//! and the worker waits for another [`WORK_MAX`]. So the descriptors are spread after some such
-//! times, and few threads move while all workers are busy.
+//! A worker that has worked for [`WORK_MAX`] without a sleep, while another one sleeps that does
+//! not stand aside (`crowding.rs`), has more descriptors than its share. It moves a few of the kept
+//! threads to its ring, and calls the sleeper by the claim that follows. The threads that the
+//! sleeper steals wait there from then on, and the worker waits for another [`WORK_MAX`]. So the
+//! descriptors are spread after some such times, and few threads move while all workers are busy.
 //!
 //! # What bounds the wait
 //! The kept threads are the worker's overflow (`desk.rs`), first come, first served. A poll takes

@@ -39,19 +39,40 @@ impl<E: Events> WorkerLoop<'_, E> {
         self.has_watched = watches && !self.is_searching;
         if self.workers > 1 {
             self.arrivals.rested(self.cpu.now());
+            self.mind_the_crowd();
             self.take_arrivals();
         }
         polled.map(drop)
     }
 
-    /// Takes over the threads that wait for the ends of other workers' long steps. True if there is
-    /// now a thread to run.
+    /// Takes over the threads that wait for the ends of other workers' long steps, those that were
+    /// handed off to such a worker among them. True if there is now a thread to run.
     pub(super) fn look_out(&mut self) -> bool {
         let moved = self.lookout.look(&self.pool.views, &mut self.desk, &mut self.cpu);
+        if self.lookout.is_long() {
+            self.take_hand_offs(true);
+        }
         if moved > 0 {
             self.cpu.note(Note::Stole(moved));
         }
-        moved > 0
+        moved > 0 || self.is_ready()
+    }
+
+    /// Stands aside if this worker is crowded, and comes back after some time (`crowding.rs`).
+    #[inline]
+    pub(super) fn mind_the_crowd(&mut self) {
+        let (idle, now) = (&self.pool.idle, self.cpu.now());
+        if self.crowding.is_aside() {
+            if self.crowding.comes_back(now, idle.recalls()) {
+                idle.come_back(self.me);
+            }
+        } else if self.crowding.is_crowded(now) {
+            let has_recalled = self.crowding.recalls_others() && idle.recall();
+            let may = !has_recalled && self.arrivals.keeps() && self.crowding.may_stand_aside(now);
+            if may && idle.stand_aside(self.me) {
+                self.crowding.stand_aside(now, idle.recalls());
+            }
+        }
     }
 
     /// Looks for a thread to run; true if there may be one.
@@ -65,7 +86,6 @@ impl<E: Events> WorkerLoop<'_, E> {
                 self.searches = (2 * search).min(SEARCHES_MAX);
                 return true;
             }
-            self.take_hand_offs(true);
             self.take_woken(false);
             if self.is_ready() || !idle.injector().is_empty() || self.pool.is_stopped() {
                 return true;

@@ -75,7 +75,7 @@ impl<E: Events> WorkerLoop<'_, E> {
     fn claim(&mut self) -> Option<Thread> {
         if self.desk.is_kept()
             && let Some(now) = self.arrivals.is_tired(Time::now)
-            && self.pool.idle.does_any_sleep()
+            && self.pool.idle.does_helper_sleep()
         {
             self.arrivals.rested(now);
             self.desk.share_some();
@@ -148,6 +148,10 @@ impl<E: Events> WorkerLoop<'_, E> {
     pub(super) fn take_arrivals(&mut self) {
         let Some(first) = self.cpu.woken() else { return };
         let mut second = self.cpu.woken();
+        if self.crowding.is_aside() && self.arrivals.keeps() {
+            self.pass_on(first, second);
+            return;
+        }
         if second.is_none() && self.lifo.is_none() {
             self.lifo = Some(first);
             return;
@@ -156,16 +160,41 @@ impl<E: Events> WorkerLoop<'_, E> {
         while let Some(thread) = second.take().or_else(|| self.cpu.woken()) {
             self.arrive(thread);
         }
+        self.keep_or_share();
+    }
+
+    /// Takes in a thread that an event has woken.
+    pub(super) fn arrive(&mut self, thread: Thread) {
+        match thread.into_send() {
+            Ok(thread) => self.desk.push_arrival(thread),
+            Err(thread) => self.local.push(thread),
+        }
+    }
+
+    /// Offers the threads that events woke, unless the worker keeps them.
+    pub(super) fn keep_or_share(&mut self) {
         if !self.arrivals.keeps() {
             self.desk.share();
             self.offer();
         }
     }
 
-    fn arrive(&mut self, thread: Thread) {
-        match thread.into_send() {
-            Ok(thread) => self.desk.push_arrival(thread),
-            Err(thread) => self.local.push(thread),
+    /// Hands off the threads that a poll has woken, because this worker stands aside. If all others
+    /// sleep or stand aside, this worker runs them.
+    #[cold]
+    fn pass_on(&mut self, first: Thread, second: Option<Thread>) {
+        let mut passed = Vec::new();
+        let mut next = Some(first);
+        let mut rest = second;
+        while let Some(thread) = next {
+            match thread.into_send() {
+                Ok(thread) => passed.push(thread),
+                Err(thread) => self.local.push(thread),
+            }
+            next = rest.take().or_else(|| self.cpu.woken());
+        }
+        for thread in self.pool.idle.hand_off(self.me, self.me + 1, passed).err().into_iter().flatten() {
+            self.desk.push_arrival(thread);
         }
     }
 }

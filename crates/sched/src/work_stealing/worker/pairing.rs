@@ -83,9 +83,7 @@ impl<E: Events> WorkerLoop<'_, E> {
         self.pairing.polled(!woken.is_empty());
         if !woken.is_empty() {
             self.victim = self.victim.wrapping_add(1);
-            let workers = self.workers as usize;
-            let to = (self.me + 1 + self.victim % (workers - 1)) % workers;
-            for thread in idle.hand_off(to, woken).err().into_iter().flatten() {
+            for thread in idle.hand_off(self.me, self.victim, woken).err().into_iter().flatten() {
                 self.enqueue(thread.into_thread());
             }
         }
