@@ -1,6 +1,8 @@
 //! The area under a curve by ranks that send messages: the paper's listings 4 and 5, with ranks
 //! that are threads, so that no MPI has to be installed.
 //!
+//! Under `mpirun -n 2` the ranks are its processes.
+//!
 //! `cargo run --release --example trapezoid_mpi -- 0 3141.59265 100000000 2` takes the bounds, the
 //! number of trapezoids and the number of ranks.
 
@@ -56,14 +58,14 @@ fn argument<T: FromStr>(at: usize, otherwise: T) -> T {
 async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
     let task = (argument(1, 0.0), argument(2, 999.0 * PI), argument(3, 1_000_000));
     let ranks = argument(4, 4).max(1);
-    let sums = mpi::run(ranks, move |world| async move {
+    let ended = mpi::run(ranks, move |world| async move {
         let by_messages = with_messages(&world, task).await?;
         let by_gather = with_gather(&world, task).await?;
         assert_eq!(by_messages, by_gather); // the same bits: both add in the order of the ranks
-        Ok::<_, mpi::Error>(by_gather)
+        if let Some(area) = by_gather {
+            println!("{} ranks: the area under sin is {area:.9}", world.size());
+        }
+        Ok(())
     });
-    if let Some(area) = sums.await?[0] {
-        println!("{ranks} ranks: the area under sin is {area:.9}");
-    }
-    Ok(())
+    ended.await.map(drop)
 }

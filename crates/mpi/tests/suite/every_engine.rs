@@ -41,6 +41,6 @@ fn threads_on_two_workers() {
 #[test]
 fn threads_in_simulated_worlds() {
     each(|case| {
-        selvedge_sim::simulate(0..25, || ranks(Ranks::new(case.ranks), case));
+        selvedge_sim::simulate(0..15, || ranks(Ranks::new(case.ranks), case));
     });
 }
