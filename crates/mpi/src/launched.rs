@@ -2,17 +2,17 @@
 //! job. The messages go through the MPI library of the machine.
 //!
 //! `world.rs` starts it, and `libmpi` makes the calls of MPI, on an OS thread of its own. Messages
-//! of all contexts go through one communicator of MPI that is the engine's own, because MPI keeps no
-//! order between two. What the mailbox needs of a message and MPI does not carry follows its bytes,
-//! in a [`Trailer`].
+//! of all contexts go through one communicator of MPI that is the engine's own, because MPI keeps
+//! no order between two. What the mailbox needs of a message and MPI does not carry follows its
+//! bytes, in a [`Trailer`].
 //!
 //! # Synchronous sends
 //! The message loop takes each message at once, so MPI's own synchronous send would tell too early.
 //! The receiver's mailbox tells when a receive takes the message, and then an answer goes back.
 //!
 //! # The end
-//! A rank that has ended tells every other, after its last message. MPI is ended when all have, so no
-//! message is under way then.
+//! A rank that has ended tells every other, after its last message. MPI is ended when all have, so
+//! no message is under way then.
 
 use crate::completion::{Completion, EndedRank};
 use crate::engine::{Engine, SendMode, Sending};

@@ -26,13 +26,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// job, and the launcher's number of ranks holds. The messages then go through the MPI library of
 /// the machine, and the result is that of this rank alone. One run is possible in such a process.
 ///
-/// Without a launcher each rank is a thread of the running scheduler, with a [`Communicator`] of all ranks. It may
-/// spawn threads of its own, which send and receive with clones of the communicator. The rank has
-/// ended when `body` has returned: its threads then send and receive no more.
+/// Without a launcher each rank is a thread of the running scheduler, with a [`Communicator`] of
+/// all ranks. It may spawn threads of its own, which send and receive with clones of the
+/// communicator. The rank has ended when `body` has returned: its threads then send and receive no
+/// more.
 ///
 /// # Errors
-/// If a rank returns an error or panics, and if MPI cannot be started. The calls of other ranks that need a message of that rank
-/// fail, so that they end too. The [`Failure`] names the rank that failed first.
+/// If a rank returns an error or panics, and if MPI cannot be started. The calls of other ranks
+/// that need a message of that rank fail, so that they end too. The [`Failure`] names the rank that
+/// failed first.
 ///
 /// # Deadlock
 /// Ranks that wait for one another are found as threads are: the scheduler returns

@@ -19,7 +19,7 @@ const DONE: Tag = Tag(2);
 fn steps(mut n: u64) -> u64 {
     let mut steps = 0;
     while n != 1 {
-        n = if n % 2 == 0 { n / 2 } else { 3 * n + 1 };
+        n = if n.is_multiple_of(2) { n / 2 } else { 3 * n + 1 };
         steps += 1;
     }
     steps
