@@ -64,7 +64,7 @@ async fn heat(world: Communicator, limit: f64) -> Result<(usize, Option<Vec<f64>
 async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
     let mut plates = Vec::new();
     for ranks in [1, 2, 4, 7] {
-        let mut ends = mpi::run(ranks, |world| heat(world, 0.05)).await?;
+        let mut ends = mpi::Ranks::new(ranks).in_process().run(|world| heat(world, 0.05)).await?;
         let (sweeps, plate) = ends.swap_remove(0);
         let plate = plate.expect("rank 0 has the plate");
         println!(

@@ -70,40 +70,48 @@ async fn a_failure(world: Communicator) -> Result<(), Error> {
 }
 
 fn start_jobs() -> ExitCode {
-    let Ok(version) = Command::new("mpirun").arg("--version").output() else {
-        println!("no mpirun is installed, so no case ran between processes: install openmpi-bin");
-        return ExitCode::SUCCESS;
-    };
-    let is_open_mpi = String::from_utf8_lossy(&version.stdout).contains("Open MPI");
-    let job = |program: &str, ranks: usize| {
-        let mut command = Command::new("mpirun");
-        if is_open_mpi {
-            command.args(["--allow-run-as-root", "--oversubscribe"]);
+    let mut tried = 0;
+    let mut failed = 0;
+    // Debian's names of the two. Each is asked whether it is there.
+    for (mpirun, options) in
+        [("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"][..]), ("mpirun.mpich", &[])]
+    {
+        if Command::new(mpirun).arg("--version").output().is_ok() {
+            tried += 1;
+            failed += start_jobs_with(mpirun, options);
         }
-        command
-            .arg("-n")
-            .arg(ranks.to_string())
-            .arg(std::env::current_exe().expect("the program has a path"));
-        output(command.env(PROGRAM, program))
+    }
+    if tried == 0 {
+        println!("no MPI is installed, so no case ran between processes: install openmpi-bin or mpich");
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs all jobs with one `mpirun`, and gives the number of those that failed.
+fn start_jobs_with(mpirun: &str, options: &[&str]) -> usize {
+    let job = |program: &str, ranks: usize| {
+        let mut command = Command::new(mpirun);
+        command.args(options).arg("-n").arg(ranks.to_string());
+        output(command.arg(std::env::current_exe().expect("the program has a path")).env(PROGRAM, program))
     };
-    let mut failed = false;
+    let mut failed = 0;
     let sizes: BTreeSet<usize> = all().map(|case| case.ranks).collect();
     for ranks in sizes {
         let (succeeded, text) = job("cases", ranks);
         let count = all().filter(|case| case.ranks == ranks).count();
         let ran = text.lines().filter(|line| line.starts_with("case ")).count();
         if !succeeded || ran != count {
-            println!("{ranks} ranks have failed in case {ran} of {count}:\n{text}");
-            failed = true;
+            println!("{mpirun}: {ranks} ranks have failed in case {ran} of {count}:\n{text}");
+            failed += 1;
         }
     }
     let (succeeded, text) = job("failure", 3);
     let seen = ["rank 0 has seen it", "rank 2 has seen it", "rank 1 has failed: "];
     if succeeded || !seen.iter().all(|seen| text.contains(seen)) {
-        println!("a failure was not told:\n{text}");
-        failed = true;
+        println!("{mpirun}: a failure was not told:\n{text}");
+        failed += 1;
     }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    failed
 }
 
 /// Runs a job: whether it succeeded, and what it wrote. A job that does not end is killed.

@@ -45,7 +45,7 @@ async fn levels(world: Communicator) -> Result<Vec<usize>, mpi::Error> {
 
 fn main() -> ExitCode {
     selvedge::run_main(async {
-        let alone = mpi::run(1, levels).await?.swap_remove(0);
+        let alone = mpi::Ranks::new(1).in_process().run(levels).await?.swap_remove(0);
         let (first, last) = (alone[1], alone[alone.len() - 1]);
         println!(
             "{NODES} nodes on 1 rank: level 1 has {first}, the last of {} levels has {last}",
@@ -53,7 +53,8 @@ fn main() -> ExitCode {
         );
         let mut same = true;
         for ranks in [2, 3, 5] {
-            same &= mpi::run(ranks, levels).await?.iter().all(|levels| *levels == alone);
+            same &=
+                mpi::Ranks::new(ranks).in_process().run(levels).await?.iter().all(|levels| *levels == alone);
         }
         println!("on 2, 3 and 5 ranks: {} levels", if same { "the same" } else { "other" });
         Ok(())
