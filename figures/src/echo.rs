@@ -1,12 +1,13 @@
-//! The figure about connections: a server that sends back every message.
+//! The figures about connections: a server that sends back every message, and one of hyper's that
+//! answers each request with one line.
 //!
 //! With one worker the server has CPU 0 and the client, which polls without sleeping, CPU 1. With
 //! two workers the server has both and the client must share one of them; it sleeps while nothing
-//! comes. A run counts only if every message came back as it was sent, and every connection was
+//! comes. A run counts only if every message had the right answer, and every connection was
 //! answered.
 //!
-//! `main.rs` calls the figure. The servers are in `child/echo.rs`, and the client is in
-//! `child/load.rs`.
+//! `main.rs` calls the figures. The servers are in `child/echo.rs` and `child/hello.rs`, and the
+//! client is in `child/load.rs`.
 
 use std::time::Duration;
 
@@ -53,7 +54,8 @@ pub(crate) fn echo(effort: Effort) -> Result<Table, String> {
         for &connections in points {
             let load = [connections, millis, u64::from(workers == 1)];
             let name = format!("server-echo: {connections} connections");
-            let samples: Vec<Reports> = in_turn(&name, &entrants, effort, |entrant| run(entrant, load))?;
+            let samples: Vec<Reports> =
+                in_turn(&name, &entrants, effort, |entrant| run(entrant, "echo-load", load))?;
             for (name, metric) in METRICS {
                 let word = |n, one| if n == 1 { one } else { "s" };
                 let case = format!(
@@ -81,11 +83,47 @@ pub(crate) fn echo(effort: Effort) -> Result<Table, String> {
     Ok(table)
 }
 
-/// One run of the client against a server that is started for it.
-fn run(entrant: &Contender, [connections, millis, busy]: [u64; 3]) -> Result<Report, Failure> {
+/// `server-http`.
+pub(crate) fn http(effort: Effort) -> Result<Table, String> {
+    const WORKERS: usize = 2;
+    let machine = Machine::now();
+    let millis = if effort.is_small() { 50 } else { effort.seconds * 400 };
+    let server = |system, program| inner(system, program, &[WORKERS as u64]).on(WORKERS);
+    let entrants = [server("selvedge", "hello"), server("tokio, multi-thread", "tokio-hello")];
+    let mut all = Vec::new();
+    for connections in [64, 1000] {
+        let name = format!("server-http: {connections} connections");
+        let load = [connections, millis, 0];
+        let samples: Vec<Reports> =
+            in_turn(&name, &entrants, effort, |entrant| run(entrant, "hello-load", load))?;
+        for (name, metric) in METRICS {
+            let (name, metric) = match name {
+                "messages" => ("requests", Metric { unit: "requests/s", ..metric }),
+                "CPU of the server" => (name, Metric { unit: "us CPU/request", ..metric }),
+                _ => (name, metric),
+            };
+            let case = format!("{connections} connections: {name}");
+            all.extend(rows(&case, &entrants, metric, &values(&samples, metric.key)));
+        }
+    }
+    let mut table = table(
+        "server-http",
+        "hello world of hyper over keep-alive connections, one request in flight in each, two workers",
+        machine,
+        all,
+    );
+    table.notes.push(
+        "selvedge: hyper by `selvedge-compat` on work stealing; tokio: hyper by `hyper-util`; the server has both CPUs, the client sleeps while nothing comes"
+            .into(),
+    );
+    Ok(table)
+}
+
+/// One run of the client `load` against a server that is started for it.
+fn run(entrant: &Contender, load: &str, [connections, millis, busy]: [u64; 3]) -> Result<Report, Failure> {
     let server = Serving::start(entrant)?;
     let numbers = [server.port, server.id(), connections, millis, busy];
-    let client = inner("client", "echo-load", &numbers).command.map_err(Failure::Failed)?;
+    let client = inner("client", load, &numbers).command.map_err(Failure::Failed)?;
     let limit = Duration::from_millis(millis) + Duration::from_secs(40);
     let report = report(pinned::command(CLIENT_CPU, &client), limit)?;
     match report.get("unanswered") {
@@ -94,7 +132,7 @@ fn run(entrant: &Contender, [connections, millis, busy]: [u64; 3]) -> Result<Rep
     }
     match report.get("wrong") {
         Some(0.0) => {}
-        other => return Err(Failure::Wrong(format!("messages that came back changed: {other:?}"))),
+        other => return Err(Failure::Wrong(format!("messages with a wrong answer: {other:?}"))),
     }
     match METRICS.iter().find(|(_, metric)| !report.contains_key(metric.key)) {
         Some((name, _)) => Err(Failure::Wrong(format!("the client said nothing about {name}"))),

@@ -250,6 +250,7 @@ const FIGURES: &[Figure] = &[
         measure: simulation::simulation,
     },
     Figure { name: "server-echo", about: "TCP echo, 1 to 9000 connections", measure: echo::echo },
+    Figure { name: "server-http", about: "hello world of hyper, on ours and on tokio", measure: echo::http },
     Figure {
         name: "job-queue",
         about: "jobs over TCP: transactions, and a log on disk",

@@ -393,6 +393,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
     (
         "threads",
         &[
+            "selvedge-compat",
             "selvedge-core",
             "selvedge-io",
             "selvedge-sched",
@@ -414,6 +415,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
             "timers",
             "simulation",
             "server-echo",
+            "server-http",
             "job-queue",
             "blocking-call",
             "runner-start",

@@ -26,6 +26,7 @@ pub(crate) fn is_by_line(stage: &Stage, fed: ItemKind) -> bool {
         | StageKind::Column(_)
         | StageKind::Columns(_)
         | StageKind::Join(_)
+        | StageKind::Decimals
         | StageKind::Integers => true,
         StageKind::Each(condition) => condition.kind == ConditionKind::Line || of_lines(condition).is_some(),
         StageKind::Having(condition, numbered) => !numbered && asks_lines(condition, fed),

@@ -12,11 +12,12 @@ use crate::language::tree::{Stage, StageKind};
 use crate::language::{parse, print};
 use crate::parts::{PartStages, WithStages};
 use crate::run::prepare;
-use crate::stage::{dynamic, leading, then, to_text};
+use crate::stage::{Taker, dynamic, then, to_text, together};
 use crate::stream::OriginKind;
 use selvedge_coroutine::pipeline::csv::Fields;
 use selvedge_coroutine::pipeline::{
-    DynStage, ItemKind, Part, PartByPart, PartJoiner, StageFailure, Store, StreamPlace, Transducer, id,
+    DynStage, ItemKind, Number, Part, PartByPart, PartJoiner, StageFailure, Store, StreamPlace, Transducer,
+    id,
 };
 
 /// Any text is a script or is refused with a place in the text. A script is printed as a text that
@@ -112,7 +113,7 @@ pub type PipelineOutcome = (Vec<u8>, Option<String>);
 /// # Panics
 /// If the stages do not fit, or one of them waits.
 pub fn outcome(stages: &[Stage], chunks: &[&[u8]]) -> PipelineOutcome {
-    let whole = text_of(DynStage::new(id::<u8>()), stages, Before::Start);
+    let whole = text_of(DynStage::new(id::<u8>()), stages);
     assert_eq!((whole.takes(), whole.yields()), (ItemKind::Bytes, ItemKind::Bytes));
     let mut stages = whole.transducer::<u8, u8>().expect("the kinds are these").step();
     let mut out = Vec::new();
@@ -124,20 +125,14 @@ pub fn outcome(stages: &[Stage], chunks: &[&[u8]]) -> PipelineOutcome {
 }
 
 /// The stages `stages` behind `whole`, with text at the end.
-fn text_of<'a>(mut whole: DynStage, stages: &'a [Stage], mut before: Before<'a>) -> DynStage {
-    let mut rest = stages;
-    while !rest.is_empty() {
-        let (made, count) = leading(rest, before.kind());
-        let (together, others) = rest.split_at(count);
-        for stage in together {
-            before = Before::Stage(yields(stage, before).expect("the stages fit"), stage);
-        }
-        (whole, rest) = (then(whole, made), others);
+fn text_of(mut whole: DynStage, stages: &[Stage]) -> DynStage {
+    if let Some(behind) = together(stages, whole.yields(), Taker::Text) {
+        whole = then(whole, behind);
     }
-    if let Some(text) = to_text(before.kind()) {
-        whole = then(whole, text);
+    match to_text(whole.yields()) {
+        Some(text) => then(whole, text),
+        None => whole,
     }
-    whole
 }
 
 /// What an outcome tells of a failure but for its place. The other part of a pipeline in parts
@@ -160,17 +155,16 @@ fn cause_of(failure: &str) -> String {
 /// As [`outcome`].
 pub fn outcome_in_parts(stages: &[Stage], blocks: &[&[u8]], threads: usize) -> Option<PipelineOutcome> {
     let parts = PartStages::of(stages)?;
-    let before = Before::Stage(parts.kind(), &stages[parts.count - 1]);
     let mut behind = match parts.kind() {
         ItemKind::Bytes => DynStage::new(id::<u8>()),
         ItemKind::Lists => DynStage::new(id::<[u8]>()),
         ItemKind::Records => DynStage::new(id::<Fields>()),
-        ItemKind::Numbers => DynStage::new(id::<u64>()),
+        ItemKind::Numbers => DynStage::new(id::<Number>()),
     };
     if let Some(first) = parts.behind() {
         behind = then(behind, first);
     }
-    let behind = text_of(behind, &stages[parts.count..], before);
+    let behind = text_of(behind, &stages[parts.count..]);
     Some(parts.with(InTurn { blocks, threads, behind }))
 }
 

@@ -183,8 +183,10 @@ fn help(wanted: &[ItemKind], fed: ItemKind) -> String {
             "put `csv |` before it, or `lines | fields |`".to_string()
         }
         Some(ItemKind::Records) => "put `bytes | lines | fields |` before it".to_string(),
-        Some(ItemKind::Numbers) if fed == ItemKind::Lists => "put `integers |` before it".to_string(),
-        Some(ItemKind::Numbers) => "put `integers |` before it, which takes lines".to_string(),
+        Some(ItemKind::Numbers) if fed == ItemKind::Lists => {
+            "put `decimals |` or `integers |` before it".to_string()
+        }
+        Some(ItemKind::Numbers) => "put `decimals |` before it, which takes lines".to_string(),
         _ => "put `bytes |` before it".to_string(),
     }
 }
@@ -226,7 +228,7 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> 
         StageKind::Fields(_) => takes(&[Lists], Records),
         StageKind::Column(_) | StageKind::Join(_) => takes(&[Records], Lists),
         StageKind::Columns(_) => takes(&[Records], Records),
-        StageKind::Integers => takes(&[Lists], Numbers),
+        StageKind::Decimals | StageKind::Integers => takes(&[Lists], Numbers),
         StageKind::Having(condition, numbered) => {
             if *numbered {
                 takes(&[Lists], Lists)?;

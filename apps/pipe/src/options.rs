@@ -44,13 +44,14 @@ an error, 141 if the reader of the output has gone (128 + SIGPIPE).
 /// What `--stages` prints.
 pub const STAGES_HELP: &str = "\
 Kinds of items: bytes, lines (each with its end), records of columns, numbers.
-K stands for any kind. N is from 1; T is a text in quotes.
+K stands for any kind. N is a whole number from 1, X any number such as -1.5;
+T is a text in quotes.
 
 Sources
   file NAME..                         bytes     the files, one after the other
   stdin                               bytes     what a pipeline without a source reads
   text T                              bytes
-  range N N                           numbers
+  range X X [by X]                    numbers   from the first to the second
   sh T  or  `..`                      bytes     what a command writes
 
 From one kind to another
@@ -61,7 +62,8 @@ From one kind to another
   fields [T]              lines   -> records    cut at T, or at blanks
   column N                records -> lines
   join T                  records -> lines      T stands between the columns
-  integers                lines   -> numbers
+  decimals                lines   -> numbers    such as 7, -1.5, 1e3
+  integers                lines   -> numbers    without a fraction
   bytes                   K       -> bytes
   count                   K       -> numbers
   sum, min, max           numbers -> numbers

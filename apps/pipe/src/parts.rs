@@ -26,15 +26,15 @@ use crate::kinds::{Before, waiting_within};
 use crate::language::tree::*;
 use crate::progress::Progress;
 use crate::source::Files;
-use crate::stage::{leading, line_number, may_fail, then, to_text};
-use crate::stages::{TooDeep, add_counts, complete_line, count_chunks};
+use crate::stage::{Taker, line_number, may_fail, over_text_of_lines, then, to_text, together};
+use crate::stages::{TooDeep, add_counts, complete_line, count_chunks, count_lines, number_lines};
 use crate::stream::{Origin, OriginKind};
 use crate::test::Question;
 use selvedge_coroutine::pipeline::csv::Fields;
 use selvedge_coroutine::pipeline::{
-    BoxedSplit, Cut, DynStage, Flow, GroupBy, HasKind, ItemByItem, ItemKind, LineSplit, Lists, PartByPart,
-    PlaceKnown, Sections, Sink, Split, SplitByItem, Splitter, StageFailure, StreamPlace, Transduce,
-    Transducer, everything, group_by, id, select_numbered, whole_line,
+    BoxedSplit, Cut, DynStage, Flow, GroupBy, HasKind, ItemByItem, ItemKind, LineSplit, Lists, Number,
+    PartByPart, PlaceKnown, Sections, Sink, Split, SplitByItem, Splitter, StageFailure, StreamPlace,
+    Transduce, Transducer, everything, group_by, id, select_numbered, whole_line,
 };
 use selvedge_flow::{Inflow, in_parts};
 
@@ -134,21 +134,16 @@ impl<'a> PartStages<'a> {
 
     /// The stages after the numbers as one, fed with items of `kind`.
     fn rest(&self, kind: ItemKind) -> DynStage {
-        let mut whole = match kind {
+        if let (true, [Stage { kind: StageKind::Lines, .. }]) = (self.counts, self.stages) {
+            return DynStage::new(count_lines());
+        }
+        let taker = if self.writes { Taker::Text } else { Taker::Items };
+        let whole = together(self.stages, kind, taker).unwrap_or_else(|| match kind {
             ItemKind::Lists => DynStage::new(id::<[u8]>()),
             _ => DynStage::new(id::<u8>()),
-        };
-        let (mut before, mut rest) = (Before::Branch(kind), self.stages);
-        let mut begun = false;
-        while !rest.is_empty() {
-            let (made, count) = leading(rest, before.kind());
-            let (together, others) = rest.split_at(count);
-            before = together.iter().fold(before, |before, stage| after(stage, before));
-            whole = if begun { then(whole, made) } else { made };
-            (begun, rest) = (true, others);
-        }
-        let last = match before.kind() {
-            _ if self.counts => Some(counts_of(before.kind())),
+        });
+        let last = match whole.yields() {
+            made if self.counts => Some(counts_of(made)),
             made if self.writes => to_text(made),
             _ => None,
         };
@@ -166,9 +161,15 @@ impl<'a> PartStages<'a> {
                 ItemKind::Bytes => f.call(LineParts::new::<u8>(rest)),
                 ItemKind::Lists => f.call(LineParts::new::<[u8]>(rest)),
                 ItemKind::Records => f.call(LineParts::new::<Fields>(rest)),
-                ItemKind::Numbers => f.call(LineParts::new::<u64>(rest)),
+                ItemKind::Numbers => f.call(LineParts::new::<Number>(rest)),
             };
         };
+        if let (Numbered::All, true) = (numbered, self.writes)
+            && let (rest, count) = over_text_of_lines(DynStage::new(id::<u8>()), self.stages)
+            && count == self.stages.len()
+        {
+            return f.call(number_lines() >> by_line::<u8, u8>(rest));
+        }
         let chosen = match numbered {
             Numbered::All => everything().boxed(),
             Numbered::Having(condition) => condition::lines(condition, &TooDeep::default()),
@@ -177,10 +178,10 @@ impl<'a> PartStages<'a> {
         let lines = group_by(whole_line()) >> complete_line() >> select_numbered(chosen, line_number);
         let rest = self.rest(ItemKind::Lists);
         match self.kind {
-            ItemKind::Bytes => f.call(lines >> by_line::<u8>(rest)),
-            ItemKind::Lists => f.call(lines >> by_line::<[u8]>(rest)),
-            ItemKind::Records => f.call(lines >> by_line::<Fields>(rest)),
-            ItemKind::Numbers => f.call(lines >> by_line::<u64>(rest)),
+            ItemKind::Bytes => f.call(lines >> by_line::<[u8], u8>(rest)),
+            ItemKind::Lists => f.call(lines >> by_line::<[u8], [u8]>(rest)),
+            ItemKind::Records => f.call(lines >> by_line::<[u8], Fields>(rest)),
+            ItemKind::Numbers => f.call(lines >> by_line::<[u8], Number>(rest)),
         }
     }
 
@@ -234,7 +235,7 @@ fn counts_of(kind: ItemKind) -> DynStage {
         ItemKind::Bytes => DynStage::new(count_chunks::<u8>()),
         ItemKind::Lists => DynStage::new(count_chunks::<[u8]>()),
         ItemKind::Records => DynStage::new(count_chunks::<Fields>()),
-        ItemKind::Numbers => DynStage::new(count_chunks::<u64>()),
+        ItemKind::Numbers => DynStage::new(count_chunks::<Number>()),
     }
 }
 
@@ -242,40 +243,40 @@ fn counts_of(kind: ItemKind) -> DynStage {
 #[derive(Debug, Clone)]
 struct ByLine<T>(T);
 
-fn by_line<B: HasKind + ?Sized>(stages: DynStage) -> Transducer<[u8], B, ByLine<DynStage>> {
-    let stages = stages.transducer::<[u8], B>().expect("the check has compared the kinds");
+fn by_line<A: HasKind + ?Sized, B: HasKind + ?Sized>(stages: DynStage) -> Transducer<A, B, ByLine<DynStage>> {
+    let stages = stages.transducer::<A, B>().expect("the check has compared the kinds");
     Transducer::new(ByLine(stages.into_stage()))
 }
 
-impl<B: HasKind + ?Sized> Transduce<[u8], B> for ByLine<DynStage> {
+impl<A: HasKind + ?Sized, B: HasKind + ?Sized> Transduce<A, B> for ByLine<DynStage> {
     const CHUNKS: bool = true;
 
-    fn put<S: Sink<B>>(&mut self, line: &[u8], out: &mut S) -> Flow {
-        self.0.put(line, out)
+    fn put<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
+        self.0.put(item, out)
     }
 
-    fn put_chunk<S: Sink<B>>(&mut self, chunk: Lists<'_, u8>, out: &mut S) -> Flow {
-        Transduce::<[u8], B>::put_chunk(&mut self.0, chunk, out)
+    fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
+        Transduce::<A, B>::put_chunk(&mut self.0, chunk, out)
     }
 
-    fn gather<S: Sink<B>>(&mut self, line: &[u8], out: &mut S) -> Flow {
-        Transduce::<[u8], B>::gather(&mut self.0, line, out)
+    fn gather<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
+        Transduce::<A, B>::gather(&mut self.0, item, out)
     }
 
     fn flush<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
-        Transduce::<[u8], B>::flush(&mut self.0, out)
+        Transduce::<A, B>::flush(&mut self.0, out)
     }
 
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
-        Transduce::<[u8], B>::end(&mut self.0, out)
+        Transduce::<A, B>::end(&mut self.0, out)
     }
 
     fn failure(&self) -> Option<&StageFailure> {
-        Transduce::<[u8], B>::failure(&self.0)
+        Transduce::<A, B>::failure(&self.0)
     }
 }
 
-impl<B: HasKind + ?Sized> ItemByItem<[u8], B> for ByLine<DynStage> {}
+impl<A: HasKind + ?Sized, B: HasKind + ?Sized> ItemByItem<A, B> for ByLine<DynStage> {}
 
 /// Stages over bytes that work by lines. They are fed with the bytes as they lie in the block. So a
 /// stage that needs no whole line keeps none, however long the line is.

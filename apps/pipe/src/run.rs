@@ -14,8 +14,8 @@ use crate::language::parse;
 use crate::language::tree::{Pipeline, Stage, StageKind, limit_sorts};
 use crate::parts::{PartStages, now_in_parts};
 use crate::progress::Progress;
-use crate::source::{failed, on_pool};
-use crate::stage::{failure_name, leaves_lines, stream_name};
+use crate::source::{failed, on_pool, standard_stream_is_open};
+use crate::stage::{Taker, failure_name, leaves_lines, stream_name};
 use crate::stream::stream;
 use selvedge_core::round_robin_with;
 use selvedge_coroutine::pipeline::{Flow, StageFailure};
@@ -234,7 +234,7 @@ async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome,
     let parts = settings.parts(pipeline);
     let in_parts = parts.is_some();
     let parts = parts.map(|parts| (parts, settings.threads));
-    match stream(pipeline, &progress, parts)?.pour(target).await {
+    match stream(pipeline, Taker::Text, &progress, parts)?.pour(target).await {
         Err(failure) if in_parts => return Err(placed(failure, pipeline).await),
         ran => ran?,
     }
@@ -258,7 +258,7 @@ async fn placed(failure: StageFailure, pipeline: &[Stage]) -> StageFailure {
     };
     match named(&failure) {
         Some((span, None)) if !waits(pipeline, span) && !pipeline.iter().any(without_places) => {
-            match stream(pipeline, &Progress::of(pipeline, false), None) {
+            match stream(pipeline, Taker::Text, &Progress::of(pipeline, false), None) {
                 // If there is none, then the file has changed.
                 Ok(again) => again.failure().await.unwrap_or(failure),
                 Err(_) => failure,
@@ -367,6 +367,7 @@ impl Destination {
     }
 
     async fn open(path: String, append: bool) -> io::Result<Destination> {
+        standard_stream_is_open(&path)?;
         // Writes at places in the file fail for a pipe, a terminal and most devices.
         if !metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
             let mut options = File::options();

@@ -25,7 +25,7 @@ use crate::stages::TooDeep;
 use crate::stream::{OriginKind, branch_supply};
 use selvedge_coroutine::pipeline::csv::Fields;
 use selvedge_coroutine::pipeline::{
-    BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, Item, ItemKind, Sections, Split, StageFailure,
+    BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, Item, ItemKind, Number, Sections, Split, StageFailure,
     StepByStep, Store, StreamPlace,
 };
 use selvedge_flow::{BoxedSupply, Supply};
@@ -58,8 +58,8 @@ impl Conditional for Fields {
     }
 }
 
-impl Conditional for u64 {
-    fn splitter(condition: &Condition, too_deep: &TooDeep) -> BoxedSplitter<u64> {
+impl Conditional for Number {
+    fn splitter(condition: &Condition, too_deep: &TooDeep) -> BoxedSplitter<Number> {
         condition::items(condition, too_deep)
     }
 }

@@ -18,7 +18,7 @@ pub use supply::SortedSupply;
 use crate::language::tree::Order;
 use crate::regex::chomp;
 use selvedge_coroutine::pipeline::csv::Fields;
-use selvedge_coroutine::pipeline::{HasKind, Item, Store};
+use selvedge_coroutine::pipeline::{HasKind, Item, Number, Store};
 use std::cmp::Ordering;
 
 /// An item that is sorted.
@@ -116,17 +116,17 @@ impl Sorted for Fields {
     }
 }
 
-impl Sorted for u64 {
+impl Sorted for Number {
     fn key(&self, _order: Order) -> &[u8] {
         &[]
     }
 
     fn rank(&self, _order: Order) -> u64 {
-        *self
+        number::rank_of(self.nearest())
     }
 
-    fn compare_further(&self, _other: &u64, _order: Order) -> Ordering {
-        Ordering::Equal
+    fn compare_further(&self, other: &Number, _order: Order) -> Ordering {
+        self.cmp(other)
     }
 
     fn has_words(_order: Order) -> bool {
@@ -134,15 +134,16 @@ impl Sorted for u64 {
     }
 
     fn weight(&self) -> usize {
-        size_of::<u64>() + PLACE
+        size_of::<Number>() + self.heap_bytes() + PLACE
     }
 
     fn write(&self, bytes: &mut Vec<u8>) {
-        bytes.extend_from_slice(&self.to_le_bytes());
+        Number::write(self, bytes);
     }
 
-    fn keep_written(bytes: &[u8], items: &mut Vec<u64>) {
-        items.push(u64::from_le_bytes(bytes.try_into().expect("a number is written as eight bytes")));
+    fn keep_written(bytes: &[u8], items: &mut Vec<Number>) {
+        let number = std::str::from_utf8(bytes).ok().and_then(Number::of);
+        items.push(number.expect("a number is written as one"));
     }
 }
 
@@ -198,6 +199,15 @@ impl<C> Gathered<C> {
         }
     }
 
+    /// The sorted item at `at`, if it needs `room` bytes or more.
+    pub fn large<A: Sorted<Store = C> + ?Sized>(&self, at: usize, room: usize) -> Option<&A>
+    where
+        C: Store<A>,
+    {
+        let item = self.items.at(self.places.get(at)?.index);
+        (item.weight() >= room).then_some(item)
+    }
+
     /// Copies sorted items to `out`, from the one at `from` on, until they are some `room` bytes.
     /// Returns the place behind the last one.
     pub fn copy_some<A: Sorted<Store = C> + ?Sized>(&self, from: usize, room: usize, out: &mut C) -> usize
@@ -207,6 +217,10 @@ impl<C> Gathered<C> {
         let (mut at, mut copied) = (from, 0);
         while at < self.places.len() && copied < room {
             let item = self.items.at(self.places[at].index);
+            // A large one is lent as it lies, and not copied.
+            if copied > 0 && item.weight() >= room {
+                break;
+            }
             copied += item.weight();
             out.keep(item);
             at += 1;

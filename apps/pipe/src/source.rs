@@ -14,6 +14,7 @@ use crate::stage::{failure_name, stream_name};
 use selvedge_coroutine::pipeline::{StageFailure, StreamPlace};
 use selvedge_flow::{BoxedSupply, Supply, WholeFile};
 use selvedge_io::fs::{AlignedBuf, File};
+use selvedge_io::stdio;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{self, Read};
@@ -25,6 +26,21 @@ const BLOCK: usize = 128 << 10;
 /// A failure of a source or a target, after so many bytes.
 pub fn failed(name: &str, bytes: u64, cause: impl Into<Box<dyn Error + Send + Sync>>) -> StageFailure {
     StageFailure::new(name.to_string(), StreamPlace { items: bytes, elements: bytes }, cause)
+}
+
+/// Fails if a path names a standard stream that was closed when the process began. The path alone
+/// does not tell it, because the standard library has opened `/dev/null` in place of the stream.
+///
+/// # Errors
+/// As those of the stream.
+pub fn standard_stream_is_open(path: &str) -> io::Result<()> {
+    let stream = ["/dev/fd/", "/proc/self/fd/", "/dev/std"].iter().find_map(|begin| path.strip_prefix(begin));
+    match stream {
+        Some("0" | "in") => stdio::stdin().map(drop),
+        Some("1" | "out") => stdio::stdout().map(drop),
+        Some("2" | "err") => stdio::stderr().map(drop),
+        _ => Ok(()),
+    }
 }
 
 /// Runs `work` on a thread of the pool, which may wait.
@@ -58,6 +74,7 @@ enum OpenFile {
 
 impl OpenFile {
     async fn open(path: String) -> io::Result<OpenFile> {
+        standard_stream_is_open(&path)?;
         // The kind of the file is asked before it is opened. A pipe must be opened once only,
         // because its writer fails when the first reader goes.
         if !selvedge_io::fs::metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {

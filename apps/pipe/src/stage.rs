@@ -10,8 +10,6 @@
 
 use crate::by_line::{are_by_line, asks_lines};
 use crate::condition;
-use crate::kinds::{Before, yields};
-use crate::language::number::Decimal;
 use crate::language::print;
 use crate::language::tree::*;
 use crate::regex::{self, chomp};
@@ -23,11 +21,12 @@ use selvedge_coroutine::pipeline::gzip;
 #[cfg(feature = "zstd")]
 use selvedge_coroutine::pipeline::zstd;
 use selvedge_coroutine::pipeline::{
-    BoxedSplitter, DynStage, HasKind, ItemKind, Transducer, append, concatenate, decimal, foreach, group_by,
+    BoxedSplitter, DynStage, HasKind, ItemKind, Number, Transducer, append, concatenate, foreach, group_by,
     id, if_then_else, json, lift121, located, rewrite, satisfies, select, select_numbered, skip, substitute,
     substring, suppress, take, try_lift121, while_, while_each, whole_line, xml,
 };
 use std::io::Write;
+use std::ops::ControlFlow;
 
 /// The name under which a stage fails: the place of its first word in the script.
 pub fn failure_name(stage: &Stage) -> String {
@@ -47,7 +46,7 @@ pub fn to_text(kind: ItemKind) -> Option<DynStage> {
         ItemKind::Bytes => return None,
         ItemKind::Lists => DynStage::new(concatenate()),
         ItemKind::Records => DynStage::new(csv::encode(b',')),
-        ItemKind::Numbers => DynStage::new(decimal() >> append(b"\n") >> concatenate()),
+        ItemKind::Numbers => DynStage::new(written_numbers() >> concatenate()),
     })
 }
 
@@ -56,40 +55,53 @@ pub fn then(up: DynStage, down: DynStage) -> DynStage {
     up.then(down).expect("the check has compared the kinds")
 }
 
-/// The stages of a branch over `kind`. Those over bytes end with bytes.
-pub fn branch(stages: &[Stage], kind: ItemKind) -> DynStage {
+/// What takes the items of the last of some stages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taker {
+    /// Something that wants their text alone: a target, a command, a stage over bytes.
+    Text,
+    /// Something that wants the items.
+    Items,
+}
+
+/// The stages `stages`, fed with items of `kind`, as one. `None` if there is none. Where `taker`
+/// wants text alone, it may yield bytes in place of lines.
+pub fn together(stages: &[Stage], kind: ItemKind, taker: Taker) -> Option<DynStage> {
     let mut whole: Option<DynStage> = None;
-    let mut before = Before::Branch(kind);
     let mut rest = stages;
     while !rest.is_empty() {
-        let (made, count) = leading(rest, before.kind());
-        let (together, others) = rest.split_at(count);
-        for stage in together {
-            before = Before::Stage(yields(stage, before).expect("the check has passed"), stage);
-        }
+        let fed = whole.as_ref().map_or(kind, DynStage::yields);
+        let (made, count) = leading(rest, fed, taker);
         whole = Some(match whole {
             Some(up) => then(up, made),
             None => made,
         });
-        rest = others;
+        rest = &rest[count..];
     }
-    let text = if kind == ItemKind::Bytes { to_text(before.kind()) } else { None };
-    match (whole, text) {
-        (Some(whole), Some(text)) => then(whole, text),
-        (Some(whole), None) => whole,
-        (None, _) => match kind {
+    whole
+}
+
+/// The stages of a branch over `kind`. Those over bytes end with bytes.
+pub fn branch(stages: &[Stage], kind: ItemKind) -> DynStage {
+    let taker = if kind == ItemKind::Bytes { Taker::Text } else { Taker::Items };
+    let Some(whole) = together(stages, kind, taker) else {
+        return match kind {
             ItemKind::Bytes => DynStage::new(id::<u8>()),
             ItemKind::Lists => DynStage::new(id::<[u8]>()),
             ItemKind::Records => DynStage::new(id::<Fields>()),
-            ItemKind::Numbers => DynStage::new(id::<u64>()),
-        },
+            ItemKind::Numbers => DynStage::new(id::<Number>()),
+        };
+    };
+    match to_text(whole.yields()) {
+        Some(text) if taker == Taker::Text => then(whole, text),
+        _ => whole,
     }
 }
 
 /// Whether a stage may fail at an item that is not as it should be, or a stage in it may.
 pub fn may_fail(stage: &Stage) -> bool {
     match &stage.kind {
-        StageKind::Csv(_) | StageKind::Integers | StageKind::Fold(_) => true,
+        StageKind::Csv(_) | StageKind::Decimals | StageKind::Integers | StageKind::Fold(_) => true,
         StageKind::Change(change) => {
             matches!(change, Change::Unquote | Change::Quote | Change::Unescape) || unpacks(*change)
         }
@@ -129,7 +141,7 @@ pub fn located_in_lines(stages: DynStage) -> DynStage {
         ItemKind::Bytes => DynStage::new(located(line(), typed::<u8, u8>(stages))),
         ItemKind::Lists => DynStage::new(located(line(), typed::<u8, [u8]>(stages))),
         ItemKind::Records => DynStage::new(located(line(), typed::<u8, Fields>(stages))),
-        ItemKind::Numbers => DynStage::new(located(line(), typed::<u8, u64>(stages))),
+        ItemKind::Numbers => DynStage::new(located(line(), typed::<u8, Number>(stages))),
     }
 }
 
@@ -239,22 +251,24 @@ fn replace(pattern: &Pattern, with: &[u8], kind: ItemKind) -> DynStage {
         }
         (Pattern::Regex(pattern), kind) => {
             let regex = regex::lines(pattern).expect("the parser has built the same expression");
-            let change = move |line: &[u8], text: &mut Vec<u8>| {
-                text.extend_from_slice(&regex.replace_all(chomp(line), &with[..]));
-                text.extend_from_slice(&line[chomp(line).len()..]);
-            };
-            match kind {
-                ItemKind::Bytes => DynStage::new(group_by(whole_line()) >> rewrite(change) >> concatenate()),
-                _ => DynStage::new(rewrite(change)),
+            if kind == ItemKind::Bytes {
+                return DynStage::new(group_by(whole_line()) >> replace_in_lines(regex, &with));
             }
+            let mut expanded = Vec::new();
+            DynStage::new(rewrite(move |line: &[u8], text: &mut Vec<u8>| {
+                let _never_breaks = replaced(&regex, &with, line, &mut expanded, |piece| {
+                    text.extend_from_slice(piece);
+                    ControlFlow::Continue(())
+                });
+            }))
         }
     }
 }
 
 fn change(change: Change, kind: ItemKind, named: String) -> DynStage {
     match (change, kind) {
-        (Change::Uppercase, ItemKind::Bytes) => DynStage::new(lift121(u8::to_ascii_uppercase)),
-        (Change::Lowercase, ItemKind::Bytes) => DynStage::new(lift121(u8::to_ascii_lowercase)),
+        (Change::Uppercase, ItemKind::Bytes) => DynStage::new(change_case(<[u8]>::make_ascii_uppercase)),
+        (Change::Lowercase, ItemKind::Bytes) => DynStage::new(change_case(<[u8]>::make_ascii_lowercase)),
         (Change::Uppercase, _) => {
             change_line(|line, text| text.extend(line.iter().map(u8::to_ascii_uppercase)))
         }
@@ -264,7 +278,7 @@ fn change(change: Change, kind: ItemKind, named: String) -> DynStage {
         (Change::Suppress, ItemKind::Bytes) => DynStage::new(suppress::<u8, u8>()),
         (Change::Suppress, ItemKind::Lists) => DynStage::new(suppress::<[u8], [u8]>()),
         (Change::Suppress, ItemKind::Records) => DynStage::new(suppress::<Fields, Fields>()),
-        (Change::Suppress, ItemKind::Numbers) => DynStage::new(suppress::<u64, u64>()),
+        (Change::Suppress, ItemKind::Numbers) => DynStage::new(suppress::<Number, Number>()),
         (Change::Unquote, _) => {
             let is_string = satisfies(|line: &[u8]| line.starts_with(b"\""));
             let decode = json::decode_strings().named(named) >> append(b"\n");
@@ -319,15 +333,74 @@ fn field(delimiter: Option<u8>, column: usize) -> DynStage {
     }))
 }
 
+/// The stage over bytes that does with their lines what `stage` does with each line. `None` if
+/// there is none.
+///
+/// What stands in place of something else must have no line end, because a line with one in it
+/// would become two.
+fn over_bytes(stage: &Stage) -> Option<DynStage> {
+    let in_line = |texts: &[&[u8]]| texts.iter().all(|text| !text.contains(&b'\n'));
+    Some(match &stage.kind {
+        StageKind::Number => DynStage::new(number_lines()),
+        StageKind::Prepend(text) if in_line(&[text]) => DynStage::new(around_lines(text, b"")),
+        StageKind::Append(text) if in_line(&[text]) => DynStage::new(around_lines(b"", text)),
+        StageKind::Replace(Pattern::Text(text), with) if in_line(&[text, with]) => {
+            replace(&Pattern::Text(text.clone()), with, ItemKind::Bytes)
+        }
+        StageKind::Replace(pattern @ Pattern::Regex(_), with) if in_line(&[with]) => {
+            replace(pattern, with, ItemKind::Bytes)
+        }
+        StageKind::Change(change @ (Change::Uppercase | Change::Lowercase)) => {
+            self::change(*change, ItemKind::Bytes, failure_name(stage))
+        }
+        _ => return None,
+    })
+}
+
+/// The first stages of `stages`, which stand behind `lines`, behind `whole` as one stage over
+/// bytes, and how many they are: all up to the first that needs lines.
+pub fn over_text_of_lines(mut whole: DynStage, stages: &[Stage]) -> (DynStage, usize) {
+    for (count, stage) in stages.iter().enumerate() {
+        let Some(next) = over_bytes(stage) else { return (whole, count) };
+        whole = then(whole, next);
+    }
+    (whole, stages.len())
+}
+
+/// `lines` and the stages behind it as one stage over bytes, and how many they are. `None` if a
+/// line is wanted as an item.
+fn lines_as_bytes(stages: &[Stage], taker: Taker) -> Option<(DynStage, usize)> {
+    let (whole, behind) = over_text_of_lines(DynStage::new(complete_text()), &stages[1..]);
+    let count = 1 + behind;
+    match stages.get(count).map(|next| &next.kind) {
+        Some(StageKind::Count) if behind == 0 => Some((DynStage::new(count_lines() >> add_counts()), 2)),
+        Some(StageKind::Bytes | StageKind::Shell(_) | StageKind::To(_) | StageKind::AppendTo(_)) => {
+            Some((whole, count))
+        }
+        None if taker == Taker::Text => Some((whole, count)),
+        _ => None,
+    }
+}
+
 /// The first stages of `stages` as one stage, fed with items of `kind`, and how many they are.
+/// `taker` takes what the last of `stages` yields. If that is text alone, the stage may yield bytes
+/// in place of lines.
 ///
 /// # Panics
 /// As [`dynamic`], and if there is no stage.
-pub fn leading(stages: &[Stage], kind: ItemKind) -> (DynStage, usize) {
-    if let [first, second, ..] = stages
-        && let (StageKind::Fields(delimiter), StageKind::Column(column)) = (&first.kind, &second.kind)
-    {
-        return (field(*delimiter, *column), 2);
+pub fn leading(stages: &[Stage], kind: ItemKind, taker: Taker) -> (DynStage, usize) {
+    match stages {
+        [Stage { kind: StageKind::Lines, .. }, ..] => {
+            if let Some(made) = lines_as_bytes(stages, taker) {
+                return made;
+            }
+        }
+        [
+            Stage { kind: StageKind::Fields(delimiter), .. },
+            Stage { kind: StageKind::Column(column), .. },
+            ..,
+        ] => return (field(*delimiter, *column), 2),
+        _ => {}
     }
     (dynamic(&stages[0], kind), 1)
 }
@@ -335,7 +408,7 @@ pub fn leading(stages: &[Stage], kind: ItemKind) -> (DynStage, usize) {
 fn sorted(order: Order, kind: ItemKind) -> DynStage {
     match kind {
         ItemKind::Records => DynStage::new(sort::<Fields>(order)),
-        ItemKind::Numbers => DynStage::new(sort::<u64>(order)),
+        ItemKind::Numbers => DynStage::new(sort::<Number>(order)),
         _ => DynStage::new(sort::<[u8]>(order)),
     }
 }
@@ -369,27 +442,8 @@ fn alike(made: DynStage, name: String, too_deep: Option<TooDeep>) -> DynStage {
         ItemKind::Bytes => guarded::<u8, u8>(typed(made), name, too_deep),
         ItemKind::Lists => guarded::<[u8], [u8]>(typed(made), name, too_deep),
         ItemKind::Records => guarded::<Fields, Fields>(typed(made), name, too_deep),
-        ItemKind::Numbers => guarded::<u64, u64>(typed(made), name, too_deep),
+        ItemKind::Numbers => guarded::<Number, Number>(typed(made), name, too_deep),
     }
-}
-
-/// The number that a line is, which may be written in any way: `7`, `+7`, `7.0`, `70e-1`.
-fn whole_number(line: &str) -> Result<u64, String> {
-    let text = line.trim();
-    if let Ok(number) = text.parse() {
-        return Ok(number);
-    }
-    let wrong = match Decimal::of(text) {
-        None => "is no number",
-        // A number that is whole, and is not too large, has no sign and no point here.
-        Some(number) => match number.to_string().parse() {
-            Ok(number) => return Ok(number),
-            Err(_) if number.is_negative() => "is negative",
-            Err(_) if number.is_whole() => "is too large",
-            Err(_) => "is not whole",
-        },
-    };
-    Err(format!("{line:?} {wrong}, and `integers` makes whole numbers from 0 to {}", u64::MAX))
 }
 
 /// The stage of a tree, without the guard. A condition that nests too deep sets `too_deep`.
@@ -401,7 +455,7 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
                 ItemKind::Bytes => DynStage::new($f::<u8>($($argument),*)),
                 ItemKind::Lists => DynStage::new($f::<[u8]>($($argument),*)),
                 ItemKind::Records => DynStage::new($f::<Fields>($($argument),*)),
-                ItemKind::Numbers => DynStage::new($f::<u64>($($argument),*)),
+                ItemKind::Numbers => DynStage::new($f::<Number>($($argument),*)),
             }
         };
     }
@@ -444,10 +498,8 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
             }))
         }
         StageKind::Bytes => to_text(kind).unwrap_or_else(|| DynStage::new(id::<u8>())),
-        StageKind::Integers => {
-            let number = |line: &[u8]| whole_number(&String::from_utf8_lossy(chomp(line)));
-            DynStage::new(try_lift121(number).named(named))
-        }
+        StageKind::Decimals => DynStage::new(try_lift121(decimal_of).named(named)),
+        StageKind::Integers => DynStage::new(try_lift121(integer_of).named(named)),
         StageKind::Having(condition, numbered) => match kind {
             ItemKind::Lists => having_lines(condition, *numbered, too_deep),
             ItemKind::Bytes => match condition::of_lines(condition) {
@@ -457,7 +509,7 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
                 None => DynStage::new(select(condition::bytes(condition, too_deep))),
             },
             ItemKind::Records => having::<Fields>(condition, too_deep),
-            ItemKind::Numbers => having::<u64>(condition, too_deep),
+            ItemKind::Numbers => having::<Number>(condition, too_deep),
         },
         StageKind::First(count) => by_kind!(take(*count)),
         StageKind::Skip(count) => by_kind!(skip(*count)),
@@ -498,7 +550,7 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
             ItemKind::Lists if of.foreach => branching(condition::items::<[u8]>(&of.condition, too_deep), of),
             ItemKind::Lists => branching(condition::lines(&of.condition, too_deep), of),
             ItemKind::Records => branching(condition::items::<Fields>(&of.condition, too_deep), of),
-            ItemKind::Numbers => branching(condition::items::<u64>(&of.condition, too_deep), of),
+            ItemKind::Numbers => branching(condition::items::<Number>(&of.condition, too_deep), of),
         },
         StageKind::While(condition, body) => {
             let by_line = asks_lines(condition, kind) && are_by_line(body, kind);
@@ -507,7 +559,7 @@ fn made(stage: &Stage, kind: ItemKind, too_deep: &TooDeep) -> DynStage {
                 ItemKind::Lists if by_line => looping(by_line, condition::lines(condition, too_deep), body),
                 ItemKind::Lists => looping(by_line, condition::items::<[u8]>(condition, too_deep), body),
                 ItemKind::Records => looping(by_line, condition::items::<Fields>(condition, too_deep), body),
-                ItemKind::Numbers => looping(by_line, condition::items::<u64>(condition, too_deep), body),
+                ItemKind::Numbers => looping(by_line, condition::items::<Number>(condition, too_deep), body),
             }
         }
         StageKind::File(_)

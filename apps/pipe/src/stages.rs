@@ -6,14 +6,20 @@
 //! | `frame.rs` | the last part of `lines`; `prepend` and `append` over bytes |
 //! | `gather.rs` | `count`, also of parts, `sum`, `min`, `max`, `unique`, `tally`, `last` |
 //! | `nested.rs` | the condition `nested in`, and the failure at its limit |
+//! | `numbers.rs` | `decimals` and `integers`, and numbers as text |
 //! | `over.rs` | the branches of `if` and `foreach` that change whole lines as text |
+//! | `range.rs` | the numbers of `range` |
 //! | `sort.rs` | `sort` in a branch |
+//! | `text.rs` | `lines` and stages behind it, where only their text is wanted; `replace regex` |
 
 mod frame;
 mod gather;
 mod nested;
+mod numbers;
 mod over;
+mod range;
 mod sort;
+mod text;
 
 pub use frame::{AroundStream, CompleteLine, around_stream, complete_line};
 pub use gather::{
@@ -21,5 +27,11 @@ pub use gather::{
     fold_numbers, last_items, tally, unique,
 };
 pub use nested::{Guarded, TooDeep, guarded, nested_in};
+pub use numbers::{decimal_of, integer_of, written_numbers};
 pub use over::{OverText, over_text};
+pub use range::range;
 pub use sort::{Sort, sort};
+pub use text::{
+    AroundLines, ChangeCase, CompleteText, CountLines, ReplaceInLines, around_lines, change_case,
+    complete_text, count_lines, number_lines, replace_in_lines, replaced,
+};

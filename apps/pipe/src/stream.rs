@@ -9,7 +9,7 @@
 //! checked the script.
 
 use crate::join::LineJoin;
-use crate::kinds::{Before, waiting_within, yields};
+use crate::kinds::waiting_within;
 use crate::language::tree::*;
 use crate::parts::PartStages;
 use crate::progress::Progress;
@@ -17,10 +17,11 @@ use crate::run::Target;
 use crate::sections::{Conditional, SectionRuns};
 use crate::sort::{Sorted, SortedSupply};
 use crate::source::{Files, NamedSupply, failed};
-use crate::stage::{leading, leaves_lines, located_in_lines, may_fail, stream_name, then, to_text};
+use crate::stage::{Taker, leading, leaves_lines, located_in_lines, may_fail, stream_name, then, to_text};
+use crate::stages::range;
 use selvedge_coroutine::pipeline::csv::Fields;
 use selvedge_coroutine::pipeline::{
-    DynStage, HasKind, ItemKind, StageFailure, Store, from_chunks, from_iter, id,
+    DynStage, HasKind, ItemKind, Number, StageFailure, Store, from_chunks, from_iter, id,
 };
 use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, Supply, ahead, join_inflows, made, through};
 use selvedge_io::process::Command;
@@ -35,7 +36,7 @@ pub enum Origin {
     /// The branches of a `foreach` over records.
     Records(BoxedInflow<Fields>),
     /// `range`, and the branches of a `foreach` over numbers.
-    Numbers(BoxedInflow<u64>),
+    Numbers(BoxedInflow<Number>),
 }
 
 /// An item type that an [`Origin`] may have.
@@ -54,7 +55,7 @@ macro_rules! impl_origin_kind {
     )*};
 }
 
-impl_origin_kind!(u8: Bytes, [u8]: Lines, Fields: Records, u64: Numbers);
+impl_origin_kind!(u8: Bytes, [u8]: Lines, Fields: Records, Number: Numbers);
 
 /// The items of a section, as the source of a branch.
 struct SectionItems<A: OriginKind + ?Sized> {
@@ -85,7 +86,8 @@ pub fn branch_supply<A: OriginKind + ?Sized>(
     // The caller tells the section of a failure, so the stages need not tell its line.
     let whole = Stream { origin, stages: None, kind: A::KIND, fails: false, apart: true };
     // The bar tells how much of the files of the whole pipeline has been read.
-    let whole = whole.grown(stages, Before::Branch(A::KIND), &Progress::of(&[], false))?;
+    let taker = if A::KIND == ItemKind::Bytes { Taker::Text } else { Taker::Items };
+    let whole = whole.grown(stages, taker, &Progress::of(&[], false))?;
     let whole = if A::KIND == ItemKind::Bytes { whole.text() } else { whole };
     Ok(whole.supply())
 }
@@ -109,13 +111,14 @@ fn shell(command: &str) -> Command {
     sh
 }
 
-/// The pipeline of `stages`, without its target. `parts` are the stages that run in so many threads
-/// on parts of its file.
+/// The pipeline of `stages`, without its target. `taker` takes what it yields. `parts` are the
+/// stages that run in so many threads on parts of its file.
 ///
 /// # Errors
 /// If standard input cannot be read.
 pub fn stream(
     stages: &[Stage],
+    taker: Taker,
     progress: &Progress,
     parts: Option<(PartStages<'_>, usize)>,
 ) -> Result<Stream, StageFailure> {
@@ -134,14 +137,16 @@ pub fn stream(
         let (count, kind) = (parts.count, parts.kind());
         // A failure of these stages and of those behind them is told by another run.
         let whole = Stream { origin, stages: behind, kind, fails: false, apart: true };
-        return whole.grown(&stages[1 + count..], Before::Stage(kind, &stages[count]), progress);
+        return whole.grown(&stages[1 + count..], taker, progress);
     }
     let origin = match &first.kind {
         StageKind::File(names) => {
             Origin::Bytes(Inflow::new(Files::new(first, names, progress.clone())).boxed())
         }
         StageKind::Text(text) => Origin::Bytes(made(from_chunks([text.clone()])).boxed()),
-        StageKind::Range(from, to) => Origin::Numbers(made(from_iter(*from..=*to)).boxed()),
+        StageKind::Range(from, to, step) => {
+            Origin::Numbers(made(from_iter(range(from.clone(), to.clone(), step.clone()))).boxed())
+        }
         StageKind::Shell(command) => named(first, selvedge_flow::command(shell(command)).boxed()),
         _ => stdin(first)?,
     };
@@ -156,36 +161,28 @@ pub fn stream(
     let kind = if let Origin::Numbers(_) = origin { ItemKind::Numbers } else { ItemKind::Bytes };
     let whole = Stream { origin, stages: None, kind, fails: false, apart: false };
     if is_source {
-        return whole.grown(&stages[1..], Before::Stage(kind, first), progress);
+        return whole.grown(&stages[1..], taker, progress);
     }
-    whole.grown(stages, Before::Start, progress)
+    whole.grown(stages, taker, progress)
 }
 
 impl Stream {
     /// With `stages` behind it.
-    fn grown<'a>(
-        self,
-        stages: &'a [Stage],
-        mut before: Before<'a>,
-        progress: &Progress,
-    ) -> Result<Stream, StageFailure> {
+    fn grown(self, stages: &[Stage], taker: Taker, progress: &Progress) -> Result<Stream, StageFailure> {
         let (mut whole, mut rest) = (self, stages);
         while let Some(stage) = rest.first() {
             let count;
             (whole, count) = match &stage.kind {
                 StageKind::To(_) | StageKind::AppendTo(_) => (whole, 1),
                 StageKind::Shell(command) => (whole.through_named(stage, command), 1),
-                StageKind::Join2(join, inner) => (whole.joined(*join, stream(inner, progress, None)?), 1),
+                StageKind::Join2(join, inner) => {
+                    (whole.joined(*join, stream(inner, Taker::Items, progress, None)?), 1)
+                }
                 StageKind::Branch(of) if waiting_within(stage).is_some() => (whole.sectioned(stage, of), 1),
                 StageKind::Sort(order) => (whole.sorted(stage, *order), 1),
-                _ => whole.with(rest),
+                _ => whole.with(rest, taker),
             };
-            let (together, others) = rest.split_at(count);
-            for stage in together {
-                before = Before::Stage(yields(stage, before).expect("the check has passed"), stage);
-            }
-            whole.kind = before.kind();
-            rest = others;
+            rest = &rest[count..];
         }
         Ok(whole)
     }
@@ -200,7 +197,7 @@ impl Stream {
             ItemKind::Bytes => cut::<u8>(self, stage, of),
             ItemKind::Lists => cut::<[u8]>(self, stage, of),
             ItemKind::Records => cut::<Fields>(self, stage, of),
-            ItemKind::Numbers => cut::<u64>(self, stage, of),
+            ItemKind::Numbers => cut::<Number>(self, stage, of),
         };
         // The lines behind it are not those of the input.
         Stream { origin, stages: None, kind, fails: false, apart: true }
@@ -214,15 +211,16 @@ impl Stream {
         let kind = self.kind;
         let origin = match kind {
             ItemKind::Records => sorted::<Fields>(self, stage, order),
-            ItemKind::Numbers => sorted::<u64>(self, stage, order),
+            ItemKind::Numbers => sorted::<Number>(self, stage, order),
             _ => sorted::<[u8]>(self, stage, order),
         };
         Stream { origin, stages: None, kind, fails: false, apart: true }
     }
 
     /// With the first stages of `stages`, and how many they are.
-    fn with(mut self, stages: &[Stage]) -> (Stream, usize) {
-        let (made, count) = leading(stages, self.kind);
+    fn with(mut self, stages: &[Stage], taker: Taker) -> (Stream, usize) {
+        let (made, count) = leading(stages, self.kind, taker);
+        self.kind = made.yields();
         // A first stage `csv` reads the input itself, and tells the very byte.
         let first = self.stages.is_none() && matches!(stages[0].kind, StageKind::Csv(_));
         if stages[..count].iter().any(leaves_lines) {

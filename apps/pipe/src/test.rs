@@ -6,12 +6,11 @@
 //!
 //! A line is asked without its end.
 
-use crate::language::number::Number;
 use crate::language::tree::{Comparison, Condition, ConditionKind, Test};
 use crate::regex::{self, chomp};
 use ::regex::bytes::Regex;
 use memchr::memmem::Finder;
-use selvedge_coroutine::pipeline::{HasKind, csv::Fields};
+use selvedge_coroutine::pipeline::{HasKind, Number, csv::Fields};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -76,7 +75,7 @@ impl TextQuestion {
             TextQuestion::Equals(other) => text == other,
             TextQuestion::Empty => text.is_empty(),
             TextQuestion::Compare(comparison, number) => {
-                let order = std::str::from_utf8(text).ok().and_then(|text| number.compared_with(text.trim()));
+                let order = std::str::from_utf8(text).ok().and_then(|text| number.order_of(text.trim()));
                 order.is_some_and(|order| holds(*comparison, order))
             }
         }
@@ -153,12 +152,10 @@ impl Asked for Fields {
     }
 }
 
-impl Asked for u64 {
+impl Asked for Number {
     fn answers(&self, question: &Question) -> bool {
         let text = |question: &TextQuestion| match question {
-            TextQuestion::Compare(comparison, number) => {
-                holds(*comparison, number.compared_with_integer(*self))
-            }
+            TextQuestion::Compare(comparison, number) => holds(*comparison, self.cmp(number)),
             other => other.answer(self.to_string().as_bytes()),
         };
         question.with(&text, &|_, _| false)

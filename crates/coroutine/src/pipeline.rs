@@ -64,6 +64,7 @@
 //! |---|---|
 //! | where items come from | [`from_iter`], [`from_chunks`], [`from_fn`], [`naturals`], [`naturals_from`], [`repeat`] |
 //! | numbers as text | [`decimal`] |
+//! | exact numbers, with a sign and a fraction | [`Number`], and [`Digits`] where they stand in a text |
 //! | functions as stages | [`lift121`], [`lift_stateless`], [`lift_stateful`], [`filter`], [`take`], [`skip`], [`rewrite`] |
 //! | stages with no function | [`id`], [`suppress`], [`concatenate`], [`prepend`], [`append`], [`trim_end`], [`substitute`] |
 //! | a stage written as a coroutine | [`generator`], [`transducer`], [`iteratee`], [`splitter`], with their handle [`Io`] |
@@ -316,6 +317,7 @@ mod consume;
 pub mod csv;
 mod cycle;
 mod decimal;
+mod exact;
 mod failure;
 mod finally;
 mod flow;
@@ -364,6 +366,7 @@ pub use choose::{
 pub use consume::{CollectAll, CountItems, EachChunk, FirstOf, Fold, collect, count, each_chunk, fold, head};
 pub use cycle::{Cycle, cycle};
 pub use decimal::{Decimal, decimal};
+pub use exact::{Digits, Number};
 pub use failure::{
     NamedStage, StageFailure, StreamPlace, TryFold, TryFromFn, TryLift121, try_fold, try_from_fn, try_lift121,
 };

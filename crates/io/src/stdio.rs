@@ -118,6 +118,9 @@ pub struct Stdin {
 /// The number of bytes that one read on the pool asks for.
 const PIECE: usize = 8192;
 
+/// How many bytes one write on the pool has at most.
+const COPIED: usize = 256 << 10;
+
 impl Stdin {
     /// Reads the bytes that are there, but at least one byte, into `buffer`, and returns how many;
     /// 0 at the end. Giving up loses nothing: if the pool performs the read, the bytes go to the
@@ -238,18 +241,22 @@ impl Output {
                 write.await
             }
             Way::Pool(fd) => {
-                let (fd, bytes) = (fd.clone(), bytes.to_vec());
-                let write = blocking(move || {
-                    let mut left = &bytes[..];
-                    while !left.is_empty() {
-                        match sys::write(&*fd, left) {
-                            Err(rustix::io::Errno::INTR) => {}
-                            written => left = &left[written?..],
+                // The thread of the pool needs a copy, which is small however much is written.
+                for piece in bytes.chunks(COPIED) {
+                    let (fd, bytes) = (fd.clone(), piece.to_vec());
+                    let write = blocking(move || {
+                        let mut left = &bytes[..];
+                        while !left.is_empty() {
+                            match sys::write(&*fd, left) {
+                                Err(rustix::io::Errno::INTR) => {}
+                                written => left = &left[written?..],
+                            }
                         }
-                    }
-                    Ok(())
-                });
-                write.await?
+                        Ok::<_, io::Error>(())
+                    });
+                    write.await??;
+                }
+                Ok(())
             }
         }
     }

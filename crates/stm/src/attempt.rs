@@ -8,7 +8,6 @@
 use crate::condition::{AttemptConditions, WakeCondition, WokenByCommit};
 use crate::engine::{Conflict, Engine, HasWaiters, read_in_turn};
 use crate::log::BranchMark;
-use crate::nodes;
 use crate::reads::ReadEntry;
 use crate::session::{self, Free, Garbage, Session};
 use crate::stop::{Abort, Stop, StopReason, Tried};
@@ -340,14 +339,14 @@ impl<E: Engine> Tx<E> {
         unsafe { &mut *self.state.as_ptr() }.session.log.write(inner.pointer(), value, free);
     }
 
-    /// As `store`, for a value in a node.
+    /// As `store`, for a value in a node, which `free` frees as [`nodes::free`] does.
     #[inline(always)]
-    pub(crate) fn store_node<T: Send + Sync + 'static>(&self, inner: Borrowed<'_>, value: T) {
+    pub(crate) fn store_node<T: Send + Sync + 'static>(&self, inner: Borrowed<'_>, value: T, free: Free) {
         debug_assert!(self.state.try_borrow_mut().is_ok(), "no borrow lasts while the program's code runs");
         // SAFETY: as above.
         let session = unsafe { &mut *self.state.as_ptr() }.session();
         let node = session.spare.make(value).cast();
-        session.log.write(inner.pointer(), node, Some(nodes::free::<T>));
+        session.log.write(inner.pointer(), node, Some(free));
     }
 }
 

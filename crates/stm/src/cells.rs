@@ -85,7 +85,7 @@ unsafe impl<T: Send + Sync + 'static> CellValue for CellNode<T> {
 
     #[inline(always)]
     fn store<E: Engine>(self, tx: &Tx<E>, cell: Borrowed<'_>) {
-        tx.store_node(cell, self.0);
+        tx.store_node(cell, self.0, nodes::free::<T>);
     }
 
     #[inline(always)]
@@ -117,6 +117,14 @@ unsafe impl<T: Send + Sync + 'static> CellValue for Option<CellNode<T>> {
     #[inline(always)]
     fn into_raw(self) -> *mut () {
         self.map_or(std::ptr::null_mut(), CellValue::into_raw)
+    }
+
+    #[inline(always)]
+    fn store<E: Engine>(self, tx: &Tx<E>, cell: Borrowed<'_>) {
+        match self {
+            Some(CellNode(value)) => tx.store_node(cell, value, free_optional::<T>),
+            None => tx.store(cell, std::ptr::null_mut(), Self::FREE),
+        }
     }
 
     #[inline(always)]

@@ -177,7 +177,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
     /// One allocation at most.
     #[inline]
     pub fn write(&self, tx: &Tx<E>, value: T) {
-        tx.store_node(self.inner(), value);
+        tx.store_node(self.inner(), value, nodes::free::<T>);
     }
 
     /// Replaces the value by one that `f` makes of it.

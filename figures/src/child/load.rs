@@ -1,6 +1,6 @@
-//! The client of the echo servers of `echo.rs`: each connection sends a message, waits for it to
-//! come back, compares it, and sends the next. `child/mod.rs` calls `echo_load` for the figure in
-//! `figures/src/echo.rs`.
+//! The client of the echo servers of `echo.rs` and of the HTTP servers of `hello.rs`: each
+//! connection sends a message, waits for the answer, compares it, and sends the next.
+//! `child/mod.rs` calls `load` for the figures in `figures/src/echo.rs`.
 //!
 //! The client is one OS thread and one epoll set, without any runtime, so that it is the same
 //! beside every server. It measures nothing until every connection has had its first answer.
@@ -13,37 +13,81 @@ use std::time::{Duration, Instant};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 
+use super::hello;
 use crate::machine::tasks_cpu_ns;
 
-/// Bytes of a message.
+/// Bytes of a message to an echo server.
 const MESSAGE: usize = 64;
+/// Bytes of a reply of an HTTP server at most.
+const REPLY: usize = 512;
+
+/// What a connection sends, and which answer it expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Talk {
+    /// A message, which is to come back.
+    Echo,
+    /// A request of HTTP, which `hello.rs` answers.
+    Http,
+}
+
+impl Talk {
+    /// The first message of the connection with this number.
+    fn message(self, number: u64) -> Vec<u8> {
+        match self {
+            Talk::Echo => (number..).take(MESSAGE).map(|byte| byte as u8).collect(),
+            Talk::Http => hello::REQUEST.to_vec(),
+        }
+    }
+
+    /// The room for an answer.
+    fn room(self) -> usize {
+        match self {
+            Talk::Echo => MESSAGE,
+            Talk::Http => REPLY,
+        }
+    }
+
+    /// Whether the bytes that have come are a whole answer.
+    fn is_whole(self, back: &[u8]) -> bool {
+        match self {
+            Talk::Echo => back.len() == MESSAGE,
+            Talk::Http => hello::is_whole(back) || back.len() == REPLY,
+        }
+    }
+
+    /// Whether a whole answer is the right one.
+    fn is_right(self, sent: &[u8], back: &[u8]) -> bool {
+        match self {
+            Talk::Echo => back == sent,
+            Talk::Http => hello::is_right(back),
+        }
+    }
+}
 
 struct Connection {
     stream: TcpStream,
+    talk: Talk,
     /// The message that it has sent.
-    sent: [u8; MESSAGE],
-    /// The bytes that have come back so far.
-    back: [u8; MESSAGE],
+    sent: Vec<u8>,
+    /// The bytes that have come back so far are at its begin.
+    back: Vec<u8>,
     got: usize,
     messages: u64,
-    /// How many did not come back as they were sent.
+    /// How many answers were not the right one.
     wrong: u64,
     since: Instant,
 }
 
 impl Connection {
-    fn open(port: u16, number: u64) -> io::Result<Connection> {
+    fn open(port: u16, talk: Talk, number: u64) -> io::Result<Connection> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        let mut sent = [0; MESSAGE];
-        for (i, byte) in sent.iter_mut().enumerate() {
-            *byte = (number + i as u64) as u8;
-        }
         Ok(Connection {
             stream,
-            sent,
-            back: [0; MESSAGE],
+            talk,
+            sent: talk.message(number),
+            back: vec![0; talk.room()],
             got: 0,
             messages: 0,
             wrong: 0,
@@ -52,7 +96,9 @@ impl Connection {
     }
 
     fn send(&mut self) -> io::Result<()> {
-        self.sent[..8].copy_from_slice(&self.messages.to_ne_bytes());
+        if self.talk == Talk::Echo {
+            self.sent[..8].copy_from_slice(&self.messages.to_ne_bytes());
+        }
         self.since = Instant::now();
         self.got = 0;
         // There is always room for a message: the one before has come back.
@@ -67,10 +113,11 @@ impl Connection {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(error),
         }
-        if self.got < MESSAGE {
+        let back = &self.back[..self.got];
+        if !self.talk.is_whole(back) {
             return Ok(None);
         }
-        self.wrong += u64::from(self.back != self.sent);
+        self.wrong += u64::from(!self.talk.is_right(&self.sent, back));
         self.messages += 1;
         Ok(Some(self.since.elapsed()))
     }
@@ -116,22 +163,23 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 ///
 /// The fault: a connection that broke or was not answered.
-pub(super) fn echo_load(
+pub(super) fn load(
+    talk: Talk,
     port: u64,
     process: u64,
     connections: u64,
     millis: u64,
     busy: u64,
 ) -> Result<(), String> {
-    run(port as u16, process, connections, Duration::from_millis(millis), busy != 0)
+    run(talk, port as u16, process, connections, Duration::from_millis(millis), busy != 0)
         .map_err(|error| error.to_string())
 }
 
-fn run(port: u16, process: u64, connections: u64, time: Duration, busy: bool) -> io::Result<()> {
+fn run(talk: Talk, port: u16, process: u64, connections: u64, time: Duration, busy: bool) -> io::Result<()> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut all = Vec::new();
     for number in 0..connections {
-        let connection = Connection::open(port, number)?;
+        let connection = Connection::open(port, talk, number)?;
         let data = epoll::EventData::new_u64(number);
         epoll::add(&epoll, &connection.stream, data, epoll::EventFlags::IN)?;
         all.push(connection);

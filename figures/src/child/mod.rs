@@ -12,6 +12,7 @@ pub(crate) mod cores;
 mod disk;
 mod echo;
 mod handmade;
+mod hello;
 pub(crate) mod jobs;
 mod lazy;
 mod load;
@@ -35,6 +36,7 @@ use std::env;
 use selvedge_io::fs::Driver;
 
 use self::handmade::HandMade;
+use self::load::Talk;
 use self::runtime::{Ours, Runtime, Tokio};
 use self::stamp::genome::{self, Sequence};
 use self::stamp::intruder::{self, Traffic};
@@ -156,7 +158,12 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
         ("echo", &[w]) => echo::ours(w),
         ("echo-per-core", &[w]) => echo::ours_per_core(w),
         ("echo-load", &[port, process, connections, millis, busy]) => {
-            load::echo_load(port, process, connections, millis, busy)?;
+            load::load(Talk::Echo, port, process, connections, millis, busy)?;
+        }
+        ("hello", &[w]) => hello::ours(w, fault()),
+        ("tokio-hello", &[w]) => hello::theirs(w, fault()),
+        ("hello-load", &[port, process, connections, millis, busy]) => {
+            load::load(Talk::Http, port, process, connections, millis, busy)?;
         }
         ("jobs", &[w, number, sync]) => jobs::ours(w, number, sync != 0),
         ("tokio-jobs", &[w, number, sync]) => jobs::theirs(w, number, sync != 0),

@@ -14,7 +14,7 @@ const TEXTS: [&str; 8] = ["a", "b", "ab", "aab", ",", "1", "<a>", "\\n"];
 const REGEXES: [&str; 10] = ["a", "b+", "[^a]", "^a|b$", "a*", "(a)(b)?", ".", "^$", "[0-9]+", r"\Ba"];
 
 /// Pieces of an input: a part of each format, and of a mistake in it.
-const PIECES: [&str; 24] = [
+const PIECES: [&str; 25] = [
     "a",
     "b",
     "ab",
@@ -26,6 +26,7 @@ const PIECES: [&str; 24] = [
     ",",
     "1",
     "20",
+    "-1.5",
     "\"",
     "\"a\":",
     "\\",
@@ -65,6 +66,10 @@ impl Choices<'_> {
     /// A text in quotes, which is not empty.
     fn text(&mut self) -> String {
         format!("\"{}\"", self.pick(&TEXTS))
+    }
+
+    fn number(&mut self) -> String {
+        format!("{}{}{}", self.pick(&["", "-"]), self.below(30), self.pick(&["", "", ".5", "e30"]))
     }
 
     fn regex(&mut self) -> String {
@@ -170,7 +175,7 @@ impl Choices<'_> {
             },
             Lists => match self.below(12) {
                 0 => (format!("fields{}", self.delimiter()), Records),
-                1 => ("integers".to_string(), Numbers),
+                1 => (self.pick(&["decimals", "integers"]), Numbers),
                 2 => (format!("having {} numbered", self.condition(Lists, 1)), Lists),
                 3 => (format!("last {}", 1 + self.below(3)), Lists),
                 4 => (self.pick(&["unique", "number"]), Lists),
@@ -260,7 +265,7 @@ impl Choices<'_> {
                 _ => format!("column {} {}", 1 + self.below(3), self.about_text()),
             },
             ItemKind::Numbers => {
-                format!("{} {}", self.pick(&["<", ">", "<=", ">=", "=", "!="]), self.below(30))
+                format!("{} {}", self.pick(&["<", ">", "<=", ">=", "=", "!="]), self.number())
             }
         }
     }
@@ -272,7 +277,7 @@ impl Choices<'_> {
             2 => format!("regex {}", self.regex()),
             3 => format!("{} {}", self.pick(&["prefix", "suffix", "equals"]), self.text()),
             4 => "empty".to_string(),
-            5 => format!("{} {}", self.pick(&["<", ">", "=", "!="]), self.below(30)),
+            5 => format!("{} {}", self.pick(&["<", ">", "=", "!="]), self.number()),
             _ => format!("substring {}", self.text()),
         }
     }

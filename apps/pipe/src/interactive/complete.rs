@@ -147,6 +147,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("columns", "columns 1"),
     ("join", "join 'x'"),
     ("bytes", "bytes"),
+    ("decimals", "decimals"),
     ("integers", "integers"),
     ("having", "having everything"),
     ("select", "select everything"),

@@ -24,7 +24,6 @@
 
 pub mod complaint;
 mod nearest;
-pub mod number;
 pub mod parse;
 pub mod print;
 pub mod token;

@@ -9,10 +9,10 @@
 
 use super::complaint::{Complaint, Span};
 use super::nearest::nearest;
-use super::number::Number;
 use super::token::{Token, TokenKind, tokens};
 use super::tree::*;
 use super::words::{CONDITIONS, ENCODINGS, STAGES, instead_of, instead_of_sign};
+use selvedge_coroutine::pipeline::Number;
 
 /// How deep stages and conditions may lie within one another.
 const DEPTH: usize = 64;
@@ -208,18 +208,38 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    fn number(&mut self, least: u64) -> Result<u64, Complaint> {
-        let number = self.word().and_then(|word| word.parse().ok()).filter(|number| *number >= least);
-        let Some(number) = number else {
-            return Err(self.expected(&format!("a number from {least}")));
-        };
+    /// How many, or which: a natural number from 1.
+    fn natural(&mut self) -> Result<u64, Complaint> {
+        let number = self.word().and_then(|word| word.parse().ok()).filter(|number| *number >= 1);
+        let Some(number) = number else { return Err(self.expected("a whole number from 1")) };
         self.at += 1;
         Ok(number)
     }
 
+    /// Any number.
+    fn number(&mut self) -> Result<Number, Complaint> {
+        let Some(number) = self.word().and_then(Number::of) else { return Err(self.expected("a number")) };
+        self.at += 1;
+        Ok(number)
+    }
+
+    fn range(&mut self) -> Result<StageKind, Complaint> {
+        let (from, to) = (self.number()?, self.number()?);
+        let step = if self.takes("by") { self.number()? } else { Number::from(1_u64) };
+        if step == Number::from(0_u64) {
+            return Err(Complaint::new(self.behind(), "a range with steps of 0 has no end"));
+        }
+        // A sum of two of them has as many digits as a number of the range has at most.
+        if [(&from, &to), (&from, &step), (&to, &step)].iter().any(|(a, b)| a.checked_add(b).is_none()) {
+            let message = "a number of this range has more than a million digits";
+            return Err(Complaint::new(self.behind(), message));
+        }
+        Ok(StageKind::Range(from, to, step))
+    }
+
     /// The number of a column, from 1.
     fn place(&mut self) -> Result<usize, Complaint> {
-        let number = self.number(1)?;
+        let number = self.natural()?;
         usize::try_from(number).map_err(|_| Complaint::new(self.behind(), "no record is so long"))
     }
 
@@ -333,7 +353,7 @@ impl Parser<'_> {
             }
             "stdin" => StageKind::Stdin,
             "text" => StageKind::Text(self.text()?),
-            "range" => StageKind::Range(self.number(0)?, self.number(0)?),
+            "range" => self.range()?,
             "sh" => StageKind::Shell(self.string()?),
             "lines" => StageKind::Lines,
             "each" => StageKind::Each(self.condition()?),
@@ -350,14 +370,15 @@ impl Parser<'_> {
             }
             "join" => StageKind::Join(self.text()?),
             "bytes" => StageKind::Bytes,
+            "decimals" => StageKind::Decimals,
             "integers" => StageKind::Integers,
             "having" | "select" => {
                 let condition = self.condition()?;
                 StageKind::Having(condition, self.takes("numbered"))
             }
-            "first" => StageKind::First(self.number(1)?),
-            "skip" => StageKind::Skip(self.number(1)?),
-            "last" => StageKind::Last(self.number(1)?),
+            "first" => StageKind::First(self.natural()?),
+            "skip" => StageKind::Skip(self.natural()?),
+            "last" => StageKind::Last(self.natural()?),
             "count" => StageKind::Count,
             "unique" => StageKind::Unique,
             "tally" => StageKind::Tally,

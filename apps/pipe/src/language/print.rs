@@ -6,6 +6,7 @@
 //! has the levels of that grammar.
 
 use super::tree::*;
+use selvedge_coroutine::pipeline::Number;
 use std::fmt::{self, Write};
 
 /// A pipeline as text, on one line.
@@ -66,7 +67,10 @@ impl fmt::Display for StageKind {
             }
             StageKind::Stdin => f.write_str("stdin"),
             StageKind::Text(text) => write!(f, "text {}", quoted(text)),
-            StageKind::Range(from, to) => write!(f, "range {from} {to}"),
+            StageKind::Range(from, to, step) => {
+                write!(f, "range {from} {to}")?;
+                if *step == Number::from(1_u64) { Ok(()) } else { write!(f, " by {step}") }
+            }
             StageKind::Shell(command) => write!(f, "sh {}", quoted(command.as_bytes())),
             StageKind::Lines => f.write_str("lines"),
             StageKind::Each(condition) => write!(f, "each {condition}"),
@@ -83,6 +87,7 @@ impl fmt::Display for StageKind {
             }
             StageKind::Join(text) => write!(f, "join {}", quoted(text)),
             StageKind::Bytes => f.write_str("bytes"),
+            StageKind::Decimals => f.write_str("decimals"),
             StageKind::Integers => f.write_str("integers"),
             StageKind::Having(condition, numbered) => {
                 write!(f, "having {condition}{}", if *numbered { " numbered" } else { "" })

@@ -5,7 +5,7 @@
 //! The compiler finds the other places, because their `match`es name each variant.
 
 use super::complaint::Span;
-use super::number::Number;
+use selvedge_coroutine::pipeline::Number;
 
 /// Some stages, each fed by the one before.
 pub type Pipeline = Vec<Stage>;
@@ -19,7 +19,7 @@ pub struct Stage {
     pub kind: StageKind,
 }
 
-/// What a stage does. `N` is a number from 1.
+/// What a stage does. `N` is a natural number from 1, and `X` any number.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StageKind {
     /// `file NAME..`
@@ -28,8 +28,8 @@ pub enum StageKind {
     Stdin,
     /// `text "T"`
     Text(Vec<u8>),
-    /// `range N N`
-    Range(u64, u64),
+    /// `range X X [by X]`
+    Range(Number, Number, Number),
     /// `sh "C"`
     Shell(String),
     /// `lines`
@@ -50,6 +50,8 @@ pub enum StageKind {
     Join(Vec<u8>),
     /// `bytes`
     Bytes,
+    /// `decimals`
+    Decimals,
     /// `integers`
     Integers,
     /// `having S [numbered]`
@@ -390,6 +392,6 @@ pub enum Test {
     Equals(Vec<u8>),
     /// `empty`
     Empty,
-    /// `> X` and so on: the text as a number. Text that is no finite number is false.
+    /// `> X` and so on: the text as a number. Text that is no number is false.
     Compare(Comparison, Number),
 }

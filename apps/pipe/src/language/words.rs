@@ -2,7 +2,7 @@
 //! `interactive/complete.rs` offers them while the user types.
 
 /// The words that begin a stage.
-pub const STAGES: [&str; 44] = [
+pub const STAGES: [&str; 45] = [
     "file",
     "cat",
     "stdin",
@@ -18,6 +18,7 @@ pub const STAGES: [&str; 44] = [
     "columns",
     "join",
     "bytes",
+    "decimals",
     "integers",
     "having",
     "select",
@@ -102,7 +103,7 @@ pub fn instead_of_sign(word: &str) -> Option<&'static str> {
     if word.contains('<') {
         return Some("`file NAME |` reads a file");
     }
-    if word.starts_with('&') || word.ends_with('&') {
+    if word.starts_with('&') || word.ends_with('&') || word.contains("&&") {
         return Some("`;` stands between two pipelines, and a pipeline that fails ends the script");
     }
     None

@@ -4,7 +4,7 @@
 //! The rank is that of the nearest `f64`. Two numbers with the same one are compared by their
 //! digits, unless both are so short that they are the same number.
 
-use crate::language::number::Decimal;
+use selvedge_coroutine::pipeline::Digits;
 use std::cmp::Ordering;
 
 /// The most digits for which two different numbers always have different nearest `f64`s, within the
@@ -17,8 +17,8 @@ fn without_blanks(text: &[u8]) -> &[u8] {
 }
 
 /// The number at the beginning of a text. A text without one is 0.
-fn exact(text: &[u8]) -> Decimal<'_> {
-    Decimal::at_beginning(without_blanks(text)).map_or(Decimal::ZERO, |(_, number)| number)
+fn exact(text: &[u8]) -> Digits<'_> {
+    Digits::at_beginning(without_blanks(text)).map_or(Digits::ZERO, |(_, number)| number)
 }
 
 /// Powers of ten that an `f64` holds exactly.
@@ -55,7 +55,7 @@ fn nearest(text: &[u8]) -> f64 {
     short(text).unwrap_or_else(|| {
         let text = without_blanks(text);
         let number =
-            Decimal::at_beginning(text).and_then(|(length, _)| std::str::from_utf8(&text[..length]).ok());
+            Digits::at_beginning(text).and_then(|(length, _)| std::str::from_utf8(&text[..length]).ok());
         // The sum makes 0 of -0, because the two are equal.
         number.and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0) + 0.0
     })
@@ -63,7 +63,12 @@ fn nearest(text: &[u8]) -> f64 {
 
 /// The rank of the number at the beginning of a text.
 pub(super) fn rank(text: &[u8]) -> u64 {
-    let bits = nearest(text).to_bits();
+    rank_of(nearest(text))
+}
+
+/// The rank of a number that is not -0.
+pub(super) fn rank_of(number: f64) -> u64 {
+    let bits = number.to_bits();
     // Negative numbers come first, the largest of them at the beginning.
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
 }

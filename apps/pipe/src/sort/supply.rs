@@ -111,12 +111,26 @@ impl<A: Sorted + ?Sized> SortedSupply<A> {
     }
 }
 
+impl<A: Sorted + ?Sized> SortedSupply<A> {
+    /// The next item, as it lies in memory.
+    fn lend_large(&mut self) -> Option<A::Chunk<'_>> {
+        let Sorting::InMemory(items, from) = &mut self.sorting else { return None };
+        let at = std::mem::replace(from, *from + 1);
+        items.large::<A>(at, CHUNK).map(A::Chunk::one)
+    }
+}
+
 impl<A: Sorted + ?Sized> Supply<A> for SortedSupply<A> {
     async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageFailure> {
         if let Sorting::Gathers = self.sorting {
             self.sorting = self.gather().await?;
         }
         self.out.clear();
+        if let Sorting::InMemory(items, from) = &self.sorting
+            && items.large::<A>(*from, CHUNK).is_some()
+        {
+            return Ok(self.lend_large());
+        }
         match std::mem::replace(&mut self.sorting, Sorting::Lost) {
             Sorting::InMemory(items, from) => {
                 let next = items.copy_some::<A>(from, CHUNK, &mut self.out);

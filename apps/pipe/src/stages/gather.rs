@@ -8,7 +8,7 @@
 use crate::language::tree::FoldKind;
 use selvedge_coroutine::pipeline::csv::Fields;
 use selvedge_coroutine::pipeline::{
-    Chunk, Flow, Item, Sink, StageFailure, Store, StreamPlace, Transduce, Transducer,
+    Chunk, Flow, Item, Number, Sink, StageFailure, Store, StreamPlace, Transduce, Transducer,
 };
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -20,25 +20,25 @@ pub struct CountAll {
 }
 
 /// Yields the number of items.
-pub fn count_all<A: Item + ?Sized>() -> Transducer<A, u64, CountAll> {
+pub fn count_all<A: Item + ?Sized>() -> Transducer<A, Number, CountAll> {
     Transducer::new(CountAll { count: 0 })
 }
 
-impl<A: Item + ?Sized> Transduce<A, u64> for CountAll {
+impl<A: Item + ?Sized> Transduce<A, Number> for CountAll {
     const CHUNKS: bool = true;
 
-    fn put<S: Sink<u64>>(&mut self, _item: &A, _out: &mut S) -> Flow {
+    fn put<S: Sink<Number>>(&mut self, _item: &A, _out: &mut S) -> Flow {
         self.count += 1;
         ControlFlow::Continue(())
     }
 
-    fn put_chunk<S: Sink<u64>>(&mut self, chunk: A::Chunk<'_>, _out: &mut S) -> Flow {
+    fn put_chunk<S: Sink<Number>>(&mut self, chunk: A::Chunk<'_>, _out: &mut S) -> Flow {
         self.count += chunk.count();
         ControlFlow::Continue(())
     }
 
-    fn end<S: Sink<u64>>(&mut self, out: &mut S) -> Flow {
-        out.put(&self.count)
+    fn end<S: Sink<Number>>(&mut self, out: &mut S) -> Flow {
+        out.put(&Number::from(self.count))
     }
 }
 
@@ -47,28 +47,28 @@ impl<A: Item + ?Sized> Transduce<A, u64> for CountAll {
 pub struct CountChunks;
 
 /// Yields the number of items of each chunk. [`add_counts`] makes one number of them.
-pub fn count_chunks<A: Item + ?Sized>() -> Transducer<A, u64, CountChunks> {
+pub fn count_chunks<A: Item + ?Sized>() -> Transducer<A, Number, CountChunks> {
     Transducer::new(CountChunks)
 }
 
-impl<A: Item + ?Sized> Transduce<A, u64> for CountChunks {
+impl<A: Item + ?Sized> Transduce<A, Number> for CountChunks {
     const CHUNKS: bool = true;
 
-    fn put<S: Sink<u64>>(&mut self, _item: &A, out: &mut S) -> Flow {
-        out.put(&1)
+    fn put<S: Sink<Number>>(&mut self, _item: &A, out: &mut S) -> Flow {
+        out.put(&Number::from(1_u64))
     }
 
-    fn put_chunk<S: Sink<u64>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
-        out.put(&chunk.count())
+    fn put_chunk<S: Sink<Number>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
+        out.put(&Number::from(chunk.count()))
     }
 
-    fn end<S: Sink<u64>>(&mut self, _out: &mut S) -> Flow {
+    fn end<S: Sink<Number>>(&mut self, _out: &mut S) -> Flow {
         ControlFlow::Continue(())
     }
 }
 
 /// Yields the sum of all counts of [`count_chunks`].
-pub fn add_counts() -> Transducer<u64, u64, FoldNumbers> {
+pub fn add_counts() -> Transducer<Number, Number, FoldNumbers> {
     fold_numbers(FoldKind::Sum)
 }
 
@@ -76,7 +76,7 @@ pub fn add_counts() -> Transducer<u64, u64, FoldNumbers> {
 #[derive(Debug, Clone)]
 pub struct FoldNumbers {
     kind: FoldKind,
-    so_far: Option<u64>,
+    so_far: Option<Number>,
     place: StreamPlace,
     failure: Option<StageFailure>,
 }
@@ -84,31 +84,35 @@ pub struct FoldNumbers {
 /// Yields one number made of all: their sum, the least or the greatest. The sum of none is 0, and
 /// there is no least and no greatest of none.
 ///
-/// It fails if the sum is too large.
-pub fn fold_numbers(kind: FoldKind) -> Transducer<u64, u64, FoldNumbers> {
-    let so_far = (kind == FoldKind::Sum).then_some(0);
+/// It fails if the sum has too many digits.
+pub fn fold_numbers(kind: FoldKind) -> Transducer<Number, Number, FoldNumbers> {
+    let so_far = (kind == FoldKind::Sum).then(|| Number::from(0_u64));
     Transducer::new(FoldNumbers { kind, so_far, place: StreamPlace::default(), failure: None })
 }
 
-impl Transduce<u64, u64> for FoldNumbers {
-    fn put<S: Sink<u64>>(&mut self, item: &u64, _out: &mut S) -> Flow {
-        let so_far = self.so_far.unwrap_or(*item);
-        self.so_far = match self.kind {
-            FoldKind::Sum => so_far.checked_add(*item),
-            FoldKind::Min => Some(so_far.min(*item)),
-            FoldKind::Max => Some(so_far.max(*item)),
-        };
-        if self.so_far.is_none() {
-            self.failure = Some(StageFailure::new("sum", self.place, "the sum is too large"));
-            return ControlFlow::Break(());
+impl Transduce<Number, Number> for FoldNumbers {
+    fn put<S: Sink<Number>>(&mut self, item: &Number, _out: &mut S) -> Flow {
+        match (&mut self.so_far, self.kind) {
+            (None, _) => self.so_far = Some(item.clone()),
+            (Some(sum), FoldKind::Sum) => match sum.checked_add(item) {
+                Some(more) => *sum = more,
+                None => {
+                    let cause = "the sum has more than a million digits";
+                    self.failure = Some(StageFailure::new("sum", self.place, cause));
+                    return ControlFlow::Break(());
+                }
+            },
+            (Some(least), FoldKind::Min) if item < least => *least = item.clone(),
+            (Some(greatest), FoldKind::Max) if item > greatest => *greatest = item.clone(),
+            _ => {}
         }
         self.place.items += 1;
         self.place.elements += 1;
         ControlFlow::Continue(())
     }
 
-    fn end<S: Sink<u64>>(&mut self, out: &mut S) -> Flow {
-        self.so_far.map_or(ControlFlow::Continue(()), |number| out.put(&number))
+    fn end<S: Sink<Number>>(&mut self, out: &mut S) -> Flow {
+        self.so_far.as_ref().map_or(ControlFlow::Continue(()), |number| out.put(number))
     }
 
     fn failure(&self) -> Option<&StageFailure> {

@@ -120,6 +120,7 @@ fn a_failure_does_not_depend_on_the_chunks() {
         "lines | integers",
         "lines | having not substring 'x' | integers | max",
         "lines | fields ',' | column 1 | integers | sum",
+        "lines | decimals | having < 2 | sum",
         "lines | unquote | count",
         "lines | unescape",
         "each letters or digits | integers",
@@ -131,8 +132,10 @@ fn a_failure_does_not_depend_on_the_chunks() {
         "lines | foreach prefix '1' then integers | bytes | lines end | count",
     ];
     let scripts: Vec<&str> = scripts.into_iter().filter(|script| prepare(script).is_ok()).collect();
-    let failed =
-        compare(&scripts, &["1", "2,", "\n", "18446744073709551615\n", "\"", "x", "&", "3\n", "\"\\"]);
+    let failed = compare(
+        &scripts,
+        &["1", "2,", "\n", "18446744073709551615\n", "-0.5\n", "\"", "x", "&", "3\n", "\"\\"],
+    );
     assert!(failed > 60, "{failed} failures");
 }
 
@@ -157,6 +160,7 @@ fn stages_run_in_threads_if_they_work_line_by_line() {
         "foreach line having (prefix 'a' or empty) then suppress end | count",
         "each line having substring 'a' | uppercase",
         "each line | integers",
+        "lines | decimals | having >= -1.5 | count",
         "replace 'ab' with \"\\n\" | lines | count",
         "uppercase | replace regex 'A+' with 'a'",
         "count",

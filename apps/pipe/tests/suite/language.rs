@@ -23,6 +23,9 @@ pub(crate) const ALL: &[&str] = &[
     "foreach json value then `jq .` | lines | merge (file x | lines) else foreach line then sh 'a' end end",
     "having even line followed by not upto first (digits followed by substring '.') | each last and after letters",
     "lines | having (even substring 'a' or last and after prefix 'b') followed by upto first empty having first empty",
+    "lines | decimals | having > -1.50 or = 1e-3 | sum",
+    "range -3 4.5 | count",
+    "range 5 -1e2 by -2.5 | count",
     "lines | integers | having > 1 or <2 and >=3 or <= 4 and =5 or != 6 | min",
 ];
 

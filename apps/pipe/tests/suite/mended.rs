@@ -295,28 +295,6 @@ for line in lines:
 }
 
 #[test]
-fn integers_takes_whole_numbers_however_they_are_written() {
-    let written = " 7\n+7\n7.0\n70e-1\n0.7e1\n-0\n1e3\n18446744073709551615.00\r\n";
-    let numbers = "7\n7\n7\n7\n7\n0\n1000\n18446744073709551615\n";
-    assert_eq!(text(&run("lines | integers", written), 0), numbers);
-    let range = ", and `integers` makes whole numbers from 0 to 18446744073709551615";
-    for (wrong, says) in [
-        ("-5", "\"-5\" is negative"),
-        ("-1.5", "\"-1.5\" is negative"),
-        ("1.5", "\"1.5\" is not whole"),
-        ("1e-400", "\"1e-400\" is not whole"),
-        ("18446744073709551616", "\"18446744073709551616\" is too large"),
-        ("1e999", "\"1e999\" is too large"),
-        ("", "\"\" is no number"),
-        ("5x", "\"5x\" is no number"),
-        ("inf", "\"inf\" is no number"),
-    ] {
-        let error = refused(&run("lines | integers", &format!("{wrong}\n")));
-        assert!(error.contains(&format!("1:9: {says}{range}\n")), "{error}");
-    }
-}
-
-#[test]
 fn a_search_for_an_expression_takes_one_pass() {
     let directory = tempfile::tempdir().unwrap();
     let lines = "a short line of a file\n".repeat(13_000) + "one TODO\n";
@@ -424,11 +402,8 @@ fn a_failure_tells_where_it_is_in_the_input() {
     assert_eq!(place(&format!("if line {numbers}"), input), "item 3, in line 3 at offset 8");
     assert_eq!(place("csv | column 2 | integers", "a,1\nb,x\n"), "item 2, in line 2 at offset 4");
     assert_eq!(place("csv | column 2 | integers", "\"a\nb\",1\nb,x\n"), "item 2, in line 3 at offset 8");
-    let largest = u64::MAX;
-    assert_eq!(
-        place("lines | integers | sum", &format!("{largest}\n0\n1\n")),
-        "item 3, in line 3 at offset 23"
-    );
+    // The sum of the two would have more than a million digits.
+    assert_eq!(place("lines | decimals | sum", "1e1000000\n0\n1\n"), "item 3, in line 3 at offset 12");
     assert_eq!(
         place("lines | having not prefix '#' | integers", "#\n#\n1\nx\n"),
         "item 2, in line 4 at offset 6"
@@ -444,8 +419,8 @@ fn a_failure_tells_where_it_is_in_the_input() {
         place("range 1 3 | bytes | lines | integers | sum | bytes | csv | column 9 | integers", ""),
         "item 1, offset 0"
     );
-    let script = format!("text '{largest}\n1\n' | lines | interleave (text 'x' | lines) | integers | sum");
-    assert_eq!(place(&script, ""), "item 2, offset 21");
+    let script = "text '1e9\n1\n' | lines | interleave (text 'x' | lines) | integers | sum";
+    assert_eq!(place(script, ""), "item 2, offset 4");
     // Behind a stage that keeps its items, the line is not known.
     assert_eq!(place("lines | sort | integers", "5\nx\n1\n"), "item 3, offset 4");
     assert_eq!(place("lines | last 3 | integers", "x\n1\n2\n"), "item 1, offset 0");
@@ -458,11 +433,9 @@ fn a_failure_tells_where_it_is_in_the_input() {
         "item 3, in line 3 at offset 4"
     );
     // A section of `foreach` is no line where the input has none.
-    let huge = format!("range {} {largest}", largest - 1);
-    assert_eq!(
-        place(&format!("{huge} | foreach between > 0 and = 0 then sum end"), ""),
-        "item 2, in section 1 at offset 0"
-    );
+    let stages = "then bytes | lines | replace '2' with 'x' | decimals end";
+    let script = format!("range 1 2 | foreach between > 0 and = 0 {stages}");
+    assert_eq!(place(&script, ""), "item 2, in section 1 at offset 0");
     for before in ["lines | interleave (text 'x' | lines)", "lines | sort"] {
         let script = format!("{before} | foreach prefix 'a' then unquote | integers | bytes | lines end");
         let section =
@@ -536,6 +509,9 @@ fn a_standard_stream_that_is_closed_is_an_error_where_it_is_needed() {
     let closed = [
         ("'file f' >&-", "standard output"),
         ("'file f | lines | count' >&-", "standard output"),
+        ("'file f | to \"/dev/stdout\"' >&-", "standard output"),
+        ("'file f | append to \"/proc/self/fd/1\"' >&-", "standard output"),
+        ("'file \"/dev/stdin\"' <&-", "standard input"),
         ("--help >&-", "standard output"),
         ("--explain 'file f' >&-", "standard output"),
         ("stdin <&-", "standard input"),

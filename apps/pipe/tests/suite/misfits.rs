@@ -39,7 +39,7 @@ fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
         (
             "csv | sum",
             "1:7: `sum` takes numbers, and `csv` yields records",
-            "put `integers |` before it, which takes lines",
+            "put `decimals |` before it, which takes lines",
         ),
         (
             "csv | having substring 'a'",
@@ -100,7 +100,7 @@ fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
         ("having substring", "1:17: expected a text in quotes, found the end", "^"),
         ("having substring ''", "1:18: the text must not be empty", "^"),
         ("having regex '('", "1:14: not a regular expression: unclosed group", "^~~"),
-        ("lines |\n  first 0", "2:9: expected a number from 1, found `0`", "    first 0\n          ^"),
+        ("lines |\n  first 0", "2:9: expected a whole number from 1, found `0`", "    first 0\n          ^"),
         ("text 'abc", "1:6: no ' ends this text", "^"),
         (r#"text "a\q""#, r"1:8: there is no escape `\q`", "there are \\n"),
         ("lines ) count", "1:7: expected `|` or `;`, found `)`", "^"),
@@ -114,6 +114,7 @@ fn a_misfit_is_shown_with_a_caret_and_what_was_expected() {
         ("file a >b", "1:8: `>b` is a sign of other shells", "a file of this name stands in quotes"),
         ("file a 2>&1", "1:8: `2>&1` is a sign of other shells", "to NAME"),
         ("file a && file b", "1:8: `&&` is a sign of other shells", "`;` stands between two pipelines"),
+        ("text 'a' | to a&&b", "1:15: `a&&b` is a sign of other shells", "`;` stands between two pipelines"),
         ("cat < a", "1:5: `<` is a sign of other shells", "`file NAME |` reads a file"),
         ("lines > out", "1:7: expected `|` or `;`, found `>`", "`| to NAME` writes a file"),
         ("text 'a' | to >> out", "1:15: `>>` is a sign of other shells", "`| append to NAME` adds to one"),

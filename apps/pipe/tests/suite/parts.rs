@@ -147,7 +147,9 @@ fn a_line_longer_than_a_block_is_kept_only_if_a_stage_needs_it() {
     };
     assert_eq!(items("uppercase"), [100; 4]);
     assert_eq!(items("replace 'b' with 'c'"), [100; 4]);
-    assert_eq!(items("lines | uppercase"), [0; 4]);
+    assert_eq!(items("lines | uppercase | append 'b'"), [100; 4]);
+    assert_eq!(items("lines | number"), [102, 100, 100, 100]);
+    assert_eq!(items("lines | number | having substring 'b'"), [0; 4]);
 }
 
 #[test]

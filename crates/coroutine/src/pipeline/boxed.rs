@@ -21,6 +21,9 @@ use std::fmt;
 /// How many items are gathered at most before they go on.
 const CHUNK: usize = 1024;
 
+/// A list of so many elements goes on alone, because a copy costs more than a call.
+const LARGE: u64 = 4096;
+
 /// The next stage, where each call costs as much as a call of a pointer.
 trait DynSink<B: Item + ?Sized> {
     fn put_chunk(&mut self, chunk: B::Chunk<'_>) -> Flow;
@@ -54,6 +57,9 @@ impl<B: Item + ?Sized> Sink<B> for Gatherer<'_, '_, B> {
 
     #[inline]
     fn put(&mut self, item: &B) -> Flow {
+        if B::elements(item) >= LARGE {
+            return Sink::<B>::put_chunk(self, B::Chunk::one(item));
+        }
         self.items.keep(item);
         if self.items.count() < CHUNK { GO_ON } else { self.flush() }
     }

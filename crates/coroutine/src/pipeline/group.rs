@@ -7,7 +7,7 @@
 
 use super::failure::StreamPlace;
 use super::item::{Flow, GO_ON};
-use super::list::{Cut, Lists};
+use super::list::{Cut, Lists, empty};
 use super::parts::{PartByPart, PlaceKnown};
 use super::role::{Splitter, Transducer};
 use super::split::LineSplit;
@@ -72,7 +72,7 @@ impl<E: Clone + 'static, O: Sink<[E]>> Sections<E> for Gather<'_, E, O> {
             return GO_ON;
         }
         let flow = self.out.put(self.list);
-        self.list.clear();
+        empty(self.list);
         flow
     }
 }
@@ -96,7 +96,7 @@ impl<E: Clone + 'static, S: Split<E>> Transduce<E, [E]> for GroupBy<S, E> {
             };
             list.extend_from_slice(&chunk[..end]);
             out.put(list)?;
-            list.clear();
+            empty(list);
             chunk = &chunk[next..];
         }
         let (whole, rest) = chunk.split_at(cut.last(chunk));

@@ -8,7 +8,7 @@
 
 use super::foreseen::ForeseenLists;
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item};
-use super::list::{ListStore, Lists};
+use super::list::{ListStore, Lists, empty};
 use super::role::Transducer;
 use super::stage::{Sink, Transduce};
 
@@ -427,9 +427,10 @@ where
 {
     #[inline]
     fn put<S: Sink<[E]>>(&mut self, item: &A, out: &mut S) -> Flow {
-        self.list.clear();
         (self.f)(item, &mut self.list);
-        out.put(&self.list)
+        let flow = out.put(&self.list);
+        empty(&mut self.list);
+        flow
     }
 
     fn end<S: Sink<[E]>>(&mut self, _out: &mut S) -> Flow {

@@ -381,6 +381,16 @@ impl<'a, E: Clone + 'static> Chunk<'a, [E]> for Lists<'a, E> {
     }
 }
 
+/// How many bytes of memory a stage keeps for the next list.
+const KEPT: usize = 8 << 20;
+
+/// Removes the elements of a list that has been passed on. The memory stays for the next list, but
+/// for that of a long one, because one long list must not cost its memory for ever.
+#[inline]
+pub(super) fn empty<E>(list: &mut Vec<E>) {
+    if list.capacity() * size_of::<E>() > KEPT { *list = Vec::new() } else { list.clear() }
+}
+
 /// Lists that a stage keeps, in one allocation for their elements and one for their ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListStore<E> {
@@ -466,7 +476,7 @@ impl<E: Clone + 'static> Store<[E]> for ListStore<E> {
     }
 
     fn clear(&mut self) {
-        self.flat.clear();
+        empty(&mut self.flat);
         self.ends.clear();
     }
 

@@ -63,12 +63,12 @@ where
     Transducer::new(SelectNumbered { splitter: splitter.stage, numbering })
 }
 
-struct Number<'a, F, E, O> {
+struct NumberSections<'a, F, E, O> {
     numbering: &'a mut Numbering<F, E>,
     out: &'a mut O,
 }
 
-impl<E, F, O> Sections<[E]> for Number<'_, F, E, O>
+impl<E, F, O> Sections<[E]> for NumberSections<'_, F, E, O>
 where
     E: Clone + 'static,
     F: FnMut(u64, &mut Vec<E>),
@@ -108,15 +108,15 @@ where
     const CHUNKS: bool = true;
 
     fn put<O: Sink<[E]>>(&mut self, item: &[E], out: &mut O) -> Flow {
-        self.splitter.put(item, &mut Number { numbering: &mut self.numbering, out })
+        self.splitter.put(item, &mut NumberSections { numbering: &mut self.numbering, out })
     }
 
     fn put_chunk<O: Sink<[E]>>(&mut self, chunk: Lists<'_, E>, out: &mut O) -> Flow {
-        self.splitter.put_chunk(chunk, &mut Number { numbering: &mut self.numbering, out })
+        self.splitter.put_chunk(chunk, &mut NumberSections { numbering: &mut self.numbering, out })
     }
 
     fn end<O: Sink<[E]>>(&mut self, out: &mut O) -> Flow {
-        self.splitter.end(&mut Number { numbering: &mut self.numbering, out })
+        self.splitter.end(&mut NumberSections { numbering: &mut self.numbering, out })
     }
 }
 

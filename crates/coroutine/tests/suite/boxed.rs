@@ -70,11 +70,42 @@ fn single_items_are_gathered() {
     let (chunk, mut calls) = ((0..3000).collect::<Vec<u64>>(), Calls::default());
     assert!(stage.put_chunk(&chunk, &mut calls).is_continue());
     assert_eq!((calls.items, calls.calls), (2000, 2));
-    let mut stage = DynStage::new(filter(|n: &u64| !n.is_multiple_of(3)));
-    stage = stage.then(DynStage::new(id::<u64>())).unwrap();
-    let (mut stage, mut calls) = (stage.transducer::<u64, u64>().unwrap().into_stage(), Calls::default());
-    let flow = Transduce::<u64, u64>::put_chunk(&mut stage, &chunk, &mut calls);
+    let chunk: Vec<Number> = chunk.into_iter().map(Number::from).collect();
+    let large = Number::from(1000_u64);
+    let mut stage = DynStage::new(filter(move |n: &Number| *n >= large));
+    stage = stage.then(DynStage::new(id::<Number>())).unwrap();
+    let mut stage = stage.transducer::<Number, Number>().unwrap().into_stage();
+    let mut calls = Calls::default();
+    let flow = Transduce::<Number, Number>::put_chunk(&mut stage, &chunk, &mut calls);
     assert_eq!((flow.is_continue(), calls.items, calls.calls), (true, 2000, 2));
+}
+
+/// A sink that notes where the lists lie that it takes.
+#[derive(Default)]
+struct Places(Vec<*const u8>);
+
+impl Sink<[u8]> for Places {
+    const CHUNKS: bool = true;
+
+    fn put(&mut self, item: &[u8]) -> Flow {
+        self.0.push(item.as_ptr());
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn a_long_list_goes_through_the_box_without_a_copy() {
+    let mut stage = filter(|_: &[u8]| true).boxed().into_stage();
+    let (long, short) = (vec![b'a'; 1 << 20], vec![b'b'; 10]);
+    let mut places = Places::default();
+    // Lists one by one, in their order.
+    for list in [&short, &long, &short] {
+        assert!(stage.gather(list, &mut places).is_continue());
+    }
+    assert!(stage.flush(&mut places).is_continue());
+    assert_eq!(places.0.len(), 3);
+    assert_eq!(places.0[1], long.as_ptr());
+    assert_ne!(places.0[0], short.as_ptr());
 }
 
 #[test]
@@ -89,11 +120,12 @@ fn a_break_and_a_failure_come_through_the_box() {
     let mut fed = (small().boxed() >> id()).step();
     assert_eq!(fed.put_chunk(&chunk).len(), 2000);
     assert_eq!(told(fed.failure()), "try_lift121: item 2001, offset 2000: too large");
-    let count_at_the_end = lift_stateful(|(): &mut (), _: &u64| None, |()| [7u64], ());
-    let kinds = DynStage::new(small()).then(DynStage::new(count_at_the_end)).unwrap();
-    let mut fed = kinds.transducer::<u64, u64>().unwrap().step();
-    assert_eq!(fed.put_chunk(&chunk), [0; 0]);
-    assert_eq!(told(fed.failure()), "try_lift121: item 2001, offset 2000: too large");
+    let count_at_the_end = lift_stateful(|(): &mut (), _: &u8| None, |()| [7u8], ());
+    let letters = try_lift121(|byte: &u8| if *byte < b'z' { Ok(*byte) } else { Err("too large") });
+    let kinds = DynStage::new(letters).then(DynStage::new(count_at_the_end)).unwrap();
+    let mut fed = kinds.transducer::<u8, u8>().unwrap().step();
+    assert_eq!(fed.put_chunk(b"aaz"), [0; 0]);
+    assert_eq!(told(fed.failure()), "try_lift121: item 3, offset 2: too large");
     assert_eq!(fed.end(), [0; 0]);
 }
 
@@ -109,7 +141,7 @@ fn kinds_that_do_not_fit_are_refused() {
         Misfit { yields: ItemKind::Lists, takes: ItemKind::Bytes }
     );
     assert_eq!(
-        lines().transducer::<u64, [u8]>().unwrap_err(),
+        lines().transducer::<Number, [u8]>().unwrap_err(),
         Misfit { yields: ItemKind::Numbers, takes: ItemKind::Bytes }
     );
 }

@@ -331,8 +331,10 @@ fn the_first_failure_of_the_stream_is_told() {
         let chunks = || from_chunks(text.chunks(length));
         let failed = (chunks() >> csv::records(b',') >> number()).try_collect().unwrap_err();
         assert_eq!(failed.to_string(), "number: item 2, offset 1: invalid digit found in string");
-        let boxed = DynStage::new(csv::records(b',')).then(DynStage::new(number())).unwrap();
-        let failed = (chunks() >> boxed.transducer::<u8, u64>().unwrap()).try_collect().unwrap_err();
+        let boxed = DynStage::new(csv::records(b','))
+            .then(DynStage::new(number() >> lift121(|number: &u64| Number::from(*number))))
+            .unwrap();
+        let failed = (chunks() >> boxed.transducer::<u8, Number>().unwrap()).try_collect().unwrap_err();
         assert_eq!(failed.stage(), "number", "in chunks of {length}");
         let failed = (chunks() >> csv::records(b',') >> try_fold(0, add)).try_run().unwrap_err();
         assert_eq!((failed.stage(), failed.item()), ("try_fold", 2), "in chunks of {length}");

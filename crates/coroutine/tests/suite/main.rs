@@ -9,6 +9,7 @@ mod compressed;
 mod compressed_zstd;
 mod cycles;
 mod every_cut;
+mod exact;
 mod faults;
 mod messages;
 mod parallel;

@@ -58,7 +58,12 @@ fn tag(hash: u64) -> u32 {
 }
 
 impl<K, V> TrieLeaf<K, V> {
-    const EMPTY: TrieLeaf<K, V> = TrieLeaf { len: 0, tags: [0; LEAF], entries: [const { None }; LEAF] };
+    /// A leaf with two entries. It is not made out of an empty one, of which the compiler knows
+    /// that it consists of zeros: the allocator is slower at memory that is to be zero.
+    fn of_two(one: Arc<TrieEntry<K, V>>, other: Arc<TrieEntry<K, V>>) -> TrieLeaf<K, V> {
+        let tags = [tag(one.hash), tag(other.hash), 0, 0];
+        TrieLeaf { len: 2, tags, entries: [Some(one), Some(other), None, None] }
+    }
 
     /// # Panics
     /// If the leaf is full.
@@ -310,12 +315,7 @@ impl<K: Send + Sync + 'static, V: Send + Sync + 'static, E: Engine> TrieSlot<K, 
     fn and(self, entry: Arc<TrieEntry<K, V>>) -> Self {
         match self {
             TrieSlot::Empty => TrieSlot::One(entry),
-            TrieSlot::One(one) => {
-                let mut leaf = Box::new(TrieLeaf::EMPTY);
-                leaf.push(one);
-                leaf.push(entry);
-                TrieSlot::Leaf(leaf)
-            }
+            TrieSlot::One(one) => TrieSlot::Leaf(Box::new(TrieLeaf::of_two(one, entry))),
             TrieSlot::Leaf(mut leaf) => {
                 leaf.push(entry);
                 TrieSlot::Leaf(leaf)

@@ -140,6 +140,7 @@ fn maps_agree<E: Engine>(program: &Program<MapOp>) {
 #[derive(Debug, Clone)]
 enum QueueOp {
     Push(u32),
+    PushAll(Vec<u32>),
     Unget(u32),
     Pop,
     Peek,
@@ -149,6 +150,8 @@ enum QueueOp {
 fn queue_op() -> impl Strategy<Value = QueueOp> {
     prop_oneof![
         6 => any::<u32>().prop_map(QueueOp::Push),
+        // Over two borders between segments at most.
+        2 => prop::collection::vec(any::<u32>(), 0..20).prop_map(QueueOp::PushAll),
         2 => any::<u32>().prop_map(QueueOp::Unget),
         5 => Just(QueueOp::Pop),
         2 => Just(QueueOp::Peek),
@@ -167,6 +170,10 @@ fn queues_agree<E: Engine>(program: &Program<QueueOp>, capacity: usize) {
                 all.push_back(value);
                 assert_eq!(or_none(tx, |tx| bounded.push(tx, value))?.is_some(), has_room);
                 few.extend(has_room.then_some(value));
+            }
+            QueueOp::PushAll(ref values) => {
+                queue.push_all(tx, values.iter().copied())?;
+                all.extend(values);
             }
             QueueOp::Unget(value) => {
                 queue.unget(tx, value)?;
@@ -190,6 +197,7 @@ fn queues_agree<E: Engine>(program: &Program<QueueOp>, capacity: usize) {
             }
         }
         assert_eq!((queue.is_empty(tx)?, bounded.is_empty(tx)?), (all.is_empty(), few.is_empty()));
+        assert_eq!(queue.len(tx)?, all.len());
         assert_eq!((bounded.len(tx)?, bounded.is_full(tx)?), (few.len(), few.len() == capacity));
         Ok(())
     });

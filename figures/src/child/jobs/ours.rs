@@ -1,15 +1,22 @@
 //! The queue of jobs as threads and transactions of ours. `mod.rs` has the protocol.
 //!
-//! A connection is a thread. Its transactions move jobs between the variables, and wait for a job,
-//! or for the log, by `retry`. One more thread writes the log.
+//! A connection is a thread. Its transactions move jobs between the variables, and wait for a job
+//! by `retry`. One more thread waits for records by `retry`, writes the log, and tells each
+//! connection that the log has its record: a connection waits for that at its `MVar`, because one
+//! connection alone is to be woken.
+//!
+//! As in `theirs.rs`, an OS thread of the pool writes and syncs, in one call for a group; and the
+//! thread writes by itself where nothing is synced.
 
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::sync::Arc;
 
 use selvedge_core::spawn;
-use selvedge_io::fs::File;
+use selvedge_io::blocking;
 use selvedge_io::net::{TcpListener, TcpStream};
 use selvedge_stm::{TMap, TQueue, TWord, Tried, Tx, atomically};
+use selvedge_sync::MVar;
 
 use super::{
     BUFFER, Job, Record, Recovered, Request, anywhere, first, recover, reply_job, reply_left, reply_ok,
@@ -21,17 +28,21 @@ use crate::child::runtime::{Ours, Runtime, Waits};
 struct OurJobs {
     /// The number of the next job.
     next: TWord<u64>,
-    /// The jobs that no connection has taken, and their number.
+    /// The jobs that no connection has taken.
     waiting: TQueue<Job>,
-    waiting_count: TWord<u64>,
     /// The jobs that a connection has taken.
     taken: TMap<u64, Arc<str>>,
     /// The records that the log lacks.
-    records: TQueue<Record>,
-    /// How many records there have been.
-    recorded: TWord<u64>,
-    /// How many of them the log has.
-    logged: TWord<u64>,
+    records: TQueue<Unlogged>,
+}
+
+/// A record that the log lacks.
+#[derive(Clone)]
+struct Unlogged {
+    record: Record,
+    /// Filled when the log has the record. The connection waits for that, with no other record on
+    /// the way.
+    logged: Arc<MVar<()>>,
 }
 
 impl OurJobs {
@@ -39,51 +50,37 @@ impl OurJobs {
         OurJobs {
             next: TWord::new(recovered.next),
             waiting: TQueue::new(),
-            waiting_count: TWord::new(0),
             taken: TMap::new(),
             records: TQueue::new(),
-            recorded: TWord::new(0),
-            logged: TWord::new(0),
         }
     }
 
-    fn record(&self, tx: &Tx, record: Record) -> Tried<u64> {
-        self.records.push(tx, record)?;
-        let place = self.recorded.read(tx)? + 1;
-        self.recorded.write(tx, place);
-        Ok(place)
+    fn record(&self, tx: &Tx, record: Record, logged: &Arc<MVar<()>>) -> Tried<()> {
+        self.records.push(tx, Unlogged { record, logged: logged.clone() })
     }
 
     /// Lets the jobs be taken.
     fn wait(&self, tx: &Tx, jobs: &[Job]) -> Tried<()> {
-        for job in jobs {
-            self.waiting.push(tx, job.clone())?;
-        }
-        self.waiting_count.modify(tx, |count| count + jobs.len() as u64)
-    }
-
-    /// Waits until the log has the record with this place.
-    async fn logged(&self, place: u64) {
-        atomically(|tx| tx.check(self.logged.read(tx)? >= place)).await;
+        self.waiting.push_all(tx, jobs.iter().cloned())
     }
 
     /// Puts a job. The thread of the log lets it be taken.
-    async fn put(&self, payload: &str) -> u64 {
+    async fn put(&self, logged: &Arc<MVar<()>>, payload: &str) -> u64 {
         let payload: Arc<str> = payload.into();
-        let (id, place) = atomically(|tx| {
+        let id = atomically(|tx| {
             let id = self.next.read(tx)?;
             self.next.write(tx, id + 1);
-            Ok((id, self.record(tx, Record::Put(Job { id, payload: payload.clone() }))?))
+            self.record(tx, Record::Put(Job { id, payload: payload.clone() }), logged)?;
+            Ok(id)
         })
         .await;
-        self.logged(place).await;
+        logged.take().await;
         id
     }
 
     async fn take(&self) -> Job {
         atomically(|tx| {
             let job = self.waiting.pop(tx)?;
-            self.waiting_count.modify(tx, |count| count - 1)?;
             self.taken.insert(tx, job.id, job.payload.clone())?;
             Ok(job)
         })
@@ -91,63 +88,69 @@ impl OurJobs {
     }
 
     /// Whether the job was taken before.
-    async fn done(&self, id: u64) -> bool {
-        let place = atomically(|tx| match self.taken.remove(tx, &id)? {
-            Some(_) => Ok(Some(self.record(tx, Record::Done(id))?)),
-            None => Ok(None),
+    async fn done(&self, logged: &Arc<MVar<()>>, id: u64) -> bool {
+        let was_taken = atomically(|tx| match self.taken.remove(tx, &id)? {
+            Some(_) => self.record(tx, Record::Done(id), logged).map(|()| true),
+            None => Ok(false),
         })
         .await;
-        let Some(place) = place else { return false };
-        self.logged(place).await;
-        true
+        if was_taken {
+            logged.take().await;
+        }
+        was_taken
     }
 
-    /// Writes the records that come into the log, from `offset` on.
-    async fn log(&self, file: File, mut offset: u64, sync: bool) -> io::Result<()> {
-        let (mut buffer, mut jobs, mut logged) = (Vec::new(), Vec::new(), 0);
+    /// Writes the records that come to the end of the log.
+    async fn log(&self, mut file: File, sync: bool) -> io::Result<()> {
+        let (mut buffer, mut jobs) = (Vec::new(), Vec::new());
         loop {
             let records = atomically(|tx| {
-                tx.check(!self.records.is_empty(tx)?)?;
-                self.records.flush(tx)
+                let records = self.records.flush(tx)?;
+                tx.check(!records.is_empty())?;
+                Ok(records)
             })
             .await;
-            buffer.clear();
-            jobs.clear();
-            for record in &records {
+            for Unlogged { record, .. } in &records {
                 record.write(&mut buffer);
                 if let Record::Put(job) = record {
                     jobs.push(job.clone());
                 }
             }
-            let (written, back) = file.write_all_at(buffer, offset).await;
-            written?;
-            buffer = back;
-            offset += buffer.len() as u64;
             if sync {
-                file.sync_data().await?;
+                let both = move || {
+                    file.write_all(&buffer)?;
+                    file.sync_data()?;
+                    io::Result::Ok((file, buffer))
+                };
+                (file, buffer) = blocking(both).await.expect("no panic")?;
+            } else {
+                file.write_all(&buffer)?;
             }
-            logged += records.len() as u64;
-            atomically(|tx| {
-                self.logged.write(tx, logged);
-                self.wait(tx, &jobs)
-            })
-            .await;
+            buffer.clear();
+            if !jobs.is_empty() {
+                atomically(|tx| self.wait(tx, &jobs)).await;
+                jobs.clear();
+            }
+            for Unlogged { logged, .. } in records {
+                logged.try_put(()).expect("the connection has one record on the way");
+            }
         }
     }
 
     async fn connection(&self, stream: TcpStream) -> io::Result<()> {
+        let logged = Arc::new(MVar::empty());
         let (mut received, mut reply) = (Vec::with_capacity(BUFFER), Vec::with_capacity(BUFFER));
         while stream.read_to_spare(&mut received).await? > 0 {
             let mut begin = 0;
             while let Some((request, length)) = first(&received[begin..]) {
                 reply.clear();
                 match request {
-                    Some(Request::Put(payload)) => reply_ok(&mut reply, self.put(payload).await),
+                    Some(Request::Put(payload)) => reply_ok(&mut reply, self.put(&logged, payload).await),
                     Some(Request::Take) => reply_job(&mut reply, &self.take().await),
-                    Some(Request::Done(id)) if self.done(id).await => reply_ok(&mut reply, id),
+                    Some(Request::Done(id)) if self.done(&logged, id).await => reply_ok(&mut reply, id),
                     Some(Request::Left) => {
-                        let left = atomically(|tx| self.waiting_count.read(tx)).await;
-                        reply_left(&mut reply, left as usize);
+                        let left = atomically(|tx| self.waiting.len(tx)).await;
+                        reply_left(&mut reply, left);
                     }
                     Some(Request::Done(_)) | None => return Ok(()),
                 }
@@ -168,10 +171,11 @@ pub(crate) fn serve(workers: u64, number: u64, sync: bool) {
         let recovered = recover(number).expect("the log is readable");
         let jobs = Arc::new(OurJobs::new(&recovered));
         atomically(|tx| jobs.wait(tx, &recovered.jobs)).await;
-        let file = File::options().write(true).open(&recovered.path).await.expect("the log is writable");
+        let mut file = OpenOptions::new().write(true).open(&recovered.path).expect("the log is writable");
+        file.seek(SeekFrom::Start(recovered.length)).expect("a file has places");
         let log = jobs.clone();
         drop(spawn(async move {
-            let stopped = log.log(file, recovered.length, sync).await;
+            let stopped = log.log(file, sync).await;
             eprintln!("the log: {stopped:?}");
             std::process::exit(1);
         }));

@@ -6,6 +6,7 @@
 //! conversion of chunks that the code here names. A new kind is a variant, an implementation of
 //! `HasKind`, and an arm of every match.
 
+use super::super::exact::Number;
 use super::super::failure::{StageFailure, first_failure};
 use super::super::item::{Chunk, FINISHED, Flow, Item};
 use super::super::list::Lists;
@@ -23,7 +24,7 @@ pub enum ItemKind {
     Lists,
     /// Records of fields: [`csv::Fields`](super::super::csv::Fields).
     Records,
-    /// Numbers: `u64`.
+    /// Exact numbers: [`Number`].
     Numbers,
 }
 
@@ -44,7 +45,7 @@ enum AnyChunk<'a> {
     Bytes(&'a [u8]),
     Lists(Lists<'a, u8>),
     Records(&'a [super::super::csv::Fields]),
-    Numbers(&'a [u64]),
+    Numbers(&'a [Number]),
 }
 
 /// An item type that has a [`ItemKind`].
@@ -86,7 +87,7 @@ macro_rules! impl_kind {
     )*};
 }
 
-impl_kind!(u8: Bytes, [u8]: Lists, super::super::csv::Fields: Records, u64: Numbers);
+impl_kind!(u8: Bytes, [u8]: Lists, super::super::csv::Fields: Records, Number: Numbers);
 
 /// What the stage behind a [`DynStage`] does.
 trait AnyStage: Send {

@@ -8,7 +8,7 @@
 use super::super::item::{Chunk, Flow, GO_ON, Item, Store};
 use super::super::role::Splitter;
 use super::super::stage::{Sections, Split};
-use super::{CHUNK, Gathering};
+use super::{CHUNK, Gathering, LARGE};
 use std::fmt;
 
 /// A splitter of a type that tells its items alone.
@@ -53,6 +53,9 @@ impl<A: Item + ?Sized> Sections<A> for GatherSections<'_, '_, A> {
     fn part(&mut self, verdict: bool, item: &A) -> Flow {
         // A change of the verdict comes after a `close`, which has flushed.
         self.verdict = verdict;
+        if A::elements(item) >= LARGE {
+            return Sections::<A>::part_chunk(self, verdict, A::Chunk::one(item));
+        }
         self.items.keep(item);
         if self.items.count() < CHUNK { GO_ON } else { self.flush() }
     }
