@@ -28,7 +28,8 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// The number of ranks of the world.
     fn size(&self) -> usize;
 
-    /// Whether the body of a message to `to` may be a value that is [moved](crate::envelope::Body).
+    /// Whether the body of a message to `to` may be a value that is
+    /// [moved](crate::envelope::MessageContent::Moved).
     fn moves_values(&self, to: usize) -> bool;
 
     /// The mailbox of a rank that runs in this process.

@@ -53,7 +53,7 @@ impl fmt::Debug for OnMatch {
 /// The data of a message.
 #[derive(Debug)]
 pub enum MessageContent {
-    /// Bytes: a value that was written by [`wire`](crate::wire), or the elements of a slice.
+    /// Bytes: a value that the simple interface has written, or the elements of a slice.
     Bytes(Vec<u8>),
     /// A value that went to a rank of the same process as it is.
     Moved(Moved),

@@ -6,7 +6,7 @@
 //!
 //! # No message is lost
 //! A receive that finds no message is posted: its pattern lies in the table `posted`, with a
-//! [`Completion`] that it shares with its [`Posted`]. Under the lock, a message that arrives takes
+//! [`Completion`] that it shares with its `Posted`. Under the lock, a message that arrives takes
 //! the receive out of the table and puts itself into the completion. So under the lock a posted
 //! receive is in one of two states: it is in the table, or its completion has come. A receive that
 //! is given up looks under the lock which of the two it is. In the first it leaves the table, in

@@ -14,7 +14,7 @@ pub enum SendMode {
     Synchronous,
 }
 
-/// What has become of a message that was given to [`Engine::send`].
+/// What has become of a message that was given to [`Engine::send`](crate::engine::Engine::send).
 #[derive(Debug)]
 pub enum Sending {
     /// The send is over.
