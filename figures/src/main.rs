@@ -19,6 +19,7 @@ mod effort;
 mod instructions;
 mod jobs;
 mod lazy;
+mod lwc;
 mod machine;
 mod make;
 mod measure;
@@ -101,6 +102,11 @@ const FIGURES: &[Figure] = &[
         name: "foreign-wake",
         about: "ping-pong through a waker-based primitive",
         measure: threads::foreign_wake,
+    },
+    Figure {
+        name: "lwc",
+        about: "three programs over nine kinds of light threads, beside GHC, Lwt, Go, tokio",
+        measure: lwc::lwc,
     },
     Figure {
         name: "mp-speedup",

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 18] = [
+pub(crate) const PACKAGES: [&str; 21] = [
     "golang-go",
     "ghc",
     "libghc-parallel-dev",
@@ -32,6 +32,9 @@ pub(crate) const PACKAGES: [&str; 18] = [
     "ripgrep",
     "libghc-conduit-dev",
     "libxml2-utils",
+    "ocaml-nox",
+    "ocaml-findlib",
+    "liblwt-ocaml-dev",
 ];
 
 /// A peer program that is compiled from a source file of ours.
@@ -252,6 +255,23 @@ pub(crate) const SAMURAI: Compiled = Compiled {
 pub(crate) const GHC_CONDUIT: Compiled =
     Compiled { name: "conduit-ghc", source: "haskell/Conduits.hs", package: "ghc libghc-conduit-dev", ..GHC };
 
+/// The programs of light-weight concurrency over GHC's threads, in its non-threaded runtime.
+pub(crate) const GHC_LWC: Compiled = Compiled { name: "lwc-ghc", source: "haskell/Lwc.hs", ..GHC };
+
+/// The same over goroutines.
+pub(crate) const GO_LWC: Compiled = Compiled { name: "lwc-go", source: "go/lwc.go", ..GO };
+
+/// The same over Lwt, by OCaml's compiler for native code.
+pub(crate) const LWT: Compiled = Compiled {
+    name: "lwc-lwt",
+    source: "ocaml/lwc.ml",
+    includes: &["sh/ocaml.sh"],
+    compiler: &["sh"],
+    package: "dash ocaml-nox ocaml-findlib liblwt-ocaml-dev",
+    arguments: &["{sources}/sh/ocaml.sh", "{source}", "{out}"],
+    fetches: false,
+};
+
 /// Every compiled peer.
 pub(crate) const COMPILED: &[Compiled] = &[
     CPP,
@@ -278,6 +298,9 @@ pub(crate) const COMPILED: &[Compiled] = &[
     OPEN_MP,
     TBB_AND_OPEN_MP,
     GHC_PAR,
+    GHC_LWC,
+    GO_LWC,
+    LWT,
 ];
 
 impl Compiled {

@@ -246,6 +246,8 @@ fn miri() -> Vec<Proof> {
             &["selvedge-compat"],
             &[&["--features", "hyper-server", "--test", "suite", "--", "simulated::"]],
         ),
+        // The implementations over `core`. The others are safe code over the standard library.
+        miri_of("lightweight", &["selvedge-lightweight"], &[&["--test", "suite", "--", "awaited::"]]),
         // Those tests that stay on their stacks.
         miri_of("lazy", &["selvedge-lazy"], &[&["--test", "suite", "--", "--skip", IN_DIRECT_STYLE]]),
     ]);
@@ -471,6 +473,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
         &["selvedge-make"],
         &["make-speedup", "make-overhead", "make-overhead-large", "make-commands", "make-projects"],
     ),
+    ("lightweight", &["selvedge-lightweight"], &["lwc"]),
     ("web", &["selvedge-httpd"], &["web-small", "web-16k", "web-pipelined", "web-log"]),
 ];
 

@@ -2,7 +2,7 @@
 //!
 //! | for | there is |
 //! |---|---|
-//! | starting a program or a test | [`#[main]`](macro@main), [`#[test]`](macro@test), [`run_main`], [`run`], [`run_pinned`], [`run_local`], [`Runner`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
+//! | starting a program or a test | [`#[main]`](macro@main), [`#[test]`](macro@test), [`run_main`], [`run`], [`run_pinned`], [`run_local`], [`Runner`], [`start`], [`stop`], [`per_core`], [`work_stealing`], [`priority`](priority()) |
 //! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`], [`bound()`], [`thread_value!`] |
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
@@ -50,9 +50,11 @@
 #[doc(hidden)]
 pub mod entry;
 mod runner;
+mod start;
 pub mod stm;
 
 pub use runner::{BadWorkers, Runner, run_main};
+pub use start::{StartEnd, start, start_on, stop};
 
 #[doc(inline)]
 pub use selvedge_cnc as cnc;

@@ -16,6 +16,7 @@ mod hello;
 pub(crate) mod jobs;
 mod lazy;
 mod load;
+mod lwc;
 pub(crate) mod make;
 mod ours;
 mod pipes;
@@ -116,6 +117,12 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
 /// The programs of the figures about several workers, pipes, connections and time. The first number
 /// of most is that of workers: 0 for the scheduler that has one OS thread and moves nothing.
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
+    if let Some(program) = name.strip_prefix("lwc-") {
+        return lwc::ours(program, numbers, fault());
+    }
+    if let Some(program) = name.strip_prefix("tokio-lwc-") {
+        return lwc::theirs(program, numbers, fault());
+    }
     if let Some(program) = name.strip_prefix("stm-") {
         return stm::run(program, numbers);
     }
