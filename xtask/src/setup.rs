@@ -77,6 +77,12 @@ const PROGRAMS: &[Program] = &[
         need: Need::Required,
     },
     Program {
+        name: "mpirun.openmpi",
+        package: "openmpi-bin",
+        purpose: "starts the ranks in the tests of the MPI library",
+        need: Need::Optional,
+    },
+    Program {
         name: "slowhttptest",
         package: "slowhttptest",
         purpose: "slow clients in the server's tests",

@@ -12,6 +12,7 @@
 //! | variables that several threads read and write at one moment | [`stm`] |
 //! | values that are made when they are needed | [`lazy`] |
 //! | graphs of steps with one result under every scheduler | [`cnc`] |
+//! | ranks that send messages to one another | [`mpi`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
@@ -164,6 +165,8 @@ pub use selvedge_macros::main;
 /// ```
 #[doc(inline)]
 pub use selvedge_macros::test;
+#[doc(inline)]
+pub use selvedge_mpi as mpi;
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, Spawned, WorkStealing, block_on, set_deadline, set_priority, work_stealing,

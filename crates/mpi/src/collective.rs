@@ -1,0 +1,154 @@
+//! Operations in which all ranks of a communicator take part, built out of sends and receives:
+//! [`CollectiveRound`] is one such operation on one rank.
+//!
+//! | File | |
+//! |---|---|
+//! | `collective.rs` | what each operation needs: its messages, and the check that all ranks call the same one |
+//! | `collective/algorithms.rs` | how the messages go, once for both interfaces |
+//! | `collective/simple.rs` | the operations on values |
+//! | `collective/fast.rs` | the operations on elements |
+//! | `collective/parts.rs` | elements in a part for each rank: [`Parts`] |
+//!
+//! # How operations are kept apart
+//! The collectives of a communicator have a context of their own, so no receive of the program sees
+//! their messages. Each rank numbers its operations, and the number is the tag of their messages:
+//! a rank that is two operations ahead disturbs none. Each message bears the operation and its
+//! root, and the receiver compares them with its own call.
+//!
+//! # The order of a reduction
+//! The values are combined from the left, in the order of the ranks: `((v0 + v1) + v2) + v3`. So
+//! the result has the same bits in every run and on every rank, also of floating-point numbers, and
+//! the bits of the loop over the gathered values.
+
+mod algorithms;
+mod fast;
+mod parts;
+mod simple;
+
+use crate::communicator::{Communicator, MessageLane, Underway};
+use crate::engine::SendMode;
+use crate::error::{CallSite, Error, ErrorClass};
+use crate::payload::{MessagePayload, open, pack};
+use crate::tag::{Source, Tags};
+pub use parts::Parts;
+
+/// Which operation: the upper 8 bits of a mark. The lower ones are the root.
+const NAMES: [&str; 12] = [
+    "barrier",
+    "bcast",
+    "gather",
+    "scatter",
+    "allgather",
+    "alltoall",
+    "reduce",
+    "allreduce",
+    "reduce_scatter",
+    "scan",
+    "exscan",
+    "split, dup or create",
+];
+
+/// The operations, by their place in [`NAMES`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum CollectiveKind {
+    Barrier,
+    Bcast,
+    Gather,
+    Scatter,
+    Allgather,
+    Alltoall,
+    Reduce,
+    Allreduce,
+    ReduceScatter,
+    Scan,
+    Exscan,
+    Split,
+}
+
+const ROOT_BITS: u32 = 24;
+
+/// One collective operation on one rank.
+pub(crate) struct CollectiveRound<'a> {
+    communicator: &'a Communicator,
+    call: CallSite,
+    lane: MessageLane,
+    /// The sends that are not over.
+    sends: Vec<(usize, Underway)>,
+}
+
+impl<'a> CollectiveRound<'a> {
+    /// Begins an operation with a root, or with root 0 if it has none.
+    ///
+    /// # Errors
+    /// If the communicator has no such root.
+    pub(crate) fn begin(
+        communicator: &'a Communicator,
+        call: CallSite,
+        operation: CollectiveKind,
+        root: usize,
+    ) -> Result<CollectiveRound<'a>, Error> {
+        communicator.check_rank(root, call, ErrorClass::Root)?;
+        let mark = (operation as u32) << ROOT_BITS | root as u32 & ((1 << ROOT_BITS) - 1);
+        Ok(CollectiveRound {
+            communicator,
+            call,
+            lane: communicator.next_collective(mark),
+            sends: Vec::new(),
+        })
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.communicator.rank()
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.communicator.size()
+    }
+
+    pub(crate) fn error(&self, class: ErrorClass, text: impl Into<String>) -> Error {
+        self.call.error(class, text)
+    }
+
+    /// Starts to send a payload to a rank.
+    pub(crate) fn send<P: MessagePayload>(&mut self, to: usize, payload: P) -> Result<(), Error> {
+        let body = pack(self.call, payload, self.communicator.moves_values(to))?;
+        let number = self.lane.number;
+        let underway =
+            self.communicator.start_send(self.call, self.lane, to, number, body, SendMode::Standard)?;
+        if underway.is_some() {
+            self.sends.push((to, underway));
+        }
+        Ok(())
+    }
+
+    /// Waits for the payload of a rank.
+    pub(crate) async fn recv<P: MessagePayload>(&self, from: usize) -> Result<P, Error> {
+        let tags = Tags::One(self.lane.number);
+        let envelope = self.communicator.receive(self.call, self.lane, Source::Rank(from), tags).await?;
+        if envelope.mark != self.lane.mark {
+            let at = envelope.sent.map_or(String::new(), |sent| format!(" ({})", sent.place));
+            let (theirs, mine) = (named(envelope.mark), named(self.lane.mark));
+            let text = format!("rank {from} calls {theirs}{at} where this rank calls {mine}");
+            return Err(self.error(ErrorClass::Mismatch, text));
+        }
+        Ok(open(self.call, envelope)?.0)
+    }
+
+    /// Waits until the sends of this rank are over.
+    pub(crate) async fn end(self) -> Result<(), Error> {
+        for (to, underway) in self.sends {
+            self.communicator.end_send(self.call, to, underway).await?;
+        }
+        Ok(())
+    }
+}
+
+/// A mark in words.
+fn named(mark: u32) -> String {
+    let root = mark & ((1 << ROOT_BITS) - 1);
+    match NAMES.get((mark >> ROOT_BITS) as usize) {
+        Some(name @ &("bcast" | "gather" | "scatter" | "reduce")) => format!("{name} with root {root}"),
+        Some(name) => (*name).to_string(),
+        None => "an unknown operation".to_string(),
+    }
+}

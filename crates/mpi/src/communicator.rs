@@ -1,0 +1,365 @@
+//! [`Communicator`]: one rank's handle of a group of ranks that send to one another, with the
+//! operations below all others: start a send, post a receive, wait for a message.
+//!
+//! `simple.rs`, `fast.rs`, `probe.rs` and the collectives add its public operations, each in its
+//! file. What belongs to which communicator is told apart by the context, a number that its ranks
+//! have in common: see [`MessageLane`].
+
+use crate::Tag;
+use crate::completion::{Completion, EndedRank};
+use crate::engine::{Engine, SendMode, Sending};
+use crate::envelope::{Envelope, MessageContent, Status};
+use crate::error::{CallSite, Error, ErrorClass};
+use crate::group::{ComparisonResult, Group};
+use crate::mailbox::{Arrived, AwaitedRanks, Mailbox, Posted, ReceiveOutcome};
+use crate::matching::Pattern;
+use crate::tag::{Source, Tags};
+use selvedge_core::budget;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A group of ranks that send messages to one another, as one of them sees it.
+///
+/// The ranks of a communicator are numbered from 0. A message that is sent in a communicator is
+/// received in it alone. [`run`](crate::run()) gives each rank the communicator of the world;
+/// [`dup`](Communicator::dup), [`split`](Communicator::split) and [`create`](Communicator::create)
+/// make others. A clone is the same communicator: the threads of a rank may each have one.
+///
+/// # Paper
+/// [HMPI "Point-to-point communications"]: a two-level scheme, in which the first level is the
+/// communicator and the second the rank within it.
+#[derive(Clone)]
+#[doc(alias = "Comm")]
+#[doc(alias = "commWorld")]
+#[doc(alias = "MPI_COMM_WORLD")]
+pub struct Communicator {
+    shared: Arc<CommunicatorInside>,
+}
+
+struct CommunicatorInside {
+    engine: Arc<dyn Engine>,
+    context: u64,
+    group: Group,
+    rank: usize,
+    /// The number of the next collective operation.
+    collective: AtomicU32,
+}
+
+/// Which messages of a communicator: those of the program, or those of one collective operation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MessageLane {
+    context: u64,
+    /// Which operation it is, with its root: see [`Envelope::mark`].
+    pub(crate) mark: u32,
+    /// The number of the collective operation, which is the tag of its messages.
+    pub(crate) number: Tag,
+}
+
+impl MessageLane {
+    fn is_collective(self) -> bool {
+        self.context & COLLECTIVE != 0
+    }
+}
+
+/// What is left of a send that was started: nothing, or the event that ends it.
+pub(crate) type Underway = Option<Arc<Completion>>;
+
+/// Marks the contexts of collectives, so that no receive of the program sees their messages.
+const COLLECTIVE: u64 = 1 << 63;
+
+impl Communicator {
+    pub(crate) fn new(engine: Arc<dyn Engine>, context: u64, group: Group, rank: usize) -> Communicator {
+        let collective = AtomicU32::new(0);
+        Communicator { shared: Arc::new(CommunicatorInside { engine, context, group, rank, collective }) }
+    }
+
+    /// The communicator of all ranks of an engine's world, for a rank that runs in this process.
+    pub(crate) fn world(engine: Arc<dyn Engine>, rank: usize) -> Communicator {
+        let group = Group::of((0..engine.size() as u32).collect::<Vec<_>>());
+        Communicator::new(engine, 0, group, rank)
+    }
+
+    /// The number of this rank: `0..size`.
+    #[doc(alias = "commRank")]
+    #[doc(alias = "MPI_Comm_rank")]
+    pub fn rank(&self) -> usize {
+        self.shared.rank
+    }
+
+    /// The number of ranks.
+    #[doc(alias = "commSize")]
+    #[doc(alias = "MPI_Comm_size")]
+    pub fn size(&self) -> usize {
+        self.shared.group.size()
+    }
+
+    /// The ranks.
+    #[doc(alias = "commGroup")]
+    #[doc(alias = "MPI_Comm_group")]
+    pub fn group(&self) -> &Group {
+        &self.shared.group
+    }
+
+    /// How the two are alike.
+    #[doc(alias = "commCompare")]
+    #[doc(alias = "MPI_Comm_compare")]
+    pub fn compare(&self, other: &Communicator) -> ComparisonResult {
+        match self.group().compare(other.group()) {
+            ComparisonResult::Identical if self.shared.context != other.shared.context => {
+                ComparisonResult::Congruent
+            }
+            comparison => comparison,
+        }
+    }
+
+    /// The ranks of this communicator that have failed: that panicked, or returned an error.
+    /// Receives of this communicator from any source bear these from now on, and do not fail
+    /// because of them.
+    ///
+    /// A receive from any source fails when a rank has failed that could have been the source,
+    /// because a program that counts on its message would wait for ever. A program that can do
+    /// without that rank calls this, and receives on.
+    #[doc(alias = "MPIX_Comm_failure_ack")]
+    #[doc(alias = "MPI_Comm_ack_failed")]
+    pub fn acknowledge_failed(&self) -> Vec<usize> {
+        let failed = self.mailbox().acknowledge(self.shared.context, self.group().world_ranks());
+        failed.into_iter().filter_map(|rank| self.group().position(rank)).collect()
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
+        &self.shared.engine
+    }
+
+    /// The call of a public operation, which the program makes at this place.
+    #[track_caller]
+    pub(crate) fn call(&self, name: &'static str) -> CallSite {
+        CallSite::here(name, self.rank())
+    }
+
+    /// The messages that the program sends itself.
+    pub(crate) fn own(&self) -> MessageLane {
+        MessageLane { context: self.shared.context, mark: 0, number: Tag::UNIT }
+    }
+
+    /// The messages of the next collective operation.
+    pub(crate) fn next_collective(&self, mark: u32) -> MessageLane {
+        let number = self.shared.collective.fetch_add(1, Ordering::Relaxed) & Tag::MAX.0;
+        MessageLane { context: self.shared.context | COLLECTIVE, mark, number: Tag(number) }
+    }
+
+    /// A context that no communicator of the world has, if one rank alone uses what it proposes.
+    pub(crate) fn propose_context(&self) -> u64 {
+        let rank = self.world_rank(self.rank());
+        let number = self.mailbox().propose();
+        assert!(number < 1 << 32, "a rank has made 2^32 communicators");
+        (rank as u64) << 32 | number
+    }
+
+    fn world_rank(&self, rank: usize) -> usize {
+        self.shared.group.world_ranks()[rank] as usize
+    }
+
+    /// # Errors
+    /// If the communicator has no such rank.
+    pub(crate) fn check_rank(&self, rank: usize, call: CallSite, class: ErrorClass) -> Result<(), Error> {
+        if rank < self.size() {
+            return Ok(());
+        }
+        let size = self.size();
+        let role = if class == ErrorClass::Root { "root" } else { "other side" };
+        Err(call.error(class, format!("the {role} is rank {rank}, but there are ranks 0 to {}", size - 1)))
+    }
+
+    /// Whether a body for this rank may be a value that is moved.
+    pub(crate) fn moves_values(&self, to: usize) -> bool {
+        self.shared.engine.moves_values(self.world_rank(to))
+    }
+
+    /// Starts a send. The completion, if there is one, ends it.
+    ///
+    /// # Errors
+    /// If the receiver has ended, or there is no such rank or tag.
+    pub(crate) fn start_send(
+        &self,
+        call: CallSite,
+        lane: MessageLane,
+        to: usize,
+        tag: Tag,
+        body: MessageContent,
+        mode: SendMode,
+    ) -> Result<Underway, Error> {
+        self.check_rank(to, call, ErrorClass::Rank)?;
+        if tag > Tag::MAX {
+            return Err(call.error(ErrorClass::Tag, format!("to rank {to}: tag {tag} is above {}", Tag::MAX)));
+        }
+        let envelope = Envelope {
+            context: lane.context,
+            mark: lane.mark,
+            source: self.rank() as u32,
+            tag: tag.0,
+            body,
+            sent: Some(call),
+            matched: None,
+        };
+        let (from, to_world) = (self.world_rank(self.rank()), self.world_rank(to));
+        match self.shared.engine.send(from, to_world, envelope, mode) {
+            Sending::Done => Ok(None),
+            Sending::Underway(completion) => Ok(Some(completion)),
+            Sending::Refused(ended) => Err(self.ended(call, ended, "no message can be sent to it")),
+        }
+    }
+
+    /// Waits for the end of a send.
+    pub(crate) async fn end_send(&self, call: CallSite, to: usize, underway: Underway) -> Result<(), Error> {
+        let Some(completion) = underway else { return Ok(()) };
+        let object = || format!("a message to rank {to}, as rank {}, at {}", call.rank, call.place);
+        completion.wait(call.place, "send", object).await;
+        self.sent(call, completion.take())
+    }
+
+    /// The result of a send that has ended.
+    pub(crate) fn sent(&self, call: CallSite, end: Option<Result<(), EndedRank>>) -> Result<(), Error> {
+        match end {
+            Some(Err(ended)) => Err(self.ended(call, ended, "no receive has taken the message")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The error of a call that needs a rank which has ended.
+    fn ended(&self, call: CallSite, ended: EndedRank, so: &str) -> Error {
+        let rank = match self.group().position(ended.rank) {
+            Some(rank) => format!("rank {rank}"),
+            None => format!("rank {} of the world", ended.rank),
+        };
+        let how = if ended.failed { "failed" } else { "returned" };
+        call.error(ErrorClass::Ended, format!("{rank} has {how}: {so}"))
+    }
+
+    /// What a receive or probe asks the mailbox for.
+    ///
+    /// # Errors
+    /// If there is no such rank.
+    fn asked(
+        &self,
+        call: CallSite,
+        lane: MessageLane,
+        source: Source,
+        tags: Tags,
+    ) -> Result<(Pattern, AwaitedRanks), Error> {
+        let (source, awaited) = match source {
+            Source::Rank(rank) => {
+                self.check_rank(rank, call, ErrorClass::Rank)?;
+                (Some(rank as u32), AwaitedRanks::One(self.world_rank(rank) as u32))
+            }
+            Source::Any => (None, AwaitedRanks::AnyOf(self.group().world_ranks().clone())),
+        };
+        let tag = match tags {
+            Tags::One(tag) => Some(tag.0),
+            Tags::Any => None,
+        };
+        Ok((Pattern { context: lane.context, source, tag }, awaited))
+    }
+
+    /// Posts a receive, or a probe.
+    pub(crate) fn post(
+        &self,
+        call: CallSite,
+        lane: MessageLane,
+        source: Source,
+        tags: Tags,
+        takes: bool,
+    ) -> Result<Posted, Error> {
+        let (pattern, awaited) = self.asked(call, lane, source, tags)?;
+        Ok(self.mailbox().post(pattern, awaited, takes))
+    }
+
+    /// Waits for the outcome of a posted receive or probe.
+    pub(crate) async fn outcome(
+        &self,
+        call: CallSite,
+        lane: MessageLane,
+        posted: &mut Posted,
+        source: Source,
+        tags: Tags,
+    ) -> Result<ReceiveOutcome, Error> {
+        let object = || {
+            let CallSite { name, rank, place } = call;
+            match lane.is_collective() {
+                true => format!("the message of {name} from {source}, as rank {rank}, at {place}"),
+                false => format!("a message from {source} with {tags}, as rank {rank}, at {place}"),
+            }
+        };
+        match posted.collect(call, object).await {
+            ReceiveOutcome::Ended(ended) if lane.is_collective() => {
+                Err(self.ended(call, ended, &format!("no part of {source} will come")))
+            }
+            ReceiveOutcome::Ended(ended) => Err(self.no_message(call, ended, source, tags)),
+            outcome => Ok(outcome),
+        }
+    }
+
+    /// The error of a receive for which no message will come.
+    pub(crate) fn no_message(&self, call: CallSite, ended: EndedRank, source: Source, tags: Tags) -> Error {
+        self.ended(call, ended, &format!("no message from {source} with {tags} will come"))
+    }
+
+    /// The first message that matches, if it is there.
+    pub(crate) fn try_take(
+        &self,
+        call: CallSite,
+        lane: MessageLane,
+        source: Source,
+        tags: Tags,
+    ) -> Result<Option<Arrived>, Error> {
+        let (pattern, _) = self.asked(call, lane, source, tags)?;
+        Ok(self.mailbox().try_take(&pattern))
+    }
+
+    /// The status of the first message of the program that matches, if it is there.
+    pub(crate) fn try_see(
+        &self,
+        call: CallSite,
+        source: Source,
+        tags: Tags,
+    ) -> Result<Option<Status>, Error> {
+        let (pattern, _) = self.asked(call, self.own(), source, tags)?;
+        Ok(self.mailbox().try_see(&pattern))
+    }
+
+    /// Puts a message back that was taken, at its place in the order.
+    pub(crate) fn put_back(&self, arrived: Arrived) {
+        self.mailbox().put_back(arrived);
+    }
+
+    fn mailbox(&self) -> &Arc<Mailbox> {
+        self.shared.engine.mailbox(self.world_rank(self.rank()))
+    }
+
+    /// The first message that matches, when it comes.
+    pub(crate) async fn receive(
+        &self,
+        call: CallSite,
+        lane: MessageLane,
+        source: Source,
+        tags: Tags,
+    ) -> Result<Envelope, Error> {
+        // Paid before, because a message that was taken would be lost if this were dropped here.
+        budget::pay(1).await;
+        if let Some(arrived) = self.try_take(call, lane, source, tags)? {
+            return Ok(arrived.into_envelope());
+        }
+        budget::refund(1);
+        let mut posted = self.post(call, lane, source, tags, true)?;
+        match self.outcome(call, lane, &mut posted, source, tags).await? {
+            ReceiveOutcome::Took(arrived) => Ok(arrived.into_envelope()),
+            other => unreachable!("a receive takes its message: {other:?}"),
+        }
+    }
+}
+
+impl fmt::Debug for Communicator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Communicator(rank {} of {}, over {})", self.rank(), self.size(), self.shared.engine.name())
+    }
+}

@@ -1,0 +1,44 @@
+//! [`Engine`]: what carries messages between ranks. It is all that a transport has to give.
+//!
+//! `world.rs` starts a world over an engine, and the communicators send through it. An engine gives
+//! each message that arrives to the [`Mailbox`] of the rank that it is for, which matches it with
+//! the receives of that rank's threads. So an engine knows neither receives nor wildcards,
+//! communicators nor collectives: these are built above it, once, out of `send`.
+
+use crate::envelope::Envelope;
+use crate::mailbox::Mailbox;
+pub use crate::sending::{SendMode, Sending};
+use std::fmt;
+use std::sync::Arc;
+
+/// What carries messages between the ranks of a world. Ranks are world ranks here.
+///
+/// # What an engine must keep
+/// 1. `send` does not wait. Messages from one rank to another with the same context are
+///    [delivered](Mailbox::deliver) in the order of the calls.
+/// 2. A message is delivered once, also if no receive is there for it.
+/// 3. When a rank has ended, each mailbox of this process is told so by [`Mailbox::ended`], after
+///    the last message of that rank.
+/// 4. What an engine waits for outside of the process, it waits for in an event source of the
+///    scheduler or on an OS thread of its own, never in `send`.
+pub trait Engine: fmt::Debug + Send + Sync + 'static {
+    /// Its name, for reports: `threads`.
+    fn name(&self) -> &'static str;
+
+    /// The number of ranks of the world.
+    fn size(&self) -> usize;
+
+    /// Whether the body of a message to `to` may be a value that is
+    /// [moved](crate::envelope::MessageContent::Moved).
+    fn moves_values(&self, to: usize) -> bool;
+
+    /// The mailbox of a rank that runs in this process.
+    ///
+    /// # Panics
+    /// If it runs elsewhere.
+    fn mailbox(&self, rank: usize) -> &Arc<Mailbox>;
+
+    /// Starts to send a message from a rank of this process to `to`. With [`SendMode::Synchronous`]
+    /// the send is over when a receive has taken the message.
+    fn send(&self, from: usize, to: usize, envelope: Envelope, mode: SendMode) -> Sending;
+}

@@ -1,0 +1,133 @@
+//! A message on its way: [`Envelope`], with its [`MessageContent`] of bytes or of a value that is
+//! moved; and [`Status`], what a receive tells of it.
+//!
+//! The interfaces (`simple.rs`, `fast.rs`) make envelopes and open them, engines carry them, and
+//! the mailbox (`mailbox.rs`) matches them. No file but the two interfaces looks into a body.
+
+use crate::Tag;
+use crate::completion::EndedRank;
+use crate::error::CallSite;
+use crate::matching::Pattern;
+use std::any::{Any, type_name};
+use std::fmt;
+
+/// A message, as an engine carries it.
+#[derive(Debug)]
+pub struct Envelope {
+    /// The communicator, and whether the message belongs to one of its collectives.
+    pub context: u64,
+    /// Of a message of a collective: which operation, and its root. 0 for the program's own.
+    pub mark: u32,
+    /// The sender's rank in that communicator.
+    pub source: u32,
+    /// The tag.
+    pub tag: u32,
+    /// The data.
+    pub body: MessageContent,
+    /// The call that has sent it, where the engine can tell.
+    pub sent: Option<CallSite>,
+    /// To be told when a receive has taken the message: of a synchronous send.
+    pub matched: Option<OnMatch>,
+}
+
+/// What happens when a receive has taken a message, or its receiver has ended without one.
+pub struct OnMatch(Box<dyn FnOnce(Result<(), EndedRank>) + Send>);
+
+impl OnMatch {
+    /// The function is called once, on the OS thread of the receiver. It must not wait.
+    pub fn new(tell: impl FnOnce(Result<(), EndedRank>) + Send + 'static) -> OnMatch {
+        OnMatch(Box::new(tell))
+    }
+
+    pub(crate) fn tell(self, result: Result<(), EndedRank>) {
+        (self.0)(result);
+    }
+}
+
+impl fmt::Debug for OnMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnMatch")
+    }
+}
+
+/// The data of a message.
+#[derive(Debug)]
+pub enum MessageContent {
+    /// Bytes: a value that the simple interface has written, or the elements of a slice.
+    Bytes(Vec<u8>),
+    /// A value that went to a rank of the same process as it is.
+    Moved(Moved),
+}
+
+/// A value of some type, with the name of that type.
+pub struct Moved {
+    value: Box<dyn Any + Send>,
+    type_name: &'static str,
+    bytes: usize,
+}
+
+impl Moved {
+    /// A value, and the number of bytes that [`Status::bytes`] is to tell.
+    pub(crate) fn new<T: Send + 'static>(value: T, bytes: usize) -> Moved {
+        Moved { value: Box::new(value), type_name: type_name::<T>(), bytes }
+    }
+
+    /// The value, if it is of this type.
+    pub(crate) fn downcast<T: 'static>(self) -> Result<T, Moved> {
+        let Moved { value, type_name, bytes } = self;
+        match value.downcast() {
+            Ok(value) => Ok(*value),
+            Err(value) => Err(Moved { value, type_name, bytes }),
+        }
+    }
+
+    pub(crate) fn type_name(&self) -> &'static str {
+        self.type_name
+    }
+}
+
+impl fmt::Debug for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Moved({})", self.type_name)
+    }
+}
+
+impl Envelope {
+    /// The pattern that this message alone has.
+    pub(crate) fn pattern(&self) -> Pattern {
+        Pattern { context: self.context, source: Some(self.source), tag: Some(self.tag) }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let bytes = match &self.body {
+            MessageContent::Bytes(bytes) => bytes.len(),
+            MessageContent::Moved(moved) => moved.bytes,
+        };
+        Status { source: self.source as usize, tag: Tag(self.tag), bytes }
+    }
+}
+
+/// What a receive or a probe tells of a message beside its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// The rank that has sent it, in the communicator of the receive.
+    pub source: usize,
+    /// Its tag.
+    pub tag: Tag,
+    /// The length of its data in bytes. Of a value of the simple interface this is the length of
+    /// its serialised form, or the size of its type if the value was moved.
+    pub bytes: usize,
+}
+
+impl Status {
+    /// How many elements of type `T` a message of the fast interface has. `None` if its bytes are
+    /// not a whole number of them.
+    #[doc(alias = "getCount")]
+    #[doc(alias = "MPI_Get_count")]
+    pub fn count<T: bytemuck::Pod>(&self) -> Option<usize> {
+        match size_of::<T>() {
+            0 => None,
+            size => self.bytes.is_multiple_of(size).then_some(self.bytes / size),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Why a call failed: [`Error`] with its [`ErrorClass`], and [`CallSite`], which says where in the
+//! program the call stands and on which rank it was made.
+//!
+//! Each public operation makes its [`CallSite`] first, and its errors from it, so that every error
+//! names the operation, both sides and the source line.
+
+use std::fmt;
+use std::panic::Location;
+
+/// What kind of error it is, for a program that goes on differently.
+///
+/// # Paper
+/// [HMPI "Point-to-point communications"]: an error handler turns errors into exceptions. Here each
+/// call returns a `Result`, and no handler is installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[doc(alias = "MPIError")]
+pub enum ErrorClass {
+    /// A rank that the communicator does not have.
+    #[doc(alias = "MPI_ERR_RANK")]
+    Rank,
+    /// A tag above [`Tag::MAX`](crate::Tag::MAX).
+    #[doc(alias = "MPI_ERR_TAG")]
+    Tag,
+    /// A root that the communicator does not have.
+    #[doc(alias = "MPI_ERR_ROOT")]
+    Root,
+    /// A number of values or elements that does not fit the number of ranks.
+    #[doc(alias = "MPI_ERR_COUNT")]
+    Count,
+    /// The message has more elements than the buffer of the receive.
+    #[doc(alias = "MPI_ERR_TRUNCATE")]
+    Truncate,
+    /// The message holds a value of another type.
+    #[doc(alias = "MPI_ERR_TYPE")]
+    Type,
+    /// The ranks do not make the same collective call, or not with the same root.
+    #[doc(alias = "MPI_ERR_OTHER")]
+    Mismatch,
+    /// A group that is not of ranks of the communicator.
+    #[doc(alias = "MPI_ERR_GROUP")]
+    Group,
+    /// The other rank has ended, so the message will not come, or will not be received.
+    #[doc(alias = "MPI_ERR_PROC_FAILED")]
+    Ended,
+}
+
+/// Why a call failed. Its message names the call, the source line and both sides.
+#[derive(Clone)]
+pub struct Error(Box<Described>);
+
+#[derive(Clone)]
+struct Described {
+    class: ErrorClass,
+    call: CallSite,
+    text: String,
+}
+
+/// An operation that the program has called, on one rank.
+#[derive(Debug, Clone, Copy)]
+pub struct CallSite {
+    /// The name of the operation.
+    pub name: &'static str,
+    /// Where the program calls it.
+    pub place: &'static Location<'static>,
+    /// The rank that calls it, in its communicator.
+    pub rank: usize,
+}
+
+impl CallSite {
+    #[track_caller]
+    pub(crate) fn here(name: &'static str, rank: usize) -> CallSite {
+        CallSite { name, place: Location::caller(), rank }
+    }
+
+    pub(crate) fn error(self, class: ErrorClass, text: impl Into<String>) -> Error {
+        Error(Box::new(Described { class, call: self, text: text.into() }))
+    }
+}
+
+impl fmt::Display for CallSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on rank {} ({})", self.name, self.rank, self.place)
+    }
+}
+
+impl Error {
+    /// The kind of error.
+    pub fn class(&self) -> ErrorClass {
+        self.0.class
+    }
+
+    /// The name of the operation that failed.
+    pub fn call(&self) -> &'static str {
+        self.0.call.name
+    }
+
+    /// The rank on which it was called, in the communicator of the call.
+    pub fn rank(&self) -> usize {
+        self.0.call.rank
+    }
+
+    /// Where the program called it.
+    pub fn place(&self) -> &'static Location<'static> {
+        self.0.call.place
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.call, self.0.text)
+    }
+}
+
+/// Writes what `Display` writes, because a `main` that returns a `Result` prints its error with
+/// `Debug`.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,244 @@
+//! The fast interface: messages that are elements of plain data, in one piece of memory.
+//!
+//! Nothing is serialised: a message is the bytes of its elements, and nothing before them. A vector
+//! that is sent to a rank of the same process is moved; a slice is copied once, and once more into
+//! the slice of the receiver.
+
+use crate::communicator::{Communicator, Underway};
+use crate::engine::SendMode;
+use crate::envelope::{Envelope, Status};
+use crate::error::{CallSite, Error, ErrorClass};
+use crate::payload::{Elements, open, pack};
+use crate::request::Request;
+use crate::tag::{Source, Tag, Tags};
+use bytemuck::Pod;
+use selvedge_core::budget;
+
+impl Communicator {
+    /// Sends the elements of a slice to a rank, and waits until they are on their way.
+    ///
+    /// # Errors
+    /// If there is no such rank or tag, or if the rank has ended.
+    ///
+    /// # Complexity
+    /// One copy of the elements.
+    ///
+    /// # Paper
+    /// [HMPI "The Simple and Fast interfaces of Haskell-MPI"]: data that are contiguous in memory,
+    /// without serialisation.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::mpi;
+    ///
+    /// # selvedge::round_robin(async {
+    /// mpi::run(2, |world| async move {
+    ///     if world.rank() == 0 {
+    ///         world.send_slice(1, (), &[1.5, 2.5]).await?;
+    ///     } else {
+    ///         let mut row = [0.0; 4];
+    ///         let status = world.recv_into(0, (), &mut row).await?;
+    ///         assert_eq!((row, status.count::<f64>()), ([1.5, 2.5, 0.0, 0.0], Some(2)));
+    ///     }
+    ///     Ok::<_, mpi::Error>(())
+    /// })
+    /// .await
+    /// # })?.unwrap();
+    /// # Ok::<(), selvedge::RunError>(())
+    /// ```
+    #[doc(alias = "MPI_Send")]
+    #[track_caller]
+    pub fn send_slice<T: Pod + Send + Sync>(
+        &self,
+        to: usize,
+        tag: impl Into<Tag>,
+        elements: &[T],
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        let (call, tag) = (self.call("send_slice"), tag.into());
+        async move { self.send_elements(call, to, tag, elements.to_vec(), SendMode::Standard).await }
+    }
+
+    /// As [`send_slice`](Self::send_slice), of a vector that the program gives away. To a rank of
+    /// the same process it is moved: no element is copied, unless the receiver wants it in a slice.
+    ///
+    /// # Errors
+    /// As for [`send_slice`](Self::send_slice).
+    #[track_caller]
+    pub fn send_vec<T: Pod + Send>(
+        &self,
+        to: usize,
+        tag: impl Into<Tag>,
+        elements: Vec<T>,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.send_elements(self.call("send_vec"), to, tag.into(), elements, SendMode::Standard)
+    }
+
+    /// As [`send_slice`](Self::send_slice), and waits until a receive has taken the message.
+    ///
+    /// # Errors
+    /// As for [`send_slice`](Self::send_slice), and if the receiver ends without taking the
+    /// message.
+    #[doc(alias = "MPI_Ssend")]
+    #[track_caller]
+    pub fn ssend_slice<T: Pod + Send + Sync>(
+        &self,
+        to: usize,
+        tag: impl Into<Tag>,
+        elements: &[T],
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        let (call, tag) = (self.call("ssend_slice"), tag.into());
+        async move { self.send_elements(call, to, tag, elements.to_vec(), SendMode::Synchronous).await }
+    }
+
+    async fn send_elements<T: Pod + Send>(
+        &self,
+        call: CallSite,
+        to: usize,
+        tag: Tag,
+        elements: Vec<T>,
+        mode: SendMode,
+    ) -> Result<(), Error> {
+        budget::pay(1).await;
+        let underway = self.begin_elements(call, to, tag, elements, mode)?;
+        self.end_send(call, to, underway).await
+    }
+
+    fn begin_elements<T: Pod + Send>(
+        &self,
+        call: CallSite,
+        to: usize,
+        tag: Tag,
+        elements: Vec<T>,
+        mode: SendMode,
+    ) -> Result<Underway, Error> {
+        self.check_rank(to, call, ErrorClass::Rank)?;
+        let body = pack(call, Elements(elements), self.moves_values(to))?;
+        self.start_send(call, self.own(), to, tag, body, mode)
+    }
+
+    /// Waits for the first message that matches, and puts its elements into the slice, from the
+    /// front. The status tells how many there were.
+    ///
+    /// # Errors
+    /// As for [`recv`](Self::recv); and if the message has more elements than the slice, which is
+    /// then as it was. The message is taken all the same.
+    ///
+    /// # Cancellation
+    /// No message is lost.
+    #[doc(alias = "MPI_Recv")]
+    #[track_caller]
+    pub fn recv_into<T: Pod + Send>(
+        &self,
+        source: impl Into<Source>,
+        tag: impl Into<Tags>,
+        buffer: &mut [T],
+    ) -> impl Future<Output = Result<Status, Error>> + Send {
+        let (call, source, tags) = (self.call("recv_into"), source.into(), tag.into());
+        async move {
+            let envelope = self.receive(call, self.own(), source, tags).await?;
+            fill(call, envelope, buffer)
+        }
+    }
+
+    /// Waits for the first message that matches, and takes its elements, however many there are.
+    ///
+    /// # Errors
+    /// As for [`recv`](Self::recv).
+    ///
+    /// # Cancellation
+    /// No message is lost.
+    #[doc(alias = "intoNewArray")]
+    #[doc(alias = "intoNewBS")]
+    #[track_caller]
+    pub fn recv_vec<T: Pod + Send>(
+        &self,
+        source: impl Into<Source>,
+        tag: impl Into<Tags>,
+    ) -> impl Future<Output = Result<(Vec<T>, Status), Error>> + Send {
+        let (call, source, tags) = (self.call("recv_vec"), source.into(), tag.into());
+        async move {
+            let envelope = self.receive(call, self.own(), source, tags).await?;
+            let (Elements(elements), status) = open(call, envelope)?;
+            Ok((elements, status))
+        }
+    }
+
+    /// Sends the elements of one slice and receives into another, at the same time. So ranks that
+    /// exchange borders do not wait for one another in a circle.
+    ///
+    /// # Errors
+    /// As for [`send_slice`](Self::send_slice) and [`recv_into`](Self::recv_into).
+    #[doc(alias = "MPI_Sendrecv")]
+    #[track_caller]
+    pub fn sendrecv_into<T: Pod + Send + Sync>(
+        &self,
+        to: usize,
+        tag: impl Into<Tag>,
+        elements: &[T],
+        source: impl Into<Source>,
+        source_tag: impl Into<Tags>,
+        buffer: &mut [T],
+    ) -> impl Future<Output = Result<Status, Error>> + Send {
+        let (call, tag, source, tags) =
+            (self.call("sendrecv_into"), tag.into(), source.into(), source_tag.into());
+        async move {
+            let underway = self.begin_elements(call, to, tag, elements.to_vec(), SendMode::Standard)?;
+            let envelope = self.receive(call, self.own(), source, tags).await?;
+            self.end_send(call, to, underway).await?;
+            fill(call, envelope, buffer)
+        }
+    }
+
+    /// Starts to send the elements of a buffer, and returns at once. The request owns the buffer,
+    /// and gives it back.
+    ///
+    /// # Errors
+    /// As for [`send_slice`](Self::send_slice); the request has the error.
+    #[doc(alias = "MPI_Isend")]
+    #[track_caller]
+    pub fn isend_vec<T: Pod + Send>(
+        &self,
+        to: usize,
+        tag: impl Into<Tag>,
+        buffer: Vec<T>,
+    ) -> Request<Vec<T>> {
+        let call = self.call("isend_vec");
+        let begun = self.begin_elements(call, to, tag.into(), buffer.clone(), SendMode::Standard);
+        Request::of_send(self, call, to, begun, buffer)
+    }
+
+    /// Posts a receive into a buffer, and returns at once. The request owns the buffer, and gives
+    /// it back with the elements at its front.
+    ///
+    /// # Errors
+    /// As for [`recv_into`](Self::recv_into); the request has the error.
+    #[doc(alias = "MPI_Irecv")]
+    #[track_caller]
+    pub fn irecv_into<T: Pod + Send>(
+        &self,
+        source: impl Into<Source>,
+        tag: impl Into<Tags>,
+        mut buffer: Vec<T>,
+    ) -> Request<(Vec<T>, Status)> {
+        let call = self.call("irecv_into");
+        Request::of_receive(self, call, source.into(), tag.into(), move |envelope| {
+            let status = fill(call, envelope, &mut buffer)?;
+            Ok((buffer, status))
+        })
+    }
+}
+
+/// Opens a message into a slice.
+fn fill<T: Pod + Send>(call: CallSite, envelope: Envelope, buffer: &mut [T]) -> Result<Status, Error> {
+    let (source, tag) = (envelope.source, envelope.tag);
+    let (Elements(elements), status) = open::<Elements<T>>(call, envelope)?;
+    let Some(front) = buffer.get_mut(..elements.len()) else {
+        let (has, room) = (elements.len(), buffer.len());
+        let text = format!(
+            "the message from rank {source} with tag {tag} has {has} elements, and there is room for {room}"
+        );
+        return Err(call.error(ErrorClass::Truncate, text));
+    };
+    front.copy_from_slice(&elements);
+    Ok(status)
+}

@@ -1,0 +1,85 @@
+//! Message passing: a program runs as several ranks, which share nothing and send messages to one
+//! another. The calls are those of MPI.
+//!
+//! | for | there is |
+//! |---|---|
+//! | starting the ranks | [`run()`], [`Ranks`] |
+//! | values of any type that serde knows (the paper's simple interface) | [`send`](Communicator::send), [`ssend`](Communicator::ssend), [`recv`](Communicator::recv), [`sendrecv`](Communicator::sendrecv) |
+//! | elements of plain data (the paper's fast interface) | [`send_slice`](Communicator::send_slice), [`send_vec`](Communicator::send_vec), [`recv_into`](Communicator::recv_into), [`recv_vec`](Communicator::recv_vec), [`sendrecv_into`](Communicator::sendrecv_into) |
+//! | operations that go on by themselves | [`isend`](Communicator::isend), [`issend`](Communicator::issend), [`irecv`](Communicator::irecv), [`isend_vec`](Communicator::isend_vec), [`irecv_into`](Communicator::irecv_into), [`Request`], [`wait_all`] |
+//! | looking before receiving | [`probe`](Communicator::probe), [`iprobe`](Communicator::iprobe), [`mprobe`](Communicator::mprobe), [`improbe`](Communicator::improbe) |
+//! | all ranks together, on values | [`barrier`](Communicator::barrier), [`bcast`](Communicator::bcast), [`gather`](Communicator::gather), [`scatter`](Communicator::scatter), [`allgather`](Communicator::allgather), [`alltoall`](Communicator::alltoall), [`reduce`](Communicator::reduce), [`allreduce`](Communicator::allreduce), [`reduce_scatter`](Communicator::reduce_scatter), [`scan`](Communicator::scan), [`exscan`](Communicator::exscan) |
+//! | the same on elements | [`bcast_into`](Communicator::bcast_into), [`gather_slice`](Communicator::gather_slice) and so on, with [`Parts`] |
+//! | some of the ranks | [`split`](Communicator::split), [`dup`](Communicator::dup), [`create`](Communicator::create), [`Group`] |
+//!
+//! ```
+//! use selvedge::mpi::{self, Communicator};
+//!
+//! async fn rank(world: Communicator) -> Result<(), mpi::Error> {
+//!     let square = world.rank() * world.rank();
+//!     // The other ranks send, and rank 0 gets all values in the order of the ranks.
+//!     if let Some(squares) = world.gather(0, square).await? {
+//!         assert_eq!(squares, [0, 1, 4, 9]);
+//!     }
+//!     Ok(())
+//! }
+//!
+//! #[selvedge::main]
+//! async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
+//!     mpi::run(4, rank).await.map(drop)
+//! }
+//! ```
+//!
+//! # Messages
+//! A message goes from one rank to another, with a tag. Messages between the same two ranks in one
+//! communicator do not overtake: of those that a receive could take, it takes the first. A receive
+//! names its source and tag, or takes [`ANY`].
+//!
+//! # Waiting
+//! Each operation is a future, and a thread that awaits it is parked until its message has come. A
+//! rank may have any number of threads, each with a clone of the [`Communicator`]. If the
+//! future of a receive is dropped, it has taken no message.
+//!
+//! # Engines
+//! The ranks are groups of threads of one process, and a value is moved from one to the other
+//! ([`threads`]). If a launcher of MPI has started the process, it is one rank of that job, and the
+//! MPI library of the machine carries the messages. It is loaded at run time ([`libmpi`]), so a
+//! program needs no MPI to be built. What carries messages is behind one trait, [`engine::Engine`].
+#![deny(unsafe_code)]
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
+
+mod collective;
+mod communicator;
+pub mod completion;
+pub mod engine;
+pub mod envelope;
+mod error;
+mod fast;
+mod group;
+mod launched;
+#[allow(unsafe_code, reason = "it calls the MPI library")]
+pub mod libmpi;
+pub mod mailbox;
+mod matching;
+pub mod op;
+mod payload;
+mod probe;
+mod request;
+mod sending;
+mod simple;
+mod split;
+mod tag;
+pub mod threads;
+mod wire;
+mod world;
+
+pub use collective::Parts;
+pub use communicator::Communicator;
+pub use envelope::Status;
+pub use error::{CallSite, Error, ErrorClass};
+pub use group::{ComparisonResult, Group};
+pub use payload::Message;
+pub use probe::Matched;
+pub use request::{Request, wait_all};
+pub use tag::{ANY, Any, Source, Tag, Tags};
+pub use world::{Cause, Failure, Ranks, run};

@@ -1,0 +1,237 @@
+//! [`MessageLoop`]: the OS thread that has started MPI, and makes all calls of MPI for the threads
+//! of the process.
+//!
+//! It is one more event loop. `io` has the recipe: a thread's call becomes an order with a cell for
+//! its answer (`comm.rs`, `orders.rs`), the loop carries it out (`driver.rs`), and wakes the thread
+//! when MPI says that it is done. MPI is started at the level at which one OS thread of several
+//! makes all calls, which every library offers at no cost.
+
+use super::comm::Comm;
+use super::driver::MpiDriver;
+use super::error::MpiError;
+use super::family::{MpiFamily, MpiHandle};
+use super::launcher::Launched;
+use super::ongoing::ongoing;
+use super::orders::{LoopOrder, LoopOrders, NewPlace, WORLD};
+use super::pace::{LoopPause, Pace};
+use super::start::{AnyMpi, StartError, start};
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+/// MPI in this process. There is at most one.
+///
+/// # Examples
+/// The ranks add their numbers up:
+/// ```no_run
+/// use selvedge_mpi::libmpi::{Collective, MpiMemory, MessageLoop, ReduceOp};
+///
+/// selvedge::run(async {
+///     let mpi = MessageLoop::start()?;
+///     let world = mpi.world();
+///     let mine = MpiMemory::from(vec![world.rank() as u64]);
+///     let sum = world.collective(Collective::Allreduce { op: ReduceOp::Sum }, mine).await?;
+///     println!("the sum of all ranks is {:?}", sum.received);
+///     mpi.finish()?;
+///     Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Debug)]
+pub struct MessageLoop {
+    world: Comm,
+    about: About,
+    orders: Arc<LoopOrders>,
+    os_thread: Option<JoinHandle<Result<(), MpiError>>>,
+}
+
+/// What is known of the library and the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct About {
+    /// The library's family.
+    pub family: MpiFamily,
+    /// The name or the path under which the library was loaded.
+    pub library: String,
+    /// The library's version in its own words.
+    pub version: String,
+    /// The machine's name, as the library says it.
+    pub processor_name: String,
+    /// The program that started this rank. `None` if the process was started as any other: then it
+    /// is the only rank.
+    pub launched: Option<Launched>,
+}
+
+impl MessageLoop {
+    /// Loads the library of the launcher that started this process, or any that the machine has,
+    /// and starts MPI. All ranks make the call.
+    ///
+    /// # Errors
+    /// When there is no library, when it is of an unknown family or of another MPI than the
+    /// launcher, when MPI fails, and at the second call in a process.
+    pub fn start() -> Result<MessageLoop, StartError> {
+        let orders = Arc::new(LoopOrders::default());
+        let (tell, told) = sync_channel(1);
+        let there = orders.clone();
+        let os_thread = thread::Builder::new()
+            .name("selvedge-mpi".to_string())
+            .spawn(move || {
+                let launched = Launched::from_environment();
+                match start(launched) {
+                    Err(error) => {
+                        let _ = tell.send(Err(error));
+                        Ok(())
+                    }
+                    Ok((AnyMpi::Integers(mpi), family, library)) => {
+                        serve(MpiDriver::new(mpi), &there, family, library, launched, &tell)
+                    }
+                    Ok((AnyMpi::Pointers(mpi), family, library)) => {
+                        serve(MpiDriver::new(mpi), &there, family, library, launched, &tell)
+                    }
+                }
+            })
+            .map_err(|error| StartError::NoOsThread(error.to_string()))?;
+        let (about, place, tag_max) = match told.recv() {
+            Ok(Ok(started)) => started,
+            Ok(Err(error)) => return Err(error),
+            Err(_) => return Err(StartError::NoOsThread("it ended at once".to_string())),
+        };
+        let world = Comm::new(orders.clone(), place, tag_max);
+        Ok(MessageLoop { world, about, orders, os_thread: Some(os_thread) })
+    }
+
+    /// The communicator of all ranks.
+    pub fn world(&self) -> Comm {
+        self.world.clone()
+    }
+
+    /// The library and the machine.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// MPI's clock, in seconds since a moment in the past.
+    ///
+    /// # Errors
+    /// When the message loop has ended.
+    pub async fn wtime(&self) -> Result<f64, MpiError> {
+        let (end, time) = ongoing("MPI_Wtime");
+        self.orders.put(LoopOrder::Time { end });
+        time.await
+    }
+
+    /// Ends all ranks of the job, this process too.
+    ///
+    /// # Errors
+    /// When it comes back, because MPI failed.
+    pub async fn abort(&self, code: i32) -> Result<(), MpiError> {
+        let (end, aborted) = ongoing("MPI_Abort");
+        self.orders.put(LoopOrder::Abort { code, end });
+        aborted.await
+    }
+
+    /// Ends MPI, after all sends and collective calls are done. All ranks make the call, and the OS
+    /// thread that makes it waits for the other ranks. Threads that still wait for messages get an
+    /// error.
+    ///
+    /// Dropping the `MessageLoop` does the same, and loses the error. If that happens in a panic,
+    /// it ends all ranks of the job, because they would wait for this one for ever.
+    ///
+    /// # Errors
+    /// When MPI fails.
+    pub fn finish(mut self) -> Result<(), MpiError> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<(), MpiError> {
+        let Some(os_thread) = self.os_thread.take() else { return Ok(()) };
+        self.orders.put(LoopOrder::Finish);
+        // `serve` ends the process if it panics.
+        os_thread.join().unwrap_or(Ok(()))
+    }
+}
+
+impl Drop for MessageLoop {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let (end, _) = ongoing("MPI_Abort");
+            self.orders.put(LoopOrder::Abort { code: PANICKED, end });
+        }
+        let _ = self.end();
+    }
+}
+
+/// The code with which a job ends when a rank panics, as that of a process of Rust.
+const PANICKED: i32 = 101;
+
+/// The answer of [`start`] to the OS thread that waits for it.
+type StartTold = Result<(About, NewPlace, i32), StartError>;
+
+/// Ends the process if it is dropped in a panic: MPI may still write to memory of the calls, and
+/// the other ranks must not wait for this one for ever. A launcher ends the job then.
+struct EndsProcess;
+
+impl Drop for EndsProcess {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            std::process::abort();
+        }
+    }
+}
+
+/// The loop.
+fn serve<H: MpiHandle>(
+    mut driver: MpiDriver<H>,
+    orders: &LoopOrders,
+    family: MpiFamily,
+    library: String,
+    launched: Option<Launched>,
+    tell: &SyncSender<StartTold>,
+) -> Result<(), MpiError> {
+    let _guard = EndsProcess;
+    match describe(&driver, family, library, launched) {
+        Err(error) => {
+            let _ = tell.send(Err(error));
+            return driver.finish();
+        }
+        Ok(started) => {
+            let _ = tell.send(Ok(started));
+        }
+    }
+    let mut pace = Pace::new(Instant::now());
+    while !driver.is_finished() {
+        let has_happened = driver.turn(orders);
+        match pace.pause(has_happened, driver.is_outstanding(), Instant::now()) {
+            LoopPause::Yield => thread::yield_now(),
+            LoopPause::Nap(time) => orders.sleep(Some(time)),
+            LoopPause::Rest => orders.sleep(None),
+        }
+    }
+    orders.close();
+    driver.finish()
+}
+
+fn describe<H: MpiHandle>(
+    driver: &MpiDriver<H>,
+    family: MpiFamily,
+    library: String,
+    launched: Option<Launched>,
+) -> StartTold {
+    let mpi = driver.mpi();
+    let (rank, size) = mpi.place(&mpi.world()).map_err(StartError::Failed)?;
+    if let Some(Launched { launcher, size: Some(announced) }) = launched
+        && announced != size
+    {
+        return Err(StartError::OtherMpi { library, launcher, announced, found: size });
+    }
+    let about = About {
+        family,
+        library,
+        version: mpi.library_version().map_err(StartError::Failed)?,
+        processor_name: mpi.processor_name().map_err(StartError::Failed)?,
+        launched,
+    };
+    let tag_max = mpi.tag_max().map_err(StartError::Failed)?;
+    Ok((about, NewPlace { id: WORLD, rank, size }, tag_max))
+}

@@ -1,0 +1,53 @@
+//! The MPI library that the machine has, found and loaded when the program runs.
+//!
+//! [`MessageLoop::start`] loads the library with dlopen(3): Open MPI 4 or 5, MPICH 4 or 5 or one
+//! derived from it, or a library with the standard interface of MPI 5. One binary serves all of
+//! them, and no MPI is needed to build it. [`Comm`] has the calls.
+//!
+//! # Where to start reading
+//!
+//! | file | what |
+//! |---|---|
+//! | `launcher.rs`, `library.rs` | which MPI is meant, and its library |
+//! | `family.rs`, `functions.rs` | the binary interfaces: handles, constants, functions |
+//! | `start.rs` | the start of MPI |
+//! | `calls.rs`, `error.rs` | each function of the library as a method, with its error |
+//! | `scalar.rs`, `memory.rs`, `collective.rs` | what calls give to MPI |
+//! | `comm.rs`, `ongoing.rs`, `received.rs`, `orders.rs` | the threads' side: orders, and what happens at their ends |
+//! | `message_loop.rs`, `driver.rs`, `in_order.rs`, `pace.rs` | the loop's side |
+//!
+//! **Architecture Invariant:** all calls of MPI are made by one OS thread, the message loop's. What
+//! MPI reads and writes belongs to the loop until MPI has done with it, and no future that is
+//! dropped changes that.
+
+mod calls;
+mod collective;
+mod comm;
+mod driver;
+mod error;
+mod family;
+mod functions;
+mod in_order;
+mod launcher;
+mod library;
+mod memory;
+mod message_loop;
+mod ongoing;
+mod orders;
+mod pace;
+mod received;
+mod scalar;
+mod start;
+
+pub use collective::{Collected, Collective};
+pub use comm::Comm;
+pub use error::{MpiError, MpiErrorClass};
+pub use family::MpiFamily;
+pub use launcher::{Launched, MpiLauncher};
+pub use library::{LoadError, PATH_VARIABLE};
+pub use memory::MpiMemory;
+pub use message_loop::{About, MessageLoop};
+pub use ongoing::Ongoing;
+pub use received::{CommListener, Received};
+pub use scalar::{Plain, ReduceOp, Scalar};
+pub use start::StartError;

@@ -1,0 +1,92 @@
+//! The form in which a value of the simple interface travels between processes: [`encode`] and
+//! [`decode`].
+//!
+//! `payload.rs` calls them. A message begins with a byte that names this form, and a hash of the
+//! name of the value's type, so that a receive of another type is an error and not garbage. Then
+//! the value follows: numbers in little-endian with the width of their type, lengths and the
+//! numbers of variants in groups of seven bits, and nothing for names. The sender and the receiver
+//! are one program, so the form needs no version of a type.
+//!
+//! | File | |
+//! |---|---|
+//! | `wire/writer.rs` | the serialiser |
+//! | `wire/reader.rs` | the deserialiser |
+
+mod reader;
+mod writer;
+
+use reader::WireReader;
+use serde::{Deserialize, Serialize, de, ser};
+use std::any::type_name;
+use std::fmt::{self, Display};
+use writer::WireWriter;
+
+/// The first byte of a message.
+const FORM: u8 = 0xA1;
+
+/// The length of what stands before the value.
+const HEAD: usize = 9;
+
+/// Why a value was not written or read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WireError(String);
+
+impl WireError {
+    fn new(text: impl Into<String>) -> WireError {
+        WireError(text.into())
+    }
+}
+
+impl Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WireError {}
+
+impl ser::Error for WireError {
+    fn custom<T: Display>(text: T) -> WireError {
+        WireError(text.to_string())
+    }
+}
+
+impl de::Error for WireError {
+    fn custom<T: Display>(text: T) -> WireError {
+        WireError(text.to_string())
+    }
+}
+
+/// A hash of a type's name: FNV-1a.
+fn schema<T>() -> u64 {
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
+    type_name::<T>().bytes().fold(0xCBF2_9CE4_8422_2325, fold)
+}
+
+/// The bytes of a value.
+pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
+    let mut bytes = Vec::with_capacity(HEAD + size_of::<T>());
+    bytes.push(FORM);
+    bytes.extend_from_slice(&schema::<T>().to_le_bytes());
+    value.serialize(&mut WireWriter(&mut bytes))?;
+    Ok(bytes)
+}
+
+/// The value of these bytes, which all belong to it.
+pub(crate) fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, WireError> {
+    let Some((&[FORM, ref schema_bytes @ ..], rest)) = bytes.split_first_chunk::<HEAD>() else {
+        return Err(WireError::new(format!(
+            "its {} bytes were not written by the simple interface",
+            bytes.len()
+        )));
+    };
+    if *schema_bytes != schema::<T>().to_le_bytes() {
+        return Err(WireError::new("the value was written as another type"));
+    }
+    let mut reader = WireReader::new(rest);
+    let value = T::deserialize(&mut reader)?;
+    match reader.left() {
+        0 => Ok(value),
+        left => Err(WireError::new(format!("{left} bytes are left over"))),
+    }
+}

@@ -1,0 +1,526 @@
+//! The MPI library by dlopen, under each MPI that this machine has.
+//!
+//! Run as a test, this program starts itself again as the ranks of jobs, with each `mpirun` that it
+//! finds: `mpirun.openmpi` and `mpirun.mpich` (Debian), and those that `SELVEDGE_TEST_MPIRUN` names
+//! with their paths, separated by colons. Where an MPI has a library with the standard binary
+//! interface beside its own, the jobs run with that one too. Without any, it says so and passes.
+//!
+//! A rank that finds a fault ends with a panic, so its job ends with an error.
+
+use selvedge_core::run_blocking;
+use selvedge_mpi::libmpi::{
+    Collective, Comm, CommListener, MessageLoop, MpiError, MpiErrorClass, MpiFamily, MpiMemory,
+    PATH_VARIABLE, Plain, Received, ReduceOp, Scalar, StartError,
+};
+use std::collections::VecDeque;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// The variable that says which program a rank runs.
+const PROGRAM: &str = "SELVEDGE_TEST_PROGRAM";
+
+const JOB_LIMIT: Duration = Duration::from_secs(90);
+
+type Program = fn();
+
+/// The programs of the ranks, each with the number of ranks.
+const PROGRAMS: &[(&str, u32, Program)] = &[
+    ("messages", 4, messages),
+    ("collectives", 4, collectives),
+    ("communicators", 4, communicators),
+    ("errors", 2, errors),
+    ("alone", 1, alone),
+];
+
+/// Programs that end their job with an error.
+const FAILING: [&str; 2] = ["abort", "panic"];
+
+fn main() -> ExitCode {
+    match std::env::var(PROGRAM).as_deref() {
+        Ok("abort") => abort(),
+        Ok("panic") => panics(),
+        Ok("other library") => other_library(),
+        Ok(program) => {
+            let (.., run) = PROGRAMS.iter().find(|(name, ..)| *name == program).expect("it is in the list");
+            run();
+        }
+        Err(_) => return start_jobs(),
+    }
+    ExitCode::SUCCESS
+}
+
+// The test: it starts jobs.
+
+/// An MPI of this machine.
+#[derive(Clone, Debug)]
+struct Installed {
+    mpirun: PathBuf,
+    is_open_mpi: bool,
+    /// The library that the ranks load, unless they find it themselves.
+    library: Option<PathBuf>,
+    family: MpiFamily,
+}
+
+fn start_jobs() -> ExitCode {
+    without_a_library();
+    let installed = installed();
+    if installed.is_empty() {
+        println!("no MPI is installed, so the MPI library was not tried: install openmpi-bin or mpich");
+        return ExitCode::SUCCESS;
+    }
+    let mut failed = 0;
+    for mpi in &installed {
+        for &(program, ranks, _) in PROGRAMS {
+            failed += usize::from(!passes(mpi, program, ranks, |succeeded, _| succeeded));
+        }
+        for program in FAILING {
+            failed += usize::from(!passes(mpi, program, 2, |succeeded, _| !succeeded));
+        }
+    }
+    let of = |family| installed.iter().find(|mpi| mpi.family == family);
+    if let (Some(open_mpi), Some(Installed { library: None, .. })) =
+        (of(MpiFamily::OpenMpi), of(MpiFamily::Mpich))
+    {
+        let other = Installed { library: Some("libmpich.so.12".into()), ..open_mpi.clone() };
+        let tells =
+            |_, text: &str| text.contains("it is the library of another MPI") || text.contains("cannot open");
+        failed += usize::from(!passes(&other, "other library", 2, tells));
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Without a library, the error names the file and the package.
+fn without_a_library() {
+    let me = std::env::current_exe().unwrap();
+    let output = Command::new(me)
+        .env(PROGRAM, "other library")
+        .env(PATH_VARIABLE, "/nowhere/libmpi.so.40")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("Install the Debian package openmpi-bin, or set SELVEDGE_LIBMPI"), "{text}");
+    assert!(text.contains("/nowhere/libmpi.so.40: cannot open shared object file"), "{text}");
+}
+
+fn installed() -> Vec<Installed> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let on_path = |name: &str| {
+        std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file())
+    };
+    let named = std::env::var_os("SELVEDGE_TEST_MPIRUN").unwrap_or_default();
+    let named = std::env::split_paths(&named).filter(|path| !path.as_os_str().is_empty());
+    let mut installed = Vec::new();
+    for mpirun in ["mpirun.openmpi", "mpirun.mpich"].into_iter().filter_map(on_path).chain(named) {
+        let version = Command::new(&mpirun).arg("--version").output().expect("mpirun starts");
+        // MPICH's is called HYDRA, and Open MPI's has several names.
+        let is_open_mpi = !String::from_utf8_lossy(&version.stdout).contains("HYDRA");
+        let family = if is_open_mpi { MpiFamily::OpenMpi } else { MpiFamily::Mpich };
+        let standard = mpirun.parent().and_then(Path::parent).map(|root| root.join("lib/libmpi_abi.so.1"));
+        let mpi = Installed { mpirun, is_open_mpi, library: None, family };
+        installed.push(mpi.clone());
+        if let Some(library) = standard.filter(|library| library.is_file()) {
+            installed.push(Installed { library: Some(library), family: MpiFamily::Standard, ..mpi });
+        }
+    }
+    installed
+}
+
+/// Runs a job, and tells its output unless it is as expected.
+fn passes(mpi: &Installed, program: &str, ranks: u32, expected: impl FnOnce(bool, &str) -> bool) -> bool {
+    let mut command = Command::new(&mpi.mpirun);
+    if mpi.is_open_mpi {
+        command.args(["--allow-run-as-root", "--oversubscribe"]);
+    }
+    command.arg("-n").arg(ranks.to_string()).arg(std::env::current_exe().unwrap());
+    command.env(PROGRAM, program).env("SELVEDGE_TEST_FAMILY", mpi.family.to_string());
+    match &mpi.library {
+        Some(library) => command.env(PATH_VARIABLE, library),
+        None => command.env_remove(PATH_VARIABLE),
+    };
+    let begin = Instant::now();
+    let mut job = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let output = [reader(job.stdout.take().unwrap()), reader(job.stderr.take().unwrap())];
+    let succeeded = wait(&mut job);
+    let text = output.map(|output| output.join().unwrap()).concat();
+    let passes = succeeded.is_some_and(|succeeded| expected(succeeded, &text));
+    let name = mpi.library.as_ref().unwrap_or(&mpi.mpirun).display();
+    let verdict = if passes { "ok" } else { "FAILED" };
+    println!("{program} on {ranks} ranks with {name} ({}): {verdict} in {:.1?}", mpi.family, begin.elapsed());
+    if !passes {
+        println!("{text}");
+        if succeeded.is_none() {
+            println!("the job was ended after {JOB_LIMIT:?}");
+        }
+    }
+    passes
+}
+
+fn reader(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        from.read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Whether the job succeeded. `None` if it has not ended in time, and was ended.
+fn wait(job: &mut Child) -> Option<bool> {
+    let until = Instant::now() + JOB_LIMIT;
+    while Instant::now() < until {
+        if let Some(status) = job.try_wait().unwrap() {
+            return Some(status.success());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // mpirun ends its ranks when it is told to end.
+    let _ = Command::new("kill").arg(job.id().to_string()).status();
+    job.wait().unwrap();
+    None
+}
+
+// The programs of the ranks.
+
+/// Keeps messages until a test takes them.
+#[derive(Debug, Default)]
+struct Inbox {
+    messages: Mutex<VecDeque<Result<Received, MpiError>>>,
+    arrived: Condvar,
+}
+
+impl Inbox {
+    fn of(comm: &Comm) -> Arc<Inbox> {
+        let inbox = Arc::new(Inbox::default());
+        comm.listen(inbox.clone());
+        inbox
+    }
+
+    fn put(&self, message: Result<Received, MpiError>) {
+        self.messages.lock().unwrap().push_back(message);
+        self.arrived.notify_all();
+    }
+
+    fn next(&self) -> Received {
+        let mut messages = self.messages.lock().unwrap();
+        loop {
+            if let Some(message) = messages.pop_front() {
+                return message.unwrap();
+            }
+            messages = self.arrived.wait(messages).unwrap();
+        }
+    }
+}
+
+impl CommListener for Inbox {
+    fn message(&self, message: Received) {
+        self.put(Ok(message));
+    }
+
+    fn failed(&self, error: MpiError) {
+        self.put(Err(error));
+    }
+}
+
+fn done<T>(future: impl Future<Output = Result<T, MpiError>>) -> T {
+    run_blocking(future, None).unwrap().unwrap()
+}
+
+fn start() -> MessageLoop {
+    let mpi = MessageLoop::start().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(mpi.about().family.to_string(), std::env::var("SELVEDGE_TEST_FAMILY").unwrap());
+    mpi
+}
+
+fn collect(comm: &Comm, collective: Collective, memory: impl Into<MpiMemory>) -> Option<MpiMemory> {
+    done(comm.collective(collective, memory.into())).received
+}
+
+/// Point-to-point: order, sizes from 0 to some megabytes, from many OS threads at once.
+fn messages() {
+    let mpi = start();
+    let world = mpi.world();
+    let (rank, size) = (world.rank(), world.size());
+    assert_eq!(size, 4);
+    assert!(world.tag_max() >= 32_767);
+    let (next, before) = ((rank + 1) % size, (rank + size - 1) % size);
+    let inbox = Inbox::of(&world);
+
+    // Long and short messages in turn keep their order.
+    let long = |n: i32| if n % 2 == 0 { 1_000_000 + n as usize } else { n as usize };
+    let sent: Vec<_> = (0..20).map(|n| world.send(next, n, vec![n as u8; long(n)].into())).collect();
+    for n in 0..20 {
+        let message = inbox.next();
+        assert_eq!((message.source, message.tag), (before, n));
+        assert_eq!(message.memory.into_vec::<u8>().unwrap(), vec![n as u8; long(n)]);
+    }
+    for (n, memory) in sent.into_iter().map(done).enumerate() {
+        assert_eq!(memory.len(), long(n as i32));
+    }
+
+    // An empty message, numbers of another kind, the rank itself, the greatest tag.
+    done(world.send(rank, world.tag_max(), MpiMemory::zeroed(Scalar::F64, 0)));
+    let message = inbox.next();
+    assert_eq!((message.source, message.tag, message.memory.bytes()), (rank, world.tag_max(), 0));
+    collect(&world, Collective::Barrier, MpiMemory::zeroed(Scalar::U8, 0));
+    done(world.send_synchronously(next, 7, vec![1.5_f64, -2.5].into()));
+    let bytes: Vec<u8> = [1.5_f64, -2.5].iter().flat_map(|number| number.to_ne_bytes()).collect();
+    assert_eq!(inbox.next().memory.into_vec::<u8>(), Ok(bytes));
+    collect(&world, Collective::Barrier, MpiMemory::zeroed(Scalar::U8, 0));
+
+    // Many OS threads send to all ranks at once, with closures for the ends.
+    let ended = Arc::new((Mutex::new(0), Condvar::new()));
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (world, ended) = (&world, &ended);
+            scope.spawn(move || {
+                for n in 0..250 {
+                    let ended = ended.clone();
+                    world.send_then(n % size, thread, vec![n as u64].into(), move |memory| {
+                        assert_eq!(memory.unwrap().into_vec::<u64>(), Ok(vec![n as u64]));
+                        *ended.0.lock().unwrap() += 1;
+                        ended.1.notify_all();
+                    });
+                }
+            });
+        }
+    });
+    let mut last = vec![None; 4 * size];
+    for _ in 0..(0..250).filter(|n| n % size == rank).count() * 4 * size {
+        let message = inbox.next();
+        let number = message.memory.into_vec::<u8>().unwrap();
+        let number = u64::from_ne_bytes(number.try_into().unwrap());
+        let last = &mut last[message.source * 4 + message.tag as usize];
+        assert!(last.is_none_or(|last| last < number), "{last:?} before {number}");
+        *last = Some(number);
+    }
+    let ends = ended.1.wait_while(ended.0.lock().unwrap(), |ended| *ended < 1000).unwrap();
+    assert_eq!(*ends, 1000);
+    drop(ends);
+    let elapsed = done(mpi.wtime());
+    assert!(done(mpi.wtime()) >= elapsed);
+    mpi.finish().unwrap();
+}
+
+/// Every collective call, every operation, every kind of numbers.
+fn collectives() {
+    let mpi = start();
+    let world = mpi.world();
+    let (rank, size) = (world.rank(), world.size());
+    for root in 0..size {
+        let numbers = if rank == root { vec![root as u32 + 5; 3] } else { vec![0; 3] };
+        assert_eq!(
+            collect(&world, Collective::Bcast { root }, numbers),
+            Some(vec![root as u32 + 5; 3].into())
+        );
+        let gathered = collect(&world, Collective::Gather { root }, vec![rank as i64; 2]);
+        let all: Vec<i64> = (0..size as i64).flat_map(|rank| [rank; 2]).collect();
+        assert_eq!(gathered, (rank == root).then(|| all.clone().into()));
+        assert_eq!(collect(&world, Collective::Allgather, vec![rank as i64; 2]), Some(all.clone().into()));
+        let given = if rank == root { all } else { Vec::new() };
+        let scattered = collect(&world, Collective::Scatter { root, block: 2 }, given);
+        assert_eq!(scattered, Some(vec![rank as i64; 2].into()));
+
+        // Rank n gives or receives n numbers.
+        let counts: Vec<usize> = (0..size).collect();
+        let uneven: Vec<f32> = (0..size).flat_map(|rank| vec![rank as f32; rank]).collect();
+        let mine = vec![rank as f32; rank];
+        let at_root = if rank == root { counts.clone() } else { Vec::new() };
+        let gathered = collect(&world, Collective::Gatherv { root, counts: at_root.clone() }, mine.clone());
+        assert_eq!(gathered, (rank == root).then(|| uneven.clone().into()));
+        let all = collect(&world, Collective::Allgatherv { counts }, mine.clone());
+        assert_eq!(all, Some(uneven.clone().into()));
+        let given = if rank == root { uneven } else { Vec::new() };
+        let scatter = Collective::Scatterv { root, counts: at_root, block: rank };
+        assert_eq!(collect(&world, scatter, given), Some(mine.into()));
+    }
+    let to_each: Vec<u16> = (0..size).map(|to| (10 * rank + to) as u16).collect();
+    let from_each: Vec<u16> = (0..size).map(|from| (10 * from + rank) as u16).collect();
+    assert_eq!(collect(&world, Collective::Alltoall, to_each), Some(from_each.into()));
+    // Rank m sends n numbers m to rank n.
+    let sent = Collective::Alltoallv { sent: (0..size).collect(), received: vec![rank; size] };
+    let from_each: Vec<i8> = (0..size).flat_map(|from| vec![from as i8; rank]).collect();
+    assert_eq!(collect(&world, sent, vec![rank as i8; (0..size).sum()]), Some(from_each.into()));
+
+    // Each rank has two numbers other than those of the other ranks, and one is 0 somewhere.
+    let numbers = |rank: usize| [rank as u64 * 3 + 1, rank as u64];
+    for &op in ReduceOp::ALL {
+        let join = |ranks: std::ops::Range<usize>| {
+            ranks.map(numbers).reduce(|a, b| [0, 1].map(|i| joined(op, a[i], b[i])))
+        };
+        let all = join(0..size).unwrap();
+        check_all_kinds(&world, op, numbers(rank), all);
+        let reduced = collect(&world, Collective::Reduce { root: 1, op }, numbers(rank).to_vec());
+        assert_eq!(reduced, (rank == 1).then(|| all.to_vec().into()), "{op:?}");
+        let scanned = collect(&world, Collective::Scan { op }, numbers(rank).to_vec());
+        assert_eq!(scanned, Some(join(0..rank + 1).unwrap().to_vec().into()), "{op:?}");
+        let before = collect(&world, Collective::Exscan { op }, numbers(rank).to_vec());
+        assert_eq!(before, Some(join(0..rank).unwrap_or_default().to_vec().into()), "{op:?}");
+        let blocks: Vec<u64> = (0..size).flat_map(|_| numbers(rank)).collect();
+        let block = collect(&world, Collective::ReduceScatterBlock { op }, blocks);
+        assert_eq!(block, Some(all.to_vec().into()), "{op:?}");
+    }
+    // Nothing, everywhere.
+    for collective in [
+        Collective::Bcast { root: 0 },
+        Collective::Allreduce { op: ReduceOp::Sum },
+        Collective::Allgather,
+        Collective::Alltoall,
+    ] {
+        assert_eq!(
+            collect(&world, collective, MpiMemory::zeroed(Scalar::U8, 0)),
+            Some(MpiMemory::zeroed(Scalar::U8, 0))
+        );
+    }
+    // Several at once are matched in their order.
+    let calls: Vec<_> = (0..50_u32)
+        .map(|n| world.collective(Collective::Allreduce { op: ReduceOp::Max }, vec![n + rank as u32].into()))
+        .collect();
+    for (n, call) in (0..).zip(calls) {
+        assert_eq!(done(call).received, Some(vec![n + size as u32 - 1].into()));
+    }
+    mpi.finish().unwrap();
+}
+
+/// What the operation gives, by the words of MPI's standard.
+fn joined(op: ReduceOp, a: u64, b: u64) -> u64 {
+    match op {
+        ReduceOp::Max => a.max(b),
+        ReduceOp::Min => a.min(b),
+        ReduceOp::Sum => a + b,
+        ReduceOp::Prod => a * b,
+        ReduceOp::Land => u64::from(a != 0 && b != 0),
+        ReduceOp::Lor => u64::from(a != 0 || b != 0),
+        ReduceOp::Lxor => u64::from((a != 0) != (b != 0)),
+        ReduceOp::Band => a & b,
+        ReduceOp::Bor => a | b,
+        ReduceOp::Bxor => a ^ b,
+    }
+}
+
+fn check_all_kinds(world: &Comm, op: ReduceOp, mine: [u64; 2], all: [u64; 2]) {
+    fn check<T: Plain>(world: &Comm, op: ReduceOp, convert: fn(u64) -> T, mine: [u64; 2], all: [u64; 2]) {
+        let is_float = matches!(T::SCALAR, Scalar::F32 | Scalar::F64);
+        let is_arithmetic = matches!(op, ReduceOp::Max | ReduceOp::Min | ReduceOp::Sum | ReduceOp::Prod);
+        let call = world.collective(Collective::Allreduce { op }, mine.map(convert).to_vec().into());
+        if is_float && !is_arithmetic {
+            let error = run_blocking(call, None).unwrap().unwrap_err();
+            assert_eq!((error.call, error.class), ("MPI_Iallreduce", MpiErrorClass::Op));
+        } else {
+            let wanted = MpiMemory::from(all.map(convert).to_vec());
+            assert_eq!(done(call).received, Some(wanted), "{op:?} of {}", T::SCALAR.name());
+        }
+    }
+    check(world, op, |number| number as i8, mine, all);
+    check(world, op, |number| number as i16, mine, all);
+    check(world, op, |number| number as i32, mine, all);
+    check(world, op, |number| number as i64, mine, all);
+    check(world, op, |number| number as u8, mine, all);
+    check(world, op, |number| number as u16, mine, all);
+    check(world, op, |number| number as u32, mine, all);
+    check(world, op, |number| number, mine, all);
+    check(world, op, |number| number as f32, mine, all);
+    check(world, op, |number| number as f64, mine, all);
+}
+
+/// Communicators that are made from others.
+fn communicators() {
+    let mpi = start();
+    let world = mpi.world();
+    let (rank, size) = (world.rank(), world.size());
+    let twin = done(world.dup());
+    assert_eq!((twin.rank(), twin.size()), (rank, size));
+    let (here, there) = (Inbox::of(&world), Inbox::of(&twin));
+    done(twin.send(rank, 1, vec![2_u8].into()));
+    done(world.send(rank, 1, vec![1_u8].into()));
+    assert_eq!(here.next().memory, vec![1_u8].into());
+    assert_eq!(there.next().memory, vec![2_u8].into());
+
+    // Even ranks and odd ones, in reverse; the last rank is in neither.
+    let color = (rank + 1 < size).then_some(rank as i32 % 2);
+    let part = done(world.split(color, -(rank as i32)));
+    assert_eq!(part.is_some(), color.is_some());
+    if let Some(part) = &part {
+        let members: Vec<usize> = (0..size - 1).rev().filter(|other| other % 2 == rank % 2).collect();
+        assert_eq!(part.size(), members.len());
+        assert_eq!(members[part.rank()], rank);
+        let ranks: Vec<u64> = members.iter().map(|&rank| rank as u64).collect();
+        assert_eq!(collect(part, Collective::Allgather, vec![rank as u64]), Some(ranks.into()));
+    }
+    drop(part);
+    assert_eq!(MessageLoop::start().unwrap_err(), StartError::Twice);
+    let late = world.clone();
+    mpi.finish().unwrap();
+    let error = run_blocking(late.send(0, 0, vec![0_u8].into()), None).unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "MPI_Isend: the message loop has ended");
+}
+
+/// Errors are values, and the job goes on.
+fn errors() {
+    let mpi = start();
+    let world = mpi.world();
+    let refused = |dest, tag| {
+        let error = run_blocking(world.send(dest, tag, vec![0_u8].into()), None).unwrap().unwrap_err();
+        (error.call, error.class)
+    };
+    assert_eq!(refused(2, 0), ("MPI_Isend", MpiErrorClass::Rank));
+    assert_eq!(refused(0, -1), ("MPI_Isend", MpiErrorClass::Tag));
+    // The libraries themselves find different faults in different calls.
+    let error = if mpi.about().family == MpiFamily::OpenMpi {
+        let error = run_blocking(world.split(Some(-5), 0), None).unwrap().unwrap_err();
+        assert_eq!((error.call, error.class), ("MPI_Comm_split", MpiErrorClass::Arg), "{error:?}");
+        Some(error)
+    } else {
+        // Rank 1 has too little room.
+        let room = if world.rank() == 0 { 1000 } else { 10 };
+        let call = world.collective(Collective::Bcast { root: 0 }, vec![0_u64; room].into());
+        run_blocking(call, None).unwrap().err()
+    };
+    if world.rank() == 1 {
+        let error = error.unwrap();
+        assert!(error.call != "MPI_Ibcast" || error.to_string().starts_with("MPI_Ibcast: "), "{error:?}");
+        assert!(error.code != 0 && !error.text.is_empty(), "{error:?}");
+    }
+    mpi.finish().unwrap();
+}
+
+/// A job of one rank.
+fn alone() {
+    let mpi = start();
+    let world = mpi.world();
+    assert_eq!((world.rank(), world.size()), (0, 1));
+    assert!(!mpi.about().processor_name.is_empty());
+    assert!(!mpi.about().version.is_empty());
+    let sum = collect(&world, Collective::Allreduce { op: ReduceOp::Sum }, vec![3_u8]);
+    assert_eq!(sum, Some(vec![3_u8].into()));
+    // MPICH has 2,048 communicators at most, so each must be freed.
+    for _ in 0..2100 {
+        drop(done(world.dup()));
+    }
+    mpi.finish().unwrap();
+}
+
+/// Ends the job while the other rank waits.
+fn abort() {
+    let mpi = start();
+    let world = mpi.world();
+    if world.rank() == 0 {
+        let error = run_blocking(mpi.abort(3), None).unwrap().unwrap_err();
+        println!("{error}");
+    }
+    Inbox::of(&world).next();
+}
+
+/// One rank panics while the other waits, which ends the job.
+fn panics() {
+    let mpi = start();
+    let inbox = Inbox::of(&mpi.world());
+    assert_ne!(mpi.world().rank(), 1, "this rank panics");
+    inbox.next();
+}
+
+/// Tells why MPI cannot be started.
+fn other_library() {
+    println!("{}", MessageLoop::start().unwrap_err());
+}

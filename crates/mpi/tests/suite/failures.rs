@@ -1,0 +1,173 @@
+//! A rank that fails or ends is an error at the ranks that need it, and not their end.
+
+use selvedge_core::{round_robin, yield_now};
+use selvedge_mpi::{ANY, Cause, Communicator, Error, ErrorClass, Failure, op, run};
+
+fn run_here<T: Send + 'static, R>(ranks: usize, body: fn(Communicator) -> R) -> Result<Vec<T>, Failure<Error>>
+where
+    R: Future<Output = Result<T, Error>> + Send + 'static,
+{
+    round_robin(run(ranks, body)).unwrap()
+}
+
+#[test]
+fn a_panic_is_named_and_ends_the_waits_for_that_rank() {
+    let failure = run_here(3, |world| async move {
+        match world.rank() {
+            1 => panic!("the thread broke"),
+            0 => {
+                let error = world.recv::<i32>(1, ()).await.unwrap_err();
+                assert_eq!(error.class(), ErrorClass::Ended);
+                let told = "rank 1 has failed: no message from rank 1 with tag 0 will come";
+                assert!(error.to_string().ends_with(told), "{error}");
+            }
+            _ => {
+                let error = world.recv::<i32>(ANY, 3).await.unwrap_err();
+                assert_eq!(error.class(), ErrorClass::Ended);
+            }
+        }
+        Ok(())
+    })
+    .unwrap_err();
+    assert_eq!((failure.rank(), failure.ranks.len()), (1, 1));
+    assert!(matches!(failure.cause(), Cause::Exception(_)));
+    assert!(failure.to_string().contains("rank 1 has failed"), "{failure}");
+    assert!(failure.to_string().contains("the thread broke"), "{failure}");
+}
+
+#[test]
+fn the_first_failure_comes_first() {
+    let failure = run_here(3, |world| async move {
+        if world.rank() == 2 {
+            yield_now().await;
+            world.send(9, (), ()).await?;
+        }
+        // The other two fail because rank 2 has.
+        world.allreduce(1, op::sum).await
+    })
+    .unwrap_err();
+    let ranks: Vec<usize> = failure.ranks.iter().map(|(rank, _)| *rank).collect();
+    assert_eq!(ranks[0], 2, "{failure}");
+    assert_eq!(ranks.len(), 3, "{failure}");
+    assert!(failure.to_string().starts_with("rank 2 has failed: send on rank 2"), "{failure}");
+    assert!(failure.to_string().contains("\n  then rank 0: allreduce on rank 0"), "{failure}");
+}
+
+#[test]
+fn messages_of_a_rank_that_has_ended_are_received() {
+    run_here(2, |world| async move {
+        if world.rank() == 0 {
+            world.send(1, (), 1).await?;
+            world.send(1, (), 2).await?;
+        } else {
+            world.recv::<i32>(0, ()).await?;
+            // Rank 0 has returned, or returns now.
+            for _ in 0..10 {
+                yield_now().await;
+            }
+            assert_eq!(world.recv::<i32>(0, ()).await?.0, 2);
+            let error = world.recv::<i32>(0, ()).await.unwrap_err();
+            assert!(error.to_string().contains("rank 0 has returned"), "{error}");
+            let error = world.send(0, (), 3).await.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Ended);
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_synchronous_send_to_a_rank_that_ends() {
+    run_here(2, |world| async move {
+        if world.rank() == 0 {
+            let error = world.ssend(1, (), 1).await.unwrap_err();
+            assert_eq!((error.class(), error.call()), (ErrorClass::Ended, "ssend"));
+        } else {
+            world.probe(0, ()).await?;
+        }
+        Ok(())
+    })
+    .unwrap();
+}
+
+/// Farming out work: the master goes on without a worker that has failed.
+#[test]
+fn a_failed_rank_is_acknowledged() {
+    let failure = run_here(4, |world| async move {
+        if world.rank() == 0 {
+            let mut sum = 0;
+            let mut failed = Vec::new();
+            while failed.len() < 3 {
+                match world.recv::<usize>(ANY, ()).await {
+                    Ok((number, _)) => sum += number,
+                    Err(error) => {
+                        assert_eq!(error.class(), ErrorClass::Ended);
+                        failed = world.acknowledge_failed();
+                    }
+                }
+            }
+            assert_eq!((sum, failed), (1 + 2 + 3, vec![1, 2, 3]));
+        } else {
+            world.send(0, (), world.rank()).await?;
+            panic!("rank {} gives up", world.rank());
+        }
+        Ok(())
+    })
+    .unwrap_err();
+    assert_eq!(failure.ranks.len(), 3);
+}
+
+#[test]
+fn a_thread_that_outlives_its_rank() {
+    round_robin(async {
+        let left = std::sync::Arc::new(std::sync::Mutex::new(None));
+        let seen = left.clone();
+        let body = move |world: Communicator| {
+            let left = left.clone();
+            async move {
+                if world.rank() == 0 {
+                    let thread = world.clone();
+                    let receives =
+                        selvedge_core::spawn(async move { thread.recv::<i32>(1, ()).await.map(drop) });
+                    *left.lock().unwrap() = Some(receives);
+                    yield_now().await;
+                } else {
+                    world.barrier().await.unwrap_err();
+                }
+                Ok::<_, Error>(())
+            }
+        };
+        run(2, body).await.unwrap();
+        let receives = seen.lock().unwrap().take().unwrap();
+        let error = receives.await.unwrap().unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Ended);
+    })
+    .unwrap();
+}
+
+/// A run that is dropped cancels its ranks.
+#[test]
+fn a_run_is_cancelled() {
+    round_robin(async {
+        let alive = std::sync::Arc::new(());
+        let held = alive.clone();
+        let running = run(3, move |world| {
+            let held = held.clone();
+            async move {
+                let _held = held;
+                world.recv::<()>(world.rank(), ()).await.map(drop)
+            }
+        });
+        let late = async {
+            for _ in 0..5 {
+                yield_now().await;
+            }
+            Ok(Vec::new())
+        };
+        selvedge_scope::race((running, late)).await.unwrap();
+        while std::sync::Arc::strong_count(&alive) > 1 {
+            yield_now().await;
+        }
+    })
+    .unwrap();
+}

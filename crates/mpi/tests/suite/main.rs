@@ -1,0 +1,19 @@
+//! What the crate promises, on every engine.
+//!
+//! | File | |
+//! |---|---|
+//! | `conformance/mod.rs` | programs of several ranks, which an engine must run; the cases are beside it |
+//! | `every_engine.rs` | runs all of them on each engine, under each scheduler |
+//! | `given_up.rs` | receives that are dropped, in every order of the ranks |
+//! | `failures.rs` | ranks that panic, return errors, or end too early |
+//! | `deadlocks.rs` | ranks that wait for one another |
+//! | `model.rs` | random sends and receives, against a matching that looks at every message |
+//! | `simulated.rs` | whole programs in simulated worlds |
+
+mod conformance;
+mod deadlocks;
+mod every_engine;
+mod failures;
+mod given_up;
+mod model;
+mod simulated;
