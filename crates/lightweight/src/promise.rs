@@ -54,16 +54,8 @@ impl<A> Clone for PromiseEnd<A> {
 }
 
 /// A value that is there, or will be.
+#[derive(Debug)]
 pub struct LinkedPromise<A>(PromiseEnd<A>);
-
-impl<A> fmt::Debug for LinkedPromise<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match *self.0.repr().0.borrow() {
-            PromiseNow::Ready(_) => "LinkedPromise(ready)",
-            _ => "LinkedPromise(blocked)",
-        })
-    }
-}
 
 impl<A> PromiseEnd<A> {
     fn new(state: PromiseNow<A>) -> Self {
