@@ -13,7 +13,7 @@
 //!
 //! # Differences
 //! 1. To throw is to return to the place where `start` was called, with the name of the
-//!    continuation that goes on from there ([`throw`]). Two stacks of Selvedge cannot switch to one
+//!    continuation that goes on from there (`throw`). Two stacks of Selvedge cannot switch to one
 //!    another. The loop in `start` decides nothing.
 //! 2. A continuation is a stack and not a copy of one, so `stop` is no exception: the other stacks
 //!    are unwound one by one.

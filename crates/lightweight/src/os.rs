@@ -1,5 +1,5 @@
 //! MVars and Fifos that OS threads share: what `sys` and `vm` have in common ([`OsShared`],
-//! [`OsKernel`]).
+//! `OsKernel`).
 //!
 //! A record is behind a mutex. A thread that waits leaves its handle in the record, with a place
 //! for the value for which it waits ([`OsWaiting`]). How it then stops, and which thread runs
