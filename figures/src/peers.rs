@@ -183,7 +183,12 @@ pub(crate) const GHC_STAMP: Compiled =
     Compiled { name: "stamp-ghc", source: "haskell/Stamp.hs", ..GHC_CORES };
 
 /// GHC's lazy values and sparks, in its threaded runtime.
-pub(crate) const GHC_LAZY: Compiled = Compiled { name: "lazy-ghc", source: "haskell/Lazy.hs", ..GHC_CORES };
+pub(crate) const GHC_LAZY: Compiled = Compiled {
+    name: "lazy-ghc",
+    source: "haskell/Lazy.hs",
+    package: "ghc libghc-parallel-dev libghc-monad-par-dev",
+    ..GHC_CORES
+};
 
 /// monad-par, in GHC's threaded runtime.
 pub(crate) const GHC_PAR: Compiled =
