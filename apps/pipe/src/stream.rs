@@ -112,7 +112,7 @@ fn shell(command: &str) -> Command {
 }
 
 /// The pipeline of `stages`, without its target. `taker` takes what it yields. `parts` are the
-/// stages that run in so many threads on parts of its file.
+/// stages that run on parts of its file, and the number of their threads.
 ///
 /// # Errors
 /// If standard input cannot be read.

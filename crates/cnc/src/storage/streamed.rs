@@ -222,7 +222,7 @@ impl<K, V, R> StreamTable<K, V, R> {
             let mut free = Vec::new();
             for place in blocks.iter_mut().flat_map(|block| {
                 let first = block.as_mut_ptr();
-                // SAFETY: the block has so many places.
+                // SAFETY: `at` is less than `block.len()`, so the place is in the block.
                 (0..block.len()).map(move |at| unsafe { first.add(at) })
             }) {
                 // SAFETY: no step runs and no step waits, so no other user looks at the place; and

@@ -21,7 +21,7 @@ use std::fmt;
 /// How many items are gathered at most before they go on.
 const CHUNK: usize = 1024;
 
-/// A list of so many elements goes on alone, because a copy costs more than a call.
+/// A list of at least this number of elements goes on alone, because a copy costs more than a call.
 const LARGE: u64 = 4096;
 
 /// The next stage, where each call costs as much as a call of a pointer.

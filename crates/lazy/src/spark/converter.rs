@@ -15,9 +15,9 @@
 //! The scheduler drops its converters with its threads. The last converter of a run that is dropped
 //! so takes the values of that run out of the rings and drops them: they would keep what they have
 //! captured. The values of other runs stay, because each of these runs has a converter of its own.
-//! The fence between the count and that look is the one of a converter that leaves: a maker that
-//! does not see the count 0 has its spark seen. A converter that leaves by itself has seen empty
-//! rings, so there is nothing to drop.
+//! The dropped converter passes the heavy fence between the count and that look, as one that leaves
+//! does. So it sees the spark of a maker that does not see the count 0. A converter that leaves by
+//! itself has seen empty rings, so there is nothing to drop.
 //!
 //! `join` calls [`hire_for_half`] after each push, `par` [`hire_for_value`].
 
@@ -75,7 +75,7 @@ fn hire_here() {
     }
 }
 
-/// Has the scheduler of a run start a converter, if the run has fewer than there may be.
+/// Asks the scheduler of a run to start a converter, if the run has fewer than its maximum.
 fn hire_one(run: Arc<Run>) {
     let Some(scheduler) = run.scheduler() else { return };
     if let Some(employed) = Employed::in_run(run, converters_max) {

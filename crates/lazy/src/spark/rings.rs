@@ -8,7 +8,7 @@
 //! The registry says to which: [`Listed::run`]. Only the owner of the ring changes that, in
 //! [`move_in`], when it is about to push the first value of another run. It sets the values of the
 //! former run aside, with that run. So a push notes nothing about its run, and the end of a run
-//! finds its values: in the rings that belong to it, and among those that were set aside. Values
+//! finds its values: in the rings that belong to it, and among the values set aside. Values
 //! are set aside only where an OS thread has two runs at once, one of them in a step of the other,
 //! because the end of a run leaves no values.
 
