@@ -241,19 +241,6 @@ impl CpuInner {
     }
 }
 
-/// Creates a thread in the running CPU and makes it ready.
-#[inline(always)]
-pub(crate) fn create_ready<B: ThreadBody>(
-    cpu: &CpuInner,
-    body: impl FnOnce() -> B,
-    tags: u32,
-) -> Result<(Key, *mut B), ArenaFull> {
-    let (key, body) = create(cpu, body, tags)?;
-    // SAFETY: just created and ours.
-    cpu.push_woken(unsafe { Thread::from_key(key) });
-    Ok((key, body))
-}
-
 /// Places a body in a block of the CPU's slab. If there is no block left, `body` is not called.
 #[inline(always)]
 fn place<B: ThreadBody>(cpu: &CpuInner, body: impl FnOnce() -> B, tags: u32) -> Result<Key, ArenaFull> {

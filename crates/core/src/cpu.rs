@@ -27,6 +27,7 @@ use crate::group::Members;
 use crate::header::{MOBILE, WAITING, WAITING_HERE};
 use crate::observe;
 use crate::observer::Note;
+use crate::outlet::{Inlet, Outlet, outlet};
 use crate::quietly::quietly;
 use crate::thread::Thread;
 use crate::trace::Detached;
@@ -79,6 +80,7 @@ impl Cpu {
                 base: Base::get(),
                 slot: Slot::new(),
                 woken: UnsafeCell::new(RunQueue::new()),
+                inlet: UnsafeCell::new(None),
                 slab: UnsafeCell::new(slab),
                 step_waker: ManuallyDrop::new(waker::lent(inner)),
                 call: Cell::new(None),
@@ -152,6 +154,24 @@ impl Cpu {
         }
     }
 
+    /// The outlet of the CPU. From now on, the threads that may move and that a step makes ready
+    /// come out there, and not from [`woken`](Cpu::woken): those that the step's thread hands a
+    /// value, wakes or spawns. So another OS thread can take them before the step ends.
+    ///
+    /// A CPU has one outlet: a second call makes the first one useless. Without a
+    /// [`Group`] no thread comes out of it.
+    pub fn outlet(&mut self) -> Outlet {
+        let cpu = self.inner();
+        if cpu.group == 0 {
+            return Outlet::default();
+        }
+        let (inlet, outlet) = outlet();
+        // SAFETY: the inlet is touched on this OS thread alone, and no reference to it lives.
+        let before = unsafe { (*cpu.inlet.get()).replace(inlet) };
+        quietly(|| drop(before));
+        outlet
+    }
+
     /// Makes the threads ready that other OS threads have asked for.
     #[inline]
     pub(crate) fn take_mail(&mut self) {
@@ -169,11 +189,12 @@ impl Cpu {
         }
     }
 
-    /// Whether [`woken`](Cpu::woken) would find a thread.
+    /// Whether [`woken`](Cpu::woken) would find a thread, or the holder of the outlet.
     pub(crate) fn has_woken(&mut self) -> bool {
         self.take_mail();
-        // SAFETY: the queue is touched on this OS thread alone.
-        unsafe { !(*self.inner().woken.get()).is_empty() }
+        // SAFETY: the two are touched on this OS thread alone, and no foreign code runs.
+        let (woken, inlet) = unsafe { (&*self.inner().woken.get(), &*self.inner().inlet.get()) };
+        !woken.is_empty() || inlet.as_ref().is_some_and(Inlet::has_any)
     }
 
     /// Puts a thread behind those already [woken](Cpu::woken). An event source returns threads this
@@ -301,7 +322,9 @@ impl Drop for Cpu {
         // Destructors may wake and create threads. The next round cancels those.
         let outer = CURRENT.replace(self.inner.as_ptr());
         let unborn = cpu.door.close();
-        quietly(|| drop(unborn));
+        // SAFETY: the inlet is touched on this OS thread alone, and no reference to it lives.
+        let inlet = unsafe { (*cpu.inlet.get()).take() };
+        quietly(|| drop((unborn, inlet)));
         loop {
             cpu.open_inbox();
             // SAFETY: the queue is touched on this OS thread alone, and the borrow ends before

@@ -82,7 +82,9 @@ pub fn fork_local<F: Future<Output = ()> + 'static>(future: F) -> Fork<F> {
 #[inline]
 pub fn detach<F: Future<Output = ()> + Send + 'static>(future: F) {
     let cpu = here();
-    cpu.push_woken(created(cpu, future, cpu.mobility()));
+    let key = created(cpu, future, cpu.mobility()).into_key();
+    // SAFETY: just created and ours, with the tags of a mobile thread.
+    unsafe { cpu.push_mobile(key) };
 }
 
 /// As [`detach`], for a future that must stay on its OS thread.

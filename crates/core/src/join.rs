@@ -4,13 +4,14 @@
 //! `joinable.rs` has the thread itself, and `join_state.rs` the protocol between the two.
 
 use crate::arena::{self, Key};
-use crate::body::{self, create_ready};
+use crate::body::{self, create};
 use crate::budget;
 use crate::cpu::ask::{direct, retract};
 use crate::cpu::inner::{CpuInner, current};
 use crate::header::{CANCELLABLE, MOBILE};
 use crate::joinable::{JoinCell, JoinError, Joinable};
 use crate::release::release_in_turn;
+use crate::thread::Thread;
 use crate::wait_site::WaitSite;
 use crate::{ArenaFull, Cpu, waker};
 use std::fmt;
@@ -65,7 +66,7 @@ where
 /// As [`spawn`].
 #[inline]
 pub fn spawn_local<F: Future + 'static>(future: F) -> JoinHandle<F::Output> {
-    create_joinable::<false, F>(here(), future, CANCELLABLE).unwrap_or_else(|full| panic!("{full}"))
+    create_joinable::<false, false, F>(here(), future, CANCELLABLE).unwrap_or_else(|full| panic!("{full}"))
 }
 
 /// As [`spawn`], for programs that go on when there is no room for another thread.
@@ -82,7 +83,7 @@ where
     F::Output: Send,
 {
     let cpu = here();
-    create_joinable::<false, F>(cpu, future, cpu.mobility() | CANCELLABLE)
+    create_joinable::<false, true, F>(cpu, future, cpu.mobility() | CANCELLABLE)
 }
 
 #[inline(always)]
@@ -102,7 +103,7 @@ impl Cpu {
         F::Output: Send,
     {
         let cpu = self.inner();
-        create_joinable::<false, F>(cpu, future, cpu.mobility() | CANCELLABLE)
+        create_joinable::<false, false, F>(cpu, future, cpu.mobility() | CANCELLABLE)
     }
 
     /// As [`spawn_local`], for a caller outside of any thread.
@@ -113,7 +114,7 @@ impl Cpu {
         &mut self,
         future: F,
     ) -> Result<JoinHandle<F::Output>, ArenaFull> {
-        create_joinable::<false, F>(self.inner(), future, CANCELLABLE)
+        create_joinable::<false, false, F>(self.inner(), future, CANCELLABLE)
     }
 
     /// As [`spawn`](Cpu::spawn), for the main thread of a program. Reports name it "main".
@@ -126,7 +127,7 @@ impl Cpu {
         F::Output: Send,
     {
         let cpu = self.inner();
-        create_joinable::<true, F>(cpu, future, cpu.mobility() | CANCELLABLE)
+        create_joinable::<true, false, F>(cpu, future, cpu.mobility() | CANCELLABLE)
     }
 
     /// As [`spawn_local`](Cpu::spawn_local), for the main thread of a program. Reports name it
@@ -138,18 +139,27 @@ impl Cpu {
         &mut self,
         future: F,
     ) -> Result<JoinHandle<F::Output>, ArenaFull> {
-        create_joinable::<true, F>(self.inner(), future, CANCELLABLE)
+        create_joinable::<true, false, F>(self.inner(), future, CANCELLABLE)
     }
 }
 
+/// Creates a joinable thread. `MOVES` says that a step creates it, with the tags of a thread that may
+/// move.
 #[inline(always)]
-fn create_joinable<const MAIN: bool, F: Future + 'static>(
+fn create_joinable<const MAIN: bool, const MOVES: bool, F: Future + 'static>(
     cpu: &CpuInner,
     future: F,
     tags: u32,
 ) -> Result<JoinHandle<F::Output>, ArenaFull> {
-    let (key, body) = create_ready(cpu, || Joinable::<F, MAIN>::new(future), tags)?;
-    // SAFETY: `create_ready` has returned the address of the body that it has written.
+    let (key, body) = create(cpu, || Joinable::<F, MAIN>::new(future), tags)?;
+    // SAFETY: just created and ours. If `MOVES`, the caller has given it the tags of a mobile thread.
+    unsafe {
+        match MOVES {
+            true => cpu.push_mobile(key),
+            false => cpu.push_woken(Thread::from_key(key)),
+        }
+    }
+    // SAFETY: `create` has returned the address of the body that it has written.
     let cell = unsafe { NonNull::new_unchecked(&raw mut (*body).cell) };
     Ok(JoinHandle { key, cell, _result: PhantomData })
 }
@@ -232,7 +242,7 @@ impl<T> JoinHandle<T> {
     pub fn cancel(&self) {
         self.cell().cancel();
         if !self.is_finished() {
-            waker::resume(current(), arena::owner(self.key), self.key);
+            waker::resume_in_step(arena::owner(self.key), self.key);
         }
     }
 }

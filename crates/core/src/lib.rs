@@ -77,6 +77,7 @@ mod lock;
 mod nbio;
 pub mod observe;
 mod observer;
+mod outlet;
 mod park;
 mod parker;
 mod per_process;
@@ -144,6 +145,9 @@ pub use join_state::{JoinState, Joiner};
 pub use joinable::JoinError;
 pub use lock::{Guard, LocalGuard, LocalLock, Lock, WordGuard, WordLock};
 pub use nbio::Nbio;
+pub use outlet::Outlet;
+#[doc(hidden)]
+pub use outlet::{Inlet, Ticket, outlet};
 pub use park::{Park, park};
 #[doc(hidden)]
 pub use parker::Parker;

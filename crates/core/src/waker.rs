@@ -58,7 +58,15 @@ unsafe fn step_of<'a>(cpu: *const ()) -> &'a Step {
 fn wake(data: *const ()) {
     let (id, key) = unpack(data);
     if let Some(key) = Key::new(key) {
-        resume(current(), id, key);
+        resume_in_step(id, key);
+    }
+}
+
+/// As [`resume`], for a caller in the middle of a step, which may go on for long, or in none.
+pub(crate) fn resume_in_step(id: u32, key: Key) {
+    match current() {
+        Some(cpu) if cpu.is_home_to(key) && cpu.resume_own(key) => {}
+        here => resume(here, id, key),
     }
 }
 

@@ -18,8 +18,9 @@ use crate::group::Members;
 use crate::header::MOBILE;
 use crate::nbio::Nbio;
 use crate::observer::Observer;
+use crate::outlet::Inlet;
 use crate::run_queue::RunQueue;
-use crate::thread::Thread;
+use crate::thread::{SendThread, Thread};
 use crate::thread_info::{Seen, ThreadId};
 use crate::time::Time;
 use crate::trace::Detached;
@@ -70,6 +71,9 @@ pub(crate) struct Own {
     pub(crate) base: Base,
     pub(super) slot: Slot,
     pub(super) woken: UnsafeCell<RunQueue>,
+    /// The way out for the threads that may move and that a step makes ready, if the scheduler has
+    /// asked for it. Only a CPU of a group has one.
+    pub(super) inlet: UnsafeCell<Option<Inlet<SendThread>>>,
     pub(super) slab: UnsafeCell<Slab>,
     /// The waker lent to every step. It points at this object.
     pub(super) step_waker: ManuallyDrop<Waker>,
@@ -251,6 +255,23 @@ impl CpuInner {
     pub(crate) fn push_woken(&self, thread: Thread) {
         // SAFETY: the queue is touched on this OS thread alone, and `push` runs no foreign code.
         unsafe { (*self.woken.get()).push_by(self.base, thread) }
+    }
+
+    /// Makes the thread at `key` ready in the middle of a step. If the CPU has an outlet, the thread
+    /// can run elsewhere before the step ends.
+    ///
+    /// # Safety
+    /// The caller owns the thread, and gives it up. If the CPU is in a group, the thread is mobile.
+    #[inline(always)]
+    pub(crate) unsafe fn push_mobile(&self, key: Key) {
+        // SAFETY: the inlet is touched on this OS thread alone, and `put` runs no foreign code.
+        match unsafe { &*self.inlet.get() } {
+            // SAFETY: the caller's contract. `Cpu::outlet` makes an inlet in a group alone, so the
+            // thread is mobile.
+            Some(inlet) => inlet.put(unsafe { SendThread::from_raw(key) }),
+            // SAFETY: the caller's contract.
+            None => self.push_woken(unsafe { Thread::from_key(key) }),
+        }
     }
 
     #[inline(always)]

@@ -44,8 +44,8 @@ impl CpuInner {
             return false;
         }
         self.step.in_state(WAITING).add(-1);
-        // SAFETY: the wake has made it ours.
-        self.push_woken(unsafe { Thread::from_key(key) });
+        // SAFETY: the wake has made it ours, and it is mobile.
+        unsafe { self.push_mobile(key) };
         true
     }
 

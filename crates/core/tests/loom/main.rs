@@ -7,6 +7,7 @@ mod biased;
 mod freed;
 mod inbox;
 mod join;
+mod outlet;
 mod parker;
 mod quiet;
 mod reply_cell;

@@ -2,16 +2,16 @@
 //! They implement `Read` and `Write` of [`crate::io`].
 //!
 //! The kernel's own file position is not used: every transfer names its offset, so several
-//! positions in one file do not disturb each other.
+//! positions in one file do not disturb each other. A file without offsets is `seekless.rs`'s.
 //!
 //! The rule of this file: the position moves when a call returns `Ok`, and never otherwise. And a
 //! write stays in the `Cursor` until it is over, also when the future of its call is dropped. So
 //! the next call of the same `File` waits for the write, and the kernel never performs the two in
 //! the other order.
 
-use super::answer::at;
+use super::answer::{at, has_no_offsets};
 use super::buffer::AlignedBuf;
-use super::file::{File, MayBeCached, transferred};
+use super::file::{File, Uncached, transferred};
 use super::operation::Operation;
 use super::queue::OperationFuture;
 use crate::io::{BufReader, Lines, Read, Write};
@@ -37,6 +37,8 @@ pub(super) struct Cursor {
     /// Whether every read has to be an operation, because reads of bytes in memory are of no use
     /// here.
     uncached: bool,
+    /// Whether the file is known to have no offsets (`seekless.rs`).
+    seekless: bool,
     /// Whether the last read found its bytes in memory.
     in_memory: bool,
     /// The write that the kernel may still be busy with. Only `&mut self` reaches it: the mutex
@@ -255,7 +257,8 @@ impl File {
         self.cursor.as_ref().is_some_and(|cursor| cursor.in_memory)
     }
 
-    /// Reads bytes at an offset, from memory or by one operation.
+    /// Reads bytes at an offset, from memory or by one operation. Where there are no offsets, it
+    /// reads the bytes that come next.
     async fn read_piece(&mut self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         self.finish_given_up().await;
         let read = self.read_cached(buffer, offset).await;
@@ -263,9 +266,17 @@ impl File {
         if let Some(read) = read {
             return Ok(read);
         }
-        let piece = self.read_aligned_at(offset, buffer.len().min(PIECE) as u32).await?;
-        buffer[..piece.len()].copy_from_slice(&piece);
-        Ok(piece.len())
+        if !self.cursor().seekless {
+            match self.read_aligned_at(offset, buffer.len().min(PIECE) as u32).await {
+                Ok(piece) => {
+                    buffer[..piece.len()].copy_from_slice(&piece);
+                    return Ok(piece.len());
+                }
+                Err(error) if has_no_offsets(&error) => self.cursor().seekless = true,
+                Err(error) => return Err(error),
+            }
+        }
+        self.read_next(buffer).await
     }
 
     /// Reads bytes that are in memory. `None` if the disk has to be waited for.
@@ -279,8 +290,9 @@ impl File {
             let read = self.read_cached_at(&mut buffer[..room], offset);
             match read {
                 Ok(read) => budget::charge(budget::CALL * (read.saturating_sub(1) / PIECE) as u32),
-                Err(MayBeCached(later)) => {
-                    self.cursor().uncached = !later;
+                Err(why) => {
+                    self.cursor().uncached = why != Uncached::Now;
+                    self.cursor().seekless |= why == Uncached::Seekless;
                     budget::refund(budget::CALL);
                 }
             }
@@ -290,14 +302,24 @@ impl File {
     }
 
     /// Writes bytes at an offset by one operation, which stays in the cursor until it is over.
+    /// Where there are no offsets, it writes them behind what was written.
     async fn write_piece(&mut self, bytes: &[u8], offset: u64) -> io::Result<usize> {
         self.finish_given_up().await;
+        if self.cursor().seekless {
+            return self.write_next(bytes).await;
+        }
         let mut piece = AlignedBuf::recycled(bytes.len().min(PIECE));
         let length = piece.len();
         piece.copy_from_slice(&bytes[..length]);
         let write = OperationFuture::new(Operation::Write(self.transfer(piece, 0, offset)));
         *self.cursor().writing() = Some(write);
-        self.finish_writing().await.map_err(at("write", self.path()))
+        match self.finish_writing().await {
+            Err(error) if has_no_offsets(&error) => {
+                self.cursor().seekless = true;
+                self.write_next(bytes).await
+            }
+            written => written.map_err(at("write", self.path())),
+        }
     }
 
     /// After this no write of a call that was dropped is under way. A write that has not been asked

@@ -6,7 +6,7 @@
 //! file's position on. The open descriptor is shared with the operations under way
 //! (`Arc<Opened>`), so it is closed after the last of them.
 
-use super::answer::{at, result};
+use super::answer::{at, has_no_offsets, result};
 use super::buffer::{AlignedBuf, Buffer, Bytes, zeros};
 use super::cursor::Cursor;
 use super::metadata::{Metadata, status};
@@ -67,7 +67,9 @@ use std::task::{Context, Poll, ready};
 ///    next read begins.
 /// 3. The position moves only if a call returns `Ok`. After an error it is where it was.
 /// 4. Each write goes to the kernel before its call returns, so there is no `flush`.
-/// 5. A FIFO or a terminal has no offsets, so reads and writes fail with `ESPIPE`.
+/// 5. The opening of a FIFO does not wait for its other side. A FIFO or a terminal has no offsets:
+///    the calls from the position on read what comes next and write behind what was written, and
+///    the position counts the bytes. A call at an offset may fail with `ESPIPE`.
 ///    [`pipe`](crate::pipe) and [`stdio`](crate::stdio) have streams for these.
 ///
 /// # Examples
@@ -110,9 +112,16 @@ impl Clone for File {
     }
 }
 
-/// Why bytes could not be read without an operation: whether later bytes of the file may be in
-/// memory.
-pub(super) struct MayBeCached(pub(super) bool);
+/// Why bytes could not be read without an operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Uncached {
+    /// They are not in memory. Later bytes may be.
+    Now,
+    /// No bytes of this file are read so.
+    Always,
+    /// The file has no offsets.
+    Seekless,
+}
 
 impl File {
     pub(super) fn new(opened: Opened) -> File {
@@ -176,19 +185,20 @@ impl File {
     }
 
     /// Reads bytes that are in memory from `offset` on, without an operation. `Err` if an operation
-    /// has to read them, and whether the next attempt may succeed.
-    pub(super) fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, MayBeCached> {
+    /// has to read them.
+    pub(super) fn read_cached_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, Uncached> {
         // A direct read waits for the disk in spite of the flag.
         if self.opened.direct {
-            return Err(MayBeCached(false));
+            return Err(Uncached::Always);
         }
         match sys::pread_ahead_of(&*self.opened, buffer, offset) {
             // `preadv2` of Linux 5.9 and 5.10 may return 0 before the end (its manual, BUGS). So an
             // operation finds the end.
-            Some(Ok(0)) if !buffer.is_empty() => Err(MayBeCached(true)),
+            Some(Ok(0)) if !buffer.is_empty() => Err(Uncached::Now),
             Some(Ok(read)) => Ok(read),
-            Some(Err(error)) => Err(MayBeCached(matches!(error, Errno::AGAIN | Errno::INTR))),
-            None => Err(MayBeCached(false)),
+            Some(Err(Errno::AGAIN | Errno::INTR)) => Err(Uncached::Now),
+            Some(Err(Errno::SPIPE)) => Err(Uncached::Seekless),
+            Some(Err(_)) | None => Err(Uncached::Always),
         }
     }
 
@@ -279,7 +289,11 @@ impl File {
         let mut content = zeros(length).map_err(at("read", self.path()))?;
         let mut filled = 0;
         loop {
-            let (read, buffer) = self.fill(content, filled, offset.saturating_add(filled as u64)).await;
+            let (mut read, mut buffer) =
+                self.fill(content, filled, offset.saturating_add(filled as u64)).await;
+            if read.as_ref().is_err_and(has_no_offsets) {
+                read = self.read_next(&mut buffer[filled..]).await;
+            }
             content = buffer;
             match read? {
                 0 => break,

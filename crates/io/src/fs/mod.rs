@@ -82,6 +82,7 @@ pub(crate) mod operation;
 mod options;
 mod queue;
 pub(crate) mod region;
+mod seekless;
 mod tree;
 
 pub use buffer::{AlignedBuf, Buffer};

@@ -461,3 +461,81 @@ fn names_say_what_the_standard_librarys_say() {
         assert!(ours.is_err());
     });
 }
+
+/// A FIFO in a directory of its own.
+fn fifo() -> (tempfile::TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+    (directory, path)
+}
+
+#[test]
+fn a_fifo_is_read_and_written_from_the_position_on() {
+    both(|| async {
+        let (_directory, path) = fifo();
+        let mut reader = File::open(&path).await.unwrap();
+        let mut writer = OpenOptions::new().write(true).open(&path).await.unwrap();
+        // The reader waits before there is anything to read.
+        let reading = spawn(async move {
+            let mut line = [0; 6];
+            reader.read_exact(&mut line).await.unwrap();
+            assert_eq!((&line, reader.position()), (b"first\n", 6));
+            (reader.read_to_end().await.unwrap(), reader.position())
+        });
+        yield_now().await;
+        writer.write_all(b"first\n").await.unwrap();
+        assert_eq!(writer.position(), 6);
+        // More than a FIFO holds, so the writer waits for the reader.
+        let more: Vec<u8> = (0..300_000).map(byte).collect();
+        writer.write_all(&more).await.unwrap();
+        drop(writer);
+        let (rest, position) = reading.await.unwrap();
+        assert!(rest == more && position == 300_006);
+    });
+}
+
+#[test]
+fn a_read_of_a_fifo_that_is_given_up_loses_nothing() {
+    both(|| async {
+        let (_directory, path) = fifo();
+        let mut reader = File::open(&path).await.unwrap();
+        let mut writer = OpenOptions::new().write(true).open(&path).await.unwrap();
+        let mut buffer = [0; 16];
+        // The first one finds out that the file has no offsets.
+        for _ in 0..2 {
+            assert!(timeout(ms(5), reader.read(&mut buffer)).await.is_err());
+        }
+        writer.write_all(b"all of it").await.unwrap();
+        assert_eq!(reader.read(&mut buffer).await.unwrap(), 9);
+        assert_eq!(&buffer[..9], b"all of it");
+        drop(writer);
+        assert_eq!(reader.read(&mut buffer).await.unwrap(), 0);
+        assert_eq!(fs::read(&path).await.unwrap(), b"", "a FIFO without a writer is at its end");
+    });
+}
+
+#[test]
+fn a_character_device_is_read_and_written() {
+    both(|| async {
+        let mut buffer = [1; 16];
+        assert_eq!(File::open("/dev/zero").await.unwrap().read(&mut buffer).await.unwrap(), 16);
+        assert_eq!(buffer, [0; 16]);
+        let mut null = OpenOptions::new().write(true).open("/dev/null").await.unwrap();
+        null.write_all(b"nothing").await.unwrap();
+        // The kernel makes the two ends of a terminal.
+        let master = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY);
+        let master = master.unwrap();
+        rustix::pty::grantpt(&master).unwrap();
+        rustix::pty::unlockpt(&master).unwrap();
+        let name = rustix::pty::ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let mut terminal = OpenOptions::new().read(true).write(true).open(name).await.unwrap();
+        terminal.write_all(b"prompt").await.unwrap();
+        let mut shown = [0; 6];
+        assert_eq!(rustix::io::read(&master, &mut shown).unwrap(), 6);
+        assert_eq!(&shown, b"prompt");
+        rustix::io::write(&master, b"answer\n").unwrap();
+        let read = terminal.read(&mut buffer).await.unwrap();
+        assert_eq!(&buffer[..read], b"answer\n");
+    });
+}

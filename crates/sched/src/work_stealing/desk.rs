@@ -2,13 +2,14 @@
 //! threads that they cannot steal while the worker is in a long step.
 //!
 //! Thieves steal from the ring at any time. The other queues of the desk belong to the worker
-//! alone. But while the worker is in a step it does not touch its desk, so that another worker may
+//! alone, with the outlet of its CPU (`selvedge_core::Outlet`), where the threads come out that its
+//! step wakes or spawns. But while the worker is in a step it does not touch its desk, so that another worker may
 //! be a guest there (`selvedge_core::biased` has the protocol). A guest comes when the worker has
 //! begun no turn for [`LONG`]: see [`Lookout`]. The guest serves the worker's event source too,
 //! also while the worker sleeps.
 
-use super::run_ring::RunRing;
-use selvedge_core::{Cpu, Guest, Owner, Relief, SendQueue, SendThread, Time, biased};
+use super::run_ring::{RunRing, SLOTS};
+use selvedge_core::{Cpu, Guest, Outlet, Owner, Relief, SendQueue, SendThread, Time, biased};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{OnceLock, Weak};
 use std::time::Duration;
@@ -46,12 +47,16 @@ pub(super) struct Desk {
     pub(super) joiners: SendQueue,
     /// The joiners that run before the next claim.
     pub(super) due: SendQueue,
+    /// The threads that the worker's step has made ready. The worker takes them at the step's end.
+    /// They do not count in [`len`](Desk::len), because between steps there are none.
+    pub(super) outlet: Outlet,
 }
 
 impl Desk {
     pub(super) fn new(ring: RunRing<SendThread>) -> Desk {
         let queue = SendQueue::new;
-        Desk { ring, overflow: queue(), is_kept: false, joiners: queue(), due: queue() }
+        let outlet = Outlet::default();
+        Desk { ring, overflow: queue(), is_kept: false, joiners: queue(), due: queue(), outlet }
     }
 
     /// Puts a thread behind the ready threads.
@@ -115,7 +120,9 @@ impl Desk {
         let mut moved = 0;
         let claimed = std::iter::from_fn(|| self.ring.take());
         let joiners = std::iter::from_fn(|| self.due.pop().or_else(|| self.joiners.pop()));
-        for thread in claimed.chain(joiners) {
+        // The step goes on, and may add further threads: at most a ring of them is taken.
+        let made_ready = std::iter::from_fn(|| self.outlet.take()).take(SLOTS);
+        for thread in claimed.chain(joiners).chain(made_ready) {
             guest.push(thread);
             moved += 1;
         }
@@ -138,8 +145,9 @@ impl Desk {
 
     /// Takes any thread.
     pub(super) fn pop(&mut self) -> Option<SendThread> {
-        let Desk { ring, overflow, joiners, due, .. } = self;
-        ring.pop().or_else(|| overflow.pop()).or_else(|| joiners.pop()).or_else(|| due.pop())
+        let Desk { ring, overflow, joiners, due, outlet, .. } = self;
+        let queued = ring.pop().or_else(|| overflow.pop()).or_else(|| joiners.pop());
+        queued.or_else(|| due.pop()).or_else(|| outlet.take())
     }
 }
 

@@ -236,12 +236,13 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
     pub(super) fn new<M>(
         start: WorkerStart<'a, M>,
         me: usize,
-        desk: Inside<'a, Desk>,
+        mut desk: Inside<'a, Desk>,
     ) -> Result<Self, RunError>
     where
         M: Fn(usize) -> io::Result<E>,
     {
-        let cpu = Cpu::new_in(start.group)?;
+        let mut cpu = Cpu::new_in(start.group)?;
+        desk.outlet = cpu.outlet();
         let events = (start.events)(me)?;
         let pool: &WorkerPool = start.pool;
         pool.enlist(me, cpu.unparker());

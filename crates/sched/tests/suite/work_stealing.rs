@@ -2,7 +2,8 @@
 
 use crate::naps::Naps;
 use selvedge_core::{
-    Cpu, Events, JoinError, JoinHandle, NoEvents, Trace, Unpark, fork, sleep, spawn, spawn_local, yield_now,
+    Cpu, Events, JoinError, JoinHandle, NoEvents, Trace, Unpark, detach, fork, sleep, spawn, spawn_local,
+    yield_now,
 };
 use selvedge_sched::{Handle, WorkStealing, block_on, per_core, round_robin, work_stealing};
 use selvedge_sync::{Event, Fifo, MVar};
@@ -116,6 +117,102 @@ fn what_a_worker_in_a_long_step_has_claimed_is_served_by_another() {
     for _ in 0..if cfg!(miri) { 1 } else { 10 } {
         wake_behind_a_long_step(40);
     }
+}
+
+/// A thread does `wake`, in one step with a wait for the end of `count` threads that `wake` makes
+/// ready.
+fn run_what_a_long_step_wakes<W: Fn() + Send + 'static>(
+    count: usize,
+    prepare: impl FnOnce(Arc<AtomicUsize>) -> (Vec<JoinHandle<()>>, W) + Send + 'static,
+) {
+    run(2, async move {
+        let served = Arc::new(AtomicUsize::new(0));
+        let (waiting, wake) = prepare(served.clone());
+        // They begin to wait, and the other worker falls asleep.
+        sleep(Duration::from_millis(5)).await;
+        let long = spawn(async move {
+            wake();
+            last_until(|| served.load(Ordering::SeqCst) == count);
+        });
+        long.await.unwrap();
+        for thread in waiting {
+            thread.await.unwrap();
+        }
+    });
+}
+
+fn wait_for_values(count: usize, served: &Arc<AtomicUsize>) -> (Vec<JoinHandle<()>>, Arc<Vec<MVar<()>>>) {
+    let values: Arc<Vec<MVar<()>>> = Arc::new((0..count).map(|_| MVar::empty()).collect());
+    let wait = |i: usize| {
+        let (values, served): (Arc<Vec<MVar<()>>>, _) = (values.clone(), served.clone());
+        spawn(async move {
+            values[i].take().await;
+            served.fetch_add(1, Ordering::SeqCst);
+        })
+    };
+    ((0..count).map(wait).collect(), values)
+}
+
+#[test]
+fn a_thread_that_a_long_step_hands_a_value_runs_before_the_step_ends() {
+    // More of them than the way out of the step has room for.
+    for count in [1, 2, 200] {
+        run_what_a_long_step_wakes(count, move |served| {
+            let (waiting, values) = wait_for_values(count, &served);
+            (waiting, move || values.iter().for_each(|value| assert!(value.try_put(()).is_ok())))
+        });
+    }
+}
+
+#[test]
+fn a_thread_that_a_long_step_spawns_runs_before_the_step_ends() {
+    for count in [1, 3, 200] {
+        run_what_a_long_step_wakes(count, move |served| {
+            let spawn_all = move || {
+                for i in 0..count {
+                    let served = served.clone();
+                    let serve = async move { drop(served.fetch_add(1, Ordering::SeqCst)) };
+                    match i % 2 {
+                        0 => drop(spawn(serve)),
+                        _ => detach(serve),
+                    }
+                }
+            };
+            (Vec::new(), spawn_all)
+        });
+    }
+}
+
+#[test]
+fn a_thread_that_a_long_step_wakes_by_its_waker_runs_before_the_step_ends() {
+    run_what_a_long_step_wakes(1, |served| {
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        let here = waker.clone();
+        let thread = spawn(async move {
+            selvedge_core::park(|waker| *here.lock().unwrap() = Some(waker)).await;
+            served.fetch_add(1, Ordering::SeqCst);
+        });
+        (vec![thread], move || waker.lock().unwrap().take().unwrap().wake())
+    });
+}
+
+#[test]
+fn a_thread_that_a_long_step_cancels_ends_before_the_step_does() {
+    /// Counts its drop.
+    struct Counts(Arc<AtomicUsize>);
+    impl Drop for Counts {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    run_what_a_long_step_wakes(1, |served| {
+        let counts = Counts(served);
+        let thread = spawn(async move {
+            let _counts = counts;
+            std::future::pending::<()>().await;
+        });
+        (Vec::new(), move || thread.cancel())
+    });
 }
 
 #[test]

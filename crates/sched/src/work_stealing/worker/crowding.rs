@@ -54,6 +54,13 @@ impl CpuTimes {
         let mut time = || Some(Duration::from_nanos(numbers.next()?.parse().ok()?));
         Some(CpuTimes { ran: time()?, waited: time()? })
     }
+
+    /// The times in the kernel's account of an OS thread.
+    fn read(account: &File) -> Option<CpuTimes> {
+        let mut text = [0; 64];
+        let length = account.read_at(&mut text, 0).ok()?;
+        CpuTimes::parse(&text[..length])
+    }
 }
 
 /// What a worker knows of its CPU, and what follows for it.
@@ -79,13 +86,15 @@ pub(super) struct Crowding {
 }
 
 impl Crowding {
-    /// For the calling OS thread.
+    /// For the calling OS thread. What it has done until now does not count: one that called `run`
+    /// has a past.
     pub(super) fn new() -> Crowding {
         let account = if cfg!(miri) { None } else { File::open("/proc/thread-self/schedstat").ok() };
+        let last = account.as_ref().and_then(CpuTimes::read).unwrap_or_default();
         Crowding {
             account,
             read: Time::now(),
-            last: CpuTimes::default(),
+            last,
             crowded: 0,
             back: None,
             aside: ASIDE.0,
@@ -107,9 +116,7 @@ impl Crowding {
 
     #[cold]
     fn read_account(&mut self, now: Time) -> bool {
-        let mut text = [0; 64];
-        let length = self.account.as_ref().and_then(|account| account.read_at(&mut text, 0).ok());
-        match length.and_then(|length| CpuTimes::parse(&text[..length])) {
+        match self.account.as_ref().and_then(CpuTimes::read) {
             Some(times) => self.learn(now, times),
             None => false,
         }
@@ -208,6 +215,19 @@ mod tests {
             crowding.is_crowded(Time::now());
         }
         assert!(crowding.account.is_none() || crowding.last.ran > Duration::ZERO);
+    }
+
+    /// A worker runs on the OS thread that has called `run`.
+    #[test]
+    #[cfg_attr(miri, ignore = "reads a file of the system")]
+    fn what_an_os_thread_did_before_it_was_a_worker_does_not_count() {
+        let until = Time::now() + 3 * PERIOD;
+        while Time::now() < until {}
+        let crowding = Crowding::new();
+        // The OS thread alone has added to its times since `new` has read them.
+        let now = crowding.account.as_ref().map(|account| CpuTimes::read(account).unwrap());
+        let since = now.map_or(Duration::ZERO, |now| now.ran - crowding.last.ran);
+        assert!(since < now.unwrap_or_default().ran, "the past counts");
     }
 
     #[test]

@@ -98,6 +98,15 @@ impl<E: Events> WorkerLoop<'_, E> {
         }
     }
 
+    /// The next thread that has become ready.
+    #[inline(always)]
+    fn woken(&mut self) -> Option<Thread> {
+        match self.desk.outlet.take() {
+            Some(thread) => Some(thread.into_thread()),
+            None => self.cpu.woken(),
+        }
+    }
+
     /// Takes in the threads that have become ready, and offers them to the other workers if there
     /// are several.
     ///
@@ -105,8 +114,8 @@ impl<E: Events> WorkerLoop<'_, E> {
     /// is most likely the one that waited for the end, and becomes a joiner of the batch.
     #[inline(always)]
     pub(super) fn take_woken(&mut self, at_an_end: bool) {
-        let Some(first) = self.cpu.woken() else { return };
-        match self.cpu.woken() {
+        let Some(first) = self.woken() else { return };
+        match self.woken() {
             None if at_an_end && self.desk.ring.claimed() > 0 => match first.into_send() {
                 Ok(joiner) => self.desk.joiners.push(joiner),
                 Err(joiner) => self.local_joiners.push(joiner),
@@ -120,7 +129,7 @@ impl<E: Events> WorkerLoop<'_, E> {
     fn take_several(&mut self, first: Thread, second: Option<Thread>) {
         self.enqueue(first);
         second.into_iter().for_each(|thread| self.enqueue(thread));
-        while let Some(thread) = self.cpu.woken() {
+        while let Some(thread) = self.woken() {
             self.enqueue(thread);
         }
         self.offer();
