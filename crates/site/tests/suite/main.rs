@@ -1,0 +1,4 @@
+//! The front ends and the tables that they make, in one program.
+
+mod passwords;
+mod two_front_ends;
