@@ -47,15 +47,16 @@ mod decimal;
 mod document_root;
 pub mod error_page;
 mod files;
+mod front;
 #[doc(hidden)]
 pub mod fuzz;
-mod handler;
 pub mod log;
 pub mod mime;
 pub mod range;
 mod reload;
 pub mod representation;
 pub mod request;
+mod responder;
 pub mod response;
 mod site;
 pub mod status;
@@ -64,8 +65,14 @@ pub mod target;
 mod worker;
 
 pub use access_log::{BACKLOG_MAX, LogFile};
-pub use config::Config;
+pub use config::{Config, HandlerLimits};
 pub use document_root::DocumentRoot;
 pub use reload::Reload;
 pub use site::Site;
 pub use stop::Stop;
+
+#[doc(inline)]
+pub use selvedge_handler::{
+    Body, BodyError, Bytes, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
+    Method, Request, Response, StatusCode, Upgraded, Uri, header,
+};
