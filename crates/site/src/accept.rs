@@ -3,9 +3,10 @@
 
 /// The weight of a member, 0 to 1000; 1000 if it has none that can be read.
 fn weight(parameters: &[u8]) -> u16 {
-    let q = parameters.split(|&byte| byte == b';').map(<[u8]>::trim_ascii).find_map(|parameter| {
-        parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q="))
-    });
+    let q = parameters
+        .split(|&byte| byte == b';')
+        .map(<[u8]>::trim_ascii)
+        .find_map(|parameter| parameter.strip_prefix(b"q=").or_else(|| parameter.strip_prefix(b"Q=")));
     let Some(q) = q else { return 1000 };
     match q {
         [b'0', rest @ ..] => {

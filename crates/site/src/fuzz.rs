@@ -3,6 +3,7 @@
 
 use crate::path::canonical;
 use crate::proxy_protocol::{self, HEAD_MAX};
+#[cfg(feature = "config")]
 use crate::table::Table;
 
 /// The PROXY protocol: a head that is complete stays the same with more bytes behind it, and every
@@ -44,6 +45,7 @@ pub fn mighty_routes(data: &[u8]) {
 }
 
 /// Asks a table for some requests: none may panic.
+#[cfg(feature = "config")]
 fn ask(table: &Table) {
     for path in ["/", "/a", "/a/b.php"] {
         if let Some(matched) = table.route(b"example.org:80", path.as_bytes()) {

@@ -56,5 +56,5 @@ pub use pattern::{Glob, Pattern, PatternError};
 #[cfg(feature = "config")]
 pub use read::read;
 pub use rules::{Access, BasicAuth, Cors, HeaderRule, Rules};
-pub use table::{Action, Compression, Directory, Host, Listing, Matched, Route, Table};
+pub use table::{Action, Compression, Directory, Host, Listing, Matched, Route, Table, without_port};
 pub use template::{Template, TemplateError, Variables};

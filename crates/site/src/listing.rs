@@ -132,11 +132,7 @@ pub fn page(path: &[u8], entries: &[Entry]) -> String {
         let _ = write!(page, "{slash}\">");
         put_escaped(&String::from_utf8_lossy(&entry.name), &mut page);
         let size = if entry.is_directory { String::new() } else { size(entry.bytes) };
-        let _ = writeln!(
-            page,
-            "{slash}</a><td class=\"n\">{size}<td class=\"n\">{}",
-            time(entry.modified)
-        );
+        let _ = writeln!(page, "{slash}</a><td class=\"n\">{size}<td class=\"n\">{}", time(entry.modified));
     }
     let files = entries.iter().filter(|entry| !entry.is_directory);
     let bytes: u64 = files.clone().map(|entry| entry.bytes).sum();
@@ -262,7 +258,10 @@ mod tests {
 
     #[test]
     fn sizes_and_times() {
-        assert_eq!([0, 1023, 1024, 10_200, 1 << 30, u64::MAX].map(size), ["0", "1023", "1.0 K", "10 K", "1.0 G", "16384 P"]);
+        assert_eq!(
+            [0, 1023, 1024, 10_200, 1 << 30, u64::MAX].map(size),
+            ["0", "1023", "1.0 K", "10 K", "1.0 G", "16384 P"]
+        );
         assert_eq!(time(0), "1970-01-01 00:00");
         assert_eq!(time(-1), "1969-12-31 23:59");
         assert_eq!(time(1_709_208_000), "2024-02-29 12:00");

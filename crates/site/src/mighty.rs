@@ -117,7 +117,8 @@ pub fn configuration(file: &str, text: &str) -> Result<(Settings, Defaults, Vec<
     let values = Values { file, values };
     let (settings, defaults) = values.settings()?;
     if values.yes("Debug_Mode")? && values.given("Pid_File").is_some() {
-        warnings.push(values.mistake("Debug_Mode", "with Debug_Mode the server stays in the foreground".into()));
+        warnings
+            .push(values.mistake("Debug_Mode", "with Debug_Mode the server stays in the foreground".into()));
     }
     Ok((settings, defaults, warnings))
 }
@@ -171,8 +172,10 @@ impl<'t> Values<'t> {
         let debug = self.yes("Debug_Mode")?;
         settings.daemon = !debug;
         // Mighttpd, started by another user than root, keeps the user.
-        settings.user = self.given("User").filter(|user| *user != "root").map(|user| spanned(user.to_owned()));
-        settings.group = self.given("Group").filter(|group| *group != "root").map(|group| spanned(group.to_owned()));
+        settings.user =
+            self.given("User").filter(|user| *user != "root").map(|user| spanned(user.to_owned()));
+        settings.group =
+            self.given("Group").filter(|group| *group != "root").map(|group| spanned(group.to_owned()));
         let with_port = |file: &str| match port {
             80 => PathBuf::from(file),
             port => PathBuf::from(format!("{file}{port}")),
@@ -259,7 +262,10 @@ pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<Table, Mist
             other => return Err(mistake(operator, format!("{other:?} is none of ->, =>, >> and <<"))),
         };
         let Some(host) = hosts.last_mut() else {
-            return Err(mistake(line, "a list of domains in brackets comes first; [*] is every domain".into()));
+            return Err(mistake(
+                line,
+                "a list of domains in brackets comes first; [*] is every domain".into(),
+            ));
         };
         let rules = Rules { error_pages: defaults.status_directory.clone(), ..Rules::default() };
         host.routes.push(Route { pattern, action, rules, line: number });
@@ -383,7 +389,9 @@ mod tests {
             let request = Variables { path: path.as_bytes(), rest, host: host.as_bytes(), query: None };
             let filled = |template: &Template| String::from_utf8(template.fill(&request)).unwrap();
             match &matched.route.action {
-                Action::Directory(directory) => format!("-> {} {}", directory.path.display(), String::from_utf8_lossy(rest)),
+                Action::Directory(directory) => {
+                    format!("-> {} {}", directory.path.display(), String::from_utf8_lossy(rest))
+                }
                 Action::Cgi { directory } => format!("=> {}", directory.display()),
                 Action::Proxy { upstreams, path } => format!(">> {}{}", upstreams[0], filled(path)),
                 Action::Redirect { to, .. } => format!("<< {}", filled(to)),

@@ -17,7 +17,7 @@ pub struct Mistake {
 
 impl Mistake {
     /// A mistake at byte `at` of `text`.
-    pub(crate) fn at(file: &str, text: &str, at: usize, message: impl Into<String>) -> Mistake {
+    pub fn at(file: &str, text: &str, at: usize, message: impl Into<String>) -> Mistake {
         let before = &text[..text.floor_char_boundary(at.min(text.len()))];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Mistake {
@@ -98,8 +98,14 @@ mod tests {
             let Mistake { line, column, .. } = Mistake::at("f", text, at, "");
             (line, column)
         };
-        assert_eq!([place(0), place(2), place(4), place(6), place(99)], [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2)]);
+        assert_eq!(
+            [place(0), place(2), place(4), place(6), place(99)],
+            [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2)]
+        );
         let whole = Mistake { file: "f".into(), line: 0, column: 0, message: "m".into() };
-        assert_eq!((whole.to_string(), Mistake::at("f", text, 2, "m").to_string()), ("f: m".into(), "f:2:1: m".into()));
+        assert_eq!(
+            (whole.to_string(), Mistake::at("f", text, 2, "m").to_string()),
+            ("f: m".into(), "f:2:1: m".into())
+        );
     }
 }

@@ -121,7 +121,9 @@ mod tests {
             assert!(wrong.parse::<Network>().is_err(), "{wrong}");
         }
         let v4: Network = "0.0.0.0/0".parse().unwrap();
-        assert!(!v4.contains("2001:db8::1".parse().unwrap()) && v4.contains("::ffff:1.2.3.4".parse().unwrap()));
+        assert!(
+            !v4.contains("2001:db8::1".parse().unwrap()) && v4.contains("::ffff:1.2.3.4".parse().unwrap())
+        );
         assert!("all".parse::<Network>().unwrap().contains("2001:db8::1".parse().unwrap()));
     }
 

@@ -65,6 +65,11 @@ impl Users {
         self.hashes.is_empty()
     }
 
+    /// A number that other users of this process do not have as long as these exist.
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.hashes) as usize
+    }
+
     /// Whether `password` is that of `name`. The call blocks for tens of milliseconds.
     pub fn verify(&self, name: &str, password: &[u8]) -> bool {
         match (self.hashes.get(name), &self.decoy) {
@@ -153,7 +158,8 @@ mod tests {
     fn lines_of_a_password_file() {
         let users = Users::read("# staff\n\na:$6$salt$x\nb:$2y$05$x\n").unwrap();
         assert_eq!((users.len(), users.is_empty()), (2, false));
-        for (text, line) in [("a", 1), ("\n:$6$", 2), ("a:plain", 1), ("a:$6$x\na:$6$y", 2), ("a:$apr1$x", 1)] {
+        for (text, line) in [("a", 1), ("\n:$6$", 2), ("a:plain", 1), ("a:$6$x\na:$6$y", 2), ("a:$apr1$x", 1)]
+        {
             let (at, why) = Users::read(text).unwrap_err();
             assert_eq!(at, line, "{why}");
             assert!(!why.contains("plain"), "a message has no secret");
@@ -165,7 +171,9 @@ mod tests {
     fn basic_credentials() {
         assert_eq!(credentials(b"basic dTo="), Some(("u".into(), Vec::new())));
         assert_eq!(credentials(b"Basic dTpw"), Some(("u".into(), b"p".to_vec())));
-        for wrong in ["", "Basic", "Bearer dTpw", "Basic dTp", "Basic dT=w", "Basic ====", "Basic dXA=", "Basic d!pw"] {
+        for wrong in
+            ["", "Basic", "Bearer dTpw", "Basic dTp", "Basic dT=w", "Basic ====", "Basic dXA=", "Basic d!pw"]
+        {
             assert_eq!(credentials(wrong.as_bytes()), None, "{wrong}");
         }
     }

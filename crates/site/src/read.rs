@@ -83,6 +83,9 @@ struct Reader<'a> {
     passwords: &'a dyn Fn(&Path) -> std::io::Result<String>,
 }
 
+/// The statuses of `answer`: a reply with one of them needs nothing but its page.
+const ANSWERS: [u16; 13] = [204, 400, 403, 404, 405, 410, 421, 429, 451, 500, 502, 503, 504];
+
 /// The longest time that a setting may give: a day.
 const SECONDS_MAX: f64 = 86_400.0;
 
@@ -251,8 +254,9 @@ impl Reader<'_> {
             actions.push(("page", action));
         }
         if let Some(status) = &route.answer {
-            if !(200..600).contains(status.get_ref()) {
-                return Err(self.mistake(status, "not a status from 200 to 599"));
+            if !ANSWERS.contains(status.get_ref()) {
+                let known: Vec<String> = ANSWERS.iter().map(u16::to_string).collect();
+                return Err(self.mistake(status, format!("not one of {}", known.join(", "))));
             }
             actions.push(("answer", Action::Answer(*status.get_ref())));
         }
@@ -264,7 +268,10 @@ impl Reader<'_> {
             )),
             _ => Err(self.mistake(
                 place,
-                format!("the route has two actions, `{}` and `{}`: it may have one", actions[0].0, actions[1].0),
+                format!(
+                    "the route has two actions, `{}` and `{}`: it may have one",
+                    actions[0].0, actions[1].0
+                ),
             )),
         }
     }
@@ -276,7 +283,8 @@ impl Reader<'_> {
                 !host.is_empty() && !host.contains('/') && port.parse::<u16>().is_ok_and(|port| port > 0)
             }),
         };
-        let message = format!("{address:?} is no address: 127.0.0.1:3000, localhost:3000 or unix:/run/app.sock");
+        let message =
+            format!("{address:?} is no address: 127.0.0.1:3000, localhost:3000 or unix:/run/app.sock");
         if is_one { Ok(()) } else { Err(self.mistake(place, message)) }
     }
 
@@ -337,12 +345,17 @@ impl Reader<'_> {
                 "off" => Listing::Off,
                 "html" => Listing::Html,
                 "json" => Listing::Json,
-                other => return Err(self.mistake(listing, format!("{other:?} is not \"off\", \"html\" or \"json\""))),
+                other => {
+                    return Err(
+                        self.mistake(listing, format!("{other:?} is not \"off\", \"html\" or \"json\""))
+                    );
+                }
             };
         }
         if let Some(names) = &route.try_files {
             for name in names.get_ref() {
-                let template = name.parse::<Template>().map_err(|error| self.mistake(names, error.to_string()))?;
+                let template =
+                    name.parse::<Template>().map_err(|error| self.mistake(names, error.to_string()))?;
                 if !name.starts_with('/') && !name.starts_with("$rest") && !name.starts_with("$path") {
                     return Err(self.mistake(names, format!("{name:?} does not begin with / or $rest")));
                 }
@@ -356,7 +369,8 @@ impl Reader<'_> {
                 None => settings::spanned(default_types()),
             };
             let globs = types.get_ref().iter().map(|text| text.parse::<Glob>());
-            let types = globs.collect::<Result<_, _>>().map_err(|error| self.mistake(&types, error.to_string()))?;
+            let types =
+                globs.collect::<Result<_, _>>().map_err(|error| self.mistake(&types, error.to_string()))?;
             let (bytes_min, bytes_max) = (route.compress_bytes_min, route.compress_bytes_max);
             directory.compression = Some(Compression { types, bytes_min, bytes_max });
         }
@@ -377,8 +391,7 @@ impl Reader<'_> {
         let access = Access { allow: networks(&route.allow)?, deny: networks(&route.deny)? };
         let mut headers = Vec::new();
         for (name, value) in &route.headers {
-            let is_token =
-                |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+            let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
             if name.get_ref().is_empty() || !name.get_ref().bytes().all(is_token) {
                 return Err(self.mistake(name, "not the name of a field"));
             }
@@ -445,7 +458,9 @@ impl Reader<'_> {
 
     fn auth(&self, auth: &settings::Auth) -> Result<BasicAuth, Mistake> {
         let Some(users) = &auth.users else {
-            return Err(self.mistake(&self.key("auth"), "`auth` needs `users`, the file with names and hashes"));
+            return Err(
+                self.mistake(&self.key("auth"), "`auth` needs `users`, the file with names and hashes")
+            );
         };
         if auth.realm.get_ref().contains(['"', '\\']) {
             return Err(self.mistake(&auth.realm, "the realm has a quotation mark or a backslash"));

@@ -4,6 +4,7 @@
 //! host that the request names and the canonical path (`path.rs`). The host is selected first, then
 //! the first route of that host whose pattern matches.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use crate::pattern::{Glob, Pattern};
@@ -173,9 +174,9 @@ impl Table {
         let host = without_port(host);
         let place = self.hosts.iter().position(|one| one.is_named(host))?;
         let routes = &self.hosts[place].routes;
-        let found = routes.iter().position(|route| {
-            route.pattern.is_match(path) || route.pattern.lacks_slash(path)
-        })?;
+        let found = routes
+            .iter()
+            .position(|route| route.pattern.is_match(path) || route.pattern.lacks_slash(path))?;
         let route = &routes[found];
         Some(Matched { route, place: (place, found), lacks_slash: route.pattern.lacks_slash(path) })
     }
@@ -201,8 +202,25 @@ impl Host {
     }
 }
 
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Action::Directory(directory) => write!(f, "directory {}", directory.path.display()),
+            Action::Redirect { to, status } => write!(f, "redirect {status} to {}", to.as_str()),
+            Action::Proxy { upstreams, path } => {
+                write!(f, "proxy to {} {}", upstreams.join(" "), path.as_str())
+            }
+            Action::Cgi { directory } => write!(f, "CGI in {}", directory.display()),
+            Action::FastCgi { address, root, .. } => write!(f, "FastCGI at {address}, {}", root.display()),
+            Action::Status => f.write_str("status page"),
+            Action::Metrics => f.write_str("metrics"),
+            Action::Answer(status) => write!(f, "answer {status}"),
+        }
+    }
+}
+
 /// `host` without a port and without a dot at its end.
-pub(crate) fn without_port(host: &[u8]) -> &[u8] {
+pub fn without_port(host: &[u8]) -> &[u8] {
     let digits = host.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let name = match host[..host.len() - digits].strip_suffix(b":") {
         Some(name) => name,

@@ -5,6 +5,8 @@
 mod common;
 
 mod browser;
+mod configured;
+mod controlled;
 mod files;
 mod probes;
 mod process;

@@ -27,7 +27,7 @@ impl Client {
 
     /// The address for the log.
     #[inline]
-    pub(super) fn peer(&self) -> Option<IpAddr> {
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
         self.named.as_deref().copied().unwrap_or_else(|| self.stream.peer_ip())
     }
 

@@ -6,7 +6,9 @@ use selvedge_site::password::Users;
 #[test]
 fn hashes_of_other_programs() {
     let text = "six:SIX\nfive:FIVE\n";
-    let users = Users::read(&text.replace("SIX", include_str!("six.txt").trim()).replace("FIVE", include_str!("five.txt").trim()));
+    let users = Users::read(
+        &text.replace("SIX", include_str!("six.txt").trim()).replace("FIVE", include_str!("five.txt").trim()),
+    );
     let users = users.unwrap();
     for name in ["six", "five"] {
         assert!(users.verify(name, b"secret"), "{name}");
