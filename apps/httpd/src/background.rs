@@ -54,11 +54,41 @@ pub(crate) fn begin() -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Says that the server serves, if it is a daemon.
-pub(crate) fn ready() {
-    if is_daemon() {
-        // The first process may be gone.
-        let _ = writeln!(io::stdout(), "{READY}");
+/// Where the server's reports go, and what a daemon writes to its standard output.
+#[derive(Debug)]
+pub(crate) struct Reports {
+    report: Option<File>,
+    nowhere: Option<File>,
+}
+
+impl Reports {
+    /// Opens the files. It is done while the process has all its privileges.
+    ///
+    /// # Errors
+    /// With the path in the message.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Reports, Refusal> {
+        let open = |path: &Path| {
+            let naming = |error| Refusal { message: format!("{}: {error}", path.display()), status: 1 };
+            File::options().append(true).create(true).open(path).map_err(naming)
+        };
+        let nowhere = is_daemon().then(|| open(Path::new("/dev/null"))).transpose()?;
+        Ok(Reports { report: path.map(open).transpose()?, nowhere })
+    }
+
+    /// The server serves: a daemon says so, and lets go of the streams that it was started with.
+    ///
+    /// # Errors
+    /// A stream cannot be replaced.
+    pub(crate) fn begin(self) -> io::Result<()> {
+        if let Some(nowhere) = &self.nowhere {
+            // The first process may be gone.
+            let _ = writeln!(io::stdout(), "{READY}");
+            rustix::stdio::dup2_stdout(nowhere)?;
+        }
+        if let Some(file) = self.report.as_ref().or(self.nowhere.as_ref()) {
+            rustix::stdio::dup2_stderr(file)?;
+        }
+        Ok(())
     }
 }
 

@@ -37,6 +37,7 @@ pub(crate) struct Process {
     pub(crate) user: Option<String>,
     pub(crate) group: Option<String>,
     pub(crate) pid_file: Option<PathBuf>,
+    pub(crate) report: Option<PathBuf>,
     pub(crate) daemon: bool,
     pub(crate) control: Option<PathBuf>,
     pub(crate) format: LogFormat,
@@ -69,6 +70,7 @@ pub(crate) fn load(source: &Source) -> Result<Loaded, Refusal> {
             let settings = Settings {
                 pid_file: settings.pid_file.map(|path| base.join(path)),
                 control: settings.control.map(|path| base.join(path)),
+                report: settings.report.map(|path| base.join(path)),
                 ..settings
             };
             (file, text, settings, table, Vec::new())
@@ -168,6 +170,7 @@ fn split(settings: &Settings, file: &str, text: &str) -> Result<(Options, Proces
         user: settings.user.as_ref().map(|user| user.get_ref().clone()),
         group: settings.group.as_ref().map(|group| group.get_ref().clone()),
         pid_file: settings.pid_file.clone(),
+        report: settings.report.clone(),
         daemon: settings.daemon,
         control: settings.control.clone(),
         format,

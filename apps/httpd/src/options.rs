@@ -77,8 +77,8 @@ When all descriptors (ulimit -n) are in use, the server closes idle connections 
 SIGTERM, SIGQUIT and SIGINT (Ctrl-C) stop the server: it accepts no more connections, finishes the requests
 in flight and exits with status 0. A second such signal stops it at once. After SIGHUP the server looks
 again at every file that it serves, and opens the log again; it reads its configuration again, if it has
-one, and keeps the old one if there is a mistake in the new one. After SIGUSR1 it opens the log again. Its exit
-status is 1 if it cannot start, and 2 if the command line has an error.";
+one, and keeps the old one if there is a mistake in the new one. After SIGUSR1 it opens the log again. Its
+exit status is 1 if it cannot start, and 2 if the command line or the configuration has an error.";
 
 /// The command line, parsed.
 #[derive(Debug, PartialEq)]
@@ -306,7 +306,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
         let most = usize::from(paths.is_empty());
         return match given.len() <= most {
             true => Ok(Request::Configured(source)),
-            false => Err(usage("with a configuration all options belong into its file".to_owned())),
+            false => Err(usage(
+                "with a configuration (--config) all other options belong into its file".to_owned(),
+            )),
         };
     }
     if options.listen.is_empty() {
@@ -491,7 +493,13 @@ mod tests {
             "--body-bytes -1",
             "--validity 1e9",
             "--what",
-            "one two",
+            "one two three",
+            "one two --idle 3",
+            "--config a b",
+            "--config a --idle 3",
+            "ctl a",
+            "ctl a nonsense",
+            "check",
         ] {
             let refusal = parsed(line).unwrap_err();
             assert_eq!(refusal.status, 2, "{line}: {}", refusal.message);

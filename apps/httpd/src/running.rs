@@ -17,7 +17,7 @@ use selvedge_io::time::{sleep, timeout};
 use selvedge_io::{EventLoop, blocking};
 use selvedge_sched::per_core;
 
-use crate::background::{self, PidFile};
+use crate::background::{PidFile, Reports};
 use crate::configuration::{self, Process, Source};
 use crate::control::{self, Commands};
 use crate::listeners::{self, Bound, Listeners};
@@ -106,6 +106,7 @@ pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
         _ => None,
     };
     let _pid_file = PidFile::write(process.pid_file.as_deref().filter(|_| !several))?;
+    let reports = Reports::open(process.report.as_deref())?;
     privileges::drop_to(process.user.as_deref(), process.group.as_deref())?;
     let _seeing = selvedge_see::from_environment().map_err(|error| refusal(&error.to_string()))?;
     let signals = signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1])?;
@@ -127,7 +128,7 @@ pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
             Log::Off | Log::File(_) => writeln!(std::io::stdout(), "{line}"),
         };
     }
-    background::ready();
+    reports.begin()?;
     systemd::notify("READY=1");
     let watched = systemd::watchdog().map_or(0, |_| workers);
     let server = Server {

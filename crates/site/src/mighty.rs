@@ -44,11 +44,7 @@ const KEYS: [(&str, &str, Meaning); 26] = [
     ("User", "root", Used),
     ("Group", "root", Used),
     ("Pid_File", "/var/run/mighty.pid", Used),
-    (
-        "Report_File",
-        "/tmp/mighty_report",
-        Unused("reports go to the standard error stream, which systemd keeps"),
-    ),
+    ("Report_File", "/tmp/mighty_report", Used),
     ("Logging", "Yes", Used),
     ("Log_File", "/var/log/mighty", Used),
     ("Log_File_Size", "16777216", Used),
@@ -183,6 +179,10 @@ impl<'t> Values<'t> {
         settings.pid_file = match debug {
             true => None,
             false => Some(with_port(self.text("Pid_File"))),
+        };
+        settings.report = match debug {
+            true => None,
+            false => Some(with_port(self.text("Report_File"))),
         };
         if self.yes("Logging")? {
             settings.log.access = if debug { "-".to_owned() } else { self.text("Log_File").to_owned() };

@@ -107,7 +107,10 @@ settings! {
         group: Option<Spanned<String>> = None, "string" "";
         /// The file for the number of the process.
         pid_file: Option<PathBuf> = None, "string" "";
-        /// Whether the server goes into the background once it serves.
+        /// The file that reports are appended to, in place of the standard error stream.
+        report: Option<PathBuf> = None, "string" "";
+        /// Whether the server goes into the background once it serves. Its reports are lost unless
+        /// `report` names a file.
         daemon: bool = false, "boolean" "false";
         /// The Unix socket for `selvedge-httpd ctl`.
         control: Option<PathBuf> = None, "string" "";

@@ -95,9 +95,9 @@ fn reloads_under_load() {
     let server = configured(site.path(), "control = 'control'\n[[route]]\ndirectory = '.'\n");
     let file = site.path().join("site.toml");
     let text = fs::read_to_string(&file).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = &done;
     std::thread::scope(|scope| {
-        let done = std::sync::atomic::AtomicBool::new(false);
-        let done = &done;
         let clients: Vec<_> = (0..4)
             .map(|n| {
                 let server = &server;
@@ -172,7 +172,7 @@ fn formats_of_the_log() {
     server.ask("nonsense\r\n\r\n");
     let mut lines = log_lines(&site.path().join("log"), 2);
     lines.sort();
-    assert_eq!(lines[0], "- \"nonsense\" 400 137");
+    assert_eq!(lines[0], "- \"nonsense\" 400 120");
     assert_eq!(lines[1], "www.example.org \"GET /ten.txt HTTP/1.1\" 200 10");
     let server =
         configured(site.path(), "[log]\naccess = 'json'\nformat = 'json'\n[[route]]\ndirectory = '.'\n");
@@ -210,7 +210,7 @@ fn the_number_of_the_process_and_systemd() {
     let mut command = httpd(&[file.to_str().unwrap()]);
     command.env("NOTIFY_SOCKET", site.path().join("notify")).env("WATCHDOG_USEC", "100000");
     let server = start(command);
-    let mut heard = || {
+    let heard = || {
         let mut buffer = [0; 100];
         let len = socket.recv(&mut buffer).unwrap();
         String::from_utf8(buffer[..len].to_vec()).unwrap()
@@ -231,7 +231,7 @@ fn sockets_that_systemd_has_bound() {
     let site = site();
     let script = "import os, socket, sys\n\
         s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\n\
-        os.dup2(s.fileno(), 3, inheritable=True)\n\
+        os.dup2(s.fileno(), 9); os.dup2(9, 3, inheritable=True)\n\
         os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()))\n\
         os.execv(sys.argv[1], sys.argv[1:])\n";
     let mut command = std::process::Command::new("python3");
@@ -268,7 +268,7 @@ fn another_user() {
 fn a_daemon() {
     let site = site();
     let file = site.path().join("site.toml");
-    fs::write(&file, "listen = ['127.0.0.1:0']\ndaemon = true\npid_file = 'pid'\ncontrol = 'control'\n[[route]]\ndirectory = '.'\n").unwrap();
+    fs::write(&file, "listen = ['127.0.0.1:0']\ndaemon = true\npid_file = 'pid'\nreport = 'report'\ncontrol = 'control'\n[[route]]\ndirectory = '.'\n").unwrap();
     let path = file.to_str().unwrap();
     let started = httpd(&[path]).stdin(Stdio::null()).output().unwrap();
     assert!(started.status.success());
@@ -279,6 +279,12 @@ fn a_daemon() {
     drop(client);
     let pid: u32 = fs::read_to_string(site.path().join("pid")).unwrap().trim().parse().unwrap();
     assert!(ctl(&file, "status").unwrap().contains(&format!("process      {pid}\n")));
+    let right = fs::read_to_string(&file).unwrap();
+    fs::write(&file, "nonsense").unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid as i32).unwrap(), Signal::HUP).unwrap();
+    let report = || fs::read_to_string(site.path().join("report")).unwrap();
+    until("a report of the mistake", || report().contains("the server goes on as it was"));
+    fs::write(&file, right).unwrap();
     ctl(&file, "stop").unwrap();
     until("the end of the daemon", || !site.path().join("pid").exists());
     // A mistake is told where it was started.

@@ -8,5 +8,6 @@ mod browser;
 mod configured;
 mod controlled;
 mod files;
+mod guide;
 mod probes;
 mod process;

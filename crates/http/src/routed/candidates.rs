@@ -50,7 +50,8 @@ pub(super) fn candidates(
         for template in &directory.try_files {
             let filled = template.fill(&Variables { path, rest, host, query: None });
             let Ok(filled) = canonical(&filled) else { continue };
-            put_names(directory, &filled, *filled == *rest, &mut names)?;
+            // A name that no file can have is left out.
+            let _ = put_names(directory, &filled, *filled == *rest, &mut names);
         }
     }
     let accepted: Vec<Coding> = match directory.precompressed {
