@@ -1,4 +1,4 @@
-//! From the files of a configuration to the routes and the options of a server: [`Source`] names
+//! From the files of a configuration to the routes and the options of a server: [`ConfigurationFiles`] names
 //! the files, [`load`] reads them. `main.rs` loads them at the start, for `check`, and at each
 //! reload.
 
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use selvedge_http::{Gate, LogFormat, Rotation, Routing};
+use selvedge_http::{ConnectionGate, LogFormat, Rotation, Routing};
 use selvedge_site::settings::Settings;
-use selvedge_site::{Mistake, Table, mighty};
+use selvedge_site::{ConfigMistake, RouteTable, mighty};
 
 use crate::options::{Address, Log, Options, Refusal};
 
 /// The files of a configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Source {
+pub(crate) enum ConfigurationFiles {
     /// One in TOML.
     Toml(PathBuf),
     /// Mighttpd's configuration and its route file.
@@ -26,13 +26,13 @@ pub(crate) enum Source {
 pub(crate) struct Loaded {
     pub(crate) routing: Arc<Routing>,
     pub(crate) options: Options,
-    pub(crate) process: Process,
-    pub(crate) warnings: Vec<Mistake>,
+    pub(crate) process: ProcessSettings,
+    pub(crate) warnings: Vec<ConfigMistake>,
 }
 
 /// What concerns the process and not what it serves.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Process {
+pub(crate) struct ProcessSettings {
     pub(crate) processes: usize,
     pub(crate) user: Option<String>,
     pub(crate) group: Option<String>,
@@ -46,11 +46,11 @@ pub(crate) struct Process {
     pub(crate) balancers: Vec<String>,
 }
 
-impl Process {
+impl ProcessSettings {
     /// What connections pass before their first request.
-    pub(crate) fn gate(&self) -> Option<Arc<Gate>> {
+    pub(crate) fn gate(&self) -> Option<Arc<ConnectionGate>> {
         let balancers = self.balancers.iter().map(|text| text.parse().expect("`read` has checked it"));
-        Gate::new(balancers.collect(), self.connections_per_address)
+        ConnectionGate::new(balancers.collect(), self.connections_per_address)
     }
 }
 
@@ -58,10 +58,10 @@ impl Process {
 ///
 /// # Errors
 /// The first mistake, with status 2.
-pub(crate) fn load(source: &Source) -> Result<Loaded, Refusal> {
-    let refusal = |mistake: Mistake| Refusal { message: mistake.to_string(), status: 2 };
+pub(crate) fn load(source: &ConfigurationFiles) -> Result<Loaded, Refusal> {
+    let refusal = |mistake: ConfigMistake| Refusal { message: mistake.to_string(), status: 2 };
     let (file, text, settings, table, warnings) = match source {
-        Source::Toml(path) => {
+        ConfigurationFiles::Toml(path) => {
             let text = contents(path)?;
             let file = path.display().to_string();
             let base = base_of(path);
@@ -75,7 +75,7 @@ pub(crate) fn load(source: &Source) -> Result<Loaded, Refusal> {
             };
             (file, text, settings, table, Vec::new())
         }
-        Source::Mighty(configuration, routes) => {
+        ConfigurationFiles::Mighty(configuration, routes) => {
             let text = contents(configuration)?;
             let file = configuration.display().to_string();
             let (settings, defaults, warnings) = mighty::configuration(&file, &text).map_err(refusal)?;
@@ -87,7 +87,7 @@ pub(crate) fn load(source: &Source) -> Result<Loaded, Refusal> {
         }
     };
     let (mut options, process) = split(&settings, &file, &text)?;
-    if let (Log::File(path), Source::Toml(source)) = (&mut options.log, source) {
+    if let (Log::File(path), ConfigurationFiles::Toml(source)) = (&mut options.log, source) {
         *path = base_of(source).join(&*path);
     }
     finish(&file, table, options, process, warnings)
@@ -95,14 +95,14 @@ pub(crate) fn load(source: &Source) -> Result<Loaded, Refusal> {
 
 fn finish(
     file: &str,
-    table: Table,
+    table: RouteTable,
     options: Options,
-    process: Process,
-    warnings: Vec<Mistake>,
+    process: ProcessSettings,
+    warnings: Vec<ConfigMistake>,
 ) -> Result<Loaded, Refusal> {
     let routing = Routing::new(table).map_err(|error| {
         let (line, message) = (error.line, error.to_string());
-        let mistake = Mistake { file: file.to_owned(), line, column: usize::from(line > 0), message };
+        let mistake = ConfigMistake { file: file.to_owned(), line, column: usize::from(line > 0), message };
         Refusal { message: mistake.to_string(), status: 2 }
     })?;
     Ok(Loaded { routing, options, process, warnings })
@@ -121,9 +121,9 @@ fn base_of(path: &Path) -> PathBuf {
 }
 
 /// The options and the process that the settings ask for.
-fn split(settings: &Settings, file: &str, text: &str) -> Result<(Options, Process), Refusal> {
+fn split(settings: &Settings, file: &str, text: &str) -> Result<(Options, ProcessSettings), Refusal> {
     let mistake = |at: usize, message: String| Refusal {
-        message: Mistake::at(file, text, at, message).to_string(),
+        message: ConfigMistake::at(file, text, at, message).to_string(),
         status: 2,
     };
     let mut options = Options::new(".".into());
@@ -165,7 +165,7 @@ fn split(settings: &Settings, file: &str, text: &str) -> Result<(Options, Proces
         let at = settings.processes.span().start;
         return Err(mistake(at, "several processes can listen at TCP addresses only".into()));
     }
-    let process = Process {
+    let process = ProcessSettings {
         processes,
         user: settings.user.as_ref().map(|user| user.get_ref().clone()),
         group: settings.group.as_ref().map(|group| group.get_ref().clone()),

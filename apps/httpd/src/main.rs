@@ -1,5 +1,5 @@
-//! `selvedge-httpd`: serves the files of a directory, or a site by its configuration. `--help` tells
-//! how.
+//! `selvedge-httpd`: serves the files of a directory, or a site by its configuration. `--help`
+//! tells how.
 //!
 //! The process is N workers: OS threads, each with a [`Cpu`](selvedge_core::Cpu), an event loop,
 //! listening sockets and a [`Site`](selvedge_http::Site) of its own. They share the log file, the
@@ -20,9 +20,9 @@ mod systemd;
 
 use std::process::ExitCode;
 
-use configuration::{Loaded, Source};
-use options::{Options, Refusal, Request, Target};
-use running::{Content, Served};
+use configuration::{ConfigurationFiles, Loaded};
+use options::{CommandTarget, Options, Refusal, Request};
+use running::{Served, ServedContent};
 
 fn main() -> ExitCode {
     match run() {
@@ -48,7 +48,7 @@ fn run() -> Result<(), Refusal> {
 }
 
 /// Reads a configuration, and says what is in it.
-fn check(source: &Source) -> Result<(), Refusal> {
+fn check(source: &ConfigurationFiles) -> Result<(), Refusal> {
     let Loaded { routing, warnings, .. } = configuration::load(source)?;
     warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
     let (hosts, routes) = (routing.table().hosts.len(), routing.table().routes().count());
@@ -57,10 +57,10 @@ fn check(source: &Source) -> Result<(), Refusal> {
 }
 
 /// Sends a command to a running server.
-fn ctl(target: Target, command: &str) -> Result<String, Refusal> {
+fn ctl(target: CommandTarget, command: &str) -> Result<String, Refusal> {
     let socket = match target {
-        Target::Socket(path) => path,
-        Target::Source(source) => {
+        CommandTarget::Socket(path) => path,
+        CommandTarget::Source(source) => {
             let no_socket =
                 || Refusal { message: "the configuration names no `control` socket".into(), status: 2 };
             configuration::load(&source)?.process.control.ok_or_else(no_socket)?
@@ -71,10 +71,10 @@ fn ctl(target: Target, command: &str) -> Result<String, Refusal> {
 
 fn serve_directory(options: Options) -> Result<(), Refusal> {
     let tree = selvedge_http::DocumentRoot::new(&options.directory)?;
-    running::serve(Served { options, process: Default::default(), content: Content::Directory(tree) })
+    running::serve(Served { options, process: Default::default(), content: ServedContent::Directory(tree) })
 }
 
-fn serve_by(source: Source) -> Result<(), Refusal> {
+fn serve_by(source: ConfigurationFiles) -> Result<(), Refusal> {
     let Loaded { routing, options, process, warnings } = configuration::load(&source)?;
     if process.daemon && !background::is_daemon() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
@@ -88,5 +88,5 @@ fn serve_by(source: Source) -> Result<(), Refusal> {
     if !background::is_daemon() && !prefork::is_one_of_several() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
     }
-    running::serve(Served { options, process, content: Content::Routes(source, routing) })
+    running::serve(Served { options, process, content: ServedContent::Routes(source, routing) })
 }

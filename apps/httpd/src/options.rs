@@ -16,7 +16,7 @@ use lexopt::prelude::*;
 use selvedge_http::Config;
 use selvedge_http::request::Limits;
 
-use crate::configuration::Source;
+use crate::configuration::ConfigurationFiles;
 use crate::control::COMMANDS;
 
 pub(crate) const HELP: &str = "\
@@ -85,11 +85,11 @@ exit status is 1 if it cannot start, and 2 if the command line or the configurat
 pub(crate) enum Request {
     Serve(Box<Options>),
     /// Serve by a configuration.
-    Configured(Source),
+    Configured(ConfigurationFiles),
     /// Read a configuration and tell its first mistake.
-    Check(Source),
+    Check(ConfigurationFiles),
     /// Send a command to the server with this control socket.
-    Ctl(Target, String),
+    Ctl(CommandTarget, String),
     /// Print the keys of the configuration.
     Keys,
     Help,
@@ -98,9 +98,9 @@ pub(crate) enum Request {
 
 /// The server that a command is for.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Target {
+pub(crate) enum CommandTarget {
     Socket(PathBuf),
-    Source(Source),
+    Source(ConfigurationFiles),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -289,12 +289,14 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
         }
     }
     let source = match (config, &paths[..]) {
-        (Some(config), []) => Some(Source::Toml(config)),
+        (Some(config), []) => Some(ConfigurationFiles::Toml(config)),
         (Some(_), [path, ..]) => {
             return Err(usage(format!("{}: with --config no path may be given", path.display())));
         }
-        (None, [configuration, routes]) => Some(Source::Mighty(configuration.clone(), routes.clone())),
-        (None, [path]) if is_toml(path) => Some(Source::Toml(path.clone())),
+        (None, [configuration, routes]) => {
+            Some(ConfigurationFiles::Mighty(configuration.clone(), routes.clone()))
+        }
+        (None, [path]) if is_toml(path) => Some(ConfigurationFiles::Toml(path.clone())),
         (None, [directory]) => {
             options.directory = directory.clone();
             None
@@ -326,10 +328,10 @@ fn is_toml(path: &Path) -> bool {
 }
 
 /// The configuration that one or two files are.
-fn source(files: &[OsString]) -> Result<Source, Refusal> {
+fn source(files: &[OsString]) -> Result<ConfigurationFiles, Refusal> {
     match files {
-        [file] => Ok(Source::Toml(file.into())),
-        [configuration, routes] => Ok(Source::Mighty(configuration.into(), routes.into())),
+        [file] => Ok(ConfigurationFiles::Toml(file.into())),
+        [configuration, routes] => Ok(ConfigurationFiles::Mighty(configuration.into(), routes.into())),
         _ => Err(usage("give FILE.toml, or FILE.conf and FILE.route".to_owned())),
     }
 }
@@ -345,8 +347,8 @@ fn ctl(arguments: &[OsString]) -> Result<Request, Refusal> {
         return Err(usage(format!("ctl: {command:?} is no command: there are {}", known.join(", "))));
     }
     let target = match target {
-        [option, path] if option == "--socket" => Target::Socket(path.into()),
-        files => Target::Source(source(files)?),
+        [option, path] if option == "--socket" => CommandTarget::Socket(path.into()),
+        files => CommandTarget::Source(source(files)?),
     };
     Ok(Request::Ctl(target, command))
 }

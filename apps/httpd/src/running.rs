@@ -1,7 +1,7 @@
 //! A server that runs: its workers, and the OS thread that hears signals and commands.
 //!
 //! `main.rs` calls [`serve`] once. Each worker has a site of its own. A reload puts new routes into
-//! [`Shared`] and rings the bell, and each worker takes them over between two requests.
+//! [`Changeable`] and rings the bell, and each worker takes them over between two requests.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use selvedge_core::{detach_local, round_robin_with, spawn_local};
 use selvedge_http::request::Limits;
-use selvedge_http::{Config, DocumentRoot, Gate, LogFile, Metrics, Reload, Routes, Routing, Site, Stop};
+use selvedge_http::{
+    Config, ConnectionGate, DocumentRoot, HandlerLimits, LogFile, Metrics, Reload, Routes, Routing, Site,
+    Stop,
+};
 use selvedge_io::net::UnixListener;
 use selvedge_io::signal::{Signal, Signals, signals};
 use selvedge_io::time::{sleep, timeout};
@@ -18,7 +21,7 @@ use selvedge_io::{EventLoop, blocking};
 use selvedge_sched::per_core;
 
 use crate::background::{PidFile, Reports};
-use crate::configuration::{self, Process, Source};
+use crate::configuration::{self, ConfigurationFiles, ProcessSettings};
 use crate::control::{self, Commands};
 use crate::listeners::{self, Bound, Listeners};
 use crate::options::{Log, Options, Refusal};
@@ -27,16 +30,16 @@ use crate::{descriptors, prefork, privileges, systemd};
 /// What is served, and how.
 pub(crate) struct Served {
     pub(crate) options: Options,
-    pub(crate) process: Process,
-    pub(crate) content: Content,
+    pub(crate) process: ProcessSettings,
+    pub(crate) content: ServedContent,
 }
 
 /// What is served.
-pub(crate) enum Content {
+pub(crate) enum ServedContent {
     /// The files of a directory.
     Directory(DocumentRoot),
     /// A site by its configuration.
-    Routes(Source, Arc<Routing>),
+    Routes(ConfigurationFiles, Arc<Routing>),
 }
 
 /// What all workers are made of.
@@ -48,18 +51,18 @@ struct Server {
     drain: Duration,
     stop: Stop,
     reload: Reload,
-    shared: Arc<Shared>,
+    shared: Arc<Changeable>,
 }
 
 #[derive(Clone)]
 enum SiteKind {
     Directory(DocumentRoot),
-    Routes { source: Source, gate: Option<Arc<Gate>>, metrics: Arc<Metrics> },
+    Routes { source: ConfigurationFiles, gate: Option<Arc<ConnectionGate>>, metrics: Arc<Metrics> },
 }
 
 /// What changes while the server runs.
 #[derive(Default)]
-struct Shared {
+struct Changeable {
     /// The routes of a site with routes.
     routing: Mutex<Option<Arc<Routing>>>,
     /// Whether open connections may take as long as they like to end.
@@ -69,7 +72,7 @@ struct Shared {
     /// Where the server can be reached.
     urls: Vec<String>,
     /// The options and the process as they were at the start; a reload does not change them.
-    started: Option<(Options, Process)>,
+    started: Option<(Options, ProcessSettings)>,
 }
 
 /// How long what is logged may take to be written when the server ends.
@@ -111,11 +114,11 @@ pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
     let _seeing = selvedge_see::from_environment().map_err(|error| refusal(&error.to_string()))?;
     let signals = signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1])?;
     let (site, routing, what) = match content {
-        Content::Directory(tree) => {
+        ServedContent::Directory(tree) => {
             let what = tree.path().display().to_string();
             (SiteKind::Directory(tree), None, what)
         }
-        Content::Routes(source, routing) => {
+        ServedContent::Routes(source, routing) => {
             let what = format!("{} routes", routing.table().routes().count());
             (SiteKind::Routes { source, gate: process.gate(), metrics: Metrics::new() }, Some(routing), what)
         }
@@ -138,12 +141,12 @@ pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
         drain: options.drain,
         stop: Stop::new(),
         reload: Reload::new(),
-        shared: Arc::new(Shared {
+        shared: Arc::new(Changeable {
             routing: Mutex::new(routing),
             beats: (0..watched).map(|_| AtomicU64::new(0)).collect(),
             urls: bound.urls.clone(),
             started: Some((options, process)),
-            ..Shared::default()
+            ..Changeable::default()
         }),
     };
     // Signals and commands are heard on an OS thread of their own, to the end of the process,
@@ -181,7 +184,7 @@ fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn log(options: &Options, process: &Process) -> Result<Option<Arc<LogFile>>, Refusal> {
+fn log(options: &Options, process: &ProcessSettings) -> Result<Option<Arc<LogFile>>, Refusal> {
     let log = match &options.log {
         Log::Off => return Ok(None),
         Log::Stdout => LogFile::stdout()?,
@@ -242,7 +245,11 @@ async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<()
         }
         result = result.and(accepted);
     }
-    while shared.retires.load(Relaxed) && timeout(RETIRE_LOOK, site.drain()).await.is_err() {}
+    while shared.retires.load(Relaxed) {
+        if timeout(RETIRE_LOOK, site.drain()).await.is_ok() {
+            break;
+        }
+    }
     if timeout(drain, site.drain()).await.is_err() {
         eprintln!("selvedge-httpd: {} connections were cut off", site.connections());
         site.break_off().await;
@@ -413,6 +420,7 @@ fn config(options: &Options, workers: usize) -> Result<Config, Refusal> {
         cache_files: shares.cache_files,
         cache_bytes: options.cache_bytes,
         connections: shares.connections,
+        handlers: HandlerLimits { body_bytes: options.body_bytes, ..HandlerLimits::default() },
         ..Config::default()
     })
 }

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Dir, FileType, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use selvedge_io::fs::{FileStatus, Handle};
-use selvedge_site::listing::Entry;
+use selvedge_site::listing::ListedEntry;
 
 use crate::status::Status;
 
@@ -219,7 +219,7 @@ impl DocumentRoot {
         root: BorrowedFd<'_>,
         name: &[u8],
         shows: bool,
-    ) -> Result<Vec<Entry>, LookUpError> {
+    ) -> Result<Vec<ListedEntry>, LookUpError> {
         let path = if name.is_empty() { b"." } else { name };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         if !shows {
@@ -249,7 +249,7 @@ impl DocumentRoot {
             if entries.len() == LISTED_MAX {
                 break;
             }
-            entries.push(Entry { name: name.to_vec(), is_directory, bytes: len, modified: modified.0 });
+            entries.push(ListedEntry { name: name.to_vec(), is_directory, bytes: len, modified: modified.0 });
         }
         Ok(entries)
     }

@@ -109,8 +109,8 @@ impl Files {
         target
     }
 
-    /// The file with the key `key` (see [`split_key`]). `found` is the result of a search for it, if
-    /// one was made.
+    /// The file with the key `key` (see [`split_key`]). `found` is the result of a search for it,
+    /// if one was made.
     pub(crate) fn find_key(
         &mut self,
         key: &[u8],
@@ -130,8 +130,8 @@ impl Files {
         self.memory_bytes
     }
 
-    /// Looks up `name`, a key that is not fresh in the cache, without waiting for the disk. `found` is
-    /// the result of a search for it, if one was made.
+    /// Looks up `name`, a key that is not fresh in the cache, without waiting for the disk. `found`
+    /// is the result of a search for it, if one was made.
     #[cold]
     fn look_up(
         &mut self,
@@ -202,8 +202,8 @@ impl Files {
 }
 
 impl Files {
-    /// Answers `request`; see [`Responder::answer`](crate::responder::Responder::answer). `found` is
-    /// the result of a search for its file, if one was made.
+    /// Answers `request`; see [`Responder::answer`](crate::responder::Responder::answer). `found`
+    /// is the result of a search for its file, if one was made.
     #[inline]
     pub(crate) fn answer<S: From<FileName>>(
         &mut self,

@@ -11,7 +11,7 @@ use crate::error_page::{self, Extra};
 use crate::files::{self, FileName, Files, LookedUp};
 use crate::request::Request;
 use crate::responder::{Handled, Reply, Responder, Rest, Terms};
-use crate::routed::{Asked, Known, Routed};
+use crate::routed::{AskedQuestion, LearnedFacts, Routed};
 use crate::status::Status;
 
 /// What a site answers from.
@@ -30,7 +30,7 @@ enum Others {
 /// A question about the disk, or of a route.
 pub(crate) enum FrontSearch {
     File(FileName),
-    Route(Box<Asked>),
+    Route(Box<AskedQuestion>),
 }
 
 impl From<FileName> for FrontSearch {
@@ -42,7 +42,7 @@ impl From<FileName> for FrontSearch {
 /// The answer to a [`FrontSearch`].
 pub(crate) enum FrontFound {
     File(LookedUp),
-    Route(Known),
+    Route(LearnedFacts),
 }
 
 impl Front {

@@ -1,4 +1,4 @@
-//! [`Gate`]: what a connection passes before its first request: the head of the PROXY protocol, and
+//! [`ConnectionGate`]: what a connection passes before its first request: the head of the PROXY protocol, and
 //! the limit on the connections of one address.
 //!
 //! `site.rs` has each accepted connection pass the gate, if the site has one. All workers of a
@@ -16,26 +16,26 @@ use selvedge_io::net::Stream;
 use selvedge_io::nonblocking::PollState;
 use selvedge_site::Network;
 use selvedge_site::proxy_protocol::{HEAD_MAX, parse};
-use selvedge_site::rate::Counts;
+use selvedge_site::rate::OpenCounts;
 
 /// The most addresses that have connections at a time, if their connections are counted.
 const ADDRESSES_MAX: usize = 64 << 10;
 
 /// What a connection passes before its first request.
 #[derive(Debug)]
-pub struct Gate {
+pub struct ConnectionGate {
     balancers: Vec<Network>,
-    counts: Option<Mutex<Counts>>,
+    counts: Option<Mutex<OpenCounts>>,
 }
 
 /// A connection that has passed. When it is dropped, its address may have another one.
 #[derive(Debug)]
-pub(crate) struct Passed {
-    gate: Arc<Gate>,
+pub(crate) struct GatePass {
+    gate: Arc<ConnectionGate>,
     counted: Option<IpAddr>,
 }
 
-impl Drop for Passed {
+impl Drop for GatePass {
     fn drop(&mut self) {
         if let (Some(counts), Some(address)) = (&self.gate.counts, self.counted) {
             counts.lock().unwrap_or_else(PoisonError::into_inner).close(address);
@@ -43,12 +43,12 @@ impl Drop for Passed {
     }
 }
 
-impl Gate {
+impl ConnectionGate {
     /// A gate where connections of `balancers` begin with the PROXY protocol, and an address has at
     /// most `connections` connections at a time, if that is not 0. `None` if neither is asked for.
-    pub fn new(balancers: Vec<Network>, connections: u32) -> Option<Arc<Gate>> {
-        let counts = (connections > 0).then(|| Mutex::new(Counts::new(connections, ADDRESSES_MAX)));
-        (counts.is_some() || !balancers.is_empty()).then(|| Arc::new(Gate { balancers, counts }))
+    pub fn new(balancers: Vec<Network>, connections: u32) -> Option<Arc<ConnectionGate>> {
+        let counts = (connections > 0).then(|| Mutex::new(OpenCounts::new(connections, ADDRESSES_MAX)));
+        (counts.is_some() || !balancers.is_empty()).then(|| Arc::new(ConnectionGate { balancers, counts }))
     }
 
     /// Lets a connection of `peer` through, and returns the address of its client.
@@ -57,11 +57,11 @@ impl Gate {
     /// A balancer's connection does not begin with a head within `patience`, or the address has as
     /// many connections as it may.
     pub(crate) async fn pass(
-        self: &Arc<Gate>,
+        self: &Arc<ConnectionGate>,
         stream: &Stream,
         peer: Option<IpAddr>,
         patience: Duration,
-    ) -> io::Result<(Passed, Option<IpAddr>)> {
+    ) -> io::Result<(GatePass, Option<IpAddr>)> {
         let is_balancer = peer.is_some_and(|peer| self.balancers.iter().any(|one| one.contains(peer)));
         let client = if is_balancer { read_head(stream, patience).await?.or(peer) } else { peer };
         let counted = match (&self.counts, client) {
@@ -73,7 +73,7 @@ impl Gate {
             }
             _ => None,
         };
-        Ok((Passed { gate: self.clone(), counted }, client))
+        Ok((GatePass { gate: self.clone(), counted }, client))
     }
 }
 

@@ -72,7 +72,7 @@ mod worker;
 pub use access_log::{BACKLOG_MAX, LogFile, Rotation};
 pub use config::{Config, HandlerLimits};
 pub use document_root::DocumentRoot;
-pub use gate::Gate;
+pub use gate::ConnectionGate;
 pub use log_format::{LogFormat, LogFormatError, OwnFormat};
 pub use metrics::Metrics;
 pub use reload::Reload;

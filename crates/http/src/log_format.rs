@@ -31,16 +31,16 @@ pub enum LogFormat {
 
 /// A text with variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnFormat(Vec<Part>);
+pub struct OwnFormat(Vec<FormatPart>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum FormatPart {
     Text(String),
-    Variable(Variable),
+    Variable(FormatVariable),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Variable {
+enum FormatVariable {
     Address,
     Time,
     Request,
@@ -53,17 +53,17 @@ enum Variable {
     Host,
 }
 
-const VARIABLES: [(&str, Variable); 10] = [
-    ("address", Variable::Address),
-    ("time", Variable::Time),
-    ("request", Variable::Request),
-    ("method", Variable::Method),
-    ("path", Variable::Path),
-    ("status", Variable::Status),
-    ("bytes", Variable::Bytes),
-    ("referer", Variable::Referer),
-    ("user_agent", Variable::UserAgent),
-    ("host", Variable::Host),
+const VARIABLES: [(&str, FormatVariable); 10] = [
+    ("address", FormatVariable::Address),
+    ("time", FormatVariable::Time),
+    ("request", FormatVariable::Request),
+    ("method", FormatVariable::Method),
+    ("path", FormatVariable::Path),
+    ("status", FormatVariable::Status),
+    ("bytes", FormatVariable::Bytes),
+    ("referer", FormatVariable::Referer),
+    ("user_agent", FormatVariable::UserAgent),
+    ("host", FormatVariable::Host),
 ];
 
 /// A text that is no format.
@@ -93,7 +93,7 @@ impl FromStr for LogFormat {
         let mut parts = Vec::new();
         let mut pieces = text.split('$');
         let first = pieces.next().unwrap_or_default();
-        parts.push(Part::Text(first.to_owned()));
+        parts.push(FormatPart::Text(first.to_owned()));
         for piece in pieces {
             let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
             let end = piece.find(|c| !is_name(c)).unwrap_or(piece.len());
@@ -106,8 +106,8 @@ impl FromStr for LogFormat {
                     known.join(", $")
                 ))
             })?;
-            parts.push(Part::Variable(*variable));
-            parts.push(Part::Text(rest.to_owned()));
+            parts.push(FormatPart::Variable(*variable));
+            parts.push(FormatPart::Text(rest.to_owned()));
         }
         match parts.len() {
             1 => Err(LogFormatError(format!("{text:?} is no format: it has no variable such as $status"))),
@@ -131,8 +131,8 @@ impl LogFormat {
             LogFormat::Own(OwnFormat(parts)) => {
                 for part in parts {
                     match part {
-                        Part::Text(text) => out.extend_from_slice(text.as_bytes()),
-                        Part::Variable(variable) => put_variable(*variable, line, clock, out),
+                        FormatPart::Text(text) => out.extend_from_slice(text.as_bytes()),
+                        FormatPart::Variable(variable) => put_variable(*variable, line, clock, out),
                     }
                 }
                 out.push(b'\n');
@@ -141,18 +141,18 @@ impl LogFormat {
     }
 }
 
-fn put_variable(variable: Variable, line: &Line<'_>, clock: &Clock, out: &mut Vec<u8>) {
+fn put_variable(variable: FormatVariable, line: &Line<'_>, clock: &Clock, out: &mut Vec<u8>) {
     match variable {
-        Variable::Address => put_address(line.peer, out),
-        Variable::Time => out.extend_from_slice(clock.log()),
-        Variable::Request => put_escaped_text(line.request, out),
-        Variable::Method => put_escaped_text(words(line).0, out),
-        Variable::Path => put_escaped_text(words(line).1, out),
-        Variable::Status => out.extend_from_slice(&line.status.digits()),
-        Variable::Bytes => out.extend_from_slice(line.content_bytes.to_string().as_bytes()),
-        Variable::Referer => put_escaped_text(line.referer, out),
-        Variable::UserAgent => put_escaped_text(line.user_agent, out),
-        Variable::Host => put_escaped_text(line.host, out),
+        FormatVariable::Address => put_address(line.peer, out),
+        FormatVariable::Time => out.extend_from_slice(clock.log()),
+        FormatVariable::Request => put_escaped_text(line.request, out),
+        FormatVariable::Method => put_escaped_text(words(line).0, out),
+        FormatVariable::Path => put_escaped_text(words(line).1, out),
+        FormatVariable::Status => out.extend_from_slice(&line.status.digits()),
+        FormatVariable::Bytes => out.extend_from_slice(line.content_bytes.to_string().as_bytes()),
+        FormatVariable::Referer => put_escaped_text(line.referer, out),
+        FormatVariable::UserAgent => put_escaped_text(line.user_agent, out),
+        FormatVariable::Host => put_escaped_text(line.host, out),
     }
 }
 

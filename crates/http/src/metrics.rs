@@ -78,7 +78,7 @@ impl WorkerMetrics {
 
 /// The sums over all workers.
 #[derive(Default)]
-struct Sums {
+struct CounterSums {
     requests: [u64; 6],
     bytes: u64,
     latency: [u64; BOUNDS.len() + 1],
@@ -109,8 +109,8 @@ impl Metrics {
         self.reloads[usize::from(!is_taken)].fetch_add(1, Relaxed);
     }
 
-    fn sums(&self) -> Sums {
-        let mut sums = Sums::default();
+    fn sums(&self) -> CounterSums {
+        let mut sums = CounterSums::default();
         let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         for worker in workers.iter() {
             let add_all = |sums: &mut [u64], counters: &[AtomicU64]| {

@@ -33,13 +33,15 @@ use selvedge_site::accept::{Coding, codings, prefers_json};
 use selvedge_site::listing;
 use selvedge_site::password::credentials;
 use selvedge_site::path::canonical;
-use selvedge_site::{Action, BasicAuth, Directory, Listing, Matched, Route, Rules, Template, Variables};
+use selvedge_site::{
+    BasicAuth, Listing, Route, RouteAction, RouteMatch, Rules, ServedDirectory, Template, Variables,
+};
 
-use self::candidates::{Candidate, candidates};
-use self::fields::Fields;
+use self::candidates::{FileCandidate, candidates};
+use self::fields::HeadChanges;
 use self::guarded::Guarded;
 use self::kept::{Compressed, Verified};
-pub(crate) use self::question::{Asked, Known};
+pub(crate) use self::question::{AskedQuestion, LearnedFacts};
 use self::question::{Learned, Question};
 use crate::cache::CachedFile;
 use crate::config::Config;
@@ -51,7 +53,7 @@ use crate::mime;
 use crate::request::{Method, Request};
 use crate::responder::{Handled, Reply, Rest, Terms};
 use crate::response::Writer;
-use crate::routing::{Place, Routing};
+use crate::routing::{RoutePlace, Routing};
 use crate::status::Status;
 use crate::target;
 
@@ -72,7 +74,7 @@ pub(crate) struct Routed {
 }
 
 /// One request on its way to its reply.
-struct Visit<'a, 'b> {
+struct RoutedVisit<'a, 'b> {
     request: &'a Request<'b>,
     peer: Option<IpAddr>,
     terms: &'a Terms<'a>,
@@ -80,11 +82,11 @@ struct Visit<'a, 'b> {
     is_first: bool,
     learned: Vec<Learned>,
     /// What the reply's head gets or loses.
-    fields: Fields,
+    fields: HeadChanges,
 }
 
 /// A reply, or the question that has to be answered first.
-type Answer = Result<Reply, Question>;
+type RouteAnswer = Result<Reply, Question>;
 
 impl Routed {
     pub(crate) fn new(
@@ -146,16 +148,19 @@ impl Routed {
         &mut self,
         request: &Request<'_>,
         terms: &Terms<'_>,
-        known: Option<Known>,
+        known: Option<LearnedFacts>,
         out: &mut Vec<u8>,
-    ) -> Handled<Asked> {
+    ) -> Handled<AskedQuestion> {
         let start = out.len();
         let (began, learned, is_first) = match known {
             None => (now(), Vec::new(), true),
-            Some(known) => (known.began, known.learned, false),
+            // The routes may have changed while the question was answered.
+            Some(known) if Arc::ptr_eq(&known.routing, &self.routing) => (known.began, known.learned, false),
+            Some(known) => (known.began, Vec::new(), false),
         };
         let peer = terms.client.peer();
-        let mut visit = Visit { request, peer, terms, is_first, learned, fields: Fields::default() };
+        let mut visit =
+            RoutedVisit { request, peer, terms, is_first, learned, fields: HeadChanges::default() };
         match self.visit(&mut visit, out) {
             Ok(reply) => {
                 visit.fields.apply(start, out, &reply);
@@ -164,12 +169,13 @@ impl Routed {
             }
             Err(question) => {
                 out.truncate(start);
-                Handled::Search(Asked { began, learned: visit.learned, question })
+                let routing = self.routing.clone();
+                Handled::Search(AskedQuestion { routing, began, learned: visit.learned, question })
             }
         }
     }
 
-    fn visit(&mut self, visit: &mut Visit<'_, '_>, out: &mut Vec<u8>) -> Answer {
+    fn visit(&mut self, visit: &mut RoutedVisit<'_, '_>, out: &mut Vec<u8>) -> RouteAnswer {
         let request = visit.request;
         if request.is_asterisk() {
             return Ok(page(Status::NO_CONTENT, Extra::None, visit, out));
@@ -193,22 +199,24 @@ impl Routed {
             return Ok(redirect_to_directory(&path, visit, out));
         }
         match &matched.route.action {
-            Action::Redirect { to, status } => Ok(redirect(to, *status, &matched, &path, visit, out)),
-            Action::Answer(status) => {
+            RouteAction::Redirect { to, status } => Ok(redirect(to, *status, &matched, &path, visit, out)),
+            RouteAction::Answer(status) => {
                 let status = Status::by_code(*status).unwrap_or(Status::INTERNAL_SERVER_ERROR);
                 self.error(status, place, visit, out)
             }
-            Action::Status => {
+            RouteAction::Status => {
                 let text = self.metrics.page(&routing);
                 Ok(own_page("text/html; charset=utf-8", &text, visit, out))
             }
-            Action::Metrics => {
+            RouteAction::Metrics => {
                 let text = self.metrics.prometheus();
                 Ok(own_page("text/plain; version=0.0.4; charset=utf-8", &text, visit, out))
             }
-            Action::Directory(directory) => self.directory(directory, &matched, place, &path, visit, out),
+            RouteAction::Directory(directory) => {
+                self.directory(directory, &matched, place, &path, visit, out)
+            }
             // The program gave no handler for it.
-            Action::Proxy { .. } | Action::Cgi { .. } | Action::FastCgi { .. } => {
+            RouteAction::Proxy { .. } | RouteAction::Cgi { .. } | RouteAction::FastCgi { .. } => {
                 self.error(Status::NOT_IMPLEMENTED, place, visit, out)
             }
         }
@@ -217,9 +225,9 @@ impl Routed {
     /// The reply to a request that the rules do not let through.
     fn refuse(
         &mut self,
-        place: &Place,
+        place: &RoutePlace,
         rules: &Rules,
-        visit: &mut Visit<'_, '_>,
+        visit: &mut RoutedVisit<'_, '_>,
         out: &mut Vec<u8>,
     ) -> Result<Option<Reply>, Question> {
         let request = visit.request;
@@ -259,7 +267,7 @@ impl Routed {
     }
 
     /// Whether the request has a name and its password.
-    fn is_known(&mut self, auth: &BasicAuth, visit: &mut Visit<'_, '_>) -> Result<bool, Question> {
+    fn is_known(&mut self, auth: &BasicAuth, visit: &mut RoutedVisit<'_, '_>) -> Result<bool, Question> {
         let given = visit.request.values("Authorization").next().and_then(credentials);
         let Some((name, password)) = given else { return Ok(false) };
         let mut verified = self.verified.borrow_mut();
@@ -284,13 +292,13 @@ impl Routed {
 
     fn directory(
         &mut self,
-        directory: &Directory,
-        matched: &Matched<'_>,
-        place: &Place,
+        directory: &ServedDirectory,
+        matched: &RouteMatch<'_>,
+        place: &RoutePlace,
         path: &[u8],
-        visit: &mut Visit<'_, '_>,
+        visit: &mut RoutedVisit<'_, '_>,
         out: &mut Vec<u8>,
-    ) -> Answer {
+    ) -> RouteAnswer {
         let request = visit.request;
         if let Some(status) = error_page::instead_of_file(request) {
             return Ok(page(status, Extra::None, visit, out));
@@ -309,7 +317,7 @@ impl Routed {
         }
         let mut status = Status::NOT_FOUND;
         for candidate in &tried {
-            match find(&mut self.files[at], &candidate.key, visit) {
+            match find(&mut self.files, at, &candidate.key, visit) {
                 Ok(Resource::File(file)) => {
                     return self.send(file, candidate, directory, at, visit, out);
                 }
@@ -321,7 +329,7 @@ impl Routed {
                 Err(LookUpError::Refused(refused)) => status = refused,
                 Err(LookUpError::Cold) => {
                     let keys = tried.iter().map(|one| one.key.clone()).collect();
-                    return Err(ask(&self.files[at], keys));
+                    return Err(ask(&self.files, at, keys));
                 }
             }
         }
@@ -335,12 +343,12 @@ impl Routed {
     fn send(
         &mut self,
         file: Rc<CachedFile>,
-        candidate: &Candidate,
-        directory: &Directory,
+        candidate: &FileCandidate,
+        directory: &ServedDirectory,
         at: usize,
-        visit: &mut Visit<'_, '_>,
+        visit: &mut RoutedVisit<'_, '_>,
         out: &mut Vec<u8>,
-    ) -> Answer {
+    ) -> RouteAnswer {
         let mut coding = candidate.coding;
         let mut file = file;
         if coding.is_none()
@@ -356,10 +364,10 @@ impl Routed {
     fn packed(
         &mut self,
         file: &Rc<CachedFile>,
-        candidate: &Candidate,
-        directory: &Directory,
+        candidate: &FileCandidate,
+        directory: &ServedDirectory,
         at: usize,
-        visit: &mut Visit<'_, '_>,
+        visit: &mut RoutedVisit<'_, '_>,
     ) -> Result<Option<(Coding, Rc<CachedFile>)>, Question> {
         let Some(compression) = &directory.compression else { return Ok(None) };
         let len = file.representation.len();
@@ -399,14 +407,14 @@ impl Routed {
     #[expect(clippy::too_many_arguments, reason = "they are the parts of one request")]
     fn without_index(
         &mut self,
-        directory: &Directory,
+        directory: &ServedDirectory,
         rest: &[u8],
         path: &[u8],
         at: usize,
-        place: &Place,
-        visit: &mut Visit<'_, '_>,
+        place: &RoutePlace,
+        visit: &mut RoutedVisit<'_, '_>,
         out: &mut Vec<u8>,
-    ) -> Answer {
+    ) -> RouteAnswer {
         let mut name = Vec::new();
         if let Err(status) = target::resolve(rest, &mut name) {
             return self.error(status, place, visit, out);
@@ -443,26 +451,31 @@ impl Routed {
     fn error(
         &mut self,
         status: Status,
-        place: &Place,
-        visit: &mut Visit<'_, '_>,
+        place: &RoutePlace,
+        visit: &mut RoutedVisit<'_, '_>,
         out: &mut Vec<u8>,
-    ) -> Answer {
+    ) -> RouteAnswer {
         let Some(at) = place.error_pages else { return Ok(page(status, Extra::None, visit, out)) };
         let key = format!("{}.html", status.code()).into_bytes();
-        match find(&mut self.files[at], &key, visit) {
+        match find(&mut self.files, at, &key, visit) {
             Ok(Resource::File(file)) => Ok(own_error(file, status, visit, out)),
-            Err(LookUpError::Cold) => Err(ask(&self.files[at], vec![key])),
+            Err(LookUpError::Cold) => Err(ask(&self.files, at, vec![key])),
             _ => Ok(page(status, Extra::None, visit, out)),
         }
     }
 }
 
-/// The file with this key, without waiting for the disk.
-fn find(files: &mut Files, key: &[u8], visit: &mut Visit<'_, '_>) -> Result<Resource, LookUpError> {
+/// The file of directory `at` with this key, without waiting for the disk.
+fn find(
+    files: &mut [Files],
+    at: usize,
+    key: &[u8],
+    visit: &mut RoutedVisit<'_, '_>,
+) -> Result<Resource, LookUpError> {
     let learned = &mut visit.learned;
-    files.find_key(key, visit.terms, || {
+    files[at].find_key(key, visit.terms, || {
         learned.iter_mut().find_map(|learned| match learned {
-            Learned::Names(found) => {
+            Learned::Names(place, found) if *place == at => {
                 let at = found.iter().position(|(found, _)| found == key)?;
                 Some(found.swap_remove(at).1)
             }
@@ -471,19 +484,20 @@ fn find(files: &mut Files, key: &[u8], visit: &mut Visit<'_, '_>) -> Result<Reso
     })
 }
 
-fn ask(files: &Files, keys: Vec<Vec<u8>>) -> Question {
-    Question::Names { directory: files.directory().clone(), memory_bytes: files.memory_bytes(), keys }
+fn ask(files: &[Files], at: usize, keys: Vec<Vec<u8>>) -> Question {
+    let (directory, memory_bytes) = (files[at].directory().clone(), files[at].memory_bytes());
+    Question::Names { at, directory, memory_bytes, keys }
 }
 
 /// The server's page for a status.
-fn page(status: Status, extra: Extra<'_>, visit: &mut Visit<'_, '_>, out: &mut Vec<u8>) -> Reply {
+fn page(status: Status, extra: Extra<'_>, visit: &mut RoutedVisit<'_, '_>, out: &mut Vec<u8>) -> Reply {
     let Terms { persistence, clock, .. } = visit.terms;
     let content_bytes = error_page::put(status, extra, visit.request.method, *persistence, clock, out);
     Reply { status, content_bytes, rest: Rest::Nothing }
 }
 
 /// A page of text with status 200.
-fn own_page(kind: &str, text: &str, visit: &mut Visit<'_, '_>, out: &mut Vec<u8>) -> Reply {
+fn own_page(kind: &str, text: &str, visit: &mut RoutedVisit<'_, '_>, out: &mut Vec<u8>) -> Reply {
     if let Some(status) = error_page::instead_of_file(visit.request) {
         return page(status, Extra::None, visit, out);
     }
@@ -505,7 +519,12 @@ fn own_page(kind: &str, text: &str, visit: &mut Visit<'_, '_>, out: &mut Vec<u8>
 }
 
 /// A file as the page for an error.
-fn own_error(file: Rc<CachedFile>, status: Status, visit: &mut Visit<'_, '_>, out: &mut Vec<u8>) -> Reply {
+fn own_error(
+    file: Rc<CachedFile>,
+    status: Status,
+    visit: &mut RoutedVisit<'_, '_>,
+    out: &mut Vec<u8>,
+) -> Reply {
     use crate::document_root::Backing;
     use crate::range::Span;
     let Terms { persistence, clock, .. } = visit.terms;
@@ -531,7 +550,7 @@ fn own_error(file: Rc<CachedFile>, status: Status, visit: &mut Visit<'_, '_>, ou
 }
 
 /// Sends the client to `path` with a `/` at its end.
-fn redirect_to_directory(path: &[u8], visit: &mut Visit<'_, '_>, out: &mut Vec<u8>) -> Reply {
+fn redirect_to_directory(path: &[u8], visit: &mut RoutedVisit<'_, '_>, out: &mut Vec<u8>) -> Reply {
     let mut location = [path, b"/"].concat();
     if let Some(query) = visit.request.query {
         location.push(b'?');
@@ -543,9 +562,9 @@ fn redirect_to_directory(path: &[u8], visit: &mut Visit<'_, '_>, out: &mut Vec<u
 fn redirect(
     to: &Template,
     status: u16,
-    matched: &Matched<'_>,
+    matched: &RouteMatch<'_>,
     path: &[u8],
-    visit: &mut Visit<'_, '_>,
+    visit: &mut RoutedVisit<'_, '_>,
     out: &mut Vec<u8>,
 ) -> Reply {
     let request = visit.request;
@@ -553,4 +572,58 @@ fn redirect(
     let location = to.location(&Variables { path, rest: matched.rest(path), host, query: request.query });
     let status = Status::by_code(status).unwrap_or(Status::MOVED_PERMANENTLY);
     page(status, Extra::Location(&location), visit, out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::Client;
+    use crate::date::Clock;
+    use crate::request::{Limits, parse};
+    use crate::response::Persistence;
+    use selvedge_io::net::UnixStream;
+    use selvedge_site::{Host, RouteTable};
+
+    /// A site of one listed directory, with a file called `name`.
+    fn listed(name: &str) -> (tempfile::TempDir, Routed) {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(name), "").unwrap();
+        let directory =
+            ServedDirectory { listing: Listing::Json, ..ServedDirectory::new(home.path().into()) };
+        let action = RouteAction::Directory(directory);
+        let route = Route { pattern: "/".parse().unwrap(), action, rules: Rules::default(), line: 1 };
+        let table =
+            RouteTable { hosts: vec![Host { names: Vec::new(), routes: vec![route] }], unmatched: 404 };
+        let metrics = Metrics::new();
+        let counters = metrics.worker();
+        let routing = Routing::new(table).unwrap();
+        (home, Routed::new(routing, &Config::default(), metrics, counters, &|_| None))
+    }
+
+    /// Routes change while a question is answered: its answer belongs to the old ones.
+    #[test]
+    fn what_old_routes_have_learned_is_forgotten() {
+        let ((_old_home, mut old), (_new_home, mut new)) = (listed("old.txt"), listed("new.txt"));
+        let (stream, _peer) = UnixStream::pair().unwrap();
+        let (client, clock) = (Client::new(stream.into(), None), Clock::at(0));
+        let terms = Terms { now: now(), clock: &clock, persistence: Persistence::Implied, client: &client };
+        let request = parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap().unwrap();
+        let mut out = Vec::new();
+        let mut known = None;
+        let list = loop {
+            match old.answer(&request, &terms, known, &mut out) {
+                Handled::Search(asked) => match asked.question {
+                    Question::List { .. } => break asked.answer(),
+                    _ => known = Some(asked.answer()),
+                },
+                Handled::Reply(_) => panic!("a list is always asked for"),
+            }
+        };
+        let mut known = Some(list);
+        while let Handled::Search(asked) = new.answer(&request, &terms, known, &mut out) {
+            known = Some(asked.answer());
+        }
+        let reply = String::from_utf8(out).unwrap();
+        assert!(reply.contains("new.txt") && !reply.contains("old.txt"), "{reply}");
+    }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use selvedge_site::rate::Limiter;
-use selvedge_site::{Action, Route, Table};
+use selvedge_site::{Route, RouteAction, RouteTable};
 
 use crate::document_root::DocumentRoot;
 
@@ -20,16 +20,16 @@ const ADDRESSES_MAX: usize = 16 << 10;
 
 /// A table of routes with the directories that it names.
 pub struct Routing {
-    pub(crate) table: Table,
+    pub(crate) table: RouteTable,
     /// By host and route.
-    places: Vec<Vec<Place>>,
+    places: Vec<Vec<RoutePlace>>,
     /// The directories, each once.
     pub(crate) directories: Vec<DocumentRoot>,
 }
 
 /// The parts of a route that are made before it is served.
 #[derive(Default)]
-pub(crate) struct Place {
+pub(crate) struct RoutePlace {
     /// The directory of its files.
     pub(crate) files: Option<usize>,
     /// The directory of its pages for errors.
@@ -60,8 +60,9 @@ impl Routing {
     ///
     /// # Errors
     /// The first that is not there or cannot be searched.
-    pub fn new(table: Table) -> Result<Arc<Routing>, RoutingError> {
-        let mut routing = Routing { table: Table::default(), places: Vec::new(), directories: Vec::new() };
+    pub fn new(table: RouteTable) -> Result<Arc<Routing>, RoutingError> {
+        let mut routing =
+            Routing { table: RouteTable::default(), places: Vec::new(), directories: Vec::new() };
         let mut known = HashMap::new();
         for host in &table.hosts {
             let places = host.routes.iter().map(|route| routing.place(route, &mut known));
@@ -71,10 +72,16 @@ impl Routing {
         Ok(Arc::new(Routing { table, ..routing }))
     }
 
-    fn place(&mut self, route: &Route, known: &mut HashMap<PathBuf, usize>) -> Result<Place, RoutingError> {
+    fn place(
+        &mut self,
+        route: &Route,
+        known: &mut HashMap<PathBuf, usize>,
+    ) -> Result<RoutePlace, RoutingError> {
         let naming = |error| RoutingError { line: route.line, error };
         let files = match &route.action {
-            Action::Directory(directory) => Some(self.directory(&directory.path, known).map_err(naming)?),
+            RouteAction::Directory(directory) => {
+                Some(self.directory(&directory.path, known).map_err(naming)?)
+            }
             _ => None,
         };
         let error_pages = match &route.rules.error_pages {
@@ -82,7 +89,7 @@ impl Routing {
             None => None,
         };
         let limiter = route.rules.rate.map(|rate| Mutex::new(Limiter::new(rate, ADDRESSES_MAX)));
-        Ok(Place { files, error_pages, limiter })
+        Ok(RoutePlace { files, error_pages, limiter })
     }
 
     fn directory(&mut self, path: &Path, known: &mut HashMap<PathBuf, usize>) -> io::Result<usize> {
@@ -96,11 +103,11 @@ impl Routing {
     }
 
     /// The table.
-    pub fn table(&self) -> &Table {
+    pub fn table(&self) -> &RouteTable {
         &self.table
     }
 
-    pub(crate) fn place_of(&self, (host, route): (usize, usize)) -> &Place {
+    pub(crate) fn place_of(&self, (host, route): (usize, usize)) -> &RoutePlace {
         &self.places[host][route]
     }
 }

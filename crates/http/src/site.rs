@@ -26,7 +26,7 @@ use crate::config::Config;
 use crate::connection::{Connecting, Link};
 use crate::document_root::DocumentRoot;
 use crate::front::Front;
-use crate::gate::Gate;
+use crate::gate::ConnectionGate;
 use crate::metrics::{Metrics, WorkerMetrics, add};
 use crate::routed::{MakeHandler, Routed};
 use crate::routing::Routing;
@@ -90,7 +90,7 @@ pub struct Routes {
     /// What is counted.
     pub metrics: Arc<Metrics>,
     /// What connections pass before their first request.
-    pub gate: Option<Arc<Gate>>,
+    pub gate: Option<Arc<ConnectionGate>>,
     /// Makes the handlers of routes that are neither files nor an answer of the server's own.
     pub handlers: Box<MakeHandler>,
 }
@@ -291,7 +291,7 @@ impl Site {
     }
 
     /// Serves a connection that has to pass a gate first. One that does not pass is closed.
-    async fn serve_behind(self: Rc<Site>, gate: Arc<Gate>, stream: Stream, peer: Option<IpAddr>) {
+    async fn serve_behind(self: Rc<Site>, gate: Arc<ConnectionGate>, stream: Stream, peer: Option<IpAddr>) {
         match gate.pass(&stream, peer, self.config().head).await {
             Ok((_passed, client)) => self.serve(stream, client).await,
             Err(_) => {

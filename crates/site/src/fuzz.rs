@@ -4,7 +4,7 @@
 use crate::path::canonical;
 use crate::proxy_protocol::{self, HEAD_MAX};
 #[cfg(feature = "config")]
-use crate::table::Table;
+use crate::table::RouteTable;
 
 /// The PROXY protocol: a head that is complete stays the same with more bytes behind it, and every
 /// prefix of it is incomplete.
@@ -46,7 +46,7 @@ pub fn mighty_routes(data: &[u8]) {
 
 /// Asks a table for some requests: none may panic.
 #[cfg(feature = "config")]
-fn ask(table: &Table) {
+fn ask(table: &RouteTable) {
     for path in ["/", "/a", "/a/b.php"] {
         if let Some(matched) = table.route(b"example.org:80", path.as_bytes()) {
             let rest = matched.rest(path.as_bytes());

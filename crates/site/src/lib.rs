@@ -1,8 +1,8 @@
 //! What the configuration of a web site says, as types and as decisions: which route a request
 //! takes, which address may ask, which headers a reply gets.
 //!
-//! Nothing here does I/O. A [`Table`] has virtual hosts, each host has routes, and each route has
-//! an [`Action`] and [`Rules`]. The first route whose pattern matches wins. Two front ends make
+//! Nothing here does I/O. A [`RouteTable`] has virtual hosts, each host has routes, and each route
+//! has a [`RouteAction`] and [`Rules`]. The first route that matches wins. Two front ends make
 //! tables, with the feature `config`: `settings` reads TOML, and `mighty` reads the
 //! configuration and the route file of Mighttpd.
 //!
@@ -50,11 +50,13 @@ mod table;
 mod template;
 
 #[cfg(feature = "config")]
-pub use mistake::Mistake;
+pub use mistake::ConfigMistake;
 pub use network::{Network, NetworkError};
-pub use pattern::{Glob, Pattern, PatternError};
+pub use pattern::{Glob, PathPattern, PatternError};
 #[cfg(feature = "config")]
 pub use read::read;
 pub use rules::{Access, BasicAuth, Cors, HeaderRule, Rules};
-pub use table::{Action, Compression, Directory, Host, Listing, Matched, Route, Table, without_port};
+pub use table::{
+    Compression, Host, Listing, Route, RouteAction, RouteMatch, RouteTable, ServedDirectory, without_port,
+};
 pub use template::{Template, TemplateError, Variables};

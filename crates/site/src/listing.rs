@@ -9,7 +9,7 @@ use crate::path::encoded;
 
 /// One name of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ListedEntry {
     /// The name, which need not be UTF-8.
     pub name: Vec<u8>,
     /// Whether it is a directory.
@@ -21,8 +21,8 @@ pub struct Entry {
 }
 
 /// Puts directories first and sorts by name, and leaves out hidden names.
-fn sorted(entries: &[Entry]) -> Vec<&Entry> {
-    let mut shown: Vec<&Entry> = entries.iter().filter(|entry| !entry.name.starts_with(b".")).collect();
+fn sorted(entries: &[ListedEntry]) -> Vec<&ListedEntry> {
+    let mut shown: Vec<&ListedEntry> = entries.iter().filter(|entry| !entry.name.starts_with(b".")).collect();
     shown.sort_by(|a, b| b.is_directory.cmp(&a.is_directory).then_with(|| a.name.cmp(&b.name)));
     shown
 }
@@ -98,12 +98,12 @@ footer{margin-top:1.5rem;color:var(--soft);font-size:.85rem}\
 ///
 /// # Examples
 /// ```
-/// use selvedge_site::listing::{Entry, page};
-/// let entry = Entry { name: b"a&b.txt".to_vec(), is_directory: false, bytes: 2048, modified: 0 };
+/// use selvedge_site::listing::{ListedEntry, page};
+/// let entry = ListedEntry { name: b"a&b.txt".to_vec(), is_directory: false, bytes: 2048, modified: 0 };
 /// let page = page(b"/docs/", &[entry]);
 /// assert!(page.contains("<a href=\"a&amp;b.txt\">a&amp;b.txt</a>") && page.contains("2.0 K"));
 /// ```
-pub fn page(path: &[u8], entries: &[Entry]) -> String {
+pub fn page(path: &[u8], entries: &[ListedEntry]) -> String {
     let entries = sorted(entries);
     let mut title = String::new();
     put_escaped(&String::from_utf8_lossy(&decoded(path)), &mut title);
@@ -188,7 +188,7 @@ fn decoded(path: &[u8]) -> Vec<u8> {
 
 /// The directory as JSON: an array of objects with `name`, `type`, `size` of files, and `mtime` in
 /// seconds of Unix time.
-pub fn json(entries: &[Entry]) -> String {
+pub fn json(entries: &[ListedEntry]) -> String {
     let mut out = "[".to_owned();
     for (at, entry) in sorted(entries).into_iter().enumerate() {
         out.push_str(if at == 0 { "\n{\"name\":" } else { ",\n{\"name\":" });
@@ -223,8 +223,8 @@ pub fn put_json(text: &str, out: &mut String) {
 mod tests {
     use super::*;
 
-    fn entry(name: &str, is_directory: bool, bytes: u64) -> Entry {
-        Entry { name: name.as_bytes().to_vec(), is_directory, bytes, modified: 951_782_400 }
+    fn entry(name: &str, is_directory: bool, bytes: u64) -> ListedEntry {
+        ListedEntry { name: name.as_bytes().to_vec(), is_directory, bytes, modified: 951_782_400 }
     }
 
     #[test]

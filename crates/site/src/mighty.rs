@@ -1,12 +1,12 @@
 //! Mighttpd's configuration and route file, read as they are.
 //!
 //! [`configuration`] reads the lines `Key: value` into [`Settings`] and tells which keys have no
-//! meaning here. [`routes`] reads the route file into a [`Table`]:
+//! meaning here. [`routes`] reads the route file into a [`RouteTable`]:
 //!
 //! ```text
 //! [localhost www.example.com]
-//! /~alice/cgi-bin/ => /home/alice/public_html/cgi-bin/    # CGI
-//! /~alice/         -> /home/alice/public_html/            # files
+//! /~alice/cgi-bin/ => /srv/alice/public_html/cgi-bin/    # CGI
+//! /~alice/         -> /srv/alice/public_html/            # files
 //! /app/cal/        >> example.net/calendar/               # reverse proxy
 //! /old/            << www.example.org/new/                # redirect
 //! ```
@@ -16,11 +16,11 @@
 
 use std::path::PathBuf;
 
-use crate::mistake::{Mistake, meant};
-use crate::pattern::Pattern;
+use crate::mistake::{ConfigMistake, meant};
+use crate::pattern::PathPattern;
 use crate::rules::Rules;
 use crate::settings::{Settings, spanned};
-use crate::table::{Action, Directory, Host, Route, Table};
+use crate::table::{Host, Route, RouteAction, RouteTable, ServedDirectory};
 use crate::template::Template;
 
 /// What becomes of a key.
@@ -82,7 +82,10 @@ pub struct Defaults {
 ///
 /// # Errors
 /// The first mistake: a line without a colon, an unknown key, or a value of the wrong kind.
-pub fn configuration(file: &str, text: &str) -> Result<(Settings, Defaults, Vec<Mistake>), Mistake> {
+pub fn configuration(
+    file: &str,
+    text: &str,
+) -> Result<(Settings, Defaults, Vec<ConfigMistake>), ConfigMistake> {
     let mut values: [Option<(usize, &str)>; KEYS.len()] = [None; KEYS.len()];
     let mut warnings = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -90,7 +93,8 @@ pub fn configuration(file: &str, text: &str) -> Result<(Settings, Defaults, Vec<
         if line.is_empty() {
             continue;
         }
-        let mistake = |message: String| Mistake { file: file.to_owned(), line: number, column: 1, message };
+        let mistake =
+            |message: String| ConfigMistake { file: file.to_owned(), line: number, column: 1, message };
         let Some((key, value)) = line.split_once(':') else {
             return Err(mistake(format!("{line:?} is no line of the form Key: value")));
         };
@@ -137,18 +141,18 @@ impl<'t> Values<'t> {
         self.given(key).unwrap_or(KEYS[Self::at(key)].1)
     }
 
-    fn mistake(&self, key: &str, message: String) -> Mistake {
+    fn mistake(&self, key: &str, message: String) -> ConfigMistake {
         let line = self.values[Self::at(key)].map_or(0, |(line, _)| line);
-        Mistake { file: self.file.to_owned(), line, column: usize::from(line > 0), message }
+        ConfigMistake { file: self.file.to_owned(), line, column: usize::from(line > 0), message }
     }
 
-    fn number(&self, key: &str, most: u64) -> Result<u64, Mistake> {
+    fn number(&self, key: &str, most: u64) -> Result<u64, ConfigMistake> {
         let text = self.text(key);
         let number = text.parse().ok().filter(|number| *number <= most);
         number.ok_or_else(|| self.mistake(key, format!("{key}: {text:?} is no number from 0 to {most}")))
     }
 
-    fn yes(&self, key: &str) -> Result<bool, Mistake> {
+    fn yes(&self, key: &str) -> Result<bool, ConfigMistake> {
         match self.text(key).to_ascii_lowercase().as_str() {
             "yes" | "true" => Ok(true),
             "no" | "false" => Ok(false),
@@ -156,7 +160,7 @@ impl<'t> Values<'t> {
         }
     }
 
-    fn settings(&self) -> Result<(Settings, Defaults), Mistake> {
+    fn settings(&self) -> Result<(Settings, Defaults), ConfigMistake> {
         let mut settings = Settings::default();
         let port = self.number("Port", 65_535)?;
         let listen = match self.text("Host") {
@@ -212,9 +216,9 @@ impl<'t> Values<'t> {
 /// assert!(table.route(b"anything", b"/a/x").is_some());
 /// let mistake = routes("r", "[*]\n/a/ - /srv\n", &Defaults::default()).unwrap_err();
 /// assert_eq!(mistake.to_string(), "r:2:5: \"-\" is none of ->, =>, >> and <<");
-/// # Ok::<(), selvedge_site::Mistake>(())
+/// # Ok::<(), selvedge_site::ConfigMistake>(())
 /// ```
-pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<Table, Mistake> {
+pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<RouteTable, ConfigMistake> {
     let mut hosts: Vec<Host> = Vec::new();
     for (number, whole) in (1..).zip(text.lines()) {
         let line = whole.split('#').next().unwrap_or_default().trim();
@@ -224,7 +228,7 @@ pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<Table, Mist
         let mistake = |word: &str, message: String| {
             let offset = word.as_ptr() as usize - whole.as_ptr() as usize;
             let column = whole[..offset.min(whole.len())].chars().count() + 1;
-            Mistake { file: file.to_owned(), line: number, column, message }
+            ConfigMistake { file: file.to_owned(), line: number, column, message }
         };
         if let Some(rest) = line.strip_prefix('[') {
             let Some(names) = rest.strip_suffix(']') else {
@@ -244,19 +248,19 @@ pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<Table, Mist
         if let Some(word) = words.next() {
             return Err(mistake(word, format!("{word:?} is one word too many")));
         }
-        let pattern: Pattern = match source.contains(['*', '{', '?']) {
+        let pattern: PathPattern = match source.contains(['*', '{', '?']) {
             // Mighttpd knows no patterns.
             true => return Err(mistake(source, format!("the path {source:?} has one of * ? {{"))),
             false => source.parse().map_err(|error| mistake(source, format!("{error}")))?,
         };
         let pattern = match pattern {
             // Mighttpd takes all paths that begin with the source.
-            Pattern::Exact(path) => Pattern::Below([&path[..], b"/"].concat().into()),
+            PathPattern::Exact(path) => PathPattern::Below([&path[..], b"/"].concat().into()),
             pattern => pattern,
         };
         let action = match operator {
-            "->" => Action::Directory(files(target, defaults)),
-            "=>" => Action::Cgi { directory: target.into() },
+            "->" => RouteAction::Directory(files(target, defaults)),
+            "=>" => RouteAction::Cgi { directory: target.into() },
             ">>" => proxy(target).map_err(|why| mistake(target, why))?,
             "<<" => redirect(target).map_err(|why| mistake(target, why))?,
             other => return Err(mistake(operator, format!("{other:?} is none of ->, =>, >> and <<"))),
@@ -272,13 +276,13 @@ pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<Table, Mist
     }
     if hosts.iter().all(|host| host.routes.is_empty()) {
         let message = "there is no route".to_owned();
-        return Err(Mistake { file: file.to_owned(), line: 0, column: 0, message });
+        return Err(ConfigMistake { file: file.to_owned(), line: 0, column: 0, message });
     }
-    Ok(Table { hosts, unmatched: 412 })
+    Ok(RouteTable { hosts, unmatched: 412 })
 }
 
-fn files(target: &str, defaults: &Defaults) -> Directory {
-    let mut directory = Directory::new(target.into());
+fn files(target: &str, defaults: &Defaults) -> ServedDirectory {
+    let mut directory = ServedDirectory::new(target.into());
     if !defaults.index_file.is_empty() {
         directory.index = vec![defaults.index_file.clone()];
     }
@@ -316,19 +320,19 @@ fn with_rest(path: &str) -> String {
     format!("{}$rest", path.trim_end_matches('/').replace('$', "$$"))
 }
 
-fn proxy(target: &str) -> Result<Action, String> {
+fn proxy(target: &str) -> Result<RouteAction, String> {
     let (host, port, path) = parts(target)?;
     let host = if host.is_empty() { "127.0.0.1" } else { host };
     let upstream = format!("{host}:{}", port.unwrap_or(80));
-    Ok(Action::Proxy { upstreams: vec![upstream], path: template(&with_rest(&path))? })
+    Ok(RouteAction::Proxy { upstreams: vec![upstream], path: template(&with_rest(&path))? })
 }
 
-fn redirect(target: &str) -> Result<Action, String> {
+fn redirect(target: &str) -> Result<RouteAction, String> {
     let (host, port, path) = parts(target)?;
     let host = if host.is_empty() { "$host".to_owned() } else { host.replace('$', "$$") };
     let port = port.filter(|port| *port != 80).map_or(String::new(), |port| format!(":{port}"));
     let to = template(&format!("http://{host}{port}{}", with_rest(&path)))?;
-    Ok(Action::Redirect { to, status: 301 })
+    Ok(RouteAction::Redirect { to, status: 301 })
 }
 
 #[cfg(test)]
@@ -348,7 +352,7 @@ mod tests {
         assert_eq!((settings.log.access.as_str(), settings.log.rotate_bytes), ("/var/log/m", 100));
         assert_eq!((settings.daemon, settings.pid_file), (true, Some("/run/m.pid".into())));
         assert_eq!((defaults.index_file.as_str(), defaults.index_cgi.as_str()), ("main.html", "index.cgi"));
-        let warnings: Vec<String> = warnings.iter().map(Mistake::to_string).collect();
+        let warnings: Vec<String> = warnings.iter().map(ConfigMistake::to_string).collect();
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].starts_with("c:15:1: Service has no meaning here: "), "{warnings:?}");
         for (text, words) in [
@@ -378,8 +382,8 @@ mod tests {
 
     #[test]
     fn the_route_file() {
-        let text = "# Domain lists\n[localhost www.example.com]\n/~alice/cgi-bin/ => /home/alice/cgi-bin/\n\
-            /~alice/ -> /home/alice/public_html/\n/app/cal/ >> example.net/calendar/\n\
+        let text = "# Domain lists\n[localhost www.example.com]\n/~alice/cgi-bin/ => /srv/alice/cgi-bin/\n\
+            /~alice/ -> /srv/alice/public_html/\n/app/cal/ >> example.net/calendar/\n\
             /app/wiki/ >> :3000/\n/old/ << www.example.org:8080/new/ # moved\n/here/ << :81/\n/ -> /export/www/\n\
             [*]\n/ << www.example.com/\n";
         let table = routes("r", text, &Defaults::default()).unwrap();
@@ -389,18 +393,18 @@ mod tests {
             let request = Variables { path: path.as_bytes(), rest, host: host.as_bytes(), query: None };
             let filled = |template: &Template| String::from_utf8(template.fill(&request)).unwrap();
             match &matched.route.action {
-                Action::Directory(directory) => {
+                RouteAction::Directory(directory) => {
                     format!("-> {} {}", directory.path.display(), String::from_utf8_lossy(rest))
                 }
-                Action::Cgi { directory } => format!("=> {}", directory.display()),
-                Action::Proxy { upstreams, path } => format!(">> {}{}", upstreams[0], filled(path)),
-                Action::Redirect { to, .. } => format!("<< {}", filled(to)),
+                RouteAction::Cgi { directory } => format!("=> {}", directory.display()),
+                RouteAction::Proxy { upstreams, path } => format!(">> {}{}", upstreams[0], filled(path)),
+                RouteAction::Redirect { to, .. } => format!("<< {}", filled(to)),
                 _ => unreachable!(),
             }
         };
         for (host, path, expected) in [
-            ("localhost", "/~alice/cgi-bin/x", "=> /home/alice/cgi-bin/"),
-            ("localhost", "/~alice/x", "-> /home/alice/public_html/ /x"),
+            ("localhost", "/~alice/cgi-bin/x", "=> /srv/alice/cgi-bin/"),
+            ("localhost", "/~alice/x", "-> /srv/alice/public_html/ /x"),
             ("www.example.com", "/app/cal/2026", ">> example.net:80/calendar/2026"),
             ("www.example.com", "/app/wiki/p", ">> 127.0.0.1:3000/p"),
             ("localhost", "/old/x/y", "<< http://www.example.org:8080/new/x/y"),

@@ -127,7 +127,7 @@ pub fn credentials(value: &[u8]) -> Option<(String, Vec<u8>)> {
 /// Decodes RFC 4648 §4; `None` if it is malformed.
 fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let digits = text.strip_suffix(b"==").or_else(|| text.strip_suffix(b"=")).unwrap_or(text);
-    if text.len() % 4 != 0 || digits.len() % 4 == 1 {
+    if !text.len().is_multiple_of(4) || digits.len() % 4 == 1 {
         return None;
     }
     let mut out = Vec::with_capacity(digits.len() * 3 / 4);

@@ -1,7 +1,7 @@
 //! The canonical form of a request's path, in which paths and patterns are compared.
 //!
 //! Two spellings of one path must not take two routes, because a rule of access would be passed by
-//! the other spelling. `Table` is asked with canonical paths only. The form is still
+//! the other spelling. `RouteTable` is asked with canonical paths only. The form is still
 //! percent-encoded, so it can stand in a `Location` and in a request to another server.
 //!
 //! | in the path | canonical |

@@ -1,4 +1,4 @@
-//! Patterns of paths: [`Pattern`] says which requests a route takes, [`Glob`] which files a rule is
+//! Patterns of paths: [`PathPattern`] says which requests a route takes, [`Glob`] which files a rule is
 //! for.
 //!
 //! A glob is matched as a set of places in it that a byte moves forward, so the time is
@@ -36,14 +36,14 @@ impl std::error::Error for PatternError {}
 ///
 /// # Examples
 /// ```
-/// use selvedge_site::Pattern;
-/// let docs: Pattern = "/docs/".parse()?;
+/// use selvedge_site::PathPattern;
+/// let docs: PathPattern = "/docs/".parse()?;
 /// assert!(docs.is_match(b"/docs/a/b") && docs.is_match(b"/docs/") && !docs.is_match(b"/docsx"));
 /// assert!(docs.lacks_slash(b"/docs"));
 /// # Ok::<(), selvedge_site::PatternError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Pattern {
+pub enum PathPattern {
     /// One path.
     Exact(Box<[u8]>),
     /// All paths that begin with this, which ends in `/`.
@@ -52,55 +52,57 @@ pub enum Pattern {
     Glob(Glob),
 }
 
-impl std::str::FromStr for Pattern {
+impl std::str::FromStr for PathPattern {
     type Err = PatternError;
 
-    fn from_str(text: &str) -> Result<Pattern, PatternError> {
+    fn from_str(text: &str) -> Result<PathPattern, PatternError> {
         if !text.starts_with('/') {
             return Err(PatternError(format!("the path {text:?} does not begin with /")));
         }
         if text.contains(['*', '{', '?']) {
-            return Ok(Pattern::Glob(text.parse()?));
+            return Ok(PathPattern::Glob(text.parse()?));
         }
         let path = canonical(text.as_bytes())
             .map_err(|_| PatternError(format!("the path {text:?} is not one that a request can have")))?;
         Ok(match path.ends_with(b"/") {
-            true => Pattern::Below((*path).into()),
-            false => Pattern::Exact((*path).into()),
+            true => PathPattern::Below((*path).into()),
+            false => PathPattern::Exact((*path).into()),
         })
     }
 }
 
-impl Pattern {
+impl PathPattern {
     /// Whether it takes the canonical path `path`.
     pub fn is_match(&self, path: &[u8]) -> bool {
         match self {
-            Pattern::Exact(exact) => **exact == *path,
-            Pattern::Below(prefix) => path.starts_with(prefix),
-            Pattern::Glob(glob) => glob.is_match(path),
+            PathPattern::Exact(exact) => **exact == *path,
+            PathPattern::Below(prefix) => path.starts_with(prefix),
+            PathPattern::Glob(glob) => glob.is_match(path),
         }
     }
 
     /// Whether `path` is the directory of a [`Below`](Pattern::Below) without its `/`.
     pub fn lacks_slash(&self, path: &[u8]) -> bool {
-        matches!(self, Pattern::Below(prefix) if prefix.strip_suffix(b"/") == Some(path))
+        matches!(self, PathPattern::Below(prefix) if prefix.strip_suffix(b"/") == Some(path))
     }
 
     /// Bytes of a matching path in front of the part that the route's action goes by: that part
     /// begins with `/`.
     pub fn prefix_len(&self) -> usize {
         match self {
-            Pattern::Below(prefix) => prefix.len() - 1,
-            Pattern::Exact(_) | Pattern::Glob(_) => 0,
+            PathPattern::Below(prefix) => prefix.len() - 1,
+            PathPattern::Exact(_) | PathPattern::Glob(_) => 0,
         }
     }
 }
 
-impl fmt::Display for Pattern {
+impl fmt::Display for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Pattern::Exact(path) | Pattern::Below(path) => f.write_str(&String::from_utf8_lossy(path)),
-            Pattern::Glob(glob) => f.write_str(&glob.text),
+            PathPattern::Exact(path) | PathPattern::Below(path) => {
+                f.write_str(&String::from_utf8_lossy(path))
+            }
+            PathPattern::Glob(glob) => f.write_str(&glob.text),
         }
     }
 }
@@ -118,11 +120,11 @@ impl fmt::Display for Pattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     text: String,
-    alternatives: Vec<Vec<Token>>,
+    alternatives: Vec<Vec<GlobToken>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token {
+enum GlobToken {
     Byte(u8),
     /// `?`
     One,
@@ -168,15 +170,15 @@ fn without_braces(text: &str) -> Result<Vec<String>, PatternError> {
     Ok(texts)
 }
 
-fn tokens(text: &str) -> Result<Vec<Token>, PatternError> {
+fn tokens(text: &str) -> Result<Vec<GlobToken>, PatternError> {
     let mut tokens = Vec::new();
     let mut bytes = text.bytes().peekable();
     while let Some(byte) = bytes.next() {
         tokens.push(match byte {
-            b'*' if bytes.next_if_eq(&b'*').is_some() => Token::Any,
-            b'*' => Token::Name,
-            b'?' => Token::One,
-            byte => Token::Byte(byte),
+            b'*' if bytes.next_if_eq(&b'*').is_some() => GlobToken::Any,
+            b'*' => GlobToken::Name,
+            b'?' => GlobToken::One,
+            byte => GlobToken::Byte(byte),
         });
     }
     match tokens.len() <= TOKENS_MAX {
@@ -196,7 +198,7 @@ impl Glob {
 }
 
 /// Whether `tokens` match all of `text`. Bit `i` of a set stands for the place before token `i`.
-fn match_tokens(tokens: &[Token], text: &[u8]) -> bool {
+fn match_tokens(tokens: &[GlobToken], text: &[u8]) -> bool {
     let end = 1u64 << tokens.len();
     let mut places = with_empty_stars(tokens, 1);
     for &byte in text {
@@ -206,10 +208,10 @@ fn match_tokens(tokens: &[Token], text: &[u8]) -> bool {
             let at = left.trailing_zeros() as usize;
             left &= left - 1;
             next |= match tokens[at] {
-                Token::Byte(expected) if expected == byte => 1 << (at + 1),
-                Token::One if byte != b'/' => 1 << (at + 1),
-                Token::Name if byte != b'/' => 1 << at,
-                Token::Any => 1 << at,
+                GlobToken::Byte(expected) if expected == byte => 1 << (at + 1),
+                GlobToken::One if byte != b'/' => 1 << (at + 1),
+                GlobToken::Name if byte != b'/' => 1 << at,
+                GlobToken::Any => 1 << at,
                 _ => 0,
             };
         }
@@ -222,9 +224,9 @@ fn match_tokens(tokens: &[Token], text: &[u8]) -> bool {
 }
 
 /// Adds the places that are reached because a star may stand for nothing.
-fn with_empty_stars(tokens: &[Token], mut places: u64) -> u64 {
+fn with_empty_stars(tokens: &[GlobToken], mut places: u64) -> u64 {
     for (at, token) in tokens.iter().enumerate() {
-        if matches!(token, Token::Name | Token::Any) && places & 1 << at != 0 {
+        if matches!(token, GlobToken::Name | GlobToken::Any) && places & 1 << at != 0 {
             places |= 1 << (at + 1);
         }
     }
@@ -237,17 +239,17 @@ mod tests {
     use proptest::prelude::*;
 
     /// The slow obvious version.
-    fn obvious(tokens: &[Token], text: &[u8]) -> bool {
+    fn obvious(tokens: &[GlobToken], text: &[u8]) -> bool {
         let Some((token, rest)) = tokens.split_first() else { return text.is_empty() };
         let upto = |stop: fn(&u8) -> bool| {
             let most = text.iter().position(stop).unwrap_or(text.len());
             (0..=most).any(|taken| obvious(rest, &text[taken..]))
         };
         match token {
-            Token::Any => upto(|_| false),
-            Token::Name => upto(|&byte| byte == b'/'),
-            Token::One => text.first().is_some_and(|&byte| byte != b'/') && obvious(rest, &text[1..]),
-            Token::Byte(byte) => text.first() == Some(byte) && obvious(rest, &text[1..]),
+            GlobToken::Any => upto(|_| false),
+            GlobToken::Name => upto(|&byte| byte == b'/'),
+            GlobToken::One => text.first().is_some_and(|&byte| byte != b'/') && obvious(rest, &text[1..]),
+            GlobToken::Byte(byte) => text.first() == Some(byte) && obvious(rest, &text[1..]),
         }
     }
 
@@ -276,7 +278,7 @@ mod tests {
 
     #[test]
     fn patterns() {
-        let pattern = |text: &str| text.parse::<Pattern>();
+        let pattern = |text: &str| text.parse::<PathPattern>();
         assert!(pattern("docs/").is_err() && pattern("/../").is_err());
         let home = pattern("/~alice/").unwrap();
         assert!(home.is_match(b"/~alice/x") && home.lacks_slash(b"/~alice") && home.prefix_len() == 7);

@@ -17,7 +17,7 @@ pub const HEAD_MAX: usize = 16 + 2048;
 
 /// What a head says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct ProxyHead {
     /// The client's address; `None` if the balancer itself asks (`LOCAL`), or does not know it
     /// (`UNKNOWN`): then the address of the connection is the client's.
     pub client: Option<SocketAddr>,
@@ -40,7 +40,7 @@ pub struct Malformed;
 /// let head = parse(b"PROXY TCP4 192.0.2.7 10.0.0.1 51000 80\r\nGET / ").unwrap().unwrap();
 /// assert_eq!((head.client, head.len), ("192.0.2.7:51000".parse().ok(), 40));
 /// ```
-pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Option<ProxyHead>, Malformed> {
     match bytes.first() {
         None => Ok(None),
         Some(b'P') => line(bytes),
@@ -48,7 +48,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
     }
 }
 
-fn line(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
+fn line(bytes: &[u8]) -> Result<Option<ProxyHead>, Malformed> {
     const START: &[u8] = b"PROXY ";
     let common = bytes.len().min(START.len());
     if bytes[..common] != START[..common] {
@@ -63,7 +63,7 @@ fn line(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
     let len = end + 1;
     let mut words = line.split(' ');
     let is_v4 = match words.next() {
-        Some("UNKNOWN") => return Ok(Some(Head { client: None, len })),
+        Some("UNKNOWN") => return Ok(Some(ProxyHead { client: None, len })),
         Some("TCP4") => true,
         Some("TCP6") => false,
         _ => return Err(Malformed),
@@ -76,12 +76,12 @@ fn line(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
     };
     let (port, _) = (port().ok_or(Malformed)?, port().ok_or(Malformed)?);
     match words.next() {
-        None => Ok(Some(Head { client: Some(SocketAddr::new(client, port)), len })),
+        None => Ok(Some(ProxyHead { client: Some(SocketAddr::new(client, port)), len })),
         Some(_) => Err(Malformed),
     }
 }
 
-fn binary(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
+fn binary(bytes: &[u8]) -> Result<Option<ProxyHead>, Malformed> {
     let common = bytes.len().min(SIGNATURE.len());
     if bytes[..common] != SIGNATURE[..common] {
         return Err(Malformed);
@@ -111,7 +111,7 @@ fn binary(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
         (1, 0x00 | 0x31 | 0x32) => None,
         _ => return Err(Malformed),
     };
-    Ok(Some(Head { client, len }))
+    Ok(Some(ProxyHead { client, len }))
 }
 
 #[cfg(test)]
@@ -145,7 +145,7 @@ mod tests {
             (v2(0x21, 0x31, &[0; 216]), None),
         ] {
             let client = client.map(|text| text.parse().unwrap());
-            let expected = Head { client, len: head.len() };
+            let expected = ProxyHead { client, len: head.len() };
             assert_eq!(parse(&[&head[..], b"GET /"].concat()), Ok(Some(expected)));
             for cut in 0..head.len() {
                 assert_eq!(parse(&head[..cut]), Ok(None), "{cut} bytes of {}", head.escape_ascii());

@@ -4,7 +4,7 @@
 //! `per_second` of them, and each request takes one. The table has a fixed number of entries in
 //! sets of eight. An address that finds its set full takes the entry that is nearest to full, which
 //! loses least: that bucket would have refused nothing for the longest time. So a flood from many
-//! addresses takes no memory. [`Counts`] counts what is open by address, with the same bound.
+//! addresses takes no memory. [`OpenCounts`] counts what is open by address, with the same bound.
 //!
 //! Time is given by the caller, in nanoseconds from any start.
 
@@ -94,16 +94,16 @@ impl Limiter {
 
 /// The number of things that are open by address, such as connections.
 #[derive(Debug)]
-pub struct Counts {
+pub struct OpenCounts {
     most: u32,
     entries_max: usize,
     open: std::collections::HashMap<u128, u32>,
 }
 
-impl Counts {
+impl OpenCounts {
     /// At most `most` for each address, and at most `addresses` addresses at a time.
-    pub fn new(most: u32, addresses: usize) -> Counts {
-        Counts { most, entries_max: addresses, open: std::collections::HashMap::new() }
+    pub fn new(most: u32, addresses: usize) -> OpenCounts {
+        OpenCounts { most, entries_max: addresses, open: std::collections::HashMap::new() }
     }
 
     /// Counts one for `address`. False if it has as many as it may, or if the table is full.
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn counts() {
-        let mut counts = Counts::new(2, 2);
+        let mut counts = OpenCounts::new(2, 2);
         assert!(counts.open(address(1)) && counts.open(address(1)) && !counts.open(address(1)));
         assert!(counts.open(address(2)) && !counts.open(address(3)), "the table is full");
         counts.close(address(2));

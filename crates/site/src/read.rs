@@ -1,5 +1,5 @@
-//! From the text of a configuration in TOML to [`Settings`] and a [`Table`], or to the first
-//! [`Mistake`] in it.
+//! From the text of a configuration in TOML to [`Settings`] and a [`RouteTable`], or to the first
+//! [`ConfigMistake`] in it.
 //!
 //! What TOML and the types cannot say is checked here: addresses, patterns, templates, one action
 //! for each route. The files that a configuration names are not opened, except password files,
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
-use crate::mistake::{Mistake, meant};
+use crate::mistake::{ConfigMistake, meant};
 use crate::network::Network;
 use crate::password::Users;
-use crate::pattern::{Glob, Pattern};
+use crate::pattern::{Glob, PathPattern};
 use crate::rate::Rate;
 use crate::rules::{Access, BasicAuth, Cors, HeaderRule, Rules};
 use crate::settings::{self, Settings};
-use crate::table::{Action, Compression, Directory, Host, Listing, Route, Table};
+use crate::table::{Compression, Host, Listing, Route, RouteAction, RouteTable, ServedDirectory};
 use crate::template::Template;
 
 /// Reads the configuration `text` of the file called `file`. Relative paths in it are relative to
@@ -40,7 +40,7 @@ pub fn read(
     text: &str,
     base: &Path,
     passwords: impl Fn(&Path) -> std::io::Result<String>,
-) -> Result<(Settings, Table), Mistake> {
+) -> Result<(Settings, RouteTable), ConfigMistake> {
     let settings: Settings = toml::from_str(text).map_err(|error| of_toml(file, text, &error))?;
     let reader = Reader { file, text, base, passwords: &passwords };
     reader.check(&settings)?;
@@ -49,7 +49,7 @@ pub fn read(
 }
 
 /// The mistake that the parser or serde has found.
-fn of_toml(file: &str, text: &str, error: &toml::de::Error) -> Mistake {
+fn of_toml(file: &str, text: &str, error: &toml::de::Error) -> ConfigMistake {
     let message = error.message();
     let at = error.span().map_or(0, |span| span.start);
     let quoted = |prefix: &str| message.strip_prefix(prefix)?.split('`').next();
@@ -63,7 +63,7 @@ fn of_toml(file: &str, text: &str, error: &toml::de::Error) -> Mistake {
         }
         None => message.trim_end().replace('\n', "; "),
     };
-    Mistake::at(file, text, at, message)
+    ConfigMistake::at(file, text, at, message)
 }
 
 /// Where the key `word` belongs, if it is one of another table.
@@ -90,15 +90,15 @@ const ANSWERS: [u16; 13] = [204, 400, 403, 404, 405, 410, 421, 429, 451, 500, 50
 const SECONDS_MAX: f64 = 86_400.0;
 
 impl Reader<'_> {
-    fn mistake<T>(&self, place: &Spanned<T>, message: impl Into<String>) -> Mistake {
-        Mistake::at(self.file, self.text, place.span().start, message)
+    fn mistake<T>(&self, place: &Spanned<T>, message: impl Into<String>) -> ConfigMistake {
+        ConfigMistake::at(self.file, self.text, place.span().start, message)
     }
 
     /// The value of a text, or the mistake at its place.
     fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(
         &self,
         text: &Spanned<String>,
-    ) -> Result<T, Mistake> {
+    ) -> Result<T, ConfigMistake> {
         text.get_ref().parse().map_err(|error: T::Err| self.mistake(text, error.to_string()))
     }
 
@@ -106,7 +106,7 @@ impl Reader<'_> {
         self.base.join(path)
     }
 
-    /// The place of a key whose value has none of its own.
+    /// The place of a key, for a value that has none of its own.
     fn key(&self, name: &str) -> Spanned<()> {
         let at = self.text.lines().scan(0, |start, line| {
             let at = *start;
@@ -121,7 +121,7 @@ impl Reader<'_> {
     }
 
     /// The values that concern no route.
-    fn check(&self, settings: &Settings) -> Result<(), Mistake> {
+    fn check(&self, settings: &Settings) -> Result<(), ConfigMistake> {
         let in_range = |value: &Spanned<i64>, least: i64, most: i64| match value.get_ref() {
             n if (least..=most).contains(n) => Ok(()),
             _ => Err(self.mistake(value, format!("not a number from {least} to {most}"))),
@@ -155,7 +155,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn table(&self, settings: &Settings) -> Result<Table, Mistake> {
+    fn table(&self, settings: &Settings) -> Result<RouteTable, ConfigMistake> {
         let mut hosts = Vec::new();
         for host in &settings.host {
             let mut names = Vec::new();
@@ -169,12 +169,17 @@ impl Reader<'_> {
         }
         if hosts.iter().all(|host| host.routes.is_empty()) {
             let message = "there is no route: the server would answer every request with 404";
-            return Err(Mistake { file: self.file.to_owned(), line: 0, column: 0, message: message.into() });
+            return Err(ConfigMistake {
+                file: self.file.to_owned(),
+                line: 0,
+                column: 0,
+                message: message.into(),
+            });
         }
-        Ok(Table { hosts, unmatched: 404 })
+        Ok(RouteTable { hosts, unmatched: 404 })
     }
 
-    fn host_name(&self, name: &Spanned<String>) -> Result<String, Mistake> {
+    fn host_name(&self, name: &Spanned<String>) -> Result<String, ConfigMistake> {
         let text = name.get_ref().to_ascii_lowercase();
         let rest = text.strip_prefix("*.").unwrap_or(if text == "*" { "x" } else { &text });
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_[]:".contains(&byte);
@@ -184,27 +189,27 @@ impl Reader<'_> {
         }
     }
 
-    fn routes(&self, routes: &[Spanned<settings::Route>]) -> Result<Vec<Route>, Mistake> {
+    fn routes(&self, routes: &[Spanned<settings::RouteSettings>]) -> Result<Vec<Route>, ConfigMistake> {
         routes.iter().map(|route| self.route(route)).collect()
     }
 
-    fn route(&self, place: &Spanned<settings::Route>) -> Result<Route, Mistake> {
+    fn route(&self, place: &Spanned<settings::RouteSettings>) -> Result<Route, ConfigMistake> {
         let route = place.get_ref();
         let pattern = match &route.path {
             Some(path) => self.parse(path)?,
-            None => "/".parse::<Pattern>().expect("a pattern"),
+            None => "/".parse::<PathPattern>().expect("a pattern"),
         };
         let action = self.action(place)?;
         self.check_companions(place, &action)?;
-        let line = Mistake::at(self.file, self.text, place.span().start, "").line;
+        let line = ConfigMistake::at(self.file, self.text, place.span().start, "").line;
         Ok(Route { pattern, action, rules: self.rules(route)?, line })
     }
 
-    fn action(&self, place: &Spanned<settings::Route>) -> Result<Action, Mistake> {
+    fn action(&self, place: &Spanned<settings::RouteSettings>) -> Result<RouteAction, ConfigMistake> {
         let route = place.get_ref();
-        let mut actions: Vec<(&str, Action)> = Vec::new();
+        let mut actions: Vec<(&str, RouteAction)> = Vec::new();
         if let Some(path) = &route.directory {
-            actions.push(("directory", Action::Directory(self.directory(route, path)?)));
+            actions.push(("directory", RouteAction::Directory(self.directory(route, path)?)));
         }
         if let Some(to) = &route.redirect {
             let status = match &route.status {
@@ -212,7 +217,7 @@ impl Reader<'_> {
                 Some(status) if [301, 302, 303, 307, 308].contains(status.get_ref()) => *status.get_ref(),
                 Some(status) => return Err(self.mistake(status, "not 301, 302, 303, 307 or 308")),
             };
-            actions.push(("redirect", Action::Redirect { to: self.parse(to)?, status }));
+            actions.push(("redirect", RouteAction::Redirect { to: self.parse(to)?, status }));
         }
         if let Some(servers) = &route.proxy {
             let upstreams = servers.get_ref().as_slice();
@@ -226,10 +231,10 @@ impl Reader<'_> {
                 Some(rewrite) => self.parse(rewrite)?,
                 None => "$path".parse().expect("a template"),
             };
-            actions.push(("proxy", Action::Proxy { upstreams: upstreams.to_vec(), path }));
+            actions.push(("proxy", RouteAction::Proxy { upstreams: upstreams.to_vec(), path }));
         }
         if let Some(directory) = &route.cgi {
-            actions.push(("cgi", Action::Cgi { directory: self.path(directory) }));
+            actions.push(("cgi", RouteAction::Cgi { directory: self.path(directory) }));
         }
         if let Some(address) = &route.fastcgi {
             self.check_address(address, address.get_ref())?;
@@ -239,12 +244,13 @@ impl Reader<'_> {
             let index = route.index.as_ref().and_then(|index| index.get_ref().first().cloned());
             let index = index.unwrap_or_else(|| "index.php".to_owned());
             let root = self.path(root);
-            actions.push(("fastcgi", Action::FastCgi { address: address.get_ref().clone(), root, index }));
+            actions
+                .push(("fastcgi", RouteAction::FastCgi { address: address.get_ref().clone(), root, index }));
         }
         if let Some(page) = &route.page {
             let action = match page.get_ref().as_str() {
-                "status" => Action::Status,
-                "metrics" => Action::Metrics,
+                "status" => RouteAction::Status,
+                "metrics" => RouteAction::Metrics,
                 other => {
                     let meant = meant(other, ["status", "metrics"]);
                     let meant = meant.map_or(String::new(), |meant| format!("; did you mean \"{meant}\"?"));
@@ -258,7 +264,7 @@ impl Reader<'_> {
                 let known: Vec<String> = ANSWERS.iter().map(u16::to_string).collect();
                 return Err(self.mistake(status, format!("not one of {}", known.join(", "))));
             }
-            actions.push(("answer", Action::Answer(*status.get_ref())));
+            actions.push(("answer", RouteAction::Answer(*status.get_ref())));
         }
         match actions.len() {
             1 => Ok(actions.remove(0).1),
@@ -276,7 +282,7 @@ impl Reader<'_> {
         }
     }
 
-    fn check_address<T>(&self, place: &Spanned<T>, address: &str) -> Result<(), Mistake> {
+    fn check_address<T>(&self, place: &Spanned<T>, address: &str) -> Result<(), ConfigMistake> {
         let is_one = match address.strip_prefix("unix:") {
             Some(path) => path.starts_with('/'),
             None => address.rsplit_once(':').is_some_and(|(host, port)| {
@@ -289,9 +295,13 @@ impl Reader<'_> {
     }
 
     /// Keys that mean nothing without another.
-    fn check_companions(&self, place: &Spanned<settings::Route>, action: &Action) -> Result<(), Mistake> {
+    fn check_companions(
+        &self,
+        place: &Spanned<settings::RouteSettings>,
+        action: &RouteAction,
+    ) -> Result<(), ConfigMistake> {
         let route = place.get_ref();
-        let is_directory = matches!(action, Action::Directory(_));
+        let is_directory = matches!(action, RouteAction::Directory(_));
         let start = |span: Option<std::ops::Range<usize>>| span.map(|span| span.start);
         let directory_only = [
             ("listing", start(route.listing.as_ref().map(Spanned::span))),
@@ -306,7 +316,7 @@ impl Reader<'_> {
                 && !is_directory
             {
                 let message = format!("`{key}` belongs to `directory`, which this route does not have");
-                return Err(Mistake::at(self.file, self.text, at, message));
+                return Err(ConfigMistake::at(self.file, self.text, at, message));
             }
         }
         let others = [
@@ -325,14 +335,18 @@ impl Reader<'_> {
                 && !is_there
             {
                 let message = format!("`{key}` belongs to `{needs}`, which this route does not have");
-                return Err(Mistake::at(self.file, self.text, at, message));
+                return Err(ConfigMistake::at(self.file, self.text, at, message));
             }
         }
         Ok(())
     }
 
-    fn directory(&self, route: &settings::Route, path: &Path) -> Result<Directory, Mistake> {
-        let mut directory = Directory::new(self.path(path));
+    fn directory(
+        &self,
+        route: &settings::RouteSettings,
+        path: &Path,
+    ) -> Result<ServedDirectory, ConfigMistake> {
+        let mut directory = ServedDirectory::new(self.path(path));
         if let Some(index) = &route.index {
             let is_name = |name: &String| !name.is_empty() && !name.contains('/') && !name.starts_with('.');
             if !index.get_ref().iter().all(is_name) {
@@ -384,8 +398,8 @@ impl Reader<'_> {
         Ok(directory)
     }
 
-    fn rules(&self, route: &settings::Route) -> Result<Rules, Mistake> {
-        let networks = |texts: &[Spanned<String>]| -> Result<Vec<Network>, Mistake> {
+    fn rules(&self, route: &settings::RouteSettings) -> Result<Rules, ConfigMistake> {
+        let networks = |texts: &[Spanned<String>]| -> Result<Vec<Network>, ConfigMistake> {
             texts.iter().map(|text| self.parse(text)).collect()
         };
         let access = Access { allow: networks(&route.allow)?, deny: networks(&route.deny)? };
@@ -438,14 +452,14 @@ impl Reader<'_> {
     }
 
     /// A value that ends up in a field.
-    fn check_value<T>(&self, place: &Spanned<T>, value: &str) -> Result<(), Mistake> {
+    fn check_value<T>(&self, place: &Spanned<T>, value: &str) -> Result<(), ConfigMistake> {
         match value.chars().any(char::is_control) {
             true => Err(self.mistake(place, "the value has a control character")),
             false => Ok(()),
         }
     }
 
-    fn rate(&self, rate: &settings::RateSettings) -> Result<Rate, Mistake> {
+    fn rate(&self, rate: &settings::RateSettings) -> Result<Rate, ConfigMistake> {
         let per_second = *rate.per_second.get_ref();
         if !(0.001..=1e6).contains(&per_second) {
             return Err(self.mistake(&rate.per_second, "not a number from 0.001 to 1000000"));
@@ -456,7 +470,7 @@ impl Reader<'_> {
         }
     }
 
-    fn auth(&self, auth: &settings::Auth) -> Result<BasicAuth, Mistake> {
+    fn auth(&self, auth: &settings::AuthSettings) -> Result<BasicAuth, ConfigMistake> {
         let Some(users) = &auth.users else {
             return Err(
                 self.mistake(&self.key("auth"), "`auth` needs `users`, the file with names and hashes")
@@ -485,7 +499,7 @@ fn default_types() -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<(Settings, Table), Mistake> {
+    fn parsed(text: &str) -> Result<(Settings, RouteTable), ConfigMistake> {
         read("f", text, "/base".as_ref(), |_| Ok("a:$6$x$y".to_owned()))
     }
 
@@ -555,14 +569,14 @@ mod tests {
         let (settings, table) = parsed(text).unwrap();
         assert_eq!(settings.listen.get_ref()[0].get_ref(), "80");
         let matched = table.route(b"EXAMPLE.org:80", b"/old/x").unwrap();
-        assert!(matches!(&matched.route.action, Action::Redirect { status: 301, .. }));
+        assert!(matches!(&matched.route.action, RouteAction::Redirect { status: 301, .. }));
         assert_eq!((matched.rest(b"/old/x"), matched.route.line), (&b"/x"[..], 5));
         let matched = table.route(b"a.example.net", b"/x").unwrap();
-        let Action::Directory(directory) = &matched.route.action else { panic!() };
+        let RouteAction::Directory(directory) = &matched.route.action else { panic!() };
         assert_eq!(directory.path, Path::new("/base/www"));
         assert_eq!(directory.language.as_deref(), Some("en"));
         assert_eq!(matched.route.rules.headers.len(), 2);
         assert_eq!(matched.route.rules.auth.as_ref().unwrap().users.len(), 1);
-        assert!(matches!(table.route(b"other", b"/x").unwrap().route.action, Action::Answer(404)));
+        assert!(matches!(table.route(b"other", b"/x").unwrap().route.action, RouteAction::Answer(404)));
     }
 }

@@ -12,8 +12,8 @@ pub fn markdown() -> String {
             "" => "The top of the file".to_owned(),
             head => format!("`{head}`").replace(" or ", "` or `"),
         };
-        let _ = writeln!(page, "### {title}\n\n{}\n", joined(section.docs));
-        page.push_str("| Key | Type | Default | Meaning |\n|---|---|---|---|\n");
+        let _ = writeln!(page, "## {title}\n\n{}\n", joined(section.docs));
+        page.push_str("| SettingKey | Type | Default | Meaning |\n|---|---|---|---|\n");
         for key in section.keys {
             let default = match key.default {
                 "" => String::new(),

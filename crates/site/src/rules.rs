@@ -1,5 +1,5 @@
-//! What holds for a route besides its action: [`Access`] by address, [`BasicAuth`], [`Cors`], header
-//! rules, own error pages. Each is a decision without I/O.
+//! What holds for a route besides its action: [`Access`] by address, [`BasicAuth`], [`Cors`],
+//! header rules, own error pages. Each is a decision without I/O.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

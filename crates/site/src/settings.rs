@@ -1,8 +1,8 @@
 //! The configuration in TOML, as types that serde fills. Every key has its documentation and its
 //! default here and nowhere else: `reference.rs` makes the page for operators of them.
 //!
-//! [`read`](crate::read) parses a file into [`Settings`] and makes a [`Table`](crate::Table) of the
-//! routes. `mighty.rs` makes the same two of Mighttpd's files.
+//! [`read`](crate::read) parses a file into [`Settings`] and makes a
+//! [`RouteTable`](crate::RouteTable) of the routes. `mighty.rs` makes the same two of Mighttpd's files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use toml::Spanned;
 
 /// A key of the configuration, for the page that documents it.
 #[derive(Clone, Copy, Debug)]
-pub struct Key {
+pub struct SettingKey {
     /// The key.
     pub name: &'static str,
     /// Its type in TOML.
@@ -25,13 +25,13 @@ pub struct Key {
 
 /// A table of the configuration, for the page that documents it.
 #[derive(Clone, Copy, Debug)]
-pub struct Section {
+pub struct SettingSection {
     /// Its head as it stands in the file; empty for the top.
     pub head: &'static str,
     /// What it is.
     pub docs: &'static [&'static str],
     /// Its keys.
-    pub keys: &'static [Key],
+    pub keys: &'static [SettingKey],
 }
 
 /// Declares a table of the configuration: the type, its defaults and its documentation.
@@ -57,11 +57,11 @@ macro_rules! settings {
 
         impl $name {
             /// Its documentation.
-            pub const SECTION: Section = Section {
+            pub const SECTION: SettingSection = SettingSection {
                 head: $head,
                 docs: &[$($docs),*],
                 keys: &[$(
-                    Key { name: stringify!($key), kind: $kind, default: $shown, docs: &[$($key_docs),*] },
+                    SettingKey { name: stringify!($key), kind: $kind, default: $shown, docs: &[$($key_docs),*] },
                 )*],
             };
         }
@@ -89,7 +89,7 @@ impl OneOrMany {
 }
 
 settings! {
-    /// The top of the file.
+    /// What concerns the server as a whole.
     Settings "" {
         /// The addresses to listen on, as for `--listen`: `192.0.2.1:80`, `[2001:db8::1]:80`,
         /// `localhost:8080`, `80`, `unix:/run/s.sock`.
@@ -118,21 +118,21 @@ settings! {
         /// A connection from them must begin with its head; from others the head is not believed.
         proxy_protocol: Vec<Spanned<String>> = Vec::new(), "list of strings" "[]";
         /// Times and sizes.
-        limits: Limits = Limits::default(), "table" "";
+        limits: LimitSettings = LimitSettings::default(), "table" "";
         /// What is kept of files.
-        cache: Cache = Cache::default(), "table" "";
+        cache: CacheSettings = CacheSettings::default(), "table" "";
         /// The logs.
-        log: Log = Log::default(), "table" "";
+        log: LogSettings = LogSettings::default(), "table" "";
         /// The virtual hosts.
-        host: Vec<Host> = Vec::new(), "list of tables" "";
+        host: Vec<HostSettings> = Vec::new(), "list of tables" "";
         /// Routes for all hosts that have no table of their own.
-        route: Vec<Spanned<Route>> = Vec::new(), "list of tables" "";
+        route: Vec<Spanned<RouteSettings>> = Vec::new(), "list of tables" "";
     }
 }
 
 settings! {
     /// Times and sizes. Times are in seconds, and fractions are allowed.
-    Limits "[limits]" {
+    LimitSettings "[limits]" {
         /// How long a connection may be open without a request.
         idle: f64 = 60.0, "seconds" "60.0";
         /// How long the head of a request may take to arrive.
@@ -155,7 +155,7 @@ settings! {
 
 settings! {
     /// What each worker keeps of files.
-    Cache "[cache]" {
+    CacheSettings "[cache]" {
         /// How long a file is served before the server looks whether it has changed.
         validity: f64 = 2.0, "seconds" "2.0";
         /// The most files.
@@ -167,7 +167,7 @@ settings! {
 
 settings! {
     /// The access log.
-    Log "[log]" {
+    LogSettings "[log]" {
         /// The file, `-` for the standard output, or `off`.
         access: String = "off".to_owned(), "string" "\"off\"";
         /// `combined`, `json`, or a format of your own with `$address`, `$time`, `$request`,
@@ -184,19 +184,19 @@ settings! {
 }
 
 settings! {
-    /// A virtual host. The first host whose name is that of the request is taken, and only its
+    /// A virtual host. The first host with the name of the request is taken, and only its
     /// routes are asked.
-    Host "[[host]]" {
+    HostSettings "[[host]]" {
         /// The names: `example.org`; `*.example.org` for all below it; `*` for all.
         names: Vec<Spanned<String>> = Vec::new(), "list of strings" "[]";
         /// The routes. The first that matches wins.
-        route: Vec<Spanned<Route>> = Vec::new(), "list of tables" "";
+        route: Vec<Spanned<RouteSettings>> = Vec::new(), "list of tables" "";
     }
 }
 
 settings! {
     /// A route: the paths that it takes, one action, and rules. The first that matches wins.
-    Route "[[route]] or [[host.route]]" {
+    RouteSettings "[[route]] or [[host.route]]" {
         /// The paths: `/docs/` takes all below it, `/robots.txt` this one alone, and `/**.php` is a
         /// pattern: `*` is any part of a name, `**` may contain `/`, `?` is one character, `{a,b}`
         /// is one of two.
@@ -248,26 +248,25 @@ settings! {
         language: Option<Spanned<String>> = None, "string" "";
         /// Fields that each reply gets. An empty text takes the field away.
         headers: BTreeMap<Spanned<String>, String> = BTreeMap::new(), "table of strings" "{}";
-        /// `Cache-Control` by path: a list of tables with `path`, a pattern, and `value`.
+        /// `CacheSettings-Control` by path: a list of tables with `path`, a pattern, and `value`.
         cache_control: Vec<CacheControl> = Vec::new(), "list of tables" "[]";
         /// The addresses and networks that may ask. If there are any, others may not.
         allow: Vec<Spanned<String>> = Vec::new(), "list of strings" "[]";
         /// The addresses and networks that may not ask; `all` for all that `allow` does not name.
         deny: Vec<Spanned<String>> = Vec::new(), "list of strings" "[]";
         /// Names and passwords that a client must give.
-        auth: Option<Auth> = None, "table" "";
+        auth: Option<AuthSettings> = None, "table" "";
         /// Which other sites' scripts may read the replies.
         cors: Option<CorsSettings> = None, "table" "";
         /// How often one address may ask.
         rate: Option<RateSettings> = None, "table" "";
-        /// A directory with own pages for errors: `404.html`, `500.html` and so on. With `language`,
-        /// `404.html.ja` too.
+        /// A directory with own pages for errors: `404.html`, `500.html` and so on.
         error_pages: Option<PathBuf> = None, "string" "";
     }
 }
 
 settings! {
-    /// A rule for `Cache-Control`.
+    /// A rule for `CacheSettings-Control`.
     CacheControl "cache_control" {
         /// The paths, as a pattern.
         path: Option<Spanned<String>> = None, "string" "\"**\"";
@@ -278,7 +277,7 @@ settings! {
 
 settings! {
     /// Names and passwords that a client must give (HTTP Basic).
-    Auth "auth" {
+    AuthSettings "auth" {
         /// The words that a browser shows.
         realm: Spanned<String> = spanned("restricted".to_owned()), "string" "\"restricted\"";
         /// The file with a line `name:hash` for each user. Hashes are Argon2, bcrypt
@@ -315,14 +314,14 @@ settings! {
 }
 
 /// All tables, in the order of the page.
-pub const SECTIONS: &[Section] = &[
+pub const SECTIONS: &[SettingSection] = &[
     Settings::SECTION,
-    Limits::SECTION,
-    Cache::SECTION,
-    Log::SECTION,
-    Host::SECTION,
-    Route::SECTION,
-    Auth::SECTION,
+    LimitSettings::SECTION,
+    CacheSettings::SECTION,
+    LogSettings::SECTION,
+    HostSettings::SECTION,
+    RouteSettings::SECTION,
+    AuthSettings::SECTION,
     CacheControl::SECTION,
     CorsSettings::SECTION,
     RateSettings::SECTION,
@@ -340,7 +339,7 @@ mod tests {
     /// Each default on the page, put into a file, changes nothing.
     #[test]
     fn the_documented_defaults_are_the_defaults() {
-        fn check<T: serde::de::DeserializeOwned + Default + std::fmt::Debug>(section: Section) {
+        fn check<T: serde::de::DeserializeOwned + Default + std::fmt::Debug>(section: SettingSection) {
             let spanless = |value: &T| {
                 // The places of values differ.
                 let text = format!("{value:?}");
@@ -360,12 +359,12 @@ mod tests {
             }
         }
         check::<Settings>(Settings::SECTION);
-        check::<Limits>(Limits::SECTION);
-        check::<Cache>(Cache::SECTION);
-        check::<Log>(Log::SECTION);
-        check::<Host>(Host::SECTION);
-        check::<Route>(Route::SECTION);
-        check::<Auth>(Auth::SECTION);
+        check::<LimitSettings>(LimitSettings::SECTION);
+        check::<CacheSettings>(CacheSettings::SECTION);
+        check::<LogSettings>(LogSettings::SECTION);
+        check::<HostSettings>(HostSettings::SECTION);
+        check::<RouteSettings>(RouteSettings::SECTION);
+        check::<AuthSettings>(AuthSettings::SECTION);
         check::<CacheControl>(CacheControl::SECTION);
         check::<CorsSettings>(CorsSettings::SECTION);
         check::<RateSettings>(RateSettings::SECTION);

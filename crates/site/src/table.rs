@@ -1,19 +1,19 @@
-//! [`Table`]: which route a request takes, and what the route does.
+//! [`RouteTable`]: which route a request takes, and what the route does.
 //!
 //! Both front ends (`read.rs`, `mighty.rs`) make one. A server asks it for each request, with the
 //! host that the request names and the canonical path (`path.rs`). The host is selected first, then
-//! the first route of that host whose pattern matches.
+//! the first route of that host with a pattern that matches.
 
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::pattern::{Glob, Pattern};
+use crate::pattern::{Glob, PathPattern};
 use crate::rules::Rules;
 use crate::template::Template;
 
 /// The routes of a server.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct RouteTable {
     /// The hosts, in the order in which they are asked.
     pub hosts: Vec<Host>,
     /// The status for a request that no route takes: 404, and 412 with Mighttpd's files.
@@ -34,9 +34,9 @@ pub struct Host {
 #[derive(Clone, Debug)]
 pub struct Route {
     /// The paths that it takes.
-    pub pattern: Pattern,
+    pub pattern: PathPattern,
     /// What is done with their requests.
-    pub action: Action,
+    pub action: RouteAction,
     /// What holds besides.
     pub rules: Rules,
     /// The line of the configuration on which it begins, for messages.
@@ -45,9 +45,9 @@ pub struct Route {
 
 /// What is done with a request.
 #[derive(Clone, Debug)]
-pub enum Action {
+pub enum RouteAction {
     /// A file of a directory is sent.
-    Directory(Directory),
+    Directory(ServedDirectory),
     /// The client is sent elsewhere.
     Redirect {
         /// Where to.
@@ -86,7 +86,7 @@ pub enum Action {
 
 /// How the files of a directory are sent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Directory {
+pub struct ServedDirectory {
     /// The directory.
     pub path: PathBuf,
     /// The names that stand for a directory, in the order in which they are tried.
@@ -105,10 +105,10 @@ pub struct Directory {
     pub language: Option<String>,
 }
 
-impl Directory {
+impl ServedDirectory {
     /// The directory at `path`, with `index.html` and nothing else.
-    pub fn new(path: PathBuf) -> Directory {
-        Directory {
+    pub fn new(path: PathBuf) -> ServedDirectory {
+        ServedDirectory {
             path,
             index: vec!["index.html".to_owned()],
             listing: Listing::Off,
@@ -145,7 +145,7 @@ pub struct Compression {
 
 /// The route of a request.
 #[derive(Clone, Copy, Debug)]
-pub struct Matched<'t> {
+pub struct RouteMatch<'t> {
     /// The route.
     pub route: &'t Route,
     /// The places of host and route in the table.
@@ -154,14 +154,14 @@ pub struct Matched<'t> {
     pub lacks_slash: bool,
 }
 
-impl Matched<'_> {
+impl RouteMatch<'_> {
     /// The part of `path` that the route's pattern leaves, with a `/` in front.
     pub fn rest<'p>(&self, path: &'p [u8]) -> &'p [u8] {
         &path[self.route.pattern.prefix_len().min(path.len())..]
     }
 }
 
-impl Table {
+impl RouteTable {
     /// The route that a request takes. `host` is the host that it names, with or without a port,
     /// and `path` is canonical.
     ///
@@ -170,7 +170,7 @@ impl Table {
     ///
     /// # Paper
     /// \[Mighty\] "Using Mighttpd 2": a path-routing file.
-    pub fn route(&self, host: &[u8], path: &[u8]) -> Option<Matched<'_>> {
+    pub fn route(&self, host: &[u8], path: &[u8]) -> Option<RouteMatch<'_>> {
         let host = without_port(host);
         let place = self.hosts.iter().position(|one| one.is_named(host))?;
         let routes = &self.hosts[place].routes;
@@ -178,7 +178,7 @@ impl Table {
             .iter()
             .position(|route| route.pattern.is_match(path) || route.pattern.lacks_slash(path))?;
         let route = &routes[found];
-        Some(Matched { route, place: (place, found), lacks_slash: route.pattern.lacks_slash(path) })
+        Some(RouteMatch { route, place: (place, found), lacks_slash: route.pattern.lacks_slash(path) })
     }
 
     /// All routes, with the names of their hosts.
@@ -202,19 +202,21 @@ impl Host {
     }
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for RouteAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Action::Directory(directory) => write!(f, "directory {}", directory.path.display()),
-            Action::Redirect { to, status } => write!(f, "redirect {status} to {}", to.as_str()),
-            Action::Proxy { upstreams, path } => {
+            RouteAction::Directory(directory) => write!(f, "directory {}", directory.path.display()),
+            RouteAction::Redirect { to, status } => write!(f, "redirect {status} to {}", to.as_str()),
+            RouteAction::Proxy { upstreams, path } => {
                 write!(f, "proxy to {} {}", upstreams.join(" "), path.as_str())
             }
-            Action::Cgi { directory } => write!(f, "CGI in {}", directory.display()),
-            Action::FastCgi { address, root, .. } => write!(f, "FastCGI at {address}, {}", root.display()),
-            Action::Status => f.write_str("status page"),
-            Action::Metrics => f.write_str("metrics"),
-            Action::Answer(status) => write!(f, "answer {status}"),
+            RouteAction::Cgi { directory } => write!(f, "CGI in {}", directory.display()),
+            RouteAction::FastCgi { address, root, .. } => {
+                write!(f, "FastCGI at {address}, {}", root.display())
+            }
+            RouteAction::Status => f.write_str("status page"),
+            RouteAction::Metrics => f.write_str("metrics"),
+            RouteAction::Answer(status) => write!(f, "answer {status}"),
         }
     }
 }
@@ -235,13 +237,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn route(pattern: &str, status: u16) -> Route {
-        let action = Action::Answer(status);
+        let action = RouteAction::Answer(status);
         Route { pattern: pattern.parse().unwrap(), action, rules: Rules::default(), line: 0 }
     }
 
-    fn answer(table: &Table, host: &str, path: &str) -> Option<(u16, bool)> {
+    fn answer(table: &RouteTable, host: &str, path: &str) -> Option<(u16, bool)> {
         let matched = table.route(host.as_bytes(), path.as_bytes())?;
-        let Action::Answer(status) = matched.route.action else { unreachable!() };
+        let RouteAction::Answer(status) = matched.route.action else { unreachable!() };
         Some((status, matched.lacks_slash))
     }
 
@@ -252,7 +254,7 @@ mod tests {
             routes: vec![route("/", status)],
         };
         let hosts = vec![host(&["a.example", "b.example"], 1), host(&["*.example"], 2), host(&[], 3)];
-        let table = Table { hosts, unmatched: 404 };
+        let table = RouteTable { hosts, unmatched: 404 };
         for (name, status) in [
             ("A.Example", 1),
             ("b.example:8080", 1),
@@ -298,7 +300,7 @@ mod tests {
                 names: vec![],
                 routes: routes.iter().map(|(pattern, status)| route(pattern, *status)).collect(),
             };
-            let table = Table { hosts: vec![host], unmatched: 404 };
+            let table = RouteTable { hosts: vec![host], unmatched: 404 };
             prop_assert_eq!(answer(&table, "a", &path), obvious(&routes, &path));
         }
     }

@@ -17,11 +17,11 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(Box<[u8]>),
     Path,
     Rest,
@@ -65,11 +65,11 @@ impl FromStr for Template {
         let mut rest = text;
         while let Some(dollar) = rest.find('$') {
             if dollar > 0 {
-                parts.push(Part::Text(rest[..dollar].as_bytes().into()));
+                parts.push(TemplatePart::Text(rest.as_bytes()[..dollar].into()));
             }
             rest = &rest[dollar + 1..];
             if let Some(behind) = rest.strip_prefix('$') {
-                parts.push(Part::Text(b"$"[..].into()));
+                parts.push(TemplatePart::Text(b"$"[..].into()));
                 rest = behind;
                 continue;
             }
@@ -78,10 +78,10 @@ impl FromStr for Template {
             let letters = rest[start..].bytes().take_while(u8::is_ascii_lowercase).count();
             let name = &rest[start..start + letters];
             parts.push(match name {
-                "path" => Part::Path,
-                "rest" => Part::Rest,
-                "host" => Part::Host,
-                "query" => Part::Query,
+                "path" => TemplatePart::Path,
+                "rest" => TemplatePart::Rest,
+                "host" => TemplatePart::Host,
+                "query" => TemplatePart::Query,
                 _ => {
                     return Err(TemplateError(format!(
                         "${name} in {text:?} is no variable: there are $path, $rest, $host and $query, \
@@ -97,7 +97,7 @@ impl FromStr for Template {
             }
         }
         if !rest.is_empty() {
-            parts.push(Part::Text(rest.as_bytes().into()));
+            parts.push(TemplatePart::Text(rest.as_bytes().into()));
         }
         Ok(Template { text: text.to_owned(), parts })
     }
@@ -109,11 +109,11 @@ impl Template {
         let mut out = Vec::with_capacity(self.text.len() + request.path.len());
         for part in &self.parts {
             out.extend_from_slice(match part {
-                Part::Text(text) => text,
-                Part::Path => request.path,
-                Part::Rest => request.rest,
-                Part::Host => request.host,
-                Part::Query => request.query.unwrap_or_default(),
+                TemplatePart::Text(text) => text,
+                TemplatePart::Path => request.path,
+                TemplatePart::Rest => request.rest,
+                TemplatePart::Host => request.host,
+                TemplatePart::Query => request.query.unwrap_or_default(),
             });
         }
         out
@@ -128,7 +128,7 @@ impl Template {
         let mut out = self.fill(request);
         if let Some(query) = request.query
             && !self.text.contains('?')
-            && !self.parts.contains(&Part::Query)
+            && !self.parts.contains(&TemplatePart::Query)
         {
             out.push(b'?');
             out.extend_from_slice(query);

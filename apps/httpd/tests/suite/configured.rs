@@ -17,7 +17,7 @@ pub(crate) fn output(arguments: &[&str]) -> Output {
     httpd(arguments).output().unwrap()
 }
 
-/// Starts a server by this configuration, whose file lies in `directory`.
+/// Starts a server by this configuration, of which the file lies in `directory`.
 pub(crate) fn configured(directory: &Path, configuration: &str) -> Server {
     let file = directory.join("site.toml");
     fs::write(&file, format!("listen = ['127.0.0.1:0']\nworkers = 1\n{configuration}")).unwrap();
@@ -128,6 +128,9 @@ fn fields_and_rules() {
     assert_eq!((missing.status, text(&missing)), (404, "<p>not here".into()));
     assert_eq!((missing.field("X-Frame-Options"), missing.field("Cache-Control")), (Some("DENY"), None));
     assert_eq!(missing.field("Content-Type"), Some("text/html; charset=utf-8"));
+    // The same name in two directories: the page for errors is not a file of the route.
+    let same = get(&server, "a", "/404.html", "");
+    assert_eq!((same.status, text(&same)), (404, "<p>not here".into()));
     let closed = get(&server, "a", "/closed/ten.txt", "");
     assert_eq!((closed.status, text(&closed)), (403, "<p>not you".into()));
     let statuses: Vec<u16> = (0..3).map(|_| get(&server, "a", "/slow/ten.txt", "").status).collect();

@@ -1,5 +1,5 @@
-//! The guide's pages on the server: each configuration on them is one that the server reads, and the
-//! page of all keys is what the types say.
+//! The guide's pages on the server: the server reads each configuration on them, and the page of
+//! all keys is what the types say.
 
 use crate::configured::output;
 use std::fs;

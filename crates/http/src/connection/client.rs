@@ -20,7 +20,7 @@ pub(crate) struct Client {
 
 impl Client {
     /// `peer` is the address for the log.
-    pub(super) fn new(stream: Stream, peer: Option<IpAddr>) -> Client {
+    pub(crate) fn new(stream: Stream, peer: Option<IpAddr>) -> Client {
         let named = (peer != stream.peer_ip()).then(|| Box::new(peer));
         Client { stream, named }
     }

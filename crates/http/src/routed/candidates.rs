@@ -3,7 +3,7 @@
 
 use selvedge_site::accept::{Coding, codings, languages};
 use selvedge_site::path::canonical;
-use selvedge_site::{Directory, Variables};
+use selvedge_site::{ServedDirectory, Variables};
 
 use crate::cache::{split_key, typed_key};
 use crate::request::Request;
@@ -11,7 +11,7 @@ use crate::status::Status;
 use crate::target;
 
 /// A file that may answer.
-pub(super) struct Candidate {
+pub(super) struct FileCandidate {
     /// Its key in [`Files`](crate::files::Files): a name, and the name that its type is taken of.
     pub(super) key: Vec<u8>,
     /// Whether it is the path itself, which may turn out to be a directory.
@@ -20,7 +20,7 @@ pub(super) struct Candidate {
     pub(super) language: Option<String>,
 }
 
-impl Candidate {
+impl FileCandidate {
     /// The name that its media type is taken of.
     pub(super) fn typed(&self) -> &[u8] {
         split_key(&self.key).1
@@ -35,11 +35,11 @@ const TRIED_MAX: usize = 64;
 /// # Errors
 /// The status for a path that stands for no name: 400 or 404.
 pub(super) fn candidates(
-    directory: &Directory,
+    directory: &ServedDirectory,
     rest: &[u8],
     path: &[u8],
     request: &Request<'_>,
-) -> Result<Vec<Candidate>, Status> {
+) -> Result<Vec<FileCandidate>, Status> {
     let mut names: Vec<(Vec<u8>, bool)> = Vec::new();
     if directory.try_files.is_empty() {
         put_names(directory, rest, true, &mut names)?;
@@ -64,11 +64,11 @@ pub(super) fn candidates(
             for &coding in &accepted {
                 let packed = [&variant[..], coding.suffix().as_bytes()].concat();
                 let (key, language) = (typed_key(&packed, &name), language.clone());
-                tried.push(Candidate { key, is_plain: false, coding: Some(coding), language });
+                tried.push(FileCandidate { key, is_plain: false, coding: Some(coding), language });
             }
             let is_plain = is_plain && variant == name;
             let key = if variant == name { variant } else { typed_key(&variant, &name) };
-            tried.push(Candidate { key, is_plain, coding: None, language });
+            tried.push(FileCandidate { key, is_plain, coding: None, language });
         }
     }
     tried.truncate(TRIED_MAX);
@@ -77,7 +77,7 @@ pub(super) fn candidates(
 
 /// The names of files for a canonical path: those of the index for a directory.
 fn put_names(
-    directory: &Directory,
+    directory: &ServedDirectory,
     path: &[u8],
     is_asked: bool,
     names: &mut Vec<(Vec<u8>, bool)>,
@@ -97,7 +97,11 @@ fn put_names(
 
 /// `name` in the languages that the client accepts, as it is, and in the language of the directory,
 /// if it is the name of a page.
-fn variants(directory: &Directory, name: &[u8], request: &Request<'_>) -> Vec<(Vec<u8>, Option<String>)> {
+fn variants(
+    directory: &ServedDirectory,
+    name: &[u8],
+    request: &Request<'_>,
+) -> Vec<(Vec<u8>, Option<String>)> {
     let is_page = name.ends_with(b".html") || name.ends_with(b".htm");
     let Some(own) = directory.language.as_ref().filter(|_| is_page) else {
         return vec![(name.to_vec(), None)];

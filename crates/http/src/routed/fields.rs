@@ -1,4 +1,4 @@
-//! [`Fields`]: what the head of a reply gets or loses once it is written.
+//! [`HeadChanges`]: what the head of a reply gets or loses once it is written.
 //!
 //! `files.rs` and `error_page.rs` write whole heads, most of them prebuilt. A route's rules change
 //! the head afterwards, so that a site without rules pays nothing for them.
@@ -11,13 +11,13 @@ use crate::responder::Reply;
 
 /// The changes of one head, in the order in which they are made.
 #[derive(Default)]
-pub(super) struct Fields {
-    changes: Vec<(Cow<'static, str>, Change)>,
+pub(super) struct HeadChanges {
+    changes: Vec<(Cow<'static, str>, FieldChange)>,
     /// `Content-Encoding` and `Content-Language`, which belong to content and not to an error.
     content: Vec<(&'static str, String)>,
 }
 
-enum Change {
+enum FieldChange {
     /// It is there once, with this value.
     Set(String),
     /// It is there once more.
@@ -25,13 +25,13 @@ enum Change {
     Remove,
 }
 
-impl Fields {
+impl HeadChanges {
     /// The fields of a route's rules.
     pub(super) fn add_rules(&mut self, rules: &Rules, path: &[u8]) {
         for rule in &rules.headers {
             let change = match &rule.value {
-                Some(value) => Change::Set(value.clone()),
-                None => Change::Remove,
+                Some(value) => FieldChange::Set(value.clone()),
+                None => FieldChange::Remove,
             };
             self.changes.push((rule.name.clone().into(), change));
         }
@@ -41,15 +41,15 @@ impl Fields {
     }
 
     pub(super) fn set(&mut self, name: &'static str, value: String) {
-        self.changes.push((name.into(), Change::Set(value)));
+        self.changes.push((name.into(), FieldChange::Set(value)));
     }
 
     pub(super) fn append(&mut self, name: &'static str, value: &str) {
-        self.changes.push((name.into(), Change::Append(value.to_owned())));
+        self.changes.push((name.into(), FieldChange::Append(value.to_owned())));
     }
 
     pub(super) fn append_all(&mut self, fields: Vec<(&'static str, String)>) {
-        let changes = fields.into_iter().map(|(name, value)| (name.into(), Change::Append(value)));
+        let changes = fields.into_iter().map(|(name, value)| (name.into(), FieldChange::Append(value)));
         self.changes.extend(changes);
     }
 
@@ -62,7 +62,7 @@ impl Fields {
     /// Changes the head of `reply`, which begins at `start` of `out`.
     pub(super) fn apply(&mut self, start: usize, out: &mut Vec<u8>, reply: &Reply) {
         if matches!(reply.status.code(), 200 | 206 | 304) {
-            let content = self.content.drain(..).map(|(name, value)| (name.into(), Change::Set(value)));
+            let content = self.content.drain(..).map(|(name, value)| (name.into(), FieldChange::Set(value)));
             // A rule of the route for the same field is made last.
             self.changes.splice(0..0, content);
         }
@@ -78,11 +78,11 @@ impl Fields {
                 let (found, rest) = line.split_at_checked(name.len()).unwrap_or_default();
                 found.eq_ignore_ascii_case(name.as_bytes()) && rest.starts_with(b":")
             };
-            if !matches!(change, Change::Append(_)) {
+            if !matches!(change, FieldChange::Append(_)) {
                 let mut first = true;
                 lines.retain(|line| std::mem::take(&mut first) || !is_it(line));
             }
-            if let Change::Set(value) | Change::Append(value) = change {
+            if let FieldChange::Set(value) | FieldChange::Append(value) = change {
                 lines.push(Cow::Owned(format!("{name}: {value}\r\n").into_bytes()));
             }
         }
@@ -106,7 +106,7 @@ mod tests {
     fn changed(rules: &Rules, status: Status) -> String {
         let mut out = b"before".to_vec();
         out.extend_from_slice(b"HTTP/1.1 200 OK\r\nServer: s\r\nX-A: 1\r\nx-a: 2\r\n\r\nX-A: body\r\n\r\n");
-        let mut fields = Fields::default();
+        let mut fields = HeadChanges::default();
         fields.add_rules(rules, b"/a.css");
         fields.content(Some("br"), None);
         fields.append("Vary", "Accept-Encoding");

@@ -15,7 +15,7 @@ use selvedge_handler::{
 use selvedge_io::blocking;
 use selvedge_site::password::credentials;
 use selvedge_site::path::canonical;
-use selvedge_site::{Action, BasicAuth, Route, Variables};
+use selvedge_site::{BasicAuth, Route, RouteAction, Variables};
 
 use super::fields::cache_control;
 use super::kept::Verified;
@@ -46,12 +46,14 @@ impl Handler for Guarded {
                 self.inner.call_boxed(request).await
             }
         };
+        let has_content = matches!(response.status().as_u16(), 200 | 206 | 304);
         let head = response.headers_mut();
         for (name, value) in &fields {
             head.append(name, value.clone());
         }
-        if let Some(value) =
-            cache_control(&route.rules, &path).and_then(|value| HeaderValue::from_str(value).ok())
+        if has_content
+            && let Some(value) =
+                cache_control(&route.rules, &path).and_then(|value| HeaderValue::from_str(value).ok())
         {
             head.insert(header::CACHE_CONTROL, value);
         }
@@ -136,7 +138,7 @@ impl Guarded {
 
 /// Gives the request the path that its upstream has.
 fn rewrite(request: &mut Request, route: &Route, path: &[u8]) {
-    let Action::Proxy { path: template, .. } = &route.action else { return };
+    let RouteAction::Proxy { path: template, .. } = &route.action else { return };
     let host = request.headers().get(header::HOST).map(|host| host.as_bytes().to_vec()).unwrap_or_default();
     let query = request.uri().query().map(|query| query.as_bytes().to_vec());
     let rest = &path[route.pattern.prefix_len().min(path.len())..];

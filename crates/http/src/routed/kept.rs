@@ -53,13 +53,13 @@ impl Verified {
 }
 
 /// Directory, name and coding of a file.
-type Key = (usize, Vec<u8>, Coding);
+type PackedKey = (usize, Vec<u8>, Coding);
 
 /// Files as they are compressed, each for one state of the file.
 #[derive(Default)]
 pub(super) struct Compressed {
     /// `None` for a file that does not get shorter.
-    files: HashMap<Key, (Identity, Option<Rc<CachedFile>>)>,
+    files: HashMap<PackedKey, (Identity, Option<Rc<CachedFile>>)>,
     bytes: usize,
 }
 

@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use selvedge_site::mighty::{self, Defaults};
-use selvedge_site::{Action, Table, Variables, read};
+use selvedge_site::{RouteAction, RouteTable, Variables, read};
 
 /// What a table does with a request, as text.
-fn answer(table: &Table, host: &str, path: &str) -> Option<String> {
+fn answer(table: &RouteTable, host: &str, path: &str) -> Option<String> {
     let matched = table.route(host.as_bytes(), path.as_bytes())?;
     if matched.lacks_slash {
         return Some(format!("301 {path}/"));
@@ -13,11 +13,11 @@ fn answer(table: &Table, host: &str, path: &str) -> Option<String> {
     let rest = matched.rest(path.as_bytes());
     let request = Variables { path: path.as_bytes(), rest, host: host.as_bytes(), query: None };
     Some(match &matched.route.action {
-        Action::Directory(directory) => {
+        RouteAction::Directory(directory) => {
             format!("{}{}", directory.path.display(), String::from_utf8_lossy(rest))
         }
-        Action::Redirect { to, .. } => String::from_utf8(to.location(&request)).unwrap(),
-        Action::Proxy { upstreams, path } => {
+        RouteAction::Redirect { to, .. } => String::from_utf8(to.location(&request)).unwrap(),
+        RouteAction::Proxy { upstreams, path } => {
             format!("{} {}", upstreams[0], String::from_utf8(path.fill(&request)).unwrap())
         }
         other => panic!("{other:?}"),
