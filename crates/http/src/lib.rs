@@ -47,6 +47,7 @@ mod decimal;
 mod document_root;
 pub mod error_page;
 mod files;
+pub mod framing_fields;
 #[doc(hidden)]
 pub mod fuzz;
 mod handler;
