@@ -16,6 +16,7 @@
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
+//! | a client of web servers | [`client`] |
 //! | seeing what threads do | [`see`], or the environment variable `SELVEDGE_SEE` ([what it may say](see::from_environment)) |
 //! | schedulers of one's own | [`Cpu`], [`Thread`], [`Trace`], [`RunQueue`], [`EventLoop`] |
 //! | system calls and event sources of one's own | [`Syscall`], [`Events`], [`WaitQueue`] |
@@ -56,6 +57,8 @@ pub mod stm;
 pub use runner::{BadWorkers, Runner, run_main};
 pub use start::{StartEnd, start, start_on, stop};
 
+#[doc(inline)]
+pub use selvedge_client as client;
 #[doc(inline)]
 pub use selvedge_cnc as cnc;
 #[doc(inline)]
