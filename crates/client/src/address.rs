@@ -62,8 +62,11 @@ impl Address {
         }
     }
 
-    /// Connects within a time limit.
-    pub(crate) async fn connect(&self, limit: Duration) -> Result<Stream, Error> {
+    /// Connects within a time limit, look-up of the name included.
+    ///
+    /// # Errors
+    /// If no connection could be made in that time.
+    pub async fn connect(&self, limit: Duration) -> Result<Stream, Error> {
         let connected = timeout(limit, self.connect_unlimited()).await;
         let connected = connected.unwrap_or_else(|elapsed| Err(elapsed.into()));
         connected.map_err(|error| Error::from_io(Kind::Connect, error))

@@ -243,7 +243,7 @@ mod tests {
             ("HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n", Malformed::Head),
             ("HTTP/1.1 20 OK\r\n\r\n", Malformed::Head),
             ("HTTP/2.0 200 OK\r\n\r\n", Malformed::Version),
-            ("SSH-2.0-x\r\n\r\n", Malformed::Head),
+            ("SSH-2.0-x\r\n\r\n", Malformed::Version),
         ] {
             assert_eq!(parsed(text, Asked::default()).map(|_| ()), Err(why), "{text:?}");
         }

@@ -12,6 +12,7 @@ use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use selvedge_core::Time;
 use selvedge_http::body::{Decoder, Framing};
+use selvedge_http::trailers;
 use selvedge_io::net::Stream;
 use selvedge_io::nonblocking::PollState;
 use std::error::Error as StdError;
@@ -70,7 +71,11 @@ pub(crate) struct Reading<B> {
     /// Whether another request may follow on the connection.
     pub(crate) keeps: bool,
     body: Extents,
+    /// The trailer section, as far as it was read.
+    trailers: Vec<u8>,
     piece_bytes: usize,
+    /// The deadline is set for the read that comes next.
+    is_timed: bool,
     wait: PollState,
 }
 
@@ -116,7 +121,7 @@ impl<B> Incoming<B> {
         };
         let (piece_bytes, wait) = (PIECE_BYTES.0, PollState::default());
         let mut reading =
-            Reading { shared, address, stream, input, sending, keeps, body, piece_bytes, wait };
+            Reading { shared, address, stream, input, sending, keeps, body, trailers: Vec::new(), piece_bytes, is_timed: false, wait };
         if let Extents::Framed(decoder, _) = &mut reading.body {
             let piece = decoder.decode(&reading.input).map_err(framing_error)?;
             if piece.done && matches!(extent, Extent::Framed(Framing::None | Framing::Length(_))) {
@@ -219,6 +224,7 @@ impl<B> Reading<B> {
             Extents::Framed(decoder, size) => {
                 let piece = decoder.decode(&self.input).map_err(framing_error)?;
                 let (consumed, length, done) = (piece.consumed, piece.content.len(), piece.done);
+                self.trailers.extend_from_slice(piece.trailers);
                 let mut taken = self.input.split_to(consumed);
                 // The content is the end of what was consumed.
                 taken.advance(consumed - length);
@@ -256,9 +262,13 @@ where
         if let Some(sending) = &mut self.sending {
             match sending.poll(&self.stream, cx) {
                 Poll::Pending => {}
-                Poll::Ready(Ok(())) => self.sending = None,
-                // The server does not want the rest of the request. Its answer is valid.
-                Poll::Ready(Err(_)) => (self.sending, self.keeps) = (None, false),
+                Poll::Ready(sent) => {
+                    // If the server does not want the rest of the request, its answer is valid.
+                    self.keeps &= sent.is_ok();
+                    self.sending = None;
+                    // The wait for the answer has a limit from now on.
+                    self.wait = PollState::default();
+                }
             }
         }
         loop {
@@ -267,8 +277,11 @@ where
                 Decoded::Done => return Poll::Ready(Ok(None)),
                 Decoded::More => {}
             }
-            let limit = self.shared.limits.read;
-            self.stream.set_read_deadline(Some(Time::now() + limit));
+            if !self.is_timed && self.sending.is_none() {
+                // A poll that finds nothing must not put the deadline off.
+                self.stream.set_read_deadline(Some(Time::now() + self.shared.limits.read));
+                self.is_timed = true;
+            }
             let mut buffer = Vec::with_capacity(self.piece_bytes);
             let read = self.stream.poll_read_with(&mut self.wait, cx, |stream| {
                 stream.try_read_to_spare(&mut buffer)
@@ -277,6 +290,7 @@ where
                 0 if matches!(self.body, Extents::UntilClose) => return Poll::Ready(Ok(None)),
                 0 => return Poll::Ready(Err(Error::new(Kind::Body))),
                 read => {
+                    self.is_timed = false;
                     if read == self.piece_bytes {
                         self.piece_bytes = (2 * self.piece_bytes).min(PIECE_BYTES.1);
                     }
@@ -307,11 +321,14 @@ where
             State::Reading(reading) => match ready!(reading.poll_piece(cx)) {
                 Ok(Some(piece)) => Poll::Ready(Some(Ok(Frame::data(piece)))),
                 Ok(None) => {
+                    let fields = trailers::parse(&reading.trailers).map_err(framing_error);
                     let ended = std::mem::replace(&mut this.state, State::Whole(Bytes::new()));
-                    if let State::Reading(reading) = ended {
+                    if let State::Reading(reading) = ended
+                        && fields.is_ok()
+                    {
                         reading.finish();
                     }
-                    Poll::Ready(None)
+                    Poll::Ready(fields.transpose().map(|fields| fields.map(Frame::trailers)))
                 }
                 Err(error) => {
                     this.state = State::Whole(Bytes::new());

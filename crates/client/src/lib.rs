@@ -51,6 +51,7 @@ pub use error::Error;
 pub use exchange::OnInterim;
 pub use incoming::Incoming;
 pub use payload::Payload;
+pub use pool::Pool;
 pub use request_builder::RequestBuilder;
 pub use upgraded::Upgraded;
 

@@ -13,9 +13,20 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Idle connections by the address of their server.
+/// Connections that wait for another request, by the address of their server. A
+/// [`Client`](crate::Client) has one; other protocols whose connections serve several requests can
+/// have one too.
+///
+/// # Examples
+/// ```
+/// use selvedge::client::{Address, Pool};
+/// use std::time::Duration;
+///
+/// let pool = Pool::new(8, Duration::from_secs(30));
+/// assert!(pool.take(&Address::tcp("127.0.0.1:9000")).is_none());
+/// ```
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub struct Pool {
     /// The most idle connections to one address.
     per_address: usize,
     /// The longest time that a connection may wait.
@@ -30,12 +41,14 @@ struct Waiting {
 }
 
 impl Pool {
-    pub(crate) fn new(per_address: usize, idle: Duration) -> Pool {
+    /// A pool of at most `per_address` connections to each server, which wait for at most `idle`.
+    pub fn new(per_address: usize, idle: Duration) -> Pool {
         Pool { per_address, idle, waiting: Mutex::default() }
     }
 
-    /// The connection that waited for the shortest time.
-    pub(crate) fn take(&self, address: &Address) -> Option<Stream> {
+    /// The connection that waited for the shortest time. The server has not closed it, as far as
+    /// this host knows.
+    pub fn take(&self, address: &Address) -> Option<Stream> {
         loop {
             let waiting = self.waiting().get_mut(address)?.pop_back()?;
             let is_fresh = Time::now().since(waiting.since) < self.idle;
@@ -46,7 +59,7 @@ impl Pool {
     }
 
     /// Keeps a connection for the next request, if there is room.
-    pub(crate) fn put(&self, address: &Address, stream: Stream) {
+    pub fn put(&self, address: &Address, stream: Stream) {
         if self.per_address == 0 {
             return;
         }
@@ -78,8 +91,13 @@ impl Pool {
     }
 
     /// The number of idle connections.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.waiting().values().map(VecDeque::len).sum()
+    }
+
+    /// Whether no connection waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<Address, VecDeque<Waiting>>> {

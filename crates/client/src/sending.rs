@@ -9,6 +9,7 @@ use crate::request_head::BodyFraming;
 use bytes::{Buf, Bytes};
 use http_body::Body;
 use selvedge_core::Time;
+use selvedge_http::trailers;
 use selvedge_io::net::Stream;
 use selvedge_io::nonblocking::PollState;
 use std::error::Error as StdError;
@@ -17,6 +18,9 @@ use std::io::{self, IoSlice, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+
+/// The most content that one write is given.
+const WRITE_BYTES_MAX: usize = 256 << 10;
 
 /// The rest of a request.
 pub(crate) struct Sending<B> {
@@ -36,6 +40,8 @@ pub(crate) struct Sending<B> {
     pub(crate) is_held: bool,
     /// The longest time for which the server may take nothing.
     limit: Duration,
+    /// The deadline is set for the write that comes next.
+    is_timed: bool,
     wait: PollState,
 }
 
@@ -65,6 +71,7 @@ where
             is_within_chunks: false,
             is_held: false,
             limit,
+            is_timed: false,
             wait,
         }
     }
@@ -81,8 +88,8 @@ where
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => self.put_piece(data)?,
                     Err(frame) => {
-                        let trailers = frame.into_trailers().unwrap_or_default();
-                        self.end(&trailers)?;
+                        let fields = frame.into_trailers().unwrap_or_default();
+                        self.end(&fields)?;
                     }
                 },
                 Some(Err(error)) => return Poll::Ready(Err(Error::with(Kind::RequestBody, error))),
@@ -93,15 +100,21 @@ where
 
     fn poll_write(&mut self, stream: &Stream, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.front_sent < self.front.len() || !self.piece.is_empty() {
-            stream.set_write_deadline(Some(Time::now() + self.limit));
+            if !self.is_timed {
+                // A poll that finds no room must not put the deadline off.
+                stream.set_write_deadline(Some(Time::now() + self.limit));
+                self.is_timed = true;
+            }
             let front = &self.front[self.front_sent..];
-            let parts = [IoSlice::new(front), IoSlice::new(&self.piece)];
+            let piece = &self.piece[..self.piece.len().min(WRITE_BYTES_MAX)];
+            let parts = [IoSlice::new(front), IoSlice::new(piece)];
             let written = ready!(stream.poll_write_with(&mut self.wait, cx, |stream| {
-                if self.piece.is_empty() { stream.try_write(front) } else { stream.try_write_vectored(&parts) }
+                if piece.is_empty() { stream.try_write(front) } else { stream.try_write_vectored(&parts) }
             }))?;
             let of_front = written.min(front.len());
             self.front_sent += of_front;
             self.piece.advance(written - of_front);
+            self.is_timed = false;
         }
         self.front.clear();
         self.front_sent = 0;
@@ -131,7 +144,7 @@ where
     }
 
     /// Takes the end of the content.
-    fn end(&mut self, trailers: &http::HeaderMap) -> Result<(), Error> {
+    fn end(&mut self, fields: &http::HeaderMap) -> Result<(), Error> {
         self.body = None;
         if self.framing != BodyFraming::Chunked {
             return if self.left == 0 { Ok(()) } else { Err(length_differs("fewer")) };
@@ -140,8 +153,8 @@ where
             self.front.extend_from_slice(b"\r\n");
         }
         self.front.extend_from_slice(b"0\r\n");
-        for (name, value) in trailers {
-            if !frames(name) {
+        for (name, value) in fields {
+            if trailers::counts(name) {
                 self.front.extend_from_slice(name.as_str().as_bytes());
                 self.front.extend_from_slice(b": ");
                 self.front.extend_from_slice(value.as_bytes());
@@ -151,12 +164,6 @@ where
         self.front.extend_from_slice(b"\r\n");
         Ok(())
     }
-}
-
-/// Whether a reader could take a field in the trailers for one about the framing.
-fn frames(name: &http::HeaderName) -> bool {
-    use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
-    [CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING].contains(name)
 }
 
 fn length_differs(which: &str) -> Error {

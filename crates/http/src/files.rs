@@ -1,4 +1,4 @@
-//! The [`Handler`] that serves the files of a directory, with the worker's cache of them.
+//! The [`Responder`] that serves the files of a directory, with the worker's cache of them.
 //!
 //! [`Files`] answers from the cache if it can. Otherwise it looks up the name in the
 //! [`DocumentRoot`] without waiting for the disk. If that is not possible, it asks the connection
@@ -10,15 +10,16 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use selvedge_core::Time;
+use selvedge_handler::DynHandler;
 use selvedge_io::fs::Handle;
 
 use crate::cache::{Cache, CachedFile};
 use crate::config::Config;
 use crate::document_root::{Backing, DocumentRoot, Found, LookUpError, Patience};
 use crate::error_page::{self, Extra};
-use crate::handler::{Handled, Handler, Reply, Rest, Terms};
 use crate::representation::{Answer, Content};
 use crate::request::Request;
+use crate::responder::{Handled, Reply, Responder, Rest, Terms};
 use crate::status::Status;
 use crate::target;
 
@@ -177,9 +178,14 @@ impl Files {
     }
 }
 
-impl Handler for Files {
+impl Responder for Files {
     type Search = FileName;
     type Found = LookedUp;
+
+    #[inline]
+    fn route(&mut self, _: &Request<'_>) -> Option<Rc<dyn DynHandler>> {
+        None
+    }
 
     #[inline]
     fn answer(

@@ -48,25 +48,33 @@ mod document_root;
 pub mod error_page;
 mod files;
 pub mod framing_fields;
+mod front;
 #[doc(hidden)]
 pub mod fuzz;
-mod handler;
 pub mod log;
 pub mod mime;
 pub mod range;
 mod reload;
 pub mod representation;
 pub mod request;
+mod responder;
 pub mod response;
 mod site;
 pub mod status;
 mod stop;
 pub mod target;
+pub mod trailers;
 mod worker;
 
 pub use access_log::{BACKLOG_MAX, LogFile};
-pub use config::Config;
+pub use config::{Config, HandlerLimits};
 pub use document_root::DocumentRoot;
 pub use reload::Reload;
 pub use site::Site;
 pub use stop::Stop;
+
+#[doc(inline)]
+pub use selvedge_handler::{
+    Body, BodyError, Bytes, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
+    Method, Request, Response, StatusCode, Upgraded, Uri, header,
+};

@@ -17,6 +17,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use selvedge_core::{Local, Queue, Role, Time, WaitQueue, detach_local, now, yield_now};
+use selvedge_handler::Handler;
 use selvedge_io::net::{Stream, TcpListener, UnixListener};
 use selvedge_io::time::{sleep, timeout};
 
@@ -24,7 +25,7 @@ use crate::access_log::{LogFile, WorkerLog};
 use crate::config::Config;
 use crate::connection::{Connecting, Link};
 use crate::document_root::DocumentRoot;
-use crate::files::Files;
+use crate::front::Front;
 use crate::stop::Stop;
 use crate::worker::WorkerContext;
 
@@ -67,7 +68,7 @@ use crate::worker::WorkerContext;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Site {
-    connecting: Connecting<Files>,
+    connecting: Connecting<Front>,
     links: RefCell<Vec<Rc<Link>>>,
     /// The time before which the worker does not report again that it is full.
     quiet_until: Cell<Time>,
@@ -110,9 +111,41 @@ const BROKEN_OFF: Duration = Duration::from_secs(1);
 impl Site {
     /// A site that serves `directory`, and logs to `log` if there is one.
     pub fn new(directory: DocumentRoot, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
-        let files = Files::new(directory, &config);
+        let front = Front::of_files(directory, &config);
+        Site::over(front, config, log)
+    }
+
+    /// A site of which `handler` answers all requests. It logs to `log` if there is one.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::{round_robin_with, spawn_local};
+    /// use selvedge::http::{Body, Config, Request, Response, Site};
+    /// use selvedge::EventLoop;
+    /// use selvedge::net::UnixStream;
+    ///
+    /// async fn hello(request: Request) -> Response {
+    ///     Response::new(Body::from(format!("hello, {}", request.uri().path())))
+    /// }
+    ///
+    /// round_robin_with(&mut EventLoop::new()?, async {
+    ///     let site = Site::with_handler(hello, Config::default(), None);
+    ///     let (client, server) = UnixStream::pair().unwrap();
+    ///     let server = spawn_local(site.serve(server.into(), None));
+    ///     let request = b"GET /loom HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    ///     client.write_all(request).await.unwrap();
+    ///     assert!(client.read_to_end().await.unwrap().ends_with(b"hello, /loom"));
+    ///     server.await.unwrap();
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_handler(handler: impl Handler, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
+        Site::over(Front::of_handler(Rc::new(handler)), config, log)
+    }
+
+    fn over(front: Front, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
         Rc::new(Site {
-            connecting: Connecting::new(WorkerContext::new(config, log.map(WorkerLog::new), files)),
+            connecting: Connecting::new(WorkerContext::new(config, log.map(WorkerLog::new), front)),
             links: RefCell::default(),
             quiet_until: Cell::new(Time::default()),
             connections: WaitQueue::new(0),
@@ -267,7 +300,7 @@ impl Site {
 impl fmt::Debug for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Site")
-            .field("directory", self.connecting.worker.state.borrow().handler.directory())
+            .field("front", &self.connecting.worker.state.borrow().handler)
             .field("config", self.config())
             .field("connections", &self.connections())
             .finish_non_exhaustive()

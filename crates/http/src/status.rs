@@ -57,6 +57,12 @@ impl Status {
         self.0
     }
 
+    /// The status with this code, also one that the engine itself does not send: such a status has
+    /// no [`line`](Self::line).
+    pub(crate) const fn of_code(code: u16) -> Status {
+        Status(code)
+    }
+
     /// The three digits of the number.
     #[inline]
     pub(crate) fn digits(self) -> [u8; 3] {

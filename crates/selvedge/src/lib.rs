@@ -17,6 +17,7 @@
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web server | [`http`] |
 //! | a client of web servers | [`client`] |
+//! | passing requests on to other servers and programs | [`gateway`] |
 //! | seeing what threads do | [`see`], or the environment variable `SELVEDGE_SEE` ([what it may say](see::from_environment)) |
 //! | schedulers of one's own | [`Cpu`], [`Thread`], [`Trace`], [`RunQueue`], [`EventLoop`] |
 //! | system calls and event sources of one's own | [`Syscall`], [`Events`], [`WaitQueue`] |
@@ -76,6 +77,8 @@ pub use selvedge_coroutine as coroutine;
 pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_flow as flow;
+#[doc(inline)]
+pub use selvedge_gateway as gateway;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
@@ -400,5 +403,6 @@ mod guide {
         Seeing = "seeing.md",
         Lazy = "lazy.md",
         Make = "make.md",
+        WebGateway = "web-gateway.md",
     }
 }

@@ -4,10 +4,11 @@ use crate::server::{URI, answer, listen, read_until};
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body::{Body, Frame};
-use selvedge::client::{Address, Client, OnInterim};
-use selvedge::net::UnixListener;
-use selvedge::sim::simulate;
-use selvedge::{sleep, spawn_local};
+use selvedge_client::{Address, Client, OnInterim};
+use selvedge_io::net::UnixListener;
+use selvedge_sim::simulate;
+use selvedge_core::spawn_local;
+use selvedge_io::time::sleep;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -87,7 +88,7 @@ fn a_server_may_answer_before_it_has_the_request() {
             answer(&stream, "HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\n\r\nstop").await.unwrap();
             sleep(Duration::from_millis(50)).await;
         });
-        let big = vec![b'x'; 8 << 20];
+        let big = vec![b'x'; 1 << 20];
         let client = Client::builder().idle_connections_max(0).build();
         let got = client.post(URI).body(big).await.unwrap();
         assert_eq!(got.status(), StatusCode::PAYLOAD_TOO_LARGE);
@@ -102,10 +103,12 @@ fn request_and_answer_flow_at_the_same_time() {
         let listener = listen();
         let server = spawn_local(async move {
             let (stream, _) = listener.accept().await.unwrap();
-            let head = "HTTP/1.1 200 OK\r\nContent-Length: 8388608\r\n\r\n";
-            answer(&stream, head).await.unwrap();
+            let text = "HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n";
+            let head = answer(&stream, text).await.unwrap();
+            let early = head.len() - head.find("\r\n\r\n").unwrap() - 4;
+            stream.write_all(&vec![b'x'; early]).await.unwrap();
             // An echo: it reads no more than it can send back.
-            let (mut left, mut buffer) = (8 << 20, vec![0; 9000]);
+            let (mut left, mut buffer) = (300_000 - early, vec![0; 9000]);
             while left > 0 {
                 let read = stream.read(&mut buffer).await.unwrap();
                 stream.write_all(&buffer[..read]).await.unwrap();
@@ -113,8 +116,8 @@ fn request_and_answer_flow_at_the_same_time() {
             }
         });
         let client = Client::builder().idle_connections_max(0).build();
-        let got = client.post(URI).body(vec![b'x'; 8 << 20]).await.unwrap();
-        assert_eq!(got.into_body().read_all(8 << 20).await.unwrap().len(), 8 << 20);
+        let got = client.post(URI).body(vec![b'x'; 300_000]).await.unwrap();
+        assert_eq!(got.into_body().read_all(300_000).await.unwrap().len(), 300_000);
         server.await.unwrap();
     });
 }
@@ -158,14 +161,13 @@ fn a_body_that_the_server_does_not_ask_for_is_sent_after_a_while_or_never() {
             answer(&stream, "HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n").await.unwrap();
             read_until(&stream, "warp").await.unwrap()
         });
-        let client = Client::new();
+        let client = Client::builder().idle_connections_max(0).build();
         for status in [StatusCode::OK, StatusCode::FORBIDDEN] {
             let got = client.post(URI).header("expect", "100-continue").body("warp").await.unwrap();
             assert_eq!(got.status(), status);
             drop(got);
         }
         assert_eq!(server.await.unwrap(), "", "the connection is closed without the body");
-        assert_eq!(client.idle_connections(), 0);
     });
 }
 

@@ -2,9 +2,9 @@
 
 use crate::server::{URI, answer, listen};
 use http::StatusCode;
-use selvedge::client::Client;
-use selvedge::sim::simulate;
-use selvedge::spawn_local;
+use selvedge_client::Client;
+use selvedge_sim::simulate;
+use selvedge_core::spawn_local;
 
 #[test]
 fn a_redirect_is_followed_with_the_right_method() {

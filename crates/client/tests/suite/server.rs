@@ -1,6 +1,6 @@
 //! A server that says what a test tells it to say.
 
-use selvedge::net::{TcpListener, TcpStream};
+use selvedge_io::net::{TcpListener, TcpStream};
 use std::io;
 
 pub(crate) const ADDRESS: &str = "127.0.0.1:80";

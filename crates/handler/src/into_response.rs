@@ -1,0 +1,119 @@
+//! [`IntoResponse`]: what a handler may return.
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+
+use crate::{Body, BodyError, Response};
+
+/// What a handler may return in place of a [`Response`].
+///
+/// A `Result` is a response when both its sides are, so a handler may use `?` with errors of its
+/// own.
+pub trait IntoResponse {
+    /// The response.
+    fn into_response(self) -> Response;
+}
+
+impl IntoResponse for Response {
+    fn into_response(self) -> Response {
+        self
+    }
+}
+
+/// An empty body with this status.
+impl IntoResponse for StatusCode {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self;
+        response
+    }
+}
+
+/// `204 No Content`.
+impl IntoResponse for () {
+    fn into_response(self) -> Response {
+        StatusCode::NO_CONTENT.into_response()
+    }
+}
+
+impl IntoResponse for std::convert::Infallible {
+    fn into_response(self) -> Response {
+        match self {}
+    }
+}
+
+impl<R: IntoResponse, E: IntoResponse> IntoResponse for Result<R, E> {
+    fn into_response(self) -> Response {
+        match self {
+            Ok(response) => response.into_response(),
+            Err(error) => error.into_response(),
+        }
+    }
+}
+
+/// The response with another status.
+impl<R: IntoResponse> IntoResponse for (StatusCode, R) {
+    fn into_response(self) -> Response {
+        let mut response = self.1.into_response();
+        *response.status_mut() = self.0;
+        response
+    }
+}
+
+/// The response with further fields, which replace those of the same names.
+impl<R: IntoResponse> IntoResponse for (http::HeaderMap, R) {
+    fn into_response(self) -> Response {
+        let mut response = self.1.into_response();
+        response.headers_mut().extend(self.0);
+        response
+    }
+}
+
+fn typed(content_type: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Plain text.
+impl IntoResponse for &'static str {
+    fn into_response(self) -> Response {
+        typed("text/plain; charset=utf-8", Body::from(self))
+    }
+}
+
+/// Plain text.
+impl IntoResponse for String {
+    fn into_response(self) -> Response {
+        typed("text/plain; charset=utf-8", Body::from(self))
+    }
+}
+
+/// Bytes of no known type: `application/octet-stream`.
+impl IntoResponse for Bytes {
+    fn into_response(self) -> Response {
+        typed("application/octet-stream", Body::from(self))
+    }
+}
+
+/// Bytes of no known type: `application/octet-stream`.
+impl IntoResponse for Vec<u8> {
+    fn into_response(self) -> Response {
+        Bytes::from(self).into_response()
+    }
+}
+
+/// The body, with no field that says of which type it is.
+impl IntoResponse for Body {
+    fn into_response(self) -> Response {
+        Response::new(self)
+    }
+}
+
+/// The [status](BodyError::status) that the error stands for, and the error as plain text.
+impl IntoResponse for BodyError {
+    fn into_response(self) -> Response {
+        (self.status(), self.to_string()).into_response()
+    }
+}
