@@ -87,7 +87,7 @@ pub(crate) fn length(read: &[u8], bytes_max: usize) -> Result<Option<usize>, Mal
     }
 }
 
-/// Parses a complete head, whose bytes are shared by the values of its fields.
+/// Parses a complete head. The values of the fields share its bytes.
 ///
 /// # Errors
 /// What is wrong with it. The connection must then be closed, because the start of the next answer
@@ -251,7 +251,10 @@ mod tests {
 
     #[test]
     fn a_head_beyond_its_limit_is_refused() {
-        assert_eq!(length(&[b"HTTP/1.1 200 OK\r\nA: ", &[b'x'; 1000][..]].concat(), 1000), Err(Malformed::TooLarge));
+        assert_eq!(
+            length(&[b"HTTP/1.1 200 OK\r\nA: ", &[b'x'; 1000][..]].concat(), 1000),
+            Err(Malformed::TooLarge)
+        );
         let fields = "A: b\r\n".repeat(FIELDS_MAX + 1);
         let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
         assert_eq!(length(head.as_bytes(), 10_000), Err(Malformed::TooLarge));

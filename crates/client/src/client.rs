@@ -291,10 +291,8 @@ impl Client {
         };
         let mut head = Vec::with_capacity(512);
         request_head::put(&parts, framing, &mut head)?;
-        let asked = Asked {
-            head: parts.method == Method::HEAD,
-            upgrade: request_head::asks_for_upgrade(&parts),
-        };
+        let asked =
+            Asked { head: parts.method == Method::HEAD, upgrade: request_head::asks_for_upgrade(&parts) };
         let on_interim = parts.extensions.get::<OnInterim>().cloned();
         let can_repeat = body.is_none() && is_idempotent(&parts);
         let shared = &self.shared;
@@ -304,7 +302,8 @@ impl Client {
             sending
         };
         if let Some(stream) = shared.pool.take(address) {
-            let (head, body) = if can_repeat { (head.clone(), None) } else { (std::mem::take(&mut head), body.take()) };
+            let (head, body) =
+                if can_repeat { (head.clone(), None) } else { (std::mem::take(&mut head), body.take()) };
             let sent = attempt(shared, address, stream, sending(head, body), asked, on_interim.clone()).await;
             match sent {
                 Err(error) if can_repeat && error.is_unanswered() && !error.is_timeout() => {}
@@ -315,7 +314,7 @@ impl Client {
         attempt(shared, address, stream, sending(head, body), asked, on_interim).await
     }
 
-    /// Sends a request whose body can be sent again, and follows redirects.
+    /// Sends a request with a body that can be sent again, and follows redirects.
     pub(crate) async fn send_and_follow(
         &self,
         mut parts: Parts,

@@ -120,8 +120,19 @@ impl<B> Incoming<B> {
             }
         };
         let (piece_bytes, wait) = (PIECE_BYTES.0, PollState::default());
-        let mut reading =
-            Reading { shared, address, stream, input, sending, keeps, body, trailers: Vec::new(), piece_bytes, is_timed: false, wait };
+        let mut reading = Reading {
+            shared,
+            address,
+            stream,
+            input,
+            sending,
+            keeps,
+            body,
+            trailers: Vec::new(),
+            piece_bytes,
+            is_timed: false,
+            wait,
+        };
         if let Extents::Framed(decoder, _) = &mut reading.body {
             let piece = decoder.decode(&reading.input).map_err(framing_error)?;
             if piece.done && matches!(extent, Extent::Framed(Framing::None | Framing::Length(_))) {
@@ -283,9 +294,9 @@ where
                 self.is_timed = true;
             }
             let mut buffer = Vec::with_capacity(self.piece_bytes);
-            let read = self.stream.poll_read_with(&mut self.wait, cx, |stream| {
-                stream.try_read_to_spare(&mut buffer)
-            });
+            let read = self
+                .stream
+                .poll_read_with(&mut self.wait, cx, |stream| stream.try_read_to_spare(&mut buffer));
             match ready!(read).map_err(|error| Error::from_io(Kind::Body, error))? {
                 0 if matches!(self.body, Extents::UntilClose) => return Poll::Ready(Ok(None)),
                 0 => return Poll::Ready(Err(Error::new(Kind::Body))),
@@ -309,10 +320,7 @@ where
     type Data = Bytes;
     type Error = Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = self.get_mut();
         match &mut this.state {
             State::Upgraded(_) => Poll::Ready(None),

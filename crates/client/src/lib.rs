@@ -19,8 +19,8 @@
 //! In every other case the program decides: [`Error::is_connect`], [`Error::is_unanswered`].
 //!
 //! # What is refused
-//! An answer whose length two readers could see differently is an [error](Error::is_malformed), and
-//! its connection is closed. So a proxy on this client never passes such an answer on.
+//! An answer of a length that two readers could see differently is an
+//! [error](Error::is_malformed), and //! its connection is closed. So a proxy on this client never passes such an answer on.
 //!
 //! # Layers
 //! `answer_head`, `request_head` and `redirect` do no I/O. `sending` and `incoming` are the two

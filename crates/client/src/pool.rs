@@ -14,8 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Connections that wait for another request, by the address of their server. A
-/// [`Client`](crate::Client) has one; other protocols whose connections serve several requests can
-/// have one too.
+/// [`Client`](crate::Client) has one; a client of another protocol can have one too.
 ///
 /// # Examples
 /// ```

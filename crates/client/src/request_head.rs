@@ -2,7 +2,7 @@
 //!
 //! The caller's fields go out as they are, but for the fields that are about this connection alone
 //! and for the framing of the body: these are the client's, so that no caller can send a request
-//! whose length two readers would see differently.
+//! of a length that two readers would see differently.
 
 use crate::error::{Error, Kind};
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE};
@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn an_upgrade_and_trailers_are_named_in_connection() {
-        let request = Request::get("http://a/").header("Upgrade", "websocket").header("Connection", "upgrade");
+        let request =
+            Request::get("http://a/").header("Upgrade", "websocket").header("Connection", "upgrade");
         let sent = "GET / HTTP/1.1\r\nhost: a\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n";
         assert_eq!(head(request, BodyFraming::None), sent);
         let request = Request::get("http://a/").header("TE", "trailers");

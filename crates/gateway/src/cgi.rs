@@ -46,7 +46,7 @@ use variables::{ServerNames, search_words, variables};
 ///   on as what it says, with a framing of the server's own.
 /// - When the client is gone, or the [time limit](Cgi::time_limit) has passed, the whole process
 ///   group is ended: first asked (SIGTERM), and killed after two seconds.
-/// - At most so many programs run [at once](Cgi::slots).
+/// - The number of programs that run [at once](Cgi::slots) has a limit.
 ///
 /// The answer is 404 if no file has that name, 403 if the file is no program, 500 if the program
 /// ends without a valid answer, 503 if there is no slot, and 504 if it answers too late.
@@ -118,8 +118,8 @@ impl Cgi {
         self
     }
 
-    /// The most bytes of a body whose length the client does not say, because they are read into
-    /// memory before the program starts. A longer one is answered `411 Length Required`. 1 MiB if
+    /// The most bytes of a body of unknown length, because they are read into memory before the
+    /// program starts. A longer one is answered `411 Length Required`. 1 MiB if
     /// not set.
     #[must_use]
     pub fn unsized_body_max(mut self, bytes: u64) -> Cgi {

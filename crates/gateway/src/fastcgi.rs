@@ -1,8 +1,8 @@
 //! [`FastCgi`]: the handler that has an application answer, by FastCGI.
 //!
 //! A request goes this way. [`FastCgi::call`](Handler::call) finds the script that the path names
-//! and takes a connection from the pool. `talk.rs` writes the parameters and the request's body, and
-//! reads the application's output, which is that of a CGI program: `cgi/head.rs` reads its head.
+//! and takes a connection from the pool. `talk.rs` writes the parameters and the request's body,
+//! and reads the application's output, which is that of a CGI program: `cgi/head.rs` reads its head.
 //! `record.rs` does no I/O.
 
 pub(crate) mod record;
@@ -90,8 +90,8 @@ impl FastCgi {
         }
     }
 
-    /// An application that runs the scripts below a directory whose names end in `suffix`. The
-    /// first such name of a path is the script; what follows is its `PATH_INFO`. Only what is a
+    /// An application that runs the scripts below a directory, which have names that end in
+    /// `suffix`. The first such name of a path is the script; what follows is its `PATH_INFO`. Only what is a
     /// file in this directory is asked for.
     pub fn scripts(address: Address, directory: impl AsRef<Path>, suffix: impl Into<String>) -> FastCgi {
         let place = Place::new(directory.as_ref().to_path_buf());
@@ -140,7 +140,7 @@ impl FastCgi {
         self
     }
 
-    /// The most bytes of a body whose length the client does not say. A longer one is answered
+    /// The most bytes of a body of unknown length. A longer one is answered
     /// `411 Length Required`. 1 MiB if not set.
     #[must_use]
     pub fn unsized_body_max(mut self, bytes: u64) -> FastCgi {
@@ -148,7 +148,8 @@ impl FastCgi {
         self
     }
 
-    /// The connections that are kept: at most so many, each for so long. 64 and 30 s if not set.
+    /// The most connections that are kept, and the longest time that one waits. 64 and 30 s if not
+    /// set.
     #[must_use]
     pub fn kept_connections(mut self, most: usize, idle: Duration) -> FastCgi {
         self.pool = Arc::new(Pool::new(most, idle));
@@ -219,10 +220,11 @@ impl FastCgi {
         for (name, value) in &self.variables {
             put_pair(name.as_bytes(), value.as_bytes(), &mut params);
         }
-        let (mut talk, head) = self.ask(&params, body, is_idempotent(&parts), &program).await.map_err(|why| {
-            self.log.say(&program, &why.to_string());
-            why.status()
-        })?;
+        let (mut talk, head) =
+            self.ask(&params, body, is_idempotent(&parts), &program).await.map_err(|why| {
+                self.log.say(&program, &why.to_string());
+                why.status()
+            })?;
         match head {
             ProgramHead::Document { status, fields, length } => {
                 let has_body = parts.method != Method::HEAD
@@ -285,6 +287,9 @@ impl Handler for FastCgi {
 
 impl fmt::Debug for FastCgi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FastCgi").field("address", &self.address).field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("FastCgi")
+            .field("address", &self.address)
+            .field("place", &self.place)
+            .finish_non_exhaustive()
     }
 }

@@ -139,7 +139,8 @@ mod tests {
     }
 
     fn text(fields: &HeaderMap) -> Vec<String> {
-        let line = |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
+        let line =
+            |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
         let mut lines: Vec<_> = fields.iter().map(line).collect();
         lines.sort();
         lines
@@ -191,7 +192,8 @@ mod tests {
             ]
         );
         let hop = Hop { name: "loom".into(), trusts: false };
-        let mut got = fields(&[("x-forwarded-for", "10.0.0.1"), ("forwarded", "for=a"), ("x-forwarded-host", "b")]);
+        let mut got =
+            fields(&[("x-forwarded-for", "10.0.0.1"), ("forwarded", "for=a"), ("x-forwarded-host", "b")]);
         hop.add_to(&mut got, None, Version::HTTP_10);
         assert_eq!(
             text(&got),

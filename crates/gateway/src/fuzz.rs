@@ -19,7 +19,9 @@ pub fn program_heads(data: &[u8]) {
                 assert!((200..600).contains(&status.as_u16()));
                 for (name, value) in &fields {
                     assert!(!value.as_bytes().iter().any(|byte| b"\r\n\0".contains(byte)));
-                    assert!(!["connection", "transfer-encoding", "status"].contains(&name.as_str()) || is_raw);
+                    assert!(
+                        !["connection", "transfer-encoding", "status"].contains(&name.as_str()) || is_raw
+                    );
                 }
             }
             Ok(ProgramHead::LocalRedirect(path)) => assert!(path.starts_with('/')),

@@ -5,7 +5,7 @@
 //! | passing requests on to other web servers | [`Proxy`], [`Upstreams`] |
 //! | programs that are started for each request | [`Cgi`], [`Slots`] |
 //! | applications that stay, by FastCGI | [`FastCgi`] |
-//! | a handler of one's own as a FastCGI application or a CGI program | [`Start`], [`serve_fastcgi`], [`serve_cgi`] |
+//! | a handler of one's own as an application or a program | [`Start`], [`serve_fastcgi`], [`serve_cgi`] |
 //! | what programs complain about | [`ErrorLog`] |
 //!
 //! All of them are [handlers](selvedge_handler::Handler), so they stand wherever a program's own

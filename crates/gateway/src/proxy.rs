@@ -267,7 +267,8 @@ fn last_hop(parts: &mut Parts) -> Option<Response> {
 /// A response that says its status.
 pub(crate) fn plain(status: StatusCode) -> Response {
     let text = format!("{status}\n");
-    let mut response = Response::new(if status == StatusCode::NO_CONTENT { Body::empty() } else { text.into() });
+    let mut response =
+        Response::new(if status == StatusCode::NO_CONTENT { Body::empty() } else { text.into() });
     *response.status_mut() = status;
     let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(HeaderName::from_static("content-type"), content_type);

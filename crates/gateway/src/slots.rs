@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// At most so many programs at once, with a queue of limited length in front. Clones share both, so
+/// A limit of the programs that run at once, with a queue of limited length in front. Clones share both, so
 /// one value may limit the workers of a process together.
 ///
 /// # Examples

@@ -31,7 +31,7 @@ pub enum Policy {
 /// The servers behind a proxy. A clone shares their state.
 ///
 /// # Health
-/// A server to which [so many](Upstreams::failures) requests in a row have failed gets none for a
+/// A server that has [failed](Upstreams::failures) several times in a row gets no request for a
 /// [while](Upstreams::pause). Then one request tries it: if that fails too, it gets none for
 /// another while. [`watch`](Upstreams::watch) asks each server regularly besides, and a server that
 /// does not answer gets no request until it answers again.
@@ -156,8 +156,8 @@ impl Upstreams {
         }
     }
 
-    /// A server for a request with this key, but for those that were `tried`. `None` if no other is
-    /// in order.
+    /// A server for a request with this key, other than the `tried` ones. `None` if no other is in
+    /// order.
     pub(crate) fn pick(&self, key: u64, tried: &[usize]) -> Option<Picked> {
         let now = Time::now();
         let count = self.members.len();
@@ -265,9 +265,9 @@ pub(crate) fn host_of(address: &Address) -> String {
 
 /// FNV-1a. It is the same in every process, so processes side by side choose alike.
 fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Spreads the bits of a number (the last step of SplitMix64).

@@ -41,7 +41,7 @@ fn loom(number: u32) -> impl Handler {
     }
 }
 
-/// The rule: so many requests, and no more.
+/// The rule: a number of requests, and no more.
 struct Budget {
     left: Cell<u32>,
     proxy: Proxy,

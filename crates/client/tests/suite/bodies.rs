@@ -5,10 +5,10 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};
 use http_body::{Body, Frame};
 use selvedge_client::{Address, Client, OnInterim};
-use selvedge_io::net::UnixListener;
-use selvedge_sim::simulate;
 use selvedge_core::spawn_local;
+use selvedge_io::net::UnixListener;
 use selvedge_io::time::sleep;
+use selvedge_sim::simulate;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -67,9 +67,10 @@ fn a_body_in_pieces_is_sent_in_chunks_with_its_trailers() {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
             all
         });
-        let trailers = HeaderMap::from_iter([("sum", "7"), ("content-length", "1")].map(|(name, value)| {
-            (name.parse::<http::HeaderName>().unwrap(), value.parse().unwrap())
-        }));
+        let trailers = HeaderMap::from_iter(
+            [("sum", "7"), ("content-length", "1")]
+                .map(|(name, value)| (name.parse::<http::HeaderName>().unwrap(), value.parse().unwrap())),
+        );
         let body = Pieces(vec!["warp", "", "weft and more"], Some(trailers));
         let client = Client::builder().idle_connections_max(0).build();
         client.send(Request::put(URI).body(body).unwrap()).await.unwrap();

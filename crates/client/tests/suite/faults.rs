@@ -2,9 +2,9 @@
 
 use crate::server::{URI, answer, listen, read_until};
 use selvedge_client::{Client, Error};
-use selvedge_sim::{Conditions, World, each_seed, simulate};
 use selvedge_core::spawn_local;
 use selvedge_io::time::sleep;
+use selvedge_sim::{Conditions, World, each_seed, simulate};
 use std::time::Duration;
 
 /// The error of a request to a server that says `text` and closes.

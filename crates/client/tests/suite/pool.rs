@@ -3,9 +3,9 @@
 use crate::server::{URI, answer, listen};
 use http::Request;
 use selvedge_client::{Client, Payload};
-use selvedge_sim::simulate;
 use selvedge_core::spawn_local;
 use selvedge_io::time::sleep;
+use selvedge_sim::simulate;
 use std::time::Duration;
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

@@ -3,8 +3,8 @@
 use crate::server::{URI, answer, listen};
 use http::StatusCode;
 use selvedge_client::Client;
-use selvedge_sim::simulate;
 use selvedge_core::spawn_local;
+use selvedge_sim::simulate;
 
 #[test]
 fn a_redirect_is_followed_with_the_right_method() {

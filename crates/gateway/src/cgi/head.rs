@@ -63,7 +63,8 @@ pub(crate) fn parse(head: &[u8], is_raw: bool) -> Result<ProgramHead, BadHead> {
             break;
         }
         let colon = line.iter().position(|&byte| byte == b':').ok_or(BadHead("a line is no field"))?;
-        let name = HeaderName::from_bytes(&line[..colon]).map_err(|_| BadHead("a field has no valid name"))?;
+        let name =
+            HeaderName::from_bytes(&line[..colon]).map_err(|_| BadHead("a field has no valid name"))?;
         let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii());
         let value = value.map_err(|_| BadHead("a field has no valid value"))?;
         if name == "status" && !is_raw {
@@ -71,7 +72,9 @@ pub(crate) fn parse(head: &[u8], is_raw: bool) -> Result<ProgramHead, BadHead> {
                 return Err(BadHead("it has two fields Status"));
             }
         } else if !name.as_str().starts_with("x-cgi-") {
-            if (name == CONTENT_TYPE || name == LOCATION || name == CONTENT_LENGTH) && fields.contains_key(&name) {
+            if (name == CONTENT_TYPE || name == LOCATION || name == CONTENT_LENGTH)
+                && fields.contains_key(&name)
+            {
                 return Err(BadHead("a field that may come once comes twice"));
             }
             fields.append(name, value);
@@ -123,7 +126,9 @@ mod tests {
     fn document(text: &str) -> (u16, Vec<String>, Option<u64>) {
         match parse(text.as_bytes(), false) {
             Ok(ProgramHead::Document { status, fields, length }) => {
-                let line = |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
+                let line = |(name, value): (&HeaderName, &HeaderValue)| {
+                    format!("{name}: {}", value.to_str().unwrap())
+                };
                 (status.as_u16(), fields.iter().map(line).collect(), length)
             }
             other => panic!("{text:?}: {other:?}"),
@@ -137,9 +142,11 @@ mod tests {
         assert_eq!(document("content-type:text/html\r\n\r\n"), (200, html.clone(), None));
         assert_eq!(document("Status: 404 Not Found\nContent-Type: text/html\n\n"), (404, html.clone(), None));
         assert_eq!(document("Status: 204\n\n"), (204, vec![], None));
-        let (status, fields, length) = document("Content-Type: text/html\nContent-Length: 7\nX-CGI-Own: a\n\n");
+        let (status, fields, length) =
+            document("Content-Type: text/html\nContent-Length: 7\nX-CGI-Own: a\n\n");
         assert_eq!((status, length, fields.len()), (200, Some(7), 2));
-        let cleaned = document("Content-Type: text/html\nConnection: close, x\nX: y\nTransfer-Encoding: chunked\n\n");
+        let cleaned =
+            document("Content-Type: text/html\nConnection: close, x\nX: y\nTransfer-Encoding: chunked\n\n");
         assert_eq!(cleaned, (200, html, None));
     }
 
@@ -149,7 +156,10 @@ mod tests {
         assert_eq!(local, Ok(ProgramHead::LocalRedirect("/a/b?c".into())));
         let location = |to: &str| vec![format!("location: {to}")];
         assert_eq!(document("Location: http://a/b\n\n"), (302, location("http://a/b"), None));
-        assert_eq!(document("Status: 301 Moved\nLocation: http://a/b\n\n"), (301, location("http://a/b"), None));
+        assert_eq!(
+            document("Status: 301 Moved\nLocation: http://a/b\n\n"),
+            (301, location("http://a/b"), None)
+        );
         assert_eq!(document("Status: 302 Found\nLocation: /b\n\n"), (302, location("/b"), None));
         // A field such as Set-Cookie would be lost with the answer, so the client follows.
         let (status, fields, _) = document("Location: /b\nSet-Cookie: c\n\n");

@@ -1,5 +1,5 @@
-//! The lengths of bodies: [`with_length`] finds that of a request, because a program has to know it;
-//! [`Measured`] holds a program's answer to the length that the program has claimed.
+//! The lengths of bodies: [`with_length`] finds that of a request, because a program has to know
+//! it; [`Measured`] holds a program's answer to the length that the program has claimed.
 
 use bytes::Bytes;
 use http::StatusCode;

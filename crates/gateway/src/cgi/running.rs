@@ -110,7 +110,8 @@ impl Running {
         let is_too_late = Rc::new(Cell::new(false));
         let (finished, finish) = one_shot_local();
         let (outcome_end, outcome) = one_shot_local();
-        let keeper = Keeper { child, until: Time::now() + limit, is_too_late: is_too_late.clone(), _slot: slot };
+        let keeper =
+            Keeper { child, until: Time::now() + limit, is_too_late: is_too_late.clone(), _slot: slot };
         drop(spawn_local(async move {
             let ended = keeper.keep(finish).await;
             // The connection's thread may be gone.
@@ -134,7 +135,9 @@ impl Running {
             }
             let piece = match self.read().await {
                 Ok(piece) => piece,
-                Err(error) => return Err(self.body_error.take().map_or(Unanswered::Io(error), Unanswered::Client)),
+                Err(error) => {
+                    return Err(self.body_error.take().map_or(Unanswered::Io(error), Unanswered::Client));
+                }
             };
             if piece.is_empty() {
                 return Err(self.unanswered().await);
@@ -208,9 +211,7 @@ impl Running {
 
     /// Lets the program run to its end, although its output is not wanted.
     pub(crate) fn run_on(mut self) {
-        drop(spawn_local(async move {
-            while self.read().await.is_ok_and(|piece| !piece.is_empty()) {}
-        }));
+        drop(spawn_local(async move { while self.read().await.is_ok_and(|piece| !piece.is_empty()) {} }));
     }
 }
 

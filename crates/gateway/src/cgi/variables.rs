@@ -114,7 +114,10 @@ fn put_fields(parts: &Parts, all: &mut Variables) {
             || *name == AUTHORIZATION && parts.extensions.get::<Authenticated>().is_some()
             || *name == CONTENT_TYPE
             || *name == CONTENT_LENGTH
-            || matches!(text, "connection" | "keep-alive" | "te" | "transfer-encoding" | "upgrade" | "trailer")
+            || matches!(
+                text,
+                "connection" | "keep-alive" | "te" | "transfer-encoding" | "upgrade" | "trailer"
+            )
             || text.starts_with("proxy-");
         if is_hidden {
             continue;
@@ -146,10 +149,12 @@ fn split_host(host: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-/// The words of a query without `=` (RFC 3875 §4.4), which are a program's arguments. There are none
-/// if one of them cannot be an argument, or could be taken for an option.
+/// The words of a query without `=` (RFC 3875 §4.4), which are a program's arguments. There are
+/// none if one of them cannot be an argument, or could be taken for an option.
 pub(crate) fn search_words(query: Option<&str>) -> Vec<Vec<u8>> {
-    let Some(query) = query.filter(|query| !query.is_empty() && !query.contains('=')) else { return Vec::new() };
+    let Some(query) = query.filter(|query| !query.is_empty() && !query.contains('=')) else {
+        return Vec::new();
+    };
     let words: Option<Vec<_>> = query.split('+').map(decoded).collect();
     let is_argument = |word: &Vec<u8>| !word.is_empty() && word[0] != b'-' && !word.contains(&0);
     words.filter(|words| words.iter().all(is_argument)).unwrap_or_default()

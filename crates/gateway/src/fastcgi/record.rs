@@ -5,7 +5,7 @@
 //! them. It has no buffer but for the eight bytes of a record's head.
 //!
 //! ```text
-//!   head (8 bytes) ─▶ content (0 to 65,535 bytes) ─▶ padding (0 to 255 bytes) ─▶ head ..
+//!   head (8 bytes) ─▶ content (to 65,535 bytes) ─▶ padding (to 255 bytes) ─▶ head ..
 //! ```
 
 /// The only version of the protocol.
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// All parts of the input, which comes in pieces that end at `cuts`; parts of one record joined.
+    /// All records of the input, which comes in pieces that end at `cuts`.
     fn run(input: &[u8], cuts: &[usize]) -> Result<Vec<(u8, u16, Vec<u8>)>, BadRecord> {
         let (mut records, mut all, mut start) = (Records::default(), Vec::new(), 0);
         let mut open: Option<(u8, u16, Vec<u8>)> = None;
@@ -295,6 +295,10 @@ mod tests {
         assert_eq!(run(&[2, 1, 0, 1, 0, 0, 0, 0], &[]), Err(BadRecord("a record has an unknown version")));
     }
 
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        prop::collection::vec(any::<u8>(), 0..150)
+    }
+
     proptest! {
         #[test]
         fn records_are_the_same_at_every_split(
@@ -312,14 +316,14 @@ mod tests {
             }
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(input.len() + 1)).collect();
             cuts.sort_unstable();
-            let expected: Vec<_> = records.into_iter().map(|(kind, id, content, _)| (kind, id, content)).collect();
+            let expected = records.into_iter().map(|(kind, id, content, _)| (kind, id, content));
+            let expected: Vec<_> = expected.collect();
             prop_assert_eq!(run(&input, &cuts), Ok(expected));
         }
 
         #[test]
         fn pairs_are_what_was_put(
-            all in prop::collection::vec(
-                (prop::collection::vec(any::<u8>(), 0..150), prop::collection::vec(any::<u8>(), 0..150)), 0..5)
+            all in prop::collection::vec((bytes(), bytes()), 0..5),
         ) {
             let mut out = Vec::new();
             all.iter().for_each(|(name, value)| put_pair(name, value, &mut out));

@@ -74,13 +74,17 @@ impl fmt::Display for Unanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unanswered::NotConnected(error) => write!(f, "{error}"),
-            Unanswered::Closed(None) => f.write_str("the application closed the connection without an answer"),
+            Unanswered::Closed(None) => {
+                f.write_str("the application closed the connection without an answer")
+            }
             Unanswered::Closed(Some(error)) => write!(f, "the connection broke before an answer: {error}"),
             Unanswered::TooLate => f.write_str("no answer within the time limit"),
             Unanswered::Broken(error) => write!(f, "the connection broke within the answer: {error}"),
             Unanswered::BadRecord(BadRecord(why)) => write!(f, "the answer is no FastCGI: {why}"),
             Unanswered::BadHead(BadHead(why)) => write!(f, "the answer is not valid: {why}"),
-            Unanswered::Ended(ended) => write!(f, "the application ended the request without an answer: {ended:?}"),
+            Unanswered::Ended(ended) => {
+                write!(f, "the application ended the request without an answer: {ended:?}")
+            }
             Unanswered::Client(error) => write!(f, "the request broke off: {error}"),
         }
     }
@@ -173,7 +177,9 @@ impl Talk {
                 Ok(None) => return Err(Unanswered::Ended(self.ended.unwrap_or(Ended::Complete))),
                 Err(Cut::Client(error)) => return Err(Unanswered::Client(error)),
                 Err(Cut::BadRecord(bad)) => return Err(Unanswered::BadRecord(bad)),
-                Err(Cut::Io(error)) if error.kind() == io::ErrorKind::TimedOut => return Err(Unanswered::TooLate),
+                Err(Cut::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                    return Err(Unanswered::TooLate);
+                }
                 Err(Cut::Io(error)) if self.is_begun => return Err(Unanswered::Broken(error)),
                 Err(Cut::Io(error)) => return Err(Unanswered::Closed(Some(error))),
                 Err(Cut::Closed) if self.is_begun => {
@@ -229,7 +235,9 @@ impl Talk {
             let mut output = None;
             if let Some(part) = piece.part.filter(|part| part.request == REQUEST) {
                 match part.kind {
-                    kind::STDOUT if !part.content.is_empty() => output = Some(self.input.slice_ref(part.content)),
+                    kind::STDOUT if !part.content.is_empty() => {
+                        output = Some(self.input.slice_ref(part.content))
+                    }
                     kind::STDERR => self.lines.put(part.content),
                     kind::END => {
                         self.end.extend_from_slice(part.content);

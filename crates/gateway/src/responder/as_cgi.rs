@@ -21,7 +21,8 @@ use std::os::unix::ffi::OsStrExt;
 pub async fn serve_cgi(handler: impl Handler) -> io::Result<()> {
     let variables: Vec<_> = std::env::vars_os().collect();
     let pairs = variables.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-    let (mut asked, length) = request(pairs).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
+    let (mut asked, length) =
+        request(pairs).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
     if length > 0 {
         *asked.body_mut() = Body::new(Sized::new(input(length), length));
     }

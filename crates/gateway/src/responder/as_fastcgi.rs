@@ -10,22 +10,27 @@ use crate::fastcgi::record::{self, BadRecord, Ended, RESPONDER, Records, kind};
 use crate::proxy::plain;
 use bytes::{Buf, Bytes};
 use http::{Method, StatusCode};
-use selvedge_core::spawn_local;
+use selvedge_core::{Time, spawn_local};
 use selvedge_handler::{BodyError, Cause, DynHandler, Feeder, Handler, Response, Wanted, incoming};
 use selvedge_io::net::Stream;
 use selvedge_scope::{Selected, select};
 use std::future::poll_fn;
 use std::io;
+use std::net::Shutdown;
 use std::rc::Rc;
 use std::task::Poll;
+use std::time::Duration;
 
 /// The most bytes of the parameters of one request.
 const PARAMS_BYTES_MAX: usize = 256 << 10;
 
+/// The longest time for which input behind the last answer is read.
+const LINGER: Duration = Duration::from_secs(2);
+
 /// The number of bytes that one read of the connection asks for.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// A listener whose connections are streams.
+/// A listener that accepts streams.
 pub trait Accepts {
     /// Waits for the next connection.
     ///
@@ -133,13 +138,23 @@ impl Connection {
             record::put_end(id, Ended::Complete, &mut out);
             self.stream.write_all(&out).await?;
             if !keeps {
+                self.linger().await;
                 break;
             }
         }
         Ok(())
     }
 
-    /// Reads the next request's begin and parameters. Records of requests that are over are skipped.
+    /// Lets the server read the answer before the connection is closed, because a connection with
+    /// unread input would be reset.
+    async fn linger(&mut self) {
+        // The server may be gone, and then there is nothing to wait for.
+        let _ = self.stream.shutdown(Shutdown::Write);
+        self.stream.set_read_deadline(Some(Time::now() + LINGER));
+        while let Ok(Some(_)) = self.reader.next().await {}
+    }
+
+    /// Reads the next request's begin and parameters. It skips records of requests that are over.
     async fn begin(&mut self) -> io::Result<Option<Begun>> {
         let (mut begun, mut content): (Option<Begun>, Vec<u8>) = (None, Vec::new());
         while let Some(came) = self.reader.next().await? {
@@ -267,7 +282,11 @@ impl Reader {
             let came = piece.part.map(|part| Came {
                 kind: part.kind,
                 request: part.request,
-                content: if part.content.is_empty() { Bytes::new() } else { self.input.slice_ref(part.content) },
+                content: if part.content.is_empty() {
+                    Bytes::new()
+                } else {
+                    self.input.slice_ref(part.content)
+                },
                 is_last: part.is_last,
             });
             let consumed = piece.consumed;
@@ -283,8 +302,8 @@ impl Reader {
         }
     }
 
-    /// Reads the body of a request as the handler asks for it, and then waits until the server gives
-    /// the request up (true), or closes the connection (false).
+    /// Reads the body of a request as the handler asks for it, and then waits until the server
+    /// gives the request up (true), or closes the connection (false).
     async fn attend(&mut self, id: u16, mut feeder: Option<Feeder>, length: u64) -> io::Result<bool> {
         let mut left = length;
         loop {

@@ -43,7 +43,8 @@ pub(crate) fn request<'v>(
                     && name != b"CONTENT_LENGTH"
                     && name != b"CONTENT_TYPE"
                 {
-                    let name: Vec<u8> = name.iter().map(|byte| if *byte == b'_' { b'-' } else { *byte }).collect();
+                    let name: Vec<u8> =
+                        name.iter().map(|byte| if *byte == b'_' { b'-' } else { *byte }).collect();
                     let name = HeaderName::from_bytes(&name).map_err(|_| "a field has no valid name")?;
                     let value = HeaderValue::from_bytes(value).map_err(|_| "a field has no valid value")?;
                     request.headers_mut().append(name, value);
@@ -92,12 +93,14 @@ pub(crate) fn put_head(parts: &response::Parts, length: Option<u64>, out: &mut V
         out.extend_from_slice(b"\r\n");
     };
     for (name, value) in &parts.headers {
-        let is_of_the_server = matches!(name.as_str(), "connection" | "keep-alive" | "transfer-encoding" | "status");
+        let is_of_the_server =
+            matches!(name.as_str(), "connection" | "keep-alive" | "transfer-encoding" | "status");
         if !(is_of_the_server || *name == CONTENT_LENGTH && length.is_some()) {
             put(name.as_str(), value.as_bytes());
         }
     }
-    let has_body = parts.status != http::StatusCode::NO_CONTENT && parts.status != http::StatusCode::NOT_MODIFIED;
+    let has_body =
+        parts.status != http::StatusCode::NO_CONTENT && parts.status != http::StatusCode::NOT_MODIFIED;
     if let Some(length) = length.filter(|_| has_body) {
         put("Content-Length", length.to_string().as_bytes());
     }
@@ -127,7 +130,10 @@ mod tests {
             ("SERVER_NAME", "loom"),
         ])
         .unwrap();
-        assert_eq!((request.method(), request.uri().to_string(), length), (&Method::POST, "/a%20b?c=d".into(), 4));
+        assert_eq!(
+            (request.method(), request.uri().to_string(), length),
+            (&Method::POST, "/a%20b?c=d".into(), 4)
+        );
         assert_eq!((request.headers().len(), request.headers()["x-own"].as_bytes()), (3, &b"warp"[..]));
         let caller = request.extensions().get::<Caller>().unwrap();
         assert_eq!(caller.peer(), Some("192.0.2.7".parse().unwrap()));
@@ -136,13 +142,19 @@ mod tests {
 
     #[test]
     fn without_a_target_the_decoded_path_is_encoded_again() {
-        let (request, _) = of(&[("SCRIPT_NAME", "/a b"), ("PATH_INFO", "/c?d\u{e9}"), ("QUERY_STRING", "e=f")]).unwrap();
+        let (request, _) =
+            of(&[("SCRIPT_NAME", "/a b"), ("PATH_INFO", "/c?d\u{e9}"), ("QUERY_STRING", "e=f")]).unwrap();
         assert_eq!(request.uri().to_string(), "/a%20b/c%3Fd%C3%A9?e=f");
     }
 
     #[test]
     fn what_is_wrong_is_told() {
-        for wrong in [("REQUEST_METHOD", "a b"), ("CONTENT_LENGTH", "x"), ("HTTP_A", "b\nc"), ("REQUEST_URI", "/\u{1}")] {
+        for wrong in [
+            ("REQUEST_METHOD", "a b"),
+            ("CONTENT_LENGTH", "x"),
+            ("HTTP_A", "b\nc"),
+            ("REQUEST_URI", "/\u{1}"),
+        ] {
             assert!(of(&[wrong]).is_err(), "{wrong:?}");
         }
     }

@@ -6,7 +6,7 @@ use selvedge_handler::{Body, BodyError};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A body whose length is known although its pieces come one after the other.
+/// A body with a known length, although its pieces come one after the other.
 pub(crate) struct Sized {
     body: Body,
     left: u64,

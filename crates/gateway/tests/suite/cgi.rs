@@ -1,12 +1,13 @@
 //! RFC 3875, rule by rule. Each test names the section.
 
-use crate::scripts::{run, Scripts, ask, get, request, text_of};
+use crate::scripts::{Scripts, ask, get, request, run, text_of};
 use selvedge_gateway::{Authenticated, Cgi};
 use selvedge_handler::{Body, Handler};
 use std::fs;
 
 /// Prints a variable, or that it is not set.
-const PRINT: &str = "printf 'Content-Type: text/plain\\n\\n'\neval \"printf '%s' \\\"\\${$QUERY_STRING-unset}\\\"\"";
+const PRINT: &str =
+    "printf 'Content-Type: text/plain\\n\\n'\neval \"printf '%s' \\\"\\${$QUERY_STRING-unset}\\\"\"";
 
 /// The value of a meta-variable in a request.
 fn variable(name: &str, method: &str, path: &str, fields: &[(&str, &str)], body: &'static str) -> String {
@@ -28,7 +29,9 @@ fn the_program_is_the_first_name_that_is_a_file_3_3() {
     let path = "/cgi/deep/er/print/a%20b/c?PATH_INFO";
     assert!(ask(scripts.cgi(), get(path)).ends_with("| /a b/c"));
     assert!(ask(scripts.cgi(), get("/cgi/deep/er/print?SCRIPT_NAME")).ends_with("| /cgi/deep/er/print"));
-    for absent in ["/cgi/deep/er/none", "/cgi/deep/er", "/cgi/", "/other/print", "/cgideep/er/print", "/cgi/.x"] {
+    for absent in
+        ["/cgi/deep/er/none", "/cgi/deep/er", "/cgi/", "/other/print", "/cgideep/er/print", "/cgi/.x"]
+    {
         assert!(ask(scripts.cgi(), get(absent)).starts_with("404 "), "{absent}");
     }
     assert!(ask(scripts.cgi(), get("/cgi/../../etc/passwd")).starts_with("400 "));
@@ -64,11 +67,13 @@ fn content_length_is_set_if_and_only_if_there_is_a_body_4_1_2() {
 #[test]
 fn the_length_of_a_chunked_body_is_found_out_4_1_2() {
     let scripts = Scripts::new(&[("print", PRINT)]);
-    let chunked = || Body::produce(async |mut out| {
-        out.put("warp").await;
-        out.put("weft").await;
-        Ok::<(), std::io::Error>(())
-    });
+    let chunked = || {
+        Body::produce(async |mut out| {
+            out.put("warp").await;
+            out.put("weft").await;
+            Ok::<(), std::io::Error>(())
+        })
+    };
     run(async move {
         let asked = request("POST", "/cgi/print?CONTENT_LENGTH", &[], chunked());
         assert!(text_of(scripts.cgi().call(asked).await).await.ends_with("| 8"));
@@ -242,7 +247,10 @@ fn a_document_has_a_type_and_a_status_6_2_1_and_6_3_3() {
         ("Status: 404 Not Found\\nContent-Type: a/b\\n\\nwarp", "404 content-type=a/b| warp"),
         ("Status: 204 No Content\\n\\n", "204  "),
         ("Content-Type: a/b\\nX-Own: c\\nX-CGI-Own: d\\n\\n", "200 content-type=a/b|x-own=c| "),
-        ("Content-Type: a/b\\nConnection: x-own\\nX-Own: c\\nTransfer-Encoding: d\\n\\n", "200 content-type=a/b| "),
+        (
+            "Content-Type: a/b\\nConnection: x-own\\nX-Own: c\\nTransfer-Encoding: d\\n\\n",
+            "200 content-type=a/b| ",
+        ),
     ] {
         let scripts = Scripts::new(&[("answer", &format!("printf '{answer}'"))]);
         assert_eq!(ask(scripts.cgi(), get("/cgi/answer")), expected, "{answer}");
@@ -328,7 +336,8 @@ fn a_program_begins_in_its_directory_7_2() {
 
 #[test]
 fn error_output_goes_to_the_log() {
-    let scripts = Scripts::new(&[("say", "printf 'warp\\n\\nwe\\001ft' >&2; printf 'Content-Type: a/b\\n\\n'")]);
+    let scripts =
+        Scripts::new(&[("say", "printf 'warp\\n\\nwe\\001ft' >&2; printf 'Content-Type: a/b\\n\\n'")]);
     assert_eq!(ask(scripts.cgi(), get("/cgi/say")), "200 content-type=a/b| ");
     assert_eq!(scripts.logged(), ["/cgi/say: warp", "/cgi/say: we\\x01ft"]);
 }

@@ -1,9 +1,9 @@
 //! Programs that hang, die, cannot be started, or are too many; clients that go away.
 
-use crate::scripts::{run, Scripts, ask, get, request, text_of};
+use crate::scripts::{Scripts, ask, get, request, run, text_of};
+use selvedge_core::{spawn_local, yield_now};
 use selvedge_gateway::Slots;
 use selvedge_handler::{Body, BodyError, Cause, Handler};
-use selvedge_core::{spawn_local, yield_now};
 use selvedge_io::time::sleep;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,8 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Writes its process number into the file `number`, with that of a child that heeds no SIGTERM.
-const HANG: &str =
-    "sh -c 'trap \"\" TERM; echo $$ > child.tmp; mv child.tmp child; while :; do sleep 100; done' &\n\
+const HANG: &str = "sh -c 'trap \"\" TERM; echo $$ > child.tmp; mv child.tmp child; while :; do sleep 9; done' &\n\
     while ! test -e child; do sleep 0.01; done\necho $$ > number.tmp; mv number.tmp number; ";
 
 /// The processes that a script has written down.
@@ -143,7 +142,8 @@ fn a_file_that_is_no_program() {
 
 #[test]
 fn so_many_at_once_and_so_many_wait() {
-    let script = "echo >> started; while ! test -e go; do sleep 0.01; done; printf 'Content-Type: a/b\\n\\nok'";
+    let script =
+        "echo >> started; while ! test -e go; do sleep 0.01; done; printf 'Content-Type: a/b\\n\\nok'";
     let scripts = Scripts::new(&[("wait", script)]);
     run(async move {
         let cgi = Rc::new(scripts.cgi().slots(Slots::new(2).queue(1).patience(Duration::from_secs(60))));

@@ -3,12 +3,12 @@
 
 use crate::scripts::{get, request, text_of};
 use selvedge_client::Address;
+use selvedge_core::spawn_local;
 use selvedge_gateway::{ErrorLog, FastCgi, serve_fastcgi};
 use selvedge_handler::{Body, Handler, Request, Response, StatusCode};
 use selvedge_io::net::{TcpListener, UnixListener};
-use selvedge_sim::simulate;
-use selvedge_core::spawn_local;
 use selvedge_io::time::sleep;
+use selvedge_sim::simulate;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -45,7 +45,13 @@ fn a_request_and_its_answer_flow_both_ways() {
             let asked = request(method, "/a%20b?c=d", &[], vec![b'x'; body]);
             let answer = text_of(client().call(asked).await).await;
             let expected = format!("200  {method} /a%20b?c=d {}", "x".repeat(body));
-            assert!(answer == expected, "{} bytes for {} bytes: {}", answer.len(), expected.len(), &answer[..40.min(answer.len())]);
+            assert!(
+                answer == expected,
+                "{} bytes for {} bytes: {}",
+                answer.len(),
+                expected.len(),
+                &answer[..40.min(answer.len())]
+            );
         }
         let head = text_of(client().call(request("HEAD", "/", &[], "")).await).await;
         assert_eq!(head, "200  ");
@@ -255,5 +261,35 @@ fn no_application_and_a_slow_one() {
         assert_eq!(quiet().read_limit(Duration::from_secs(7)).call(get("/")).await.status(), 504);
         assert_eq!(selvedge_core::now().since(start).as_secs(), 7);
         application.await.unwrap();
+    });
+}
+
+/// A server that keeps no connection gets the whole answer, although the handler has not read the
+/// body that is still on its way.
+#[test]
+fn an_answer_before_the_body_is_not_reset() {
+    async fn deaf(_: Request) -> String {
+        "x".repeat(200_000)
+    }
+    simulate(0..8, || async {
+        let application = spawn_local(serve_fastcgi(listen(), deaf));
+        let stream = selvedge_io::net::TcpStream::connect(APPLICATION.parse().unwrap()).await.unwrap();
+        let params = b"\x0e\x04REQUEST_METHODPOST\x0e\x06CONTENT_LENGTH100000";
+        let begin = [record(1, &[0, 1, 0, 0, 0, 0, 0, 0], 0), record(4, params, 0), record(4, b"", 0)];
+        stream.write_all(&begin.concat()).await.unwrap();
+        let body = async {
+            for _ in 0..10 {
+                sleep(Duration::from_millis(20)).await;
+                if stream.write_all(&record(5, &[b'y'; 10_000], 0)).await.is_err() {
+                    break;
+                }
+            }
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+        };
+        let ((), answer) = selvedge_scope::join((body, stream.read_to_end())).await;
+        let content = answer.unwrap().iter().filter(|byte| **byte == b'x').count();
+        assert!(content >= 200_000, "{content}");
+        application.cancel();
+        sleep(Duration::from_secs(5)).await;
     });
 }

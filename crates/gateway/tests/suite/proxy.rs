@@ -1,13 +1,13 @@
 //! A proxy between a real site and upstreams that a test writes, in simulated worlds.
 
 use selvedge_client::{Address, Client};
+use selvedge_core::spawn_local;
 use selvedge_gateway::{Policy, Proxy, Upstreams};
 use selvedge_http::{Config, Site};
 use selvedge_io::net::{TcpListener, TcpStream};
+use selvedge_io::time::sleep;
 use selvedge_scope::join;
 use selvedge_sim::simulate;
-use selvedge_core::spawn_local;
-use selvedge_io::time::sleep;
 use std::io;
 use std::time::Duration;
 
@@ -66,11 +66,12 @@ async fn serve_one(listener: &TcpListener, end: &str, answer: &str) -> String {
 fn a_request_goes_through_cleaned_and_comes_back_cleaned() {
     simulate(0..8, || async {
         let upstream = listen(UPSTREAM);
-        let answer = "HTTP/1.1 201 Made\r\nContent-Length: 4\r\nConnection: x-own\r\nX-Own: 1\r\nX-Other: 2\r\n\
-                      Keep-Alive: 5\r\n\r\nweft";
-        let request = "PUT /a?b HTTP/1.1\r\nHost: loom\r\nContent-Length: 4\r\nConnection: close, x-secret\r\n\
-                       X-Secret: s\r\nX-Forwarded-For: 6.6.6.6\r\nAccept: c\r\n\r\nwarp";
-        let (asked, got) = join((serve_one(&upstream, "warp", answer), through(proxy(&[8001]), request))).await;
+        let answer = "HTTP/1.1 201 Made\r\nContent-Length: 4\r\nConnection: x-own\r\nX-Own: 1\r\n\
+                      X-Other: 2\r\nKeep-Alive: 5\r\n\r\nweft";
+        let request = "PUT /a?b HTTP/1.1\r\nHost: loom\r\nContent-Length: 4\r\n\
+                       Connection: close, x-secret\r\nX-Secret: s\r\nX-Forwarded-For: 6.6.6.6\r\nAccept: c\r\n\r\nwarp";
+        let (asked, got) =
+            join((serve_one(&upstream, "warp", answer), through(proxy(&[8001]), request))).await;
         assert_eq!(
             asked,
             "PUT /a?b HTTP/1.1\r\nhost: loom\r\naccept: c\r\n\
@@ -129,7 +130,10 @@ fn large_bodies_flow_both_ways_at_once() {
         });
         let client = TcpStream::connect(FRONT.parse().unwrap()).await.unwrap();
         let send = async {
-            let head = format!("POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", 300_000);
+            let head = format!(
+                "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+                300_000
+            );
             client.write_all(head.as_bytes()).await.unwrap();
             client.write_all(&vec![b'x'; 300_000]).await.unwrap();
         };
@@ -149,9 +153,13 @@ fn an_upgrade_is_copied_both_ways_until_both_have_ended() {
         let server = spawn_local(async move {
             let (stream, _) = upstream.accept().await.unwrap();
             let head = read_until(&stream, "\r\n\r\n").await.unwrap();
-            assert!(head.contains("upgrade: websocket\r\n") && head.contains("connection: upgrade\r\n"), "{head}");
+            assert!(
+                head.contains("upgrade: websocket\r\n") && head.contains("connection: upgrade\r\n"),
+                "{head}"
+            );
             assert!(head.contains("sec-websocket-key: k\r\n"));
-            let switch = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\nhello";
+            let switch =
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\nhello";
             stream.write_all(switch.as_bytes()).await.unwrap();
             let said = read_until(&stream, "bye").await.unwrap();
             stream.write_all(b"and bye").await.unwrap();
@@ -163,10 +171,14 @@ fn an_upgrade_is_copied_both_ways_until_both_have_ended() {
             Site::with_handler(proxy(&[8001]), Config::default(), None).serve(stream.into(), None).await;
         });
         let client = TcpStream::connect(FRONT.parse().unwrap()).await.unwrap();
-        let asked = "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: k\r\n\r\n";
+        let asked = "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                     Sec-WebSocket-Key: k\r\n\r\n";
         client.write_all(asked.as_bytes()).await.unwrap();
         let head = read_until(&client, "hello").await.unwrap();
-        assert!(head.starts_with("HTTP/1.1 101 ") && head.to_lowercase().contains("upgrade: websocket\r\n"), "{head}");
+        assert!(
+            head.starts_with("HTTP/1.1 101 ") && head.to_lowercase().contains("upgrade: websocket\r\n"),
+            "{head}"
+        );
         client.write_all(b"warp, and bye").await.unwrap();
         assert_eq!(read_until(&client, "and bye").await.unwrap(), "and bye");
         client.shutdown(std::net::Shutdown::Write).unwrap();
@@ -179,9 +191,11 @@ fn an_upgrade_is_copied_both_ways_until_both_have_ended() {
 fn interim_answers_go_through() {
     simulate(0..8, || async {
         let upstream = listen(UPSTREAM);
-        let answer = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+        let answer =
+            "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
         let request = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-        let (_, got) = join((serve_one(&upstream, "\r\n\r\n", answer), through(proxy(&[8001]), request))).await;
+        let (_, got) =
+            join((serve_one(&upstream, "\r\n\r\n", answer), through(proxy(&[8001]), request))).await;
         assert!(got.starts_with("HTTP/1.1 103 Early Hints\nlink: </a>\n\nHTTP/1.1 200 OK\n"), "{got}");
     });
 }
@@ -193,8 +207,12 @@ fn head_and_304_have_a_length_and_no_body() {
             let upstream = listen(UPSTREAM);
             let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 7\r\nETag: \"a\"\r\n\r\n");
             let request = format!("{method} / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-            let (_, got) = join((serve_one(&upstream, "\r\n\r\n", &answer), through(proxy(&[8001]), &request))).await;
-            assert!(got.starts_with(&format!("HTTP/1.1 {status}\n")) && got.contains("Content-Length: 7\n"), "{got}");
+            let (_, got) =
+                join((serve_one(&upstream, "\r\n\r\n", &answer), through(proxy(&[8001]), &request))).await;
+            assert!(
+                got.starts_with(&format!("HTTP/1.1 {status}\n")) && got.contains("Content-Length: 7\n"),
+                "{got}"
+            );
         }
     });
 }
@@ -207,7 +225,8 @@ fn no_hop_is_left() {
         let upstream = listen(UPSTREAM);
         let request = "OPTIONS / HTTP/1.1\r\nHost: a\r\nMax-Forwards: 2\r\nConnection: close\r\n\r\n";
         let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-        let (asked, _) = join((serve_one(&upstream, "\r\n\r\n", answer), through(proxy(&[8001]), request))).await;
+        let (asked, _) =
+            join((serve_one(&upstream, "\r\n\r\n", answer), through(proxy(&[8001]), request))).await;
         assert!(asked.contains("max-forwards: 1\r\n"), "{asked}");
     });
 }
@@ -216,12 +235,17 @@ fn no_hop_is_left() {
 fn a_prefix_and_a_host_are_replaced() {
     simulate(0..4, || async {
         let upstream = listen(UPSTREAM);
-        let proxy = proxy(&[8001]).prefix("/app", "/").host("inner".parse().unwrap()).name("loom").trust_forwarded();
-        let request = "GET /app/x?y HTTP/1.1\r\nHost: outer\r\nX-Forwarded-For: 10.0.0.1\r\nConnection: close\r\n\r\n";
+        let proxy =
+            proxy(&[8001]).prefix("/app", "/").host("inner".parse().unwrap()).name("loom").trust_forwarded();
+        let request =
+            "GET /app/x?y HTTP/1.1\r\nHost: outer\r\nX-Forwarded-For: 10.0.0.1\r\nConnection: close\r\n\r\n";
         let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
         let (asked, _) = join((serve_one(&upstream, "\r\n\r\n", answer), through(proxy, request))).await;
         assert!(asked.starts_with("GET /x?y HTTP/1.1\r\nhost: inner\r\n"), "{asked}");
-        assert!(asked.contains("x-forwarded-host: outer\r\n") && asked.contains("via: 1.1 loom\r\n"), "{asked}");
+        assert!(
+            asked.contains("x-forwarded-host: outer\r\n") && asked.contains("via: 1.1 loom\r\n"),
+            "{asked}"
+        );
         assert!(asked.contains("x-forwarded-for: 10.0.0.1, 127.0.0.1\r\n"), "{asked}");
     });
 }
@@ -239,7 +263,9 @@ fn a_watched_server_that_is_silent_gets_no_requests_until_it_answers() {
             let listener = listen(UPSTREAM);
             for _ in 0..5 {
                 let answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-                assert!(serve_one(&listener, "\r\n\r\n", answer).await.starts_with("GET /health HTTP/1.1\r\n"));
+                assert!(
+                    serve_one(&listener, "\r\n\r\n", answer).await.starts_with("GET /health HTTP/1.1\r\n")
+                );
             }
         });
         sleep(Duration::from_secs(3)).await;

@@ -2,10 +2,10 @@
 
 use crate::proxy::{UPSTREAM, listen, proxy, read_until, through, upstreams};
 use selvedge_client::Client;
-use selvedge_gateway::Proxy;
-use selvedge_sim::simulate;
 use selvedge_core::spawn_local;
+use selvedge_gateway::Proxy;
 use selvedge_io::time::sleep;
+use selvedge_sim::simulate;
 use std::time::Duration;
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -35,7 +35,9 @@ fn no_upstream_is_there() {
 #[test]
 fn the_next_upstream_answers_if_one_is_not_there() {
     simulate(0..8, || async {
-        for request in [GET, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: close\r\n\r\nwarp"] {
+        for request in
+            [GET, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nConnection: close\r\n\r\nwarp"]
+        {
             let listener = listen("127.0.0.1:8002");
             let upstream = spawn_local(async move {
                 let (stream, _) = listener.accept().await.unwrap();
@@ -128,7 +130,10 @@ fn an_ambiguous_request_reaches_no_upstream() {
             let listener = listen(UPSTREAM);
             let upstream = spawn_local(async move { listener.accept().await.map(drop) });
             let got = through(proxy(&[8001]), request).await;
-            assert!(got.starts_with("HTTP/1.1 400 ") || got.starts_with("HTTP/1.1 501 "), "{request:?}: {got}");
+            assert!(
+                got.starts_with("HTTP/1.1 400 ") || got.starts_with("HTTP/1.1 501 "),
+                "{request:?}: {got}"
+            );
             assert!(!upstream.is_finished(), "{request:?}");
             upstream.cancel();
             sleep(Duration::from_secs(1)).await;

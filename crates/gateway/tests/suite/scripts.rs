@@ -1,8 +1,8 @@
 //! A directory of scripts, and requests to them without a socket.
 
+use selvedge_core::round_robin_with;
 use selvedge_gateway::{Cgi, ErrorLog};
 use selvedge_handler::{Body, Caller, Handler, Request, Response};
-use selvedge_core::round_robin_with;
 use selvedge_io::EventLoop;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

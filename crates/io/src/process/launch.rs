@@ -18,8 +18,8 @@ use std::process::{self, Stdio};
 use std::sync::Arc;
 
 /// A program to be started with nothing of this process but what is given: a whole environment, a
-/// pipe for each standard stream, a process group of its own. It is for a program that starts others
-/// for its clients, as a web server does.
+/// pipe for each standard stream, a process group of its own. It is for a program that starts
+/// others for its clients, as a web server does.
 ///
 /// As with a [`Launcher`](super::Launcher), starting does not wait until the kernel has loaded the
 /// program: [`Child::load_error`].
