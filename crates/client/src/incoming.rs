@@ -358,7 +358,7 @@ where
         match &self.state {
             State::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
             State::Reading(reading) => match &reading.body {
-                Extents::Framed(_, size) => size.clone(),
+                Extents::Framed(_, size) => *size,
                 Extents::UntilClose => SizeHint::new(),
             },
             State::Upgraded(_) => SizeHint::with_exact(0),

@@ -14,7 +14,10 @@ use std::sync::Arc;
 /// # let _ = log;
 /// ```
 #[derive(Clone)]
-pub struct ErrorLog(Arc<dyn Fn(&str, &str) + Send + Sync>);
+pub struct ErrorLog(Arc<WriteLine>);
+
+/// Writes a line of the program that is named first.
+type WriteLine = dyn Fn(&str, &str) + Send + Sync;
 
 impl ErrorLog {
     /// Calls `write` with the program's name and a line, without its line end. The call must not

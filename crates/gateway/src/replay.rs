@@ -44,7 +44,7 @@ impl Replay {
     /// The body from its beginning. Only the newest of several is polled.
     pub(crate) fn body(&self) -> Replayed {
         debug_assert!(self.is_whole(), "the beginning is still there");
-        Replayed { shared: self.shared.clone(), at: 0, size: self.size.clone() }
+        Replayed { shared: self.shared.clone(), at: 0, size: self.size }
     }
 }
 
@@ -97,7 +97,7 @@ impl http_body::Body for Replayed {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.size.clone()
+        self.size
     }
 }
 

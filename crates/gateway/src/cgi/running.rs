@@ -162,8 +162,7 @@ impl Running {
 
     /// Reads output while the request's body flows in. Empty at the end, which it tells the keeper.
     async fn read(&mut self) -> io::Result<Bytes> {
-        let mut piece = Vec::with_capacity(PIECE_BYTES);
-        piece.resize(PIECE_BYTES, 0);
+        let mut piece = vec![0; PIECE_BYTES];
         let read = loop {
             let Some(feed) = &mut self.feed else { break self.stdout.read(&mut piece).await? };
             match select((self.stdout.read(&mut piece), feed.as_mut())).await {

@@ -201,8 +201,11 @@ pub(crate) fn put_pair(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
 }
 
+/// A name and its value.
+pub(crate) type Pair<'b> = (&'b [u8], &'b [u8]);
+
 /// The names and values in the whole content of a stream of parameters.
-pub(crate) fn pairs(mut content: &[u8]) -> Result<Vec<(&[u8], &[u8])>, BadRecord> {
+pub(crate) fn pairs(mut content: &[u8]) -> Result<Vec<Pair<'_>>, BadRecord> {
     const CUT: BadRecord = BadRecord("a parameter is cut off");
     let mut all = Vec::new();
     while !content.is_empty() {
