@@ -46,12 +46,14 @@ pub mod date;
 mod decimal;
 mod document_root;
 pub mod error_page;
+mod file_store;
 mod files;
 mod front;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod log;
 pub mod mime;
+mod plain;
 pub mod range;
 mod reload;
 pub mod representation;
@@ -59,6 +61,7 @@ pub mod request;
 mod responder;
 pub mod response;
 mod site;
+mod static_files;
 pub mod status;
 mod stop;
 pub mod target;
@@ -67,8 +70,10 @@ mod worker;
 pub use access_log::{BACKLOG_MAX, LogFile};
 pub use config::{Config, HandlerLimits};
 pub use document_root::DocumentRoot;
+pub use file_store::{FileStore, StoredContent, StoredFile, answer_from};
 pub use reload::Reload;
 pub use site::Site;
+pub use static_files::StaticFiles;
 pub use stop::Stop;
 
 #[doc(inline)]

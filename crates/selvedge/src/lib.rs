@@ -15,6 +15,7 @@
 //! | ranks that send messages to one another | [`mpi`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
+//! | a web application | [`web`] |
 //! | a web server | [`http`] |
 //! | seeing what threads do | [`see`], or the environment variable `SELVEDGE_SEE` ([what it may say](see::from_environment)) |
 //! | schedulers of one's own | [`Cpu`], [`Thread`], [`Trace`], [`RunQueue`], [`EventLoop`] |
@@ -177,6 +178,8 @@ pub use selvedge_scope as scope;
 pub use selvedge_see as see;
 #[doc(inline)]
 pub use selvedge_sim as sim;
+#[doc(inline)]
+pub use selvedge_web as web;
 #[doc(inline)]
 pub use selvedge_sync as sync;
 #[doc(inline)]
