@@ -45,7 +45,7 @@ use selvedge_core::{Deadline, Time, now, yield_now};
 use selvedge_io::net::Stream;
 
 use self::client::Client;
-use self::exchange::{Exchange, NextTask, Pause};
+use self::exchange::{Exchange, Pause};
 use crate::responder::Responder;
 use crate::worker::WorkerContext;
 
@@ -153,13 +153,8 @@ impl Link {
                     }
                     // There may be more to read already, of which no event tells.
                     Pause::Turn => yield_now().await,
-                    Pause::Slow(NextTask::Run(call)) => {
-                        if !Box::pin(exchange.run(self, &connecting.worker, call)).await {
-                            break Pause::Over;
-                        }
-                    }
                     Pause::Slow(next) => {
-                        if Box::pin(exchange.finish(&self.client, &connecting.worker, next)).await.is_err() {
+                        if Box::pin(exchange.finish(self, &connecting.worker, next)).await.is_err() {
                             break Pause::Over;
                         }
                     }

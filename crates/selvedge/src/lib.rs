@@ -15,6 +15,7 @@
 //! | ranks that send messages to one another | [`mpi`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
+//! | a web application | [`web`] |
 //! | a web server | [`http`] |
 //! | a client of web servers | [`client`] |
 //! | passing requests on to other servers and programs | [`gateway`] |
@@ -183,6 +184,8 @@ pub use selvedge_scope as scope;
 pub use selvedge_see as see;
 #[doc(inline)]
 pub use selvedge_sim as sim;
+#[doc(inline)]
+pub use selvedge_web as web;
 #[doc(inline)]
 pub use selvedge_sync as sync;
 #[doc(inline)]

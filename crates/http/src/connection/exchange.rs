@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use selvedge_core::{Time, now};
 
+use super::Link;
 use super::call::Call;
 use super::client::Client;
 use super::outgoing::{Outgoing, aside};
@@ -376,12 +377,20 @@ impl<H: Responder> Exchange<H> {
     }
 
     /// Does `next` with all the waiting it takes, and logs it.
+    ///
+    /// # Errors
+    /// If the connection is of no more use.
     pub(super) async fn finish(
         &mut self,
-        client: &Client,
+        link: &Rc<Link>,
         worker: &WorkerContext<H>,
         next: NextTask<H::Search>,
     ) -> io::Result<()> {
+        let client = &link.client;
+        let next = match next {
+            NextTask::Run(call) => return self.run(link, worker, call).await,
+            next => next,
+        };
         let done = self.finish_next(client, worker, next).await;
         worker.state.borrow_mut().tell_time(now());
         match &done {
@@ -399,7 +408,7 @@ impl<H: Responder> Exchange<H> {
     ) -> io::Result<()> {
         let patience = worker.config.write;
         match next {
-            // `Link::converse` has a handler run.
+            // `finish` runs a handler.
             NextTask::Read | NextTask::Flush | NextTask::Close | NextTask::Run(_) => {
                 self.out.send(client, patience, false).await
             }

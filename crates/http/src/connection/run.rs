@@ -20,7 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::response::Parts;
 use http::{HeaderMap, StatusCode};
-use selvedge_core::{catch, now};
+use selvedge_core::{Exception, catch, now};
 use selvedge_handler::{Body, BodyError, Duplex, Response, Source, Upgraded};
 use selvedge_io::nonblocking::PollState;
 use selvedge_io::time::timeout;
@@ -59,14 +59,22 @@ struct Ended {
 type OnUpgrade = Box<dyn FnOnce(Upgraded) -> Pin<Box<dyn Future<Output = ()>>>>;
 
 impl<H: Responder> Exchange<H> {
-    /// Has a handler answer, and sends its response. False if the connection is of no more use.
-    pub(super) async fn run(&mut self, link: &Rc<Link>, worker: &WorkerContext<H>, call: Box<Call>) -> bool {
+    /// Has a handler answer, and sends its response.
+    ///
+    /// # Errors
+    /// If the connection is of no more use.
+    pub(super) async fn run(
+        &mut self,
+        link: &Rc<Link>,
+        worker: &WorkerContext<H>,
+        call: Box<Call>,
+    ) -> io::Result<()> {
         let client = &link.client;
         // Replies that are ready do not wait for the handler. The input has the requests for the log.
         if !self.out.bytes.is_empty() {
-            if self.out.send(client, worker.config.write, false).await.is_err() {
+            if let Err(error) = self.out.send(client, worker.config.write, false).await {
                 self.log_broken(client, worker);
-                return false;
+                return Err(error);
             }
             self.log(client, worker);
         }
@@ -96,8 +104,7 @@ impl<H: Responder> Exchange<H> {
         let answer = match answer {
             Some(Ok(response)) => check(response),
             Some(Err(exception)) => {
-                let line = entry.line().escape_ascii();
-                eprintln!("selvedge: \"{line}\": the handler ended with an exception: {exception}");
+                report_exception(&entry, &exception);
                 Err(Status::INTERNAL_SERVER_ERROR)
             }
             None => Err(Status::SERVICE_UNAVAILABLE),
@@ -146,22 +153,23 @@ impl<H: Responder> Exchange<H> {
         self.refused |= broken || !ended.persistence.keeps() && unread.is_some();
         self.closing = self.refused || !ended.persistence.keeps();
         self.body = unread.filter(|_| !self.closing);
-        match ended.outcome {
-            Ok(None) => true,
-            Ok(Some(handler)) => {
-                let early = Bytes::copy_from_slice(&self.input[self.start..]);
-                let upgraded = Upgraded::new(early, Carried::new(link.clone()));
-                client.stream.set_read_deadline(None);
-                client.stream.set_write_deadline(None);
-                if let Err(exception) = catch(handler(upgraded)).await {
-                    let line = entry.line().escape_ascii();
-                    eprintln!("selvedge: \"{line}\": the handler ended with an exception: {exception}");
-                }
-                false
-            }
-            Err(_) => false,
+        let Some(handler) = ended.outcome? else { return Ok(()) };
+        let early = Bytes::copy_from_slice(&self.input[self.start..]);
+        let upgraded = Upgraded::new(early, Carried::new(link.clone()));
+        client.stream.set_read_deadline(None);
+        client.stream.set_write_deadline(None);
+        if let Err(exception) = catch(handler(upgraded)).await {
+            report_exception(&entry, &exception);
         }
+        // The connection has been used up.
+        Err(io::ErrorKind::NotConnected.into())
     }
+}
+
+#[cold]
+fn report_exception(entry: &Entry, exception: &Exception) {
+    let line = entry.line().escape_ascii();
+    eprintln!("selvedge: \"{line}\": the handler ended with an exception: {exception}");
 }
 
 /// A response that can be sent: an interim status is none, and an upgrade needs its status.
