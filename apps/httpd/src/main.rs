@@ -11,6 +11,7 @@ mod background;
 mod configuration;
 mod control;
 mod descriptors;
+mod handlers;
 mod listeners;
 mod options;
 mod prefork;

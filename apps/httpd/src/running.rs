@@ -25,7 +25,7 @@ use crate::configuration::{self, ConfigurationFiles, ProcessSettings};
 use crate::control::{self, Commands};
 use crate::listeners::{self, Bound, Listeners};
 use crate::options::{Log, Options, Refusal};
-use crate::{descriptors, prefork, privileges, systemd};
+use crate::{descriptors, handlers, prefork, privileges, systemd};
 
 /// What is served, and how.
 pub(crate) struct Served {
@@ -200,7 +200,11 @@ async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<()
         SiteKind::Directory(tree) => Site::new(tree, config, log),
         SiteKind::Routes { gate, metrics, .. } => {
             let routing = lock(&shared.routing).clone().expect("a site with routes has them");
-            Site::with_routes(Routes { routing, metrics, gate, handlers: Box::new(|_| None) }, config, log)
+            Site::with_routes(
+                Routes { routing, metrics, gate, handlers: Box::new(handlers::make) },
+                config,
+                log,
+            )
         }
     };
     detach_local({

@@ -1,4 +1,4 @@
-//! [`IntoResponse`]: what a handler may return.
+//! [`IntoResponse`]: what a handler may return, and [`ResponsePart`], what may stand before it.
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -52,20 +52,57 @@ impl<R: IntoResponse, E: IntoResponse> IntoResponse for Result<R, E> {
     }
 }
 
-/// The response with another status.
-impl<R: IntoResponse> IntoResponse for (StatusCode, R) {
+/// What a handler may return before a response: `(part, response)` and `(part, part, response)` are
+/// responses too.
+///
+/// # Examples
+/// ```
+/// use selvedge_handler::{IntoResponse, StatusCode, header};
+///
+/// let response = (StatusCode::CREATED, [(header::LOCATION, "/looms/7")], "woven").into_response();
+/// assert_eq!((response.status().as_u16(), response.headers()["location"].as_bytes()), (201, &b"/looms/7"[..]));
+/// ```
+pub trait ResponsePart {
+    /// Adds it to a response.
+    fn add_to(self, response: &mut Response);
+}
+
+/// The status of the response.
+impl ResponsePart for StatusCode {
+    fn add_to(self, response: &mut Response) {
+        *response.status_mut() = self;
+    }
+}
+
+/// Further fields, which replace those of the same names.
+impl ResponsePart for http::HeaderMap {
+    fn add_to(self, response: &mut Response) {
+        response.headers_mut().extend(self);
+    }
+}
+
+/// Further fields, which replace those of the same names.
+impl<const N: usize> ResponsePart for [(http::HeaderName, &'static str); N] {
+    fn add_to(self, response: &mut Response) {
+        for (name, value) in self {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+    }
+}
+
+impl<P: ResponsePart, R: IntoResponse> IntoResponse for (P, R) {
     fn into_response(self) -> Response {
         let mut response = self.1.into_response();
-        *response.status_mut() = self.0;
+        self.0.add_to(&mut response);
         response
     }
 }
 
-/// The response with further fields, which replace those of the same names.
-impl<R: IntoResponse> IntoResponse for (http::HeaderMap, R) {
+impl<P: ResponsePart, Q: ResponsePart, R: IntoResponse> IntoResponse for (P, Q, R) {
     fn into_response(self) -> Response {
-        let mut response = self.1.into_response();
-        response.headers_mut().extend(self.0);
+        let mut response = self.2.into_response();
+        self.1.add_to(&mut response);
+        self.0.add_to(&mut response);
         response
     }
 }

@@ -44,6 +44,7 @@ mod caller;
 mod handler;
 mod incoming;
 mod into_response;
+mod mount;
 mod producer;
 mod upgrade;
 
@@ -52,7 +53,8 @@ pub use body_error::{BodyError, Cause};
 pub use caller::{Caller, Interim};
 pub use handler::{BoxResponse, DynHandler, Handler};
 pub use incoming::{Feeder, Incoming, Wanted, incoming};
-pub use into_response::IntoResponse;
+pub use into_response::{IntoResponse, ResponsePart};
+pub use mount::Mount;
 pub use producer::{Out, Produced};
 pub use upgrade::{Duplex, Upgraded};
 

@@ -46,7 +46,9 @@ pub mod date;
 mod decimal;
 mod document_root;
 pub mod error_page;
+mod file_store;
 mod files;
+pub mod framing_fields;
 mod front;
 #[doc(hidden)]
 pub mod fuzz;
@@ -55,6 +57,7 @@ pub mod log;
 mod log_format;
 mod metrics;
 pub mod mime;
+mod plain;
 pub mod range;
 mod reload;
 pub mod representation;
@@ -64,14 +67,17 @@ pub mod response;
 mod routed;
 mod routing;
 mod site;
+mod static_files;
 pub mod status;
 mod stop;
 pub mod target;
+pub mod trailers;
 mod worker;
 
 pub use access_log::{BACKLOG_MAX, LogFile, Rotation};
 pub use config::{Config, HandlerLimits};
 pub use document_root::DocumentRoot;
+pub use file_store::{FileStore, StoredContent, StoredFile, answer_from};
 pub use gate::ConnectionGate;
 pub use log_format::{LogFormat, LogFormatError, OwnFormat};
 pub use metrics::Metrics;
@@ -79,6 +85,7 @@ pub use reload::Reload;
 pub use routed::MakeHandler;
 pub use routing::{Routing, RoutingError};
 pub use site::{Routes, Site};
+pub use static_files::StaticFiles;
 pub use stop::Stop;
 
 #[doc(inline)]

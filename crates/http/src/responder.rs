@@ -54,8 +54,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) clock: &'a Clock,
     /// Whether the connection stays open after the reply.
     pub(crate) persistence: Persistence,
-    /// The client, for its address.
-    pub(crate) client: &'a Client,
+    /// The client, for its address; `None` if no connection asks.
+    pub(crate) client: Option<&'a Client>,
 }
 
 /// The result of [`Responder::answer`].

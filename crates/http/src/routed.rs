@@ -45,6 +45,7 @@ pub(crate) use self::question::{AskedQuestion, LearnedFacts};
 use self::question::{Learned, Question};
 use crate::cache::CachedFile;
 use crate::config::Config;
+use crate::connection::Client;
 use crate::document_root::LookUpError;
 use crate::error_page::{self, Extra};
 use crate::files::{Files, Resource, answer_with};
@@ -158,7 +159,7 @@ impl Routed {
             Some(known) if Arc::ptr_eq(&known.routing, &self.routing) => (known.began, known.learned, false),
             Some(known) => (known.began, Vec::new(), false),
         };
-        let peer = terms.client.peer();
+        let peer = terms.client.and_then(Client::peer);
         let mut visit =
             RoutedVisit { request, peer, terms, is_first, learned, fields: HeadChanges::default() };
         match self.visit(&mut visit, out) {
@@ -577,7 +578,6 @@ fn redirect(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::Client;
     use crate::date::Clock;
     use crate::request::{Limits, parse};
     use crate::response::Persistence;
@@ -606,7 +606,8 @@ mod tests {
         let ((_old_home, mut old), (_new_home, mut new)) = (listed("old.txt"), listed("new.txt"));
         let (stream, _peer) = UnixStream::pair().unwrap();
         let (client, clock) = (Client::new(stream.into(), None), Clock::at(0));
-        let terms = Terms { now: now(), clock: &clock, persistence: Persistence::Implied, client: &client };
+        let terms =
+            Terms { now: now(), clock: &clock, persistence: Persistence::Implied, client: Some(&client) };
         let request = parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap().unwrap();
         let mut out = Vec::new();
         let mut known = None;

@@ -260,7 +260,10 @@ pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<RouteTable,
         };
         let action = match operator {
             "->" => RouteAction::Directory(files(target, defaults)),
-            "=>" => RouteAction::Cgi { directory: target.into() },
+            "=>" => {
+                let index = Some(defaults.index_cgi.clone()).filter(|index| !index.is_empty());
+                RouteAction::Cgi { directory: target.into(), index }
+            }
             ">>" => proxy(target).map_err(|why| mistake(target, why))?,
             "<<" => redirect(target).map_err(|why| mistake(target, why))?,
             other => return Err(mistake(operator, format!("{other:?} is none of ->, =>, >> and <<"))),
@@ -396,7 +399,7 @@ mod tests {
                 RouteAction::Directory(directory) => {
                     format!("-> {} {}", directory.path.display(), String::from_utf8_lossy(rest))
                 }
-                RouteAction::Cgi { directory } => format!("=> {}", directory.display()),
+                RouteAction::Cgi { directory, .. } => format!("=> {}", directory.display()),
                 RouteAction::Proxy { upstreams, path } => format!(">> {}{}", upstreams[0], filled(path)),
                 RouteAction::Redirect { to, .. } => format!("<< {}", filled(to)),
                 _ => unreachable!(),

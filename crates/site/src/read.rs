@@ -234,7 +234,8 @@ impl Reader<'_> {
             actions.push(("proxy", RouteAction::Proxy { upstreams: upstreams.to_vec(), path }));
         }
         if let Some(directory) = &route.cgi {
-            actions.push(("cgi", RouteAction::Cgi { directory: self.path(directory) }));
+            let index = route.index.as_ref().and_then(|index| index.get_ref().first().cloned());
+            actions.push(("cgi", RouteAction::Cgi { directory: self.path(directory), index }));
         }
         if let Some(address) = &route.fastcgi {
             self.check_address(address, address.get_ref())?;
@@ -327,7 +328,7 @@ impl Reader<'_> {
                 "index",
                 "directory",
                 start(route.index.as_ref().map(Spanned::span)),
-                is_directory || route.fastcgi.is_some(),
+                is_directory || route.fastcgi.is_some() || route.cgi.is_some(),
             ),
         ];
         for (key, needs, at, is_there) in others {

@@ -224,7 +224,8 @@ settings! {
         rewrite: Option<Spanned<String>> = None, "string" "\"$path\"";
         /// With `fastcgi`: the directory of the scripts.
         root: Option<PathBuf> = None, "string" "";
-        /// With `directory`: the names that stand for a directory. With `fastcgi`: the script.
+        /// With `directory`: the names that stand for a directory. With `fastcgi` and `cgi`: the
+        /// script for the path of a directory, `index.php` and none by default.
         index: Option<Spanned<Vec<String>>> = None, "list of strings" "[\"index.html\"]";
         /// With `directory`: how a directory without an index is listed: `off`, `html` (and as JSON
         /// for a client that prefers it) or `json`.

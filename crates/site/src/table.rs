@@ -66,6 +66,8 @@ pub enum RouteAction {
     Cgi {
         /// The directory of the programs.
         directory: PathBuf,
+        /// The program for the path of a directory.
+        index: Option<String>,
     },
     /// The request is passed to a FastCGI server at this address, `host:port` or `unix:path`.
     FastCgi {
@@ -210,7 +212,7 @@ impl fmt::Display for RouteAction {
             RouteAction::Proxy { upstreams, path } => {
                 write!(f, "proxy to {} {}", upstreams.join(" "), path.as_str())
             }
-            RouteAction::Cgi { directory } => write!(f, "CGI in {}", directory.display()),
+            RouteAction::Cgi { directory, .. } => write!(f, "CGI in {}", directory.display()),
             RouteAction::FastCgi { address, root, .. } => {
                 write!(f, "FastCGI at {address}, {}", root.display())
             }

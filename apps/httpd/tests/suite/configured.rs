@@ -402,3 +402,60 @@ fn files_of_mighttpd() {
     assert_eq!(get(&server, "b.example", "/y", "").status, 412);
     assert_eq!(get(&server, "c.example", "/", "").status, 412);
 }
+
+/// Other programs answer: a server behind this one, and a program. The rules of the route hold.
+#[test]
+fn other_programs() {
+    let site = site();
+    let back = crate::common::serve(site.path(), &["--workers", "1"]);
+    let program = site.path().join("bin/say");
+    fs::create_dir_all(site.path().join("bin")).unwrap();
+    fs::write(
+        &program,
+        "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n%s %s' \"$PATH_INFO\" \"$QUERY_STRING\"\n",
+    )
+    .unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let server = configured(
+        site.path(),
+        &format!(
+            "
+            [[route]]
+            path = '/app/'
+            proxy = '{}'
+            rewrite = '$rest'
+            headers = {{ X-Frame-Options = 'DENY' }}
+            [[route]]
+            path = '/closed/'
+            proxy = '{}'
+            deny = ['all']
+            [[route]]
+            path = '/cgi-bin/'
+            cgi = 'bin'
+            [[route]]
+            path = '/metrics'
+            page = 'metrics'
+            ",
+            back.address, back.address
+        ),
+    );
+    let proxied = get(&server, "a", "/app/ten.txt", "");
+    assert_eq!((proxied.status, &proxied.body[..]), (200, &b"0123456789"[..]));
+    let field = |name: &str| {
+        let lines = proxied.head.lines().filter_map(|line| line.split_once(": "));
+        lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).next()
+    };
+    assert_eq!(field("X-Frame-Options").as_deref(), Some("DENY"), "{}", proxied.head);
+    assert_eq!(get(&server, "a", "/app", "").status, 301);
+    assert_eq!(get(&server, "a", "/app/docs/../ten.txt", "").body, b"0123456789");
+    assert_eq!(get(&server, "a", "/closed/ten.txt", "").status, 403);
+    let said = server.ask("GET /cgi-bin/say/x/y?q=1 HTTP/1.0\r\nHost: a\r\n\r\n");
+    assert_eq!(said.status, 200);
+    let mut client = server.connect();
+    client.send("GET /cgi-bin/say/x/y?q=1 HTTP/1.0\r\nHost: a\r\n\r\n");
+    let said = String::from_utf8(client.rest()).unwrap();
+    assert!(said.ends_with("\r\n\r\n/x/y q=1"), "{said}");
+    let metrics = text(&get(&server, "a", "/metrics", ""));
+    assert!(metrics.contains("selvedge_requests_total{class=\"2xx\"} 4\n"), "{metrics}");
+    assert!(metrics.contains("selvedge_refused_total{reason=\"access\"} 1\n"), "{metrics}");
+}

@@ -13,17 +13,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use http::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING,
-};
 use selvedge_core::now;
 use selvedge_handler::{BodyError, Caller, Cause, Feeder, Interim, Wanted};
 
 use super::client::Client;
 use super::response_head;
 use crate::body::Decoder;
-use crate::request::FIELDS_MAX;
 use crate::status::Status;
+use crate::trailers;
 
 /// Room for a read of a body.
 const READ_BYTES: usize = 16 << 10;
@@ -152,19 +149,14 @@ impl Attendant<'_> {
                 }
                 Ok(None) if self.decoder.as_ref().is_none_or(Decoder::is_done) => {
                     self.decoder = None;
-                    let trailers = trailers(&self.trailers);
+                    let trailers = trailers::parse(&self.trailers);
                     self.broken |= trailers.is_err();
-                    return self.end(trailers).await;
+                    return self.end(trailers.map_err(body_error)).await;
                 }
                 Ok(None) => {}
                 Err(status) => {
                     self.broken = true;
-                    let cause = match status {
-                        Status::CONTENT_TOO_LARGE => Cause::TooLarge,
-                        Status::FIELDS_TOO_LARGE => Cause::FieldsTooLarge,
-                        _ => Cause::Malformed,
-                    };
-                    return self.end(Err(BodyError::new(cause))).await;
+                    return self.end(Err(body_error(status))).await;
                 }
             }
             if let Err(error) = self.read().await {
@@ -217,26 +209,11 @@ impl Attendant<'_> {
     }
 }
 
-/// The fields of a trailer section. Fields that concern the framing or the routing of a message
-/// have no meaning there, and are dropped (RFC 9110 §6.5.1).
-fn trailers(section: &[u8]) -> Result<Option<HeaderMap>, BodyError> {
-    let malformed = || BodyError::new(Cause::Malformed);
-    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
-    let fields = match httparse::parse_headers(section, &mut fields) {
-        Ok(httparse::Status::Complete((_, fields))) => fields,
-        // A body with a length has no trailer section.
-        Ok(httparse::Status::Partial) if section.is_empty() => return Ok(None),
-        Ok(httparse::Status::Partial) => return Err(malformed()),
-        Err(httparse::Error::TooManyHeaders) => return Err(BodyError::new(Cause::FieldsTooLarge)),
-        Err(_) => return Err(malformed()),
-    };
-    let mut map = HeaderMap::new();
-    for field in fields {
-        let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|_| malformed())?;
-        let value = HeaderValue::from_bytes(field.value).map_err(|_| malformed())?;
-        if ![CONNECTION, CONTENT_LENGTH, HOST, TE, TRAILER, TRANSFER_ENCODING].contains(&name) {
-            map.append(name, value);
-        }
-    }
-    Ok((!map.is_empty()).then_some(map))
+/// What the handler is told of a body that is refused with `status`.
+fn body_error(status: Status) -> BodyError {
+    BodyError::new(match status {
+        Status::CONTENT_TOO_LARGE => Cause::TooLarge,
+        Status::FIELDS_TOO_LARGE => Cause::FieldsTooLarge,
+        _ => Cause::Malformed,
+    })
 }

@@ -276,7 +276,7 @@ impl<H: Responder> Exchange<H> {
                     let out = &mut self.out.bytes;
                     let handled = match &body {
                         Ok(_) => {
-                            let terms = Terms { now, clock, persistence, client };
+                            let terms = Terms { now, clock, persistence, client: Some(client) };
                             handler.answer(&request, &terms, &mut self.found, out)
                         }
                         Err(status) => {
