@@ -262,6 +262,7 @@ const FUZZ: &[(&[&str], &[&str])] = &[
     (&["selvedge-client"], &["answers"]),
     (&["selvedge-gateway"], &["fastcgi_records", "program_heads"]),
     (&["selvedge-coroutine"], &["csv", "gzip", "json", "pipelines", "records", "xml"]),
+    (&["selvedge-site"], &["configuration", "mighty_routes", "proxy_protocol", "route_paths"]),
     (&["selvedge-make"], &["build_logs", "depfiles", "manifests"]),
     (&["selvedge-pipe"], &["scripts"]),
 ];

@@ -1,6 +1,6 @@
-//! From the files of a configuration to the routes and the options of a server: [`ConfigurationFiles`] names
-//! the files, [`load`] reads them. `main.rs` loads them at the start, for `check`, and at each
-//! reload.
+//! From the files of a configuration to the routes and the options of a server:
+//! [`ConfigurationFiles`] names the files, [`load`] reads them. `main.rs` loads them at the start
+//! and for `check`, `running.rs` at each reload.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -51,6 +51,8 @@ struct Server {
     drain: Duration,
     stop: Stop,
     reload: Reload,
+    /// Wakes each worker, so that it takes notice of an observer.
+    nudge: Reload,
     shared: Arc<Changeable>,
 }
 
@@ -141,6 +143,7 @@ pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
         drain: options.drain,
         stop: Stop::new(),
         reload: Reload::new(),
+        nudge: Reload::new(),
         shared: Arc::new(Changeable {
             routing: Mutex::new(routing),
             beats: (0..watched).map(|_| AtomicU64::new(0)).collect(),
@@ -195,7 +198,7 @@ fn log(options: &Options, process: &ProcessSettings) -> Result<Option<Arc<LogFil
 
 /// One worker, to its end.
 async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<(), Refusal> {
-    let Server { site, config, log, drain, stop, reload, shared } = server;
+    let Server { site, config, log, drain, stop, reload, nudge, shared } = server;
     let site = match site {
         SiteKind::Directory(tree) => Site::new(tree, config, log),
         SiteKind::Routes { gate, metrics, .. } => {
@@ -219,6 +222,12 @@ async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<()
                     None => site.forget(),
                 }
             }
+        }
+    });
+    detach_local(async move {
+        let mut heard = 0;
+        loop {
+            nudge.requested(&mut heard).await;
         }
     });
     if let (Some(period), Some(_)) = (systemd::watchdog(), shared.beats.get(index)) {
@@ -383,8 +392,9 @@ impl Commands for Server {
             "threads" => {
                 selvedge_see::on();
                 // The CPUs take notice with their next turn.
+                self.nudge.request();
                 sleep(Duration::from_millis(20)).await;
-                let dump = blocking(|| selvedge_see::dump().to_string()).await;
+                let dump = blocking(|| format!("{}\n", selvedge_see::dump())).await;
                 selvedge_see::off();
                 dump.map_err(|error| error.to_string())
             }

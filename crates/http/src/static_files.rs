@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::date::Clock;
 use crate::document_root::{Backing, DocumentRoot};
 use crate::error_page::{self, Extra};
-use crate::files::{self, FileName, Files};
+use crate::files::{self, FileName, Files, LookedUp};
 use crate::plain;
 use crate::range::{Parts, Span};
 use crate::request::Method;
@@ -51,6 +51,16 @@ impl StaticFiles {
         StaticFiles { files: RefCell::new(Files::new(directory, config)) }
     }
 
+    /// The call that looks up `name`.
+    fn search(&self, name: FileName) -> impl FnOnce() -> LookedUp + Send + use<> {
+        let files = self.files.borrow();
+        let (directory, memory_bytes) = (files.directory().clone(), files.memory_bytes());
+        move || {
+            let found = files::search(&directory, &name, memory_bytes);
+            (name, found)
+        }
+    }
+
     async fn answer(&self, head: &[u8], mount: Option<&Mount>) -> Response {
         let (clock, mut out, mut found) = (Clock::now(), Vec::with_capacity(1024), None);
         let request = match plain::parse(head) {
@@ -74,19 +84,10 @@ impl StaticFiles {
                         Err(_) => page(Status::SERVICE_UNAVAILABLE, &clock),
                     };
                 }
-                Handled::Search(name) => {
-                    let files = self.files.borrow();
-                    let (directory, memory_bytes) = (files.directory().clone(), files.memory_bytes());
-                    drop(files);
-                    let call = move || {
-                        let found = files::search(&directory, &name, memory_bytes);
-                        (name, found)
-                    };
-                    match blocking(call).await {
-                        Ok(looked_up) => found = Some(looked_up),
-                        Err(_) => return page(Status::SERVICE_UNAVAILABLE, &clock),
-                    }
-                }
+                Handled::Search(name) => match blocking(self.search(name)).await {
+                    Ok(looked_up) => found = Some(looked_up),
+                    Err(_) => return page(Status::SERVICE_UNAVAILABLE, &clock),
+                },
             }
         }
     }

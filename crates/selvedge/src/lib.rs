@@ -185,6 +185,8 @@ pub use selvedge_see as see;
 #[doc(inline)]
 pub use selvedge_sim as sim;
 #[doc(inline)]
+pub use selvedge_site as site;
+#[doc(inline)]
 pub use selvedge_sync as sync;
 #[doc(inline)]
 pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};

@@ -99,7 +99,8 @@ footer{margin-top:1.5rem;color:var(--soft);font-size:.85rem}\
 /// # Examples
 /// ```
 /// use selvedge_site::listing::{ListedEntry, page};
-/// let entry = ListedEntry { name: b"a&b.txt".to_vec(), is_directory: false, bytes: 2048, modified: 0 };
+/// let name = b"a&b.txt".to_vec();
+/// let entry = ListedEntry { name, is_directory: false, bytes: 2048, modified: 0 };
 /// let page = page(b"/docs/", &[entry]);
 /// assert!(page.contains("<a href=\"a&amp;b.txt\">a&amp;b.txt</a>") && page.contains("2.0 K"));
 /// ```

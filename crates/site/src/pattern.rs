@@ -1,5 +1,5 @@
-//! Patterns of paths: [`PathPattern`] says which requests a route takes, [`Glob`] which files a rule is
-//! for.
+//! Patterns of paths: [`PathPattern`] says which requests a route takes, [`Glob`] which files a
+//! rule is for.
 //!
 //! A glob is matched as a set of places in it that a byte moves forward, so the time is
 //! proportional to the text and no input makes it long.

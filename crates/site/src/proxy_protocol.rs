@@ -27,7 +27,7 @@ pub struct ProxyHead {
 
 /// The bytes are no head: the connection is to be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Malformed;
+pub struct NoProxyHead;
 
 /// Parses the head at the front of `bytes`. `Ok(None)` asks for more bytes.
 ///
@@ -40,7 +40,7 @@ pub struct Malformed;
 /// let head = parse(b"PROXY TCP4 192.0.2.7 10.0.0.1 51000 80\r\nGET / ").unwrap().unwrap();
 /// assert_eq!((head.client, head.len), ("192.0.2.7:51000".parse().ok(), 40));
 /// ```
-pub fn parse(bytes: &[u8]) -> Result<Option<ProxyHead>, Malformed> {
+pub fn parse(bytes: &[u8]) -> Result<Option<ProxyHead>, NoProxyHead> {
     match bytes.first() {
         None => Ok(None),
         Some(b'P') => line(bytes),
@@ -48,68 +48,68 @@ pub fn parse(bytes: &[u8]) -> Result<Option<ProxyHead>, Malformed> {
     }
 }
 
-fn line(bytes: &[u8]) -> Result<Option<ProxyHead>, Malformed> {
+fn line(bytes: &[u8]) -> Result<Option<ProxyHead>, NoProxyHead> {
     const START: &[u8] = b"PROXY ";
     let common = bytes.len().min(START.len());
     if bytes[..common] != START[..common] {
-        return Err(Malformed);
+        return Err(NoProxyHead);
     }
     let window = &bytes[..bytes.len().min(LINE_MAX)];
     let Some(end) = window.iter().position(|&byte| byte == b'\n') else {
-        return if window.len() == LINE_MAX { Err(Malformed) } else { Ok(None) };
+        return if window.len() == LINE_MAX { Err(NoProxyHead) } else { Ok(None) };
     };
-    let line = window[START.len()..end].strip_suffix(b"\r").ok_or(Malformed)?;
-    let line = std::str::from_utf8(line).map_err(|_| Malformed)?;
+    let line = window[START.len()..end].strip_suffix(b"\r").ok_or(NoProxyHead)?;
+    let line = std::str::from_utf8(line).map_err(|_| NoProxyHead)?;
     let len = end + 1;
     let mut words = line.split(' ');
     let is_v4 = match words.next() {
         Some("UNKNOWN") => return Ok(Some(ProxyHead { client: None, len })),
         Some("TCP4") => true,
         Some("TCP6") => false,
-        _ => return Err(Malformed),
+        _ => return Err(NoProxyHead),
     };
     let mut address = || words.next()?.parse::<IpAddr>().ok().filter(|one| one.is_ipv4() == is_v4);
-    let (client, _) = (address().ok_or(Malformed)?, address().ok_or(Malformed)?);
+    let (client, _) = (address().ok_or(NoProxyHead)?, address().ok_or(NoProxyHead)?);
     let mut port = || {
         let digits = words.next().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()))?;
         digits.parse::<u16>().ok()
     };
-    let (port, _) = (port().ok_or(Malformed)?, port().ok_or(Malformed)?);
+    let (port, _) = (port().ok_or(NoProxyHead)?, port().ok_or(NoProxyHead)?);
     match words.next() {
         None => Ok(Some(ProxyHead { client: Some(SocketAddr::new(client, port)), len })),
-        Some(_) => Err(Malformed),
+        Some(_) => Err(NoProxyHead),
     }
 }
 
-fn binary(bytes: &[u8]) -> Result<Option<ProxyHead>, Malformed> {
+fn binary(bytes: &[u8]) -> Result<Option<ProxyHead>, NoProxyHead> {
     let common = bytes.len().min(SIGNATURE.len());
     if bytes[..common] != SIGNATURE[..common] {
-        return Err(Malformed);
+        return Err(NoProxyHead);
     }
     let Some(&[command, family, high, low]) = bytes.get(12..16).and_then(|four| four.first_chunk()) else {
         return Ok(None);
     };
     let len = 16 + usize::from(u16::from_be_bytes([high, low]));
     if len > HEAD_MAX || command >> 4 != 2 {
-        return Err(Malformed);
+        return Err(NoProxyHead);
     }
     let Some(body) = bytes.get(16..len) else { return Ok(None) };
     let client = match (command & 15, family) {
         // LOCAL: the balancer's own check.
         (0, _) => None,
         (1, 0x11 | 0x12) => {
-            let address: [u8; 4] = *body.first_chunk().ok_or(Malformed)?;
-            let port = *body.get(8..12).and_then(|ports| ports.first_chunk()).ok_or(Malformed)?;
+            let address: [u8; 4] = *body.first_chunk().ok_or(NoProxyHead)?;
+            let port = *body.get(8..12).and_then(|ports| ports.first_chunk()).ok_or(NoProxyHead)?;
             Some(SocketAddr::new(IpAddr::from(address), u16::from_be_bytes(port)))
         }
         (1, 0x21 | 0x22) => {
-            let address: [u8; 16] = *body.first_chunk().ok_or(Malformed)?;
-            let port = *body.get(32..36).and_then(|ports| ports.first_chunk()).ok_or(Malformed)?;
+            let address: [u8; 16] = *body.first_chunk().ok_or(NoProxyHead)?;
+            let port = *body.get(32..36).and_then(|ports| ports.first_chunk()).ok_or(NoProxyHead)?;
             Some(SocketAddr::new(IpAddr::from(address), u16::from_be_bytes(port)))
         }
         // Unspecified, and Unix sockets, which have no address that a log could name.
         (1, 0x00 | 0x31 | 0x32) => None,
-        _ => return Err(Malformed),
+        _ => return Err(NoProxyHead),
     };
     Ok(Some(ProxyHead { client, len }))
 }
@@ -170,7 +170,7 @@ mod tests {
             &v2(0x21, 0x11, &[0; 11]),
             &v2(0x21, 0x11, &[0; 3000]),
         ] {
-            assert_eq!(parse(bytes), Err(Malformed), "{}", bytes.escape_ascii());
+            assert_eq!(parse(bytes), Err(NoProxyHead), "{}", bytes.escape_ascii());
         }
     }
 }

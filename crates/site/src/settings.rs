@@ -2,7 +2,8 @@
 //! default here and nowhere else: `reference.rs` makes the page for operators of them.
 //!
 //! [`read`](crate::read) parses a file into [`Settings`] and makes a
-//! [`RouteTable`](crate::RouteTable) of the routes. `mighty.rs` makes the same two of Mighttpd's files.
+//! [`RouteTable`](crate::RouteTable) of the routes. `mighty.rs` makes the same two of Mighttpd's
+//! files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -140,7 +140,8 @@ fn commands() {
     );
     assert!(ctl(&file, "counters").unwrap().contains("selvedge_requests_total{class=\"2xx\"} 1\n"));
     let threads = ctl(&file, "threads").unwrap();
-    assert!(threads.contains("wait"), "{threads}");
+    // The worker's threads too: it waits for its listener, and for the client.
+    assert!(threads.contains("running::worker") && threads.contains("serve"), "{threads}");
     assert!(ctl(&file, "nonsense").unwrap_err().contains("there are status, reload, retire"));
     let mode = std::os::unix::fs::PermissionsExt::mode(
         &fs::metadata(site.path().join("control")).unwrap().permissions(),

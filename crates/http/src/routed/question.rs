@@ -42,11 +42,11 @@ pub(crate) enum Question {
     /// Whether a password is right.
     Verify { users: Users, name: String, password: Vec<u8> },
     /// A file's content in this coding.
-    Compress { content: FileContent, identity: Identity, coding: Coding },
+    Compress { content: UnpackedFile, identity: Identity, coding: Coding },
 }
 
 /// The content of a file that is to be compressed.
-pub(crate) enum FileContent {
+pub(crate) enum UnpackedFile {
     Memory(Box<[u8]>),
     Open(Handle),
 }
@@ -76,8 +76,8 @@ impl Question {
     /// Asks for `file` in `coding`; `None` if the process has no descriptor left.
     pub(super) fn compress(file: &CachedFile, coding: Coding) -> Option<Question> {
         let content = match &file.body {
-            Backing::Memory(content) => FileContent::Memory(content.clone()),
-            Backing::Open(open) => FileContent::Open(open.duplicate().ok()?),
+            Backing::Memory(content) => UnpackedFile::Memory(content.clone()),
+            Backing::Open(open) => UnpackedFile::Open(open.duplicate().ok()?),
         };
         Some(Question::Compress { content, identity: file.identity, coding })
     }
@@ -100,8 +100,8 @@ impl Question {
             Question::Verify { users, name, password } => Learned::Verified(users.verify(&name, &password)),
             Question::Compress { content, identity, coding } => {
                 let read = match content {
-                    FileContent::Memory(content) => Some(content),
-                    FileContent::Open(file) => read(&file, identity),
+                    UnpackedFile::Memory(content) => Some(content),
+                    UnpackedFile::Open(file) => read(&file, identity),
                 };
                 let len = identity.len as usize;
                 let packed = read.and_then(|content| compress(&content, coding));
