@@ -259,7 +259,10 @@ fn miri() -> Vec<Proof> {
 /// The targets of each package. A test of this file holds the list against the files.
 const FUZZ: &[(&[&str], &[&str])] = &[
     (&["selvedge-http"], &["chunks", "paths", "requests"]),
+    (&["selvedge-client"], &["answers"]),
+    (&["selvedge-gateway"], &["fastcgi_records", "program_heads"]),
     (&["selvedge-coroutine"], &["csv", "gzip", "json", "pipelines", "records", "xml"]),
+    (&["selvedge-site"], &["configuration", "mighty_routes", "proxy_protocol", "route_paths"]),
     (&["selvedge-make"], &["build_logs", "depfiles", "manifests"]),
     (&["selvedge-pipe"], &["scripts"]),
 ];

@@ -8,6 +8,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -45,18 +46,22 @@ pub(crate) struct Bound {
     /// Where they can be reached, as URLs as far as there are such.
     pub(crate) urls: Vec<String>,
     pub(crate) paths: Paths,
+    /// Whether other processes bind the same addresses.
+    is_shared: bool,
 }
 
-/// Binds all addresses for `workers` workers, Unix sockets with the permissions `unix_mode`.
+/// Binds all addresses for `workers` workers, Unix sockets with the permissions `unix_mode`. With
+/// `is_shared` other processes may bind the same addresses.
 ///
 /// # Errors
 /// With the address in the message.
-pub(crate) fn bind(addresses: &[Address], unix_mode: Option<u32>, workers: usize) -> io::Result<Bound> {
-    let mut bound = Bound {
-        listeners: (0..workers).map(|_| Listeners::default()).collect(),
-        urls: Vec::new(),
-        paths: Paths::default(),
-    };
+pub(crate) fn bind(
+    addresses: &[Address],
+    unix_mode: Option<u32>,
+    workers: usize,
+    is_shared: bool,
+) -> io::Result<Bound> {
+    let mut bound = Bound::new(workers, is_shared);
     for address in addresses {
         match address {
             Address::Tcp(address) => bound.tcp(*address)?,
@@ -87,11 +92,66 @@ pub(crate) fn bind(addresses: &[Address], unix_mode: Option<u32>, workers: usize
     Ok(bound)
 }
 
+/// A Unix socket at `path` for commands, which only its owner may use, and the path to remove.
+///
+/// # Errors
+/// With the path in the message.
+pub(crate) fn bind_unix(path: &Path) -> io::Result<(UnixListener, Paths)> {
+    let mut bound = Bound::new(1, false);
+    let masked = umask(Mode::from_raw_mode(0o177));
+    let result = bound.unix(path);
+    umask(masked);
+    result?;
+    let socket = bound.listeners[0].unix.pop().expect("it was just bound");
+    Ok((socket, bound.paths))
+}
+
 impl Bound {
+    fn new(workers: usize, is_shared: bool) -> Bound {
+        Bound {
+            listeners: (0..workers).map(|_| Listeners::default()).collect(),
+            urls: Vec::new(),
+            paths: Paths::default(),
+            is_shared,
+        }
+    }
+
+    /// Sockets that were bound by another program, for `workers` workers that share them.
+    ///
+    /// # Errors
+    /// A descriptor is no listening socket.
+    pub(crate) fn inherited(sockets: Vec<OwnedFd>, workers: usize) -> io::Result<Bound> {
+        let mut bound = Bound::new(workers, false);
+        for socket in sockets {
+            match TcpListener::from_fd(socket.try_clone()?) {
+                Ok(first) => {
+                    bound.urls.push(url(first.local_addr()));
+                    for listeners in &mut bound.listeners[1..] {
+                        listeners.tcp.push(first.share()?);
+                    }
+                    bound.listeners[0].tcp.push(first);
+                }
+                Err(_) => {
+                    let first = UnixListener::from_fd(socket)?;
+                    bound.urls.push(format!("unix:{}", first.path().display()));
+                    for listeners in &mut bound.listeners[1..] {
+                        listeners.unix.push(first.share()?);
+                    }
+                    bound.listeners[0].unix.push(first);
+                }
+            }
+        }
+        Ok(bound)
+    }
+
     fn tcp(&mut self, address: SocketAddr) -> io::Result<()> {
         let options = ListenOptions::new().only_v6(false);
         let workers = self.listeners.len();
         let sockets = match workers {
+            _ if self.is_shared => {
+                let options = options.reuse_port(true);
+                (0..workers).map(|_| options.bind(address)).collect::<io::Result<_>>()?
+            }
             1 => vec![options.bind(address)?],
             _ => {
                 if address.port() != 0 {

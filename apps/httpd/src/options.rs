@@ -8,17 +8,26 @@ use std::ffi::OsString;
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use lexopt::prelude::*;
+use selvedge_http::Config;
 use selvedge_http::request::Limits;
+
+use crate::configuration::ConfigurationFiles;
+use crate::control::COMMANDS;
 
 pub(crate) const HELP: &str = "\
 selvedge-httpd serves the files of a directory over HTTP.
 
 Usage: selvedge-httpd [OPTIONS] [DIR]
+       selvedge-httpd [--config] FILE.toml
+       selvedge-httpd FILE.conf FILE.route
+       selvedge-httpd check FILE...
+       selvedge-httpd ctl FILE... COMMAND
+       selvedge-httpd keys
 
   DIR                    the directory to serve; by default the current one.
                          A request for a directory is answered with its index.html, and with 403 if it
@@ -26,7 +35,14 @@ Usage: selvedge-httpd [OPTIONS] [DIR]
                          Relative and absolute symbolic links are followed if they lead to something
                          below DIR.
 
+  FILE.toml              a configuration: virtual hosts, routes and all else. `keys` prints every key.
+  FILE.conf FILE.route   a configuration and a route file of Mighttpd.
+  check                  reads a configuration and tells the first mistake in it.
+  ctl                    sends a COMMAND to the server that runs by this configuration: status, reload,
+                         retire, stop, threads or counters. In place of FILE it takes --socket PATH.
+
 Options:
+  -c, --config FILE      the configuration; no other option may be given with it.
   -l, --listen ADDRESS   the address to listen on; may be given several times. By default
                          127.0.0.1:8080, which only this machine can reach.
                            192.0.2.1:80      an IPv4 address and a port
@@ -60,18 +76,34 @@ When all descriptors (ulimit -n) are in use, the server closes idle connections 
 
 SIGTERM, SIGQUIT and SIGINT (Ctrl-C) stop the server: it accepts no more connections, finishes the requests
 in flight and exits with status 0. A second such signal stops it at once. After SIGHUP the server looks
-again at every file that it serves, and opens the log again. After SIGUSR1 it opens the log again. Its exit
-status is 1 if it cannot start, and 2 if the command line has an error.";
+again at every file that it serves, and opens the log again; it reads its configuration again, if it has
+one, and keeps the old one if there is a mistake in the new one. After SIGUSR1 it opens the log again. Its
+exit status is 1 if it cannot start, and 2 if the command line or the configuration has an error.";
 
 /// The command line, parsed.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Request {
     Serve(Box<Options>),
+    /// Serve by a configuration.
+    Configured(ConfigurationFiles),
+    /// Read a configuration and tell its first mistake.
+    Check(ConfigurationFiles),
+    /// Send a command to the server with this control socket.
+    Ctl(CommandTarget, String),
+    /// Print the keys of the configuration.
+    Keys,
     Help,
     Version,
 }
 
+/// The server that a command is for.
 #[derive(Debug, PartialEq)]
+pub(crate) enum CommandTarget {
+    Socket(PathBuf),
+    Source(ConfigurationFiles),
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Options {
     pub(crate) directory: PathBuf,
     pub(crate) listen: Vec<Address>,
@@ -86,6 +118,32 @@ pub(crate) struct Options {
     pub(crate) head_bytes: usize,
     pub(crate) body_bytes: u64,
     pub(crate) drain: Duration,
+    pub(crate) cache_files: usize,
+    pub(crate) cache_bytes: usize,
+}
+
+impl Options {
+    /// The defaults, for the files of `directory`.
+    pub(crate) fn new(directory: PathBuf) -> Options {
+        let defaults = Config::default();
+        Options {
+            directory,
+            listen: vec![Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080)))],
+            unix_mode: None,
+            workers: None,
+            log: Log::Off,
+            validity: defaults.validity,
+            idle: defaults.idle,
+            head: defaults.head,
+            body: defaults.body,
+            write: defaults.write,
+            head_bytes: Limits::default().head_bytes,
+            body_bytes: Limits::default().body_bytes,
+            drain: Duration::from_secs(10),
+            cache_files: defaults.cache_files,
+            cache_bytes: defaults.cache_bytes,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -172,25 +230,25 @@ impl From<std::io::Error> for Refusal {
 /// # Errors
 /// With status 2.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, Refusal> {
-    let mut directory = None;
-    let mut options = Options {
-        directory: ".".into(),
-        listen: Vec::new(),
-        unix_mode: None,
-        workers: None,
-        log: Log::Off,
-        validity: Duration::from_secs(2),
-        idle: Duration::from_secs(60),
-        head: Duration::from_secs(10),
-        body: Duration::from_secs(30),
-        write: Duration::from_secs(30),
-        head_bytes: Limits::default().head_bytes,
-        body_bytes: Limits::default().body_bytes,
-        drain: Duration::from_secs(10),
-    };
+    let mut paths: Vec<PathBuf> = Vec::new();
+    let mut config = None;
+    let mut given = Vec::new();
+    let mut options = Options::new(".".into());
+    options.listen.clear();
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    match arguments.first().and_then(|first| first.to_str()) {
+        Some("check") => return Ok(Request::Check(source(&arguments[1..])?)),
+        Some("ctl") => return ctl(&arguments[1..]),
+        Some("keys") if arguments.len() == 1 => return Ok(Request::Keys),
+        _ => {}
+    }
     let mut parser = lexopt::Parser::from_args(arguments);
     while let Some(argument) = parser.next()? {
+        if let Long(_) | Short(_) = argument {
+            given.push(());
+        }
         match argument {
+            Short('c') | Long("config") => config = Some(PathBuf::from(parser.value()?)),
             Short('h') | Long("help") => return Ok(Request::Help),
             Short('V') | Long("version") => return Ok(Request::Version),
             Short('l') | Long("listen") => {
@@ -226,17 +284,73 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
             Long("body") => options.body = seconds(&mut parser, "--body")?,
             Long("write") => options.write = seconds(&mut parser, "--write")?,
             Long("drain") => options.drain = seconds(&mut parser, "--drain")?,
-            Value(path) if directory.is_none() => directory = Some(path.into()),
+            Value(path) if paths.len() < 2 => paths.push(path.into()),
             argument => return Err(argument.unexpected().into()),
         }
     }
-    if let Some(directory) = directory {
-        options.directory = directory;
+    let source = match (config, &paths[..]) {
+        (Some(config), []) => Some(ConfigurationFiles::Toml(config)),
+        (Some(_), [path, ..]) => {
+            return Err(usage(format!("{}: with --config no path may be given", path.display())));
+        }
+        (None, [configuration, routes]) => {
+            Some(ConfigurationFiles::Mighty(configuration.clone(), routes.clone()))
+        }
+        (None, [path]) if is_toml(path) => Some(ConfigurationFiles::Toml(path.clone())),
+        (None, [directory]) => {
+            options.directory = directory.clone();
+            None
+        }
+        (None, _) => None,
+    };
+    if let Some(source) = source {
+        // `--config` itself is one.
+        let most = usize::from(paths.is_empty());
+        return match given.len() <= most {
+            true => Ok(Request::Configured(source)),
+            false => Err(usage(
+                "with a configuration (--config) all other options belong into its file".to_owned(),
+            )),
+        };
     }
     if options.listen.is_empty() {
         options.listen.push(Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080))));
     }
     Ok(Request::Serve(Box::new(options)))
+}
+
+fn usage(message: String) -> Refusal {
+    Refusal { message, status: 2 }
+}
+
+fn is_toml(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "toml") && !path.is_dir()
+}
+
+/// The configuration that one or two files are.
+fn source(files: &[OsString]) -> Result<ConfigurationFiles, Refusal> {
+    match files {
+        [file] => Ok(ConfigurationFiles::Toml(file.into())),
+        [configuration, routes] => Ok(ConfigurationFiles::Mighty(configuration.into(), routes.into())),
+        _ => Err(usage("give FILE.toml, or FILE.conf and FILE.route".to_owned())),
+    }
+}
+
+/// What follows `ctl`.
+fn ctl(arguments: &[OsString]) -> Result<Request, Refusal> {
+    let Some((command, target)) = arguments.split_last() else {
+        return Err(usage("ctl: give FILE or --socket PATH, and a command".to_owned()));
+    };
+    let command = command.to_string_lossy().into_owned();
+    if !COMMANDS.iter().any(|(known, _)| *known == command) {
+        let known: Vec<&str> = COMMANDS.iter().map(|(known, _)| *known).collect();
+        return Err(usage(format!("ctl: {command:?} is no command: there are {}", known.join(", "))));
+    }
+    let target = match target {
+        [option, path] if option == "--socket" => CommandTarget::Socket(path.into()),
+        files => CommandTarget::Source(source(files)?),
+    };
+    Ok(Request::Ctl(target, command))
 }
 
 /// The longest time that an option may give: a day.
@@ -381,7 +495,13 @@ mod tests {
             "--body-bytes -1",
             "--validity 1e9",
             "--what",
-            "one two",
+            "one two three",
+            "one two --idle 3",
+            "--config a b",
+            "--config a --idle 3",
+            "ctl a",
+            "ctl a nonsense",
+            "check",
         ] {
             let refusal = parsed(line).unwrap_err();
             assert_eq!(refusal.status, 2, "{line}: {}", refusal.message);

@@ -10,18 +10,20 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{FlockOperation, flock};
 use selvedge_core::{JoinHandle, spawn_local};
 use selvedge_io::pool::{Limits, Pool};
 use selvedge_io::time::sleep;
 
 use crate::date::Clock;
 use crate::log::{Line, Lines};
+use crate::log_format::LogFormat;
 
 /// A worker hands a buffer over when it has at least so many bytes of lines.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -66,6 +68,9 @@ const FLUSH_AFTER: Duration = Duration::from_millis(800);
 pub struct LogFile {
     /// `None` for the standard output stream.
     path: Option<PathBuf>,
+    /// `None` for the combined format, which `log.rs` writes.
+    format: Option<LogFormat>,
+    rotation: Rotation,
     /// Locked while a buffer is written: a pipe takes long writes in pieces.
     state: Mutex<LogState>,
     /// One OS thread that writes for all workers, so that a log that stalls keeps no other blocking
@@ -76,8 +81,24 @@ pub struct LogFile {
 #[derive(Debug)]
 struct LogState {
     file: File,
+    /// When the file was opened, or renamed away last.
+    since: Instant,
     /// The last write failed, which has been reported.
     failing: bool,
+}
+
+/// When the file of a log is renamed, so that a new one begins.
+///
+/// `FILE` becomes `FILE.1`, `FILE.1` becomes `FILE.2`, and so on; the oldest is removed. Several
+/// processes may write one file: one of them renames it, and the others see that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rotation {
+    /// At this size in bytes. The file may be longer by one buffer of lines. 0 is never.
+    pub bytes: u64,
+    /// After this time; zero is never.
+    pub period: Duration,
+    /// The most files that are kept besides the one that is written.
+    pub backups: u32,
 }
 
 impl LogFile {
@@ -103,7 +124,20 @@ impl LogFile {
 
     fn over(path: Option<PathBuf>, file: File) -> LogFile {
         let pool = Pool::new(Limits { threads_max: NonZeroUsize::MIN, ..Limits::default() });
-        LogFile { path, state: Mutex::new(LogState { file, failing: false }), pool }
+        let state = Mutex::new(LogState { file, since: Instant::now(), failing: false });
+        LogFile { path, format: None, rotation: Rotation::default(), state, pool }
+    }
+
+    /// With lines in this format.
+    pub fn with_format(mut self, format: LogFormat) -> LogFile {
+        self.format = Some(format).filter(|format| *format != LogFormat::Combined);
+        self
+    }
+
+    /// With files that are renamed when they are large or old enough.
+    pub fn with_rotation(mut self, rotation: Rotation) -> LogFile {
+        self.rotation = rotation;
+        self
     }
 
     /// Opens the path again, after the file was renamed. Later lines go to the new file. The call
@@ -122,6 +156,11 @@ impl LogFile {
     /// Writes whole lines. It reports when a failure begins and when the failure is over.
     fn write(&self, lines: &Lines) {
         let mut state = self.lock();
+        if let Some(path) = &self.path
+            && self.rotation != Rotation::default()
+        {
+            self.rotate(path, &mut state);
+        }
         let name = || self.path.as_ref().map_or("standard output".into(), |path| path.display().to_string());
         match (state.file.write_all(lines.as_bytes()), state.failing) {
             (Ok(()), false) | (Err(_), true) => {}
@@ -136,9 +175,62 @@ impl LogFile {
         }
     }
 
+    /// Renames the file if it is time for it, and opens the one that is at `path` then. An error is
+    /// reported, and the lines go to the old file.
+    fn rotate(&self, path: &Path, state: &mut LogState) {
+        let Rotation { bytes, period, backups } = self.rotation;
+        let result = (|| {
+            let is_current = |file: &File| -> io::Result<bool> {
+                let (here, there) = (file.metadata()?, std::fs::metadata(path));
+                Ok(there.is_ok_and(|there| (there.dev(), there.ino()) == (here.dev(), here.ino())))
+            };
+            if !is_current(&state.file)? {
+                (state.file, state.since) = (append(path)?, Instant::now());
+            }
+            let len = state.file.metadata()?.len();
+            let is_old = period > Duration::ZERO && state.since.elapsed() >= period;
+            if len == 0 || !(is_old || bytes > 0 && len >= bytes) {
+                return Ok(());
+            }
+            // Another process may be about to rename the same file.
+            flock(&state.file, FlockOperation::LockExclusive)?;
+            if is_current(&state.file)? {
+                rename_all(path, backups)?;
+            }
+            (state.file, state.since) = (append(path)?, Instant::now());
+            Ok::<(), io::Error>(())
+        })();
+        if let Err(error) = result
+            && !state.failing
+        {
+            eprintln!("selvedge: access log {}: it is not rotated: {error}", path.display());
+            // It is tried again after another period, or when the file is reopened.
+            state.since = Instant::now();
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Renames `path` to `path.1`, after `path.1` to `path.2` and so on.
+fn rename_all(path: &Path, backups: u32) -> io::Result<()> {
+    let numbered = |n: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{n}"));
+        PathBuf::from(name)
+    };
+    if backups == 0 {
+        return std::fs::remove_file(path);
+    }
+    for n in (1..backups).rev() {
+        match std::fs::rename(numbered(n), numbered(n + 1)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    std::fs::rename(path, numbered(1))
 }
 
 /// Opens a file to append to. A FIFO is opened for reading too, for two reasons. A FIFO that is
@@ -192,7 +284,10 @@ impl WorkerLog {
         if state.lines.is_empty() {
             self.begin(state);
         }
-        state.lines.put(line, clock);
+        match &self.file.format {
+            None => state.lines.put(line, clock),
+            Some(format) => put_formatted(format, line, clock, &mut state.lines),
+        }
     }
 
     /// Logs the drafts.
@@ -292,5 +387,41 @@ impl WorkerLog {
                 self.state.borrow_mut().spare = Some(lines);
             }
         }
+    }
+}
+
+/// Appends `line` in a format other than the combined one.
+#[cold]
+fn put_formatted(format: &LogFormat, line: &Line<'_>, clock: &Clock, lines: &mut Lines) {
+    let mut written = Vec::with_capacity(512);
+    format.put(line, clock, &mut written);
+    lines.put_written(&written);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(text: &str) -> Lines {
+        let mut lines = Lines::default();
+        lines.put_written(text.as_bytes());
+        lines
+    }
+
+    #[test]
+    fn files_are_renamed_at_their_size() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let rotation = Rotation { bytes: 4, period: Duration::ZERO, backups: 2 };
+        let open = || LogFile::open(&path).unwrap().with_rotation(rotation);
+        // Two processes that write one file.
+        let logs = [open(), open()];
+        for n in 0..8 {
+            logs[n % 2].write(&line(&format!("{n}\n")));
+        }
+        let text = |end: &str| std::fs::read_to_string(format!("{}{end}", path.display()));
+        assert_eq!(text("").unwrap(), "6\n7\n");
+        assert_eq!((text(".1").unwrap(), text(".2").unwrap()), ("4\n5\n".into(), "2\n3\n".into()));
+        assert!(text(".3").is_err());
     }
 }

@@ -6,8 +6,8 @@
 //!
 //! The decoder reads chunked coding (RFC 9112 §7.1) strictly: `1*16HEXDIG`, lines end in CRLF,
 //! white space only around the `;` and the `=` of an extension, no control bytes. It checks the
-//! form of extensions (a token, or a token with a token or a quoted string) and of trailer fields,
-//! and drops them.
+//! form of extensions (a token, or a token with a token or a quoted string), and drops them. It
+//! checks the form of trailer fields too, and returns them as slices of the input.
 //!
 //! ```text
 //!            digit            CR            LF, size > 0      size bytes        CR      LF
@@ -95,6 +95,12 @@ enum FramingState {
 }
 
 impl FramingState {
+    /// Whether the byte that comes next belongs to the trailer section.
+    fn is_trailer(self) -> bool {
+        use FramingState::{EndLf, Name, Trailer, Value, ValueLf};
+        matches!(self, Trailer | Name | Value | ValueLf | EndLf)
+    }
+
     /// Whether the byte that comes next belongs to an extension or a trailer field, and counts
     /// against [`OVERHEAD_BYTES_MAX`].
     fn is_overhead(self) -> bool {
@@ -125,6 +131,8 @@ pub struct Piece<'b> {
     pub consumed: usize,
     /// The content among these bytes. It may be empty.
     pub content: &'b [u8],
+    /// The part of the trailer section among these bytes: field lines, and the empty line at its end.
+    pub trailers: &'b [u8],
     /// Whether the body is complete. If it is not, call `decode` again with the rest of the input,
     /// or with new input if there is no rest.
     pub done: bool,
@@ -145,6 +153,13 @@ impl Decoder {
         Ok(Decoder { state, left, allowance: bytes_max, overhead: 0 })
     }
 
+    /// Forbids more than `bytes_max` further bytes of content. False if that many are known to
+    /// come.
+    pub fn restrict(&mut self, bytes_max: u64) -> bool {
+        self.allowance = self.allowance.min(bytes_max);
+        self.left <= bytes_max
+    }
+
     /// Whether the body is complete.
     #[inline]
     pub fn is_done(&self) -> bool {
@@ -159,6 +174,7 @@ impl Decoder {
     /// start of the next request is unknown.
     pub fn decode<'b>(&mut self, input: &'b [u8]) -> Result<Piece<'b>, Status> {
         let mut at = 0;
+        let mut trailers_at = None;
         loop {
             if let FramingState::Length | FramingState::Data = self.state {
                 let take = usize::try_from(self.left).unwrap_or(usize::MAX).min(input.len() - at);
@@ -171,10 +187,14 @@ impl Decoder {
                     };
                 }
                 let content = &input[at..at + take];
-                return Ok(Piece { consumed: at + take, content, done: self.is_done() });
+                return Ok(Piece { consumed: at + take, content, trailers: &[], done: self.is_done() });
             }
             if self.is_done() || at == input.len() {
-                return Ok(Piece { consumed: at, content: &[], done: self.is_done() });
+                let trailers = &input[trailers_at.unwrap_or(at)..at];
+                return Ok(Piece { consumed: at, content: &[], trailers, done: self.is_done() });
+            }
+            if self.state.is_trailer() {
+                trailers_at.get_or_insert(at);
             }
             self.state = self.framing_byte(input[at])?;
             at += 1;
@@ -351,7 +371,10 @@ mod tests {
     fn no_body_and_empty_body_are_done_at_once() {
         for framing in [Framing::None, Framing::Length(0)] {
             let mut decoder = Decoder::new(framing, 0).unwrap();
-            assert_eq!(decoder.decode(b"GET"), Ok(Piece { consumed: 0, content: b"", done: true }));
+            assert_eq!(
+                decoder.decode(b"GET"),
+                Ok(Piece { consumed: 0, content: b"", trailers: b"", done: true })
+            );
         }
     }
 

@@ -27,6 +27,21 @@ const OVERHEAD_BYTES: usize = 1024;
 /// The file that stands for its directory, for its type.
 const INDEX: &[u8] = b"index.html";
 
+/// The key of a file that is called `name` and has the media type of a file called `typed`: the two
+/// with a NUL, which no name contains, between them.
+pub(crate) fn typed_key(name: &[u8], typed: &[u8]) -> Vec<u8> {
+    [name, b"\0", typed].concat()
+}
+
+/// The name of the file with the key `key`, and the name that its media type is taken of. Most keys
+/// are a name alone, which is both.
+pub(crate) fn split_key(key: &[u8]) -> (&[u8], &[u8]) {
+    match key.iter().position(|&byte| byte == 0) {
+        Some(nul) => (&key[..nul], &key[nul + 1..]),
+        None => (key, key),
+    }
+}
+
 /// One file as it is served.
 #[derive(Debug)]
 pub(crate) struct CachedFile {
@@ -47,10 +62,11 @@ pub(crate) struct CachedFile {
 }
 
 impl CachedFile {
-    /// `file`, found under `name` at `second` (Unix time).
+    /// `file`, found under the key `name` (see [`split_key`]) at `second` (Unix time).
     pub(crate) fn new(name: &[u8], file: OpenedFile, second: u64) -> CachedFile {
         let OpenedFile { identity, body } = file;
-        let named = if name.is_empty() || name.ends_with(b"/") { INDEX } else { name };
+        let typed = split_key(name).1;
+        let named = if typed.is_empty() || typed.ends_with(b"/") { INDEX } else { typed };
         let Identity { inode, len, modified, changed, .. } = identity;
         let etag = ETag::of_file(inode, changed, len, second);
         CachedFile {
@@ -63,6 +79,31 @@ impl CachedFile {
             resident_until: Cell::new(Time::default()),
             used: Cell::new(false),
             plain: target::plain(&[b"/", name].concat()).is_some(),
+        }
+    }
+
+    /// The file with `content` in place of its own: its content in the coding number `coding`. Its
+    /// entity tag is another one, because its bytes are.
+    pub(crate) fn packed(
+        &self,
+        content: Box<[u8]>,
+        kind: &'static str,
+        coding: u64,
+        second: u64,
+    ) -> CachedFile {
+        let Identity { inode, modified, changed, .. } = self.identity;
+        let len = content.len() as u64;
+        let etag = ETag::of_file(inode ^ coding << 60, changed, len, second);
+        CachedFile {
+            representation: Representation::new(kind, len, modified.0, etag, second),
+            body: Backing::Memory(content),
+            identity: self.identity.with_len(len),
+            name: self.name.clone(),
+            settled: self.settled,
+            fresh_until: Cell::new(Time::default()),
+            resident_until: Cell::new(Time::default()),
+            used: Cell::new(false),
+            plain: false,
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Config {
     /// `sendfile`. (Measured on Linux 6.18 over loopback: at 8 KB both cost the same. At 4 KB
     /// memory is 7 % cheaper, and at 16 KiB `sendfile` is 13 % cheaper.)
     pub memory_bytes: u64,
+    /// The limits of requests that [handlers](selvedge_handler::Handler) answer.
+    pub handlers: HandlerLimits,
     /// The most connections of one worker. At this number the worker closes the connections that
     /// have been idle for longest, to make room for new ones. If no connection is idle, the new
     /// ones wait in the kernel's queue.
@@ -54,7 +56,38 @@ impl Default for Config {
             cache_files: 1024,
             cache_bytes: 64 << 20,
             memory_bytes: 8 << 10,
+            handlers: HandlerLimits::default(),
             connections: usize::MAX,
+        }
+    }
+}
+
+/// What a request may take that a [handler](selvedge_handler::Handler) answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandlerLimits {
+    /// How long a handler may take from the request's head to its response. After that the future
+    /// of the handler is dropped, and the client is answered with 503. `None` for no limit. The
+    /// body of the response is not counted.
+    pub time: Option<Duration>,
+    /// How long the client may send nothing while the handler waits for a piece of the body.
+    pub body: Duration,
+    /// Longest body content in bytes; beyond it 413, or an error of the body if its length is not
+    /// known at first. A handler that keeps a body in memory has a limit of its own.
+    pub body_bytes: u64,
+    /// How much of a body that the handler has not read is read and dropped, so that the connection
+    /// can be kept for further requests.
+    pub unread_bytes: u64,
+}
+
+impl Default for HandlerLimits {
+    /// No limit on the time of a handler nor on the length of a body, 30 s for a piece of a body,
+    /// and 256 KiB that are dropped.
+    fn default() -> HandlerLimits {
+        HandlerLimits {
+            time: None,
+            body: Duration::from_secs(30),
+            body_bytes: u64::MAX,
+            unread_bytes: 256 << 10,
         }
     }
 }

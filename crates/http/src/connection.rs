@@ -22,35 +22,44 @@
 //! | `client.rs` | the stream, and the client's address for the log |
 //! | `outgoing.rs` | bytes and spans of files on their way to the client |
 //! | `unlogged.rs` | answered requests that are not logged yet |
-//! | `exchange.rs` | the protocol: reading, parsing, answering by a handler |
+//! | `exchange.rs` | the protocol: reading, parsing, answering by a responder |
+//! | `call.rs` | a request that a handler answers, as the handler sees it |
+//! | `attendant.rs` | the connection's work while a handler waits: bodies in, interim responses out |
+//! | `run.rs` | the run of a handler, from its request to the end of its response |
+//! | `response_head.rs` | how a handler's response is framed, and its head |
 
+mod attendant;
+mod call;
 mod client;
 mod exchange;
 mod outgoing;
+mod response_head;
+mod run;
 mod unlogged;
 
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, Shutdown};
+use std::rc::Rc;
 
 use selvedge_core::{Deadline, Time, now, yield_now};
 use selvedge_io::net::Stream;
 
-use self::client::Client;
+pub(crate) use self::client::Client;
 use self::exchange::{Exchange, Pause};
-use crate::handler::Handler;
+use crate::responder::Responder;
 use crate::worker::WorkerContext;
 
 /// The most exchanges that are kept for reuse; each has buffers of some 30 KiB.
 const EXCHANGES_MAX: usize = 256;
 
 /// The things that the connections of one worker take from: the worker, and exchanges for reuse.
-pub(crate) struct Connecting<H: Handler> {
+pub(crate) struct Connecting<H: Responder> {
     pub(crate) worker: WorkerContext<H>,
     #[expect(clippy::vec_box, reason = "a thread that holds one is to hold a pointer, not all its fields")]
     exchanges: RefCell<Vec<Box<Exchange<H>>>>,
 }
 
-impl<H: Handler> Connecting<H> {
+impl<H: Responder> Connecting<H> {
     pub(crate) fn new(worker: WorkerContext<H>) -> Connecting<H> {
         Connecting { worker, exchanges: RefCell::default() }
     }
@@ -119,7 +128,7 @@ impl Link {
 
     /// The connection thread. All of its waiting is here, and it keeps a pointer or two meanwhile:
     /// a connection that waits costs little memory.
-    pub(crate) async fn converse<H: Handler>(&self, connecting: &Connecting<H>) {
+    pub(crate) async fn converse<H: Responder>(self: &Rc<Link>, connecting: &Connecting<H>) {
         // A variable that lives across a wait would take room in the thread.
         let mut due = Deadline::after(now(), connecting.worker.config.idle);
         loop {
@@ -145,7 +154,7 @@ impl Link {
                     // There may be more to read already, of which no event tells.
                     Pause::Turn => yield_now().await,
                     Pause::Slow(next) => {
-                        if Box::pin(exchange.finish(&self.client, &connecting.worker, next)).await.is_err() {
+                        if Box::pin(exchange.finish(self, &connecting.worker, next)).await.is_err() {
                             break Pause::Over;
                         }
                     }
@@ -175,10 +184,11 @@ mod tests {
     use super::*;
     use crate::access_log::{LogFile, WorkerLog};
     use crate::config::Config;
-    use crate::handler::{Handled, Reply, Rest, Terms};
     use crate::request::Request;
+    use crate::responder::{Handled, Reply, Rest, Terms};
     use crate::status::Status;
     use selvedge_core::{round_robin_with, spawn_local};
+    use selvedge_handler::DynHandler;
     use selvedge_io::EventLoop;
     use selvedge_io::net::UnixStream;
     use std::rc::Rc;
@@ -187,9 +197,13 @@ mod tests {
     /// It answers `/`, and panics at any other path.
     struct PanicsBelowRoot;
 
-    impl Handler for PanicsBelowRoot {
+    impl Responder for PanicsBelowRoot {
         type Search = ();
         type Found = ();
+
+        fn route(&mut self, _: &Request<'_>) -> Option<Rc<dyn DynHandler>> {
+            None
+        }
 
         fn answer(
             &mut self,
@@ -225,7 +239,7 @@ mod tests {
                 }
                 client.shutdown(Shutdown::Write).unwrap();
                 let connecting = connecting.clone();
-                let link = Link::new(server.into(), None, 0);
+                let link = Rc::new(Link::new(server.into(), None, 0));
                 let thread = spawn_local(async move { link.converse(&connecting).await });
                 assert_eq!(thread.await.is_err(), panics);
             }

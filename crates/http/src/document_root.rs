@@ -24,14 +24,18 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Dir, FileType, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use selvedge_io::fs::{FileStatus, Handle};
+use selvedge_site::listing::ListedEntry;
 
 use crate::status::Status;
 
 /// The file that stands for its directory.
 const INDEX: &[u8] = b"index.html";
+
+/// The most names that the list of a directory has.
+const LISTED_MAX: usize = 20_000;
 
 /// How often a look-up is repeated if it fails because a file was renamed meanwhile.
 const RACES_MAX: u32 = 8;
@@ -102,6 +106,11 @@ impl Identity {
         let FileStatus { device, inode, mode, len, modified, changed } = file.status()?;
         let is_file = FileType::from_raw_mode(mode) == FileType::RegularFile;
         Ok(is_file.then_some(Identity { device, inode, len, modified, changed }))
+    }
+
+    /// The same file with content of this length.
+    pub(crate) fn with_len(self, len: u64) -> Identity {
+        Identity { len, ..self }
     }
 
     /// Whether it is one file, in whatever state.
@@ -201,6 +210,48 @@ impl DocumentRoot {
             Ok(_) => LookUpError::Refused(Status::FORBIDDEN),
             Err(errno) => missed(errno),
         }
+    }
+
+    /// What the directory `name` contains; with `shows` unset, nothing, if it is there. A symbolic
+    /// link is shown as the file that it leads to, if that is below the root. The call blocks.
+    pub(crate) fn list(
+        &self,
+        root: BorrowedFd<'_>,
+        name: &[u8],
+        shows: bool,
+    ) -> Result<Vec<ListedEntry>, LookUpError> {
+        let path = if name.is_empty() { b"." } else { name };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        if !shows {
+            self.open(root, path, OFlags::PATH | OFlags::DIRECTORY, Patience::Disk).map_err(missed)?;
+            return Ok(Vec::new());
+        }
+        let directory = self.open(root, path, flags, Patience::Disk).map_err(missed)?;
+        let mut entries = Vec::new();
+        for found in Dir::read_from(&directory).map_err(missed)? {
+            let found = found.map_err(missed)?;
+            let name = found.file_name().to_bytes();
+            if name.starts_with(b".") {
+                continue;
+            }
+            let below = match path {
+                b"." => name.to_vec(),
+                path => [path.strip_suffix(b"/").unwrap_or(path), b"/", name].concat(),
+            };
+            // A link that leads out is left out, as are files that were removed meanwhile.
+            let Ok(there) = self.open(root, &below, OFlags::PATH, Patience::Disk) else { continue };
+            let FileStatus { mode, len, modified, .. } = there.status().map_err(missed)?;
+            let is_directory = match FileType::from_raw_mode(mode) {
+                FileType::Directory => true,
+                FileType::RegularFile => false,
+                _ => continue,
+            };
+            if entries.len() == LISTED_MAX {
+                break;
+            }
+            entries.push(ListedEntry { name: name.to_vec(), is_directory, bytes: len, modified: modified.0 });
+        }
+        Ok(entries)
     }
 
     /// The state of what `name` stands for now, without opening it for reading.

@@ -1,8 +1,9 @@
-//! The [`Handler`] that serves the files of a directory, with the worker's cache of them.
+//! The files of a directory, with the worker's cache of them, and the replies that are files.
 //!
 //! [`Files`] answers from the cache if it can. Otherwise it looks up the name in the
 //! [`DocumentRoot`] without waiting for the disk. If that is not possible, it asks the connection
-//! for a search: the same look-up on the blocking pool.
+//! for a search: the same look-up on the blocking pool. `front.rs` serves one directory so;
+//! `routed.rs` serves several, and looks up names that differ from the request's.
 
 use std::os::fd::AsFd;
 use std::rc::Rc;
@@ -12,13 +13,13 @@ use rustix::io::Errno;
 use selvedge_core::Time;
 use selvedge_io::fs::Handle;
 
-use crate::cache::{Cache, CachedFile};
+use crate::cache::{Cache, CachedFile, split_key};
 use crate::config::Config;
 use crate::document_root::{Backing, DocumentRoot, Found, LookUpError, Patience};
 use crate::error_page::{self, Extra};
-use crate::handler::{Handled, Handler, Reply, Rest, Terms};
 use crate::representation::{Answer, Content};
 use crate::request::Request;
+use crate::responder::{Handled, Reply, Rest, Terms};
 use crate::status::Status;
 use crate::target;
 
@@ -43,7 +44,7 @@ pub(crate) type FileName = Vec<u8>;
 pub(crate) type LookedUp = (FileName, Result<Found, LookUpError>);
 
 /// The result of a look-up for one request.
-enum Resource {
+pub(crate) enum Resource {
     File(Rc<CachedFile>),
     Directory,
 }
@@ -84,7 +85,7 @@ impl Files {
         &mut self,
         request: &Request<'_>,
         terms: &Terms<'_>,
-        found: &mut Option<Box<LookedUp>>,
+        found: impl FnOnce() -> Option<LookedUp>,
     ) -> Result<Resource, LookUpError> {
         let now = terms.now;
         // The usual path is the name of a cached file. Then there is nothing to decode in the path.
@@ -102,14 +103,35 @@ impl Files {
             return Ok(Resource::File(file.clone()));
         }
         let name = std::mem::take(&mut self.name);
-        let found = found.take().filter(|found| found.0 == name).map(|found| found.1);
+        let found = found().filter(|found| found.0 == name).map(|found| found.1);
         let target = self.look_up(&name, terms, found);
         self.name = name;
         target
     }
 
-    /// Looks up `name`, which is not fresh in the cache, without waiting for the disk. `found` is
-    /// the result of a search for it, if one was made.
+    /// The file with the key `key` (see [`split_key`]). `found` is the result of a search for it,
+    /// if one was made.
+    pub(crate) fn find_key(
+        &mut self,
+        key: &[u8],
+        terms: &Terms<'_>,
+        found: impl FnOnce() -> Option<Result<Found, LookUpError>>,
+    ) -> Result<Resource, LookUpError> {
+        if let Some(file) = self.cache.fresh(key, terms.now)
+            && file.is_unchanged()
+        {
+            return Ok(Resource::File(file.clone()));
+        }
+        self.look_up(key, terms, found())
+    }
+
+    /// The files up to this length are kept in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// Looks up `name`, a key that is not fresh in the cache, without waiting for the disk. `found`
+    /// is the result of a search for it, if one was made.
     #[cold]
     fn look_up(
         &mut self,
@@ -161,11 +183,13 @@ impl Files {
         }
         let (root, until) = self.root.as_ref().expect("just opened");
         if let Some(file) = self.cache.comparable(name)
-            && self.directory.identify(root.as_fd(), name, Patience::None)? == Some(file.identity)
+            && self.directory.identify(root.as_fd(), split_key(name).0, Patience::None)?
+                == Some(file.identity)
         {
             return Ok((FileState::Unchanged(file.clone()), *until));
         }
-        let found = self.directory.find(root.as_fd(), name, self.memory_bytes, Patience::None)?;
+        let path = split_key(name).0;
+        let found = self.directory.find(root.as_fd(), path, self.memory_bytes, Patience::None)?;
         Ok((FileState::Found(found), *until))
     }
 
@@ -177,18 +201,17 @@ impl Files {
     }
 }
 
-impl Handler for Files {
-    type Search = FileName;
-    type Found = LookedUp;
-
+impl Files {
+    /// Answers `request`; see [`Responder::answer`](crate::responder::Responder::answer). `found`
+    /// is the result of a search for its file, if one was made.
     #[inline]
-    fn answer(
+    pub(crate) fn answer<S: From<FileName>>(
         &mut self,
         request: &Request<'_>,
         terms: &Terms<'_>,
-        found: &mut Option<Box<LookedUp>>,
+        found: impl FnOnce() -> Option<LookedUp>,
         out: &mut Vec<u8>,
-    ) -> Handled<FileName> {
+    ) -> Handled<S> {
         if let Some(status) = error_page::instead_of_file(request) {
             return Handled::Reply(self.page(status, request, terms, out));
         }
@@ -196,30 +219,27 @@ impl Handler for Files {
             Ok(Resource::File(file)) => answer_with(file, request, terms, out),
             Ok(Resource::Directory) => redirect(&self.name, request, terms, out),
             Err(LookUpError::Refused(status)) => self.page(status, request, terms, out),
-            Err(LookUpError::Cold) => return Handled::Search(std::mem::take(&mut self.name)),
+            Err(LookUpError::Cold) => return Handled::Search(std::mem::take(&mut self.name).into()),
         })
     }
+}
 
-    fn search(&self, name: FileName) -> impl FnOnce() -> Box<LookedUp> + Send + use<> + 'static {
-        let (directory, memory_bytes) = (self.directory.clone(), self.memory_bytes);
-        move || {
-            let root = directory.root(Patience::Disk).map_err(missing_root);
-            let found =
-                root.and_then(|root| directory.find(root.as_fd(), &name, memory_bytes, Patience::Disk));
-            let found = match found {
-                // A program renames something below the root again and again, so that each look-up
-                // fails half-way.
-                Err(LookUpError::Cold) => Err(LookUpError::Refused(Status::SERVICE_UNAVAILABLE)),
-                found => found,
-            };
-            Box::new((name, found))
-        }
+/// Looks up the file with the key `key`. The call blocks.
+pub(crate) fn search(directory: &DocumentRoot, key: &[u8], memory_bytes: u64) -> Result<Found, LookUpError> {
+    let root = directory.root(Patience::Disk).map_err(missing_root);
+    let path = split_key(key).0;
+    let found = root.and_then(|root| directory.find(root.as_fd(), path, memory_bytes, Patience::Disk));
+    match found {
+        // A program renames something below the root again and again, so that each look-up fails
+        // half-way.
+        Err(LookUpError::Cold) => Err(LookUpError::Refused(Status::SERVICE_UNAVAILABLE)),
+        found => found,
     }
 }
 
 /// Answers `request` for `file`.
 #[inline]
-fn answer_with(
+pub(crate) fn answer_with(
     file: Rc<CachedFile>,
     request: &Request<'_>,
     Terms { persistence, clock, .. }: &Terms<'_>,

@@ -46,26 +46,50 @@ pub mod date;
 mod decimal;
 mod document_root;
 pub mod error_page;
+mod file_store;
 mod files;
+pub mod framing_fields;
+mod front;
 #[doc(hidden)]
 pub mod fuzz;
-mod handler;
+mod gate;
 pub mod log;
+mod log_format;
+mod metrics;
 pub mod mime;
+mod plain;
 pub mod range;
 mod reload;
 pub mod representation;
 pub mod request;
+mod responder;
 pub mod response;
+mod routed;
+mod routing;
 mod site;
+mod static_files;
 pub mod status;
 mod stop;
 pub mod target;
+pub mod trailers;
 mod worker;
 
-pub use access_log::{BACKLOG_MAX, LogFile};
-pub use config::Config;
+pub use access_log::{BACKLOG_MAX, LogFile, Rotation};
+pub use config::{Config, HandlerLimits};
 pub use document_root::DocumentRoot;
+pub use file_store::{FileStore, StoredContent, StoredFile, answer_from};
+pub use gate::ConnectionGate;
+pub use log_format::{LogFormat, LogFormatError, OwnFormat};
+pub use metrics::Metrics;
 pub use reload::Reload;
-pub use site::Site;
+pub use routed::MakeHandler;
+pub use routing::{Routing, RoutingError};
+pub use site::{Routes, Site};
+pub use static_files::StaticFiles;
 pub use stop::Stop;
+
+#[doc(inline)]
+pub use selvedge_handler::{
+    Body, BodyError, Bytes, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
+    Method, Request, Response, StatusCode, Upgraded, Uri, header,
+};

@@ -42,6 +42,8 @@ pub struct Line<'a> {
     pub referer: &'a [u8],
     /// The value of `User-Agent`; an empty one prints `-`.
     pub user_agent: &'a [u8],
+    /// The host that the request names; the combined format has no place for it.
+    pub host: &'a [u8],
 }
 
 /// Bytes of the longest IPv6 address.
@@ -65,6 +67,7 @@ const FIXED_BYTES: usize = 128;
 ///     content_bytes: 612,
 ///     referer: b"",
 ///     user_agent: b"curl/8.5.0",
+///     host: b"example.org",
 /// };
 /// lines.put(&line, &Clock::at(971_186_136));
 /// assert_eq!(
@@ -146,6 +149,12 @@ impl Lines {
     /// Bytes of lines for which there is room in all.
     pub fn room(&self) -> usize {
         self.room.len()
+    }
+
+    /// Appends a line that is written already, with its newline.
+    pub(crate) fn put_written(&mut self, line: &[u8]) {
+        self.spare(line.len())[..line.len()].copy_from_slice(line);
+        self.len += line.len();
     }
 
     /// Removes the lines behind the first `len` bytes.
@@ -296,6 +305,23 @@ fn needs_escape(byte: u8) -> bool {
     !(b' '..=b'~').contains(&byte) | (byte == b'"') | (byte == b'\\')
 }
 
+/// Appends `text` with escapes; `-` if it is empty.
+pub(crate) fn put_escaped_text(text: &[u8], out: &mut Vec<u8>) {
+    let text = if text.is_empty() { b"-" } else { text };
+    let start = out.len();
+    out.resize(start + 4 * text.len(), 0);
+    let (len, _) = put_with_escapes(text, &mut out[start..]);
+    out.truncate(start + len);
+}
+
+/// Appends the address of a client; `-` for a client at a Unix socket.
+pub(crate) fn put_address(peer: Option<IpAddr>, out: &mut Vec<u8>) {
+    match peer.map(|peer| peer.to_canonical()) {
+        Some(address) => out.extend_from_slice(address.to_string().as_bytes()),
+        None => out.push(b'-'),
+    }
+}
+
 /// Writes `text` with escapes. Returns the bytes written, and false.
 fn put_with_escapes(text: &[u8], out: &mut [u8]) -> (usize, bool) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
@@ -411,6 +437,7 @@ mod tests {
         content_bytes: 612,
         referer: b"https://example.org/",
         user_agent: b"curl/8.5.0",
+        host: b"example.org",
     };
 
     #[test]
@@ -427,6 +454,7 @@ mod tests {
             content_bytes: 0,
             referer: b"",
             user_agent: b"",
+            host: b"",
         };
         assert_eq!(logged(&nothing), "- - - [10/Oct/2000:13:55:36 +0000] \"-\" 408 - \"-\" \"-\"\n");
     }

@@ -23,6 +23,7 @@ use self::request_target::{Target, is_authority};
 use std::mem::MaybeUninit;
 
 use crate::body::{Framing, is_tchar};
+use crate::framing_fields::FramingFields;
 use crate::status::Status;
 
 /// The most header fields one request may carry; one more is answered 431.
@@ -322,11 +323,7 @@ fn other_version<'b>(head: &'b [u8], limits: &Limits) -> Result<Option<Request<'
 #[derive(Default)]
 struct Gathered {
     host_lines: u32,
-    length: Option<u64>,
-    length_lines: u32,
-    transfer: bool,
-    chunked: bool,
-    other_coding: bool,
+    framing: FramingFields,
     close: bool,
     keep_alive: bool,
     unknown_expectation: bool,
@@ -391,7 +388,7 @@ fn assemble<'b>(
     if target.authority.is_some() {
         request.host = target.authority;
     }
-    request.framing = gathered.framing(version)?;
+    request.framing = gathered.framing.framing(version)?.unwrap_or(Framing::None);
     if gathered.unknown_expectation && version == Version::Http11 {
         return Err(Status::EXPECTATION_FAILED);
     }
@@ -444,22 +441,8 @@ fn pick<'b>(
             request.if_none_match = true;
             request.conditional = true;
         }
-        14 if is(b"content-length") => {
-            gathered.length_lines += 1;
-            gathered.length = Some(content_length(value)?);
-        }
-        17 if is(b"transfer-encoding") => {
-            gathered.transfer = true;
-            for coding in value.split(|&byte| byte == b',') {
-                if coding.trim_ascii().eq_ignore_ascii_case(b"chunked") && !gathered.chunked {
-                    gathered.chunked = true;
-                } else if gathered.chunked || coding.trim_ascii().is_empty() {
-                    return Err(Status::BAD_REQUEST);
-                } else {
-                    gathered.other_coding = true;
-                }
-            }
-        }
+        14 if is(b"content-length") => gathered.framing.content_length(value)?,
+        17 if is(b"transfer-encoding") => gathered.framing.transfer_encoding(value)?,
         17 if is(b"if-modified-since") => {
             only_once(&mut request.if_modified_since, value);
             request.conditional = true;
@@ -477,33 +460,6 @@ fn pick<'b>(
 /// never valid.
 fn only_once<'b>(slot: &mut Option<&'b [u8]>, value: &'b [u8]) {
     *slot = Some(if slot.is_some() { b"" } else { value });
-}
-
-impl Gathered {
-    /// RFC 9112 §6.3, with every choice it leaves taken for refusal.
-    fn framing(&self, version: Version) -> Result<Framing, Status> {
-        if self.length_lines > 1 {
-            return Err(Status::BAD_REQUEST);
-        }
-        if !self.transfer {
-            return Ok(self.length.map_or(Framing::None, Framing::Length));
-        }
-        if self.length.is_some() || version == Version::Http10 || !self.chunked {
-            return Err(Status::BAD_REQUEST);
-        }
-        if self.other_coding { Err(Status::NOT_IMPLEMENTED) } else { Ok(Framing::Chunked) }
-    }
-}
-
-/// `1*DIGIT`, nothing else; a number beyond 64 bits is too large whatever the limit.
-fn content_length(value: &[u8]) -> Result<u64, Status> {
-    if value.is_empty() || !value.iter().all(u8::is_ascii_digit) {
-        return Err(Status::BAD_REQUEST);
-    }
-    value
-        .iter()
-        .try_fold(0u64, |n, digit| n.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
-        .ok_or(Status::CONTENT_TOO_LARGE)
 }
 
 #[cfg(test)]

@@ -34,7 +34,13 @@ impl Persistence {
     #[inline]
     pub fn of(request: &Request<'_>, willing: bool) -> Persistence {
         let is_framed = !(request.expects_continue && request.framing.has_content());
-        match (request.keep_alive && willing && is_framed, request.version) {
+        Persistence::offered(request, willing && is_framed)
+    }
+
+    /// As [`of`](Self::of), for a server that reads the body.
+    #[inline]
+    pub(crate) fn offered(request: &Request<'_>, willing: bool) -> Persistence {
+        match (request.keep_alive && willing, request.version) {
             (true, Version::Http11) => Persistence::Implied,
             (true, Version::Http10) => Persistence::KeepAlive,
             (false, _) => Persistence::Close,
@@ -47,7 +53,7 @@ impl Persistence {
         self != Persistence::Close
     }
 
-    fn field(self) -> &'static [u8] {
+    pub(crate) fn field(self) -> &'static [u8] {
         match self {
             Persistence::Implied => b"",
             Persistence::KeepAlive => b"Connection: keep-alive\r\n",

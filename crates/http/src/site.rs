@@ -17,6 +17,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use selvedge_core::{Local, Queue, Role, Time, WaitQueue, detach_local, now, yield_now};
+use selvedge_handler::Handler;
 use selvedge_io::net::{Stream, TcpListener, UnixListener};
 use selvedge_io::time::{sleep, timeout};
 
@@ -24,7 +25,11 @@ use crate::access_log::{LogFile, WorkerLog};
 use crate::config::Config;
 use crate::connection::{Connecting, Link};
 use crate::document_root::DocumentRoot;
-use crate::files::Files;
+use crate::front::Front;
+use crate::gate::ConnectionGate;
+use crate::metrics::{Metrics, WorkerMetrics, add};
+use crate::routed::{MakeHandler, Routed};
+use crate::routing::Routing;
 use crate::stop::Stop;
 use crate::worker::WorkerContext;
 
@@ -67,12 +72,48 @@ use crate::worker::WorkerContext;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Site {
-    connecting: Connecting<Files>,
+    connecting: Connecting<Front>,
+    /// `None` for a site without routes.
+    by_route: Option<ByRoute>,
     links: RefCell<Vec<Rc<Link>>>,
     /// The time before which the worker does not report again that it is full.
     quiet_until: Cell<Time>,
     /// The number of connections, and the threads that wait until there is none.
     connections: WaitQueue<usize, (), Local>,
+}
+
+/// What a site with [routes](Site::with_routes) is made of. Each worker has one; they share what is
+/// behind the pointers.
+pub struct Routes {
+    /// The routes with their directories.
+    pub routing: Arc<Routing>,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+    /// What connections pass before their first request.
+    pub gate: Option<Arc<ConnectionGate>>,
+    /// Makes the handlers of routes that are neither files nor an answer of the server's own.
+    pub handlers: Box<MakeHandler>,
+}
+
+impl Routes {
+    fn responder(&self, config: &Config, counters: Arc<WorkerMetrics>) -> Routed {
+        Routed::new(self.routing.clone(), config, self.metrics.clone(), counters, &self.handlers)
+    }
+}
+
+impl fmt::Debug for Routes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Routes")
+            .field("routing", &self.routing)
+            .field("gate", &self.gate)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The part of a site that only a site with routes has.
+struct ByRoute {
+    routes: RefCell<Routes>,
+    counters: Arc<WorkerMetrics>,
 }
 
 /// Waits until there is no connection left.
@@ -110,13 +151,70 @@ const BROKEN_OFF: Duration = Duration::from_secs(1);
 impl Site {
     /// A site that serves `directory`, and logs to `log` if there is one.
     pub fn new(directory: DocumentRoot, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
-        let files = Files::new(directory, &config);
-        Rc::new(Site {
-            connecting: Connecting::new(WorkerContext::new(config, log.map(WorkerLog::new), files)),
+        let front = Front::of_files(directory, &config);
+        Site::over(front, config, log)
+    }
+
+    /// A site of which `handler` answers all requests. It logs to `log` if there is one.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::{round_robin_with, spawn_local};
+    /// use selvedge::http::{Body, Config, Request, Response, Site};
+    /// use selvedge::EventLoop;
+    /// use selvedge::net::UnixStream;
+    ///
+    /// async fn hello(request: Request) -> Response {
+    ///     Response::new(Body::from(format!("hello, {}", request.uri().path())))
+    /// }
+    ///
+    /// round_robin_with(&mut EventLoop::new()?, async {
+    ///     let site = Site::with_handler(hello, Config::default(), None);
+    ///     let (client, server) = UnixStream::pair().unwrap();
+    ///     let server = spawn_local(site.serve(server.into(), None));
+    ///     let request = b"GET /loom HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    ///     client.write_all(request).await.unwrap();
+    ///     assert!(client.read_to_end().await.unwrap().ends_with(b"hello, /loom"));
+    ///     server.await.unwrap();
+    /// })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_handler(handler: impl Handler, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
+        Site::over(Front::of_handler(Rc::new(handler)), config, log)
+    }
+
+    /// A site with routes. It logs to `log` if there is one.
+    pub fn with_routes(routes: Routes, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
+        let counters = routes.metrics.worker();
+        let front = Front::of_routes(routes.responder(&config, counters.clone()));
+        let connecting = Connecting::new(WorkerContext::new(config, log.map(WorkerLog::new), front));
+        let by_route = Some(ByRoute { counters, routes: RefCell::new(routes) });
+        Rc::new(Site { by_route, ..Site::connecting(connecting) })
+    }
+
+    /// Answers later requests by `routing`. Requests that have begun end by the old one, and no
+    /// connection is closed. Only for a site that was made [with routes](Self::with_routes).
+    pub fn set_routing(&self, routing: Arc<Routing>) {
+        let Some(by_route) = &self.by_route else { return };
+        let mut routes = by_route.routes.borrow_mut();
+        routes.routing = routing;
+        let responder = routes.responder(self.config(), by_route.counters.clone());
+        self.connecting.worker.state.borrow_mut().handler = Front::of_routes(responder);
+    }
+
+    fn over(front: Front, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
+        let connecting = Connecting::new(WorkerContext::new(config, log.map(WorkerLog::new), front));
+        Rc::new(Site::connecting(connecting))
+    }
+
+    fn connecting(connecting: Connecting<Front>) -> Site {
+        Site {
+            connecting,
+            by_route: None,
             links: RefCell::default(),
             quiet_until: Cell::new(Time::default()),
             connections: WaitQueue::new(0),
-        })
+        }
     }
 
     fn config(&self) -> &Config {
@@ -172,15 +270,36 @@ impl Site {
                     sleep(FULL_PAUSES.1).await;
                 }
             }
-            detach_local(self.serve(stream, peer));
+            self.start(stream, peer);
         }
         // The kernel has accepted these connections, so their clients may have sent requests.
         yield_now().await;
         while let Some(accepted) = before(accept(), std::future::ready(())).await {
             let (stream, peer) = accepted?;
-            detach_local(self.serve(stream, peer));
+            self.start(stream, peer);
         }
         Ok(())
+    }
+
+    /// Starts the thread of a connection.
+    fn start(self: &Rc<Site>, stream: Stream, peer: Option<IpAddr>) {
+        let gate = self.by_route.as_ref().and_then(|by_route| by_route.routes.borrow().gate.clone());
+        match gate {
+            None => detach_local(self.serve(stream, peer)),
+            Some(gate) => detach_local(self.clone().serve_behind(gate, stream, peer)),
+        }
+    }
+
+    /// Serves a connection that has to pass a gate first. One that does not pass is closed.
+    async fn serve_behind(self: Rc<Site>, gate: Arc<ConnectionGate>, stream: Stream, peer: Option<IpAddr>) {
+        match gate.pass(&stream, peer, self.config().head).await {
+            Ok((_passed, client)) => self.serve(stream, client).await,
+            Err(_) => {
+                if let Some(by_route) = &self.by_route {
+                    add(&by_route.counters.refused.connections, 1);
+                }
+            }
+        }
     }
 
     /// The number of open connections.
@@ -260,6 +379,9 @@ impl Site {
         let link = Rc::new(Link::new(stream, peer, links.len()));
         links.push(link.clone());
         self.connections.with(|connections, _| *connections += 1);
+        if let Some(by_route) = &self.by_route {
+            by_route.counters.opened();
+        }
         Admitted { site: self.clone(), link }
     }
 }
@@ -267,7 +389,7 @@ impl Site {
 impl fmt::Debug for Site {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Site")
-            .field("directory", self.connecting.worker.state.borrow().handler.directory())
+            .field("front", &self.connecting.worker.state.borrow().handler)
             .field("config", self.config())
             .field("connections", &self.connections())
             .finish_non_exhaustive()
@@ -290,6 +412,9 @@ impl Drop for Admitted {
             moved.set_place(place);
         }
         drop(links);
+        if let Some(by_route) = &self.site.by_route {
+            by_route.counters.closed();
+        }
         self.site.connections.with(|connections, queue| {
             *connections -= 1;
             while *connections == 0 && !queue.is_empty() {

@@ -22,7 +22,6 @@ macro_rules! statuses {
                 }
             }
 
-            #[cfg(test)]
             pub(crate) const ALL: &[Status] = &[$(Status($code)),*];
         }
     };
@@ -33,21 +32,32 @@ statuses! {
     NO_CONTENT 204 "No Content";
     PARTIAL_CONTENT 206 "Partial Content";
     MOVED_PERMANENTLY 301 "Moved Permanently";
+    FOUND 302 "Found";
+    SEE_OTHER 303 "See Other";
     NOT_MODIFIED 304 "Not Modified";
+    TEMPORARY_REDIRECT 307 "Temporary Redirect";
+    PERMANENT_REDIRECT 308 "Permanent Redirect";
     BAD_REQUEST 400 "Bad Request";
+    UNAUTHORIZED 401 "Unauthorized";
     FORBIDDEN 403 "Forbidden";
     NOT_FOUND 404 "Not Found";
     METHOD_NOT_ALLOWED 405 "Method Not Allowed";
     REQUEST_TIMEOUT 408 "Request Timeout";
+    GONE 410 "Gone";
     PRECONDITION_FAILED 412 "Precondition Failed";
     CONTENT_TOO_LARGE 413 "Content Too Large";
     URI_TOO_LONG 414 "URI Too Long";
     RANGE_NOT_SATISFIABLE 416 "Range Not Satisfiable";
     EXPECTATION_FAILED 417 "Expectation Failed";
+    MISDIRECTED_REQUEST 421 "Misdirected Request";
+    TOO_MANY_REQUESTS 429 "Too Many Requests";
     FIELDS_TOO_LARGE 431 "Request Header Fields Too Large";
+    UNAVAILABLE_FOR_LEGAL_REASONS 451 "Unavailable For Legal Reasons";
     INTERNAL_SERVER_ERROR 500 "Internal Server Error";
     NOT_IMPLEMENTED 501 "Not Implemented";
+    BAD_GATEWAY 502 "Bad Gateway";
     SERVICE_UNAVAILABLE 503 "Service Unavailable";
+    GATEWAY_TIMEOUT 504 "Gateway Timeout";
     VERSION_NOT_SUPPORTED 505 "HTTP Version Not Supported";
 }
 
@@ -55,6 +65,17 @@ impl Status {
     /// The number, 100 to 999.
     pub const fn code(self) -> u16 {
         self.0
+    }
+
+    /// The status with this code, also one that the engine itself does not send: such a status has
+    /// no [`line`](Self::line).
+    pub(crate) const fn of_code(code: u16) -> Status {
+        Status(code)
+    }
+
+    /// The status with this code, if the engine has a line for it.
+    pub(crate) fn by_code(code: u16) -> Option<Status> {
+        Status::ALL.iter().copied().find(|status| status.0 == code)
     }
 
     /// The three digits of the number.

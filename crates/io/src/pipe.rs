@@ -89,6 +89,11 @@ impl Sender {
         Ok(Sender { io: NonBlocking::new(fd.into())? })
     }
 
+    /// The writing end of a pipe to which a child has just been given the other end.
+    pub(crate) fn of_child(writer: Fd) -> Sender {
+        Sender { io: NonBlocking::assume(writer) }
+    }
+
     /// Writes as many of `bytes` as there is room for, but at least one byte, and returns how many.
     ///
     /// # Errors

@@ -27,9 +27,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod launch;
 mod launcher;
 mod loan;
 
+pub use launch::Launch;
 pub use launcher::Launcher;
 
 use crate::NonBlocking;
@@ -389,6 +391,44 @@ impl Child {
             Some(_) => Ok(()),
             None => Ok(sys::signal_process(self.id(), signal.as_raw())?),
         }
+    }
+
+    /// Sends a signal to the child and to all processes of its group: the processes that it has
+    /// started, if they have made no group of their own. Nothing happens if this `Child` has seen
+    /// the child's end, because its number may belong to another group then.
+    ///
+    /// Only the child of a [`Launcher`] or of a [`Launch`] is sure to have a group of its own. (A
+    /// [`Command`] gives it one by
+    /// [`process_group`](std::os::unix::process::CommandExt::process_group).)
+    ///
+    /// # Errors
+    /// As for [`signal`](Self::signal), and if the child leads no group.
+    pub fn signal_group(&mut self, signal: Signal) -> io::Result<()> {
+        match self.ended {
+            Some(_) => Ok(()),
+            None => Ok(sys::signal_group(self.id(), signal.as_raw())?),
+        }
+    }
+
+    /// Ends the child and all processes of its group: asks them to end (SIGTERM), waits until the
+    /// child has ended, but at most `grace`, and kills what is left of the group (SIGKILL). Returns
+    /// the child's status. Otherwise like [`signal_group`](Self::signal_group).
+    ///
+    /// # Errors
+    /// As for [`signal_group`](Self::signal_group), and for [`wait`](Self::wait).
+    pub async fn stop_group(&mut self, grace: Duration) -> io::Result<ExitStatus> {
+        self.stdin = None;
+        if self.ended.is_none() {
+            self.signal_group(Signal::TERM)?;
+            // The child is not waited for meanwhile, so the group keeps its number.
+            let id = self.id();
+            match sys::process_descriptor(id).ok().map(NonBlocking::assume) {
+                Some(pidfd) => drop(timeout(grace, with_reason(|| ending(id), pidfd.readable())).await),
+                None => with_reason(|| ending(id), sleep(grace)).await,
+            }
+            self.signal_group(Signal::from_raw(libc::SIGKILL))?;
+        }
+        self.wait().await
     }
 
     /// Kills the child (SIGKILL), and waits for its end.

@@ -1,11 +1,11 @@
-//! Programs that a `Launcher` starts. (A test is about the descriptors that programs inherit from
+//! Programs that a `Launcher` or a `Launch` starts. (A test is about the descriptors that programs inherit from
 //! this process, so it has a file of its own.)
 
 mod common;
 
 use common::{ms, run};
 use selvedge_core::spawn;
-use selvedge_io::process::{Child, Launcher};
+use selvedge_io::process::{Child, Launch, Launcher};
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::{sleep, timeout};
 use std::ffi::OsStr;
@@ -172,5 +172,57 @@ fn many_at_once_each_end_with_their_own_status() {
         for (number, waiter) in waiters.into_iter().enumerate() {
             assert_eq!(waiter.await.unwrap(), Some(number as i32));
         }
+    });
+}
+
+#[test]
+fn a_launch_gives_a_program_an_environment_a_directory_and_three_streams() {
+    run(async {
+        let directory = tempfile::tempdir().unwrap();
+        let script = "cat; echo \"$0 $1\"; env | sort; pwd; echo to the log >&2";
+        let mut launch = Launch::new("/bin/sh");
+        launch.arg("-c").arg(script).arg("a").arg("b c").env("PATH", "/usr/bin:/bin").env("A", "b");
+        launch.directory(directory.path());
+        let mut child = launch.start().unwrap();
+        let stdin = child.stdin.take().unwrap();
+        stdin.write_all(b"input\n").await.unwrap();
+        drop(stdin);
+        let output = child.stdout.take().unwrap().read_to_end().await.unwrap();
+        let errors = child.stderr.take().unwrap().read_to_end().await.unwrap();
+        let output = String::from_utf8(output).unwrap();
+        assert!(output.starts_with("input\na b c\nA=b\n"), "{output}");
+        assert!(!output.contains("HOME="), "{output}");
+        assert!(output.ends_with(&format!("{}\n", directory.path().display())), "{output}");
+        assert_eq!(errors, b"to the log\n");
+        assert!(child.wait().await.unwrap().success());
+    });
+}
+
+#[test]
+fn a_launch_into_a_directory_that_is_not_there_is_told_by_the_child() {
+    run(async {
+        let mut launch = Launch::new("/bin/sh");
+        let mut child = launch.directory("/no/such").start().unwrap();
+        assert_eq!(child.wait().await.unwrap().code(), Some(127));
+        assert_eq!(child.load_error().unwrap().kind(), ErrorKind::NotFound);
+    });
+}
+
+#[test]
+fn a_group_is_stopped_with_the_processes_that_do_not_heed_a_signal() {
+    run(async {
+        // The child heeds SIGTERM; its own child does not.
+        let script = "sh -c 'trap \"\" TERM; echo $$; while :; do sleep 100; done' & wait";
+        let mut launch = Launch::new("/bin/sh");
+        let mut child = launch.arg("-c").arg(script).env("PATH", "/usr/bin:/bin").start().unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let mut number = [0; 20];
+        let read = stdout.read(&mut number).await.unwrap();
+        assert!(read > 1, "it runs");
+        assert_eq!(child.stop_group(ms(20_000)).await.unwrap().signal(), Some(libc::SIGTERM));
+        // The pipe ends when no process of the group is left.
+        assert_eq!(stdout.read_to_end().await.unwrap(), b"");
+        // The group is gone, and its number is signalled no more.
+        child.signal_group(Signal::TERM).unwrap();
     });
 }

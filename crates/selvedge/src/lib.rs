@@ -15,7 +15,10 @@
 //! | ranks that send messages to one another | [`mpi`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
+//! | a web application | [`web`] |
 //! | a web server | [`http`] |
+//! | a client of web servers | [`client`] |
+//! | passing requests on to other servers and programs | [`gateway`] |
 //! | seeing what threads do | [`see`], or the environment variable `SELVEDGE_SEE` ([what it may say](see::from_environment)) |
 //! | schedulers of one's own | [`Cpu`], [`Thread`], [`Trace`], [`RunQueue`], [`EventLoop`] |
 //! | system calls and event sources of one's own | [`Syscall`], [`Events`], [`WaitQueue`] |
@@ -57,6 +60,8 @@ pub use runner::{BadWorkers, Runner, run_main};
 pub use start::{StartEnd, start, start_on, stop};
 
 #[doc(inline)]
+pub use selvedge_client as client;
+#[doc(inline)]
 pub use selvedge_cnc as cnc;
 #[doc(inline)]
 pub use selvedge_core::{
@@ -73,6 +78,8 @@ pub use selvedge_coroutine as coroutine;
 pub use selvedge_direct as direct;
 #[doc(inline)]
 pub use selvedge_flow as flow;
+#[doc(inline)]
+pub use selvedge_gateway as gateway;
 #[doc(inline)]
 pub use selvedge_http as http;
 #[doc(inline)]
@@ -178,9 +185,13 @@ pub use selvedge_see as see;
 #[doc(inline)]
 pub use selvedge_sim as sim;
 #[doc(inline)]
+pub use selvedge_site as site;
+#[doc(inline)]
 pub use selvedge_sync as sync;
 #[doc(inline)]
 pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
+#[doc(inline)]
+pub use selvedge_web as web;
 
 /// Ready-made schedulers: those of `selvedge-sched`, and the [simulated](crate::sim) one.
 pub mod sched {
@@ -397,5 +408,6 @@ mod guide {
         Seeing = "seeing.md",
         Lazy = "lazy.md",
         Make = "make.md",
+        WebGateway = "web-gateway.md",
     }
 }

@@ -5,6 +5,9 @@
 mod common;
 
 mod browser;
+mod configured;
+mod controlled;
 mod files;
+mod guide;
 mod probes;
 mod process;

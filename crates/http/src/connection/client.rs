@@ -20,14 +20,14 @@ pub(crate) struct Client {
 
 impl Client {
     /// `peer` is the address for the log.
-    pub(super) fn new(stream: Stream, peer: Option<IpAddr>) -> Client {
+    pub(crate) fn new(stream: Stream, peer: Option<IpAddr>) -> Client {
         let named = (peer != stream.peer_ip()).then(|| Box::new(peer));
         Client { stream, named }
     }
 
     /// The address for the log.
     #[inline]
-    pub(super) fn peer(&self) -> Option<IpAddr> {
+    pub(crate) fn peer(&self) -> Option<IpAddr> {
         self.named.as_deref().copied().unwrap_or_else(|| self.stream.peer_ip())
     }
 

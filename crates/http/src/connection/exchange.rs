@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use selvedge_core::{Time, now};
 
+use super::Link;
+use super::call::Call;
 use super::client::Client;
 use super::outgoing::{Outgoing, aside};
 use super::unlogged::{Answered, Unlogged};
@@ -20,9 +22,9 @@ use crate::cache::CachedFile;
 use crate::config::Config;
 use crate::date::Clock;
 use crate::error_page::{self, Extra};
-use crate::handler::{Handled, Handler, Reply, Rest, Terms};
 use crate::range::{Parts, Span};
 use crate::request::{self, Method};
+use crate::responder::{Handled, Reply, Responder, Rest, Terms};
 use crate::response::Persistence;
 use crate::status::Status;
 use crate::worker::{WorkerContext, WorkerState};
@@ -38,15 +40,15 @@ const INPUT_EXTRA_BYTES: usize = 512;
 const LINGER: (Duration, usize) = (Duration::from_secs(3), 4 << 20);
 
 /// Requests and replies on the way.
-pub(crate) struct Exchange<H: Handler> {
+pub(crate) struct Exchange<H: Responder> {
     /// The bytes that were read. Those from `start` on are not dealt with.
-    input: Vec<u8>,
-    start: usize,
-    out: Outgoing,
+    pub(super) input: Vec<u8>,
+    pub(super) start: usize,
+    pub(super) out: Outgoing,
     /// Empty when nothing is logged.
     unlogged: Unlogged,
     /// The body of the last answered request, while it is still coming.
-    body: Option<Decoder>,
+    pub(super) body: Option<Decoder>,
     /// When the message that is incomplete must be complete.
     due: Option<Time>,
     /// The result of a search for the next request.
@@ -56,9 +58,9 @@ pub(crate) struct Exchange<H: Handler> {
     /// Whether something has been read.
     touched: bool,
     /// Whether the reply at hand is the last.
-    closing: bool,
+    pub(super) closing: bool,
     /// Whether the client may be sending bytes that the server does not read.
-    refused: bool,
+    pub(super) refused: bool,
 }
 
 /// The drafts of one turn in the worker's log. It is dropped only by a panic, which the handler may
@@ -87,6 +89,8 @@ pub(super) enum NextTask<S> {
     Parts(Rc<CachedFile>, Box<Parts>),
     /// Have the handler search where waiting for the disk disturbs no thread.
     Search(S),
+    /// Have a handler answer.
+    Run(Box<Call>),
     /// Send the replies and close.
     Close,
 }
@@ -109,7 +113,7 @@ pub(super) enum Pause<S> {
     Over,
 }
 
-impl<H: Handler> Exchange<H> {
+impl<H: Responder> Exchange<H> {
     pub(super) fn new(config: &Config) -> Exchange<H> {
         Exchange {
             input: Vec::with_capacity(config.limits.head_bytes + INPUT_EXTRA_BYTES),
@@ -250,6 +254,21 @@ impl<H: Handler> Exchange<H> {
             match request::parse(&self.input[self.start..], &worker.config.limits) {
                 Ok(None) => return NextTask::Read,
                 Ok(Some(request)) => {
+                    if let Some(run) = state.handler.route(&request) {
+                        let behind = &self.input[self.start + request.len..];
+                        match Call::new(run, &request, behind, client, worker) {
+                            Ok((call, used)) => {
+                                self.start += request.len + used;
+                                self.due = None;
+                                return NextTask::Run(Box::new(call));
+                            }
+                            Err(status) => {
+                                self.refuse(status, client, state);
+                                (self.closing, self.refused) = (true, true);
+                                continue;
+                            }
+                        }
+                    }
                     let body = Decoder::new(request.framing, worker.config.limits.body_bytes);
                     let willing = body.is_ok() && !worker.is_draining();
                     let persistence = Persistence::of(&request, willing);
@@ -257,7 +276,7 @@ impl<H: Handler> Exchange<H> {
                     let out = &mut self.out.bytes;
                     let handled = match &body {
                         Ok(_) => {
-                            let terms = Terms { now, clock, persistence };
+                            let terms = Terms { now, clock, persistence, client: Some(client) };
                             handler.answer(&request, &terms, &mut self.found, out)
                         }
                         Err(status) => {
@@ -319,7 +338,7 @@ impl<H: Handler> Exchange<H> {
 
     /// Logs the requests that have been answered, each with its content that is gone.
     #[cold]
-    fn log(&mut self, client: &Client, worker: &WorkerContext<H>) {
+    pub(super) fn log(&mut self, client: &Client, worker: &WorkerContext<H>) {
         let state = worker.state.borrow();
         if let Some(log) = &state.log {
             let limits = &worker.config.limits;
@@ -331,7 +350,7 @@ impl<H: Handler> Exchange<H> {
     /// As [`log`](Self::log), when the connection is broken or given up. Bytes that the client has
     /// not acknowledged are not gone.
     #[cold]
-    fn log_broken(&mut self, client: &Client, worker: &WorkerContext<H>) {
+    pub(super) fn log_broken(&mut self, client: &Client, worker: &WorkerContext<H>) {
         let kept = client.stream.unacknowledged().unwrap_or(0);
         self.out.gone = self.out.gone.saturating_sub(kept as u64);
         self.log(client, worker);
@@ -347,7 +366,7 @@ impl<H: Handler> Exchange<H> {
     ) -> io::Result<Option<NextTask<H::Search>>> {
         let more = matches!(next, NextTask::File(..));
         let left = match next {
-            NextTask::Search(_) | NextTask::Parts(..) => Some(next),
+            NextTask::Search(_) | NextTask::Parts(..) | NextTask::Run(_) => Some(next),
             next if !self.out.send_now(client, more)? => Some(next),
             NextTask::File(file, span) => {
                 self.out.send_file_now(client, &file, span)?.map(|left| NextTask::File(file, left))
@@ -358,12 +377,20 @@ impl<H: Handler> Exchange<H> {
     }
 
     /// Does `next` with all the waiting it takes, and logs it.
+    ///
+    /// # Errors
+    /// If the connection is of no more use.
     pub(super) async fn finish(
         &mut self,
-        client: &Client,
+        link: &Rc<Link>,
         worker: &WorkerContext<H>,
         next: NextTask<H::Search>,
     ) -> io::Result<()> {
+        let client = &link.client;
+        let next = match next {
+            NextTask::Run(call) => return self.run(link, worker, call).await,
+            next => next,
+        };
         let done = self.finish_next(client, worker, next).await;
         worker.state.borrow_mut().tell_time(now());
         match &done {
@@ -381,7 +408,8 @@ impl<H: Handler> Exchange<H> {
     ) -> io::Result<()> {
         let patience = worker.config.write;
         match next {
-            NextTask::Read | NextTask::Flush | NextTask::Close => {
+            // `finish` runs a handler.
+            NextTask::Read | NextTask::Flush | NextTask::Close | NextTask::Run(_) => {
                 self.out.send(client, patience, false).await
             }
             NextTask::File(file, span) => {

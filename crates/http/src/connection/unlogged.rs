@@ -43,6 +43,7 @@ impl Answered {
             content_bytes: self.content_bytes,
             referer: parsed.and_then(|request| request.referer).unwrap_or_default(),
             user_agent: parsed.and_then(|request| request.user_agent).unwrap_or_default(),
+            host: parsed.and_then(|request| request.host).unwrap_or_default(),
         }
     }
 }

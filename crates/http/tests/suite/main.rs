@@ -3,4 +3,5 @@
 mod site;
 
 mod every_split;
+mod handlers;
 mod probes;

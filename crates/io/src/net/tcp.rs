@@ -19,7 +19,7 @@ use selvedge_core::observe::{Object, WaitReason};
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// A TCP socket that accepts connections.
@@ -61,6 +61,31 @@ impl TcpListener {
     /// With the address in the message: in use, not of this host, not permitted.
     pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
         ListenOptions::new().bind(address)
+    }
+
+    /// Takes over a listening TCP socket, and puts it into non-blocking mode. The socket is, for
+    /// example, one that systemd has bound for this program.
+    ///
+    /// # Errors
+    /// If the descriptor is no TCP socket that listens.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::net::TcpListener;
+    ///
+    /// let bound = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let address = bound.local_addr()?;
+    /// assert_eq!(TcpListener::from_fd(bound.into())?.local_addr(), address);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn from_fd(fd: OwnedFd) -> io::Result<TcpListener> {
+        let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "no TCP socket that listens");
+        if !rustix::net::sockopt::socket_acceptconn(&fd)? {
+            return Err(invalid());
+        }
+        let local = SocketAddr::try_from(rustix::net::getsockname(&fd)?).map_err(|_| invalid())?;
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        Ok(TcpListener { acceptor: Acceptor::new(Fd::from(fd)), local })
     }
 
     /// Waits for the next connection, and returns it with the peer's address.

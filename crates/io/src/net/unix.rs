@@ -9,13 +9,15 @@ use super::accept::Acceptor;
 use super::stream::{Stream, connected};
 use crate::NonBlocking;
 use crate::error::doing;
-use crate::sys;
+use crate::sys::{self, Fd};
 use crate::time::sleep;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix};
+use std::ffi::OsStr;
 use std::io;
 use std::ops::Deref;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,6 +47,25 @@ impl UnixListener {
             Ok(UnixListener { acceptor: Acceptor::new(fd), path: path.to_owned() })
         };
         listen().map_err(doing(format_args!("bind {}", path.display())))
+    }
+
+    /// Takes over a listening Unix socket, and puts it into non-blocking mode: see
+    /// [`TcpListener::from_fd`](super::TcpListener::from_fd).
+    ///
+    /// # Errors
+    /// If the descriptor is no Unix socket that listens.
+    pub fn from_fd(fd: OwnedFd) -> io::Result<UnixListener> {
+        let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "no Unix socket that listens");
+        if !rustix::net::sockopt::socket_acceptconn(&fd)? {
+            return Err(invalid());
+        }
+        let address = SocketAddrUnix::try_from(rustix::net::getsockname(&fd)?).map_err(|_| invalid())?;
+        let path = match address.path_bytes() {
+            Some(path) => PathBuf::from(OsStr::from_bytes(path)),
+            None => PathBuf::new(),
+        };
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        Ok(UnixListener { acceptor: Acceptor::new(Fd::from(fd)), path })
     }
 
     /// Waits for the next connection. Otherwise like

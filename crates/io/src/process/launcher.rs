@@ -101,7 +101,7 @@ impl Launcher {
         let arguments = Strings::new(words.iter().map(|word| word.as_ref().as_bytes()))?;
         let mut orders = Orders::new(self.paths(program)?, Arc::new(arguments), self.environment.clone());
         let (reader, writer) = sys::pipe_of_child().map_err(io::Error::from).map_err(starting())?;
-        let child = match sys::launch(&mut orders, self.input.as_fd(), writer.as_fd()) {
+        let child = match sys::launch(&mut orders, [self.input.as_fd(), writer.as_fd(), writer.as_fd()]) {
             Ok(id) => Child::new(id, Some(orders)),
             Err(_) => self.start_loaded(&words, writer).map_err(starting())?,
         };

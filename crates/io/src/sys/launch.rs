@@ -12,7 +12,7 @@
 //!     orders are written
 //!     all signals are blocked
 //!     clone3 ────────────────────────────▶  descriptors 0, 1 and 2
-//!     signals are as before                 a process group of its own
+//!     signals are as before                 a process group of its own, a directory
 //!     goes on                               SIGPIPE as it was before Rust, signals as before
 //!                                           execve: the program has a memory of its own
 //!                                           or: the error is left in the orders, exit(127)
@@ -87,6 +87,9 @@ impl Strings {
 pub(crate) struct Orders {
     input: i32,
     output: i32,
+    error_output: i32,
+    /// The directory that the child begins in; null for that of this process.
+    directory: *const c_char,
     /// The paths of the program, of which the first that is there is loaded.
     paths: *const *const c_char,
     arguments: *const *const c_char,
@@ -98,10 +101,11 @@ pub(crate) struct Orders {
     /// Why the program was not loaded, as a number of the system; 0 if it was.
     error: AtomicI32,
     _strings: [Arc<Strings>; 3],
+    _directory: Option<Arc<Strings>>,
 }
 
-// SAFETY: the pointers lead to the arrays in `_strings`, which are never changed. The other fields
-// are plain numbers, and the one that changes is atomic.
+// SAFETY: the pointers lead to the arrays in `_strings` and to the text in `_directory`, which are
+// never changed. The other fields are plain numbers, and the one that changes is atomic.
 unsafe impl Send for Orders {}
 // SAFETY: as above.
 unsafe impl Sync for Orders {}
@@ -118,6 +122,8 @@ impl Orders {
         Box::new(Orders {
             input: -1,
             output: -1,
+            error_output: -1,
+            directory: ptr::null(),
             paths: paths.pointers.as_ptr(),
             arguments: arguments.pointers.as_ptr(),
             environment: environment.pointers.as_ptr(),
@@ -125,7 +131,14 @@ impl Orders {
             mask,
             error: AtomicI32::new(0),
             _strings: [paths, arguments, environment],
+            _directory: None,
         })
+    }
+
+    /// Has the child begin in the first of `directory`.
+    pub(crate) fn begin_in(&mut self, directory: Arc<Strings>) {
+        self.directory = directory.pointers[0];
+        self._directory = Some(directory);
     }
 
     /// Why the program was not loaded. It is known when the child has ended.
@@ -150,13 +163,12 @@ impl fmt::Debug for Orders {
 /// # Errors
 /// Those of `clone3`: `ENOSYS` and `EINVAL` where the kernel, a sandbox or this library does not
 /// know it. `OPNOTSUPP` in a simulation.
-pub(crate) fn launch(orders: &mut Box<Orders>, input: BorrowedFd<'_>, output: BorrowedFd<'_>) -> Result<Pid> {
+pub(crate) fn launch(orders: &mut Box<Orders>, streams: [BorrowedFd<'_>; 3]) -> Result<Pid> {
     if is_simulated() {
         return Err(Errno::OPNOTSUPP);
     }
     through(Call::Spawn, |_| {
-        orders.input = input.as_raw_fd();
-        orders.output = output.as_raw_fd();
+        [orders.input, orders.output, orders.error_output] = streams.map(|stream| stream.as_raw_fd());
         let mut all = MaybeUninit::uninit();
         // SAFETY: the pointers are valid, and `sigfillset` writes all of the set.
         unsafe {
@@ -201,7 +213,7 @@ fn clone(orders: &Orders) -> Result<Pid> {
             "syscall",
             "test eax, eax",
             "js 4f",
-            "mov edi, [r12 + {output}]",
+            "mov edi, [r12 + {error_output}]",
             "mov esi, 2",
             "mov eax, {dup2}",
             "syscall",
@@ -211,6 +223,14 @@ fn clone(orders: &Orders) -> Result<Pid> {
             "xor esi, esi",
             "mov eax, {setpgid}",
             "syscall",
+            "mov rdi, [r12 + {directory}]",
+            "test rdi, rdi",
+            "jz 8f",
+            "mov eax, {chdir}",
+            "syscall",
+            "test eax, eax",
+            "js 4f",
+            "8:",
             "mov edi, {pipe}",
             "lea rsi, [r12 + {action}]",
             "xor edx, edx",
@@ -263,6 +283,8 @@ fn clone(orders: &Orders) -> Result<Pid> {
             lateout("r11") _,
             input = const offset_of!(Orders, input),
             output = const offset_of!(Orders, output),
+            error_output = const offset_of!(Orders, error_output),
+            directory = const offset_of!(Orders, directory),
             paths = const offset_of!(Orders, paths),
             arguments = const offset_of!(Orders, arguments),
             environment = const offset_of!(Orders, environment),
@@ -271,6 +293,7 @@ fn clone(orders: &Orders) -> Result<Pid> {
             error = const offset_of!(Orders, error),
             dup2 = const libc::SYS_dup2,
             setpgid = const libc::SYS_setpgid,
+            chdir = const libc::SYS_chdir,
             sigaction = const libc::SYS_rt_sigaction,
             sigprocmask = const libc::SYS_rt_sigprocmask,
             execve = const libc::SYS_execve,

@@ -41,6 +41,19 @@ pub(crate) fn pipe_of_child() -> Result<(Fd, OwnedFd)> {
     })
 }
 
+/// A pipe for the input of a child process: the end that the child reads from, and the end to write
+/// to, in non-blocking mode.
+///
+/// # Errors
+/// As for [`pipe_of_child`].
+pub(crate) fn pipe_to_child() -> Result<(OwnedFd, Fd)> {
+    through(Call::Pipe, |_| {
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::io::ioctl_fionbio(&writer, true)?;
+        Ok((reader, writer.into()))
+    })
+}
+
 /// Reads the bytes that are there. For a descriptor in non-blocking mode the call does not wait.
 ///
 /// # Errors
@@ -152,6 +165,20 @@ pub(crate) fn signal_process(process: u32, signal: i32) -> Result<()> {
     let number = i32::try_from(process).ok().filter(|number| *number > 0).ok_or(Errno::SRCH)?;
     // SAFETY: the call takes two numbers, and touches no memory of this process.
     match unsafe { libc::kill(number, signal) } {
+        0 => Ok(()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
+    }
+}
+
+/// Sends a signal to all processes of a child's process group. The child must lead a group of its
+/// own and must not have been waited for, so that the group's number is still the child's.
+///
+/// # Errors
+/// As for [`signal_process`].
+pub(crate) fn signal_group(leader: u32, signal: i32) -> Result<()> {
+    let number = i32::try_from(leader).ok().filter(|number| *number > 1).ok_or(Errno::SRCH)?;
+    // SAFETY: the call takes two numbers, and touches no memory of this process.
+    match unsafe { libc::kill(-number, signal) } {
         0 => Ok(()),
         _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)),
     }

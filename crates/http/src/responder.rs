@@ -1,4 +1,4 @@
-//! The border between a connection and the content that it serves: a [`Handler`] takes a
+//! The border between a connection and the content that it serves: a [`Responder`] takes a
 //! [`Request`] and gives a [`Reply`].
 //!
 //! `connection` calls a handler for each request that it has parsed, and sends the reply. It knows
@@ -7,8 +7,10 @@
 use std::rc::Rc;
 
 use selvedge_core::Time;
+use selvedge_handler::DynHandler;
 
 use crate::cache::CachedFile;
+use crate::connection::Client;
 use crate::date::Clock;
 use crate::range::{Parts, Span};
 use crate::request::Request;
@@ -16,12 +18,15 @@ use crate::response::Persistence;
 use crate::status::Status;
 
 /// Answers the requests of all connections of one worker.
-pub(crate) trait Handler {
+pub(crate) trait Responder {
     /// A question about the disk. The call that answers it may block.
     type Search;
 
     /// The answer to such a question.
     type Found: Send + 'static;
+
+    /// The handler that is to answer `request`, if the responder itself does not.
+    fn route(&mut self, request: &Request<'_>) -> Option<Rc<dyn DynHandler>>;
 
     /// Answers `request`: appends the head of the reply to `out`, and its content if that is in
     /// memory. It must not wait.
@@ -41,7 +46,7 @@ pub(crate) trait Handler {
 }
 
 /// The parts of a reply that do not depend on its content.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
     /// The time at which the request is answered.
     pub(crate) now: Time,
@@ -49,9 +54,11 @@ pub(crate) struct Terms<'a> {
     pub(crate) clock: &'a Clock,
     /// Whether the connection stays open after the reply.
     pub(crate) persistence: Persistence,
+    /// The client, for its address; `None` if no connection asks.
+    pub(crate) client: Option<&'a Client>,
 }
 
-/// The result of [`Handler::answer`].
+/// The result of [`Responder::answer`].
 pub(crate) enum Handled<S> {
     /// The reply.
     Reply(Reply),

@@ -1,0 +1,440 @@
+//! A server that runs: its workers, and the OS thread that hears signals and commands.
+//!
+//! `main.rs` calls [`serve`] once. Each worker has a site of its own. A reload puts new routes into
+//! [`Changeable`] and rings the bell, and each worker takes them over between two requests.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use selvedge_core::{detach_local, round_robin_with, spawn_local};
+use selvedge_http::request::Limits;
+use selvedge_http::{
+    Config, ConnectionGate, DocumentRoot, HandlerLimits, LogFile, Metrics, Reload, Routes, Routing, Site,
+    Stop,
+};
+use selvedge_io::net::UnixListener;
+use selvedge_io::signal::{Signal, Signals, signals};
+use selvedge_io::time::{sleep, timeout};
+use selvedge_io::{EventLoop, blocking};
+use selvedge_sched::per_core;
+
+use crate::background::{PidFile, Reports};
+use crate::configuration::{self, ConfigurationFiles, ProcessSettings};
+use crate::control::{self, Commands};
+use crate::listeners::{self, Bound, Listeners};
+use crate::options::{Log, Options, Refusal};
+use crate::{descriptors, handlers, prefork, privileges, systemd};
+
+/// What is served, and how.
+pub(crate) struct Served {
+    pub(crate) options: Options,
+    pub(crate) process: ProcessSettings,
+    pub(crate) content: ServedContent,
+}
+
+/// What is served.
+pub(crate) enum ServedContent {
+    /// The files of a directory.
+    Directory(DocumentRoot),
+    /// A site by its configuration.
+    Routes(ConfigurationFiles, Arc<Routing>),
+}
+
+/// What all workers are made of.
+#[derive(Clone)]
+struct Server {
+    site: SiteKind,
+    config: Config,
+    log: Option<Arc<LogFile>>,
+    drain: Duration,
+    stop: Stop,
+    reload: Reload,
+    /// Wakes each worker, so that it takes notice of an observer.
+    nudge: Reload,
+    shared: Arc<Changeable>,
+}
+
+#[derive(Clone)]
+enum SiteKind {
+    Directory(DocumentRoot),
+    Routes { source: ConfigurationFiles, gate: Option<Arc<ConnectionGate>>, metrics: Arc<Metrics> },
+}
+
+/// What changes while the server runs.
+#[derive(Default)]
+struct Changeable {
+    /// The routes of a site with routes.
+    routing: Mutex<Option<Arc<Routing>>>,
+    /// Whether open connections may take as long as they like to end.
+    retires: AtomicBool,
+    /// A count for each worker, which it raises as long as it runs, if systemd watches.
+    beats: Vec<AtomicU64>,
+    /// Where the server can be reached.
+    urls: Vec<String>,
+    /// The options and the process as they were at the start; a reload does not change them.
+    started: Option<(Options, ProcessSettings)>,
+}
+
+/// How long what is logged may take to be written when the server ends.
+const LOG_FLUSH: Duration = Duration::from_secs(5);
+
+/// How often a worker that retires looks whether it is to stop.
+const RETIRE_LOOK: Duration = Duration::from_millis(500);
+
+/// Serves until a signal or a command ends it.
+///
+/// # Errors
+/// It cannot start, or a listener fails.
+pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
+    let Served { options, process, content } = served;
+    let workers = match options.workers {
+        Some(workers) => workers,
+        // Several processes share the processors.
+        None if process.processes > 1 => 1,
+        None => std::thread::available_parallelism()?.get(),
+    };
+    let log = log(&options, &process)?;
+    let config = config(&options, workers)?;
+    selvedge_see::name_panics();
+    let several = prefork::is_one_of_several();
+    let inherited = systemd::sockets()?;
+    let mut bound = match inherited.is_empty() {
+        true => listeners::bind(&options.listen, options.unix_mode, workers, several),
+        false => Bound::inherited(inherited, workers),
+    }
+    .map_err(naming("--listen"))?;
+    let control = match &process.control {
+        // The parent of several processes has none.
+        Some(path) if !several => Some(listeners::bind_unix(path)?),
+        _ => None,
+    };
+    let _pid_file = PidFile::write(process.pid_file.as_deref().filter(|_| !several))?;
+    let reports = Reports::open(process.report.as_deref())?;
+    privileges::drop_to(process.user.as_deref(), process.group.as_deref())?;
+    let _seeing = selvedge_see::from_environment().map_err(|error| refusal(&error.to_string()))?;
+    let signals = signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1])?;
+    let (site, routing, what) = match content {
+        ServedContent::Directory(tree) => {
+            let what = tree.path().display().to_string();
+            (SiteKind::Directory(tree), None, what)
+        }
+        ServedContent::Routes(source, routing) => {
+            let what = format!("{} routes", routing.table().routes().count());
+            (SiteKind::Routes { source, gate: process.gate(), metrics: Metrics::new() }, Some(routing), what)
+        }
+    };
+    for url in &bound.urls {
+        let line = format!("Serving {what} at {url}");
+        // An error says that the stream has no reader. The server serves all the same.
+        let _ = match options.log {
+            Log::Stdout => writeln!(std::io::stderr(), "{line}"),
+            Log::Off | Log::File(_) => writeln!(std::io::stdout(), "{line}"),
+        };
+    }
+    reports.begin()?;
+    systemd::notify("READY=1");
+    let watched = systemd::watchdog().map_or(0, |_| workers);
+    let server = Server {
+        site,
+        config,
+        log,
+        drain: options.drain,
+        stop: Stop::new(),
+        reload: Reload::new(),
+        nudge: Reload::new(),
+        shared: Arc::new(Changeable {
+            routing: Mutex::new(routing),
+            beats: (0..watched).map(|_| AtomicU64::new(0)).collect(),
+            urls: bound.urls.clone(),
+            started: Some((options, process)),
+            ..Changeable::default()
+        }),
+    };
+    // Signals and commands are heard on an OS thread of their own, to the end of the process,
+    // whichever worker ends first.
+    let heard = server.clone();
+    let (socket, _control_path) = control.map_or((None, None), |(socket, path)| (Some(socket), Some(path)));
+    let hearing = move || match EventLoop::new() {
+        Ok(mut events) => {
+            round_robin_with(&mut events, hear(signals, socket, heard)).map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        if let Err(error) = hearing() {
+            eprintln!("selvedge-httpd: signals: {error}");
+        }
+    })?;
+    let listeners: Vec<_> = bound.listeners.drain(..).map(|one| Mutex::new(Some(one))).collect();
+    let ended = per_core(
+        workers,
+        |_| EventLoop::new(),
+        |index| {
+            let listeners = lock(&listeners[index]).take().unwrap_or_default();
+            worker(server.clone(), index, listeners)
+        },
+    );
+    systemd::notify("STOPPING=1");
+    match ended {
+        Ok(results) => results.into_iter().collect(),
+        Err(failure) => Err(refusal(&failure.to_string())),
+    }
+}
+
+fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn log(options: &Options, process: &ProcessSettings) -> Result<Option<Arc<LogFile>>, Refusal> {
+    let log = match &options.log {
+        Log::Off => return Ok(None),
+        Log::Stdout => LogFile::stdout()?,
+        Log::File(path) => LogFile::open(path).map_err(naming("--log"))?,
+    };
+    Ok(Some(Arc::new(log.with_format(process.format.clone()).with_rotation(process.rotation))))
+}
+
+/// One worker, to its end.
+async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<(), Refusal> {
+    let Server { site, config, log, drain, stop, reload, nudge, shared } = server;
+    let site = match site {
+        SiteKind::Directory(tree) => Site::new(tree, config, log),
+        SiteKind::Routes { gate, metrics, .. } => {
+            let routing = lock(&shared.routing).clone().expect("a site with routes has them");
+            Site::with_routes(
+                Routes { routing, metrics, gate, handlers: Box::new(handlers::make) },
+                config,
+                log,
+            )
+        }
+    };
+    detach_local({
+        let (site, shared) = (site.clone(), shared.clone());
+        async move {
+            let mut heard = 0;
+            loop {
+                reload.requested(&mut heard).await;
+                let routing = lock(&shared.routing).clone();
+                match routing {
+                    Some(routing) => site.set_routing(routing),
+                    None => site.forget(),
+                }
+            }
+        }
+    });
+    detach_local(async move {
+        let mut heard = 0;
+        loop {
+            nudge.requested(&mut heard).await;
+        }
+    });
+    if let (Some(period), Some(_)) = (systemd::watchdog(), shared.beats.get(index)) {
+        let shared = shared.clone();
+        detach_local(async move {
+            loop {
+                shared.beats[index].fetch_add(1, Relaxed);
+                sleep(period / 2).await;
+            }
+        });
+    }
+    let mut acceptors = Vec::new();
+    for listener in listeners.tcp {
+        let (site, stop) = (site.clone(), stop.clone());
+        acceptors.push(spawn_local(async move { site.serve_tcp(listener, &stop).await }));
+    }
+    for listener in listeners.unix {
+        let (site, stop) = (site.clone(), stop.clone());
+        acceptors.push(spawn_local(async move { site.serve_unix(listener, &stop).await }));
+    }
+    let mut result = Ok(());
+    for acceptor in acceptors {
+        let accepted = acceptor.await.map_err(|error| refusal(&error.to_string()));
+        let accepted = accepted.and_then(|accepted| accepted.map_err(Refusal::from));
+        if accepted.is_err() {
+            // A listener that has failed is no reason to serve by halves.
+            stop.request();
+        }
+        result = result.and(accepted);
+    }
+    while shared.retires.load(Relaxed) {
+        if timeout(RETIRE_LOOK, site.drain()).await.is_ok() {
+            break;
+        }
+    }
+    if timeout(drain, site.drain()).await.is_err() {
+        eprintln!("selvedge-httpd: {} connections were cut off", site.connections());
+        site.break_off().await;
+    }
+    if timeout(LOG_FLUSH, site.flush_log()).await.is_err() {
+        eprintln!("selvedge-httpd: the log takes too long to be written: its last lines are lost");
+    }
+    result
+}
+
+/// Hears signals and commands, and tells systemd that the workers run.
+async fn hear(signals: Signals, socket: Option<UnixListener>, server: Server) {
+    if let Some(socket) = socket {
+        let server = server.clone();
+        detach_local(async move { control::answer(socket, &server).await });
+    }
+    if let Some(period) = systemd::watchdog() {
+        let shared = server.shared.clone();
+        detach_local(async move {
+            let mut last: Vec<u64> = vec![0; shared.beats.len()];
+            loop {
+                sleep(period).await;
+                let beats = shared.beats.iter().map(|beat| beat.load(Relaxed));
+                if beats.clone().zip(&last).all(|(beat, last)| beat != *last) {
+                    systemd::notify("WATCHDOG=1");
+                }
+                last = beats.collect();
+            }
+        });
+    }
+    obey(signals, server).await;
+}
+
+/// Does what signals ask for.
+async fn obey(mut signals: Signals, server: Server) {
+    while let Ok(signal) = signals.next().await {
+        match signal {
+            Signal::HUP => {
+                if let Err(why) = server.reload().await {
+                    eprintln!("selvedge-httpd: {why}; the server goes on as it was");
+                }
+            }
+            Signal::USR1 => server.reopen_log().await,
+            _ if server.stop.is_requested() && !server.shared.retires.load(Relaxed) => std::process::exit(1),
+            _ => server.stop(),
+        }
+    }
+}
+
+impl Server {
+    fn stop(&self) {
+        self.shared.retires.store(false, Relaxed);
+        self.stop.request();
+    }
+
+    fn retire(&self) {
+        self.shared.retires.store(true, Relaxed);
+        self.stop.request();
+    }
+
+    /// Reads the configuration again, if there is one, and has all workers take it over.
+    ///
+    /// # Errors
+    /// The mistake in it. Then all stays as it was.
+    async fn reload(&self) -> Result<String, String> {
+        let mut answer = String::new();
+        if let SiteKind::Routes { source, metrics, .. } = &self.site {
+            let source = source.clone();
+            let loaded =
+                blocking(move || configuration::load(&source)).await.map_err(|error| error.to_string())?;
+            metrics.reloaded(loaded.is_ok());
+            let loaded = loaded.map_err(|refusal| refusal.message)?;
+            answer = format!("{} routes\n", loaded.routing.table().routes().count());
+            if self
+                .shared
+                .started
+                .as_ref()
+                .is_some_and(|(options, process)| (options, process) != (&loaded.options, &loaded.process))
+            {
+                answer += "what concerns listening, limits, logs and the process takes a restart\n";
+            }
+            *lock(&self.shared.routing) = Some(loaded.routing);
+        }
+        self.reload.request();
+        self.reopen_log().await;
+        Ok(answer)
+    }
+
+    async fn reopen_log(&self) {
+        let Some(log) = self.log.clone() else { return };
+        if let Ok(Err(error)) = blocking(move || log.reopen()).await {
+            eprintln!("selvedge-httpd: {error}");
+        }
+    }
+
+    fn status(&self) -> String {
+        let mut text = format!("process      {}\n", std::process::id());
+        for url in &self.shared.urls {
+            text += &format!("address      {url}\n");
+        }
+        if let SiteKind::Routes { metrics, .. } = &self.site {
+            text += &metrics.text();
+        }
+        if let Some(routing) = &*lock(&self.shared.routing) {
+            for (host, route) in routing.table().routes() {
+                let names = if host.names.is_empty() { "any".to_owned() } else { host.names.join(" ") };
+                text += &format!("route        {names} {} {}\n", route.pattern, route.action);
+            }
+        }
+        text
+    }
+}
+
+impl Commands for Server {
+    async fn obey(&self, command: &str) -> Result<String, String> {
+        match command {
+            "status" => Ok(self.status()),
+            "reload" => self.reload().await,
+            "retire" => {
+                self.retire();
+                Ok(String::new())
+            }
+            "stop" => {
+                self.stop();
+                Ok(String::new())
+            }
+            "threads" => {
+                selvedge_see::on();
+                // The CPUs take notice with their next turn.
+                self.nudge.request();
+                sleep(Duration::from_millis(20)).await;
+                let dump = blocking(|| format!("{}\n", selvedge_see::dump())).await;
+                selvedge_see::off();
+                dump.map_err(|error| error.to_string())
+            }
+            "counters" => match &self.site {
+                SiteKind::Routes { metrics, .. } => Ok(metrics.prometheus()),
+                SiteKind::Directory(_) => Err("a directory alone is not counted".to_owned()),
+            },
+            other => Err(format!("{other:?} is no command")),
+        }
+    }
+}
+
+fn refusal(message: &str) -> Refusal {
+    Refusal { message: message.to_owned(), status: 1 }
+}
+
+/// Has a refusal name the option that it is about.
+fn naming(option: &str) -> impl FnOnce(std::io::Error) -> Refusal {
+    move |error| refusal(&format!("{option}: {error}"))
+}
+
+/// The configuration of each of `workers` workers, with the process's descriptors shared out among
+/// them.
+fn config(options: &Options, workers: usize) -> Result<Config, Refusal> {
+    let shares = descriptors::shares(options.listen.len(), workers, options.cache_files)?;
+    Ok(Config {
+        limits: Limits {
+            head_bytes: options.head_bytes,
+            target_bytes: options.head_bytes / 2,
+            body_bytes: options.body_bytes,
+        },
+        validity: options.validity,
+        idle: options.idle,
+        head: options.head,
+        body: options.body,
+        write: options.write,
+        cache_files: shares.cache_files,
+        cache_bytes: options.cache_bytes,
+        connections: shares.connections,
+        handlers: HandlerLimits { body_bytes: options.body_bytes, ..HandlerLimits::default() },
+        ..Config::default()
+    })
+}

@@ -1,0 +1,461 @@
+//! Sites by their configuration: routes, rules, listings, languages, codings, passwords.
+
+use crate::common::{Client, Reply, Server, let_settle, site, start};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Output};
+
+pub(crate) fn httpd(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_selvedge-httpd"));
+    command.args(arguments);
+    command
+}
+
+pub(crate) fn output(arguments: &[&str]) -> Output {
+    httpd(arguments).output().unwrap()
+}
+
+/// Starts a server by this configuration, of which the file lies in `directory`.
+pub(crate) fn configured(directory: &Path, configuration: &str) -> Server {
+    let file = directory.join("site.toml");
+    fs::write(&file, format!("listen = ['127.0.0.1:0']\nworkers = 1\n{configuration}")).unwrap();
+    start(httpd(&[file.to_str().unwrap()]))
+}
+
+fn get(server: &Server, host: &str, path: &str, fields: &str) -> Reply {
+    ask(server, "GET", host, path, fields)
+}
+
+fn ask(server: &Server, method: &str, host: &str, path: &str, fields: &str) -> Reply {
+    let fields: String = fields.lines().map(|field| format!("{field}\r\n")).collect();
+    server.ask(&format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"))
+}
+
+fn text(reply: &Reply) -> String {
+    String::from_utf8_lossy(&reply.body).into_owned()
+}
+
+#[test]
+fn hosts_and_routes() {
+    let site = site();
+    let server = configured(
+        site.path(),
+        "
+        [[host]]
+        names = ['a.example', '*.b.example']
+        [[host.route]]
+        path = '/old/'
+        redirect = 'https://$host/new$rest'
+        status = 308
+        [[host.route]]
+        path = '/gone.html'
+        answer = 410
+        [[host.route]]
+        path = '/manual/'
+        directory = 'docs'
+        [[host.route]]
+        path = '/app/'
+        proxy = '127.0.0.1:9'
+        [[host.route]]
+        directory = '.'
+        [[route]]
+        path = '/only'
+        redirect = '/else'
+        ",
+    );
+    let moved = get(&server, "a.example", "/old/x?y=1", "");
+    assert_eq!((moved.status, moved.field("Location")), (308, Some("https://a.example/new/x?y=1")));
+    assert_eq!(get(&server, "x.b.example:81", "/%6fld/./x", "").status, 308);
+    assert_eq!(get(&server, "a.example", "/gone.html", "").status, 410);
+    assert_eq!(text(&get(&server, "a.example", "/manual/", "")), "<h1>Docs</h1>");
+    let slash = get(&server, "a.example", "/manual?q", "");
+    assert_eq!((slash.status, slash.field("Location")), (301, Some("/manual/?q")));
+    let below = get(&server, "a.example", "/docs", "");
+    assert_eq!((below.status, below.field("Location")), (301, Some("/docs/")));
+    assert_eq!(get(&server, "a.example", "/ten.txt", "").body, b"0123456789");
+    assert_eq!(get(&server, "a.example", "/empty/", "").status, 403);
+    assert_eq!(get(&server, "a.example", "/.secret", "").status, 404);
+    assert_eq!(get(&server, "a.example", "/%2e%2e/x", "").status, 400);
+    assert_eq!(ask(&server, "POST", "a.example", "/ten.txt", "Content-Length: 0").status, 405);
+    assert_eq!(get(&server, "other", "/ten.txt", "").status, 404);
+    assert_eq!(get(&server, "other", "/only", "").field("Location"), Some("/else"));
+    let options = server.ask("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(options.status, 204);
+    // Many requests on one connection, in order.
+    let mut client = server.connect();
+    client.send("GET /ten.txt HTTP/1.1\r\nHost: a.example\r\n\r\nGET /big.bin HTTP/1.1\r\nHost: a.example\r\n\r\nGET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    let lens: Vec<usize> = (0..2).map(|_| client.reply().body.len()).collect();
+    assert_eq!((lens, client.reply().status), (vec![10, 3_000_000], 404));
+}
+
+#[test]
+fn fields_and_rules() {
+    let site = site();
+    fs::create_dir(site.path().join("errors")).unwrap();
+    fs::write(site.path().join("errors/404.html"), "<p>not here").unwrap();
+    fs::write(site.path().join("errors/403.html"), "<p>not you").unwrap();
+    let server = configured(
+        site.path(),
+        "
+        [[route]]
+        path = '/closed/'
+        directory = '.'
+        deny = ['127.0.0.0/8']
+        error_pages = 'errors'
+        [[route]]
+        path = '/slow/'
+        directory = '.'
+        rate = { per_second = 0.01, burst = 2 }
+        [[route]]
+        directory = '.'
+        error_pages = 'errors'
+        headers = { X-Frame-Options = 'DENY', Server = '' }
+        cache_control = [{ path = '/**.txt', value = 'max-age=60' }, { value = 'no-store' }]
+        cors = { origins = ['https://a.example'], methods = ['GET', 'PUT'] }
+        ",
+    );
+    let whole = get(&server, "a", "/ten.txt", "");
+    assert_eq!(whole.field("X-Frame-Options"), Some("DENY"));
+    assert_eq!((whole.field("Server"), whole.field("Cache-Control")), (None, Some("max-age=60")));
+    assert_eq!((whole.field("Vary"), &whole.body[..]), (Some("Origin"), &b"0123456789"[..]));
+    assert_eq!(get(&server, "a", "/", "").field("Cache-Control"), Some("no-store"));
+    let etag = whole.field("ETag").unwrap();
+    let unchanged = get(&server, "a", "/ten.txt", &format!("If-None-Match: {etag}"));
+    assert_eq!((unchanged.status, unchanged.field("Cache-Control")), (304, Some("max-age=60")));
+    let missing = get(&server, "a", "/missing", "");
+    assert_eq!((missing.status, text(&missing)), (404, "<p>not here".into()));
+    assert_eq!((missing.field("X-Frame-Options"), missing.field("Cache-Control")), (Some("DENY"), None));
+    assert_eq!(missing.field("Content-Type"), Some("text/html; charset=utf-8"));
+    // The same name in two directories: the page for errors is not a file of the route.
+    let same = get(&server, "a", "/404.html", "");
+    assert_eq!((same.status, text(&same)), (404, "<p>not here".into()));
+    let closed = get(&server, "a", "/closed/ten.txt", "");
+    assert_eq!((closed.status, text(&closed)), (403, "<p>not you".into()));
+    let statuses: Vec<u16> = (0..3).map(|_| get(&server, "a", "/slow/ten.txt", "").status).collect();
+    assert_eq!(statuses, [200, 200, 429]);
+    assert!(get(&server, "a", "/slow/", "").field("Retry-After").is_some());
+    let own = get(&server, "a", "/ten.txt", "Origin: https://a.example");
+    assert_eq!(own.field("Access-Control-Allow-Origin"), Some("https://a.example"));
+    let other = get(&server, "a", "/ten.txt", "Origin: https://b.example");
+    assert_eq!(other.field("Access-Control-Allow-Origin"), None);
+    let preflight = "Origin: https://a.example\nAccess-Control-Request-Method: PUT";
+    let preflight = ask(&server, "OPTIONS", "a", "/ten.txt", preflight);
+    assert_eq!((preflight.status, preflight.field("Access-Control-Allow-Methods")), (204, Some("GET, PUT")));
+}
+
+#[test]
+fn passwords() {
+    let site = site();
+    let hash = include_str!("../../../../crates/site/tests/suite/six.txt").trim();
+    fs::write(site.path().join("users"), format!("ada:{hash}\n")).unwrap();
+    let server = configured(
+        site.path(),
+        "[[route]]\ndirectory = '.'\nauth = { realm = 'the mill', users = 'users' }\n",
+    );
+    let refused = get(&server, "a", "/ten.txt", "");
+    let challenge = "Basic realm=\"the mill\", charset=\"UTF-8\"";
+    assert_eq!((refused.status, refused.field("WWW-Authenticate")), (401, Some(challenge)));
+    // ada:secret, twice: the second time it is known. ada:Secret. bob:secret.
+    for (credentials, status) in [
+        ("YWRhOnNlY3JldA==", 200),
+        ("YWRhOnNlY3JldA==", 200),
+        ("YWRhOlNlY3JldA==", 401),
+        ("Ym9iOnNlY3JldA==", 401),
+        ("not base64", 401),
+    ] {
+        let reply = get(&server, "a", "/ten.txt", &format!("Authorization: Basic {credentials}"));
+        assert_eq!(reply.status, status, "{credentials}");
+    }
+}
+
+#[test]
+fn listings() {
+    let site = site();
+    fs::create_dir_all(site.path().join("docs/deep/er")).unwrap();
+    fs::write(site.path().join("docs/deep/a <b>.txt"), "x").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", site.path().join("docs/deep/out")).unwrap();
+    let server = configured(
+        site.path(),
+        "[[route]]\npath = '/d/'\ndirectory = 'docs'\nlisting = 'html'\n[[route]]\npath = '/j/'\ndirectory = 'docs'\nlisting = 'json'\n",
+    );
+    let page = get(&server, "a", "/d/deep/", "");
+    assert_eq!((page.status, page.field("Content-Type")), (200, Some("text/html; charset=utf-8")));
+    let html = text(&page);
+    assert!(html.contains("<a href=\"er/\">er/</a>"), "{html}");
+    assert!(html.contains("a%20%3Cb%3E.txt\">a &lt;b&gt;.txt</a>") && !html.contains("out"), "{html}");
+    let json = get(&server, "a", "/d/deep/", "Accept: application/json");
+    assert_eq!(json.field("Content-Type"), Some("application/json"));
+    assert!(text(&json).contains("{\"name\":\"a <b>.txt\",\"type\":\"file\",\"size\":1,"), "{}", text(&json));
+    assert_eq!(text(&get(&server, "a", "/j/deep/", "")), text(&json));
+    assert_eq!(text(&get(&server, "a", "/d/", "")), "<h1>Docs</h1>");
+    assert_eq!(get(&server, "a", "/d/nothing/", "").status, 404);
+    let head = ask(&server, "HEAD", "a", "/d/deep/", "");
+    assert_eq!((head.status, head.field("Content-Length")), (200, page.field("Content-Length")));
+}
+
+#[test]
+fn names_to_try() {
+    let site = site();
+    fs::write(site.path().join("about.html"), "about").unwrap();
+    let server = configured(
+        site.path(),
+        "[[route]]\npath = '/app/'\ndirectory = '.'\ntry_files = ['$rest', '$rest.html', '/docs/index.html']\n",
+    );
+    for (path, body) in [
+        ("/app/ten.txt", "0123456789"),
+        ("/app/about", "about"),
+        ("/app/any/where", "<h1>Docs</h1>"),
+        ("/app/", "<h1>Site</h1>"),
+    ] {
+        let reply = get(&server, "a", path, "");
+        assert_eq!((reply.status, text(&reply)), (200, body.into()), "{path}");
+    }
+    assert_eq!(get(&server, "a", "/app/.secret", "").status, 404);
+}
+
+#[test]
+fn languages() {
+    let site = site();
+    fs::write(site.path().join("index.html.ja"), "ja").unwrap();
+    fs::write(site.path().join("only.html.en"), "en").unwrap();
+    let server = configured(site.path(), "[[route]]\ndirectory = '.'\nlanguage = 'en'\n");
+    for (path, accepted, body, language) in [
+        ("/", "ja, en;q=0.5", "ja", Some("ja")),
+        ("/", "ja-JP", "ja", Some("ja")),
+        ("/", "en, ja;q=0.5", "<h1>Site</h1>", Some("en")),
+        ("/", "fr", "<h1>Site</h1>", None),
+        ("/only.html", "fr", "en", Some("en")),
+        ("/ten.txt", "ja", "0123456789", None),
+    ] {
+        let reply = get(&server, "a", path, &format!("Accept-Language: {accepted}"));
+        assert_eq!((reply.status, text(&reply)), (200, body.into()), "{path} {accepted}");
+        assert_eq!(reply.field("Content-Language"), language, "{path} {accepted}");
+        assert_eq!(reply.field("Vary"), Some("Accept-Language"));
+        let kind = if path == "/ten.txt" { "text/plain; charset=utf-8" } else { "text/html; charset=utf-8" };
+        assert_eq!(reply.field("Content-Type"), Some(kind), "{path} {accepted}");
+    }
+}
+
+/// What `program -d` makes of `bytes`.
+fn unpacked(program: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut child = Command::new(program)
+        .arg("-dc")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(bytes).unwrap();
+    let mut out = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut out).unwrap();
+    child.wait().unwrap();
+    out
+}
+
+#[test]
+fn codings() {
+    let site = site();
+    let long = "warp and weft ".repeat(1000);
+    fs::write(site.path().join("long.txt"), &long).unwrap();
+    fs::write(site.path().join("site.css"), "plain").unwrap();
+    fs::write(site.path().join("site.css.br"), "brotli").unwrap();
+    fs::write(site.path().join("site.css.gz"), "gzip").unwrap();
+    let_settle();
+    let server =
+        configured(site.path(), "[[route]]\ndirectory = '.'\nprecompressed = true\ncompress = true\n");
+    for (accepted, body, coding) in [
+        ("br, gzip", "brotli", Some("br")),
+        ("gzip", "gzip", Some("gzip")),
+        ("zstd", "plain", None),
+        ("br;q=0", "plain", None),
+    ] {
+        let reply = get(&server, "a", "/site.css", &format!("Accept-Encoding: {accepted}"));
+        assert_eq!((text(&reply), reply.field("Content-Encoding")), (body.into(), coding), "{accepted}");
+        assert_eq!(reply.field("Content-Type"), Some("text/css; charset=utf-8"));
+        assert_eq!(reply.field("Vary"), Some("Accept-Encoding"));
+    }
+    assert_eq!(get(&server, "a", "/site.css.gz", "").field("Content-Encoding"), None);
+    let plain = get(&server, "a", "/long.txt", "");
+    assert_eq!((plain.field("Content-Encoding"), plain.body.len()), (None, long.len()));
+    let packed = get(&server, "a", "/long.txt", "Accept-Encoding: gzip");
+    assert_eq!(packed.field("Content-Encoding"), Some("gzip"));
+    assert!(packed.body.len() < 1000 && unpacked("gzip", &packed.body) == long.as_bytes());
+    // The tag belongs to the bytes, and so do ranges.
+    let etag = packed.field("ETag").unwrap();
+    assert_ne!(Some(etag), plain.field("ETag"));
+    let again = get(&server, "a", "/long.txt", &format!("Accept-Encoding: gzip\nIf-None-Match: {etag}"));
+    assert_eq!(again.status, 304);
+    let range = get(&server, "a", "/long.txt", "Accept-Encoding: gzip\nRange: bytes=0-9");
+    assert_eq!((range.status, &range.body[..]), (206, &packed.body[..10]));
+    assert_eq!(range.field("Content-Encoding"), Some("gzip"));
+    let brotli = get(&server, "a", "/long.txt", "Accept-Encoding: gzip, br");
+    assert_eq!(brotli.field("Content-Encoding"), Some("br"));
+    assert!(brotli.body.len() < packed.body.len());
+    // Too short, and of no such type.
+    assert_eq!(get(&server, "a", "/ten.txt", "Accept-Encoding: gzip").field("Content-Encoding"), None);
+    assert_eq!(get(&server, "a", "/middle.bin", "Accept-Encoding: gzip").field("Content-Encoding"), None);
+    // A file that changes is compressed anew.
+    fs::write(site.path().join("long.txt"), long.to_uppercase()).unwrap();
+    let_settle();
+    let changed = get(&server, "a", "/long.txt", "Accept-Encoding: gzip");
+    assert!(unpacked("gzip", &changed.body) == long.to_uppercase().as_bytes());
+}
+
+#[test]
+fn pages_of_the_server() {
+    let site = site();
+    let server = configured(
+        site.path(),
+        "[[route]]\npath = '/status'\npage = 'status'\nallow = ['127.0.0.1']\n[[route]]\npath = '/metrics'\npage = 'metrics'\n[[route]]\ndirectory = '.'\n",
+    );
+    get(&server, "a", "/ten.txt", "");
+    get(&server, "a", "/missing", "");
+    let metrics = text(&get(&server, "a", "/metrics", ""));
+    for line in [
+        "selvedge_requests_total{class=\"2xx\"} 1",
+        "selvedge_requests_total{class=\"4xx\"} 1",
+        "selvedge_connections_total 3",
+    ] {
+        assert!(metrics.lines().any(|one| one == line), "{line}\n{metrics}");
+    }
+    let page = get(&server, "a", "/status", "");
+    assert_eq!(page.field("Content-Type"), Some("text/html; charset=utf-8"));
+    assert!(text(&page).contains("<td>/metrics<td>metrics"), "{}", text(&page));
+}
+
+/// The PROXY protocol is believed from the balancer, and only from it.
+#[test]
+fn behind_a_balancer() {
+    let site = site();
+    let routes = "[[route]]\ndirectory = '.'\nallow = ['192.0.2.7']\n";
+    let server = configured(site.path(), &format!("proxy_protocol = ['127.0.0.1']\n{routes}"));
+    let ask = |head: &[u8]| {
+        let mut client = Client::new(TcpStream::connect(server.address).unwrap());
+        client.send([head, b"GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n"].concat());
+        client.try_reply(false).map(|reply| reply.status)
+    };
+    assert_eq!(ask(b"PROXY TCP4 192.0.2.7 10.0.0.1 51000 80\r\n"), Some(200));
+    assert_eq!(ask(b"PROXY TCP4 192.0.2.8 10.0.0.1 51000 80\r\n"), Some(403));
+    assert_eq!(ask(b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\x0a\0\0\x01\xc7\x38\0\x50"), Some(200));
+    // In two pieces.
+    let mut client = server.connect();
+    client.send("PROXY TCP4 192.0");
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    client.send(".2.7 10.0.0.1 1 2\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply().status, 200);
+    let server = configured(site.path(), routes);
+    let mut client = server.connect();
+    client.send("PROXY TCP4 192.0.2.7 10.0.0.1 51000 80\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(client.reply().status, 400, "any client can write such a line");
+}
+
+#[test]
+fn connections_of_one_address() {
+    let site = site();
+    let server =
+        configured(site.path(), "[limits]\nconnections_per_address = 2\n[[route]]\ndirectory = '.'\n");
+    let request = "GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+    let mut held: Vec<Client> = (0..2).map(|_| server.connect()).collect();
+    held.iter_mut().for_each(|client| assert_eq!(client.ask(request).status, 200));
+    let mut third = server.connect();
+    // The server may close before the request comes, and reset then.
+    let _ = third.stream.write_all(request.as_bytes());
+    assert!(third.try_reply(false).is_none());
+    held.pop();
+    let until = std::time::Instant::now() + crate::common::PATIENCE;
+    loop {
+        let mut client = server.connect();
+        let _ = client.stream.write_all(request.as_bytes());
+        if client.try_reply(false).is_some() {
+            break;
+        }
+        assert!(std::time::Instant::now() < until);
+    }
+}
+
+/// Mighttpd's own two files.
+#[test]
+fn files_of_mighttpd() {
+    let site = site();
+    let dir = site.path().display().to_string();
+    let (conf, route) = (site.path().join("example.conf"), site.path().join("example.route"));
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    fs::write(&conf, format!("# Example\nPort: {port}\nHost: 127.0.0.1\nDebug_Mode: Yes\nLogging: No\nIndex_File: index.html\nStatus_File_Dir: {dir}/empty\nService: 0\nTls_Port: 444 # unused\n")).unwrap();
+    fs::write(site.path().join("empty/404.html"), "mighty 404").unwrap();
+    fs::write(
+        &route,
+        format!("[localhost a.example]\n/old/ << www.example.org:81/new/\n/manual/ -> {dir}/docs/\n/ -> {dir}/\n[b.example]\n/x/ -> {dir}/\n"),
+    )
+    .unwrap();
+    let paths = [conf.to_str().unwrap(), route.to_str().unwrap()];
+    let check = output(&["check", paths[0], paths[1]]);
+    assert!(check.status.success());
+    let warning = String::from_utf8(check.stderr).unwrap();
+    assert!(warning.contains("example.conf:9:1: Tls_Port has no meaning here: "), "{warning}");
+    let server = start(httpd(&paths));
+    let moved = get(&server, "a.example", "/old/p", "");
+    assert_eq!((moved.status, moved.field("Location")), (301, Some("http://www.example.org:81/new/p")));
+    assert_eq!(text(&get(&server, "localhost:80", "/manual/", "")), "<h1>Docs</h1>");
+    assert_eq!(get(&server, "a.example", "/manual", "").field("Location"), Some("/manual/"));
+    assert_eq!(text(&get(&server, "a.example", "/nothing", "")), "mighty 404");
+    assert_eq!(get(&server, "b.example", "/y", "").status, 412);
+    assert_eq!(get(&server, "c.example", "/", "").status, 412);
+}
+
+/// Other programs answer: a server behind this one, and a program. The rules of the route hold.
+#[test]
+fn other_programs() {
+    let site = site();
+    let back = crate::common::serve(site.path(), &["--workers", "1"]);
+    let program = site.path().join("bin/say");
+    fs::create_dir_all(site.path().join("bin")).unwrap();
+    fs::write(
+        &program,
+        "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n%s %s' \"$PATH_INFO\" \"$QUERY_STRING\"\n",
+    )
+    .unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let server = configured(
+        site.path(),
+        &format!(
+            "
+            [[route]]
+            path = '/app/'
+            proxy = '{}'
+            rewrite = '$rest'
+            headers = {{ X-Frame-Options = 'DENY' }}
+            [[route]]
+            path = '/closed/'
+            proxy = '{}'
+            deny = ['all']
+            [[route]]
+            path = '/cgi-bin/'
+            cgi = 'bin'
+            [[route]]
+            path = '/metrics'
+            page = 'metrics'
+            ",
+            back.address, back.address
+        ),
+    );
+    let proxied = get(&server, "a", "/app/ten.txt", "");
+    assert_eq!((proxied.status, &proxied.body[..]), (200, &b"0123456789"[..]));
+    let field = |name: &str| {
+        let lines = proxied.head.lines().filter_map(|line| line.split_once(": "));
+        lines.filter(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).next()
+    };
+    assert_eq!(field("X-Frame-Options").as_deref(), Some("DENY"), "{}", proxied.head);
+    assert_eq!(get(&server, "a", "/app", "").status, 301);
+    assert_eq!(get(&server, "a", "/app/docs/../ten.txt", "").body, b"0123456789");
+    assert_eq!(get(&server, "a", "/closed/ten.txt", "").status, 403);
+    let said = server.ask("GET /cgi-bin/say/x/y?q=1 HTTP/1.0\r\nHost: a\r\n\r\n");
+    assert_eq!(said.status, 200);
+    let mut client = server.connect();
+    client.send("GET /cgi-bin/say/x/y?q=1 HTTP/1.0\r\nHost: a\r\n\r\n");
+    let said = String::from_utf8(client.rest()).unwrap();
+    assert!(said.ends_with("\r\n\r\n/x/y q=1"), "{said}");
+    let metrics = text(&get(&server, "a", "/metrics", ""));
+    assert!(metrics.contains("selvedge_requests_total{class=\"2xx\"} 4\n"), "{metrics}");
+    assert!(metrics.contains("selvedge_refused_total{reason=\"access\"} 1\n"), "{metrics}");
+}

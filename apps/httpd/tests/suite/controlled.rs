@@ -1,0 +1,335 @@
+//! A server by its configuration as its operator has it: mistakes, reloads, commands, logs, users,
+//! daemons, several processes.
+
+use crate::common::{Server, log_lines, ms, site, start};
+use crate::configured::{configured, httpd, output};
+use rustix::process::Signal;
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Instant;
+
+const GET: &str = "GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n";
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < crate::common::PATIENCE, "{what}");
+        std::thread::sleep(ms(10));
+    }
+}
+
+fn ctl(file: &Path, command: &str) -> Result<String, String> {
+    let output = output(&["ctl", file.to_str().unwrap(), command]);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+#[test]
+fn mistakes_are_told() {
+    let site = site();
+    let file = site.path().join("site.toml");
+    let path = file.to_str().unwrap();
+    let say = |text: &str, arguments: &[&str]| {
+        fs::write(&file, text).unwrap();
+        let output = output(arguments);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let expected =
+        format!("selvedge-httpd: {path}:2:1: there is no key `directroy` here; did you mean `directory`?\n");
+    for arguments in [&["check", path][..], &[path], &["--config", path]] {
+        assert_eq!(say("[[route]]\ndirectroy = '.'\n", arguments), (Some(2), expected.clone()));
+    }
+    for (text, words) in [
+        ("[[route]]\ndirectory = 'nothing'\n", ":1:1: "),
+        ("listen = ['nonsense']\n[[route]]\nanswer = 404\n", ":1:11: no address to listen at"),
+        ("[log]\nformat = '$nothing'\n[[route]]\nanswer = 404\n", ":2:10: $nothing is no variable"),
+        ("processes = 2\nlisten = ['unix:/x']\n[[route]]\nanswer = 404\n", ":1:13: several processes"),
+    ] {
+        let (status, message) = say(text, &["check", path]);
+        assert!(status == Some(2) && message.contains(words), "{message}");
+    }
+    let (status, message) = say("[[route]]\nanswer = 404\n", &[path, "--workers", "2"]);
+    assert!(status == Some(2) && message.contains("belong into its file"), "{message}");
+    assert_eq!(say("[[route]]\nanswer = 404\n", &["check", path]).0, Some(0));
+    let keys = String::from_utf8(output(&["keys"]).stdout).unwrap();
+    assert!(keys.contains("| `listen` |"));
+}
+
+#[test]
+fn a_reload_changes_routes_and_closes_nothing() {
+    let site = site();
+    let first = "control = 'control'\n[[route]]\ndirectory = '.'\n";
+    let server = configured(site.path(), first);
+    let file = site.path().join("site.toml");
+    let mut kept = server.connect();
+    assert_eq!(kept.ask(GET).status, 200);
+    // A download that has begun goes on.
+    let mut download = server.connect();
+    download.send("GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+    let begin = fs::read_to_string(&file).unwrap();
+    fs::write(&file, begin.replace("directory = '.'", "path = '/docs/'\ndirectory = 'docs'")).unwrap();
+    assert_eq!(ctl(&file, "reload").unwrap(), "1 routes\n");
+    until("the new routes", || kept.ask(GET).status == 404);
+    assert_eq!(server.get("/docs/").body, b"<h1>Docs</h1>");
+    assert_eq!(download.reply().body.len(), 3_000_000);
+    // A mistake changes nothing.
+    let right = fs::read_to_string(&file).unwrap();
+    fs::write(&file, right.replace("'/docs/'", "'docs'")).unwrap();
+    let refused = output(&["ctl", "--socket", site.path().join("control").to_str().unwrap(), "reload"]);
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.contains("site.toml:5:8: the path \"docs\" does not begin with /"), "{message}");
+    assert_eq!(server.get("/docs/").status, 200);
+    // So does a signal.
+    server.signal(Signal::HUP);
+    fs::write(&file, begin).unwrap();
+    server.signal(Signal::HUP);
+    until("the first routes", || kept.ask(GET).status == 200);
+}
+
+/// Routes change all the time while clients ask for a file that all of them have.
+#[test]
+fn reloads_under_load() {
+    let site = site();
+    let server = configured(site.path(), "control = 'control'\n[[route]]\ndirectory = '.'\n");
+    let file = site.path().join("site.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = &done;
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|n| {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut client = server.connect();
+                    let request = if n == 0 { "GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n" } else { GET };
+                    let mut served = 0;
+                    while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                        assert_eq!(client.ask(request).status, 200);
+                        served += 1;
+                    }
+                    served
+                })
+            })
+            .collect();
+        for n in 0..20 {
+            let more = "[[route]]\npath = '/other/'\nanswer = 404\n";
+            fs::write(&file, if n % 2 == 0 { format!("{text}{more}") } else { text.clone() }).unwrap();
+            server.signal(Signal::HUP);
+            std::thread::sleep(ms(10));
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        let served: u64 = clients.into_iter().map(|client| client.join().unwrap()).sum();
+        assert!(served > 20, "{served}");
+    });
+}
+
+#[test]
+fn commands() {
+    let site = site();
+    let server = configured(site.path(), "control = 'control'\n[[route]]\ndirectory = '.'\n");
+    let file = site.path().join("site.toml");
+    let mut client = server.connect();
+    assert_eq!(client.ask(GET).status, 200);
+    let status = ctl(&file, "status").unwrap();
+    assert!(status.contains(&format!("address      http://{}/\n", server.address)), "{status}");
+    assert!(
+        status.contains("1 open, 1 accepted") && status.contains("route        any / directory "),
+        "{status}"
+    );
+    assert!(ctl(&file, "counters").unwrap().contains("selvedge_requests_total{class=\"2xx\"} 1\n"));
+    let threads = ctl(&file, "threads").unwrap();
+    // The worker's threads too: it waits for its listener, and for the client.
+    assert!(threads.contains("running::worker") && threads.contains("serve"), "{threads}");
+    assert!(ctl(&file, "nonsense").unwrap_err().contains("there are status, reload, retire"));
+    let mode = std::os::unix::fs::PermissionsExt::mode(
+        &fs::metadata(site.path().join("control")).unwrap().permissions(),
+    );
+    assert_eq!(mode & 0o777, 0o600);
+    // It retires: connections that ask may go on, and the process ends with the last.
+    let mut busy = server.connect();
+    busy.send(&GET[..10]);
+    client.ask(GET);
+    ctl(&file, "retire").unwrap();
+    until("no more connections", || std::net::TcpStream::connect(server.address).is_err());
+    let mut server = server;
+    assert!(server.is_running());
+    busy.send(&GET[10..]);
+    assert_eq!(busy.reply().status, 200);
+    assert!(server.end().success());
+    assert!(!site.path().join("control").exists());
+    assert!(ctl(&file, "status").unwrap_err().contains("control"));
+}
+
+#[test]
+fn formats_of_the_log() {
+    let site = site();
+    let server = configured(
+        site.path(),
+        "[log]\naccess = 'log'\nformat = '$host \"$request\" $status $bytes'\n[[route]]\ndirectory = '.'\n",
+    );
+    server.ask("GET /ten.txt HTTP/1.1\r\nHost: www.example.org\r\n\r\n");
+    server.ask("nonsense\r\n\r\n");
+    let mut lines = log_lines(&site.path().join("log"), 2);
+    lines.sort();
+    assert_eq!(lines[0], "- \"nonsense\" 400 120");
+    assert_eq!(lines[1], "www.example.org \"GET /ten.txt HTTP/1.1\" 200 10");
+    let server =
+        configured(site.path(), "[log]\naccess = 'json'\nformat = 'json'\n[[route]]\ndirectory = '.'\n");
+    server.get("/ten.txt");
+    let lines = log_lines(&site.path().join("json"), 1);
+    assert!(lines[0].contains("\"path\":\"/ten.txt\"") && lines[0].ends_with("\"status\":200,\"bytes\":10}"));
+}
+
+#[test]
+fn a_log_that_is_renamed_by_size() {
+    let site = site();
+    let server = configured(
+        site.path(),
+        "[log]\naccess = 'log'\nrotate_bytes = 100\nbackups = 2\n[[route]]\ndirectory = '.'\n",
+    );
+    let log = |end: &str| site.path().join(format!("log{end}"));
+    for end in ["", ".1", ".2"] {
+        // Each buffer of lines is written within a second, and is more than the limit.
+        until("a renamed log", || {
+            server.get("/ten.txt");
+            log(end).exists()
+        });
+    }
+    assert!(!log(".3").exists());
+}
+
+#[test]
+fn the_number_of_the_process_and_systemd() {
+    let site = site();
+    let socket = UnixDatagram::bind(site.path().join("notify")).unwrap();
+    socket.set_read_timeout(Some(crate::common::PATIENCE)).unwrap();
+    let file = site.path().join("site.toml");
+    fs::write(&file, "listen = ['127.0.0.1:0']\nworkers = 2\npid_file = 'pid'\n[[route]]\ndirectory = '.'\n")
+        .unwrap();
+    let mut command = httpd(&[file.to_str().unwrap()]);
+    command.env("NOTIFY_SOCKET", site.path().join("notify")).env("WATCHDOG_USEC", "100000");
+    let server = start(command);
+    let heard = || {
+        let mut buffer = [0; 100];
+        let len = socket.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..len].to_vec()).unwrap()
+    };
+    assert_eq!([heard(), heard(), heard()], ["READY=1", "WATCHDOG=1", "WATCHDOG=1"]);
+    let pid = fs::read_to_string(site.path().join("pid")).unwrap();
+    assert_eq!(pid.trim(), server.pid().as_raw_pid().to_string());
+    server.signal(Signal::TERM);
+    assert!(server.end().success());
+    assert!(!site.path().join("pid").exists());
+    until("the last word", || heard() == "STOPPING=1");
+}
+
+/// A socket that is bound before, as systemd does it: the shell sets `LISTEN_PID` to the number
+/// that the server then has.
+#[test]
+fn sockets_that_systemd_has_bound() {
+    let site = site();
+    let script = "import os, socket, sys\n\
+        s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\n\
+        os.dup2(s.fileno(), 9); os.dup2(9, 3, inheritable=True)\n\
+        os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid()))\n\
+        os.execv(sys.argv[1], sys.argv[1:])\n";
+    let mut command = std::process::Command::new("python3");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_selvedge-httpd"), "--workers", "2"]).arg(site.path());
+    let server = start(command);
+    for _ in 0..10 {
+        assert_eq!(server.get("/ten.txt").status, 200);
+    }
+}
+
+#[test]
+fn another_user() {
+    if !rustix::process::getuid().is_root() {
+        return;
+    }
+    let site = site();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(site.path(), open).unwrap();
+    let server = configured(site.path(), "user = 'nobody'\n[[route]]\ndirectory = '.'\n");
+    assert_eq!(server.get("/ten.txt").status, 200);
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid().as_raw_pid())).unwrap();
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    assert!(uids.split_whitespace().all(|uid| uid == "65534"), "{uids}");
+    // Every OS thread.
+    for thread in fs::read_dir(format!("/proc/{}/task", server.pid().as_raw_pid())).unwrap() {
+        let status = fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+        assert!(
+            status.contains("\nUid:\t65534\t65534\t65534\t65534\n") && status.contains("\nGroups:\t65534")
+        );
+    }
+}
+
+#[test]
+fn a_daemon() {
+    let site = site();
+    let file = site.path().join("site.toml");
+    fs::write(&file, "listen = ['127.0.0.1:0']\ndaemon = true\npid_file = 'pid'\nreport = 'report'\ncontrol = 'control'\n[[route]]\ndirectory = '.'\n").unwrap();
+    let path = file.to_str().unwrap();
+    let started = httpd(&[path]).stdin(Stdio::null()).output().unwrap();
+    assert!(started.status.success());
+    let line = String::from_utf8(started.stdout).unwrap();
+    let address = line.trim().rsplit_once("http://").unwrap().1.trim_end_matches('/').to_owned();
+    let mut client = crate::common::Client::new(std::net::TcpStream::connect(address).unwrap());
+    assert_eq!(client.ask(GET).status, 200);
+    drop(client);
+    let pid: u32 = fs::read_to_string(site.path().join("pid")).unwrap().trim().parse().unwrap();
+    assert!(ctl(&file, "status").unwrap().contains(&format!("process      {pid}\n")));
+    let right = fs::read_to_string(&file).unwrap();
+    fs::write(&file, "nonsense").unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid as i32).unwrap(), Signal::HUP).unwrap();
+    let report = || fs::read_to_string(site.path().join("report")).unwrap();
+    until("a report of the mistake", || report().contains("the server goes on as it was"));
+    fs::write(&file, right).unwrap();
+    ctl(&file, "stop").unwrap();
+    until("the end of the daemon", || !site.path().join("pid").exists());
+    // A mistake is told where it was started.
+    fs::write(&file, "listen = ['203.0.113.7:80']\ndaemon = true\n[[route]]\ndirectory = '.'\n").unwrap();
+    let failed = output(&[path]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(String::from_utf8(failed.stderr).unwrap().contains("Cannot assign requested address"));
+}
+
+/// Several processes serve one address; one that dies is replaced; a signal reaches all.
+#[test]
+fn several_processes() {
+    let site = site();
+    let file = site.path().join("site.toml");
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    fs::write(
+        &file,
+        format!(
+            "listen = ['127.0.0.1:{port}']\nprocesses = 3\npid_file = 'pid'\n[[route]]\ndirectory = '.'\n"
+        ),
+    )
+    .unwrap();
+    let server: Server = start(httpd(&[file.to_str().unwrap()]));
+    let parent = server.pid().as_raw_pid();
+    let children = || {
+        let path = format!("/proc/{parent}/task/{parent}/children");
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()
+    };
+    until("three processes", || children().len() == 3);
+    // All of them have bound the address once they answer.
+    std::thread::sleep(ms(1200));
+    assert_eq!(server.get("/ten.txt").status, 200);
+    let before = children();
+    let victim = rustix::process::Pid::from_raw(before[0]).unwrap();
+    rustix::process::kill_process(victim, Signal::KILL).unwrap();
+    until("another process", || children().len() == 3 && children() != before);
+    until("an answer", || {
+        let mut client = server.connect();
+        client.send(GET);
+        client.try_reply(false).is_some_and(|reply| reply.status == 200)
+    });
+    server.signal(Signal::TERM);
+    assert!(server.end().success());
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+    assert!(!site.path().join("pid").exists());
+}

@@ -1,0 +1,280 @@
+//! The head of an answer: parsed without I/O, strictly.
+//!
+//! `exchange.rs` calls [`parse`] with the bytes that it has read. What two readers could frame
+//! differently is an error, because a proxy that passes such an answer on would let an upstream put
+//! a second answer into the first: a line that ends in a bare LF, two lengths, a length beside
+//! `Transfer-Encoding`, a coding besides `chunked`, a length where there is no body.
+
+use bytes::Bytes;
+use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use http::{StatusCode, Version};
+use selvedge_http::body::Framing;
+use selvedge_http::framing_fields::FramingFields;
+use selvedge_http::request;
+
+/// The most fields that an answer may have.
+pub(crate) const FIELDS_MAX: usize = 128;
+
+/// The head of one answer.
+#[derive(Debug)]
+pub(crate) struct AnswerHead {
+    pub(crate) status: StatusCode,
+    pub(crate) version: Version,
+    pub(crate) fields: HeaderMap,
+    pub(crate) extent: Extent,
+    /// Whether the server keeps the connection open behind the answer.
+    pub(crate) keeps: bool,
+}
+
+/// How far the body of an answer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Framed(Framing),
+    /// To the end of the connection.
+    UntilClose,
+}
+
+/// What the request was, as far as the framing of its answer depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// The method was `HEAD`: the answer has no body, whatever its fields say.
+    pub(crate) head: bool,
+    /// The request had the field `Upgrade`, so that 101 may be the answer.
+    pub(crate) upgrade: bool,
+}
+
+/// Why the bytes are no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Malformed {
+    /// No status line, or a line that is no field.
+    Head,
+    /// More bytes or fields than the limits allow.
+    TooLarge,
+    /// A version that is neither 1.0 nor 1.1.
+    Version,
+    /// The length of the body is not certain.
+    Framing,
+    /// 101 to a request that asked for no upgrade.
+    Unasked,
+}
+
+impl Malformed {
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Malformed::Head => "the answer is no HTTP",
+            Malformed::TooLarge => "the head of the answer is too large",
+            Malformed::Version => "the answer has an unknown version of HTTP",
+            Malformed::Framing => "the length of the answer is ambiguous",
+            Malformed::Unasked => "the server switches protocols unasked",
+        }
+    }
+}
+
+/// The length of the head at the front of `read`, with the empty line at its end, or `None` if the
+/// head is not complete.
+///
+/// # Errors
+/// As for [`parse`].
+pub(crate) fn length(read: &[u8], bytes_max: usize) -> Result<Option<usize>, Malformed> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut answer = httparse::Response::new(&mut fields);
+    match answer.parse(read) {
+        Ok(httparse::Status::Complete(length)) if length <= bytes_max => Ok(Some(length)),
+        Ok(httparse::Status::Partial) if read.len() < bytes_max => Ok(None),
+        Ok(_) | Err(httparse::Error::TooManyHeaders) => Err(Malformed::TooLarge),
+        Err(httparse::Error::Version) => Err(Malformed::Version),
+        Err(_) => Err(Malformed::Head),
+    }
+}
+
+/// Parses a complete head. The values of the fields share its bytes.
+///
+/// # Errors
+/// What is wrong with it. The connection must then be closed, because the start of the next answer
+/// is unknown.
+pub(crate) fn parse(head: &Bytes, asked: Asked) -> Result<AnswerHead, Malformed> {
+    let mut slots = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut answer = httparse::Response::new(&mut slots);
+    let parsed = answer.parse(head);
+    let (Ok(httparse::Status::Complete(_)), Some(code), Some(minor)) = (parsed, answer.code, answer.version)
+    else {
+        return Err(Malformed::Head);
+    };
+    let status = StatusCode::from_u16(code).map_err(|_| Malformed::Head)?;
+    // `httparse` takes a bare LF for a line end. Every line starts right behind one, so it is
+    // enough to see that a CR comes before it.
+    if !head.ends_with(b"\r\n\r\n") {
+        return Err(Malformed::Head);
+    }
+    let mut fields = HeaderMap::with_capacity(answer.headers.len());
+    let mut framing = FramingFields::default();
+    let (mut close, mut keep_alive) = (false, false);
+    for field in answer.headers.iter() {
+        let at = field.name.as_ptr().addr() - head.as_ptr().addr();
+        if at < 2 || head[at - 2] != b'\r' {
+            return Err(Malformed::Head);
+        }
+        let name = field.name.as_bytes();
+        let known = if name.eq_ignore_ascii_case(b"content-length") {
+            framing.content_length(field.value)
+        } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            framing.transfer_encoding(field.value)
+        } else {
+            Ok(())
+        };
+        known.map_err(|_| Malformed::Framing)?;
+        let name = HeaderName::from_bytes(name).map_err(|_| Malformed::Head)?;
+        let value = HeaderValue::from_maybe_shared(head.slice_ref(field.value));
+        let value = value.map_err(|_| Malformed::Head)?;
+        if name == CONNECTION {
+            for option in options(value.as_bytes()) {
+                close |= option.eq_ignore_ascii_case(b"close");
+                keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+            }
+        }
+        fields.append(name, value);
+    }
+    let (version, known) = match minor {
+        0 => (Version::HTTP_10, request::Version::Http10),
+        _ => (Version::HTTP_11, request::Version::Http11),
+    };
+    let named = framing.framing(known).map_err(|_| Malformed::Framing)?;
+    let extent = extent(status, asked, named)?;
+    let keeps = !close && (minor == 1 || keep_alive) && extent != Extent::UntilClose;
+    Ok(AnswerHead { status, version, fields, extent, keeps })
+}
+
+/// RFC 9112 §6.3 for answers.
+fn extent(status: StatusCode, asked: Asked, named: Option<Framing>) -> Result<Extent, Malformed> {
+    let none = Ok(Extent::Framed(Framing::None));
+    if status == StatusCode::SWITCHING_PROTOCOLS && !asked.upgrade {
+        return Err(Malformed::Unasked);
+    }
+    if status.is_informational() || status == StatusCode::NO_CONTENT {
+        // Such an answer must have neither field. A length of 0 says nothing that is wrong.
+        return if matches!(named, None | Some(Framing::Length(0))) { none } else { Err(Malformed::Framing) };
+    }
+    if asked.head || status == StatusCode::NOT_MODIFIED {
+        return none;
+    }
+    Ok(named.map_or(Extent::UntilClose, Extent::Framed))
+}
+
+/// The members of a list such as the value of `Connection`, without white space around them.
+pub(crate) fn options(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|option| !option.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parsed(text: &str, asked: Asked) -> Result<AnswerHead, Malformed> {
+        let bytes = Bytes::copy_from_slice(text.as_bytes());
+        let length = length(&bytes, 1000)?.expect("a whole head");
+        parse(&bytes.slice(..length), asked)
+    }
+
+    fn extent_of(text: &str) -> Result<Extent, Malformed> {
+        parsed(text, Asked::default()).map(|head| head.extent)
+    }
+
+    #[test]
+    fn a_head_has_its_fields_and_its_framing() {
+        let text = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nA: b\r\nA: c\r\n\r\nhello";
+        let head = parsed(text, Asked::default()).unwrap();
+        assert_eq!((head.status, head.version), (StatusCode::OK, Version::HTTP_11));
+        assert_eq!(head.extent, Extent::Framed(Framing::Length(5)));
+        assert!(head.keeps);
+        assert_eq!(head.fields.get_all("a").iter().collect::<Vec<_>>(), ["b", "c"]);
+    }
+
+    #[test]
+    fn framing() {
+        let none = Ok(Extent::Framed(Framing::None));
+        assert_eq!(extent_of("HTTP/1.1 200 OK\r\n\r\n"), Ok(Extent::UntilClose));
+        assert_eq!(extent_of("HTTP/1.1 204 x\r\n\r\n"), none);
+        assert_eq!(extent_of("HTTP/1.1 204 x\r\nContent-Length: 0\r\n\r\n"), none);
+        assert_eq!(extent_of("HTTP/1.1 304 x\r\nContent-Length: 7\r\n\r\n"), none);
+        assert_eq!(extent_of("HTTP/1.1 103 x\r\nLink: <a>\r\n\r\n"), none);
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        assert_eq!(extent_of(chunked), Ok(Extent::Framed(Framing::Chunked)));
+        let head = Asked { head: true, upgrade: false };
+        assert_eq!(parsed(chunked, head).unwrap().extent, Extent::Framed(Framing::None));
+        let upgrade = Asked { head: false, upgrade: true };
+        let switch = "HTTP/1.1 101 x\r\nUpgrade: a\r\nConnection: upgrade\r\n\r\n";
+        assert_eq!(parsed(switch, upgrade).unwrap().extent, Extent::Framed(Framing::None));
+    }
+
+    #[test]
+    fn persistence() {
+        let keeps = |text: &str| parsed(text, Asked::default()).unwrap().keeps;
+        assert!(keeps("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"));
+        assert!(!keeps("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: a, Close\r\n\r\n"));
+        assert!(!keeps("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"));
+        assert!(keeps("HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n"));
+        assert!(!keeps("HTTP/1.1 200 OK\r\n\r\n"));
+    }
+
+    #[test]
+    fn what_readers_frame_differently_is_refused() {
+        for (text, why) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n", Malformed::Framing),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\n", Malformed::Framing),
+            ("HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n", Malformed::Framing),
+            ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n", Malformed::Framing),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                Malformed::Framing,
+            ),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n", Malformed::Framing),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", Malformed::Framing),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, chunked\r\n\r\n", Malformed::Framing),
+            ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", Malformed::Framing),
+            ("HTTP/1.1 204 No\r\nContent-Length: 1\r\n\r\n", Malformed::Framing),
+            ("HTTP/1.1 100 Go\r\nTransfer-Encoding: chunked\r\n\r\n", Malformed::Framing),
+            ("HTTP/1.1 101 Go\r\nUpgrade: a\r\n\r\n", Malformed::Unasked),
+            ("HTTP/1.1 200 OK\nA: b\r\n\r\n", Malformed::Head),
+            ("HTTP/1.1 200 OK\r\nA: b\nB: c\r\n\r\n", Malformed::Head),
+            ("HTTP/1.1 200 OK\r\nA: b\r\n\n", Malformed::Head),
+            ("HTTP/1.1 200 OK\r\nA : b\r\n\r\n", Malformed::Head),
+            ("HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n", Malformed::Head),
+            ("HTTP/1.1 200 OK\r\nA: b\0\r\n\r\n", Malformed::Head),
+            ("HTTP/1.1 20 OK\r\n\r\n", Malformed::Head),
+            ("HTTP/2.0 200 OK\r\n\r\n", Malformed::Version),
+            ("SSH-2.0-x\r\n\r\n", Malformed::Version),
+        ] {
+            assert_eq!(parsed(text, Asked::default()).map(|_| ()), Err(why), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_head_beyond_its_limit_is_refused() {
+        assert_eq!(
+            length(&[b"HTTP/1.1 200 OK\r\nA: ", &[b'x'; 1000][..]].concat(), 1000),
+            Err(Malformed::TooLarge)
+        );
+        let fields = "A: b\r\n".repeat(FIELDS_MAX + 1);
+        let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+        assert_eq!(length(head.as_bytes(), 10_000), Err(Malformed::TooLarge));
+    }
+
+    proptest! {
+        #[test]
+        fn a_head_is_complete_at_its_end_and_not_before(
+            fields in prop::collection::vec("[A-Za-z-]{1,8}: [ -~]{0,8}", 0..5),
+            rest in "[ -~\r\n]{0,9}",
+        ) {
+            let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+            let head = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+            let text = format!("{head}{rest}");
+            for cut in 0..head.len() {
+                prop_assert_eq!(length(&text.as_bytes()[..cut], 1000), Ok(None));
+            }
+            for end in head.len()..=text.len() {
+                prop_assert_eq!(length(&text.as_bytes()[..end], 1000), Ok(Some(head.len())));
+            }
+        }
+    }
+}

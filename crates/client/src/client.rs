@@ -1,0 +1,377 @@
+//! [`Client`]: sends requests over pooled connections; [`Builder`], its settings.
+
+use crate::address::Address;
+use crate::answer_head::Asked;
+use crate::error::{Error, Kind};
+use crate::exchange::{OnInterim, attempt};
+use crate::incoming::Incoming;
+use crate::payload::Payload;
+use crate::pool::Pool;
+use crate::redirect;
+use crate::request_builder::RequestBuilder;
+use crate::request_head::{self, BodyFraming};
+use crate::sending::Sending;
+use bytes::Bytes;
+use http::header::EXPECT;
+use http::request::Parts;
+use http::{Method, Request, Response};
+use http_body::Body;
+use std::error::Error as StdError;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+/// An HTTP client with a pool of connections. A clone is cheap and shares the pool.
+///
+/// It may be used from threads on any worker. Whole requests are limited with
+/// [`timeout`](selvedge_io::time::timeout): giving one up closes its connection.
+///
+/// # Examples
+/// ```
+/// use selvedge::client::Client;
+/// use selvedge::net::TcpListener;
+/// use selvedge::{run_local, spawn_local};
+///
+/// run_local(async {
+///     let listener = TcpListener::bind("127.0.0.1:0".parse()?)?;
+///     let address = listener.local_addr();
+///     drop(spawn_local(async move {
+///         let (stream, _) = listener.accept().await?;
+///         stream.read(&mut [0; 1000]).await?;
+///         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwarp").await
+///     }));
+///
+///     let client = Client::new();
+///     let answer = client.get(format!("http://{address}/cloth")).await?;
+///     assert_eq!(answer.status(), 200);
+///     assert_eq!(answer.into_body().text(1000).await?, "warp");
+///     Ok::<(), Box<dyn std::error::Error>>(())
+/// })??;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Client {
+    shared: Arc<Shared>,
+}
+
+/// What the clones of a client share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) pool: Pool,
+    pub(crate) limits: Limits,
+    /// The server of all requests, whatever their URIs say.
+    via: Option<Address>,
+    redirects: u32,
+}
+
+/// The limits of one exchange.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    pub(crate) connect: Duration,
+    pub(crate) send: Duration,
+    pub(crate) answer: Duration,
+    pub(crate) read: Duration,
+    pub(crate) head_bytes: usize,
+}
+
+/// The settings of a [`Client`].
+///
+/// # Examples
+/// ```
+/// use selvedge::client::{Address, Client};
+/// use std::time::Duration;
+///
+/// let client = Client::builder()
+///     .connect_limit(Duration::from_secs(1))
+///     .via(Address::unix("/run/app.sock"))
+///     .redirects(0)
+///     .build();
+/// assert_eq!(client.idle_connections(), 0);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    limits: Limits,
+    idle_per_address: usize,
+    idle_limit: Duration,
+    via: Option<Address>,
+    redirects: u32,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        let limits = Limits {
+            connect: Duration::from_secs(10),
+            send: Duration::from_secs(30),
+            answer: Duration::from_secs(60),
+            read: Duration::from_secs(60),
+            head_bytes: 64 << 10,
+        };
+        let idle_limit = Duration::from_secs(30);
+        Builder { limits, idle_per_address: 64, idle_limit, via: None, redirects: 10 }
+    }
+}
+
+impl Builder {
+    /// The longest time for a connection to be made, look-up of the name included. 10 s if not set.
+    pub fn connect_limit(mut self, limit: Duration) -> Builder {
+        self.limits.connect = limit;
+        self
+    }
+
+    /// The longest time for which the server may take no byte of the request. 30 s if not set.
+    pub fn send_limit(mut self, limit: Duration) -> Builder {
+        self.limits.send = limit;
+        self
+    }
+
+    /// The longest time from the end of the request to the head of the answer. 60 s if not set.
+    pub fn answer_limit(mut self, limit: Duration) -> Builder {
+        self.limits.answer = limit;
+        self
+    }
+
+    /// The longest time between two reads of the body of the answer. 60 s if not set.
+    pub fn read_limit(mut self, limit: Duration) -> Builder {
+        self.limits.read = limit;
+        self
+    }
+
+    /// The most bytes of the head of an answer. 64 KiB if not set.
+    pub fn head_bytes_max(mut self, bytes: usize) -> Builder {
+        self.limits.head_bytes = bytes;
+        self
+    }
+
+    /// The most idle connections to one server; with 0 each request gets a connection of its own.
+    /// 64 if not set.
+    pub fn idle_connections_max(mut self, connections: usize) -> Builder {
+        self.idle_per_address = connections;
+        self
+    }
+
+    /// The longest time for which a connection waits for another request. 30 s if not set.
+    pub fn idle_limit(mut self, limit: Duration) -> Builder {
+        self.idle_limit = limit;
+        self
+    }
+
+    /// Sends all requests to this server, whatever host their URIs name.
+    pub fn via(mut self, address: Address) -> Builder {
+        self.via = Some(address);
+        self
+    }
+
+    /// The most redirects that are followed; one more is an error. With 0 none is followed, and the
+    /// redirect itself is the answer. 10 if not set.
+    pub fn redirects(mut self, most: u32) -> Builder {
+        self.redirects = most;
+        self
+    }
+
+    /// The client.
+    pub fn build(self) -> Client {
+        let pool = Pool::new(self.idle_per_address, self.idle_limit);
+        let shared = Shared { pool, limits: self.limits, via: self.via, redirects: self.redirects };
+        Client { shared: Arc::new(shared) }
+    }
+}
+
+impl Default for Client {
+    fn default() -> Client {
+        Client::new()
+    }
+}
+
+/// The largest body that is looked at before the request is sent, so that it can be sent again.
+const WHOLE_BYTES_MAX: u64 = 64 << 10;
+
+impl Client {
+    /// A client with the settings of [`Builder`].
+    pub fn new() -> Client {
+        Client::builder().build()
+    }
+
+    /// Settings for a client.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// A `GET` request. Awaiting it sends it.
+    pub fn get(&self, uri: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::GET, uri)
+    }
+
+    /// A `HEAD` request.
+    pub fn head(&self, uri: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::HEAD, uri)
+    }
+
+    /// A `POST` request.
+    pub fn post(&self, uri: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::POST, uri)
+    }
+
+    /// A `PUT` request.
+    pub fn put(&self, uri: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::PUT, uri)
+    }
+
+    /// A `DELETE` request.
+    pub fn delete(&self, uri: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::DELETE, uri)
+    }
+
+    /// A request with any method.
+    pub fn request(&self, method: Method, uri: impl AsRef<str>) -> RequestBuilder {
+        RequestBuilder::new(self.clone(), method, uri.as_ref())
+    }
+
+    /// The number of connections that wait for another request.
+    pub fn idle_connections(&self) -> usize {
+        self.shared.pool.len()
+    }
+
+    /// Sends a request with any body to the server that its URI names, and returns the answer as
+    /// soon as its head is there. Redirects are not followed.
+    ///
+    /// The framing of the body follows from its [size](Body::size_hint): `Content-Length` if it is
+    /// known, chunks otherwise. An [`OnInterim`] among the extensions is told of interim answers.
+    ///
+    /// # Errors
+    /// If there is no answer. A kept connection that turns out to be closed is no error: a request
+    /// that may be repeated (its method is idempotent, its body small or empty) is sent once more
+    /// on a new connection.
+    pub async fn send<B>(&self, request: Request<B>) -> Result<Response<Incoming<B>>, Error>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        let address = match &self.shared.via {
+            Some(address) => address.clone(),
+            None => Address::of(request.uri())?,
+        };
+        self.send_to(&address, request).await
+    }
+
+    /// Sends a request to this server, whatever host its URI names. Otherwise like
+    /// [`send`](Self::send).
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub async fn send_to<B>(
+        &self,
+        address: &Address,
+        request: Request<B>,
+    ) -> Result<Response<Incoming<B>>, Error>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        let (mut parts, body) = request.into_parts();
+        if parts.method == Method::CONNECT {
+            return Err(Error::new(Kind::Request("the client makes no tunnels")));
+        }
+        let length = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
+        let framing = BodyFraming::of(&parts.method, length);
+        if length == Some(0) {
+            // There is nothing that the server could ask for.
+            parts.headers.remove(EXPECT);
+        }
+        let expects = parts
+            .headers
+            .get(EXPECT)
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+        let mut body = Some(Box::pin(body));
+        let whole = match length {
+            Some(length) if !expects => whole(&mut body, length).await?,
+            _ => Bytes::new(),
+        };
+        let mut head = Vec::with_capacity(512);
+        request_head::put(&parts, framing, &mut head)?;
+        let asked =
+            Asked { head: parts.method == Method::HEAD, upgrade: request_head::asks_for_upgrade(&parts) };
+        let on_interim = parts.extensions.get::<OnInterim>().cloned();
+        let can_repeat = body.is_none() && is_idempotent(&parts);
+        let shared = &self.shared;
+        let sending = |head: Vec<u8>, body: Option<Pin<Box<B>>>| {
+            let mut sending = Sending::new(head, whole.clone(), body, framing, shared.limits.send);
+            sending.is_held = expects;
+            sending
+        };
+        if let Some(stream) = shared.pool.take(address) {
+            let (head, body) =
+                if can_repeat { (head.clone(), None) } else { (std::mem::take(&mut head), body.take()) };
+            let sent = attempt(shared, address, stream, sending(head, body), asked, on_interim.clone()).await;
+            match sent {
+                Err(error) if can_repeat && error.is_unanswered() && !error.is_timeout() => {}
+                sent => return sent,
+            }
+        }
+        let stream = address.connect(shared.limits.connect).await?;
+        attempt(shared, address, stream, sending(head, body), asked, on_interim).await
+    }
+
+    /// Sends a request with a body that can be sent again, and follows redirects.
+    pub(crate) async fn send_and_follow(
+        &self,
+        mut parts: Parts,
+        mut payload: Payload,
+    ) -> Result<Response<Incoming>, Error> {
+        let mut followed = 0;
+        loop {
+            let request = Request::from_parts(parts.clone(), payload.clone());
+            let answer = self.send(request).await?;
+            let most = self.shared.redirects;
+            let target = redirect::target(answer.status(), answer.headers(), &parts.uri);
+            let Some(target) = target.filter(|_| most > 0) else { return Ok(answer) };
+            followed += 1;
+            if followed > most {
+                return Err(Error::new(Kind::Redirects));
+            }
+            if !redirect::follow(&mut parts, answer.status(), target) {
+                payload = Payload::default();
+            }
+        }
+    }
+}
+
+/// Takes the content out of a body that has it all in one piece. The body is gone then.
+async fn whole<B>(body: &mut Option<Pin<Box<B>>>, length: u64) -> Result<Bytes, Error>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    let Some(source) = body else { return Ok(Bytes::new()) };
+    if length == 0 {
+        *body = None;
+        return Ok(Bytes::new());
+    }
+    if length > WHOLE_BYTES_MAX {
+        return Ok(Bytes::new());
+    }
+    let polled = poll_fn(|cx| Poll::Ready(source.as_mut().poll_frame(cx))).await;
+    match polled {
+        Poll::Pending => Ok(Bytes::new()),
+        Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+            Ok(piece) => {
+                if piece.len() as u64 == length && source.is_end_stream() {
+                    *body = None;
+                }
+                Ok(piece)
+            }
+            Err(_) => Err(Error::with(Kind::RequestBody, "it has fewer bytes than it said")),
+        },
+        Poll::Ready(Some(Err(error))) => Err(Error::with(Kind::RequestBody, error)),
+        Poll::Ready(None) => Err(Error::with(Kind::RequestBody, "it has fewer bytes than it said")),
+    }
+}
+
+/// Whether a repeated request has the effect of one (RFC 9110 §9.2.2).
+fn is_idempotent(parts: &Parts) -> bool {
+    [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::OPTIONS, Method::TRACE]
+        .contains(&parts.method)
+        && !request_head::asks_for_upgrade(parts)
+}

@@ -1,0 +1,201 @@
+//! One request and its answer on one connection.
+//!
+//! `client.rs` calls [`attempt`] with a connection. While the request is on its way, the head of
+//! the answer is read beside it: a server may refuse a body before it has read all of it.
+
+use crate::address::Address;
+use crate::answer_head::{self, AnswerHead, Asked};
+use crate::client::Shared;
+use crate::error::{Error, Kind};
+use crate::incoming::Incoming;
+use crate::sending::Sending;
+use crate::upgraded::Upgraded;
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+use http_body::Body;
+use selvedge_core::Time;
+use selvedge_io::net::Stream;
+use selvedge_io::nonblocking::PollState;
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// The room for the head of an answer, and for a small body behind it.
+const HEAD_ROOM_BYTES: usize = 4 << 10;
+
+/// The most interim answers before the answer.
+const INTERIM_MAX: u32 = 32;
+
+/// How long the server may leave a request with `Expect: 100-continue` unanswered until its body is
+/// sent all the same (RFC 9110 §10.1.1: a client must not wait for ever).
+const CONTINUE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Code that is told of interim answers (102 to 199, such as `103 Early Hints`): an extension of a
+/// request.
+#[derive(Clone)]
+pub struct OnInterim(Arc<dyn Fn(StatusCode, HeaderMap) + Send + Sync>);
+
+impl OnInterim {
+    /// Calls `told` with the status and the fields of each interim answer, before the answer.
+    pub fn new(told: impl Fn(StatusCode, HeaderMap) + Send + Sync + 'static) -> OnInterim {
+        OnInterim(Arc::new(told))
+    }
+}
+
+impl fmt::Debug for OnInterim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OnInterim").finish_non_exhaustive()
+    }
+}
+
+/// Sends a request and reads the head of its answer.
+pub(crate) async fn attempt<B>(
+    shared: &Arc<Shared>,
+    address: &Address,
+    stream: Stream,
+    sending: Sending<B>,
+    asked: Asked,
+    on_interim: Option<OnInterim>,
+) -> Result<Response<Incoming<B>>, Error>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    let mut exchange = Exchange {
+        stream,
+        sending: Some(sending),
+        send_error: None,
+        answer_limit: shared.limits.answer,
+        read: Vec::with_capacity(HEAD_ROOM_BYTES),
+        wait: PollState::default(),
+    };
+    exchange.hold();
+    let mut interims = 0;
+    let (head, early) = loop {
+        let (bytes, rest) = exchange.head_bytes(shared.limits.head_bytes).await?;
+        let parsed = answer_head::parse(&bytes, asked).map_err(malformed)?;
+        let is_interim = parsed.status.is_informational() && parsed.status != StatusCode::SWITCHING_PROTOCOLS;
+        if !is_interim {
+            break (parsed, rest);
+        }
+        exchange.read = Vec::from(rest);
+        interims += 1;
+        if interims > INTERIM_MAX {
+            return Err(malformed(answer_head::Malformed::TooLarge));
+        }
+        if parsed.status == StatusCode::CONTINUE {
+            exchange.release();
+        } else if let Some(OnInterim(told)) = &on_interim {
+            told(parsed.status, parsed.fields);
+        }
+    };
+    let AnswerHead { status, version, fields, extent, keeps } = head;
+    let Exchange { stream, sending, send_error, .. } = exchange;
+    // A body that the server did not ask for is not sent behind its answer.
+    let is_held = sending.as_ref().is_some_and(|sending| sending.is_held);
+    let sending = sending.filter(|sending| !sending.is_held);
+    let keeps = keeps && send_error.is_none() && !is_held;
+    let body = if status == StatusCode::SWITCHING_PROTOCOLS {
+        stream.set_read_deadline(None);
+        stream.set_write_deadline(None);
+        Incoming::upgraded(Upgraded { early, stream })
+    } else {
+        Incoming::reading(shared.clone(), address.clone(), stream, early, sending, keeps, extent)?
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.version_mut() = version;
+    *response.headers_mut() = fields;
+    Ok(response)
+}
+
+fn malformed(malformed: answer_head::Malformed) -> Error {
+    Error::new(Kind::Malformed(malformed))
+}
+
+struct Exchange<B> {
+    stream: Stream,
+    sending: Option<Sending<B>>,
+    /// Why the server does not take the rest of the request. It may have answered all the same.
+    send_error: Option<Error>,
+    answer_limit: Duration,
+    /// Bytes of the answer that were read and not looked at.
+    read: Vec<u8>,
+    wait: PollState,
+}
+
+impl<B> Exchange<B>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    /// The bytes of the next head, and what was read behind it.
+    async fn head_bytes(&mut self, bytes_max: usize) -> Result<(Bytes, Bytes), Error> {
+        loop {
+            if !self.read.is_empty()
+                && let Some(length) = answer_head::length(&self.read, bytes_max).map_err(malformed)?
+            {
+                let mut all = Bytes::from(std::mem::take(&mut self.read));
+                let head = all.split_to(length);
+                return Ok((head, all));
+            }
+            if self.read.len() == self.read.capacity() {
+                self.read.reserve(HEAD_ROOM_BYTES);
+            }
+            match poll_fn(|cx| self.poll_more(cx)).await {
+                Ok(0) if self.read.is_empty() => {
+                    return Err(self.send_error.take().unwrap_or(Error::new(Kind::Unanswered)));
+                }
+                Ok(0) => return Err(Error::new(Kind::Head)),
+                Ok(_) => {}
+                Err(error) if error.is_timeout() && self.is_held() => self.release(),
+                Err(error) => return Err(self.send_error.take().unwrap_or(error)),
+            }
+        }
+    }
+
+    /// Sends as much as the server takes, and reads what it answers.
+    fn poll_more(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, Error>> {
+        if let Some(sending) = &mut self.sending {
+            let sent = sending.poll(&self.stream, cx);
+            if let Poll::Ready(sent) = sent {
+                self.sending = None;
+                match sent {
+                    // The fault is this side's: the server must not wait for the rest.
+                    Err(error) if error.is_request_body() => return Poll::Ready(Err(error)),
+                    sent => self.send_error = sent.err(),
+                }
+                self.stream.set_read_deadline(Some(Time::now() + self.answer_limit));
+                self.wait = PollState::default();
+            }
+        }
+        let Exchange { stream, read, wait, .. } = self;
+        let kind = if read.is_empty() { Kind::Unanswered } else { Kind::Head };
+        stream
+            .poll_read_with(wait, cx, |stream| stream.try_read_to_spare(read))
+            .map_err(|error| Error::from_io(kind, error))
+    }
+
+    fn is_held(&self) -> bool {
+        self.sending.as_ref().is_some_and(|sending| sending.is_held)
+    }
+
+    /// Gives the server some time to ask for the body, if it has to ask.
+    fn hold(&mut self) {
+        if self.is_held() {
+            self.stream.set_read_deadline(Some(Time::now() + CONTINUE_LIMIT));
+        }
+    }
+
+    /// The server wants the body, or does not know how to ask for it.
+    fn release(&mut self) {
+        if let Some(sending) = &mut self.sending {
+            sending.is_held = false;
+            self.stream.set_read_deadline(None);
+            self.wait = PollState::default();
+        }
+    }
+}

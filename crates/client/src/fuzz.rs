@@ -1,0 +1,24 @@
+//! What the fuzz target runs: the function takes any bytes and panics if an invariant does not
+//! hold. The module is public and hidden for that.
+
+use crate::answer_head::{Asked, length, parse};
+use bytes::Bytes;
+
+/// The parser of heads of answers: every prefix of a head is incomplete, and what it accepts has
+/// line ends of CRLF alone.
+pub fn answers(data: &[u8]) {
+    const BYTES_MAX: usize = 1 << 10;
+    let Ok(Some(end)) = length(data, BYTES_MAX) else { return };
+    assert!(end <= data.len() && end <= BYTES_MAX);
+    for cut in 0..end {
+        assert_eq!(length(&data[..cut], BYTES_MAX), Ok(None), "a prefix of {cut} bytes");
+    }
+    assert_eq!(length(&data[..end], BYTES_MAX), Ok(Some(end)), "what follows a head does not matter");
+    let head = Bytes::copy_from_slice(&data[..end]);
+    for (head_only, upgrade) in [(false, false), (true, false), (false, true)] {
+        if let Ok(parsed) = parse(&head, Asked { head: head_only, upgrade }) {
+            assert!(head.windows(2).all(|pair| pair[1] != b'\n' || pair[0] == b'\r'));
+            assert!(parsed.fields.values().all(|value| !value.as_bytes().contains(&b'\r')));
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! An HTTP/1.1 client.
+//!
+//! [`Client`] sends requests over a pool of connections, by TCP and by Unix sockets. Bodies are
+//! streams in both directions: a piece is read from the connection when the program asks for it,
+//! and the request's body is asked for a piece when the server has taken the piece before.
+//!
+//! | for | there is |
+//! |---|---|
+//! | a request in one line, with redirects | [`Client::get`] and its like |
+//! | a body that is made while it is sent | [`Client::send`], with any [`http_body::Body`] |
+//! | the answer's body | [`Incoming::next`], [`read_all`](Incoming::read_all), [`text`](Incoming::text) |
+//! | interim answers | [`OnInterim`] |
+//! | another protocol on the connection (`Upgrade`) | [`Incoming::into_upgraded`] |
+//! | time limits of each phase, the size of the pool | [`Builder`] |
+//!
+//! # What is not sent twice
+//! A server may close a kept connection at the moment when a request is sent. Such a request is
+//! sent once more, on a new connection, if its method is idempotent and its body is small or empty.
+//! In every other case the program decides: [`Error::is_connect`], [`Error::is_unanswered`].
+//!
+//! # What is refused
+//! An answer of a length that two readers could see differently is an
+//! [error](Error::is_malformed), and //! its connection is closed. So a proxy on this client never passes such an answer on.
+//!
+//! # Layers
+//! `answer_head`, `request_head` and `redirect` do no I/O. `sending` and `incoming` are the two
+//! directions of one exchange, `exchange` puts them together, `pool` keeps connections between
+//! exchanges.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
+#![forbid(unsafe_code)]
+
+mod address;
+mod answer_head;
+mod client;
+mod error;
+mod exchange;
+#[doc(hidden)]
+pub mod fuzz;
+mod incoming;
+mod payload;
+mod pool;
+mod redirect;
+mod request_builder;
+mod request_head;
+mod sending;
+mod upgraded;
+
+pub use address::Address;
+pub use client::{Builder, Client};
+pub use error::Error;
+pub use exchange::OnInterim;
+pub use incoming::Incoming;
+pub use payload::Payload;
+pub use pool::Pool;
+pub use request_builder::RequestBuilder;
+pub use upgraded::Upgraded;
+
+#[doc(no_inline)]
+pub use bytes::Bytes;
+#[doc(no_inline)]
+pub use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};

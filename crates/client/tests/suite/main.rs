@@ -1,0 +1,7 @@
+//! The client in simulated worlds, against servers that a test writes byte by byte.
+
+mod bodies;
+mod faults;
+mod pool;
+mod redirects;
+mod server;

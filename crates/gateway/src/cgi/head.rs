@@ -1,0 +1,227 @@
+//! The head of a program's answer (RFC 3875 §6): parsed without I/O.
+//!
+//! `cgi.rs` and `fastcgi` collect bytes until [`length`] says that the head is there, and call
+//! [`parse`]. What it gives is what the program means: a document, a redirect that the server
+//! follows itself, or one that the client follows.
+
+use crate::forwarding::cleaned;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+/// The longest head that is read.
+pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// What a program answers, but for its body.
+#[derive(Debug, PartialEq)]
+pub(crate) enum ProgramHead {
+    /// An answer for the client, with the length that the program claims for its body.
+    Document { status: StatusCode, fields: HeaderMap, length: Option<u64> },
+    /// The server is to answer as if this path and query had been asked for.
+    LocalRedirect(String),
+}
+
+/// The head breaks a rule; the text says which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BadHead(pub(crate) &'static str);
+
+/// The length of the head at the front of `read`, with the empty line at its end.
+///
+/// # Errors
+/// If the head is too long.
+pub(crate) fn length(read: &[u8]) -> Result<Option<usize>, BadHead> {
+    let mut line = 0;
+    for (at, _) in read.iter().enumerate().filter(|(_, byte)| **byte == b'\n') {
+        if matches!(&read[line..at], b"" | b"\r") {
+            return if at < HEAD_BYTES_MAX { Ok(Some(at + 1)) } else { Err(TOO_LONG) };
+        }
+        line = at + 1;
+    }
+    if read.len() < HEAD_BYTES_MAX { Ok(None) } else { Err(TOO_LONG) }
+}
+
+const TOO_LONG: BadHead = BadHead("its head is too long");
+
+/// Parses a complete head. With `is_raw` the program speaks HTTP itself (`nph-`): its first line is
+/// a status line.
+///
+/// # Errors
+/// If the head breaks a rule of the standard.
+pub(crate) fn parse(head: &[u8], is_raw: bool) -> Result<ProgramHead, BadHead> {
+    let mut lines = head.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    let mut fields = HeaderMap::new();
+    let mut status = None;
+    if is_raw {
+        let line = lines.next().unwrap_or_default();
+        let behind = line.strip_prefix(b"HTTP/").and_then(|rest| {
+            let space = rest.iter().position(|&byte| byte == b' ')?;
+            Some(&rest[space + 1..])
+        });
+        status = Some(status_of(behind.ok_or(BadHead("it begins with no status line"))?)?);
+    }
+    for line in lines {
+        if line.is_empty() {
+            break;
+        }
+        let colon = line.iter().position(|&byte| byte == b':').ok_or(BadHead("a line is no field"))?;
+        let name =
+            HeaderName::from_bytes(&line[..colon]).map_err(|_| BadHead("a field has no valid name"))?;
+        let value = HeaderValue::from_bytes(line[colon + 1..].trim_ascii());
+        let value = value.map_err(|_| BadHead("a field has no valid value"))?;
+        if name == "status" && !is_raw {
+            if status.replace(status_of(value.as_bytes())?).is_some() {
+                return Err(BadHead("it has two fields Status"));
+            }
+        } else if !name.as_str().starts_with("x-cgi-") {
+            if (name == CONTENT_TYPE || name == LOCATION || name == CONTENT_LENGTH)
+                && fields.contains_key(&name)
+            {
+                return Err(BadHead("a field that may come once comes twice"));
+            }
+            fields.append(name, value);
+        }
+    }
+    if is_raw && fields.contains_key(http::header::TRANSFER_ENCODING) {
+        return Err(BadHead("it encodes its body, which is the server's part"));
+    }
+    let location = fields.get(LOCATION);
+    if status.is_none() && location.is_none() && !fields.contains_key(CONTENT_TYPE) {
+        return Err(BadHead("it has none of Content-Type, Location and Status"));
+    }
+    if let Some(path) = location.filter(|location| location.as_bytes().starts_with(b"/"))
+        && status.is_none()
+        && fields.len() == 1
+    {
+        let path = path.to_str().map_err(|_| BadHead("its Location is no path"))?;
+        return Ok(ProgramHead::LocalRedirect(path.to_owned()));
+    }
+    let assumed = if location.is_some() { StatusCode::FOUND } else { StatusCode::OK };
+    let status = status.unwrap_or(assumed);
+    let length = match fields.get(CONTENT_LENGTH) {
+        None => None,
+        Some(value) => {
+            let number = value.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+            let number = number.and_then(|text| text.parse().ok());
+            Some(number.ok_or(BadHead("its Content-Length is no number"))?)
+        }
+    };
+    Ok(ProgramHead::Document { status, fields: cleaned(&fields), length })
+}
+
+/// A status that a client can get: three digits, and a reason that is dropped.
+fn status_of(text: &[u8]) -> Result<StatusCode, BadHead> {
+    let bad = BadHead("its status is none");
+    let (code, rest) = text.split_at_checked(3).ok_or(bad)?;
+    if !(rest.is_empty() || rest.starts_with(b" ")) {
+        return Err(bad);
+    }
+    let status = StatusCode::from_bytes(code).map_err(|_| bad)?;
+    if (200..600).contains(&status.as_u16()) { Ok(status) } else { Err(bad) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn document(text: &str) -> (u16, Vec<String>, Option<u64>) {
+        match parse(text.as_bytes(), false) {
+            Ok(ProgramHead::Document { status, fields, length }) => {
+                let line = |(name, value): (&HeaderName, &HeaderValue)| {
+                    format!("{name}: {}", value.to_str().unwrap())
+                };
+                (status.as_u16(), fields.iter().map(line).collect(), length)
+            }
+            other => panic!("{text:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn documents() {
+        let html = vec!["content-type: text/html".to_owned()];
+        assert_eq!(document("Content-Type: text/html\n\n"), (200, html.clone(), None));
+        assert_eq!(document("content-type:text/html\r\n\r\n"), (200, html.clone(), None));
+        assert_eq!(document("Status: 404 Not Found\nContent-Type: text/html\n\n"), (404, html.clone(), None));
+        assert_eq!(document("Status: 204\n\n"), (204, vec![], None));
+        let (status, fields, length) =
+            document("Content-Type: text/html\nContent-Length: 7\nX-CGI-Own: a\n\n");
+        assert_eq!((status, length, fields.len()), (200, Some(7), 2));
+        let cleaned =
+            document("Content-Type: text/html\nConnection: close, x\nX: y\nTransfer-Encoding: chunked\n\n");
+        assert_eq!(cleaned, (200, html, None));
+    }
+
+    #[test]
+    fn redirects() {
+        let local = parse(b"Location: /a/b?c\n\n", false);
+        assert_eq!(local, Ok(ProgramHead::LocalRedirect("/a/b?c".into())));
+        let location = |to: &str| vec![format!("location: {to}")];
+        assert_eq!(document("Location: http://a/b\n\n"), (302, location("http://a/b"), None));
+        assert_eq!(
+            document("Status: 301 Moved\nLocation: http://a/b\n\n"),
+            (301, location("http://a/b"), None)
+        );
+        assert_eq!(document("Status: 302 Found\nLocation: /b\n\n"), (302, location("/b"), None));
+        // A field such as Set-Cookie would be lost with the answer, so the client follows.
+        let (status, fields, _) = document("Location: /b\nSet-Cookie: c\n\n");
+        assert_eq!((status, fields.len()), (302, 2));
+    }
+
+    #[test]
+    fn raw_answers() {
+        let parsed = parse(b"HTTP/1.0 418 Teapot\r\nX: y\r\n\r\n", true).unwrap();
+        let ProgramHead::Document { status, fields, .. } = parsed else { panic!("{parsed:?}") };
+        assert_eq!((status.as_u16(), fields["x"].as_bytes()), (418, &b"y"[..]));
+        assert!(parse(b"Content-Type: text/html\n\n", true).is_err());
+        assert!(parse(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", true).is_err());
+    }
+
+    #[test]
+    fn what_breaks_a_rule() {
+        for text in [
+            "\n",
+            "X: y\n\n",
+            "Content-Type : text/html\n\n",
+            "Content-Type: a\n b\n\n",
+            "no field\n\n",
+            ": a\n\n",
+            "Content-Type: a\nContent-Type: b\n\n",
+            "Status: 200\nStatus: 200\n\n",
+            "Location: http://a/\nLocation: http://b/\n\n",
+            "Status: 99\n\n",
+            "Status: 100 Continue\n\n",
+            "Status: 2000\n\n",
+            "Status: ok\n\n",
+            "Content-Type: a\nContent-Length: x\n\n",
+            "Content-Type: a\nContent-Length: +1\n\n",
+            "Content-Type: a\0b\n\n",
+        ] {
+            assert!(parse(text.as_bytes(), false).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_head_has_a_limit() {
+        assert_eq!(length(&vec![b'x'; HEAD_BYTES_MAX]), Err(TOO_LONG));
+        assert_eq!(length(&vec![b'x'; HEAD_BYTES_MAX - 1]), Ok(None));
+    }
+
+    proptest! {
+        #[test]
+        fn a_head_is_complete_at_its_end_and_not_before(
+            lines in prop::collection::vec(("[a-z:]{1,9}", any::<bool>()), 0..5),
+            end in prop_oneof![Just("\n"), Just("\r\n")],
+            rest in "[ -~\r\n]{0,9}",
+        ) {
+            let lines: String =
+                lines.iter().map(|(line, cr)| format!("{line}{}", if *cr { "\r\n" } else { "\n" })).collect();
+            let head = format!("{lines}{end}");
+            let text = format!("{head}{rest}");
+            for cut in 0..head.len() {
+                prop_assert_eq!(length(&text.as_bytes()[..cut]), Ok(None));
+            }
+            for cut in head.len()..=text.len() {
+                prop_assert_eq!(length(&text.as_bytes()[..cut]), Ok(Some(head.len())));
+            }
+        }
+    }
+}

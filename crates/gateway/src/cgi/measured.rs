@@ -1,0 +1,59 @@
+//! The lengths of bodies: [`with_length`] finds that of a request, because a program has to know
+//! it; [`Measured`] holds a program's answer to the length that the program has claimed.
+
+use bytes::Bytes;
+use http::StatusCode;
+use selvedge_handler::{Body, Cause};
+use std::io;
+
+/// The length of a body, and the body. If the client has not said the length, the body is read
+/// first.
+///
+/// # Errors
+/// 411 if a body of unknown length has more than `bytes_max` bytes, and what
+/// [`status`](selvedge_handler::BodyError::status) says of a body that breaks off.
+pub(crate) async fn with_length(body: Body, bytes_max: u64) -> Result<(u64, Body), StatusCode> {
+    if let Some(length) = body.len() {
+        return Ok((length, body));
+    }
+    match body.read_all(bytes_max).await {
+        Ok(bytes) => Ok((bytes.len() as u64, bytes.into())),
+        Err(error) if error.cause() == Cause::TooLarge => Err(StatusCode::LENGTH_REQUIRED),
+        Err(error) => Err(error.status()),
+    }
+}
+
+/// Counts the content of an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measured {
+    /// Content that is still to come, if the program has said how much there is.
+    left: Option<u64>,
+}
+
+impl Measured {
+    pub(crate) fn new(length: Option<u64>) -> Measured {
+        Measured { left: length }
+    }
+
+    /// The part of a piece that belongs to the answer: what is beyond the claimed length does not.
+    pub(crate) fn take(&mut self, mut piece: Bytes) -> Bytes {
+        if let Some(left) = &mut self.left {
+            piece.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+            *left -= piece.len() as u64;
+        }
+        piece
+    }
+
+    /// The end of the answer.
+    ///
+    /// # Errors
+    /// If content is missing, so that the client must not take the part for the whole.
+    pub(crate) fn end(self) -> io::Result<()> {
+        match self.left {
+            Some(1..) => {
+                Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the program wrote less than it said"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

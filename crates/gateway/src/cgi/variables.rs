@@ -1,0 +1,263 @@
+//! The meta-variables of a request (RFC 3875 §4.1): made without I/O.
+//!
+//! `cgi.rs` puts them into the environment of a program, and `fastcgi` into the parameters of a
+//! request.
+
+use http::HeaderValue;
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST};
+use http::request::Parts;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// The client's name as it was proved: an extension of a request, by a handler that has checked it.
+/// Programs get it as `AUTH_TYPE` and `REMOTE_USER`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authenticated {
+    /// The scheme, such as `Basic`.
+    pub scheme: String,
+    /// The user's name.
+    pub user: String,
+}
+
+/// The program that a path names, and the rest of the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// The program's file, below `root`.
+    pub(crate) file: Vec<u8>,
+    /// The part of the path that names the program, decoded: `SCRIPT_NAME`.
+    pub(crate) name: Vec<u8>,
+    /// The part behind it, decoded: `PATH_INFO`. Empty if there is none.
+    pub(crate) info: Vec<u8>,
+}
+
+/// What the variables say about the server.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerNames {
+    /// The port; `None` for the one that the client names.
+    pub(crate) port: Option<u16>,
+    pub(crate) software: String,
+}
+
+impl Default for ServerNames {
+    fn default() -> ServerNames {
+        ServerNames { port: None, software: concat!("selvedge/", env!("CARGO_PKG_VERSION")).into() }
+    }
+}
+
+/// Names and values.
+pub(crate) type Variables = Vec<(String, Vec<u8>)>;
+
+/// The variables of a request with a body of `length` bytes, or without one, for the program that
+/// `target` names in the directory `root`.
+pub(crate) fn variables(
+    parts: &Parts,
+    peer: Option<IpAddr>,
+    length: Option<u64>,
+    target: &Target,
+    root: &Path,
+    server: &ServerNames,
+) -> Variables {
+    use std::os::unix::ffi::OsStrExt;
+    let mut all: Variables = Vec::with_capacity(parts.headers.len() + 24);
+    let mut set = |name: &str, value: &[u8]| all.push((name.to_owned(), value.to_vec()));
+    let root = root.as_os_str().as_bytes();
+    set("GATEWAY_INTERFACE", b"CGI/1.1");
+    set("SERVER_SOFTWARE", server.software.as_bytes());
+    set("SERVER_PROTOCOL", if parts.version == http::Version::HTTP_10 { b"HTTP/1.0" } else { b"HTTP/1.1" });
+    let host = parts.headers.get(HOST).map_or(&b"localhost"[..], HeaderValue::as_bytes);
+    let (name, named_port) = split_host(host);
+    set("SERVER_NAME", name);
+    match server.port {
+        Some(port) => set("SERVER_PORT", port.to_string().as_bytes()),
+        None => set("SERVER_PORT", named_port.unwrap_or(b"80")),
+    }
+    set("REQUEST_METHOD", parts.method.as_str().as_bytes());
+    set("REQUEST_SCHEME", b"http");
+    let request_uri = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    set("REQUEST_URI", request_uri.as_bytes());
+    set("QUERY_STRING", parts.uri.query().unwrap_or_default().as_bytes());
+    set("SCRIPT_NAME", &target.name);
+    set("SCRIPT_FILENAME", &target.file);
+    set("DOCUMENT_ROOT", root);
+    if !target.info.is_empty() {
+        set("PATH_INFO", &target.info);
+        set("PATH_TRANSLATED", &[root, &target.info].concat());
+    }
+    let address = peer.map_or("unix:".into(), |peer| peer.to_string());
+    set("REMOTE_ADDR", address.as_bytes());
+    // The name is not looked up, because that takes time; the standard allows the address.
+    set("REMOTE_HOST", address.as_bytes());
+    if let Some(Authenticated { scheme, user }) = parts.extensions.get() {
+        set("AUTH_TYPE", scheme.as_bytes());
+        set("REMOTE_USER", user.as_bytes());
+    }
+    if let Some(length) = length.filter(|&length| length > 0 || parts.headers.contains_key(CONTENT_LENGTH)) {
+        set("CONTENT_LENGTH", length.to_string().as_bytes());
+    }
+    if let Some(kind) = parts.headers.get(CONTENT_TYPE) {
+        set("CONTENT_TYPE", kind.as_bytes());
+    }
+    // PHP runs nothing without it, if it was built to be careful.
+    set("REDIRECT_STATUS", b"200");
+    put_fields(parts, &mut all);
+    all
+}
+
+/// Appends `HTTP_*`: one variable for each name of a field.
+fn put_fields(parts: &Parts, all: &mut Variables) {
+    for name in parts.headers.keys() {
+        let text = name.as_str();
+        // A name with `_` would be mistaken for another with `-`. A program takes `HTTP_PROXY` for
+        // a setting of its own. Secrets are the server's.
+        let is_hidden = text.contains('_')
+            || *name == "proxy"
+            || *name == AUTHORIZATION && parts.extensions.get::<Authenticated>().is_some()
+            || *name == CONTENT_TYPE
+            || *name == CONTENT_LENGTH
+            || matches!(
+                text,
+                "connection" | "keep-alive" | "te" | "transfer-encoding" | "upgrade" | "trailer"
+            )
+            || text.starts_with("proxy-");
+        if is_hidden {
+            continue;
+        }
+        let variable: String = text.bytes().map(|byte| variable_byte(byte) as char).collect();
+        let between: &[u8] = if *name == COOKIE { b"; " } else { b", " };
+        let values: Vec<_> = parts.headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+        all.push((format!("HTTP_{variable}"), values.join(between)));
+    }
+}
+
+fn variable_byte(byte: u8) -> u8 {
+    match byte {
+        b'-' => b'_',
+        byte => byte.to_ascii_uppercase(),
+    }
+}
+
+/// Host and port of `host [":" port]`.
+fn split_host(host: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let colon = host.iter().rposition(|&byte| byte == b':');
+    match colon {
+        // A colon within the brackets of an IPv6 address separates no port.
+        Some(colon) if !host[colon..].contains(&b']') => {
+            let port = &host[colon + 1..];
+            (&host[..colon], Some(port).filter(|port| !port.is_empty()))
+        }
+        _ => (host, None),
+    }
+}
+
+/// The words of a query without `=` (RFC 3875 §4.4), which are a program's arguments. There are
+/// none if one of them cannot be an argument, or could be taken for an option.
+pub(crate) fn search_words(query: Option<&str>) -> Vec<Vec<u8>> {
+    let Some(query) = query.filter(|query| !query.is_empty() && !query.contains('=')) else {
+        return Vec::new();
+    };
+    let words: Option<Vec<_>> = query.split('+').map(decoded).collect();
+    let is_argument = |word: &Vec<u8>| !word.is_empty() && word[0] != b'-' && !word.contains(&0);
+    words.filter(|words| words.iter().all(is_argument)).unwrap_or_default()
+}
+
+fn decoded(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte == b'%' {
+            let mut digit = || char::from(bytes.next()?).to_digit(16);
+            let (high, low) = (digit()?, digit()?);
+            decoded.push((high << 4 | low) as u8);
+        } else {
+            decoded.push(byte);
+        }
+    }
+    Some(decoded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn of(request: http::request::Builder, length: Option<u64>) -> Vec<String> {
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        let target = Target { file: b"/srv/a b".into(), name: b"/cgi/a b".into(), info: b"/i".into() };
+        let peer = Some("10.0.0.9".parse().unwrap());
+        let all = variables(&parts, peer, length, &target, Path::new("/srv"), &ServerNames::default());
+        let mut lines: Vec<_> = all
+            .into_iter()
+            .filter(|(name, _)| name != "SERVER_SOFTWARE")
+            .map(|(name, value)| format!("{name}={}", String::from_utf8(value).unwrap()))
+            .collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn all_variables() {
+        let request = Request::post("/cgi/a%20b/i?x=y&z")
+            .header("Host", "[::1]:8080")
+            .header("Content-Type", "text/plain")
+            .header("Content-Length", "3")
+            .header("Accept", "a")
+            .header("Accept", "b")
+            .header("Cookie", "c")
+            .header("Cookie", "d")
+            .header("Proxy", "evil")
+            .header("X_Y", "ambiguous")
+            .header("Connection", "close")
+            .header("Authorization", "secret")
+            .extension(Authenticated { scheme: "Basic".into(), user: "ada".into() });
+        assert_eq!(
+            of(request, Some(3)),
+            [
+                "AUTH_TYPE=Basic",
+                "CONTENT_LENGTH=3",
+                "CONTENT_TYPE=text/plain",
+                "DOCUMENT_ROOT=/srv",
+                "GATEWAY_INTERFACE=CGI/1.1",
+                "HTTP_ACCEPT=a, b",
+                "HTTP_COOKIE=c; d",
+                "HTTP_HOST=[::1]:8080",
+                "PATH_INFO=/i",
+                "PATH_TRANSLATED=/srv/i",
+                "QUERY_STRING=x=y&z",
+                "REDIRECT_STATUS=200",
+                "REMOTE_ADDR=10.0.0.9",
+                "REMOTE_HOST=10.0.0.9",
+                "REMOTE_USER=ada",
+                "REQUEST_METHOD=POST",
+                "REQUEST_SCHEME=http",
+                "REQUEST_URI=/cgi/a%20b/i?x=y&z",
+                "SCRIPT_FILENAME=/srv/a b",
+                "SCRIPT_NAME=/cgi/a b",
+                "SERVER_NAME=[::1]",
+                "SERVER_PORT=8080",
+                "SERVER_PROTOCOL=HTTP/1.1",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_set_or_empty() {
+        let lines = of(Request::get("/").header("Host", "a"), Some(0));
+        assert!(lines.contains(&"QUERY_STRING=".to_owned()) && lines.contains(&"SERVER_PORT=80".to_owned()));
+        for absent in ["CONTENT_LENGTH", "CONTENT_TYPE", "AUTH_TYPE", "REMOTE_USER", "REMOTE_IDENT"] {
+            assert!(!lines.iter().any(|line| line.starts_with(absent)), "{absent}");
+        }
+    }
+
+    #[test]
+    fn words_of_a_search() {
+        let words = |query: &str| {
+            let words = search_words(Some(query));
+            words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(words("warp+weft%20loom"), ["warp", "weft loom"]);
+        for none in ["a=b", "", "-s", "a+-s", "a+%2ds", "a++b", "%4", "%zz", "a%00"] {
+            assert!(words(none).is_empty(), "{none}");
+        }
+        assert!(search_words(None).is_empty());
+    }
+}

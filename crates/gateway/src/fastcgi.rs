@@ -1,0 +1,295 @@
+//! [`FastCgi`]: the handler that has an application answer, by FastCGI.
+//!
+//! A request goes this way. [`FastCgi::call`](Handler::call) finds the script that the path names
+//! and takes a connection from the pool. `talk.rs` writes the parameters and the request's body,
+//! and reads the application's output, which is that of a CGI program: `cgi/head.rs` reads its head.
+//! `record.rs` does no I/O.
+
+pub(crate) mod record;
+mod talk;
+
+use crate::cgi::head::ProgramHead;
+use crate::cgi::measured::with_length;
+use crate::cgi::place::Place;
+use crate::cgi::redirects::LocalRedirects;
+use crate::cgi::variables::{ServerNames, Target, variables};
+use crate::error_log::ErrorLog;
+use crate::proxy::{is_idempotent, plain};
+use crate::replay::Replay;
+use http::{Method, StatusCode};
+use record::put_pair;
+use selvedge_client::{Address, Pool};
+use selvedge_handler::{Body, Caller, DynHandler, Handler, Request, Response};
+use selvedge_io::fs::metadata;
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use talk::{Limits, Talk, Unanswered};
+
+/// An application behind FastCGI: PHP-FPM, or any program that speaks the protocol.
+///
+/// Either the application is [one program](FastCgi::new) that answers all paths, or it runs
+/// [scripts](FastCgi::scripts) below a directory.
+///
+/// Connections are kept and used again. Bodies stream in both directions; a request's body of
+/// unknown length is read first, up to [a bound](FastCgi::unsized_body_max). When the client is
+/// gone, the application is told to give the request up, and the connection is closed.
+///
+/// The answer is 404 if no script has that name, 502 if the application cannot be reached or gives
+/// no valid answer, 503 if it says that it is overloaded, and 504 if a time limit has passed.
+///
+/// A clone shares the pool.
+///
+/// # Examples
+/// PHP-FPM, with a script that answers what is no file:
+/// ```
+/// use selvedge::client::Address;
+/// use selvedge::gateway::FastCgi;
+///
+/// let php = FastCgi::scripts(Address::unix("/run/php/php-fpm.sock"), "/srv/www", ".php")
+///     .index("index.php")
+///     .fallback("index.php");
+/// # let _ = php;
+/// ```
+#[derive(Clone)]
+pub struct FastCgi {
+    address: Address,
+    pool: Arc<Pool>,
+    place: Place,
+    /// The end of the names of scripts; `None` if the application is one program.
+    suffix: Option<String>,
+    fallback: Option<String>,
+    server: ServerNames,
+    variables: Vec<(String, String)>,
+    connect_limit: Duration,
+    limits: Limits,
+    unsized_body_max: u64,
+    log: ErrorLog,
+    redirects: LocalRedirects,
+}
+
+impl FastCgi {
+    /// An application that answers all paths: the whole path is its `PATH_INFO`.
+    pub fn new(address: Address) -> FastCgi {
+        FastCgi {
+            address,
+            pool: Arc::new(Pool::new(64, Duration::from_secs(30))),
+            place: Place::new(PathBuf::new()),
+            suffix: None,
+            fallback: None,
+            server: ServerNames::default(),
+            variables: Vec::new(),
+            connect_limit: Duration::from_secs(5),
+            limits: Limits { send: Duration::from_secs(30), read: Duration::from_secs(60) },
+            unsized_body_max: 1 << 20,
+            log: ErrorLog::default(),
+            redirects: LocalRedirects::default(),
+        }
+    }
+
+    /// An application that runs the scripts below a directory, which have names that end in
+    /// `suffix`. The first such name of a path is the script; what follows is its `PATH_INFO`. Only what is a
+    /// file in this directory is asked for.
+    pub fn scripts(address: Address, directory: impl AsRef<Path>, suffix: impl Into<String>) -> FastCgi {
+        let place = Place::new(directory.as_ref().to_path_buf());
+        FastCgi { place, suffix: Some(suffix.into()), ..FastCgi::new(address) }
+    }
+
+    /// The front of the paths that lead to the application. If not set, it is `/`.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> FastCgi {
+        self.place.set_prefix(prefix.into());
+        self
+    }
+
+    /// The script for a path that ends in `/`. If not set, such a path is answered 404.
+    #[must_use]
+    pub fn index(mut self, name: impl Into<String>) -> FastCgi {
+        self.place.index = Some(name.into());
+        self
+    }
+
+    /// The script, by its path below the directory, for all paths that name no script.
+    #[must_use]
+    pub fn fallback(mut self, script: impl Into<String>) -> FastCgi {
+        self.fallback = Some(script.into());
+        self
+    }
+
+    /// The longest time for a connection to be made. 5 s if not set.
+    #[must_use]
+    pub fn connect_limit(mut self, limit: Duration) -> FastCgi {
+        self.connect_limit = limit;
+        self
+    }
+
+    /// The longest time for which the application may take no byte of the request. 30 s if not set.
+    #[must_use]
+    pub fn send_limit(mut self, limit: Duration) -> FastCgi {
+        self.limits.send = limit;
+        self
+    }
+
+    /// The longest time for which the application may be silent. 60 s if not set.
+    #[must_use]
+    pub fn read_limit(mut self, limit: Duration) -> FastCgi {
+        self.limits.read = limit;
+        self
+    }
+
+    /// The most bytes of a body of unknown length. A longer one is answered
+    /// `411 Length Required`. 1 MiB if not set.
+    #[must_use]
+    pub fn unsized_body_max(mut self, bytes: u64) -> FastCgi {
+        self.unsized_body_max = bytes;
+        self
+    }
+
+    /// The most connections that are kept, and the longest time that one waits. 64 and 30 s if not
+    /// set.
+    #[must_use]
+    pub fn kept_connections(mut self, most: usize, idle: Duration) -> FastCgi {
+        self.pool = Arc::new(Pool::new(most, idle));
+        self
+    }
+
+    /// Adds a parameter to all requests.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> FastCgi {
+        self.variables.push((name.into(), value.into()));
+        self
+    }
+
+    /// The port in `SERVER_PORT`. If not set, it is the one that the client names, or 80.
+    #[must_use]
+    pub fn server_port(mut self, port: u16) -> FastCgi {
+        self.server.port = Some(port);
+        self
+    }
+
+    /// Where error output and failures go.
+    #[must_use]
+    pub fn error_log(mut self, log: ErrorLog) -> FastCgi {
+        self.log = log;
+        self
+    }
+
+    /// The handler that answers local redirects. If not set, it is this one.
+    #[must_use]
+    pub fn local_redirects(mut self, handler: impl DynHandler) -> FastCgi {
+        self.redirects = LocalRedirects::to(handler);
+        self
+    }
+
+    /// The script that a path names.
+    async fn target(&self, path: &str) -> Result<Target, StatusCode> {
+        let mut names = self.place.names(path)?;
+        let Some(suffix) = &self.suffix else {
+            let mut whole = self.place.target(&names, 0);
+            whole.name.pop();
+            whole.info = [b"/", &names[..]].concat();
+            return Ok(whole);
+        };
+        if let Some(index) = self.place.index.as_ref().filter(|_| names.is_empty() || names.ends_with(b"/")) {
+            names.extend_from_slice(index.as_bytes());
+        }
+        let ends = names.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        let end = ends.chain([names.len()]).find(|end| names[..*end].ends_with(suffix.as_bytes()));
+        if let Some(target) = end.map(|end| self.place.target(&names, end))
+            && is_file(&target).await
+        {
+            return Ok(target);
+        }
+        let fallback = self.fallback.as_ref().ok_or(StatusCode::NOT_FOUND)?;
+        Ok(self.place.target(fallback.as_bytes(), fallback.len()))
+    }
+
+    async fn answer(&self, request: Request) -> Result<Response, StatusCode> {
+        let (parts, body) = request.into_parts();
+        let target = self.target(parts.uri.path()).await?;
+        let program = String::from_utf8_lossy(&target.name).into_owned();
+        let (length, body) = with_length(body, self.unsized_body_max).await?;
+        let peer = parts.extensions.get::<Caller>().and_then(Caller::peer);
+        let mut params = Vec::with_capacity(2 << 10);
+        for (name, value) in variables(&parts, peer, Some(length), &target, &self.place.root, &self.server) {
+            put_pair(name.as_bytes(), &value, &mut params);
+        }
+        for (name, value) in &self.variables {
+            put_pair(name.as_bytes(), value.as_bytes(), &mut params);
+        }
+        let (mut talk, head) =
+            self.ask(&params, body, is_idempotent(&parts), &program).await.map_err(|why| {
+                self.log.say(&program, &why.to_string());
+                why.status()
+            })?;
+        match head {
+            ProgramHead::Document { status, fields, length } => {
+                let has_body = parts.method != Method::HEAD
+                    && status != StatusCode::NO_CONTENT
+                    && status != StatusCode::NOT_MODIFIED;
+                let body = if has_body { talk.into_body(length) } else { Body::empty() };
+                let mut response = Response::new(body);
+                *response.status_mut() = status;
+                *response.headers_mut() = fields;
+                Ok(response)
+            }
+            ProgramHead::LocalRedirect(path) => {
+                talk.run_on().await;
+                self.redirects.follow(self, parts, &path).await
+            }
+        }
+    }
+
+    /// Sends a request, and reads the head of its answer. A kept connection that turns out to be
+    /// closed is replaced once.
+    async fn ask(
+        &self,
+        params: &[u8],
+        body: Body,
+        may_repeat: bool,
+        program: &str,
+    ) -> Result<(Talk, ProgramHead), Unanswered> {
+        let replay = Replay::new(body);
+        let begin = |stream| {
+            let log = self.log.clone();
+            let back = talk::Back { pool: self.pool.clone(), address: self.address.clone() };
+            Talk::begin(stream, params, Body::new(replay.body()), self.limits, back, log, program.to_owned())
+        };
+        if let Some(stream) = self.pool.take(&self.address) {
+            let mut talk = begin(stream);
+            match talk.head().await {
+                Ok(head) => return Ok((talk, head)),
+                Err(Unanswered::Closed(_)) if may_repeat && replay.is_whole() => {}
+                Err(why) => return Err(why),
+            }
+        }
+        let stream = self.address.connect(self.connect_limit).await.map_err(Unanswered::NotConnected)?;
+        let mut talk = begin(stream);
+        let head = talk.head().await?;
+        Ok((talk, head))
+    }
+}
+
+/// Whether a script is there.
+async fn is_file(target: &Target) -> bool {
+    let file = PathBuf::from(OsStr::from_bytes(&target.file));
+    metadata(file).await.is_ok_and(|status| status.is_file())
+}
+
+impl Handler for FastCgi {
+    async fn call(&self, request: Request) -> Response {
+        self.answer(request).await.unwrap_or_else(plain)
+    }
+}
+
+impl fmt::Debug for FastCgi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FastCgi")
+            .field("address", &self.address)
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,327 @@
+//! [`Talk`]: one request on a connection to an application.
+//!
+//! The request's body is written by a future of its own, which is polled together with the reading
+//! of the answer, so both flow at the same time. The connection goes back to the pool when the
+//! application has ended the request and the whole request was written. Otherwise it is closed, and
+//! the application is told before that the request is given up.
+
+use super::record::{self, BadRecord, Ended, Records, kind};
+use crate::cgi::head::{self, BadHead, ProgramHead};
+use crate::cgi::measured::Measured;
+use crate::error_log::{ErrorLines, ErrorLog};
+use bytes::Bytes;
+use http::StatusCode;
+use selvedge_client::{Address, Error, Pool};
+use selvedge_core::Time;
+use selvedge_handler::{Body, BodyError};
+use selvedge_io::net::Stream;
+use selvedge_scope::{Selected, select};
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The number of the request: there is one at a time on a connection.
+const REQUEST: u16 = 1;
+
+/// The number of bytes that one read of the connection asks for.
+const PIECE_BYTES: usize = 32 << 10;
+
+/// The time limits of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) send: Duration,
+    pub(crate) read: Duration,
+}
+
+/// Where a connection goes afterwards.
+pub(crate) struct Back {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) address: Address,
+}
+
+/// Why an application gave no answer.
+#[derive(Debug)]
+pub(crate) enum Unanswered {
+    NotConnected(Error),
+    /// The connection ended before anything of the answer came.
+    Closed(Option<io::Error>),
+    TooLate,
+    Broken(io::Error),
+    BadRecord(BadRecord),
+    BadHead(BadHead),
+    /// The application has ended the request without a head.
+    Ended(Ended),
+    /// The request's body broke off.
+    Client(BodyError),
+}
+
+impl Unanswered {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Unanswered::TooLate => StatusCode::GATEWAY_TIMEOUT,
+            Unanswered::NotConnected(error) if error.is_timeout() => StatusCode::GATEWAY_TIMEOUT,
+            Unanswered::Ended(Ended::Overloaded) => StatusCode::SERVICE_UNAVAILABLE,
+            Unanswered::Client(error) => error.status(),
+            _ => StatusCode::BAD_GATEWAY,
+        }
+    }
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unanswered::NotConnected(error) => write!(f, "{error}"),
+            Unanswered::Closed(None) => {
+                f.write_str("the application closed the connection without an answer")
+            }
+            Unanswered::Closed(Some(error)) => write!(f, "the connection broke before an answer: {error}"),
+            Unanswered::TooLate => f.write_str("no answer within the time limit"),
+            Unanswered::Broken(error) => write!(f, "the connection broke within the answer: {error}"),
+            Unanswered::BadRecord(BadRecord(why)) => write!(f, "the answer is no FastCGI: {why}"),
+            Unanswered::BadHead(BadHead(why)) => write!(f, "the answer is not valid: {why}"),
+            Unanswered::Ended(ended) => {
+                write!(f, "the application ended the request without an answer: {ended:?}")
+            }
+            Unanswered::Client(error) => write!(f, "the request broke off: {error}"),
+        }
+    }
+}
+
+/// Why the next piece of output cannot be read.
+enum Cut {
+    Closed,
+    Io(io::Error),
+    BadRecord(BadRecord),
+    Client(BodyError),
+}
+
+type Feed = Pin<Box<dyn Future<Output = Result<(), FeedError>>>>;
+
+enum FeedError {
+    /// The application takes no more. It may answer all the same.
+    Io,
+    Client(BodyError),
+}
+
+/// A request on a connection.
+pub(crate) struct Talk {
+    /// The connection, until it is given back.
+    stream: Option<Rc<Stream>>,
+    /// Writes the request; `None` when it has ended.
+    feed: Option<Feed>,
+    /// Whether the whole request was written.
+    is_sent: bool,
+    records: Records,
+    input: Bytes,
+    /// Whether anything has come.
+    is_begun: bool,
+    /// Content of an end that has come in part.
+    end: Vec<u8>,
+    ended: Option<Ended>,
+    /// Output that was read and not passed on.
+    early: Vec<u8>,
+    lines: ErrorLines,
+    limits: Limits,
+    back: Option<Back>,
+}
+
+impl Talk {
+    /// Begins a request with these parameters, encoded as pairs.
+    pub(crate) fn begin(
+        stream: Stream,
+        params: &[u8],
+        body: Body,
+        limits: Limits,
+        back: Back,
+        log: ErrorLog,
+        program: String,
+    ) -> Talk {
+        let mut head = Vec::with_capacity(params.len() + 64);
+        record::put_begin(REQUEST, &mut head);
+        record::put_content(kind::PARAMS, REQUEST, params, &mut head);
+        record::put_stream_end(kind::PARAMS, REQUEST, &mut head);
+        let stream = Rc::new(stream);
+        let feed: Feed = Box::pin(feed(stream.clone(), head, body, limits.send));
+        Talk {
+            stream: Some(stream),
+            feed: Some(feed),
+            is_sent: false,
+            records: Records::default(),
+            input: Bytes::new(),
+            is_begun: false,
+            end: Vec::new(),
+            ended: None,
+            early: Vec::new(),
+            lines: ErrorLines::new(log, program),
+            limits,
+            back: Some(back),
+        }
+    }
+
+    /// Reads the head of the answer.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn head(&mut self) -> Result<ProgramHead, Unanswered> {
+        loop {
+            if let Some(length) = head::length(&self.early).map_err(Unanswered::BadHead)? {
+                let rest = self.early.split_off(length);
+                let head = std::mem::replace(&mut self.early, rest);
+                return head::parse(&head, false).map_err(Unanswered::BadHead);
+            }
+            match self.read().await {
+                Ok(Some(piece)) => self.early.extend_from_slice(&piece),
+                Ok(None) => return Err(Unanswered::Ended(self.ended.unwrap_or(Ended::Complete))),
+                Err(Cut::Client(error)) => return Err(Unanswered::Client(error)),
+                Err(Cut::BadRecord(bad)) => return Err(Unanswered::BadRecord(bad)),
+                Err(Cut::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                    return Err(Unanswered::TooLate);
+                }
+                Err(Cut::Io(error)) if self.is_begun => return Err(Unanswered::Broken(error)),
+                Err(Cut::Io(error)) => return Err(Unanswered::Closed(Some(error))),
+                Err(Cut::Closed) if self.is_begun => {
+                    return Err(Unanswered::Broken(io::ErrorKind::UnexpectedEof.into()));
+                }
+                Err(Cut::Closed) => return Err(Unanswered::Closed(None)),
+            }
+        }
+    }
+
+    /// The next piece of the output, while the request flows out. `None` when the application has
+    /// ended the request.
+    async fn read(&mut self) -> Result<Option<Bytes>, Cut> {
+        loop {
+            if let Some(piece) = self.decode()? {
+                return Ok(Some(piece));
+            }
+            if self.ended.is_some() {
+                self.give_back();
+                return Ok(None);
+            }
+            let Some(stream) = self.stream.clone() else { return Ok(None) };
+            let mut buffer = Vec::with_capacity(PIECE_BYTES);
+            let read = loop {
+                // While the request flows, its writer's limit counts.
+                stream.set_read_deadline(self.feed.is_none().then(|| Time::now() + self.limits.read));
+                let Some(feed) = &mut self.feed else { break stream.read_to_spare(&mut buffer).await };
+                match select((stream.read_to_spare(&mut buffer), feed.as_mut())).await {
+                    Selected::First(read) => break read,
+                    Selected::Second(fed) => {
+                        self.feed = None;
+                        match fed {
+                            Ok(()) => self.is_sent = true,
+                            Err(FeedError::Io) => {}
+                            Err(FeedError::Client(error)) => return Err(Cut::Client(error)),
+                        }
+                    }
+                }
+            };
+            match read.map_err(Cut::Io)? {
+                0 => return Err(Cut::Closed),
+                _ => (self.input, self.is_begun) = (buffer.into(), true),
+            }
+        }
+    }
+
+    /// The next piece of output among the bytes that are there. The error output among them goes to
+    /// the log.
+    fn decode(&mut self) -> Result<Option<Bytes>, Cut> {
+        while !self.input.is_empty() && self.ended.is_none() {
+            let piece = self.records.decode(&self.input).map_err(Cut::BadRecord)?;
+            let consumed = piece.consumed;
+            let mut output = None;
+            if let Some(part) = piece.part.filter(|part| part.request == REQUEST) {
+                match part.kind {
+                    kind::STDOUT if !part.content.is_empty() => {
+                        output = Some(self.input.slice_ref(part.content))
+                    }
+                    kind::STDERR => self.lines.put(part.content),
+                    kind::END => {
+                        self.end.extend_from_slice(part.content);
+                        if part.is_last {
+                            self.ended = Some(record::end(&self.end).map_err(Cut::BadRecord)?);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            drop(self.input.split_to(consumed));
+            if output.is_some() {
+                return Ok(output);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The application has ended the request: gives the connection back, if nothing speaks against
+    /// it.
+    fn give_back(&mut self) {
+        let Some(Back { pool, address }) = self.back.take() else { return };
+        // The future that wrote the request has ended, so no other part holds the stream.
+        let stream = self.stream.take().and_then(Rc::into_inner);
+        if let Some(stream) = stream.filter(|_| self.is_sent && self.input.is_empty()) {
+            stream.set_read_deadline(None);
+            stream.set_write_deadline(None);
+            pool.put(&address, stream);
+        }
+    }
+
+    /// The rest of the output as the body of an answer.
+    pub(crate) fn into_body(mut self, length: Option<u64>) -> Body {
+        Body::produce(async move |mut out| {
+            let mut measured = Measured::new(length);
+            let mut piece = Bytes::from(std::mem::take(&mut self.early));
+            loop {
+                let taken = measured.take(piece);
+                if !taken.is_empty() {
+                    out.put(taken).await;
+                }
+                match self.read().await {
+                    Ok(Some(next)) => piece = next,
+                    Ok(None) => return measured.end().map_err(BodyError::from),
+                    Err(Cut::Client(error)) => return Err(error),
+                    Err(Cut::Io(error)) => return Err(BodyError::from(error)),
+                    Err(Cut::Closed | Cut::BadRecord(_)) => {
+                        return Err(BodyError::from(io::Error::from(io::ErrorKind::UnexpectedEof)));
+                    }
+                }
+            }
+        })
+    }
+
+    /// Reads the output to its end, although it is not wanted.
+    pub(crate) async fn run_on(&mut self) {
+        while let Ok(Some(_)) = self.read().await {}
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        if let (Some(stream), None) = (&self.stream, self.ended) {
+            let mut abort = Vec::with_capacity(8);
+            record::put_abort(REQUEST, &mut abort);
+            // If there is no room for it, the end of the connection says the same. A record that
+            // was written in part would hide it too.
+            let _ = stream.try_write(&abort);
+        }
+    }
+}
+
+/// Writes a request.
+async fn feed(stream: Rc<Stream>, head: Vec<u8>, mut body: Body, limit: Duration) -> Result<(), FeedError> {
+    let write = async |bytes: &[u8]| {
+        stream.set_write_deadline(Some(Time::now() + limit));
+        stream.write_all(bytes).await.map_err(|_| FeedError::Io)
+    };
+    let mut out = head;
+    while let Some(piece) = body.next().await.transpose().map_err(FeedError::Client)? {
+        record::put_content(kind::STDIN, REQUEST, &piece, &mut out);
+        write(&out).await?;
+        out.clear();
+    }
+    record::put_stream_end(kind::STDIN, REQUEST, &mut out);
+    write(&out).await
+}

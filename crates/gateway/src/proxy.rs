@@ -1,0 +1,378 @@
+//! [`Proxy`]: the handler that passes requests on to other servers.
+//!
+//! One request goes the way [`Proxy::call`](Handler::call) shows: a server is picked, the cleaned
+//! request is sent by the client, and the answer's head is passed on when it is there; the bodies
+//! flow while their readers take them. `forwarding.rs` decides on the fields, `upstreams.rs` on the
+//! server.
+//!
+//! No message goes on as it came. The front has parsed the request and the client writes it anew,
+//! with a framing of its own; likewise the answer. So a message that two readers see differently
+//! ends here, in either direction.
+
+use crate::forwarding::{Hop, cleaned, is_passed_on};
+use crate::replay::{Replay, Replayed};
+use crate::upstreams::{Picked, Upstreams, host_of};
+use bytes::Bytes;
+use http::header::{HOST, HeaderName, HeaderValue, MAX_FORWARDS, RETRY_AFTER};
+use http::request::Parts;
+use http::{Method, StatusCode, Uri};
+use http_body::{Body as _, Frame, SizeHint};
+use selvedge_client::{Client, Error, Incoming, OnInterim, Upgraded as Upstream};
+use selvedge_handler::{Body, BodyError, Caller, Handler, Request, Response, Upgraded};
+use selvedge_scope::try_join;
+use std::error::Error as StdError;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// A reverse proxy: a handler that has other servers answer.
+///
+/// - Bodies stream in both directions: neither is ever in memory as a whole. Trailers, interim
+///   answers, and what follows an `Upgrade` (WebSockets) go through.
+/// - Fields that are about one connection stay behind. `Forwarded`, `X-Forwarded-For`, `-Host`,
+///   `-Proto` and `Via` are added; what a client claims in them is dropped, unless the proxy
+///   [trusts](Proxy::trust_forwarded) its clients.
+/// - A server that cannot be reached has seen nothing, so the request goes to the next server. A
+///   request that was sent and not answered goes to the next server once, if its method is
+///   idempotent and its body small.
+/// - The answer is 502 if no server could be reached or the answer is no HTTP, 504 if a time limit
+///   of the [client](selvedge_client::Builder) has passed, and 503 if no server is in order.
+///
+/// A clone shares pool and servers.
+///
+/// # Examples
+/// ```
+/// use selvedge::client::{Address, Client};
+/// use selvedge::gateway::{Proxy, Upstreams};
+/// use std::time::Duration;
+///
+/// let client = Client::builder().answer_limit(Duration::from_secs(30)).build();
+/// let upstreams = Upstreams::new([Address::tcp("127.0.0.1:8001"), Address::unix("/run/b.sock")]);
+/// let proxy = Proxy::new(upstreams).client(client).prefix("/app", "/");
+/// # let _ = proxy;
+/// ```
+#[derive(Clone, Debug)]
+pub struct Proxy {
+    upstreams: Upstreams,
+    client: Client,
+    hop: Hop,
+    prefix: Option<(String, String)>,
+    host: Option<HeaderValue>,
+}
+
+impl Proxy {
+    /// A proxy before these servers.
+    pub fn new(upstreams: Upstreams) -> Proxy {
+        let hop = Hop { name: "selvedge".into(), trusts: false };
+        Proxy { upstreams, client: Client::new(), hop, prefix: None, host: None }
+    }
+
+    /// The client that sends the requests: its time limits and its pool. (Redirects are passed on,
+    /// and never followed.)
+    #[must_use]
+    pub fn client(mut self, client: Client) -> Proxy {
+        self.client = client;
+        self
+    }
+
+    /// The name in `Via`. `selvedge` if not set.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Proxy {
+        self.hop.name = name.into();
+        self
+    }
+
+    /// Keeps what `Forwarded` and `X-Forwarded-*` say in requests, and appends to it. It is for a
+    /// proxy behind another proxy.
+    #[must_use]
+    pub fn trust_forwarded(mut self) -> Proxy {
+        self.hop.trusts = true;
+        self
+    }
+
+    /// Puts `to` in the place of `from` at the front of each path. A path that does not begin with
+    /// `from` is left as it is.
+    #[must_use]
+    pub fn prefix(mut self, from: impl Into<String>, to: impl Into<String>) -> Proxy {
+        self.prefix = Some((from.into(), to.into()));
+        self
+    }
+
+    /// The value of `Host` in all requests. If not set, it is the one that the client sent.
+    #[must_use]
+    pub fn host(mut self, host: HeaderValue) -> Proxy {
+        self.host = Some(host);
+        self
+    }
+
+    /// The servers.
+    pub fn upstreams(&self) -> &Upstreams {
+        &self.upstreams
+    }
+
+    /// The head of the request to a server.
+    fn outgoing(&self, parts: &Parts, caller: Option<&Caller>, peer: Option<IpAddr>) -> Option<Parts> {
+        let (mut outgoing, ()) = http::Request::new(()).into_parts();
+        outgoing.method = parts.method.clone();
+        outgoing.uri = match &self.prefix {
+            Some((from, to)) => replaced(&parts.uri, from, to)?,
+            None => parts.uri.clone(),
+        };
+        outgoing.headers = cleaned(&parts.headers);
+        self.hop.add_to(&mut outgoing.headers, peer, parts.version);
+        if let Some(host) = &self.host {
+            outgoing.headers.insert(HOST, host.clone());
+        }
+        if let Some(caller) = caller.cloned() {
+            outgoing.extensions.insert(OnInterim::new(move |status, fields| {
+                if is_passed_on(status) {
+                    caller.inform(status, cleaned(&fields));
+                }
+            }));
+        }
+        Some(outgoing)
+    }
+
+    /// Sends the request to one server after the other, until one answers or none may be tried.
+    async fn exchange(&self, outgoing: Parts, replay: &Replay, key: u64) -> Result<Passed, Failure> {
+        let mut tried = Vec::new();
+        let (mut last, mut may_repeat) = (None, is_idempotent(&outgoing));
+        while replay.is_whole() {
+            let Some(picked) = self.upstreams.pick(key, &tried) else { break };
+            let mut parts = outgoing.clone();
+            if !parts.headers.contains_key(HOST)
+                && let Ok(host) = HeaderValue::from_str(&host_of(picked.address()))
+            {
+                parts.headers.insert(HOST, host);
+            }
+            let request = http::Request::from_parts(parts, replay.body());
+            let error = match self.client.send_to(picked.address(), request).await {
+                Ok(answer) => {
+                    picked.succeeded();
+                    return Ok(Passed { answer, picked });
+                }
+                Err(error) => error,
+            };
+            if error.is_request_body() {
+                return Err(Failure::Client(error));
+            }
+            picked.failed();
+            let goes_on = error.is_connect() || error.is_unanswered() && !error.is_timeout() && may_repeat;
+            // What was sent and not answered is repeated once.
+            may_repeat &= error.is_connect();
+            tried.push(picked.index);
+            last = Some(error);
+            if !goes_on || tried.len() == self.upstreams.len() {
+                break;
+            }
+        }
+        Err(last.map_or(Failure::NoServer, Failure::Server))
+    }
+}
+
+/// An answer, and the server that gives it.
+struct Passed {
+    answer: http::Response<Incoming<Replayed>>,
+    picked: Picked,
+}
+
+/// Why there is no answer.
+enum Failure {
+    /// No server is in order.
+    NoServer,
+    Server(Error),
+    /// The body of the request broke off.
+    Client(Error),
+}
+
+impl Failure {
+    fn response(&self) -> Response {
+        let status = match self {
+            Failure::NoServer => StatusCode::SERVICE_UNAVAILABLE,
+            Failure::Server(error) if error.is_timeout() => StatusCode::GATEWAY_TIMEOUT,
+            Failure::Server(_) => StatusCode::BAD_GATEWAY,
+            Failure::Client(error) => {
+                let body_error = error.source().and_then(|source| source.downcast_ref::<BodyError>());
+                body_error.map_or(StatusCode::BAD_REQUEST, BodyError::status)
+            }
+        };
+        let mut response = plain(status);
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}
+
+impl Handler for Proxy {
+    async fn call(&self, request: Request) -> Response {
+        let (mut parts, body) = request.into_parts();
+        if let Some(response) = last_hop(&mut parts) {
+            return response;
+        }
+        let caller = parts.extensions.get::<Caller>().cloned();
+        let peer = caller.as_ref().and_then(Caller::peer);
+        let key = self.upstreams.key(peer, parts.uri.path());
+        let Some(outgoing) = self.outgoing(&parts, caller.as_ref(), peer) else {
+            return plain(StatusCode::BAD_REQUEST);
+        };
+        let replay = Replay::new(body);
+        match self.exchange(outgoing, &replay, key).await {
+            Ok(passed) => self.pass_on(passed),
+            Err(failure) => failure.response(),
+        }
+    }
+}
+
+impl Proxy {
+    /// The answer for the client.
+    fn pass_on(&self, Passed { answer, picked }: Passed) -> Response {
+        let (parts, body) = answer.into_parts();
+        let mut fields = cleaned(&parts.headers);
+        self.hop.add_via(&mut fields, parts.version);
+        let body = match body.into_upgraded() {
+            Ok(upstream) => Body::upgrade(async move |client| {
+                // The request is under way until the connections are closed.
+                let _picked = picked;
+                // An error of one side ends both: there is no client that could be told.
+                let _ = copy_both_ways(&client, &upstream).await;
+            }),
+            Err(body) if body.is_end_stream() => Body::empty(),
+            Err(body) => Body::new(Passing { body, _picked: picked }),
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = parts.status;
+        *response.headers_mut() = fields;
+        response
+    }
+}
+
+/// RFC 9110 §7.6.2: a proxy answers `OPTIONS` and `TRACE` itself when no hop is left.
+fn last_hop(parts: &mut Parts) -> Option<Response> {
+    if parts.method != Method::OPTIONS && parts.method != Method::TRACE {
+        return None;
+    }
+    let hops: u32 = parts.headers.get(MAX_FORWARDS)?.to_str().ok()?.parse().ok()?;
+    match hops.checked_sub(1) {
+        Some(left) => {
+            parts.headers.insert(MAX_FORWARDS, left.into());
+            None
+        }
+        None if parts.method == Method::OPTIONS => Some(plain(StatusCode::NO_CONTENT)),
+        None => Some(plain(StatusCode::METHOD_NOT_ALLOWED)),
+    }
+}
+
+/// A response that says its status.
+pub(crate) fn plain(status: StatusCode) -> Response {
+    let text = format!("{status}\n");
+    let mut response =
+        Response::new(if status == StatusCode::NO_CONTENT { Body::empty() } else { text.into() });
+    *response.status_mut() = status;
+    let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(HeaderName::from_static("content-type"), content_type);
+    response
+}
+
+/// The URI with `to` in the place of `from` at the front of its path.
+fn replaced(uri: &Uri, from: &str, to: &str) -> Option<Uri> {
+    let Some(rest) = uri.path().strip_prefix(from) else { return Some(uri.clone()) };
+    if !(rest.is_empty() || rest.starts_with('/') || from.ends_with('/')) {
+        // The prefix ends within a name.
+        return Some(uri.clone());
+    }
+    let path = match (to.ends_with('/'), rest.strip_prefix('/')) {
+        (true, Some(rest)) => format!("{to}{rest}"),
+        (false, None) if !rest.is_empty() => format!("{to}/{rest}"),
+        _ => format!("{to}{rest}"),
+    };
+    let path = if path.starts_with('/') { path } else { format!("/{path}") };
+    match uri.query() {
+        Some(query) => format!("{path}?{query}").parse().ok(),
+        None => path.parse().ok(),
+    }
+}
+
+/// Whether a repeated request has the effect of one (RFC 9110 §9.2.2).
+pub(crate) fn is_idempotent(parts: &Parts) -> bool {
+    [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::OPTIONS, Method::TRACE]
+        .contains(&parts.method)
+        && !parts.headers.contains_key(http::header::UPGRADE)
+}
+
+/// The body of an answer on its way, and the server that counts it as under way.
+struct Passing {
+    body: Incoming<Replayed>,
+    _picked: Picked,
+}
+
+impl http_body::Body for Passing {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// The number of bytes that one read of an upgraded connection asks for.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// Copies between a client and a server until both directions have ended.
+async fn copy_both_ways(client: &Upgraded, server: &Upstream) -> io::Result<()> {
+    let to_server = async {
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            match client.read(&mut piece).await? {
+                0 => break server.stream.shutdown(std::net::Shutdown::Write),
+                read => server.stream.write_all(&piece[..read]).await?,
+            }
+        }
+    };
+    let to_client = async {
+        client.write_all(&server.early).await?;
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            match server.stream.read(&mut piece).await? {
+                0 => break client.finish().await,
+                read => client.write_all(&piece[..read]).await?,
+            }
+        }
+    };
+    try_join((to_server, to_client)).await.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes() {
+        let replaced = |uri: &str, from, to| replaced(&uri.parse().unwrap(), from, to).unwrap().to_string();
+        for (uri, from, to, expected) in [
+            ("/app/x?y", "/app", "/", "/x?y"),
+            ("/app", "/app", "/", "/"),
+            ("/app?y", "/app", "/", "/?y"),
+            ("/apple", "/app", "/", "/apple"),
+            ("/other", "/app", "/", "/other"),
+            ("/app/x", "/app/", "/v1", "/v1/x"),
+            ("/app/x", "/app/", "/v1/", "/v1/x"),
+            ("/app/x", "/app", "/v1", "/v1/x"),
+            ("/x", "/", "/v1/", "/v1/x"),
+        ] {
+            assert_eq!(replaced(uri, from, to), expected, "{uri} {from} {to}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! [`IntoResponse`]: what a handler may return, and [`ResponsePart`], what may stand before it.
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+
+use crate::{Body, BodyError, Response};
+
+/// What a handler may return in place of a [`Response`].
+///
+/// A `Result` is a response when both its sides are, so a handler may use `?` with errors of its
+/// own.
+pub trait IntoResponse {
+    /// The response.
+    fn into_response(self) -> Response;
+}
+
+impl IntoResponse for Response {
+    fn into_response(self) -> Response {
+        self
+    }
+}
+
+/// An empty body with this status.
+impl IntoResponse for StatusCode {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = self;
+        response
+    }
+}
+
+/// `204 No Content`.
+impl IntoResponse for () {
+    fn into_response(self) -> Response {
+        StatusCode::NO_CONTENT.into_response()
+    }
+}
+
+impl IntoResponse for std::convert::Infallible {
+    fn into_response(self) -> Response {
+        match self {}
+    }
+}
+
+impl<R: IntoResponse, E: IntoResponse> IntoResponse for Result<R, E> {
+    fn into_response(self) -> Response {
+        match self {
+            Ok(response) => response.into_response(),
+            Err(error) => error.into_response(),
+        }
+    }
+}
+
+/// What a handler may return before a response: `(part, response)` and `(part, part, response)` are
+/// responses too.
+///
+/// # Examples
+/// ```
+/// use selvedge_handler::{IntoResponse, StatusCode, header};
+///
+/// let response = (StatusCode::CREATED, [(header::LOCATION, "/looms/7")], "woven").into_response();
+/// assert_eq!((response.status().as_u16(), response.headers()["location"].as_bytes()), (201, &b"/looms/7"[..]));
+/// ```
+pub trait ResponsePart {
+    /// Adds it to a response.
+    fn add_to(self, response: &mut Response);
+}
+
+/// The status of the response.
+impl ResponsePart for StatusCode {
+    fn add_to(self, response: &mut Response) {
+        *response.status_mut() = self;
+    }
+}
+
+/// Further fields, which replace those of the same names.
+impl ResponsePart for http::HeaderMap {
+    fn add_to(self, response: &mut Response) {
+        response.headers_mut().extend(self);
+    }
+}
+
+/// Further fields, which replace those of the same names.
+impl<const N: usize> ResponsePart for [(http::HeaderName, &'static str); N] {
+    fn add_to(self, response: &mut Response) {
+        for (name, value) in self {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+    }
+}
+
+impl<P: ResponsePart, R: IntoResponse> IntoResponse for (P, R) {
+    fn into_response(self) -> Response {
+        let mut response = self.1.into_response();
+        self.0.add_to(&mut response);
+        response
+    }
+}
+
+impl<P: ResponsePart, Q: ResponsePart, R: IntoResponse> IntoResponse for (P, Q, R) {
+    fn into_response(self) -> Response {
+        let mut response = self.2.into_response();
+        self.1.add_to(&mut response);
+        self.0.add_to(&mut response);
+        response
+    }
+}
+
+fn typed(content_type: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Plain text.
+impl IntoResponse for &'static str {
+    fn into_response(self) -> Response {
+        typed("text/plain; charset=utf-8", Body::from(self))
+    }
+}
+
+/// Plain text.
+impl IntoResponse for String {
+    fn into_response(self) -> Response {
+        typed("text/plain; charset=utf-8", Body::from(self))
+    }
+}
+
+/// Bytes of no known type: `application/octet-stream`.
+impl IntoResponse for Bytes {
+    fn into_response(self) -> Response {
+        typed("application/octet-stream", Body::from(self))
+    }
+}
+
+/// Bytes of no known type: `application/octet-stream`.
+impl IntoResponse for Vec<u8> {
+    fn into_response(self) -> Response {
+        Bytes::from(self).into_response()
+    }
+}
+
+/// The body, with no field that says of which type it is.
+impl IntoResponse for Body {
+    fn into_response(self) -> Response {
+        Response::new(self)
+    }
+}
+
+/// The [status](BodyError::status) that the error stands for, and the error as plain text.
+impl IntoResponse for BodyError {
+    fn into_response(self) -> Response {
+        (self.status(), self.to_string()).into_response()
+    }
+}

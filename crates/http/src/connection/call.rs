@@ -1,0 +1,221 @@
+//! [`Call`]: a request that a handler answers. The parsed head, which borrows the read buffer,
+//! becomes an owned request; the terms on which it is answered stay beside it.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use http::header::{HOST, HeaderName, HeaderValue, TE};
+use http::{HeaderMap, Method as HttpMethod, Uri};
+use selvedge_handler::{Body, Caller, DynHandler, Feeder, incoming};
+
+use super::client::Client;
+use crate::body::{Decoder, Framing};
+use crate::request::{Method, Request, Version};
+use crate::response::Persistence;
+use crate::status::Status;
+use crate::worker::WorkerContext;
+
+/// A request on its way to a handler.
+pub(super) struct Call {
+    pub(super) handler: Rc<dyn DynHandler>,
+    pub(super) request: selvedge_handler::Request,
+    pub(super) caller: Caller,
+    /// The body that is still to be read from the connection, and the handler's end of it.
+    pub(super) body: Option<(Decoder, Feeder)>,
+    pub(super) terms: CallTerms,
+    pub(super) entry: Entry,
+}
+
+/// What the framing of the response depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CallTerms {
+    pub(super) version: Version,
+    pub(super) persistence: Persistence,
+    pub(super) method: Method,
+    /// Whether the client takes trailers.
+    pub(super) trailers: bool,
+    /// Whether the client waits for `100 Continue`.
+    pub(super) expects_continue: bool,
+}
+
+/// What the log says of the request.
+pub(super) struct Entry {
+    head: Bytes,
+    line: Range<usize>,
+    referer: Range<usize>,
+    user_agent: Range<usize>,
+    host: Range<usize>,
+}
+
+impl Entry {
+    pub(super) fn line(&self) -> &[u8] {
+        &self.head[self.line.clone()]
+    }
+
+    pub(super) fn referer(&self) -> &[u8] {
+        &self.head[self.referer.clone()]
+    }
+
+    pub(super) fn user_agent(&self) -> &[u8] {
+        &self.head[self.user_agent.clone()]
+    }
+
+    pub(super) fn host(&self) -> &[u8] {
+        &self.head[self.host.clone()]
+    }
+}
+
+impl Call {
+    /// The call of `handler` for `request`. `behind` are the bytes behind its head; the call uses
+    /// some of them, and says how many.
+    ///
+    /// # Errors
+    /// The status that refuses the request.
+    pub(super) fn new<H>(
+        handler: Rc<dyn DynHandler>,
+        request: &Request<'_>,
+        behind: &[u8],
+        client: &Client,
+        worker: &WorkerContext<H>,
+    ) -> Result<(Call, usize), Status> {
+        let decoder = Decoder::new(request.framing, worker.config.handlers.body_bytes)?;
+        let head = Bytes::copy_from_slice(request.head);
+        let place = |part: &[u8]| place_in(request.head, part);
+        let mut owned = selvedge_handler::Request::new(Body::empty());
+        *owned.method_mut() = method(request)?;
+        *owned.uri_mut() = target(request, &head)?;
+        *owned.headers_mut() = fields(request, &head)?;
+        let (body, feed, used) = body(decoder, request.framing, behind);
+        let terms = CallTerms {
+            version: request.version,
+            persistence: Persistence::offered(request, !worker.is_draining()),
+            method: request.method,
+            trailers: owned.headers().get_all(TE).iter().any(|value| names(value.as_bytes(), b"trailers")),
+            expects_continue: request.expects_continue && feed.is_some(),
+        };
+        *owned.body_mut() = body;
+        let caller = Caller::new(client.peer());
+        owned.extensions_mut().insert(caller.clone());
+        let entry = Entry {
+            line: place(request.line).unwrap_or(0..0),
+            referer: request.referer.and_then(place).unwrap_or(0..0),
+            user_agent: request.user_agent.and_then(place).unwrap_or(0..0),
+            host: request.host.and_then(place).unwrap_or(0..0),
+            head,
+        };
+        Ok((Call { handler, request: owned, caller, body: feed, terms, entry }, used))
+    }
+}
+
+/// Whether the list `value` has the element `name`, with parameters or without.
+pub(super) fn names(value: &[u8], name: &[u8]) -> bool {
+    let mut elements = value.split(|&byte| byte == b',');
+    elements.any(|element| {
+        let element = element.split(|&byte| byte == b';').next().unwrap_or_default();
+        element.trim_ascii().eq_ignore_ascii_case(name)
+    })
+}
+
+/// Where `part` lies in `whole`.
+fn place_in(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
+    let start = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
+    let end = start + part.len();
+    (end <= whole.len()).then_some(start..end)
+}
+
+fn method(request: &Request<'_>) -> Result<HttpMethod, Status> {
+    Ok(match request.method {
+        Method::Get => HttpMethod::GET,
+        Method::Head => HttpMethod::HEAD,
+        Method::Post => HttpMethod::POST,
+        Method::Put => HttpMethod::PUT,
+        Method::Delete => HttpMethod::DELETE,
+        Method::Options => HttpMethod::OPTIONS,
+        Method::Trace => HttpMethod::TRACE,
+        Method::Patch => HttpMethod::PATCH,
+        Method::Other => {
+            let end = request.line.iter().position(|&byte| byte == b' ').unwrap_or(0);
+            HttpMethod::from_bytes(&request.line[..end]).map_err(|_| Status::BAD_REQUEST)?
+        }
+    })
+}
+
+/// The path and the query.
+fn target(request: &Request<'_>, head: &Bytes) -> Result<Uri, Status> {
+    let path = place_in(request.head, request.path);
+    let query = request.query.map(|query| place_in(request.head, query));
+    let span = match (path, query) {
+        (Some(path), None) => Some(path),
+        (Some(path), Some(Some(query))) if query.start == path.end + 1 => Some(path.start..query.end),
+        _ => None,
+    };
+    let text = match span {
+        Some(span) => head.slice(span),
+        // The target had an authority and no path.
+        None => {
+            let query = request.query.map(|query| [b"?", query].concat()).unwrap_or_default();
+            [request.path, &query].concat().into()
+        }
+    };
+    Uri::from_maybe_shared(text).map_err(|_| Status::BAD_REQUEST)
+}
+
+fn fields(request: &Request<'_>, head: &Bytes) -> Result<HeaderMap, Status> {
+    let mut fields = HeaderMap::with_capacity(16);
+    let mut at = request.line.len() + "\r\n".len();
+    loop {
+        let line = &head[at..];
+        let end = line.iter().position(|&byte| byte == b'\n').ok_or(Status::BAD_REQUEST)?;
+        let Some(colon) = line[..end].iter().position(|&byte| byte == b':') else { break };
+        let name = HeaderName::from_bytes(&line[..colon]).map_err(|_| Status::BAD_REQUEST)?;
+        let value = line[colon + 1..end].trim_ascii();
+        let span = place_in(head, value).ok_or(Status::BAD_REQUEST)?;
+        let value = HeaderValue::from_maybe_shared(head.slice(span)).map_err(|_| Status::BAD_REQUEST)?;
+        fields.append(name, value);
+        at += end + 1;
+    }
+    // The authority of a target in absolute form counts, whatever `Host` says.
+    if let Some(host) = request.host
+        && fields.get(HOST).is_none_or(|named| named.as_bytes() != host)
+    {
+        fields.insert(HOST, HeaderValue::from_bytes(host).map_err(|_| Status::BAD_REQUEST)?);
+    }
+    Ok(fields)
+}
+
+/// The body for the handler: bytes if all of it has come, otherwise a stream with its other end.
+fn body(decoder: Decoder, framing: Framing, behind: &[u8]) -> (Body, Option<(Decoder, Feeder)>, usize) {
+    if decoder.is_done() {
+        return (Body::empty(), None, 0);
+    }
+    if let Some((bytes, used)) = whole(decoder.clone(), behind) {
+        return (bytes.into(), None, used);
+    }
+    let length = match framing {
+        Framing::Length(length) => Some(length),
+        _ => None,
+    };
+    let (feeder, incoming) = incoming(length);
+    (incoming.into(), Some((decoder, feeder)), 0)
+}
+
+/// The content of a body that has come as a whole, without trailers, and its length in `behind`.
+fn whole(mut decoder: Decoder, behind: &[u8]) -> Option<(Bytes, usize)> {
+    let first = decoder.decode(behind).ok()?;
+    let mut used = first.consumed;
+    if first.done {
+        return Some((Bytes::copy_from_slice(first.content), used));
+    }
+    let mut content = first.content.to_vec();
+    while used < behind.len() {
+        let piece = decoder.decode(&behind[used..]).ok()?;
+        used += piece.consumed;
+        content.extend_from_slice(piece.content);
+        if piece.done {
+            let without_trailers = piece.trailers == b"\r\n" || piece.trailers.is_empty();
+            return without_trailers.then(|| (content.into(), used));
+        }
+    }
+    None
+}

@@ -1,0 +1,146 @@
+//! The head of a handler's response: which of its fields go out, and how the body is framed (RFC
+//! 9112 §6).
+//!
+//! The engine alone decides about `Connection`, `Content-Length` and `Transfer-Encoding`, so that a
+//! handler knows nothing of versions, and cannot frame a message wrongly.
+
+use http::header::{CONNECTION, CONTENT_LENGTH, DATE, SERVER, TRANSFER_ENCODING, UPGRADE};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, StatusCode};
+use selvedge_handler::Interim;
+
+use super::call::{CallTerms, names};
+use crate::date::Clock;
+use crate::request::{Method, Version};
+use crate::response::{Persistence, SERVER as SERVER_NAME, put_number};
+
+/// How the end of a body is known to the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delimiter {
+    /// There is no body, whatever the fields say.
+    Nothing,
+    /// By its length.
+    Length(u64),
+    /// By a last chunk.
+    Chunks,
+    /// By the end of the connection.
+    Close,
+}
+
+/// How the body of `parts` is framed, and what is said about the connection. `len` is the length of
+/// the body, if it is known.
+pub(super) fn frame(parts: &Parts, len: Option<u64>, terms: &CallTerms) -> (Delimiter, Persistence) {
+    let closes =
+        |fields: &HeaderMap| fields.get_all(CONNECTION).iter().any(|value| names(value.as_bytes(), b"close"));
+    let persistence = match closes(&parts.headers) {
+        true => Persistence::Close,
+        false => terms.persistence,
+    };
+    if !has_body(parts.status, terms.method) {
+        return (Delimiter::Nothing, persistence);
+    }
+    let declared = || parts.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+    match (len.or_else(declared), terms.version) {
+        (Some(len), _) => (Delimiter::Length(len), persistence),
+        (None, Version::Http11) => (Delimiter::Chunks, persistence),
+        (None, Version::Http10) => (Delimiter::Close, Persistence::Close),
+    }
+}
+
+/// Whether a reply with this status, to this method, may have a body.
+fn has_body(status: StatusCode, method: Method) -> bool {
+    method != Method::Head
+        && !status.is_informational()
+        && status != StatusCode::NO_CONTENT
+        && status != StatusCode::NOT_MODIFIED
+}
+
+/// Appends the head of a response. `len` is the length of the body, if it is known.
+pub(super) fn put(
+    parts: &Parts,
+    delimiter: Delimiter,
+    len: Option<u64>,
+    persistence: Persistence,
+    clock: &Clock,
+    out: &mut Vec<u8>,
+) {
+    put_status_line(parts.status, out);
+    if !parts.headers.contains_key(SERVER) {
+        put_field(b"Server", SERVER_NAME.as_bytes(), out);
+    }
+    if !parts.headers.contains_key(DATE) {
+        put_field(b"Date", clock.http(), out);
+    }
+    for (name, value) in &parts.headers {
+        if !is_framing(name) {
+            put_field(name.as_str().as_bytes(), value.as_bytes(), out);
+        }
+    }
+    match delimiter {
+        Delimiter::Length(len) => put_length(len, out),
+        Delimiter::Chunks => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
+        Delimiter::Close => {}
+        // A reply to HEAD, and a 304, may say how long the body of the reply to GET would be.
+        Delimiter::Nothing if may_name_length(parts.status) => {
+            if let Some(declared) = parts.headers.get(CONTENT_LENGTH) {
+                put_field(b"Content-Length", declared.as_bytes(), out);
+            } else if let Some(len) = len.filter(|&len| len > 0) {
+                put_length(len, out);
+            }
+        }
+        Delimiter::Nothing => {}
+    }
+    if parts.headers.contains_key(UPGRADE) {
+        let option: &[u8] = if persistence.keeps() { b"upgrade" } else { b"upgrade, close" };
+        put_field(b"Connection", option, out);
+    } else {
+        out.extend_from_slice(persistence.field());
+    }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends an interim response.
+pub(super) fn put_interim(interim: &Interim, out: &mut Vec<u8>) {
+    put_status_line(interim.status, out);
+    put_fields(&interim.fields, out);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends fields, without those that frame a message.
+pub(super) fn put_fields(fields: &HeaderMap, out: &mut Vec<u8>) {
+    for (name, value) in fields {
+        if !is_framing(name) {
+            put_field(name.as_str().as_bytes(), value.as_bytes(), out);
+        }
+    }
+}
+
+fn may_name_length(status: StatusCode) -> bool {
+    !status.is_informational() && status != StatusCode::NO_CONTENT
+}
+
+/// Whether the engine alone writes this field.
+fn is_framing(name: &HeaderName) -> bool {
+    name == CONTENT_LENGTH || name == TRANSFER_ENCODING || name == CONNECTION || name == "keep-alive"
+}
+
+fn put_status_line(status: StatusCode, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+fn put_length(len: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"Content-Length: ");
+    put_number(len, out);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn put_field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}

@@ -1,0 +1,373 @@
+//! The run of a handler in the connection's thread, from its request to the end of its response.
+//!
+//! ```text
+//!   replies before it: sent, logged
+//!        │
+//!        ▼                 panic: 500, too slow: 503
+//!     handler ──▶ response ──▶ head ──▶ body, piece by piece ──▶ log ──▶ the unread request body
+//!        │ waits                            │ waits
+//!        ▼                                  ▼
+//!     attendant: the request's body in, interim responses out
+//! ```
+
+use std::future::poll_fn;
+use std::io::{self, Write};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::response::Parts;
+use http::{HeaderMap, StatusCode};
+use selvedge_core::{Exception, catch, now};
+use selvedge_handler::{Body, BodyError, Duplex, Response, Source, Upgraded};
+use selvedge_io::nonblocking::PollState;
+use selvedge_io::time::timeout;
+
+use super::Link;
+use super::attendant::Attendant;
+use super::call::{Call, CallTerms, Entry};
+use super::client::Client;
+use super::exchange::Exchange;
+use super::outgoing::Outgoing;
+use super::response_head::{self, Delimiter};
+use crate::date::Clock;
+use crate::error_page::{self, Extra};
+use crate::log::Line;
+use crate::responder::Responder;
+use crate::response::Persistence;
+use crate::status::Status;
+use crate::worker::WorkerContext;
+
+/// Pieces of a body gather to this size before they are sent, if they come without a wait.
+const GATHER_BYTES: usize = 64 << 10;
+
+/// What was sent of a response, for the log.
+struct Sent {
+    status: Status,
+    content_bytes: u64,
+}
+
+/// How a response ended.
+struct Ended {
+    persistence: Persistence,
+    /// The code that gets the connection, and whether the connection is in order.
+    outcome: io::Result<Option<OnUpgrade>>,
+}
+
+type OnUpgrade = Box<dyn FnOnce(Upgraded) -> Pin<Box<dyn Future<Output = ()>>>>;
+
+impl<H: Responder> Exchange<H> {
+    /// Has a handler answer, and sends its response.
+    ///
+    /// # Errors
+    /// If the connection is of no more use.
+    pub(super) async fn run(
+        &mut self,
+        link: &Rc<Link>,
+        worker: &WorkerContext<H>,
+        call: Box<Call>,
+    ) -> io::Result<()> {
+        let client = &link.client;
+        // Replies that are ready do not wait for the handler. The input has the requests for the log.
+        if !self.out.bytes.is_empty() {
+            if let Err(error) = self.out.send(client, worker.config.write, false).await {
+                self.log_broken(client, worker);
+                return Err(error);
+            }
+            self.log(client, worker);
+        }
+        let Call { handler, request, caller, body, mut terms, entry } = *call;
+        let (decoder, feeder) = body.unzip();
+        let mut attendant = Attendant {
+            client,
+            input: &mut self.input,
+            start: &mut self.start,
+            caller: &caller,
+            decoder,
+            feeder,
+            trailers: Vec::new(),
+            patience: worker.config.handlers.body,
+            expects_continue: terms.expects_continue,
+            informs: terms.version == crate::request::Version::Http11,
+            broken: false,
+        };
+        let answer = {
+            let answering = catch(handler.call_boxed(request));
+            let answering = attendant.beside(answering);
+            match worker.config.handlers.time {
+                Some(limit) => timeout(limit, answering).await.ok(),
+                None => Some(answering.await),
+            }
+        };
+        let answer = match answer {
+            Some(Ok(response)) => check(response),
+            Some(Err(exception)) => {
+                report_exception(&entry, &exception);
+                Err(Status::INTERNAL_SERVER_ERROR)
+            }
+            None => Err(Status::SERVICE_UNAVAILABLE),
+        };
+        if attendant.settle(worker.config.handlers.unread_bytes).await || worker.is_draining() {
+            terms.persistence = Persistence::Close;
+        }
+        worker.state.borrow_mut().tell_time(now());
+        for interim in caller.take_interims() {
+            if terms.version == crate::request::Version::Http11 {
+                response_head::put_interim(&interim, &mut self.out.bytes);
+            }
+        }
+        let mut sent = Sent { status: Status::INTERNAL_SERVER_ERROR, content_bytes: 0 };
+        let patience = worker.config.write;
+        let ended = match answer {
+            Ok(response) => {
+                let clock = worker.state.borrow().clock.clone();
+                let mut sending = Sending {
+                    out: &mut self.out,
+                    client,
+                    patience,
+                    attendant: &mut attendant,
+                    sent: &mut sent,
+                };
+                sending.send(response, &terms, &clock).await
+            }
+            Err(status) => {
+                let clock = &worker.state.borrow().clock.clone();
+                let (method, persistence) = (terms.method, terms.persistence);
+                let bytes =
+                    error_page::put(status, Extra::None, method, persistence, clock, &mut self.out.bytes);
+                sent = Sent { status, content_bytes: bytes };
+                let outcome = self.out.send(client, patience, false).await.map(|()| None);
+                Ended { persistence, outcome }
+            }
+        };
+        log_call(&sent, &entry, client, worker);
+        self.out.gone = 0;
+        let mut unread = attendant.decoder.take().filter(|decoder| !decoder.is_done());
+        let broken = attendant.broken;
+        if let Some(decoder) = &mut unread {
+            // The handler dropped the body with its response, if not before.
+            self.refused = !decoder.restrict(worker.config.handlers.unread_bytes);
+        }
+        self.refused |= broken || !ended.persistence.keeps() && unread.is_some();
+        self.closing = self.refused || !ended.persistence.keeps();
+        self.body = unread.filter(|_| !self.closing);
+        let Some(handler) = ended.outcome? else { return Ok(()) };
+        let early = Bytes::copy_from_slice(&self.input[self.start..]);
+        let upgraded = Upgraded::new(early, Carried::new(link.clone()));
+        client.stream.set_read_deadline(None);
+        client.stream.set_write_deadline(None);
+        if let Err(exception) = catch(handler(upgraded)).await {
+            report_exception(&entry, &exception);
+        }
+        // The connection has been used up.
+        Err(io::ErrorKind::NotConnected.into())
+    }
+}
+
+#[cold]
+fn report_exception(entry: &Entry, exception: &Exception) {
+    let line = entry.line().escape_ascii();
+    eprintln!("selvedge: \"{line}\": the handler ended with an exception: {exception}");
+}
+
+/// A response that can be sent: an interim status is none, and an upgrade needs its status.
+fn check(response: Response) -> Result<Response, Status> {
+    let upgrades = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    if response.status().is_informational() && !upgrades {
+        eprintln!("selvedge: a handler gave {} for a response", response.status());
+        return Err(Status::INTERNAL_SERVER_ERROR);
+    }
+    Ok(response)
+}
+
+fn log_call<H>(sent: &Sent, entry: &Entry, client: &Client, worker: &WorkerContext<H>) {
+    let state = worker.state.borrow();
+    if let Some(log) = &state.log {
+        let line = Line {
+            peer: client.peer(),
+            request: entry.line(),
+            status: sent.status,
+            content_bytes: sent.content_bytes,
+            referer: entry.referer(),
+            user_agent: entry.user_agent(),
+            host: entry.host(),
+        };
+        log.draft(&line, &state.clock);
+        log.keep();
+    }
+}
+
+/// A response on its way to the client.
+struct Sending<'s, 'a> {
+    out: &'s mut Outgoing,
+    client: &'s Client,
+    patience: Duration,
+    attendant: &'s mut Attendant<'a>,
+    sent: &'s mut Sent,
+}
+
+impl Sending<'_, '_> {
+    async fn send(&mut self, response: Response, terms: &CallTerms, clock: &Clock) -> Ended {
+        let (parts, body) = response.into_parts();
+        self.sent.status = Status::of_code(parts.status.as_u16());
+        let len = body.len();
+        let (delimiter, persistence) = response_head::frame(&parts, len, terms);
+        response_head::put(&parts, delimiter, len, persistence, clock, &mut self.out.bytes);
+        let outcome = self.send_body(&parts, body, delimiter, terms).await;
+        Ended { persistence, outcome }
+    }
+
+    async fn send_body(
+        &mut self,
+        parts: &Parts,
+        body: Body,
+        delimiter: Delimiter,
+        terms: &CallTerms,
+    ) -> io::Result<Option<OnUpgrade>> {
+        let mut upgrade = None;
+        match body.into_source() {
+            Source::Upgrade(handler) if parts.status == StatusCode::SWITCHING_PROTOCOLS => {
+                upgrade = Some(handler);
+            }
+            _ if delimiter == Delimiter::Nothing => {}
+            Source::Empty => self.end(delimiter, 0, None)?,
+            Source::Bytes(bytes) => {
+                self.put(&bytes, delimiter);
+                self.end(delimiter, bytes.len() as u64, None)?;
+            }
+            Source::Incoming(incoming) => self.send_stream(Box::pin(incoming), delimiter, terms).await?,
+            Source::Stream(stream) => self.send_stream(stream, delimiter, terms).await?,
+            source => {
+                let body: Body = source.into();
+                self.send_stream(Box::pin(body), delimiter, terms).await?;
+            }
+        }
+        self.flush().await.map(|()| upgrade)
+    }
+
+    /// Sends pieces as they come. What has gathered is sent when the next piece is not there yet.
+    async fn send_stream<S>(
+        &mut self,
+        mut stream: Pin<Box<S>>,
+        delimiter: Delimiter,
+        terms: &CallTerms,
+    ) -> io::Result<()>
+    where
+        S: http_body::Body<Data = Bytes, Error = BodyError> + ?Sized,
+    {
+        let mut content = 0;
+        let mut trailers = None;
+        loop {
+            let frame = match poll_fn(|cx| Poll::Ready(stream.as_mut().poll_frame(cx))).await {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    self.flush().await?;
+                    self.attendant.beside(poll_fn(|cx| stream.as_mut().poll_frame(cx))).await
+                }
+            };
+            let Some(frame) = frame else { break };
+            let frame = match frame {
+                Ok(frame) => frame,
+                Err(error) => {
+                    report(&error);
+                    // The client gets the part that there was.
+                    self.flush().await?;
+                    return Err(error.into());
+                }
+            };
+            match frame.into_data() {
+                Ok(piece) => {
+                    content += piece.len() as u64;
+                    if matches!(delimiter, Delimiter::Length(len) if content > len) {
+                        return Err(wrong_length());
+                    }
+                    self.put(&piece, delimiter);
+                }
+                Err(frame) => trailers = frame.into_trailers().ok(),
+            }
+            if self.out.bytes.len() >= GATHER_BYTES {
+                self.flush().await?;
+            }
+        }
+        self.end(delimiter, content, trailers.filter(|_| terms.trailers))
+    }
+
+    /// Appends a piece of the content.
+    fn put(&mut self, piece: &[u8], delimiter: Delimiter) {
+        let out = &mut self.out.bytes;
+        if delimiter == Delimiter::Chunks {
+            if piece.is_empty() {
+                return;
+            }
+            write!(out, "{:x}\r\n", piece.len()).expect("a vector takes all bytes");
+        }
+        out.extend_from_slice(piece);
+        if delimiter == Delimiter::Chunks {
+            out.extend_from_slice(b"\r\n");
+        }
+        self.sent.content_bytes += piece.len() as u64;
+    }
+
+    /// Appends the end of the content, of which there were `content` bytes.
+    fn end(&mut self, delimiter: Delimiter, content: u64, trailers: Option<HeaderMap>) -> io::Result<()> {
+        match delimiter {
+            Delimiter::Length(len) if len != content => return Err(wrong_length()),
+            Delimiter::Chunks => {
+                self.out.bytes.extend_from_slice(b"0\r\n");
+                if let Some(trailers) = trailers {
+                    response_head::put_fields(&trailers, &mut self.out.bytes);
+                }
+                self.out.bytes.extend_from_slice(b"\r\n");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        self.out.send(self.client, self.patience, false).await
+    }
+}
+
+#[cold]
+fn report(error: &BodyError) {
+    eprintln!("selvedge: a response was cut: {error}");
+}
+
+/// The error for a body that has another length than its head has said.
+#[cold]
+fn wrong_length() -> io::Error {
+    eprintln!("selvedge: a response was cut: its body has another length than its head says");
+    io::ErrorKind::InvalidData.into()
+}
+
+/// The stream of a connection, for the handler that got it.
+struct Carried {
+    link: Rc<Link>,
+    read: std::cell::RefCell<PollState>,
+    write: std::cell::RefCell<PollState>,
+}
+
+impl Carried {
+    fn new(link: Rc<Link>) -> Carried {
+        Carried { link, read: Default::default(), write: Default::default() }
+    }
+}
+
+impl Duplex for Carried {
+    fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        let state = &mut self.read.borrow_mut();
+        self.link.client.stream.poll_read_with(state, cx, |stream| stream.try_read(buffer))
+    }
+
+    fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let state = &mut self.write.borrow_mut();
+        self.link.client.stream.poll_write_with(state, cx, |stream| stream.try_write(bytes))
+    }
+
+    fn poll_finish(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.link.client.stream.shutdown(std::net::Shutdown::Write))
+    }
+}

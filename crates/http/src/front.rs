@@ -1,0 +1,162 @@
+//! [`Front`]: the responder of a `Site`. It serves a directory, or has a handler answer, or has
+//! routes.
+
+use std::rc::Rc;
+
+use selvedge_handler::DynHandler;
+
+use crate::config::Config;
+use crate::document_root::DocumentRoot;
+use crate::error_page::{self, Extra};
+use crate::files::{self, FileName, Files, LookedUp};
+use crate::request::Request;
+use crate::responder::{Handled, Reply, Responder, Rest, Terms};
+use crate::routed::{AskedQuestion, LearnedFacts, Routed};
+use crate::status::Status;
+
+/// What a site answers from.
+pub(crate) struct Front {
+    files: Option<Files>,
+    others: Others,
+}
+
+/// What answers in a site that is not one directory.
+enum Others {
+    None,
+    Handler(Rc<dyn DynHandler>),
+    Routes(Box<Routed>),
+}
+
+/// A question about the disk, or of a route.
+pub(crate) enum FrontSearch {
+    File(FileName),
+    Route(Box<AskedQuestion>),
+}
+
+impl From<FileName> for FrontSearch {
+    fn from(name: FileName) -> FrontSearch {
+        FrontSearch::File(name)
+    }
+}
+
+/// The answer to a [`FrontSearch`].
+pub(crate) enum FrontFound {
+    File(LookedUp),
+    Route(LearnedFacts),
+}
+
+impl Front {
+    /// All requests are answered from the files of a directory.
+    pub(crate) fn of_files(directory: DocumentRoot, config: &Config) -> Front {
+        Front { files: Some(Files::new(directory, config)), others: Others::None }
+    }
+
+    /// All requests are answered by `handler`.
+    pub(crate) fn of_handler(handler: Rc<dyn DynHandler>) -> Front {
+        Front { files: None, others: Others::Handler(handler) }
+    }
+
+    /// The routes answer.
+    pub(crate) fn of_routes(routes: Routed) -> Front {
+        Front { files: None, others: Others::Routes(Box::new(routes)) }
+    }
+
+    /// Empties the caches of files.
+    pub(crate) fn forget(&mut self) {
+        self.files.iter_mut().for_each(Files::forget);
+        if let Others::Routes(routes) = &mut self.others {
+            routes.forget();
+        }
+    }
+}
+
+impl Responder for Front {
+    type Search = FrontSearch;
+    type Found = FrontFound;
+
+    #[inline]
+    fn route(&mut self, request: &Request<'_>) -> Option<Rc<dyn DynHandler>> {
+        match &mut self.others {
+            Others::None => None,
+            Others::Handler(handler) => Some(handler.clone()),
+            Others::Routes(routes) => routes.route(request),
+        }
+    }
+
+    #[inline]
+    fn answer(
+        &mut self,
+        request: &Request<'_>,
+        terms: &Terms<'_>,
+        found: &mut Option<Box<FrontFound>>,
+        out: &mut Vec<u8>,
+    ) -> Handled<FrontSearch> {
+        match (&mut self.files, &mut self.others) {
+            (Some(files), _) => {
+                let looked_up = || match found.take().map(|found| *found) {
+                    Some(FrontFound::File(looked_up)) => Some(looked_up),
+                    _ => None,
+                };
+                files.answer(request, terms, looked_up, out)
+            }
+            (None, Others::Routes(routes)) => answer_by_route(routes, request, terms, found, out),
+            (None, _) => Handled::Reply(nothing(request, terms, out)),
+        }
+    }
+
+    fn search(&self, search: FrontSearch) -> impl FnOnce() -> Box<FrontFound> + Send + use<> + 'static {
+        let files = self.files.as_ref().map(|files| (files.directory().clone(), files.memory_bytes()));
+        move || {
+            Box::new(match search {
+                FrontSearch::File(name) => {
+                    let (directory, memory_bytes) = files.expect("only the files ask for a file");
+                    let found = files::search(&directory, &name, memory_bytes);
+                    FrontFound::File((name, found))
+                }
+                FrontSearch::Route(asked) => FrontFound::Route(asked.answer()),
+            })
+        }
+    }
+}
+
+/// It is not inlined, so that the code for a directory alone stays as it is.
+#[inline(never)]
+fn answer_by_route(
+    routes: &mut Routed,
+    request: &Request<'_>,
+    terms: &Terms<'_>,
+    found: &mut Option<Box<FrontFound>>,
+    out: &mut Vec<u8>,
+) -> Handled<FrontSearch> {
+    let known = match found.take().map(|found| *found) {
+        Some(FrontFound::Route(known)) => Some(known),
+        _ => None,
+    };
+    match routes.answer(request, terms, known, out) {
+        Handled::Reply(reply) => Handled::Reply(reply),
+        Handled::Search(asked) => Handled::Search(FrontSearch::Route(Box::new(asked))),
+    }
+}
+
+/// The reply of a site without files to a request that no handler answers.
+#[cold]
+fn nothing(request: &Request<'_>, terms: &Terms<'_>, out: &mut Vec<u8>) -> Reply {
+    let status = Status::NOT_FOUND;
+    let content_bytes =
+        error_page::put(status, Extra::None, request.method, terms.persistence, terms.clock, out);
+    Reply { status, content_bytes, rest: Rest::Nothing }
+}
+
+impl std::fmt::Debug for Front {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let others = match &self.others {
+            Others::None => "none",
+            Others::Handler(_) => "a handler",
+            Others::Routes(_) => "routes",
+        };
+        f.debug_struct("Front")
+            .field("directory", &self.files.as_ref().map(Files::directory))
+            .field("others", &others)
+            .finish()
+    }
+}

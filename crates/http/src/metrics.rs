@@ -1,0 +1,308 @@
+//! What a server counts: [`Metrics`], for Prometheus and for the status page.
+//!
+//! Each worker has a [`WorkerMetrics`] that it alone writes, so counting is a load and a store.
+//! `routed.rs` counts requests, `site.rs` connections. A page is made of the sums over all workers.
+//! A server without routes counts nothing.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use selvedge_core::Time;
+use selvedge_site::listing::{STYLE, escaped, size};
+
+use crate::routing::Routing;
+
+/// The upper bounds of the latency histogram, in microseconds.
+const BOUNDS: [u64; 14] =
+    [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000];
+
+/// The counters of all workers of a process.
+#[derive(Debug)]
+pub struct Metrics {
+    began: Time,
+    workers: Mutex<Vec<Arc<WorkerMetrics>>>,
+    /// Configurations that were taken over while the server ran, and those that were refused.
+    reloads: [AtomicU64; 2],
+}
+
+/// The counters of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct WorkerMetrics {
+    /// By the first digit of the status.
+    requests: [AtomicU64; 6],
+    bytes: AtomicU64,
+    /// By bound; the last is for those beyond all bounds.
+    latency: [AtomicU64; BOUNDS.len() + 1],
+    latency_nanos: AtomicU64,
+    connections: AtomicU64,
+    accepted: AtomicU64,
+    pub(crate) refused: Refusals,
+}
+
+/// Requests and connections that were refused by a rule.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    pub(crate) rate: AtomicU64,
+    pub(crate) access: AtomicU64,
+    pub(crate) password: AtomicU64,
+    pub(crate) connections: AtomicU64,
+}
+
+/// Adds to a counter that only one OS thread writes.
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+impl WorkerMetrics {
+    /// Counts a reply.
+    pub(crate) fn count(&self, status: u16, bytes: u64, took: Duration) {
+        add(&self.requests[usize::from(status / 100).min(5)], 1);
+        add(&self.bytes, bytes);
+        let nanos = took.as_nanos() as u64;
+        let at = BOUNDS.iter().position(|&bound| nanos <= bound * 1000).unwrap_or(BOUNDS.len());
+        add(&self.latency[at], 1);
+        add(&self.latency_nanos, nanos);
+    }
+
+    pub(crate) fn opened(&self) {
+        add(&self.accepted, 1);
+        add(&self.connections, 1);
+    }
+
+    pub(crate) fn closed(&self) {
+        add(&self.connections, 1u64.wrapping_neg());
+    }
+}
+
+/// The sums over all workers.
+#[derive(Default)]
+struct CounterSums {
+    requests: [u64; 6],
+    bytes: u64,
+    latency: [u64; BOUNDS.len() + 1],
+    latency_nanos: u64,
+    connections: u64,
+    accepted: u64,
+    refused: [u64; 4],
+    workers: usize,
+}
+
+/// The reasons of [`Refusals`], in their order.
+const REASONS: [&str; 4] = ["rate", "access", "password", "connections"];
+
+impl Metrics {
+    /// Counters at zero.
+    pub fn new() -> Arc<Metrics> {
+        Arc::new(Metrics { began: Time::now(), workers: Mutex::default(), reloads: Default::default() })
+    }
+
+    pub(crate) fn worker(&self) -> Arc<WorkerMetrics> {
+        let worker = Arc::new(WorkerMetrics::default());
+        self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker.clone());
+        worker
+    }
+
+    /// Counts a configuration that was taken over, or refused.
+    pub fn reloaded(&self, is_taken: bool) {
+        self.reloads[usize::from(!is_taken)].fetch_add(1, Relaxed);
+    }
+
+    fn sums(&self) -> CounterSums {
+        let mut sums = CounterSums::default();
+        let workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
+        for worker in workers.iter() {
+            let add_all = |sums: &mut [u64], counters: &[AtomicU64]| {
+                sums.iter_mut().zip(counters).for_each(|(sum, counter)| *sum += counter.load(Relaxed));
+            };
+            add_all(&mut sums.requests, &worker.requests);
+            add_all(&mut sums.latency, &worker.latency);
+            sums.bytes += worker.bytes.load(Relaxed);
+            sums.latency_nanos += worker.latency_nanos.load(Relaxed);
+            sums.connections += worker.connections.load(Relaxed);
+            sums.accepted += worker.accepted.load(Relaxed);
+            let Refusals { rate, access, password, connections } = &worker.refused;
+            let refused = [rate, access, password, connections].map(|counter| counter.load(Relaxed));
+            sums.refused.iter_mut().zip(refused).for_each(|(sum, n)| *sum += n);
+        }
+        sums.workers = workers.len();
+        sums
+    }
+
+    /// The counters in the text format of Prometheus, version 0.0.4.
+    pub fn prometheus(&self) -> String {
+        let sums = self.sums();
+        let mut out = String::new();
+        let head = |out: &mut String, name: &str, kind: &str, help: &str| {
+            let _ = writeln!(out, "# HELP selvedge_{name} {help}\n# TYPE selvedge_{name} {kind}");
+        };
+        head(&mut out, "uptime_seconds", "gauge", "Seconds since the server began.");
+        let _ = writeln!(out, "selvedge_uptime_seconds {}", Time::now().since(self.began).as_secs());
+        head(&mut out, "requests_total", "counter", "Requests that were answered, by class of status.");
+        for (class, count) in sums.requests.iter().enumerate().skip(1) {
+            let _ = writeln!(out, "selvedge_requests_total{{class=\"{class}xx\"}} {count}");
+        }
+        head(&mut out, "response_bytes_total", "counter", "Bytes of content of all replies.");
+        let _ = writeln!(out, "selvedge_response_bytes_total {}", sums.bytes);
+        head(
+            &mut out,
+            "request_duration_seconds",
+            "histogram",
+            "Time from the head of a request to the head of its reply.",
+        );
+        let mut below = 0;
+        for (bound, count) in BOUNDS.iter().zip(sums.latency) {
+            below += count;
+            let le = *bound as f64 / 1e6;
+            let _ = writeln!(out, "selvedge_request_duration_seconds_bucket{{le=\"{le}\"}} {below}");
+        }
+        let all: u64 = sums.latency.iter().sum();
+        let _ = writeln!(out, "selvedge_request_duration_seconds_bucket{{le=\"+Inf\"}} {all}");
+        let seconds = sums.latency_nanos as f64 / 1e9;
+        let _ = writeln!(out, "selvedge_request_duration_seconds_sum {seconds}");
+        let _ = writeln!(out, "selvedge_request_duration_seconds_count {all}");
+        head(&mut out, "connections", "gauge", "Open connections.");
+        let _ = writeln!(out, "selvedge_connections {}", sums.connections);
+        head(&mut out, "connections_total", "counter", "Connections that were accepted.");
+        let _ = writeln!(out, "selvedge_connections_total {}", sums.accepted);
+        head(&mut out, "refused_total", "counter", "Requests and connections that a rule refused.");
+        for (reason, count) in REASONS.iter().zip(sums.refused) {
+            let _ = writeln!(out, "selvedge_refused_total{{reason=\"{reason}\"}} {count}");
+        }
+        head(&mut out, "reloads_total", "counter", "Configurations read while the server ran.");
+        for (result, count) in ["taken", "refused"].iter().zip(&self.reloads) {
+            let _ = writeln!(out, "selvedge_reloads_total{{result=\"{result}\"}} {}", count.load(Relaxed));
+        }
+        out
+    }
+
+    /// The state of the server as lines of text.
+    pub fn text(&self) -> String {
+        let sums = self.sums();
+        let requests: u64 = sums.requests.iter().sum();
+        let mut text = String::new();
+        for (name, value) in [
+            ("running for", span(Time::now().since(self.began).as_secs())),
+            ("workers", sums.workers.to_string()),
+            ("connections", format!("{} open, {} accepted", sums.connections, sums.accepted)),
+            ("requests", requests.to_string()),
+            ("content", format!("{}B", size(sums.bytes))),
+            ("refused", sums.refused.iter().sum::<u64>().to_string()),
+        ] {
+            let _ = writeln!(text, "{name:<12} {value}");
+        }
+        text
+    }
+
+    /// The state of the server as a page. It loads itself again every five seconds.
+    pub fn page(&self, routing: &Routing) -> String {
+        let sums = self.sums();
+        let mut page = format!(
+            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width\">\n\
+             <meta http-equiv=\"refresh\" content=\"5\">\n<title>Status</title>\n<style>{STYLE}\
+             .bar{{display:block;height:.7rem;min-width:1px;background:var(--link);border-radius:2px}}\
+             </style>\n<h1>Server status</h1>\n<table>\n"
+        );
+        let mut row = |name: &str, value: String| {
+            let _ = writeln!(page, "<tr><td>{name}<td class=\"n\">{value}");
+        };
+        row("Running for", span(Time::now().since(self.began).as_secs()));
+        row("Workers", sums.workers.to_string());
+        row("Open connections", sums.connections.to_string());
+        row("Connections since the start", sums.accepted.to_string());
+        row("Requests", sums.requests.iter().sum::<u64>().to_string());
+        row("Bytes of content", format!("{}B", size(sums.bytes)));
+        row(
+            "Configurations taken, refused",
+            format!("{}, {}", self.reloads[0].load(Relaxed), self.reloads[1].load(Relaxed)),
+        );
+        page.push_str("</table>\n<h2>Replies by status</h2>\n<table>\n");
+        bars(&mut page, (1..6).map(|class| (format!("{class}xx"), sums.requests[class])));
+        page.push_str("</table>\n<h2>Time to the head of the reply</h2>\n<table>\n");
+        let names = BOUNDS.iter().map(|&bound| format!("up to {}", micros(bound)));
+        let names = names.chain([format!("over {}", micros(BOUNDS[BOUNDS.len() - 1]))]);
+        bars(&mut page, names.zip(sums.latency));
+        page.push_str("</table>\n<h2>Refused by a rule</h2>\n<table>\n");
+        bars(&mut page, REASONS.iter().map(|reason| (*reason).to_owned()).zip(sums.refused));
+        page.push_str("</table>\n<h2>Routes</h2>\n<table>\n<thead><tr><th>Host<th>Path<th>Action\n<tbody>\n");
+        for (host, route) in routing.table.routes() {
+            let names = if host.names.is_empty() { "any".to_owned() } else { host.names.join(" ") };
+            let _ = writeln!(
+                page,
+                "<tr><td>{}<td>{}<td>{}",
+                escaped(&names),
+                escaped(&route.pattern.to_string()),
+                escaped(&route.action.to_string())
+            );
+        }
+        page.push_str("</table>\n</html>\n");
+        page
+    }
+}
+
+/// Rows with a bar each, in proportion to the largest.
+fn bars(page: &mut String, rows: impl Iterator<Item = (String, u64)>) {
+    let rows: Vec<(String, u64)> = rows.collect();
+    let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0).max(1);
+    for (name, count) in rows {
+        let _ = write!(page, "<tr><td>{name}<td style=\"width:50%\">");
+        if count > 0 {
+            let width = (count as f64 / most as f64 * 100.0).round();
+            let _ = write!(page, "<span class=\"bar\" style=\"width:{width}%\"></span>");
+        }
+        let _ = writeln!(page, "<td class=\"n\">{count}");
+    }
+}
+
+fn micros(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros} \u{b5}s"),
+        1_000..1_000_000 => format!("{} ms", micros as f64 / 1e3),
+        _ => format!("{} s", micros / 1_000_000),
+    }
+}
+
+fn span(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes} min {} s", seconds % 60),
+        (0, _) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_over_workers() {
+        let metrics = Metrics::new();
+        let (a, b) = (metrics.worker(), metrics.worker());
+        a.opened();
+        a.opened();
+        a.closed();
+        b.opened();
+        a.count(200, 100, Duration::from_micros(20));
+        b.count(404, 1, Duration::from_secs(100));
+        metrics.reloaded(false);
+        let text = metrics.prometheus();
+        for line in [
+            "selvedge_requests_total{class=\"2xx\"} 1",
+            "selvedge_requests_total{class=\"4xx\"} 1",
+            "selvedge_response_bytes_total 101",
+            "selvedge_request_duration_seconds_bucket{le=\"0.00001\"} 0",
+            "selvedge_request_duration_seconds_bucket{le=\"0.000025\"} 1",
+            "selvedge_request_duration_seconds_bucket{le=\"10\"} 1",
+            "selvedge_request_duration_seconds_bucket{le=\"+Inf\"} 2",
+            "selvedge_request_duration_seconds_count 2",
+            "selvedge_connections 2",
+            "selvedge_connections_total 3",
+            "selvedge_reloads_total{result=\"refused\"} 1",
+        ] {
+            assert!(text.lines().any(|one| one == line), "{line}\n{text}");
+        }
+    }
+}

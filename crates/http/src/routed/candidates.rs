@@ -1,0 +1,127 @@
+//! Which files may answer for a path, in the order in which they are tried: the names of
+//! `try_files`, the index of a directory, the client's languages, and the codings it accepts.
+
+use selvedge_site::accept::{Coding, codings, languages};
+use selvedge_site::path::canonical;
+use selvedge_site::{ServedDirectory, Variables};
+
+use crate::cache::{split_key, typed_key};
+use crate::request::Request;
+use crate::status::Status;
+use crate::target;
+
+/// A file that may answer.
+pub(super) struct FileCandidate {
+    /// Its key in [`Files`](crate::files::Files): a name, and the name that its type is taken of.
+    pub(super) key: Vec<u8>,
+    /// Whether it is the path itself, which may turn out to be a directory.
+    pub(super) is_plain: bool,
+    pub(super) coding: Option<Coding>,
+    pub(super) language: Option<String>,
+}
+
+impl FileCandidate {
+    /// The name that its media type is taken of.
+    pub(super) fn typed(&self) -> &[u8] {
+        split_key(&self.key).1
+    }
+}
+
+/// The most files that are tried for one path.
+const TRIED_MAX: usize = 64;
+
+/// The files for the path `rest` below `directory`.
+///
+/// # Errors
+/// The status for a path that stands for no name: 400 or 404.
+pub(super) fn candidates(
+    directory: &ServedDirectory,
+    rest: &[u8],
+    path: &[u8],
+    request: &Request<'_>,
+) -> Result<Vec<FileCandidate>, Status> {
+    let mut names: Vec<(Vec<u8>, bool)> = Vec::new();
+    if directory.try_files.is_empty() {
+        put_names(directory, rest, true, &mut names)?;
+    } else {
+        // What the client asks for is refused if it is hidden, whatever is tried.
+        target::resolve(rest, &mut Vec::new())?;
+        let host = request.host.unwrap_or_default();
+        for template in &directory.try_files {
+            let filled = template.fill(&Variables { path, rest, host, query: None });
+            let Ok(filled) = canonical(&filled) else { continue };
+            // A name that no file can have is left out.
+            let _ = put_names(directory, &filled, *filled == *rest, &mut names);
+        }
+    }
+    let accepted: Vec<Coding> = match directory.precompressed {
+        true => codings(request.values("Accept-Encoding")).collect(),
+        false => Vec::new(),
+    };
+    let mut tried = Vec::new();
+    for (name, is_plain) in names {
+        for (variant, language) in variants(directory, &name, request) {
+            for &coding in &accepted {
+                let packed = [&variant[..], coding.suffix().as_bytes()].concat();
+                let (key, language) = (typed_key(&packed, &name), language.clone());
+                tried.push(FileCandidate { key, is_plain: false, coding: Some(coding), language });
+            }
+            let is_plain = is_plain && variant == name;
+            let key = if variant == name { variant } else { typed_key(&variant, &name) };
+            tried.push(FileCandidate { key, is_plain, coding: None, language });
+        }
+    }
+    tried.truncate(TRIED_MAX);
+    Ok(tried)
+}
+
+/// The names of files for a canonical path: those of the index for a directory.
+fn put_names(
+    directory: &ServedDirectory,
+    path: &[u8],
+    is_asked: bool,
+    names: &mut Vec<(Vec<u8>, bool)>,
+) -> Result<(), Status> {
+    let mut name = Vec::new();
+    target::resolve(path, &mut name)?;
+    match name.is_empty() || name.ends_with(b"/") {
+        false => names.push((name, is_asked)),
+        true => {
+            for index in &directory.index {
+                names.push(([&name[..], index.as_bytes()].concat(), false));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `name` in the languages that the client accepts, as it is, and in the language of the directory,
+/// if it is the name of a page.
+fn variants(
+    directory: &ServedDirectory,
+    name: &[u8],
+    request: &Request<'_>,
+) -> Vec<(Vec<u8>, Option<String>)> {
+    let is_page = name.ends_with(b".html") || name.ends_with(b".htm");
+    let Some(own) = directory.language.as_ref().filter(|_| is_page) else {
+        return vec![(name.to_vec(), None)];
+    };
+    let with = |language: &String| [name, b".", language.as_bytes()].concat();
+    let mut variants = Vec::new();
+    let mut has_own = false;
+    for language in languages(request.values("Accept-Language")) {
+        if language == *own {
+            // The file without a suffix is in this language.
+            variants.push((with(&language), Some(language.clone())));
+            variants.push((name.to_vec(), Some(language)));
+            has_own = true;
+        } else {
+            variants.push((with(&language), Some(language)));
+        }
+    }
+    if !has_own {
+        variants.push((name.to_vec(), None));
+        variants.push((with(own), Some(own.clone())));
+    }
+    variants
+}

@@ -1,0 +1,162 @@
+//! [`Guarded`]: the rules of a route around the handler that answers for it.
+//!
+//! `routed.rs` applies the same rules to the replies that it makes itself.
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::{Arc, PoisonError};
+
+use selvedge_core::now;
+use selvedge_handler::{
+    Body, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse, Method, Request,
+    Response, StatusCode, header,
+};
+use selvedge_io::blocking;
+use selvedge_site::password::credentials;
+use selvedge_site::path::canonical;
+use selvedge_site::{BasicAuth, Route, RouteAction, Variables};
+
+use super::fields::cache_control;
+use super::kept::Verified;
+use crate::metrics::{WorkerMetrics, add};
+use crate::routing::Routing;
+
+/// A handler with the rules of its route.
+pub(super) struct Guarded {
+    pub(super) routing: Arc<Routing>,
+    pub(super) place: (usize, usize),
+    pub(super) inner: Rc<dyn DynHandler>,
+    pub(super) verified: Rc<RefCell<Verified>>,
+    pub(super) counters: Arc<WorkerMetrics>,
+}
+
+impl Handler for Guarded {
+    async fn call(&self, mut request: Request) -> Response {
+        let began = now();
+        let (host, route) = self.place;
+        let route = &self.routing.table().hosts[host].routes[route];
+        let path = canonical(request.uri().path().as_bytes()).map(|path| path.into_owned());
+        let path = path.unwrap_or_else(|_| b"/".to_vec());
+        let mut fields = HeaderMap::new();
+        let mut response = match self.refuse(&request, route, &mut fields).await {
+            Some(refused) => refused,
+            None => {
+                rewrite(&mut request, route, &path);
+                self.inner.call_boxed(request).await
+            }
+        };
+        let has_content = matches!(response.status().as_u16(), 200 | 206 | 304);
+        let head = response.headers_mut();
+        for (name, value) in &fields {
+            head.append(name, value.clone());
+        }
+        if has_content
+            && let Some(value) =
+                cache_control(&route.rules, &path).and_then(|value| HeaderValue::from_str(value).ok())
+        {
+            head.insert(header::CACHE_CONTROL, value);
+        }
+        for rule in &route.rules.headers {
+            let Ok(name) = HeaderName::from_bytes(rule.name.as_bytes()) else { continue };
+            match rule.value.as_deref().map(HeaderValue::from_str) {
+                Some(Ok(value)) => drop(head.insert(name, value)),
+                Some(Err(_)) => {}
+                None => drop(head.remove(name)),
+            }
+        }
+        let bytes = response.body().len().unwrap_or(0);
+        self.counters.count(response.status().as_u16(), bytes, now().since(began));
+        response
+    }
+}
+
+impl Guarded {
+    /// The response to a request that the rules do not let through. `fields` gets what every
+    /// response has.
+    async fn refuse(&self, request: &Request, route: &Route, fields: &mut HeaderMap) -> Option<Response> {
+        let rules = &route.rules;
+        let peer = request.extensions().get::<Caller>().and_then(Caller::peer);
+        if !rules.access.permits(peer) {
+            add(&self.counters.refused.access, 1);
+            return Some(page(StatusCode::FORBIDDEN));
+        }
+        if let Some(seconds) = self.wait(peer) {
+            add(&self.counters.refused.rate, 1);
+            fields.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+            return Some(page(StatusCode::TOO_MANY_REQUESTS));
+        }
+        if let Some(cors) = &rules.cors {
+            let asks = request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+            let is_preflight = request.method() == Method::OPTIONS && asks;
+            let origin = request.headers().get(header::ORIGIN).map(HeaderValue::as_bytes);
+            for (name, value) in cors.fields(origin, is_preflight) {
+                if let Ok(value) = HeaderValue::from_str(&value) {
+                    fields.append(HeaderName::from_bytes(name.as_bytes()).ok()?, value);
+                }
+            }
+            if is_preflight {
+                return Some(StatusCode::NO_CONTENT.into_response());
+            }
+        }
+        if let Some(auth) = &rules.auth
+            && !self.is_known(auth, request).await
+        {
+            add(&self.counters.refused.password, 1);
+            let challenge = format!("Basic realm=\"{}\", charset=\"UTF-8\"", auth.realm);
+            if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+                fields.insert(header::WWW_AUTHENTICATE, challenge);
+            }
+            return Some(page(StatusCode::UNAUTHORIZED));
+        }
+        None
+    }
+
+    /// The seconds after which `peer` may ask again, if it may not now.
+    fn wait(&self, peer: Option<IpAddr>) -> Option<u64> {
+        let limiter = self.routing.place_of(self.place).limiter.as_ref()?;
+        let mut limiter = limiter.lock().unwrap_or_else(PoisonError::into_inner);
+        limiter.take(peer?, now().as_nanos()).err()
+    }
+
+    async fn is_known(&self, auth: &BasicAuth, request: &Request) -> bool {
+        let given =
+            request.headers().get(header::AUTHORIZATION).and_then(|value| credentials(value.as_bytes()));
+        let Some((name, password)) = given else { return false };
+        let mark = self.verified.borrow().mark(&auth.users, &name, &password);
+        if self.verified.borrow().has(mark, now()) {
+            return true;
+        }
+        let users = auth.users.clone();
+        let is_right = blocking(move || users.verify(&name, &password)).await.unwrap_or(false);
+        if is_right {
+            self.verified.borrow_mut().insert(mark, now());
+        }
+        is_right
+    }
+}
+
+/// Gives the request the path that its upstream has.
+fn rewrite(request: &mut Request, route: &Route, path: &[u8]) {
+    let RouteAction::Proxy { path: template, .. } = &route.action else { return };
+    let host = request.headers().get(header::HOST).map(|host| host.as_bytes().to_vec()).unwrap_or_default();
+    let query = request.uri().query().map(|query| query.as_bytes().to_vec());
+    let rest = &path[route.pattern.prefix_len().min(path.len())..];
+    let target = template.location(&Variables { path, rest, host: &host, query: query.as_deref() });
+    if let Ok(uri) = target.as_slice().try_into() {
+        *request.uri_mut() = uri;
+    }
+}
+
+/// The page for a refusal.
+fn page(status: StatusCode) -> Response {
+    let line = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
+    let text = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{line}</title>\n<h1>{line}</h1>\n</html>\n"
+    );
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}

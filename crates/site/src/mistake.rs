@@ -1,0 +1,111 @@
+//! [`ConfigMistake`]: what is wrong with a configuration, and where. Both front ends give it.
+
+use std::fmt;
+
+/// What is wrong with a configuration: file, line, column and the words for the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigMistake {
+    /// The file as it was named.
+    pub file: String,
+    /// The line, from 1; 0 if it is no matter of one line.
+    pub line: usize,
+    /// The column in characters, from 1; 0 if it is no matter of one.
+    pub column: usize,
+    /// What is wrong, and what may have been meant.
+    pub message: String,
+}
+
+impl ConfigMistake {
+    /// A mistake at byte `at` of `text`.
+    pub fn at(file: &str, text: &str, at: usize, message: impl Into<String>) -> ConfigMistake {
+        let before = &text[..text.floor_char_boundary(at.min(text.len()))];
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        ConfigMistake {
+            file: file.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for ConfigMistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        for place in [self.line, self.column].into_iter().filter(|place| *place > 0) {
+            write!(f, ":{place}")?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl std::error::Error for ConfigMistake {}
+
+/// The word of `known` that `word` is likely a misspelling of.
+pub(crate) fn meant<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let most = (word.chars().count() / 3).clamp(1, 3);
+    known
+        .into_iter()
+        .map(|candidate| (distance(word, candidate), candidate))
+        .filter(|(distance, _)| *distance <= most)
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// The number of letters to change, add, remove or exchange with their neighbour that make `b` of
+/// `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let lower = |text: &str| text.to_lowercase().replace('-', "_").chars().collect::<Vec<char>>();
+    let (a, b) = (lower(a), lower(b));
+    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
+    for (i, &from) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, &to) in b.iter().enumerate() {
+            let mut least = (rows[i][j] + usize::from(from != to)).min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && from == b[j - 1] && a[i - 1] == to {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelled_words() {
+        let known = ["listen", "workers", "directory", "redirect"];
+        for (word, expected) in [
+            ("lisen", Some("listen")),
+            ("Listen", Some("listen")),
+            ("wrokers", Some("workers")),
+            ("directoy", Some("directory")),
+            ("proxy", None),
+            ("x", None),
+        ] {
+            assert_eq!(meant(word, known), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn places() {
+        let text = "a\n\u{e4}b\nc";
+        let place = |at| {
+            let ConfigMistake { line, column, .. } = ConfigMistake::at("f", text, at, "");
+            (line, column)
+        };
+        assert_eq!(
+            [place(0), place(2), place(4), place(6), place(99)],
+            [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2)]
+        );
+        let whole = ConfigMistake { file: "f".into(), line: 0, column: 0, message: "m".into() };
+        assert_eq!(
+            (whole.to_string(), ConfigMistake::at("f", text, 2, "m").to_string()),
+            ("f: m".into(), "f:2:1: m".into())
+        );
+    }
+}

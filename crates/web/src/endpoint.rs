@@ -1,0 +1,104 @@
+//! [`Endpoint`]: an `async` function with arguments, as a route has it.
+
+use std::pin::Pin;
+
+use selvedge_handler::{IntoResponse, Request, Response};
+
+use crate::extract::{Context, FromParts, FromRequest};
+
+/// An `async` function that answers the requests of a route. Each argument takes its part of the
+/// request: all but the last are [`FromParts`], and the last is [`FromRequest`]. It has eight
+/// arguments at most. `S` is the state of the router, and `A` names the arguments.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a route of this router",
+    note = "a route is an `async fn`; its arguments implement `FromParts`, the last one `FromParts` or `FromRequest`; what it \
+            returns implements `IntoResponse`; `State<S>` has the type that `Router::with_state` was given"
+)]
+pub trait Endpoint<S, A>: 'static {
+    /// Answers `request`.
+    fn call(&self, request: Request, context: &Context<'_, S>) -> impl Future<Output = Response>;
+
+    /// Checks the arguments against the names of a route's parameters.
+    ///
+    /// # Errors
+    /// What does not fit.
+    fn check(names: &[String]) -> Result<(), String>;
+}
+
+impl<S, F, R> Endpoint<S, ()> for F
+where
+    F: Fn() -> R + 'static,
+    R: Future,
+    R::Output: IntoResponse,
+{
+    async fn call(&self, _: Request, _: &Context<'_, S>) -> Response {
+        self().await.into_response()
+    }
+
+    fn check(_: &[String]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+macro_rules! endpoints {
+    ($($head:ident)*; $last:ident) => {
+        #[allow(non_snake_case, unused_mut, unused_variables)]
+        impl<S, M, F, R, $($head,)* $last> Endpoint<S, (M, $($head,)* $last,)> for F
+        where
+            F: Fn($($head,)* $last) -> R + 'static,
+            R: Future,
+            R::Output: IntoResponse,
+            $($head: FromParts<S>,)*
+            $last: FromRequest<S, M>,
+        {
+            async fn call(&self, request: Request, context: &Context<'_, S>) -> Response {
+                let (mut parts, body) = request.into_parts();
+                $(let $head = match $head::from_parts(&mut parts, context) {
+                    Ok(argument) => argument,
+                    Err(rejection) => return rejection.into_response(),
+                };)*
+                let $last = match $last::from_request(Request::from_parts(parts, body), context).await {
+                    Ok(argument) => argument,
+                    Err(rejection) => return rejection.into_response(),
+                };
+                self($($head,)* $last).await.into_response()
+            }
+
+            fn check(names: &[String]) -> Result<(), String> {
+                $($head::check(names)?;)*
+                $last::check(names)
+            }
+        }
+    };
+}
+
+endpoints! { ; A1 }
+endpoints! { A1; A2 }
+endpoints! { A1 A2; A3 }
+endpoints! { A1 A2 A3; A4 }
+endpoints! { A1 A2 A3 A4; A5 }
+endpoints! { A1 A2 A3 A4 A5; A6 }
+endpoints! { A1 A2 A3 A4 A5 A6; A7 }
+endpoints! { A1 A2 A3 A4 A5 A6 A7; A8 }
+
+/// An [`Endpoint`] behind a pointer.
+pub(crate) trait DynEndpoint<S>: 'static {
+    fn call_boxed<'a>(
+        &'a self,
+        request: Request,
+        context: &'a Context<'a, S>,
+    ) -> Pin<Box<dyn Future<Output = Response> + 'a>>;
+}
+
+/// An endpoint with its arguments.
+pub(crate) struct Erased<E, A>(pub(crate) E, pub(crate) std::marker::PhantomData<fn(A)>);
+
+impl<S: 'static, A: 'static, E: Endpoint<S, A>> DynEndpoint<S> for Erased<E, A> {
+    fn call_boxed<'a>(
+        &'a self,
+        request: Request,
+        context: &'a Context<'a, S>,
+    ) -> Pin<Box<dyn Future<Output = Response> + 'a>> {
+        Box::pin(self.0.call(request, context))
+    }
+}

@@ -1,0 +1,352 @@
+//! Names with values, as serde reads them: path parameters, queries, forms, cookies.
+//!
+//! All values are texts. A value is read as the type that the program asks for: a number is parsed,
+//! and several values of one name are a sequence.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::fmt;
+
+use serde::de::value::MapDeserializer;
+use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, SeqAccess, Visitor};
+
+/// A name and a value.
+pub(crate) type Pair<'de> = (Cow<'de, str>, Cow<'de, str>);
+
+/// Why fields do not fit a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Misfit(pub(crate) String);
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misfit {}
+
+impl de::Error for Misfit {
+    fn custom<T: fmt::Display>(message: T) -> Misfit {
+        Misfit(message.to_string())
+    }
+}
+
+/// Reads `pairs` into a `T`: a struct or a map by their names, a tuple by their order, and anything
+/// else from the only value.
+pub(crate) fn read<'de, T: Deserialize<'de>>(pairs: Vec<Pair<'de>>) -> Result<T, Misfit> {
+    T::deserialize(Fields(pairs))
+}
+
+struct Fields<'de>(Vec<Pair<'de>>);
+
+impl<'de> Fields<'de> {
+    /// The values of each name, in the order of the names' first places.
+    fn grouped(self) -> Vec<(Cow<'de, str>, Values<'de>)> {
+        let mut grouped: Vec<(Cow<'de, str>, Values<'de>)> = Vec::new();
+        for (name, value) in self.0 {
+            match grouped.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, values)) => values.0.push_back(value),
+                None => grouped.push((name, Values([value].into()))),
+            }
+        }
+        grouped
+    }
+
+    fn only(mut self) -> Result<Text<'de>, Misfit> {
+        match (self.0.pop(), self.0.is_empty()) {
+            (Some((_, value)), true) => Ok(Text(value)),
+            _ => Err(Misfit("there is more or less than one value".into())),
+        }
+    }
+}
+
+macro_rules! of_the_only {
+    ($($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+            self.only()?.$method(visitor)
+        })*
+    };
+}
+
+impl<'de> Deserializer<'de> for Fields<'de> {
+    type Error = Misfit;
+
+    of_the_only! {
+        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f32
+        deserialize_f64 deserialize_char deserialize_str deserialize_string deserialize_bytes
+        deserialize_byte_buf deserialize_option deserialize_identifier
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        visitor.visit_map(MapDeserializer::new(self.grouped().into_iter()))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        self.deserialize_map(visitor)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        visitor.visit_seq(Values(self.0.into_iter().map(|(_, value)| value).collect()))
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Misfit> {
+        if len != self.0.len() {
+            return Err(Misfit(format!("{} values where {len} are wanted", self.0.len())));
+        }
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        len: usize,
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        self.deserialize_tuple(len, visitor)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        self.only()?.deserialize_enum(name, variants, visitor)
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        visitor.visit_unit()
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        visitor.visit_unit()
+    }
+}
+
+/// The values of one name.
+struct Values<'de>(VecDeque<Cow<'de, str>>);
+
+impl<'de> Values<'de> {
+    fn only(mut self) -> Result<Text<'de>, Misfit> {
+        match (self.0.pop_front(), self.0.is_empty()) {
+            (Some(value), true) => Ok(Text(value)),
+            _ => Err(Misfit("it has several values".into())),
+        }
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Misfit> for Values<'de> {
+    type Deserializer = Values<'de>;
+
+    fn into_deserializer(self) -> Values<'de> {
+        self
+    }
+}
+
+impl<'de> SeqAccess<'de> for Values<'de> {
+    type Error = Misfit;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Misfit> {
+        self.0.pop_front().map(|value| seed.deserialize(Text(value))).transpose()
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.0.len())
+    }
+}
+
+impl<'de> Deserializer<'de> for Values<'de> {
+    type Error = Misfit;
+
+    of_the_only! {
+        deserialize_any deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
+        deserialize_i128 deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128
+        deserialize_f32 deserialize_f64 deserialize_char deserialize_str deserialize_string
+        deserialize_bytes deserialize_byte_buf deserialize_identifier
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        visitor.visit_seq(self)
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Misfit> {
+        visitor.visit_seq(self)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: usize,
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        visitor.visit_seq(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        self.only()?.deserialize_enum(name, variants, visitor)
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        visitor.visit_unit()
+    }
+
+    serde::forward_to_deserialize_any! { unit unit_struct map struct }
+}
+
+/// One value.
+struct Text<'de>(Cow<'de, str>);
+
+macro_rules! parsed {
+    ($($method:ident $visit:ident $type:ty;)*) => {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+            match self.0.parse::<$type>() {
+                Ok(value) => visitor.$visit(value),
+                Err(_) => Err(Misfit(format!("{:?} is no {}", self.0, stringify!($type)))),
+            }
+        })*
+    };
+}
+
+impl<'de> Deserializer<'de> for Text<'de> {
+    type Error = Misfit;
+
+    parsed! {
+        deserialize_bool visit_bool bool;
+        deserialize_i8 visit_i8 i8;
+        deserialize_i16 visit_i16 i16;
+        deserialize_i32 visit_i32 i32;
+        deserialize_i64 visit_i64 i64;
+        deserialize_i128 visit_i128 i128;
+        deserialize_u8 visit_u8 u8;
+        deserialize_u16 visit_u16 u16;
+        deserialize_u32 visit_u32 u32;
+        deserialize_u64 visit_u64 u64;
+        deserialize_u128 visit_u128 u128;
+        deserialize_f32 visit_f32 f32;
+        deserialize_f64 visit_f64 f64;
+        deserialize_char visit_char char;
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        match self.0 {
+            Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
+            Cow::Owned(text) => visitor.visit_string(text),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Misfit> {
+        visitor.visit_enum(self.0.into_deserializer())
+    }
+
+    serde::forward_to_deserialize_any! {
+        str string bytes byte_buf unit unit_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    fn pairs(text: &str) -> Vec<Pair<'_>> {
+        form_urlencoded::parse(text.as_bytes()).collect()
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    #[serde(rename_all = "lowercase")]
+    enum Weave {
+        Plain,
+        Twill,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Cloth {
+        weave: Weave,
+        ells: Option<u32>,
+        #[serde(default)]
+        colour: Vec<String>,
+    }
+
+    #[test]
+    fn a_struct_is_read_by_names() {
+        let cloth: Cloth = read(pairs("colour=red&weave=twill&ells=12&colour=sea%20green&other=1")).unwrap();
+        let colour = vec!["red".to_string(), "sea green".into()];
+        assert_eq!(cloth, Cloth { weave: Weave::Twill, ells: Some(12), colour });
+        let cloth: Cloth = read(pairs("weave=plain")).unwrap();
+        assert_eq!(cloth, Cloth { weave: Weave::Plain, ells: None, colour: vec![] });
+        let misfit = |text| read::<Cloth>(pairs(text)).unwrap_err().0;
+        assert_eq!(misfit("weave=plain&ells=x"), "\"x\" is no u32");
+        assert_eq!(misfit("weave=plain&weave=twill"), "it has several values");
+        assert_eq!(misfit("ells=1"), "missing field `weave`");
+        assert!(misfit("weave=knit").contains("knit"));
+    }
+
+    #[test]
+    fn a_tuple_is_read_by_order_and_a_scalar_from_the_only_value() {
+        assert_eq!(read(pairs("a=1&b=x")), Ok((1u8, "x".to_string())));
+        assert_eq!(read(pairs("a=-7")), Ok(-7i64));
+        assert_eq!(read::<(u8, u8)>(pairs("a=1")), Err(Misfit("1 values where 2 are wanted".into())));
+        assert!(read::<u8>(pairs("a=1&b=2")).is_err());
+        assert!(read::<u8>(pairs("a=256")).is_err());
+    }
+}

@@ -1,0 +1,85 @@
+//! Web applications: a [`Router`] of `async` functions, with typed arguments.
+//!
+//! ```
+//! use selvedge::web::{Json, Path, Query, Router, testing::get};
+//!
+//! #[derive(serde::Deserialize)]
+//! struct Page {
+//!     #[serde(default)]
+//!     skip: usize,
+//! }
+//!
+//! async fn weaves(Path(thread): Path<String>, Query(page): Query<Page>) -> Json<Vec<String>> {
+//!     let weaves = ["plain", "twill", "satin"].iter().skip(page.skip);
+//!     Json(weaves.map(|weave| format!("{thread}, {weave}")).collect())
+//! }
+//!
+//! selvedge::run_local(async {
+//!     let router = Router::new().get("/threads/{thread}/weaves", weaves);
+//!     // Without a socket; `web::serve` has one.
+//!     let answer = get(&router, "/threads/wool/weaves?skip=2").await;
+//!     assert_eq!(answer.text(), r#"["wool, satin"]"#);
+//! })?;
+//! # Ok::<(), selvedge::RunError>(())
+//! ```
+//!
+//! | for | there is |
+//! |---|---|
+//! | which function answers | [`Router`] |
+//! | arguments of such functions | [`Path`], [`Query`], [`State`], [`Json`], [`Form`], [`Multipart`], [`Cookies`], `Bytes`, `String`, `HeaderMap`, `Request`, ... |
+//! | what they return | all that is [`IntoResponse`]: [`Json`], [`Html`], [`Redirect`], [`Events`], [`SetCookie`], `Result`, ... |
+//! | connections that stay | [`WebSocketUpgrade`], [`Events`] |
+//! | what wraps handlers | [`Layer`], [`Layered`], [`TimeLimit`], [`BodyLimit`] |
+//! | files beneath | [`StaticFiles`], [`Tree`] |
+//! | serving | [`serve()`], [`Site`](selvedge_http::Site) |
+//! | tests without sockets | [`testing`] |
+//!
+//! A handler is a thread of ours while it runs: it may sleep, take an `MVar`, run a transaction,
+//! open a connection. It stays on one OS thread, so it may keep an `Rc`.
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
+#![forbid(unsafe_code)]
+
+mod body_limit;
+mod cookies;
+mod endpoint;
+mod events;
+mod extract;
+mod fields;
+#[doc(hidden)]
+pub mod fuzz;
+mod json;
+mod layer;
+mod multipart;
+mod parameters;
+mod rejection;
+mod reply;
+mod router;
+mod serve;
+pub mod testing;
+mod time_limit;
+mod tree;
+mod websocket;
+
+pub use body_limit::{BODY_BYTES_MAX, BodyLimit};
+pub use cookies::{Cookies, SameSite, SetCookie};
+pub use endpoint::Endpoint;
+pub use events::{Event, EventOut, Events};
+pub use extract::{Context, Form, FromParts, FromRequest, Path, Query, State, ViaParts, ViaRequest};
+pub use json::Json;
+pub use layer::{Layer, Layered, Layering, Next};
+pub use multipart::{Multipart, Part};
+pub use rejection::Rejection;
+pub use reply::{Html, Redirect};
+pub use router::Router;
+pub use serve::serve;
+pub use time_limit::TimeLimit;
+pub use tree::Tree;
+pub use websocket::{Message, SocketError, WebSocket, WebSocketUpgrade};
+
+#[doc(no_inline)]
+pub use selvedge_handler::{
+    Body, BodyError, Bytes, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
+    Method, Out, Request, Response, ResponsePart, StatusCode, Upgraded, Uri, header,
+};
+#[doc(no_inline)]
+pub use selvedge_http::StaticFiles;

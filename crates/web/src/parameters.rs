@@ -1,0 +1,143 @@
+//! [`Parameters`]: the values that a path has for the names in its route, and the check of a type
+//! against these names when the route is made.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use percent_encoding::percent_decode_str;
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+
+use crate::fields::{self, Misfit};
+
+/// The parameters of a path, in the order of its route.
+#[derive(Debug)]
+pub(crate) struct Parameters<'p>(Vec<(String, &'p str)>);
+
+impl<'p> Parameters<'p> {
+    pub(crate) fn new(matched: &matchit::Params<'_, 'p>) -> Parameters<'p> {
+        Parameters(matched.iter().map(|(name, value)| (name.to_string(), value)).collect())
+    }
+
+    /// Reads them into a `T`.
+    pub(crate) fn read<T: de::DeserializeOwned>(&self) -> Result<T, Misfit> {
+        let decode = |(name, value): &(String, &'p str)| {
+            let value = percent_decode_str(value).decode_utf8();
+            let value = value.map_err(|_| Misfit(format!("{name:?} is not UTF-8")))?;
+            Ok((Cow::Owned(name.clone()), value))
+        };
+        fields::read(self.0.iter().map(decode).collect::<Result<_, Misfit>>()?)
+    }
+}
+
+/// Checks that a `T` takes parameters with these names.
+pub(crate) fn check<'de, T: Deserialize<'de>>(names: &[String]) -> Result<(), String> {
+    match T::deserialize(Probe(names)) {
+        // A type that reads nothing takes any parameters.
+        Ok(_) | Err(Verdict(None)) => Ok(()),
+        Err(Verdict(Some(misfit))) => Err(misfit),
+    }
+}
+
+/// Asks a type how it would be read, and gives it no value.
+struct Probe<'n>(&'n [String]);
+
+/// What a type said: why it does not fit, or `None`.
+#[derive(Debug)]
+struct Verdict(Option<String>);
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_deref().unwrap_or("it fits"))
+    }
+}
+
+impl std::error::Error for Verdict {}
+
+impl de::Error for Verdict {
+    /// A type that fails for a reason of its own says nothing about names.
+    fn custom<T: fmt::Display>(_: T) -> Verdict {
+        Verdict(None)
+    }
+}
+
+impl Probe<'_> {
+    fn wants<T>(&self, count: usize) -> Result<T, Verdict> {
+        let (has, names) = (self.0.len(), self.0.join(", "));
+        Err(Verdict(
+            (count != has).then(|| format!("{count} parameters are read, and the path has {has}: {names}")),
+        ))
+    }
+}
+
+macro_rules! one {
+    ($($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Verdict> {
+            self.wants(1)
+        })*
+    };
+}
+
+macro_rules! any {
+    ($($method:ident)*) => {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Verdict> {
+            Err(Verdict(None))
+        })*
+    };
+}
+
+impl<'de> Deserializer<'de> for Probe<'_> {
+    type Error = Verdict;
+
+    one! {
+        deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
+        deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64 deserialize_u128 deserialize_f32
+        deserialize_f64 deserialize_char deserialize_str deserialize_string deserialize_bytes
+        deserialize_byte_buf deserialize_option deserialize_identifier
+    }
+
+    any! { deserialize_any deserialize_map deserialize_seq deserialize_unit deserialize_ignored_any }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        known: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Verdict> {
+        let unknown = self.0.iter().find(|name| !known.contains(&name.as_str()));
+        Err(Verdict(unknown.map(|unknown| format!("{name} has no field {unknown:?}"))))
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, _: V) -> Result<V::Value, Verdict> {
+        self.wants(len)
+    }
+
+    fn deserialize_tuple_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        len: usize,
+        _: V,
+    ) -> Result<V::Value, Verdict> {
+        self.wants(len)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Verdict> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_unit_struct<V: Visitor<'de>>(self, _: &'static str, _: V) -> Result<V::Value, Verdict> {
+        Err(Verdict(None))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Verdict> {
+        self.wants(1)
+    }
+}

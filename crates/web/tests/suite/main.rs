@@ -1,0 +1,5 @@
+//! Applications, with and without a connection.
+
+mod router;
+mod simulated;
+mod websocket;
