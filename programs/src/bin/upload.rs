@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let hearing = spawn_local(hear(events));
 
     let part = "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"cloth.png\"\r\n\r\n";
-    let (cloth, end) = ([7; 100_000], "\r\n--x--\r\n");
+    let (cloth, end) = (vec![7; 100_000], "\r\n--x--\r\n");
     let length = part.len() + 4 * cloth.len() + end.len();
     let form = connect(&address).await?;
     let head = "POST /upload HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-File-Length: 400000\r\n";

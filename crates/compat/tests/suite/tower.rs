@@ -40,19 +40,12 @@ fn an_axum_router_answers_on_our_connections() {
     run(async {
         let site = Site::with_handler(FromTower(router()), Config::default(), None);
         let get = b"GET /loom HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
-        for (request, expected) in [
-            (get.to_vec(), "hello, loom".to_string()),
-            ([ECHO, b"5\r\nwarp \r\n4\r\nweft\r\n0\r\n\r\n"].concat(), "9\r\nwarp weft\r\n0\r\n\r\n".into()),
-        ] {
+        let post = [ECHO, b"5\r\nwarp \r\n0\r\n\r\n"].concat();
+        for (request, expected) in [(&get[..], "hello, loom"), (&post, "warp ")] {
             let (client, server) = UnixStream::pair().unwrap();
             let server = spawn_local(site.serve(server.into(), None));
-            let (line, content) = ask(client, &request).await;
-            assert_eq!(line, "HTTP/1.1 200 OK");
-            let content: String = content.chars().filter(|char| !"\r\n".contains(*char)).collect();
-            let expected: String = expected.chars().filter(|char| !"\r\n".contains(*char)).collect();
-            // The two chunks come in one piece or in two.
-            let joined = content.replace("5warp 4weft", "9warp weft");
-            assert_eq!(joined, expected);
+            let answer = ask(client, request).await;
+            assert_eq!(answer, ("HTTP/1.1 200 OK".to_string(), expected.to_string()));
             server.await.unwrap();
         }
     });
