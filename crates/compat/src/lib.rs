@@ -11,6 +11,7 @@
 //! | `hyper` | [`hyper::rt`](https://docs.rs/hyper/1/hyper/rt/): `Read`, `Write`, `Timer`, `Sleep`, `Executor` | hyper, as server and client, of HTTP/1 and HTTP/2 |
 //! | `hyper-server` | hyper's `Service` | a whole server of a service of hyper's: `hyper::serve` |
 //! | `axum` | axum's `Router`; of axum nothing else but what the program asks for | a whole server of a router: `axum::serve` |
+//! | `tower` | tower's `Service`, and handlers of ours | an axum router on our connections, a handler of ours under hyper: `tower::FromTower`, `tower::ToTower` |
 //! | `tokio` | `tokio::io::{AsyncRead, AsyncWrite}`; of tokio nothing else is compiled | `tokio-rustls`, `h2`, database drivers, ... |
 //! | `tokio-runtime` | tokio's runtime, beside our schedulers | `reqwest`, and whatever calls tokio's sockets, timers and tasks: `tokio::within` |
 //!
@@ -83,6 +84,8 @@ mod futures_io;
 pub mod hyper;
 #[cfg(feature = "tokio")]
 pub mod tokio;
+#[cfg(feature = "tower")]
+pub mod tower;
 
 pub use compat::{Compat, PollRead, PollWrite};
 

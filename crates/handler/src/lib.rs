@@ -30,7 +30,7 @@
 //!
 //! // Without a socket:
 //! selvedge::round_robin(async {
-//!     let response = echo.call(Request::new(Body::from("warp"))).await;
+//!     let response = Handler::call(&echo, Request::new(Body::from("warp"))).await;
 //!     assert_eq!(response.into_body().read_all(100).await.unwrap(), "warp");
 //! })?;
 //! # Ok::<(), selvedge::RunError>(())

@@ -5,11 +5,14 @@ use std::cell::RefCell;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
+use std::net::Shutdown;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
+use selvedge_io::net::Stream;
+use selvedge_io::nonblocking::PollState;
 
 /// A connection that is read and written at the same time, through a shared reference.
 pub trait Duplex: 'static {
@@ -47,6 +50,13 @@ impl Upgraded {
         Upgraded { inner: Rc::new(Inner { early: RefCell::new(early), duplex: Box::new(duplex) }) }
     }
 
+    /// A stream as such a connection: for clients and tests.
+    pub fn of_stream(early: Bytes, stream: impl Into<Stream>) -> Upgraded {
+        let duplex =
+            StreamDuplex { stream: stream.into(), read: RefCell::default(), write: RefCell::default() };
+        Upgraded::new(early, duplex)
+    }
+
     /// Reads the bytes that are there into `buffer`; 0 at the end.
     ///
     /// # Errors
@@ -76,6 +86,27 @@ impl Upgraded {
     /// Those of the connection.
     pub async fn finish(&self) -> io::Result<()> {
         poll_fn(|cx| self.inner.duplex.poll_finish(cx)).await
+    }
+}
+
+/// A stream, and where it waits in each direction.
+struct StreamDuplex {
+    stream: Stream,
+    read: RefCell<PollState>,
+    write: RefCell<PollState>,
+}
+
+impl Duplex for StreamDuplex {
+    fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.stream.poll_read_with(&mut self.read.borrow_mut(), cx, |stream| stream.try_read(buffer))
+    }
+
+    fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.stream.poll_write_with(&mut self.write.borrow_mut(), cx, |stream| stream.try_write(bytes))
+    }
+
+    fn poll_finish(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(self.stream.shutdown(Shutdown::Write))
     }
 }
 

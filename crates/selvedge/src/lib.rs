@@ -381,7 +381,7 @@ where
 pub struct Readme;
 
 /// The guide's programs run as printed. Those of `from-tokio.md` are tests of `selvedge-compat`,
-/// because they need it.
+/// because they need it, and those of `web.md` tests of `selvedge-web`.
 #[cfg(doctest)]
 mod guide {
     macro_rules! pages {

@@ -16,7 +16,7 @@ use selvedge_io::time::timeout;
 /// use selvedge::web::Event;
 ///
 /// let event = Event::new("warp\nweft").id("7").name("cloth");
-/// assert_eq!(event.to_string(), "id: 7\nevent: cloth\ndata: warp\ndata: weft\n\n");
+/// assert_eq!(event.to_string(), "event: cloth\nid: 7\ndata: warp\ndata: weft\n\n");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {

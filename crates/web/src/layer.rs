@@ -15,7 +15,7 @@ use selvedge_handler::{BoxResponse, DynHandler, Handler, IntoResponse, Request, 
 /// async fn timed(request: Request, next: Next) -> Response {
 ///     let begun = selvedge::now();
 ///     let mut response = next.call(request).await;
-///     let micros = (selvedge::now() - begun).as_micros() as u64;
+///     let micros = selvedge::now().since(begun).as_micros() as u64;
 ///     response.headers_mut().insert("server-timing", micros.into());
 ///     response
 /// }

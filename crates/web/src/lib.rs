@@ -83,3 +83,8 @@ pub use selvedge_handler::{
 };
 #[doc(no_inline)]
 pub use selvedge_http::StaticFiles;
+
+/// The guide's page runs as printed.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/web.md")]
+pub struct Guide;

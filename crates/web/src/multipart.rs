@@ -316,13 +316,14 @@ impl Splitter {
         // Blanks may stand behind the boundary (RFC 2046 §5.1.1).
         let blanks = self.buffer.iter().take_while(|byte| b" \t".contains(byte)).count();
         let line_end = &self.buffer[blanks..];
-        if line_end.len() >= 2 && !line_end.starts_with(b"\r\n") || self.buffer.len() > HEAD_BYTES_MAX {
-            return Err(malformed("a delimiter or a head"));
+        if line_end.len() >= 2 && !line_end.starts_with(b"\r\n") || blanks > HEAD_BYTES_MAX {
+            return Err(malformed("a delimiter"));
         }
         let Some(lines) = line_end.get(2..) else { return Ok(Found::More) };
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
         match httparse::parse_headers(lines, &mut fields) {
-            Ok(httparse::Status::Partial) => Ok(Found::More),
+            Ok(httparse::Status::Partial) if lines.len() <= HEAD_BYTES_MAX => Ok(Found::More),
+            Ok(httparse::Status::Complete((len, _))) if len > HEAD_BYTES_MAX => Err(malformed("a long head")),
             Ok(httparse::Status::Complete((len, fields))) => {
                 let mut map = HeaderMap::new();
                 for field in fields {
@@ -335,7 +336,7 @@ impl Splitter {
                 self.state = SplitState::Content;
                 Ok(Found::Head(map))
             }
-            Err(_) => Err(malformed("a head")),
+            Ok(httparse::Status::Partial) | Err(_) => Err(malformed("a head")),
         }
     }
 }

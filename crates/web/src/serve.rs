@@ -19,15 +19,16 @@ use selvedge_io::net::bind;
 ///
 /// fn on_each_core(address: std::net::SocketAddr, stop: &Stop) -> Result<(), selvedge::Failure> {
 ///     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-///     selvedge::per_core(cores, |_| async move {
+///     let serve = async |stop: Stop| {
 ///         let router = Router::new().get("/", async || "woven");
 ///         let site = Site::with_handler(router, Config::default(), None);
 ///         // Each worker has a listener, and the kernel spreads the connections.
 ///         let listener = ListenOptions::new().reuse_port(true).bind(address)?;
-///         site.serve_tcp(listener, stop).await?;
+///         site.serve_tcp(listener, &stop).await?;
 ///         site.drain().await;
 ///         Ok::<(), std::io::Error>(())
-///     })?;
+///     };
+///     selvedge::per_core(cores, |_| serve(stop.clone()))?;
 ///     Ok(())
 /// }
 /// ```

@@ -14,7 +14,8 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use selvedge_handler::{Body, IntoResponse, Response, Upgraded};
-use tungstenite::handshake::derive_accept_key;
+use selvedge_io::net::Stream;
+use tungstenite::handshake::{client::generate_key, derive_accept_key};
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 
 use crate::extract::{Context, FromParts};
@@ -25,6 +26,9 @@ pub use tungstenite::Message;
 
 /// Room for a read of the connection.
 const READ_BYTES: usize = 16 << 10;
+
+/// The longest head of a server's response.
+const HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// The longest message that is taken: 16 MiB.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
@@ -48,7 +52,7 @@ const MESSAGE_BYTES_MAX: usize = 16 << 20;
 ///     })
 /// }
 ///
-/// let router = Router::new().get("/echo", echo);
+/// let _router = Router::new().get("/echo", echo);
 /// ```
 #[derive(Debug)]
 pub struct WebSocketUpgrade {
@@ -194,6 +198,51 @@ impl WebSocket {
     /// The client's end of a connection that has become a WebSocket, for tests and clients.
     pub fn client(connection: Upgraded) -> WebSocket {
         WebSocket::new(connection, Role::Client, WebSocketConfig::default())
+    }
+
+    /// Asks for a WebSocket at `target` of `host`, on a connection to it.
+    ///
+    /// # Errors
+    /// If the connection breaks, or the server answers with no WebSocket.
+    pub async fn connect(
+        stream: impl Into<Stream>,
+        host: &str,
+        target: &str,
+    ) -> Result<WebSocket, SocketError> {
+        let (stream, key) = (stream.into(), generate_key());
+        let request = format!(
+            "GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await?;
+        let mut input = Vec::new();
+        let len = loop {
+            let mut fields = [httparse::EMPTY_HEADER; 64];
+            let mut head = httparse::Response::new(&mut fields);
+            let refused =
+                || io::Error::new(io::ErrorKind::InvalidData, "the server answers with no WebSocket");
+            match head.parse(&input).map_err(|_| refused())? {
+                httparse::Status::Complete(len) => {
+                    let mut fields = head.headers.iter();
+                    let accept = fields.find(|field| field.name.eq_ignore_ascii_case("sec-websocket-accept"));
+                    let is_accepted = accept.is_some_and(|accept| {
+                        accept.value.trim_ascii() == derive_accept_key(key.as_bytes()).as_bytes()
+                    });
+                    if head.code != Some(101) || !is_accepted {
+                        return Err(refused().into());
+                    }
+                    break len;
+                }
+                httparse::Status::Partial if input.len() > HEAD_BYTES_MAX => return Err(refused().into()),
+                httparse::Status::Partial => {
+                    input.reserve(1024);
+                    if stream.read_to_spare(&mut input).await? == 0 {
+                        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                    }
+                }
+            }
+        };
+        Ok(WebSocket::client(Upgraded::of_stream(input.split_off(len).into(), stream)))
     }
 
     /// The next text or bytes; `None` when the peer has closed. A wait that is given up loses

@@ -17,4 +17,6 @@ mod streams;
 mod tls;
 #[cfg(feature = "tokio-runtime")]
 mod tokio_runtime;
+#[cfg(feature = "tower")]
+mod tower;
 mod transactions;

@@ -1,34 +1,12 @@
 //! WebSockets and events over a connection.
 
 use selvedge_core::{round_robin_with, spawn_local};
-use selvedge_handler::{Duplex, Upgraded};
+use selvedge_handler::Upgraded;
 use selvedge_http::{Config, Site};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixStream;
-use selvedge_io::nonblocking::PollState;
 use selvedge_web::testing::{Call, ask};
 use selvedge_web::{Message, Response, Router, WebSocket, WebSocketUpgrade};
-use std::cell::RefCell;
-use std::io;
-use std::net::Shutdown;
-use std::task::{Context, Poll};
-
-/// The client's end of a connection.
-struct End(UnixStream, RefCell<PollState>, RefCell<PollState>);
-
-impl Duplex for End {
-    fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
-        self.0.poll_read_with(&mut self.1.borrow_mut(), cx, |stream| stream.try_read(buffer))
-    }
-
-    fn poll_write(&self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.0.poll_write_with(&mut self.2.borrow_mut(), cx, |stream| stream.try_write(bytes))
-    }
-
-    fn poll_finish(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(self.0.shutdown(Shutdown::Write))
-    }
-}
 
 async fn echo(upgrade: WebSocketUpgrade) -> Response {
     upgrade.protocols(&["loom", "chat"]).message_bytes_max(100_000).on_upgrade(async |mut socket| {
@@ -63,8 +41,7 @@ fn with_socket<T: 'static>(client: impl AsyncFnOnce(WebSocket) -> T + 'static) -
         // The example of RFC 6455 §1.3.
         assert!(head.contains("sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"), "{head}");
         assert!(head.contains("sec-websocket-protocol: chat\r\n"), "{head}");
-        let end = End(stream, RefCell::default(), RefCell::default());
-        let result = client(WebSocket::client(Upgraded::new(Default::default(), end))).await;
+        let result = client(WebSocket::client(Upgraded::of_stream(Default::default(), stream))).await;
         server.await.unwrap();
         result
     };
