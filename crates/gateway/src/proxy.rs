@@ -138,9 +138,12 @@ impl Proxy {
     async fn exchange(&self, outgoing: Parts, replay: &Replay, key: u64) -> Result<Passed, Failure> {
         let mut tried = Vec::new();
         let (mut last, mut may_repeat) = (None, is_idempotent(&outgoing));
+        let mut outgoing = Some(outgoing);
         while replay.is_whole() {
             let Some(picked) = self.upstreams.pick(key, &tried) else { break };
-            let mut parts = outgoing.clone();
+            let is_last = tried.len() + 1 == self.upstreams.len();
+            let head = if is_last { outgoing.take() } else { outgoing.clone() };
+            let Some(mut parts) = head else { break };
             if !parts.headers.contains_key(HOST)
                 && let Ok(host) = HeaderValue::from_str(&host_of(picked.address()))
             {
@@ -163,7 +166,7 @@ impl Proxy {
             may_repeat &= error.is_connect();
             tried.push(picked.index);
             last = Some(error);
-            if !goes_on || tried.len() == self.upstreams.len() {
+            if !goes_on {
                 break;
             }
         }

@@ -6,8 +6,8 @@
 
 mod as_cgi;
 mod as_fastcgi;
+mod known_length;
 mod request;
-mod sized;
 
 pub use as_cgi::serve_cgi;
 pub use as_fastcgi::{Accepts, serve_fastcgi};
