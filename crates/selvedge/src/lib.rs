@@ -185,11 +185,11 @@ pub use selvedge_see as see;
 #[doc(inline)]
 pub use selvedge_sim as sim;
 #[doc(inline)]
-pub use selvedge_web as web;
-#[doc(inline)]
 pub use selvedge_sync as sync;
 #[doc(inline)]
 pub use selvedge_sync::{Fifo, Guard, MVar, Mutex};
+#[doc(inline)]
+pub use selvedge_web as web;
 
 /// Ready-made schedulers: those of `selvedge-sched`, and the [simulated](crate::sim) one.
 pub mod sched {
