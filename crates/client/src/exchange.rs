@@ -64,7 +64,7 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    let mut exchange = Underway {
+    let mut exchange = AwaitedHead {
         stream,
         sending: Some(sending),
         send_error: None,
@@ -93,7 +93,7 @@ where
         }
     };
     let AnswerHead { status, version, fields, extent, keeps } = head;
-    let Underway { stream, sending, send_error, .. } = exchange;
+    let AwaitedHead { stream, sending, send_error, .. } = exchange;
     // A body that the server did not ask for is not sent behind its answer.
     let is_held = sending.as_ref().is_some_and(|sending| sending.is_held);
     let sending = sending.filter(|sending| !sending.is_held);
@@ -116,7 +116,7 @@ fn malformed(malformed: answer_head::Malformed) -> Error {
     Error::new(ErrorCause::Malformed(malformed))
 }
 
-struct Underway<B> {
+struct AwaitedHead<B> {
     stream: Stream,
     sending: Option<OutgoingRequest<B>>,
     /// Why the server does not take the rest of the request. It may have answered all the same.
@@ -127,7 +127,7 @@ struct Underway<B> {
     wait: PollState,
 }
 
-impl<B> Underway<B>
+impl<B> AwaitedHead<B>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
@@ -172,7 +172,7 @@ where
                 self.wait = PollState::default();
             }
         }
-        let Underway { stream, read, wait, .. } = self;
+        let AwaitedHead { stream, read, wait, .. } = self;
         let kind = if read.is_empty() { ErrorCause::Unanswered } else { ErrorCause::Head };
         stream
             .poll_read_with(wait, cx, |stream| stream.try_read_to_spare(read))

@@ -1,8 +1,8 @@
 //! The records of FastCGI: written and read without I/O.
 //!
 //! Both roles use it: `fastcgi.rs` as the client of an application, `responder/fastcgi.rs` as the
-//! application. [`RecordDecoder`] takes bytes as they come and gives the content of records as slices of
-//! them. It has no buffer but for the eight bytes of a record's head.
+//! application. [`RecordDecoder`] takes bytes as they come and gives the content of records as
+//! slices of them. It has no buffer but for the eight bytes of a record's head.
 //!
 //! ```text
 //!   head (8 bytes) ─▶ content (to 65,535 bytes) ─▶ padding (to 255 bytes) ─▶ head ..
