@@ -1,8 +1,9 @@
 //! [`OutgoingRequest`]: a request on its way to the server, head and body.
 //!
 //! `exchange.rs` polls it until the head of the answer is there, and `answer_body.rs` goes on
-//! polling it while the caller reads the body of the answer, because a server may answer before it has the
-//! whole request. It asks the body for the next piece when the kernel has taken the piece before.
+//! polling it while the caller reads the body of the answer, because a server may answer before it
+//! has the whole request. It asks the body for the next piece when the kernel has taken the piece
+//! before.
 
 use crate::error::{Error, ErrorCause};
 use crate::request_head::BodyFraming;
