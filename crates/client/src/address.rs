@@ -1,6 +1,6 @@
 //! [`Address`]: where a server is, and connecting to it.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorCause};
 use http::Uri;
 use selvedge_io::net::{Stream, UnixStream, connect};
 use selvedge_io::time::timeout;
@@ -46,7 +46,7 @@ impl Address {
     /// # Errors
     /// If it names none, has another scheme than `http`, or has a user's name.
     pub(crate) fn of(uri: &Uri) -> Result<Address, Error> {
-        let refuse = |text| Err(Error::new(Kind::Request(text)));
+        let refuse = |text| Err(Error::new(ErrorCause::Request(text)));
         match uri.scheme_str() {
             Some("http") => {}
             Some(_) => return refuse("the client speaks `http` and no other scheme"),
@@ -69,7 +69,7 @@ impl Address {
     pub async fn connect(&self, limit: Duration) -> Result<Stream, Error> {
         let connected = timeout(limit, self.connect_unlimited()).await;
         let connected = connected.unwrap_or_else(|elapsed| Err(elapsed.into()));
-        connected.map_err(|error| Error::from_io(Kind::Connect, error))
+        connected.map_err(|error| Error::from_io(ErrorCause::Connect, error))
     }
 
     async fn connect_unlimited(&self) -> io::Result<Stream> {

@@ -1,16 +1,17 @@
 //! [`Client`]: sends requests over pooled connections; [`Builder`], its settings.
 
 use crate::address::Address;
+use crate::answer_body::AnswerBody;
 use crate::answer_head::Asked;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorCause};
 use crate::exchange::{OnInterim, attempt};
-use crate::incoming::Incoming;
-use crate::payload::Payload;
+use crate::outgoing_request::OutgoingRequest;
 use crate::pool::Pool;
 use crate::redirect;
+use crate::request_body::RequestBody;
 use crate::request_builder::RequestBuilder;
 use crate::request_head::{self, BodyFraming};
-use crate::sending::Sending;
+use crate::shared::{Limits, Shared};
 use bytes::Bytes;
 use http::header::EXPECT;
 use http::request::Parts;
@@ -54,26 +55,6 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Client {
     shared: Arc<Shared>,
-}
-
-/// What the clones of a client share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) pool: Pool,
-    pub(crate) limits: Limits,
-    /// The server of all requests, whatever their URIs say.
-    via: Option<Address>,
-    redirects: u32,
-}
-
-/// The limits of one exchange.
-#[derive(Clone, Debug)]
-pub(crate) struct Limits {
-    pub(crate) connect: Duration,
-    pub(crate) send: Duration,
-    pub(crate) answer: Duration,
-    pub(crate) read: Duration,
-    pub(crate) head_bytes: usize,
 }
 
 /// The settings of a [`Client`].
@@ -244,7 +225,7 @@ impl Client {
     /// If there is no answer. A kept connection that turns out to be closed is no error: a request
     /// that may be repeated (its method is idempotent, its body small or empty) is sent once more
     /// on a new connection.
-    pub async fn send<B>(&self, request: Request<B>) -> Result<Response<Incoming<B>>, Error>
+    pub async fn send<B>(&self, request: Request<B>) -> Result<Response<AnswerBody<B>>, Error>
     where
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn StdError + Send + Sync>>,
@@ -265,14 +246,14 @@ impl Client {
         &self,
         address: &Address,
         request: Request<B>,
-    ) -> Result<Response<Incoming<B>>, Error>
+    ) -> Result<Response<AnswerBody<B>>, Error>
     where
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn StdError + Send + Sync>>,
     {
         let (mut parts, body) = request.into_parts();
         if parts.method == Method::CONNECT {
-            return Err(Error::new(Kind::Request("the client makes no tunnels")));
+            return Err(Error::new(ErrorCause::Request("the client makes no tunnels")));
         }
         let length = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
         let framing = BodyFraming::of(&parts.method, length);
@@ -297,7 +278,7 @@ impl Client {
         let can_repeat = body.is_none() && is_idempotent(&parts);
         let shared = &self.shared;
         let sending = |head: Vec<u8>, body: Option<Pin<Box<B>>>| {
-            let mut sending = Sending::new(head, whole.clone(), body, framing, shared.limits.send);
+            let mut sending = OutgoingRequest::new(head, whole.clone(), body, framing, shared.limits.send);
             sending.is_held = expects;
             sending
         };
@@ -318,8 +299,8 @@ impl Client {
     pub(crate) async fn send_and_follow(
         &self,
         mut parts: Parts,
-        mut payload: Payload,
-    ) -> Result<Response<Incoming>, Error> {
+        mut payload: RequestBody,
+    ) -> Result<Response<AnswerBody>, Error> {
         let mut followed = 0;
         loop {
             let request = Request::from_parts(parts.clone(), payload.clone());
@@ -329,10 +310,10 @@ impl Client {
             let Some(target) = target.filter(|_| most > 0) else { return Ok(answer) };
             followed += 1;
             if followed > most {
-                return Err(Error::new(Kind::Redirects));
+                return Err(Error::new(ErrorCause::Redirects));
             }
             if !redirect::follow(&mut parts, answer.status(), target) {
-                payload = Payload::default();
+                payload = RequestBody::default();
             }
         }
     }
@@ -362,10 +343,10 @@ where
                 }
                 Ok(piece)
             }
-            Err(_) => Err(Error::with(Kind::RequestBody, "it has fewer bytes than it said")),
+            Err(_) => Err(Error::with(ErrorCause::RequestBody, "it has fewer bytes than it said")),
         },
-        Poll::Ready(Some(Err(error))) => Err(Error::with(Kind::RequestBody, error)),
-        Poll::Ready(None) => Err(Error::with(Kind::RequestBody, "it has fewer bytes than it said")),
+        Poll::Ready(Some(Err(error))) => Err(Error::with(ErrorCause::RequestBody, error)),
+        Poll::Ready(None) => Err(Error::with(ErrorCause::RequestBody, "it has fewer bytes than it said")),
     }
 }
 

@@ -11,13 +11,13 @@ use std::io;
 /// A program asks by the methods `is_..` what to do. The text names the cause.
 #[derive(Debug)]
 pub struct Error {
-    kind: Kind,
+    kind: ErrorCause,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
 /// The cause of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ErrorCause {
     /// The request cannot be sent at all.
     Request(&'static str),
     Connect,
@@ -42,21 +42,21 @@ pub(crate) enum Kind {
 }
 
 impl Error {
-    pub(crate) fn new(kind: Kind) -> Error {
+    pub(crate) fn new(kind: ErrorCause) -> Error {
         Error { kind, source: None }
     }
 
-    pub(crate) fn from_io(kind: Kind, error: io::Error) -> Error {
+    pub(crate) fn from_io(kind: ErrorCause, error: io::Error) -> Error {
         Error { kind, source: Some(error.into()) }
     }
 
-    pub(crate) fn with(kind: Kind, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
+    pub(crate) fn with(kind: ErrorCause, error: impl Into<Box<dyn StdError + Send + Sync>>) -> Error {
         Error { kind, source: Some(error.into()) }
     }
 
     /// Whether no connection could be made: the server has seen nothing of the request.
     pub fn is_connect(&self) -> bool {
-        self.kind == Kind::Connect
+        self.kind == ErrorCause::Connect
     }
 
     /// Whether a time limit has passed.
@@ -68,40 +68,40 @@ impl Error {
     /// Whether the connection broke before a byte of the answer came. The server may have acted on
     /// the request, or may have seen nothing of it.
     pub fn is_unanswered(&self) -> bool {
-        matches!(self.kind, Kind::Unanswered | Kind::Send)
+        matches!(self.kind, ErrorCause::Unanswered | ErrorCause::Send)
     }
 
     /// Whether what came is not HTTP, or is ambiguous.
     pub fn is_malformed(&self) -> bool {
-        matches!(self.kind, Kind::Malformed(_) | Kind::BodyFraming(_))
+        matches!(self.kind, ErrorCause::Malformed(_) | ErrorCause::BodyFraming(_))
     }
 
     /// Whether the request's own body is at fault: it failed, or had another length than it said.
     pub fn is_request_body(&self) -> bool {
-        self.kind == Kind::RequestBody
+        self.kind == ErrorCause::RequestBody
     }
 
     /// Whether the body of the answer is larger than the caller takes.
     pub fn is_too_large(&self) -> bool {
-        self.kind == Kind::TooLarge
+        self.kind == ErrorCause::TooLarge
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind {
-            Kind::Request(text) => text,
-            Kind::Connect => "no connection to the server",
-            Kind::Send => "the request could not be sent",
-            Kind::RequestBody => "the body of the request failed",
-            Kind::Unanswered => "the server closed the connection without an answer",
-            Kind::Head => "the connection broke within the head of the answer",
-            Kind::Malformed(malformed) => malformed.text(),
-            Kind::Body => "the body of the answer broke off",
-            Kind::BodyFraming(_) => "the body of the answer is framed wrongly",
-            Kind::TooLarge => "the body of the answer is too large",
-            Kind::Redirects => "the server redirects too often",
-            Kind::NotText => "the body of the answer is no UTF-8",
+            ErrorCause::Request(text) => text,
+            ErrorCause::Connect => "no connection to the server",
+            ErrorCause::Send => "the request could not be sent",
+            ErrorCause::RequestBody => "the body of the request failed",
+            ErrorCause::Unanswered => "the server closed the connection without an answer",
+            ErrorCause::Head => "the connection broke within the head of the answer",
+            ErrorCause::Malformed(malformed) => malformed.text(),
+            ErrorCause::Body => "the body of the answer broke off",
+            ErrorCause::BodyFraming(_) => "the body of the answer is framed wrongly",
+            ErrorCause::TooLarge => "the body of the answer is too large",
+            ErrorCause::Redirects => "the server redirects too often",
+            ErrorCause::NotText => "the body of the answer is no UTF-8",
         })?;
         match &self.source {
             Some(source) => write!(f, ": {source}"),
@@ -120,13 +120,15 @@ impl From<Error> for io::Error {
     fn from(error: Error) -> io::Error {
         let kind = match error.kind {
             _ if error.is_timeout() => io::ErrorKind::TimedOut,
-            Kind::Request(_) => io::ErrorKind::InvalidInput,
-            Kind::Connect => io::ErrorKind::ConnectionRefused,
-            Kind::Unanswered | Kind::Send => io::ErrorKind::ConnectionReset,
-            Kind::Head | Kind::Body => io::ErrorKind::UnexpectedEof,
-            Kind::Malformed(_) | Kind::BodyFraming(_) | Kind::NotText => io::ErrorKind::InvalidData,
-            Kind::TooLarge => io::ErrorKind::FileTooLarge,
-            Kind::RequestBody | Kind::Redirects => io::ErrorKind::Other,
+            ErrorCause::Request(_) => io::ErrorKind::InvalidInput,
+            ErrorCause::Connect => io::ErrorKind::ConnectionRefused,
+            ErrorCause::Unanswered | ErrorCause::Send => io::ErrorKind::ConnectionReset,
+            ErrorCause::Head | ErrorCause::Body => io::ErrorKind::UnexpectedEof,
+            ErrorCause::Malformed(_) | ErrorCause::BodyFraming(_) | ErrorCause::NotText => {
+                io::ErrorKind::InvalidData
+            }
+            ErrorCause::TooLarge => io::ErrorKind::FileTooLarge,
+            ErrorCause::RequestBody | ErrorCause::Redirects => io::ErrorKind::Other,
         };
         io::Error::new(kind, error)
     }

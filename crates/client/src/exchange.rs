@@ -4,12 +4,12 @@
 //! the answer is read beside it: a server may refuse a body before it has read all of it.
 
 use crate::address::Address;
+use crate::answer_body::AnswerBody;
 use crate::answer_head::{self, AnswerHead, Asked};
-use crate::client::Shared;
-use crate::error::{Error, Kind};
-use crate::incoming::Incoming;
-use crate::sending::Sending;
-use crate::upgraded::Upgraded;
+use crate::error::{Error, ErrorCause};
+use crate::outgoing_request::OutgoingRequest;
+use crate::shared::Shared;
+use crate::switched::Switched;
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
@@ -56,15 +56,15 @@ pub(crate) async fn attempt<B>(
     shared: &Arc<Shared>,
     address: &Address,
     stream: Stream,
-    sending: Sending<B>,
+    sending: OutgoingRequest<B>,
     asked: Asked,
     on_interim: Option<OnInterim>,
-) -> Result<Response<Incoming<B>>, Error>
+) -> Result<Response<AnswerBody<B>>, Error>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    let mut exchange = Exchange {
+    let mut exchange = AwaitedHead {
         stream,
         sending: Some(sending),
         send_error: None,
@@ -93,7 +93,7 @@ where
         }
     };
     let AnswerHead { status, version, fields, extent, keeps } = head;
-    let Exchange { stream, sending, send_error, .. } = exchange;
+    let AwaitedHead { stream, sending, send_error, .. } = exchange;
     // A body that the server did not ask for is not sent behind its answer.
     let is_held = sending.as_ref().is_some_and(|sending| sending.is_held);
     let sending = sending.filter(|sending| !sending.is_held);
@@ -101,9 +101,9 @@ where
     let body = if status == StatusCode::SWITCHING_PROTOCOLS {
         stream.set_read_deadline(None);
         stream.set_write_deadline(None);
-        Incoming::upgraded(Upgraded { early, stream })
+        AnswerBody::upgraded(Switched { early, stream })
     } else {
-        Incoming::reading(shared.clone(), address.clone(), stream, early, sending, keeps, extent)?
+        AnswerBody::reading(shared.clone(), address.clone(), stream, early, sending, keeps, extent)?
     };
     let mut response = Response::new(body);
     *response.status_mut() = status;
@@ -113,12 +113,12 @@ where
 }
 
 fn malformed(malformed: answer_head::Malformed) -> Error {
-    Error::new(Kind::Malformed(malformed))
+    Error::new(ErrorCause::Malformed(malformed))
 }
 
-struct Exchange<B> {
+struct AwaitedHead<B> {
     stream: Stream,
-    sending: Option<Sending<B>>,
+    sending: Option<OutgoingRequest<B>>,
     /// Why the server does not take the rest of the request. It may have answered all the same.
     send_error: Option<Error>,
     answer_limit: Duration,
@@ -127,7 +127,7 @@ struct Exchange<B> {
     wait: PollState,
 }
 
-impl<B> Exchange<B>
+impl<B> AwaitedHead<B>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
@@ -147,9 +147,9 @@ where
             }
             match poll_fn(|cx| self.poll_more(cx)).await {
                 Ok(0) if self.read.is_empty() => {
-                    return Err(self.send_error.take().unwrap_or(Error::new(Kind::Unanswered)));
+                    return Err(self.send_error.take().unwrap_or(Error::new(ErrorCause::Unanswered)));
                 }
-                Ok(0) => return Err(Error::new(Kind::Head)),
+                Ok(0) => return Err(Error::new(ErrorCause::Head)),
                 Ok(_) => {}
                 Err(error) if error.is_timeout() && self.is_held() => self.release(),
                 Err(error) => return Err(self.send_error.take().unwrap_or(error)),
@@ -172,8 +172,8 @@ where
                 self.wait = PollState::default();
             }
         }
-        let Exchange { stream, read, wait, .. } = self;
-        let kind = if read.is_empty() { Kind::Unanswered } else { Kind::Head };
+        let AwaitedHead { stream, read, wait, .. } = self;
+        let kind = if read.is_empty() { ErrorCause::Unanswered } else { ErrorCause::Head };
         stream
             .poll_read_with(wait, cx, |stream| stream.try_read_to_spare(read))
             .map_err(|error| Error::from_io(kind, error))

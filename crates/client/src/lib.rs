@@ -8,9 +8,9 @@
 //! |---|---|
 //! | a request in one line, with redirects | [`Client::get`] and its like |
 //! | a body that is made while it is sent | [`Client::send`], with any [`http_body::Body`] |
-//! | the answer's body | [`Incoming::next`], [`read_all`](Incoming::read_all), [`text`](Incoming::text) |
+//! | the answer's body | [`AnswerBody::next`], [`read_all`](AnswerBody::read_all), [`text`](AnswerBody::text) |
 //! | interim answers | [`OnInterim`] |
-//! | another protocol on the connection (`Upgrade`) | [`Incoming::into_upgraded`] |
+//! | another protocol on the connection (`Upgrade`) | [`AnswerBody::into_upgraded`] |
 //! | time limits of each phase, the size of the pool | [`Builder`] |
 //!
 //! # What is not sent twice
@@ -20,40 +20,42 @@
 //!
 //! # What is refused
 //! An answer of a length that two readers could see differently is an
-//! [error](Error::is_malformed), and //! its connection is closed. So a proxy on this client never passes such an answer on.
+//! [error](Error::is_malformed), and its connection is closed. So a proxy on this client never
+//! passes such an answer on.
 //!
 //! # Layers
-//! `answer_head`, `request_head` and `redirect` do no I/O. `sending` and `incoming` are the two
-//! directions of one exchange, `exchange` puts them together, `pool` keeps connections between
-//! exchanges.
+//! `answer_head`, `request_head` and `redirect` do no I/O. `outgoing_request` and `answer_body` are
+//! the two directions of one exchange, `exchange` puts them together, `pool` keeps connections
+//! between exchanges.
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 
 mod address;
+mod answer_body;
 mod answer_head;
 mod client;
 mod error;
 mod exchange;
 #[doc(hidden)]
 pub mod fuzz;
-mod incoming;
-mod payload;
+mod outgoing_request;
 mod pool;
 mod redirect;
+mod request_body;
 mod request_builder;
 mod request_head;
-mod sending;
-mod upgraded;
+mod shared;
+mod switched;
 
 pub use address::Address;
+pub use answer_body::AnswerBody;
 pub use client::{Builder, Client};
 pub use error::Error;
 pub use exchange::OnInterim;
-pub use incoming::Incoming;
-pub use payload::Payload;
 pub use pool::Pool;
+pub use request_body::RequestBody;
 pub use request_builder::RequestBuilder;
-pub use upgraded::Upgraded;
+pub use switched::Switched;
 
 #[doc(no_inline)]
 pub use bytes::Bytes;

@@ -1,9 +1,9 @@
 //! [`RequestBuilder`]: a request that is sent by awaiting it.
 
+use crate::answer_body::AnswerBody;
 use crate::client::Client;
-use crate::error::{Error, Kind};
-use crate::incoming::Incoming;
-use crate::payload::Payload;
+use crate::error::{Error, ErrorCause};
+use crate::request_body::RequestBody;
 use http::{HeaderName, HeaderValue, Method, Request, Response, request};
 use std::fmt;
 use std::future::IntoFuture;
@@ -30,13 +30,13 @@ use std::pin::Pin;
 pub struct RequestBuilder {
     client: Client,
     request: request::Builder,
-    payload: Payload,
+    payload: RequestBody,
 }
 
 impl RequestBuilder {
     pub(crate) fn new(client: Client, method: Method, uri: &str) -> RequestBuilder {
         let request = Request::builder().method(method).uri(uri);
-        RequestBuilder { client, request, payload: Payload::default() }
+        RequestBuilder { client, request, payload: RequestBody::default() }
     }
 
     /// Adds a field. A name or a value that is none is told when the request is awaited.
@@ -56,19 +56,19 @@ impl RequestBuilder {
     }
 
     /// Sets the body.
-    pub fn body(mut self, body: impl Into<Payload>) -> RequestBuilder {
+    pub fn body(mut self, body: impl Into<RequestBody>) -> RequestBuilder {
         self.payload = body.into();
         self
     }
 }
 
 impl IntoFuture for RequestBuilder {
-    type Output = Result<Response<Incoming>, Error>;
+    type Output = Result<Response<AnswerBody>, Error>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let invalid = |error| Error::with(Kind::Request("the request is not valid"), error);
+            let invalid = |error| Error::with(ErrorCause::Request("the request is not valid"), error);
             let (parts, ()) = self.request.body(()).map_err(invalid)?.into_parts();
             self.client.send_and_follow(parts, self.payload).await
         })

@@ -4,7 +4,7 @@
 //! and for the framing of the body: these are the client's, so that no caller can send a request
 //! of a length that two readers would see differently.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorCause};
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::uri::Authority;
@@ -59,7 +59,7 @@ pub(crate) fn put(parts: &Parts, framing: BodyFraming, out: &mut Vec<u8>) -> Res
         (None, Some(authority)) => put_field("host", host_of(authority).as_bytes(), out),
         // A request without a host is sent to no virtual host, which is what an empty value says.
         (None, None) if parts.version < Version::HTTP_11 => put_field("host", b"", out),
-        (None, None) => return Err(Error::new(Kind::Request("the request names no host"))),
+        (None, None) => return Err(Error::new(ErrorCause::Request("the request names no host"))),
     }
     let mut te_trailers = false;
     for (name, value) in &parts.headers {

@@ -6,8 +6,8 @@
 //! answer is awaited, and goes on flowing while the answer's body is sent. `head.rs` and
 //! `variables.rs` do no I/O.
 
+pub(crate) mod claimed_length;
 pub(crate) mod head;
-pub(crate) mod measured;
 pub(crate) mod place;
 pub(crate) mod redirects;
 mod running;
@@ -15,14 +15,14 @@ pub(crate) mod variables;
 
 use crate::error_log::ErrorLog;
 use crate::proxy::plain;
-use crate::slots::Slots;
+use crate::slots::ProgramSlots;
+use claimed_length::with_length;
 use head::ProgramHead;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
-use measured::with_length;
 use place::Place;
 use redirects::LocalRedirects;
-use running::{Orders, Running, Unanswered};
+use running::{Orders, ProgramFailure, Running};
 use selvedge_handler::{Body, Caller, DynHandler, Handler, Request, Response};
 use selvedge_io::process::Launch;
 use std::ffi::OsStr;
@@ -53,12 +53,12 @@ use variables::{ServerNames, search_words, variables};
 ///
 /// # Examples
 /// ```
-/// use selvedge::gateway::{Cgi, Slots};
+/// use selvedge::gateway::{Cgi, ProgramSlots};
 /// use std::time::Duration;
 ///
 /// let cgi = Cgi::new("/srv/cgi-bin")
 ///     .prefix("/cgi-bin")
-///     .slots(Slots::new(20))
+///     .slots(ProgramSlots::new(20))
 ///     .time_limit(Duration::from_secs(30))
 ///     .variable("LANG", "C.UTF-8");
 /// # let _ = cgi;
@@ -68,7 +68,7 @@ pub struct Cgi {
     place: Place,
     server: ServerNames,
     variables: Vec<(String, String)>,
-    slots: Slots,
+    slots: ProgramSlots,
     time_limit: Duration,
     unsized_body_max: u64,
     log: ErrorLog,
@@ -82,7 +82,7 @@ impl Cgi {
             place: Place::new(directory.as_ref().to_path_buf()),
             server: ServerNames::default(),
             variables: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
-            slots: Slots::new(64),
+            slots: ProgramSlots::new(64),
             time_limit: Duration::from_secs(60),
             unsized_body_max: 1 << 20,
             log: ErrorLog::default(),
@@ -106,7 +106,7 @@ impl Cgi {
 
     /// How many programs run at once. 64 if not set.
     #[must_use]
-    pub fn slots(mut self, slots: Slots) -> Cgi {
+    pub fn slots(mut self, slots: ProgramSlots) -> Cgi {
         self.slots = slots;
         self
     }
@@ -225,12 +225,12 @@ impl Handler for Cgi {
     }
 }
 
-impl Unanswered {
+impl ProgramFailure {
     fn status(&self) -> StatusCode {
         match self {
-            Unanswered::TooLate => StatusCode::GATEWAY_TIMEOUT,
-            Unanswered::Client(error) => error.status(),
-            Unanswered::NotLoaded(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            ProgramFailure::TooLate => StatusCode::GATEWAY_TIMEOUT,
+            ProgramFailure::Client(error) => error.status(),
+            ProgramFailure::NotLoaded(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                 StatusCode::FORBIDDEN
             }
             _ => StatusCode::INTERNAL_SERVER_ERROR,

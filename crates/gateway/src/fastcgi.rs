@@ -2,14 +2,15 @@
 //!
 //! A request goes this way. [`FastCgi::call`](Handler::call) finds the script that the path names
 //! and takes a connection from the pool. `talk.rs` writes the parameters and the request's body,
-//! and reads the application's output, which is that of a CGI program: `cgi/head.rs` reads its head.
+//! and reads the application's output, which is that of a CGI program: `cgi/head.rs` reads its
+//! head.
 //! `record.rs` does no I/O.
 
 pub(crate) mod record;
 mod talk;
 
+use crate::cgi::claimed_length::with_length;
 use crate::cgi::head::ProgramHead;
-use crate::cgi::measured::with_length;
 use crate::cgi::place::Place;
 use crate::cgi::redirects::LocalRedirects;
 use crate::cgi::variables::{ServerNames, Target, variables};
@@ -27,7 +28,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use talk::{Limits, Talk, Unanswered};
+use talk::{ApplicationFailure, Limits, Talk};
 
 /// An application behind FastCGI: PHP-FPM, or any program that speaks the protocol.
 ///
@@ -91,8 +92,8 @@ impl FastCgi {
     }
 
     /// An application that runs the scripts below a directory, which have names that end in
-    /// `suffix`. The first such name of a path is the script; what follows is its `PATH_INFO`. Only what is a
-    /// file in this directory is asked for.
+    /// `suffix`. The first such name of a path is the script; what follows is its `PATH_INFO`. Only
+    /// what is a file in this directory is asked for.
     pub fn scripts(address: Address, directory: impl AsRef<Path>, suffix: impl Into<String>) -> FastCgi {
         let place = Place::new(directory.as_ref().to_path_buf());
         FastCgi { place, suffix: Some(suffix.into()), ..FastCgi::new(address) }
@@ -251,7 +252,7 @@ impl FastCgi {
         body: Body,
         may_repeat: bool,
         program: &str,
-    ) -> Result<(Talk, ProgramHead), Unanswered> {
+    ) -> Result<(Talk, ProgramHead), ApplicationFailure> {
         let replay = Replay::new(body);
         let begin = |stream| {
             let log = self.log.clone();
@@ -262,11 +263,12 @@ impl FastCgi {
             let mut talk = begin(stream);
             match talk.head().await {
                 Ok(head) => return Ok((talk, head)),
-                Err(Unanswered::Closed(_)) if may_repeat && replay.is_whole() => {}
+                Err(ApplicationFailure::Closed(_)) if may_repeat && replay.is_whole() => {}
                 Err(why) => return Err(why),
             }
         }
-        let stream = self.address.connect(self.connect_limit).await.map_err(Unanswered::NotConnected)?;
+        let stream =
+            self.address.connect(self.connect_limit).await.map_err(ApplicationFailure::NotConnected)?;
         let mut talk = begin(stream);
         let head = talk.head().await?;
         Ok((talk, head))

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 /// The fields that are about one connection (RFC 9110 §7.6.1), besides what `Connection` names.
 /// `Upgrade` and `TE` are among them; [`cleaned`] knows when they go on all the same.
-const OF_A_CONNECTION: [&str; 9] = [
+const OF_A_CONNECTION: [&str; 10] = [
     "connection",
     "keep-alive",
     "proxy-connection",
@@ -20,6 +20,7 @@ const OF_A_CONNECTION: [&str; 9] = [
     "proxy-authenticate",
     "proxy-authorization",
     "proxy-authentication-info",
+    "http2-settings",
 ];
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -28,6 +29,9 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 
 /// The fields that go on to the next connection. `Upgrade` goes on if `Connection` names it, and
 /// `TE` as far as it is `trailers`, because the next connection is asked for the same.
+///
+/// An upgrade to HTTP/2 stays behind: on such a connection a client would send requests that no
+/// handler sees.
 pub(crate) fn cleaned(fields: &HeaderMap) -> HeaderMap {
     let named = |name: &HeaderName| {
         let options = fields.get_all(CONNECTION).into_iter();
@@ -38,7 +42,7 @@ pub(crate) fn cleaned(fields: &HeaderMap) -> HeaderMap {
     let mut kept = HeaderMap::with_capacity(fields.len() + 5);
     for (name, value) in fields {
         let is_kept = if *name == UPGRADE {
-            names_any && named(name)
+            names_any && named(name) && !is_http(value.as_bytes())
         } else {
             // What frames the message and what it is for is never taken away by a client's word.
             let is_sacred = *name == HOST || *name == http::header::CONTENT_LENGTH;
@@ -56,6 +60,14 @@ pub(crate) fn cleaned(fields: &HeaderMap) -> HeaderMap {
         kept.insert(TE, HeaderValue::from_static("trailers"));
     }
     kept
+}
+
+/// Whether a list of protocols has a version of HTTP.
+fn is_http(protocols: &[u8]) -> bool {
+    protocols.split(|&byte| byte == b',').any(|protocol| {
+        let name = protocol.trim_ascii().to_ascii_lowercase();
+        name.starts_with(b"h2") || name.starts_with(b"h3") || name.starts_with(b"http/")
+    })
 }
 
 /// What a proxy says about itself and about its client.
@@ -173,6 +185,18 @@ mod tests {
             ("te", "gzip, trailers"),
         ]));
         assert_eq!(text(&got), ["te: trailers", "upgrade: websocket"]);
+    }
+
+    #[test]
+    fn an_upgrade_to_http_2_stays_behind() {
+        for protocols in ["h2c", "websocket, H2C", "HTTP/2.0"] {
+            let got = cleaned(&fields(&[
+                ("connection", "Upgrade, HTTP2-Settings"),
+                ("upgrade", protocols),
+                ("http2-settings", "AAMAAABkAAQCAAAAAAIAAAAA"),
+            ]));
+            assert!(got.is_empty(), "{got:?}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! that.
 
 use crate::cgi::head::{HEAD_BYTES_MAX, ProgramHead, length, parse};
-use crate::fastcgi::record::{self, Records};
+use crate::fastcgi::record::{self, RecordDecoder};
 
 /// The parser of programs' heads: every prefix of a head is incomplete, and what it accepts can be
 /// sent to a client.
@@ -33,7 +33,7 @@ pub fn program_heads(data: &[u8]) {
 /// The decoder of records: `data` in one piece and byte by byte gives the same records and error.
 pub fn records(data: &[u8]) {
     let run = |piece_bytes: usize| {
-        let (mut records, mut all, mut open) = (Records::default(), Vec::new(), Vec::new());
+        let (mut records, mut all, mut open) = (RecordDecoder::default(), Vec::new(), Vec::new());
         for input in data.chunks(piece_bytes.max(1)) {
             let mut at = 0;
             while at < input.len() {

@@ -3,7 +3,7 @@
 //! | for | there is |
 //! |---|---|
 //! | passing requests on to other web servers | [`Proxy`], [`Upstreams`] |
-//! | programs that are started for each request | [`Cgi`], [`Slots`] |
+//! | programs that are started for each request | [`Cgi`], [`ProgramSlots`] |
 //! | applications that stay, by FastCGI | [`FastCgi`] |
 //! | a handler of one's own as an application or a program | [`Start`], [`serve_fastcgi`], [`serve_cgi`] |
 //! | what programs complain about | [`ErrorLog`] |
@@ -30,6 +30,6 @@ pub use cgi::variables::Authenticated;
 pub use error_log::ErrorLog;
 pub use fastcgi::FastCgi;
 pub use proxy::Proxy;
-pub use responder::{Accepts, Listener, Start, serve_cgi, serve_fastcgi};
-pub use slots::Slots;
-pub use upstreams::{Policy, Upstreams};
+pub use responder::{Accepts, InheritedListener, Start, serve_cgi, serve_fastcgi};
+pub use slots::ProgramSlots;
+pub use upstreams::{Balance, Upstreams};

@@ -17,7 +17,7 @@ use http::header::{HOST, HeaderName, HeaderValue, MAX_FORWARDS, RETRY_AFTER};
 use http::request::Parts;
 use http::{Method, StatusCode, Uri};
 use http_body::{Body as _, Frame, SizeHint};
-use selvedge_client::{Client, Error, Incoming, OnInterim, Upgraded as Upstream};
+use selvedge_client::{AnswerBody, Client, Error, OnInterim, Switched};
 use selvedge_handler::{Body, BodyError, Caller, Handler, Request, Response, Upgraded};
 use selvedge_scope::try_join;
 use std::error::Error as StdError;
@@ -135,12 +135,15 @@ impl Proxy {
     }
 
     /// Sends the request to one server after the other, until one answers or none may be tried.
-    async fn exchange(&self, outgoing: Parts, replay: &Replay, key: u64) -> Result<Passed, Failure> {
+    async fn exchange(&self, outgoing: Parts, replay: &Replay, key: u64) -> Result<PassedAnswer, Failure> {
         let mut tried = Vec::new();
         let (mut last, mut may_repeat) = (None, is_idempotent(&outgoing));
+        let mut outgoing = Some(outgoing);
         while replay.is_whole() {
             let Some(picked) = self.upstreams.pick(key, &tried) else { break };
-            let mut parts = outgoing.clone();
+            let is_last = tried.len() + 1 == self.upstreams.len();
+            let head = if is_last { outgoing.take() } else { outgoing.clone() };
+            let Some(mut parts) = head else { break };
             if !parts.headers.contains_key(HOST)
                 && let Ok(host) = HeaderValue::from_str(&host_of(picked.address()))
             {
@@ -150,7 +153,7 @@ impl Proxy {
             let error = match self.client.send_to(picked.address(), request).await {
                 Ok(answer) => {
                     picked.succeeded();
-                    return Ok(Passed { answer, picked });
+                    return Ok(PassedAnswer { answer, picked });
                 }
                 Err(error) => error,
             };
@@ -163,7 +166,7 @@ impl Proxy {
             may_repeat &= error.is_connect();
             tried.push(picked.index);
             last = Some(error);
-            if !goes_on || tried.len() == self.upstreams.len() {
+            if !goes_on {
                 break;
             }
         }
@@ -172,8 +175,8 @@ impl Proxy {
 }
 
 /// An answer, and the server that gives it.
-struct Passed {
-    answer: http::Response<Incoming<Replayed>>,
+struct PassedAnswer {
+    answer: http::Response<AnswerBody<Replayed>>,
     picked: Picked,
 }
 
@@ -227,7 +230,7 @@ impl Handler for Proxy {
 
 impl Proxy {
     /// The answer for the client.
-    fn pass_on(&self, Passed { answer, picked }: Passed) -> Response {
+    fn pass_on(&self, PassedAnswer { answer, picked }: PassedAnswer) -> Response {
         let (parts, body) = answer.into_parts();
         let mut fields = cleaned(&parts.headers);
         self.hop.add_via(&mut fields, parts.version);
@@ -303,7 +306,7 @@ pub(crate) fn is_idempotent(parts: &Parts) -> bool {
 
 /// The body of an answer on its way, and the server that counts it as under way.
 struct Passing {
-    body: Incoming<Replayed>,
+    body: AnswerBody<Replayed>,
     _picked: Picked,
 }
 
@@ -331,7 +334,7 @@ impl http_body::Body for Passing {
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Copies between a client and a server until both directions have ended.
-async fn copy_both_ways(client: &Upgraded, server: &Upstream) -> io::Result<()> {
+async fn copy_both_ways(client: &Upgraded, server: &Switched) -> io::Result<()> {
     let to_server = async {
         let mut piece = vec![0; PIECE_BYTES];
         loop {

@@ -17,11 +17,11 @@ const KEPT_BYTES_MAX: usize = 64 << 10;
 
 /// A body that can be [sent](Replay::body) several times, one time after the other.
 pub(crate) struct Replay {
-    shared: Rc<RefCell<Kept>>,
+    shared: Rc<RefCell<TakenBody>>,
     size: SizeHint,
 }
 
-struct Kept {
+struct TakenBody {
     body: Body,
     pieces: Vec<Bytes>,
     bytes: usize,
@@ -32,7 +32,7 @@ struct Kept {
 impl Replay {
     pub(crate) fn new(body: Body) -> Replay {
         let size = if body.is_end_stream() { SizeHint::with_exact(0) } else { body.size_hint() };
-        let kept = Kept { body, pieces: Vec::new(), bytes: 0, is_lost: false };
+        let kept = TakenBody { body, pieces: Vec::new(), bytes: 0, is_lost: false };
         Replay { shared: Rc::new(RefCell::new(kept)), size }
     }
 
@@ -50,7 +50,7 @@ impl Replay {
 
 /// One sending of a [`Replay`].
 pub(crate) struct Replayed {
-    shared: Rc<RefCell<Kept>>,
+    shared: Rc<RefCell<TakenBody>>,
     /// The piece that comes next.
     at: usize,
     size: SizeHint,
@@ -101,7 +101,7 @@ impl http_body::Body for Replayed {
     }
 }
 
-impl Kept {
+impl TakenBody {
     fn keep(&mut self, piece: &Bytes) {
         self.bytes = self.bytes.saturating_add(piece.len());
         self.is_lost |= self.bytes > KEPT_BYTES_MAX;

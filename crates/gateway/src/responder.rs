@@ -6,8 +6,8 @@
 
 mod as_cgi;
 mod as_fastcgi;
+mod known_length;
 mod request;
-mod sized;
 
 pub use as_cgi::serve_cgi;
 pub use as_fastcgi::{Accepts, serve_fastcgi};
@@ -49,14 +49,14 @@ pub enum Start {
     /// By hand, or as a service: the program opens a port of its own.
     Alone,
     /// As a FastCGI application: standard input is a socket that listens.
-    FastCgi(Listener),
+    FastCgi(InheritedListener),
     /// As a CGI program: the environment has the variable `GATEWAY_INTERFACE`.
     Cgi,
 }
 
 /// A socket that listens, which the process was started with.
 #[derive(Debug)]
-pub enum Listener {
+pub enum InheritedListener {
     /// For TCP.
     Tcp(TcpListener),
     /// At a path.
@@ -76,8 +76,8 @@ impl Start {
     }
 }
 
-fn listener_at_standard_input() -> Option<Listener> {
+fn listener_at_standard_input() -> Option<InheritedListener> {
     let duplicate = || std::io::stdin().as_fd().try_clone_to_owned().ok();
-    let unix = UnixListener::from_fd(duplicate()?).map(Listener::Unix);
-    unix.or_else(|error| TcpListener::from_fd(duplicate().ok_or(error)?).map(Listener::Tcp)).ok()
+    let unix = UnixListener::from_fd(duplicate()?).map(InheritedListener::Unix);
+    unix.or_else(|error| TcpListener::from_fd(duplicate().ok_or(error)?).map(InheritedListener::Tcp)).ok()
 }

@@ -1,4 +1,4 @@
-//! [`Slots`]: how many programs run at once, and how many requests wait for one.
+//! [`ProgramSlots`]: how many programs run at once, and how many requests wait for one.
 
 use selvedge_io::time::timeout;
 use selvedge_sync::{OwnedPermit, Semaphore};
@@ -6,19 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A limit of the programs that run at once, with a queue of limited length in front. Clones share both, so
-/// one value may limit the workers of a process together.
+/// A limit of the programs that run at once, with a queue of limited length in front. Clones
+/// share both, so one value may limit the workers of a process together.
 ///
 /// # Examples
 /// ```
-/// use selvedge::gateway::Slots;
+/// use selvedge::gateway::ProgramSlots;
 /// use std::time::Duration;
 ///
-/// let slots = Slots::new(20).queue(100).patience(Duration::from_secs(5));
+/// let slots = ProgramSlots::new(20).queue(100).patience(Duration::from_secs(5));
 /// assert_eq!(slots.free(), 20);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Slots {
+pub struct ProgramSlots {
     free: Arc<Semaphore>,
     waiting: Arc<AtomicUsize>,
     queue: usize,
@@ -26,25 +26,25 @@ pub struct Slots {
 }
 
 /// The right to run a program, until it is dropped.
-pub(crate) type Slot = OwnedPermit<Arc<Semaphore>>;
+pub(crate) type ProgramSlot = OwnedPermit<Arc<Semaphore>>;
 
-impl Slots {
+impl ProgramSlots {
     /// At most `at_once` programs at once, 128 requests in the queue, and 10 s of waiting.
-    pub fn new(at_once: u32) -> Slots {
+    pub fn new(at_once: u32) -> ProgramSlots {
         let free = Arc::new(Semaphore::new(at_once));
-        Slots { free, waiting: Arc::default(), queue: 128, patience: Duration::from_secs(10) }
+        ProgramSlots { free, waiting: Arc::default(), queue: 128, patience: Duration::from_secs(10) }
     }
 
     /// The most requests that wait. One more is answered `503 Service Unavailable` at once.
     #[must_use]
-    pub fn queue(mut self, requests: usize) -> Slots {
+    pub fn queue(mut self, requests: usize) -> ProgramSlots {
         self.queue = requests;
         self
     }
 
     /// The longest time for which a request waits. After it the answer is 503.
     #[must_use]
-    pub fn patience(mut self, limit: Duration) -> Slots {
+    pub fn patience(mut self, limit: Duration) -> ProgramSlots {
         self.patience = limit;
         self
     }
@@ -55,7 +55,7 @@ impl Slots {
     }
 
     /// Waits for the right to run a program. `None` if the queue is full, or the wait is too long.
-    pub(crate) async fn take(&self) -> Option<Slot> {
+    pub(crate) async fn take(&self) -> Option<ProgramSlot> {
         let acquire = Semaphore::acquire_owned(self.free.clone(), 1);
         if self.free.available() > 0 && self.waiting.load(Relaxed) == 0 {
             return timeout(self.patience, acquire).await.ok();

@@ -4,7 +4,7 @@
 //! numbers, because the workers of a process share it. A number that is a little old makes a choice
 //! a little worse, and never wrong.
 
-use selvedge_client::{Address, Client, Payload, Request};
+use selvedge_client::{Address, Client, Request, RequestBody};
 use selvedge_core::Time;
 use selvedge_io::time::interval;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How a server is chosen for a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Policy {
+pub enum Balance {
     /// One after the other.
     #[default]
     RoundRobin,
@@ -39,26 +39,26 @@ pub enum Policy {
 /// # Examples
 /// ```
 /// use selvedge::client::Address;
-/// use selvedge::gateway::{Policy, Upstreams};
+/// use selvedge::gateway::{Balance, Upstreams};
 /// use std::time::Duration;
 ///
 /// let upstreams = Upstreams::new([Address::tcp("10.0.0.1:80"), Address::tcp("10.0.0.2:80")])
-///     .policy(Policy::LeastConnections)
+///     .policy(Balance::LeastConnections)
 ///     .failures(3)
 ///     .pause(Duration::from_secs(10));
 /// assert_eq!(upstreams.in_order(), 2);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Upstreams {
-    members: Arc<[Member]>,
+    members: Arc<[UpstreamState]>,
     next: Arc<AtomicUsize>,
-    policy: Policy,
+    policy: Balance,
     failures: u32,
     pause: Duration,
 }
 
 #[derive(Debug)]
-struct Member {
+struct UpstreamState {
     address: Address,
     /// A number by which the hashes of this server differ from those of others.
     salt: u64,
@@ -81,7 +81,7 @@ pub(crate) struct Picked {
 impl Upstreams {
     /// Servers in turn. With no server, each request is answered `503 Service Unavailable`.
     pub fn new(addresses: impl IntoIterator<Item = Address>) -> Upstreams {
-        let member = |address: Address| Member {
+        let member = |address: Address| UpstreamState {
             salt: hash(address.to_string().as_bytes()),
             address,
             under_way: AtomicUsize::new(0),
@@ -92,15 +92,15 @@ impl Upstreams {
         Upstreams {
             members: addresses.into_iter().map(member).collect(),
             next: Arc::default(),
-            policy: Policy::RoundRobin,
+            policy: Balance::RoundRobin,
             failures: 3,
             pause: Duration::from_secs(10),
         }
     }
 
-    /// How a server is chosen. [`Policy::RoundRobin`] if not set.
+    /// How a server is chosen. [`Balance::RoundRobin`] if not set.
     #[must_use]
-    pub fn policy(mut self, policy: Policy) -> Upstreams {
+    pub fn policy(mut self, policy: Balance) -> Upstreams {
         self.policy = policy;
         self
     }
@@ -163,11 +163,11 @@ impl Upstreams {
         let count = self.members.len();
         let usable = |&index: &usize| !tried.contains(&index) && self.members[index].is_in_order(now);
         let index = match self.policy {
-            Policy::RoundRobin => {
+            Balance::RoundRobin => {
                 let start = self.next.fetch_add(1, Relaxed);
                 (0..count).map(|step| start.wrapping_add(step) % count).find(usable)
             }
-            Policy::LeastConnections => {
+            Balance::LeastConnections => {
                 // Servers with the same number take turns.
                 let start = self.next.fetch_add(1, Relaxed);
                 let turns = (0..count).map(|step| start.wrapping_add(step) % count).filter(usable);
@@ -175,7 +175,7 @@ impl Upstreams {
             }
             // Each server has a number for each key, and the highest wins: a server that leaves
             // moves no key but its own.
-            Policy::ByClient | Policy::ByPath => {
+            Balance::ByClient | Balance::ByPath => {
                 (0..count).filter(usable).max_by_key(|&index| mix(self.members[index].salt ^ key))
             }
         }?;
@@ -191,9 +191,9 @@ impl Upstreams {
     /// The key of a request, as the policy asks.
     pub(crate) fn key(&self, client: Option<std::net::IpAddr>, path: &str) -> u64 {
         match (self.policy, client) {
-            (Policy::ByPath, _) => hash(path.as_bytes()),
-            (Policy::ByClient, Some(std::net::IpAddr::V4(address))) => hash(&address.octets()),
-            (Policy::ByClient, Some(std::net::IpAddr::V6(address))) => hash(&address.octets()),
+            (Balance::ByPath, _) => hash(path.as_bytes()),
+            (Balance::ByClient, Some(std::net::IpAddr::V4(address))) => hash(&address.octets()),
+            (Balance::ByClient, Some(std::net::IpAddr::V6(address))) => hash(&address.octets()),
             _ => 0,
         }
     }
@@ -204,13 +204,13 @@ impl Upstreams {
     }
 }
 
-impl Member {
+impl UpstreamState {
     fn is_in_order(&self, now: Time) -> bool {
         !self.is_silent.load(Relaxed) && self.paused_until.load(Relaxed) <= now.as_nanos()
     }
 
     async fn answers(&self, client: &Client, path: &str) -> bool {
-        let request = Request::get(path).header("host", host_of(&self.address)).body(Payload::default());
+        let request = Request::get(path).header("host", host_of(&self.address)).body(RequestBody::default());
         let Ok(request) = request else { return false };
         match client.send_to(&self.address, request).await {
             Ok(answer) => answer.status().as_u16() < 500,
@@ -246,7 +246,7 @@ impl Picked {
         }
     }
 
-    fn member(&self) -> &Member {
+    fn member(&self) -> &UpstreamState {
         &self.upstreams.members[self.index]
     }
 }
@@ -281,23 +281,23 @@ fn mix(mut bits: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn upstreams(count: usize, policy: Policy) -> Upstreams {
+    fn upstreams(count: usize, policy: Balance) -> Upstreams {
         Upstreams::new((0..count).map(|n| Address::tcp(format!("10.0.0.{n}:80")))).policy(policy)
     }
 
     #[test]
     fn round_robin_takes_turns_and_leaves_out_what_was_tried() {
-        let upstreams = upstreams(3, Policy::RoundRobin);
+        let upstreams = upstreams(3, Balance::RoundRobin);
         let picked: Vec<_> = (0..6).map(|_| upstreams.pick(0, &[]).unwrap().index).collect();
         assert_eq!(picked, [0, 1, 2, 0, 1, 2]);
         assert_eq!(upstreams.pick(0, &[0, 2]).unwrap().index, 1);
         assert!(upstreams.pick(0, &[0, 1, 2]).is_none());
-        assert!(self::upstreams(0, Policy::RoundRobin).pick(0, &[]).is_none());
+        assert!(self::upstreams(0, Balance::RoundRobin).pick(0, &[]).is_none());
     }
 
     #[test]
     fn the_server_with_the_fewest_requests_is_chosen() {
-        let upstreams = upstreams(3, Policy::LeastConnections);
+        let upstreams = upstreams(3, Balance::LeastConnections);
         let held: Vec<_> = (0..6).map(|_| upstreams.pick(0, &[]).unwrap()).collect();
         let loads = |upstreams: &Upstreams| upstreams.states().map(|(_, _, load)| load).collect::<Vec<_>>();
         assert_eq!(loads(&upstreams), [2, 2, 2]);
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_server_that_leaves_moves_no_key_but_its_own() {
-        let upstreams = upstreams(5, Policy::ByPath);
+        let upstreams = upstreams(5, Balance::ByPath);
         let choice = |tried: &[usize]| {
             (0..1000)
                 .map(|n| upstreams.pick(upstreams.key(None, &format!("/{n}")), tried).unwrap().index)
@@ -327,7 +327,7 @@ mod tests {
     #[test]
     fn a_server_that_fails_pauses_and_is_tried_by_one_request() {
         selvedge_sim::simulate(0..1, || async {
-            let upstreams = upstreams(1, Policy::RoundRobin).failures(2).pause(Duration::from_secs(5));
+            let upstreams = upstreams(1, Balance::RoundRobin).failures(2).pause(Duration::from_secs(5));
             let pick = || upstreams.pick(0, &[]);
             pick().unwrap().failed();
             pick().unwrap().succeeded();

@@ -1,5 +1,5 @@
-//! Programs that a `Launcher` or a `Launch` starts. (A test is about the descriptors that programs inherit from
-//! this process, so it has a file of its own.)
+//! Programs that a `Launcher` or a `Launch` starts. (A test is about the descriptors that programs
+//! inherit from this process, so it has a file of its own.)
 
 mod common;
 

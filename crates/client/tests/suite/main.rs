@@ -1,5 +1,6 @@
 //! The client in simulated worlds, against servers that a test writes byte by byte.
 
+mod any_bytes;
 mod bodies;
 mod faults;
 mod pool;

@@ -2,7 +2,7 @@
 
 use crate::server::{URI, answer, listen};
 use http::Request;
-use selvedge_client::{Client, Payload};
+use selvedge_client::{Client, RequestBody};
 use selvedge_core::spawn_local;
 use selvedge_io::time::sleep;
 use selvedge_sim::simulate;
@@ -113,7 +113,7 @@ fn a_post_is_sent_once() {
         });
         let client = Client::new();
         assert_eq!(get(&client).await, "ok");
-        let request = Request::post(URI).body(Payload::from("x")).unwrap();
+        let request = Request::post(URI).body(RequestBody::from("x")).unwrap();
         let error = client.send(request).await.unwrap_err();
         assert!(error.is_unanswered(), "{error}");
         server.await.unwrap();

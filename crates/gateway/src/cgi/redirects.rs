@@ -15,7 +15,7 @@ pub(crate) struct LocalRedirects(Option<Rc<dyn DynHandler>>);
 
 /// How many local redirects led to a request: an extension of it.
 #[derive(Clone, Copy)]
-struct Count(u32);
+struct RedirectCount(u32);
 
 impl LocalRedirects {
     pub(crate) fn to(handler: impl DynHandler) -> LocalRedirects {
@@ -32,11 +32,11 @@ impl LocalRedirects {
         mut parts: Parts,
         path: &str,
     ) -> Result<Response, StatusCode> {
-        let before = parts.extensions.get::<Count>().map_or(0, |count| count.0);
+        let before = parts.extensions.get::<RedirectCount>().map_or(0, |count| count.0);
         if before >= REDIRECTS_MAX {
             return Err(StatusCode::INTERNAL_SERVER_ERROR);
         }
-        parts.extensions.insert(Count(before + 1));
+        parts.extensions.insert(RedirectCount(before + 1));
         parts.uri = path.parse().map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
         // The program has had the body.
         if parts.method != Method::HEAD {

@@ -6,10 +6,10 @@
 //! [`Running`], and frees the slot when the child has ended. The third thread reads the error
 //! output. The keeper and the connection's thread are on one OS thread, and share a [`Cell`].
 
+use super::claimed_length::ClaimedLength;
 use super::head::{self, BadHead, ProgramHead};
-use super::measured::Measured;
 use crate::error_log::{ErrorLines, ErrorLog};
-use crate::slots::Slot;
+use crate::slots::ProgramSlot;
 use bytes::Bytes;
 use selvedge_core::{Time, spawn_local};
 use selvedge_handler::{Body, BodyError, Cause};
@@ -38,17 +38,17 @@ pub(crate) struct Orders {
     pub(crate) program: String,
     pub(crate) limit: Duration,
     pub(crate) log: ErrorLog,
-    pub(crate) slot: Slot,
+    pub(crate) slot: ProgramSlot,
 }
 
 /// Writes a request's body into a program.
-type Feed = Pin<Box<dyn Future<Output = Result<(), BodyError>>>>;
+type InputFeed = Pin<Box<dyn Future<Output = Result<(), BodyError>>>>;
 
 /// A program, with a request's body on its way into it.
 pub(crate) struct Running {
     stdout: Receiver,
     /// Writes the request's body; `None` when it has ended.
-    feed: Option<Feed>,
+    feed: Option<InputFeed>,
     /// Why the request's body broke off.
     body_error: Option<BodyError>,
     /// Output that was read and not passed on.
@@ -68,7 +68,7 @@ enum Outcome {
 
 /// Why a program gave no answer.
 #[derive(Debug)]
-pub(crate) enum Unanswered {
+pub(crate) enum ProgramFailure {
     TooLate,
     NotLoaded(io::Error),
     Ended(Option<ExitStatus>),
@@ -78,16 +78,16 @@ pub(crate) enum Unanswered {
     Client(BodyError),
 }
 
-impl fmt::Display for Unanswered {
+impl fmt::Display for ProgramFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unanswered::TooLate => f.write_str("no answer within the time limit"),
-            Unanswered::NotLoaded(error) => write!(f, "the program cannot be started: {error}"),
-            Unanswered::Ended(Some(status)) => write!(f, "it ended without an answer: {status}"),
-            Unanswered::Ended(None) => f.write_str("it ended without an answer"),
-            Unanswered::BadHead(BadHead(why)) => write!(f, "its answer is not valid: {why}"),
-            Unanswered::Client(error) => write!(f, "the request broke off: {error}"),
-            Unanswered::Io(error) => write!(f, "its answer could not be read: {error}"),
+            ProgramFailure::TooLate => f.write_str("no answer within the time limit"),
+            ProgramFailure::NotLoaded(error) => write!(f, "the program cannot be started: {error}"),
+            ProgramFailure::Ended(Some(status)) => write!(f, "it ended without an answer: {status}"),
+            ProgramFailure::Ended(None) => f.write_str("it ended without an answer"),
+            ProgramFailure::BadHead(BadHead(why)) => write!(f, "its answer is not valid: {why}"),
+            ProgramFailure::Client(error) => write!(f, "the request broke off: {error}"),
+            ProgramFailure::Io(error) => write!(f, "its answer could not be read: {error}"),
         }
     }
 }
@@ -110,14 +110,18 @@ impl Running {
         let is_too_late = Rc::new(Cell::new(false));
         let (finished, finish) = one_shot_local();
         let (outcome_end, outcome) = one_shot_local();
-        let keeper =
-            Keeper { child, until: Time::now() + limit, is_too_late: is_too_late.clone(), _slot: slot };
+        let keeper = ProgramKeeper {
+            child,
+            until: Time::now() + limit,
+            is_too_late: is_too_late.clone(),
+            _slot: slot,
+        };
         drop(spawn_local(async move {
             let ended = keeper.keep(finish).await;
             // The connection's thread may be gone.
             let _ = outcome_end.reply(ended);
         }));
-        let feed = Some(Box::pin(feed(stdin, body)) as Feed);
+        let feed = Some(Box::pin(feed(stdin, body)) as InputFeed);
         let finished = Some(finished);
         Ok(Running { stdout, feed, body_error: None, early: Vec::new(), is_too_late, finished, outcome })
     }
@@ -126,17 +130,20 @@ impl Running {
     ///
     /// # Errors
     /// Why there is none. The program is ended then.
-    pub(crate) async fn head(&mut self, is_raw: bool) -> Result<ProgramHead, Unanswered> {
+    pub(crate) async fn head(&mut self, is_raw: bool) -> Result<ProgramHead, ProgramFailure> {
         loop {
-            if let Some(length) = head::length(&self.early).map_err(Unanswered::BadHead)? {
+            if let Some(length) = head::length(&self.early).map_err(ProgramFailure::BadHead)? {
                 let rest = self.early.split_off(length);
                 let head = std::mem::replace(&mut self.early, rest);
-                return head::parse(&head, is_raw).map_err(Unanswered::BadHead);
+                return head::parse(&head, is_raw).map_err(ProgramFailure::BadHead);
             }
             let piece = match self.read().await {
                 Ok(piece) => piece,
                 Err(error) => {
-                    return Err(self.body_error.take().map_or(Unanswered::Io(error), Unanswered::Client));
+                    return Err(self
+                        .body_error
+                        .take()
+                        .map_or(ProgramFailure::Io(error), ProgramFailure::Client));
                 }
             };
             if piece.is_empty() {
@@ -147,16 +154,16 @@ impl Running {
     }
 
     /// Why the output ended before the head.
-    async fn unanswered(&mut self) -> Unanswered {
+    async fn unanswered(&mut self) -> ProgramFailure {
         if self.is_too_late.get() {
-            return Unanswered::TooLate;
+            return ProgramFailure::TooLate;
         }
         let outcome = self.outcome.take().await;
         match outcome {
-            _ if self.is_too_late.get() => Unanswered::TooLate,
-            Ok(Outcome::NotLoaded(error)) => Unanswered::NotLoaded(error),
-            Ok(Outcome::Ended(status)) => Unanswered::Ended(Some(status)),
-            Err(_) => Unanswered::Ended(None),
+            _ if self.is_too_late.get() => ProgramFailure::TooLate,
+            Ok(Outcome::NotLoaded(error)) => ProgramFailure::NotLoaded(error),
+            Ok(Outcome::Ended(status)) => ProgramFailure::Ended(Some(status)),
+            Err(_) => ProgramFailure::Ended(None),
         }
     }
 
@@ -189,7 +196,7 @@ impl Running {
     /// The rest of the output as the body of an answer.
     pub(crate) fn into_body(mut self, length: Option<u64>) -> Body {
         Body::produce(async move |mut out| {
-            let mut measured = Measured::new(length);
+            let mut measured = ClaimedLength::new(length);
             let mut piece = Bytes::from(std::mem::take(&mut self.early));
             loop {
                 let taken = measured.take(piece);
@@ -232,14 +239,14 @@ async fn read_errors(stderr: &Receiver, mut lines: ErrorLines) {
 }
 
 /// The owner of a program.
-struct Keeper {
+struct ProgramKeeper {
     child: Child,
     until: Time,
     is_too_late: Rc<Cell<bool>>,
-    _slot: Slot,
+    _slot: ProgramSlot,
 }
 
-impl Keeper {
+impl ProgramKeeper {
     /// Waits for the program's end, or brings it about.
     async fn keep(mut self, mut finish: Reply<(), Local>) -> Outcome {
         let ended = match select((finish.take(), sleep_until(self.until))).await {

@@ -1,8 +1,8 @@
 //! The records of FastCGI: written and read without I/O.
 //!
 //! Both roles use it: `fastcgi.rs` as the client of an application, `responder/fastcgi.rs` as the
-//! application. [`Records`] takes bytes as they come and gives the content of records as slices of
-//! them. It has no buffer but for the eight bytes of a record's head.
+//! application. [`RecordDecoder`] takes bytes as they come and gives the content of records as
+//! slices of them. It has no buffer but for the eight bytes of a record's head.
 //!
 //! ```text
 //!   head (8 bytes) ─▶ content (to 65,535 bytes) ─▶ padding (to 255 bytes) ─▶ head ..
@@ -49,7 +49,7 @@ pub(crate) struct BadRecord(pub(crate) &'static str);
 
 /// Takes records apart.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Records {
+pub(crate) struct RecordDecoder {
     head: [u8; HEAD_BYTES],
     /// Bytes of the head that have come.
     have: usize,
@@ -57,7 +57,7 @@ pub(crate) struct Records {
     padding_left: usize,
 }
 
-/// The part of the input that one call of [`Records::decode`] has dealt with.
+/// The part of the input that one call of [`RecordDecoder::decode`] has dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece<'b> {
     /// Bytes of the input that are dealt with.
@@ -78,7 +78,7 @@ pub(crate) struct Part<'b> {
     pub(crate) is_last: bool,
 }
 
-impl Records {
+impl RecordDecoder {
     /// Takes bytes from the front of `input`, and stops after one run of content.
     ///
     /// # Errors
@@ -202,10 +202,10 @@ pub(crate) fn put_pair(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 }
 
 /// A name and its value.
-pub(crate) type Pair<'b> = (&'b [u8], &'b [u8]);
+pub(crate) type NameValue<'b> = (&'b [u8], &'b [u8]);
 
 /// The names and values in the whole content of a stream of parameters.
-pub(crate) fn pairs(mut content: &[u8]) -> Result<Vec<Pair<'_>>, BadRecord> {
+pub(crate) fn pairs(mut content: &[u8]) -> Result<Vec<NameValue<'_>>, BadRecord> {
     const CUT: BadRecord = BadRecord("a parameter is cut off");
     let mut all = Vec::new();
     while !content.is_empty() {
@@ -238,7 +238,7 @@ mod tests {
 
     /// All records of the input, which comes in pieces that end at `cuts`.
     fn run(input: &[u8], cuts: &[usize]) -> Result<Vec<(u8, u16, Vec<u8>)>, BadRecord> {
-        let (mut records, mut all, mut start) = (Records::default(), Vec::new(), 0);
+        let (mut records, mut all, mut start) = (RecordDecoder::default(), Vec::new(), 0);
         let mut open: Option<(u8, u16, Vec<u8>)> = None;
         for &cut in cuts.iter().chain([&input.len()]) {
             while start < cut {

@@ -5,9 +5,9 @@
 //! application has ended the request and the whole request was written. Otherwise it is closed, and
 //! the application is told before that the request is given up.
 
-use super::record::{self, BadRecord, Ended, Records, kind};
+use super::record::{self, BadRecord, Ended, RecordDecoder, kind};
+use crate::cgi::claimed_length::ClaimedLength;
 use crate::cgi::head::{self, BadHead, ProgramHead};
-use crate::cgi::measured::Measured;
 use crate::error_log::{ErrorLines, ErrorLog};
 use bytes::Bytes;
 use http::StatusCode;
@@ -44,7 +44,7 @@ pub(crate) struct Back {
 
 /// Why an application gave no answer.
 #[derive(Debug)]
-pub(crate) enum Unanswered {
+pub(crate) enum ApplicationFailure {
     NotConnected(Error),
     /// The connection ended before anything of the answer came.
     Closed(Option<io::Error>),
@@ -58,47 +58,49 @@ pub(crate) enum Unanswered {
     Client(BodyError),
 }
 
-impl Unanswered {
+impl ApplicationFailure {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Unanswered::TooLate => StatusCode::GATEWAY_TIMEOUT,
-            Unanswered::NotConnected(error) if error.is_timeout() => StatusCode::GATEWAY_TIMEOUT,
-            Unanswered::Ended(Ended::Overloaded) => StatusCode::SERVICE_UNAVAILABLE,
-            Unanswered::Client(error) => error.status(),
+            ApplicationFailure::TooLate => StatusCode::GATEWAY_TIMEOUT,
+            ApplicationFailure::NotConnected(error) if error.is_timeout() => StatusCode::GATEWAY_TIMEOUT,
+            ApplicationFailure::Ended(Ended::Overloaded) => StatusCode::SERVICE_UNAVAILABLE,
+            ApplicationFailure::Client(error) => error.status(),
             _ => StatusCode::BAD_GATEWAY,
         }
     }
 }
 
-impl fmt::Display for Unanswered {
+impl fmt::Display for ApplicationFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unanswered::NotConnected(error) => write!(f, "{error}"),
-            Unanswered::Closed(None) => {
+            ApplicationFailure::NotConnected(error) => write!(f, "{error}"),
+            ApplicationFailure::Closed(None) => {
                 f.write_str("the application closed the connection without an answer")
             }
-            Unanswered::Closed(Some(error)) => write!(f, "the connection broke before an answer: {error}"),
-            Unanswered::TooLate => f.write_str("no answer within the time limit"),
-            Unanswered::Broken(error) => write!(f, "the connection broke within the answer: {error}"),
-            Unanswered::BadRecord(BadRecord(why)) => write!(f, "the answer is no FastCGI: {why}"),
-            Unanswered::BadHead(BadHead(why)) => write!(f, "the answer is not valid: {why}"),
-            Unanswered::Ended(ended) => {
+            ApplicationFailure::Closed(Some(error)) => {
+                write!(f, "the connection broke before an answer: {error}")
+            }
+            ApplicationFailure::TooLate => f.write_str("no answer within the time limit"),
+            ApplicationFailure::Broken(error) => write!(f, "the connection broke within the answer: {error}"),
+            ApplicationFailure::BadRecord(BadRecord(why)) => write!(f, "the answer is no FastCGI: {why}"),
+            ApplicationFailure::BadHead(BadHead(why)) => write!(f, "the answer is not valid: {why}"),
+            ApplicationFailure::Ended(ended) => {
                 write!(f, "the application ended the request without an answer: {ended:?}")
             }
-            Unanswered::Client(error) => write!(f, "the request broke off: {error}"),
+            ApplicationFailure::Client(error) => write!(f, "the request broke off: {error}"),
         }
     }
 }
 
 /// Why the next piece of output cannot be read.
-enum Cut {
+enum OutputCut {
     Closed,
     Io(io::Error),
     BadRecord(BadRecord),
     Client(BodyError),
 }
 
-type Feed = Pin<Box<dyn Future<Output = Result<(), FeedError>>>>;
+type RequestFeed = Pin<Box<dyn Future<Output = Result<(), FeedError>>>>;
 
 enum FeedError {
     /// The application takes no more. It may answer all the same.
@@ -111,10 +113,10 @@ pub(crate) struct Talk {
     /// The connection, until it is given back.
     stream: Option<Rc<Stream>>,
     /// Writes the request; `None` when it has ended.
-    feed: Option<Feed>,
+    feed: Option<RequestFeed>,
     /// Whether the whole request was written.
     is_sent: bool,
-    records: Records,
+    records: RecordDecoder,
     input: Bytes,
     /// Whether anything has come.
     is_begun: bool,
@@ -144,12 +146,12 @@ impl Talk {
         record::put_content(kind::PARAMS, REQUEST, params, &mut head);
         record::put_stream_end(kind::PARAMS, REQUEST, &mut head);
         let stream = Rc::new(stream);
-        let feed: Feed = Box::pin(feed(stream.clone(), head, body, limits.send));
+        let feed: RequestFeed = Box::pin(feed(stream.clone(), head, body, limits.send));
         Talk {
             stream: Some(stream),
             feed: Some(feed),
             is_sent: false,
-            records: Records::default(),
+            records: RecordDecoder::default(),
             input: Bytes::new(),
             is_begun: false,
             end: Vec::new(),
@@ -165,34 +167,34 @@ impl Talk {
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) async fn head(&mut self) -> Result<ProgramHead, Unanswered> {
+    pub(crate) async fn head(&mut self) -> Result<ProgramHead, ApplicationFailure> {
         loop {
-            if let Some(length) = head::length(&self.early).map_err(Unanswered::BadHead)? {
+            if let Some(length) = head::length(&self.early).map_err(ApplicationFailure::BadHead)? {
                 let rest = self.early.split_off(length);
                 let head = std::mem::replace(&mut self.early, rest);
-                return head::parse(&head, false).map_err(Unanswered::BadHead);
+                return head::parse(&head, false).map_err(ApplicationFailure::BadHead);
             }
             match self.read().await {
                 Ok(Some(piece)) => self.early.extend_from_slice(&piece),
-                Ok(None) => return Err(Unanswered::Ended(self.ended.unwrap_or(Ended::Complete))),
-                Err(Cut::Client(error)) => return Err(Unanswered::Client(error)),
-                Err(Cut::BadRecord(bad)) => return Err(Unanswered::BadRecord(bad)),
-                Err(Cut::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
-                    return Err(Unanswered::TooLate);
+                Ok(None) => return Err(ApplicationFailure::Ended(self.ended.unwrap_or(Ended::Complete))),
+                Err(OutputCut::Client(error)) => return Err(ApplicationFailure::Client(error)),
+                Err(OutputCut::BadRecord(bad)) => return Err(ApplicationFailure::BadRecord(bad)),
+                Err(OutputCut::Io(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                    return Err(ApplicationFailure::TooLate);
                 }
-                Err(Cut::Io(error)) if self.is_begun => return Err(Unanswered::Broken(error)),
-                Err(Cut::Io(error)) => return Err(Unanswered::Closed(Some(error))),
-                Err(Cut::Closed) if self.is_begun => {
-                    return Err(Unanswered::Broken(io::ErrorKind::UnexpectedEof.into()));
+                Err(OutputCut::Io(error)) if self.is_begun => return Err(ApplicationFailure::Broken(error)),
+                Err(OutputCut::Io(error)) => return Err(ApplicationFailure::Closed(Some(error))),
+                Err(OutputCut::Closed) if self.is_begun => {
+                    return Err(ApplicationFailure::Broken(io::ErrorKind::UnexpectedEof.into()));
                 }
-                Err(Cut::Closed) => return Err(Unanswered::Closed(None)),
+                Err(OutputCut::Closed) => return Err(ApplicationFailure::Closed(None)),
             }
         }
     }
 
     /// The next piece of the output, while the request flows out. `None` when the application has
     /// ended the request.
-    async fn read(&mut self) -> Result<Option<Bytes>, Cut> {
+    async fn read(&mut self) -> Result<Option<Bytes>, OutputCut> {
         loop {
             if let Some(piece) = self.decode()? {
                 return Ok(Some(piece));
@@ -214,13 +216,13 @@ impl Talk {
                         match fed {
                             Ok(()) => self.is_sent = true,
                             Err(FeedError::Io) => {}
-                            Err(FeedError::Client(error)) => return Err(Cut::Client(error)),
+                            Err(FeedError::Client(error)) => return Err(OutputCut::Client(error)),
                         }
                     }
                 }
             };
-            match read.map_err(Cut::Io)? {
-                0 => return Err(Cut::Closed),
+            match read.map_err(OutputCut::Io)? {
+                0 => return Err(OutputCut::Closed),
                 _ => (self.input, self.is_begun) = (buffer.into(), true),
             }
         }
@@ -228,9 +230,9 @@ impl Talk {
 
     /// The next piece of output among the bytes that are there. The error output among them goes to
     /// the log.
-    fn decode(&mut self) -> Result<Option<Bytes>, Cut> {
+    fn decode(&mut self) -> Result<Option<Bytes>, OutputCut> {
         while !self.input.is_empty() && self.ended.is_none() {
-            let piece = self.records.decode(&self.input).map_err(Cut::BadRecord)?;
+            let piece = self.records.decode(&self.input).map_err(OutputCut::BadRecord)?;
             let consumed = piece.consumed;
             let mut output = None;
             if let Some(part) = piece.part.filter(|part| part.request == REQUEST) {
@@ -242,7 +244,7 @@ impl Talk {
                     kind::END => {
                         self.end.extend_from_slice(part.content);
                         if part.is_last {
-                            self.ended = Some(record::end(&self.end).map_err(Cut::BadRecord)?);
+                            self.ended = Some(record::end(&self.end).map_err(OutputCut::BadRecord)?);
                         }
                     }
                     _ => {}
@@ -272,7 +274,7 @@ impl Talk {
     /// The rest of the output as the body of an answer.
     pub(crate) fn into_body(mut self, length: Option<u64>) -> Body {
         Body::produce(async move |mut out| {
-            let mut measured = Measured::new(length);
+            let mut measured = ClaimedLength::new(length);
             let mut piece = Bytes::from(std::mem::take(&mut self.early));
             loop {
                 let taken = measured.take(piece);
@@ -282,9 +284,9 @@ impl Talk {
                 match self.read().await {
                     Ok(Some(next)) => piece = next,
                     Ok(None) => return measured.end().map_err(BodyError::from),
-                    Err(Cut::Client(error)) => return Err(error),
-                    Err(Cut::Io(error)) => return Err(BodyError::from(error)),
-                    Err(Cut::Closed | Cut::BadRecord(_)) => {
+                    Err(OutputCut::Client(error)) => return Err(error),
+                    Err(OutputCut::Io(error)) => return Err(BodyError::from(error)),
+                    Err(OutputCut::Closed | OutputCut::BadRecord(_)) => {
                         return Err(BodyError::from(io::Error::from(io::ErrorKind::UnexpectedEof)));
                     }
                 }

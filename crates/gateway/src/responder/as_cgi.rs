@@ -1,7 +1,7 @@
 //! [`serve_cgi`]: a handler as a CGI program.
 
+use super::known_length::KnownLength;
 use super::request::{put_head, request};
-use super::sized::Sized;
 use crate::proxy::plain;
 use http::{Method, StatusCode};
 use selvedge_handler::{Body, BodyError, Cause, Handler};
@@ -24,7 +24,7 @@ pub async fn serve_cgi(handler: impl Handler) -> io::Result<()> {
     let (mut asked, length) =
         request(pairs).map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
     if length > 0 {
-        *asked.body_mut() = Body::new(Sized::new(input(length), length));
+        *asked.body_mut() = Body::new(KnownLength::new(input(length), length));
     }
     let is_head = asked.method() == Method::HEAD;
     let mut response = handler.call(asked).await;

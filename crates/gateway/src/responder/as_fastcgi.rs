@@ -4,9 +4,9 @@
 //! its response, runs, [`Connection::attend`] reads the request's body as the handler asks for it;
 //! when the body has ended, it waits for the server to give the request up.
 
-use super::Listener;
+use super::InheritedListener;
 use super::request::{put_head, request};
-use crate::fastcgi::record::{self, BadRecord, Ended, RESPONDER, Records, kind};
+use crate::fastcgi::record::{self, BadRecord, Ended, RESPONDER, RecordDecoder, kind};
 use crate::proxy::plain;
 use bytes::{Buf, Bytes};
 use http::{Method, StatusCode};
@@ -39,11 +39,11 @@ pub trait Accepts {
     fn accept(&self) -> impl Future<Output = io::Result<Stream>>;
 }
 
-impl Accepts for Listener {
+impl Accepts for InheritedListener {
     async fn accept(&self) -> io::Result<Stream> {
         match self {
-            Listener::Tcp(listener) => Accepts::accept(listener).await,
-            Listener::Unix(listener) => Accepts::accept(listener).await,
+            InheritedListener::Tcp(listener) => Accepts::accept(listener).await,
+            InheritedListener::Unix(listener) => Accepts::accept(listener).await,
         }
     }
 }
@@ -92,7 +92,7 @@ struct Connection {
 /// The direction from the web server.
 struct Reader {
     stream: Rc<Stream>,
-    records: Records,
+    records: RecordDecoder,
     input: Bytes,
 }
 
@@ -124,7 +124,8 @@ impl From<BadRecord> for io::Error {
 impl Connection {
     fn new(stream: Stream) -> Connection {
         let stream = Rc::new(stream);
-        let reader = Reader { stream: stream.clone(), records: Records::default(), input: Bytes::new() };
+        let reader =
+            Reader { stream: stream.clone(), records: RecordDecoder::default(), input: Bytes::new() };
         Connection { stream, reader }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::scripts::{Scripts, ask, get, request, run, text_of};
 use selvedge_core::{spawn_local, yield_now};
-use selvedge_gateway::Slots;
+use selvedge_gateway::ProgramSlots;
 use selvedge_handler::{Body, BodyError, Cause, Handler};
 use selvedge_io::time::sleep;
 use std::fs;
@@ -66,7 +66,7 @@ fn a_client_that_goes_away_ends_the_program_with_its_children() {
         ("talk", &format!("printf 'Content-Type: a/b\\n\\n'; {HANG} while :; do echo warp; done")),
     ]);
     run(async move {
-        let (cgi, slots) = (scripts.cgi(), Slots::new(1));
+        let (cgi, slots) = (scripts.cgi(), ProgramSlots::new(1));
         let cgi = Rc::new(cgi.slots(slots.clone()));
         for name in ["hang", "talk"] {
             // The thread of the connection is dropped within the handler, or within the body.
@@ -146,7 +146,8 @@ fn so_many_at_once_and_so_many_wait() {
         "echo >> started; while ! test -e go; do sleep 0.01; done; printf 'Content-Type: a/b\\n\\nok'";
     let scripts = Scripts::new(&[("wait", script)]);
     run(async move {
-        let cgi = Rc::new(scripts.cgi().slots(Slots::new(2).queue(1).patience(Duration::from_secs(60))));
+        let cgi =
+            Rc::new(scripts.cgi().slots(ProgramSlots::new(2).queue(1).patience(Duration::from_secs(60))));
         let ask = || {
             let cgi = cgi.clone();
             spawn_local(async move { text_of(cgi.call(get("/cgi/wait")).await).await })
@@ -171,7 +172,7 @@ fn so_many_at_once_and_so_many_wait() {
         assert_eq!(started(), 3);
 
         fs::remove_file(scripts.path().join("go")).unwrap();
-        let impatient = Slots::new(1).patience(Duration::from_millis(50));
+        let impatient = ProgramSlots::new(1).patience(Duration::from_millis(50));
         let cgi = Rc::new(scripts.cgi().slots(impatient));
         let first = spawn_local({
             let cgi = cgi.clone();

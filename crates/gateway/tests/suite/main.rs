@@ -1,5 +1,7 @@
-//! What a server does with other programs: the proxy in simulated worlds, CGI with real programs.
+//! What a server does with other programs: proxy and FastCGI in simulated worlds, CGI with real
+//! programs.
 
+mod any_bytes;
 mod cgi;
 mod cgi_faults;
 mod fastcgi;

@@ -2,7 +2,7 @@
 
 use selvedge_client::{Address, Client};
 use selvedge_core::spawn_local;
-use selvedge_gateway::{Policy, Proxy, Upstreams};
+use selvedge_gateway::{Balance, Proxy, Upstreams};
 use selvedge_http::{Config, Site};
 use selvedge_io::net::{TcpListener, TcpStream};
 use selvedge_io::time::sleep;
@@ -253,7 +253,7 @@ fn a_prefix_and_a_host_are_replaced() {
 #[test]
 fn a_watched_server_that_is_silent_gets_no_requests_until_it_answers() {
     simulate(0..8, || async {
-        let upstreams = upstreams(&[8001, 8002]).policy(Policy::LeastConnections);
+        let upstreams = upstreams(&[8001, 8002]).policy(Balance::LeastConnections);
         let watching = spawn_local({
             let upstreams = upstreams.clone();
             let client = Client::builder().idle_connections_max(0).build();

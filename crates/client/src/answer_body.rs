@@ -1,12 +1,12 @@
-//! [`Incoming`]: the body of an answer, read as the caller asks for it.
+//! [`AnswerBody`]: the body of an answer, read as the caller asks for it.
 
 use crate::address::Address;
 use crate::answer_head::Extent;
-use crate::client::Shared;
-use crate::error::{Error, Kind};
-use crate::payload::Payload;
-use crate::sending::Sending;
-use crate::upgraded::Upgraded;
+use crate::error::{Error, ErrorCause};
+use crate::outgoing_request::OutgoingRequest;
+use crate::request_body::RequestBody;
+use crate::shared::Shared;
+use crate::switched::Switched;
 use bytes::{Buf, Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
@@ -48,7 +48,7 @@ const PIECE_BYTES: (usize, usize) = (8 << 10, 64 << 10);
 /// }
 /// # let _ = count("");
 /// ```
-pub struct Incoming<B = Payload> {
+pub struct AnswerBody<B = RequestBody> {
     state: State<B>,
     trailers: Option<Box<HeaderMap>>,
 }
@@ -57,7 +57,7 @@ enum State<B> {
     /// All content that is left.
     Whole(Bytes),
     Reading(Box<Reading<B>>),
-    Upgraded(Box<Upgraded>),
+    Switched(Box<Switched>),
 }
 
 /// A connection on which the rest of an answer comes.
@@ -67,7 +67,7 @@ pub(crate) struct Reading<B> {
     pub(crate) stream: Stream,
     /// Bytes that were read and not looked at.
     pub(crate) input: Bytes,
-    pub(crate) sending: Option<Sending<B>>,
+    pub(crate) sending: Option<OutgoingRequest<B>>,
     /// Whether another request may follow on the connection.
     pub(crate) keeps: bool,
     body: Extents,
@@ -84,14 +84,14 @@ enum Extents {
     UntilClose,
 }
 
-impl<B> Incoming<B> {
+impl<B> AnswerBody<B> {
     /// A body of these bytes.
-    pub(crate) fn whole(bytes: Bytes) -> Incoming<B> {
-        Incoming { state: State::Whole(bytes), trailers: None }
+    pub(crate) fn whole(bytes: Bytes) -> AnswerBody<B> {
+        AnswerBody { state: State::Whole(bytes), trailers: None }
     }
 
-    pub(crate) fn upgraded(upgraded: Upgraded) -> Incoming<B> {
-        Incoming { state: State::Upgraded(Box::new(upgraded)), trailers: None }
+    pub(crate) fn upgraded(upgraded: Switched) -> AnswerBody<B> {
+        AnswerBody { state: State::Switched(Box::new(upgraded)), trailers: None }
     }
 
     /// The body that comes on a connection. If all of it is there, the connection is free again.
@@ -103,10 +103,10 @@ impl<B> Incoming<B> {
         address: Address,
         stream: Stream,
         input: Bytes,
-        sending: Option<Sending<B>>,
+        sending: Option<OutgoingRequest<B>>,
         keeps: bool,
         extent: Extent,
-    ) -> Result<Incoming<B>, Error> {
+    ) -> Result<AnswerBody<B>, Error> {
         let body = match extent {
             Extent::UntilClose => Extents::UntilClose,
             Extent::Framed(framing) => {
@@ -138,24 +138,24 @@ impl<B> Incoming<B> {
             if piece.done && matches!(extent, Extent::Framed(Framing::None | Framing::Length(_))) {
                 let content = reading.input.split_to(piece.consumed);
                 reading.finish();
-                return Ok(Incoming::whole(content));
+                return Ok(AnswerBody::whole(content));
             }
             // The decoder looks at the bytes again when they are asked for.
             if let Extent::Framed(framing) = extent {
                 *decoder = Decoder::new(framing, u64::MAX).map_err(framing_error)?;
             }
         }
-        Ok(Incoming { state: State::Reading(Box::new(reading)), trailers: None })
+        Ok(AnswerBody { state: State::Reading(Box::new(reading)), trailers: None })
     }
 
     /// The connection, after an answer `101 Switching Protocols`.
     ///
     /// # Errors
     /// The body itself, if the answer was another.
-    pub fn into_upgraded(self) -> Result<Upgraded, Incoming<B>> {
+    pub fn into_upgraded(self) -> Result<Switched, AnswerBody<B>> {
         match self.state {
-            State::Upgraded(upgraded) => Ok(*upgraded),
-            state => Err(Incoming { state, trailers: self.trailers }),
+            State::Switched(upgraded) => Ok(*upgraded),
+            state => Err(AnswerBody { state, trailers: self.trailers }),
         }
     }
 
@@ -166,7 +166,7 @@ impl<B> Incoming<B> {
     }
 }
 
-impl<B> Incoming<B>
+impl<B> AnswerBody<B>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
@@ -198,7 +198,7 @@ where
         loop {
             let len = joined.as_ref().map_or(all.len(), BytesMut::len);
             if len > bytes_max {
-                return Err(Error::new(Kind::TooLarge));
+                return Err(Error::new(ErrorCause::TooLarge));
             }
             let Some(piece) = self.next().await? else { break };
             joined.get_or_insert_with(|| BytesMut::from(std::mem::take(&mut all))).extend_from_slice(&piece);
@@ -212,7 +212,7 @@ where
     /// As for [`read_all`](Self::read_all), and if the body is no UTF-8.
     pub async fn text(self, bytes_max: usize) -> Result<String, Error> {
         let bytes = self.read_all(bytes_max).await?;
-        String::from_utf8(bytes.into()).map_err(|error| Error::with(Kind::NotText, error))
+        String::from_utf8(bytes.into()).map_err(|error| Error::with(ErrorCause::NotText, error))
     }
 }
 
@@ -261,7 +261,7 @@ enum Decoded {
 }
 
 fn framing_error(status: selvedge_http::status::Status) -> Error {
-    Error::new(Kind::BodyFraming(status))
+    Error::new(ErrorCause::BodyFraming(status))
 }
 
 impl<B> Reading<B>
@@ -297,9 +297,9 @@ where
             let read = self
                 .stream
                 .poll_read_with(&mut self.wait, cx, |stream| stream.try_read_to_spare(&mut buffer));
-            match ready!(read).map_err(|error| Error::from_io(Kind::Body, error))? {
+            match ready!(read).map_err(|error| Error::from_io(ErrorCause::Body, error))? {
                 0 if matches!(self.body, Extents::UntilClose) => return Poll::Ready(Ok(None)),
-                0 => return Poll::Ready(Err(Error::new(Kind::Body))),
+                0 => return Poll::Ready(Err(Error::new(ErrorCause::Body))),
                 read => {
                     self.is_timed = false;
                     if read == self.piece_bytes {
@@ -312,7 +312,7 @@ where
     }
 }
 
-impl<B> Body for Incoming<B>
+impl<B> Body for AnswerBody<B>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
@@ -323,7 +323,7 @@ where
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
         let this = self.get_mut();
         match &mut this.state {
-            State::Upgraded(_) => Poll::Ready(None),
+            State::Switched(_) => Poll::Ready(None),
             State::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
             State::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
             State::Reading(reading) => match ready!(reading.poll_piece(cx)) {
@@ -350,7 +350,7 @@ where
         match &self.state {
             State::Whole(bytes) => bytes.is_empty(),
             State::Reading(_) => false,
-            State::Upgraded(_) => true,
+            State::Switched(_) => true,
         }
     }
 
@@ -361,21 +361,21 @@ where
                 Extents::Framed(_, size) => *size,
                 Extents::UntilClose => SizeHint::new(),
             },
-            State::Upgraded(_) => SizeHint::with_exact(0),
+            State::Switched(_) => SizeHint::with_exact(0),
         }
     }
 }
 
 // Nothing in it is pinned: the body of the request is in a box.
-impl<B> Unpin for Incoming<B> {}
+impl<B> Unpin for AnswerBody<B> {}
 
-impl<B> fmt::Debug for Incoming<B> {
+impl<B> fmt::Debug for AnswerBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.state {
             State::Whole(_) => "whole",
             State::Reading(_) => "reading",
-            State::Upgraded(_) => "upgraded",
+            State::Switched(_) => "upgraded",
         };
-        f.debug_tuple("Incoming").field(&state).finish()
+        f.debug_tuple("AnswerBody").field(&state).finish()
     }
 }

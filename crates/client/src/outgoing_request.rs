@@ -1,10 +1,11 @@
-//! [`Sending`]: a request on its way to the server, head and body.
+//! [`OutgoingRequest`]: a request on its way to the server, head and body.
 //!
-//! `exchange.rs` polls it until the head of the answer is there, and `incoming.rs` goes on polling
-//! it while the caller reads the body of the answer, because a server may answer before it has the
-//! whole request. It asks the body for the next piece when the kernel has taken the piece before.
+//! `exchange.rs` polls it until the head of the answer is there, and `answer_body.rs` goes on
+//! polling it while the caller reads the body of the answer, because a server may answer before it
+//! has the whole request. It asks the body for the next piece when the kernel has taken the piece
+//! before.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorCause};
 use crate::request_head::BodyFraming;
 use bytes::{Buf, Bytes};
 use http_body::Body;
@@ -23,7 +24,7 @@ use std::time::Duration;
 const WRITE_BYTES_MAX: usize = 256 << 10;
 
 /// The rest of a request.
-pub(crate) struct Sending<B> {
+pub(crate) struct OutgoingRequest<B> {
     /// Bytes of the head and of the framing that go out before `piece`.
     front: Vec<u8>,
     front_sent: usize,
@@ -45,7 +46,7 @@ pub(crate) struct Sending<B> {
     wait: PollState,
 }
 
-impl<B> Sending<B>
+impl<B> OutgoingRequest<B>
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
@@ -57,11 +58,11 @@ where
         body: Option<Pin<Box<B>>>,
         framing: BodyFraming,
         limit: Duration,
-    ) -> Sending<B> {
+    ) -> OutgoingRequest<B> {
         let length = if let BodyFraming::Length(length) = framing { length } else { 0 };
         let left = length.saturating_sub(whole.len() as u64);
         let wait = PollState::default();
-        Sending {
+        OutgoingRequest {
             front: head,
             front_sent: 0,
             piece: whole,
@@ -79,7 +80,7 @@ where
     /// Sends until all is sent.
     pub(crate) fn poll(&mut self, stream: &Stream, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
         loop {
-            ready!(self.poll_write(stream, cx)).map_err(|error| Error::from_io(Kind::Send, error))?;
+            ready!(self.poll_write(stream, cx)).map_err(|error| Error::from_io(ErrorCause::Send, error))?;
             if self.is_held {
                 return Poll::Pending;
             }
@@ -92,7 +93,7 @@ where
                         self.end(&fields)?;
                     }
                 },
-                Some(Err(error)) => return Poll::Ready(Err(Error::with(Kind::RequestBody, error))),
+                Some(Err(error)) => return Poll::Ready(Err(Error::with(ErrorCause::RequestBody, error))),
                 None => self.end(&http::HeaderMap::new())?,
             }
         }
@@ -167,12 +168,12 @@ where
 }
 
 fn length_differs(which: &str) -> Error {
-    Error::with(Kind::RequestBody, format!("it has {which} bytes than it said"))
+    Error::with(ErrorCause::RequestBody, format!("it has {which} bytes than it said"))
 }
 
-impl<B> fmt::Debug for Sending<B> {
+impl<B> fmt::Debug for OutgoingRequest<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sending")
+        f.debug_struct("OutgoingRequest")
             .field("framing", &self.framing)
             .field("is_held", &self.is_held)
             .finish_non_exhaustive()

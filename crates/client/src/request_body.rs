@@ -1,4 +1,4 @@
-//! [`Payload`]: a body of a request that can be sent again.
+//! [`RequestBody`]: a body of a request that can be sent again.
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
@@ -11,15 +11,15 @@ use std::task::{Context, Poll};
 ///
 /// A body that is made while it is sent goes through [`Client::send`](crate::Client::send).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Payload(Bytes);
+pub struct RequestBody(Bytes);
 
-impl<T: Into<Bytes>> From<T> for Payload {
-    fn from(bytes: T) -> Payload {
-        Payload(bytes.into())
+impl<T: Into<Bytes>> From<T> for RequestBody {
+    fn from(bytes: T) -> RequestBody {
+        RequestBody(bytes.into())
     }
 }
 
-impl Body for Payload {
+impl Body for RequestBody {
     type Data = Bytes;
     type Error = Infallible;
 

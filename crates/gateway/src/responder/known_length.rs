@@ -1,4 +1,4 @@
-//! [`Sized`]: a stream of pieces as a body of known length.
+//! [`KnownLength`]: a stream of pieces as a body of known length.
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -7,18 +7,18 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 /// A body with a known length, although its pieces come one after the other.
-pub(crate) struct Sized {
+pub(crate) struct KnownLength {
     body: Body,
     left: u64,
 }
 
-impl Sized {
-    pub(crate) fn new(body: Body, length: u64) -> Sized {
-        Sized { body, left: length }
+impl KnownLength {
+    pub(crate) fn new(body: Body, length: u64) -> KnownLength {
+        KnownLength { body, left: length }
     }
 }
 
-impl http_body::Body for Sized {
+impl http_body::Body for KnownLength {
     type Data = Bytes;
     type Error = BodyError;
 

@@ -1,5 +1,5 @@
 //! The lengths of bodies: [`with_length`] finds that of a request, because a program has to know
-//! it; [`Measured`] holds a program's answer to the length that the program has claimed.
+//! it; [`ClaimedLength`] holds a program's answer to the length that the program has claimed.
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -25,14 +25,14 @@ pub(crate) async fn with_length(body: Body, bytes_max: u64) -> Result<(u64, Body
 
 /// Counts the content of an answer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Measured {
+pub(crate) struct ClaimedLength {
     /// Content that is still to come, if the program has said how much there is.
     left: Option<u64>,
 }
 
-impl Measured {
-    pub(crate) fn new(length: Option<u64>) -> Measured {
-        Measured { left: length }
+impl ClaimedLength {
+    pub(crate) fn new(length: Option<u64>) -> ClaimedLength {
+        ClaimedLength { left: length }
     }
 
     /// The part of a piece that belongs to the answer: what is beyond the claimed length does not.
