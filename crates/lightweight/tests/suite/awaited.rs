@@ -1,7 +1,7 @@
 //! What holds of every implementation with `await`. The tests are those of `direct.rs`.
 
 use super::{Log, MANY};
-use selvedge_lightweight::{Async, RunEnd, Selvedge, Tasks};
+use selvedge_lightweight::{Async, Library, RunEnd, Selvedge, Tasks};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn operations<S: Async>() {
@@ -171,5 +171,6 @@ macro_rules! awaited {
 
 awaited! {
     selvedge: Selvedge;
+    library: Library;
     tasks: Tasks;
 }

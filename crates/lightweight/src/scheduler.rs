@@ -1,0 +1,185 @@
+//! The scheduler of `selvedge.rs`: [`Scheduler`]. It has the ready threads, the memory of threads and
+//! of MVars, and the loop that steps one thread after another.
+//!
+//! # The order
+//! A thread that is woken or created goes behind those that are ready. The scheduler has the queue
+//! for the first, and `core` has one for the second: what a thread creates in a step comes to the
+//! scheduler afterwards ([`adopt`](Scheduler::adopt)).
+
+use crate::RunEnd;
+use crate::seat::Seat;
+use crate::seat_rows::{AnyRows, SeatRows};
+use crate::system::Name;
+use ::selvedge::{Cpu, RunQueue, Thread, Trace, detach_local};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::mem::take;
+use std::rc::Rc;
+
+thread_local! {
+    pub(crate) static SYSTEM: Scheduler = const { Scheduler::new() };
+}
+
+/// The threads of one OS thread, and the MVars that they share.
+pub(crate) struct Scheduler {
+    ready: RefCell<RunQueue>,
+    /// The memory of the threads. It stays for the next `start`. Within one, `start` has it.
+    cpu: RefCell<Option<Cpu>>,
+    /// For each type, the records of MVars and Fifos.
+    records: RefCell<Vec<Rc<dyn AnyRows>>>,
+    /// Where the thread waits that ends its step.
+    waits: Cell<Option<&'static dyn Seat>>,
+    /// The threads that the running one has created in this step. The CPU has them.
+    born: Cell<usize>,
+    /// The threads that it has woken after that, with the number that was born before.
+    late: RefCell<Vec<(usize, Thread)>>,
+    run: Cell<u32>,
+    phase: Cell<Phase>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Before,
+    Running,
+    Stopped,
+}
+
+impl Scheduler {
+    const fn new() -> Self {
+        Scheduler {
+            ready: RefCell::new(RunQueue::new()),
+            cpu: RefCell::new(None),
+            records: RefCell::new(Vec::new()),
+            waits: Cell::new(None),
+            born: Cell::new(0),
+            late: RefCell::new(Vec::new()),
+            run: Cell::new(0),
+            phase: Cell::new(Phase::Before),
+        }
+    }
+
+    pub(crate) fn spawn(&self, thread: impl Future<Output = ()> + 'static) {
+        if self.phase.get() != Phase::Before {
+            self.born.set(self.born.get() + 1);
+            return detach_local(thread);
+        }
+        let mut cpu = self.cpu.borrow_mut();
+        let cpu = cpu.get_or_insert_with(|| Cpu::new().expect("there is memory for threads"));
+        let thread = cpu.thread(thread).expect("there is memory for another thread");
+        self.ready.borrow_mut().push(thread);
+    }
+
+    /// The scheduler.
+    pub(crate) fn start(&self) -> RunEnd {
+        assert!(self.phase.get() == Phase::Before, "start was called by a thread");
+        self.phase.set(Phase::Running);
+        let cpu = self.cpu.take();
+        let mut cpu = cpu.unwrap_or_else(|| Cpu::new().expect("there is memory for threads"));
+        let mut panicked = 0;
+        while let Some(thread) = self.next() {
+            match thread.step(&mut cpu) {
+                Trace::Yield(thread) => self.stopped(thread),
+                Trace::Panic(panic) => {
+                    panic.report();
+                    panicked += 1;
+                }
+                _ => {}
+            }
+            if self.born.get() > 0 {
+                self.adopt(&mut cpu);
+            }
+        }
+        let stopped = self.phase.replace(Phase::Before) == Phase::Stopped;
+        self.run.set(self.run.get().wrapping_add(1));
+        // Destructors may call operations, so nothing is dropped within a borrow. The CPU lives on,
+        // because it would look at all of its memory when it is dropped.
+        drop(self.ready.take());
+        let records = self.records.borrow().clone();
+        let blocked = records.iter().map(|rows| rows.clear()).sum();
+        self.cpu.replace(Some(cpu));
+        RunEnd { blocked, panicked, stopped }
+    }
+
+    fn next(&self) -> Option<Thread> {
+        if self.phase.get() == Phase::Stopped { None } else { self.ready.borrow_mut().pop() }
+    }
+
+    /// Keeps a thread that has ended its step: in the record that it waits for, or in the queue.
+    fn stopped(&self, thread: Thread) {
+        match self.waits.take() {
+            None => self.ready.borrow_mut().push(thread),
+            Some(seat) => seat.sit(thread),
+        }
+    }
+
+    /// Makes a thread ready that waited.
+    #[inline(always)]
+    pub(crate) fn wake(&self, thread: Thread) {
+        match self.born.get() {
+            0 => self.ready.borrow_mut().push(thread),
+            born => self.wake_late(born, thread),
+        }
+    }
+
+    #[cold]
+    fn wake_late(&self, born: usize, thread: Thread) {
+        self.late.borrow_mut().push((born, thread));
+    }
+
+    /// Takes the threads that were created in a step, and those that were woken in between.
+    #[cold]
+    fn adopt(&self, cpu: &mut Cpu) {
+        let (born, late) = (self.born.take(), take(&mut *self.late.borrow_mut()));
+        let mut ready = self.ready.borrow_mut();
+        let mut taken = 0;
+        for (before, woken) in late {
+            ready.extend((taken..before).filter_map(|_| cpu.woken()));
+            taken = before;
+            ready.push(woken);
+        }
+        ready.extend((taken..born).filter_map(|_| cpu.woken()));
+    }
+
+    /// # Panics
+    /// If no thread calls.
+    pub(crate) fn insist(&self, operation: &str) {
+        let runs = self.phase.get() != Phase::Before;
+        assert!(runs, "{operation} is for threads: the code that calls start is none");
+    }
+
+    /// The running thread waits in this record when its step ends.
+    pub(crate) fn wait_in(&self, seat: &'static dyn Seat) {
+        self.insist("an operation that blocks");
+        self.waits.set(Some(seat));
+    }
+
+    pub(crate) fn rows<C: Seat>(&self) -> Rc<SeatRows<C>> {
+        let of_type = |rows: &Rc<dyn AnyRows>| (Rc::clone(rows) as Rc<dyn Any>).downcast().ok();
+        let found = self.records.borrow().iter().find_map(of_type);
+        found.unwrap_or_else(|| {
+            let rows = Rc::new(SeatRows::new());
+            self.records.borrow_mut().push(rows.clone());
+            rows
+        })
+    }
+
+    /// Ends all threads. The running one ends when its step does.
+    ///
+    /// # Panics
+    /// If no thread calls.
+    pub(crate) fn stop(&self) {
+        self.insist("stop");
+        self.phase.set(Phase::Stopped);
+    }
+
+    /// A fresh record. A name may be sent, which a reference to a record may not.
+    pub(crate) fn make_named<C: Seat>(&self) -> Name<C> {
+        Name::new(self.rows::<C>().make().0, self.run.get())
+    }
+
+    /// The record of a name.
+    pub(crate) fn named<C: Seat>(&self, name: Name<C>) -> &'static C {
+        let place = name.place(self.run.get());
+        self.rows().at(place).expect("this MVar belongs to another system")
+    }
+}
