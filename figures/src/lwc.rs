@@ -105,9 +105,10 @@ impl Case {
             "sorter" => sorted(size),
             _ => vec![],
         });
-        let ours = ALL.iter().filter(|by| !self.without.contains(&by.name)).map(|by| {
-            inner(by.name, &format!("lwc-{}-{}", self.program, by.name), numbers)
-        });
+        let ours = ALL
+            .iter()
+            .filter(|by| !self.without.contains(&by.name))
+            .map(|by| inner(by.name, &format!("lwc-{}-{}", self.program, by.name), numbers));
         let absent = |system: &str, why: &str| Contender {
             system: system.to_owned(),
             ours: false,

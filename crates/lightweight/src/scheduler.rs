@@ -83,6 +83,7 @@ impl Scheduler {
                     panic.report();
                     panicked += 1;
                 }
+                // It has ended. Threads of these programs make no other system call.
                 _ => {}
             }
             if self.born.get() > 0 {
@@ -91,12 +92,12 @@ impl Scheduler {
         }
         let stopped = self.phase.replace(Phase::Before) == Phase::Stopped;
         self.run.set(self.run.get().wrapping_add(1));
-        // Destructors may call operations, so nothing is dropped within a borrow. The CPU lives on,
-        // because it would look at all of its memory when it is dropped.
+        // The CPU lives on, because it would look at all of its memory when it is dropped.
+        self.cpu.replace(Some(cpu));
+        // Destructors may call operations, so nothing is dropped within a borrow.
         drop(self.ready.take());
         let records = self.records.borrow().clone();
         let blocked = records.iter().map(|rows| rows.clear()).sum();
-        self.cpu.replace(Some(cpu));
         RunEnd { blocked, panicked, stopped }
     }
 
@@ -153,14 +154,25 @@ impl Scheduler {
         self.waits.set(Some(seat));
     }
 
-    pub(crate) fn rows<C: Seat>(&self) -> Rc<SeatRows<C>> {
-        let of_type = |rows: &Rc<dyn AnyRows>| (Rc::clone(rows) as Rc<dyn Any>).downcast().ok();
-        let found = self.records.borrow().iter().find_map(of_type);
-        found.unwrap_or_else(|| {
-            let rows = Rc::new(SeatRows::new());
-            self.records.borrow_mut().push(rows.clone());
-            rows
-        })
+    /// Lends the rows for records of a type.
+    #[inline]
+    fn with_rows<C: Seat, A>(&self, with: impl FnOnce(&SeatRows<C>) -> A) -> A {
+        fn of_type<C: Seat>(rows: &Rc<dyn AnyRows>) -> Option<&SeatRows<C>> {
+            (&**rows as &dyn Any).downcast_ref()
+        }
+        let records = self.records.borrow();
+        if let Some(rows) = records.iter().find_map(of_type) {
+            return with(rows);
+        }
+        drop(records);
+        let rows = Rc::new(SeatRows::new());
+        self.records.borrow_mut().push(rows.clone());
+        with(&rows)
+    }
+
+    /// A fresh record.
+    pub(crate) fn make<C: Seat>(&self) -> &'static C {
+        self.with_rows(|rows| rows.make().1)
     }
 
     /// Ends all threads. The running one ends when its step does.
@@ -174,12 +186,12 @@ impl Scheduler {
 
     /// A fresh record. A name may be sent, which a reference to a record may not.
     pub(crate) fn make_named<C: Seat>(&self) -> Name<C> {
-        Name::new(self.rows::<C>().make().0, self.run.get())
+        Name::new(self.with_rows(|rows: &SeatRows<C>| rows.make().0), self.run.get())
     }
 
     /// The record of a name.
     pub(crate) fn named<C: Seat>(&self, name: Name<C>) -> &'static C {
         let place = name.place(self.run.get());
-        self.rows().at(place).expect("this MVar belongs to another system")
+        self.with_rows(|rows| rows.at(place)).expect("this MVar belongs to another system")
     }
 }

@@ -183,16 +183,19 @@ pub struct FifoSeat<T>(RefCell<SeatQueue<T>>);
 
 impl<T> FifoSeat<T> {
     /// Adds a value. Gives the reader that waited for it.
+    #[inline(always)]
     pub(crate) fn put(&self, value: T) -> Option<Thread> {
         self.0.borrow_mut().put(value)
     }
 
     /// The oldest value. Without one, the caller waits.
+    #[inline(always)]
     pub(crate) fn take(&self) -> Option<T> {
         self.0.borrow_mut().take()
     }
 
     /// The value that was put for the calling reader.
+    #[inline(always)]
     pub(crate) fn collect(&self) -> T {
         self.0.borrow_mut().collect()
     }

@@ -59,6 +59,7 @@ pub(crate) fn take_value<T: 'static>(inp: &'static MVarSeat<T>) -> Option<T> {
 }
 
 /// As [`put`], for a queue, in which there is always room.
+#[inline(always)]
 pub(crate) fn put_last<T: 'static>(out: &'static FifoSeat<T>, value: T) {
     if let Some(reader) = out.put(value) {
         SYSTEM.with(|system| system.wake(reader));
@@ -66,6 +67,7 @@ pub(crate) fn put_last<T: 'static>(out: &'static FifoSeat<T>, value: T) {
 }
 
 /// As [`take_value`], for a queue.
+#[inline(always)]
 pub(crate) fn take_first<T: 'static>(inp: &'static FifoSeat<T>) -> Option<T> {
     let value = inp.take();
     if value.is_none() {
@@ -80,7 +82,7 @@ pub(crate) fn insist(operation: &str) {
 
 /// A fresh record.
 fn make<C: Seat>() -> &'static C {
-    SYSTEM.with(|system| system.rows().make().1)
+    SYSTEM.with(Scheduler::make)
 }
 
 /// What a waiting thread is woken with.
@@ -111,10 +113,12 @@ impl<T: 'static> Awaited for MVarSeat<T> {
 impl<T: 'static> Awaited for FifoSeat<T> {
     type Value = T;
 
+    #[inline(always)]
     fn take(&'static self) -> Option<T> {
         take_first(self)
     }
 
+    #[inline(always)]
     fn collect(&self) -> T {
         self.collect()
     }

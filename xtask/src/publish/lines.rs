@@ -109,7 +109,11 @@ pub(super) fn draw(title: &str, alt: &str, noun: &str, sizes: &[(f64, Vec<&Row>)
         // Ours lies over the others.
         for (index, line) in lines.iter().enumerate().rev() {
             let style = patterned(index, line.row.is_ours());
-            canvas.line("grid", "", &[ends[index], (label - 14.0, places[index]), (label - 3.0, places[index])]);
+            canvas.line(
+                "grid",
+                "",
+                &[ends[index], (label - 14.0, places[index]), (label - 3.0, places[index])],
+            );
             canvas.line("series", &style, &at(&line.points));
             for point in at(&line.points) {
                 canvas.marker(index, &fill(&style), point);
@@ -151,11 +155,8 @@ pub(super) fn draw(title: &str, alt: &str, noun: &str, sizes: &[(f64, Vec<&Row>)
 
 /// The style of one of many lines.
 fn patterned(index: usize, is_ours: bool) -> String {
-    let colour = if is_ours {
-        OURS[0]
-    } else {
-        OTHERS[index % OTHERS.len()].split(';').next().unwrap_or_default()
-    };
+    let colour =
+        if is_ours { OURS[0] } else { OTHERS[index % OTHERS.len()].split(';').next().unwrap_or_default() };
     format!("{colour}{}", DASHES[index / OTHERS.len() % DASHES.len()])
 }
 
