@@ -1,5 +1,6 @@
 //! The figure `lwc`: the three programs of light-weight concurrency under every implementation of
-//! `selvedge-lightweight`, beside GHC, Lwt, Go, Erlang, Java and tokio; and what became of the paper's findings.
+//! `selvedge-lightweight`, beside GHC, Lwt, Go, Erlang, Java and tokio; and what became of the
+//! paper's findings.
 //!
 //! `main.rs` calls `lwc`. The programs are in `child/lwc.rs`, those of other languages in
 //! `figures/peers`. A case of time and a case of memory stand for two of the paper's figures.

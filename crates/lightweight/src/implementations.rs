@@ -6,7 +6,7 @@
 use crate::apps::{AppFound, answers, kpn, sieve, sorter};
 use crate::equeue::{After, Directed, InTurn};
 use crate::{
-    Async, Callcc, ContMonad, Direct, Dlcont, Equeue, Indirect, Library, PromiseMonad, Selvedge,
+    Async, Callcc, ContMonad, Direct, Dlcont, Equeue, Indirect, LibraryThreads, PromiseMonad, Selvedge,
     SelvedgeDirect, Sys, Tasks, Tramp, Vm,
 };
 use std::fmt;
@@ -58,7 +58,7 @@ const fn awaited<S: Async>(name: &'static str) -> Implementation {
 pub const ALL: &[Implementation] = &[
     awaited::<Selvedge>("selvedge"),
     direct::<SelvedgeDirect>("selvedge-direct"),
-    awaited::<Library>("selvedge-library"),
+    awaited::<LibraryThreads>("selvedge-library"),
     direct::<Sys>("sys"),
     direct::<Vm>("vm"),
     direct::<Callcc>("callcc"),

@@ -71,7 +71,7 @@ pub use cont::ContMonad;
 pub use dlcont::Dlcont;
 pub use equeue::Equeue;
 pub use interface::{Async, Direct, Indirect, RunEnd};
-pub use library::Library;
+pub use library::LibraryThreads;
 pub use monad::Monad;
 pub use promise::PromiseMonad;
 pub use seat::{FifoSeat, MVarSeat};

@@ -1,5 +1,5 @@
 //! The threads of Selvedge with the MVar of the library, under the scheduler of the library:
-//! [`Library`].
+//! [`LibraryThreads`].
 //!
 //! The threads are those of `selvedge.rs`. The library's MVar lets any number of threads wait, each
 //! of which may give up, and it works under every scheduler and within `select!`. A thread leaves
@@ -83,9 +83,9 @@ fn insist(operation: &str) {
 
 /// The implementation `selvedge-library`: what a program of Selvedge has without further work.
 #[derive(Debug)]
-pub enum Library {}
+pub enum LibraryThreads {}
 
-impl Async for Library {
+impl Async for LibraryThreads {
     type MVar<T: 'static> = Rc<MVar<T, Local>>;
     type Fifo<T: 'static> = Rc<Fifo<T, Local>>;
 

@@ -1,13 +1,13 @@
-//! The scheduler of `selvedge.rs`: [`Scheduler`]. It has the ready threads, the memory of threads and
-//! of MVars, and the loop that steps one thread after another.
+//! The scheduler of `selvedge.rs`: [`ThreadScheduler`]. It has the ready threads, the memory of
+//! threads and of MVars, and the loop that steps one thread after another.
 //!
 //! # The order
 //! A thread that is woken or created goes behind those that are ready. The scheduler has the queue
 //! for the first, and `core` has one for the second: what a thread creates in a step comes to the
-//! scheduler afterwards ([`adopt`](Scheduler::adopt)).
+//! scheduler afterwards ([`adopt`](ThreadScheduler::adopt)).
 
 use crate::RunEnd;
-use crate::seat::Seat;
+use crate::seat::WaitSeat;
 use crate::seat_rows::{AnyRows, SeatRows};
 use crate::system::Name;
 use ::selvedge::{Cpu, RunQueue, Thread, Trace, detach_local};
@@ -17,36 +17,36 @@ use std::mem::take;
 use std::rc::Rc;
 
 thread_local! {
-    pub(crate) static SYSTEM: Scheduler = const { Scheduler::new() };
+    pub(crate) static SYSTEM: ThreadScheduler = const { ThreadScheduler::new() };
 }
 
 /// The threads of one OS thread, and the MVars that they share.
-pub(crate) struct Scheduler {
+pub(crate) struct ThreadScheduler {
     ready: RefCell<RunQueue>,
     /// The memory of the threads. It stays for the next `start`. Within one, `start` has it.
     cpu: RefCell<Option<Cpu>>,
     /// For each type, the records of MVars and Fifos.
     records: RefCell<Vec<Rc<dyn AnyRows>>>,
     /// Where the thread waits that ends its step.
-    waits: Cell<Option<&'static dyn Seat>>,
+    waits: Cell<Option<&'static dyn WaitSeat>>,
     /// The threads that the running one has created in this step. The CPU has them.
     born: Cell<usize>,
     /// The threads that it has woken after that, with the number that was born before.
     late: RefCell<Vec<(usize, Thread)>>,
     run: Cell<u32>,
-    phase: Cell<Phase>,
+    phase: Cell<StartPhase>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum StartPhase {
     Before,
     Running,
     Stopped,
 }
 
-impl Scheduler {
+impl ThreadScheduler {
     const fn new() -> Self {
-        Scheduler {
+        ThreadScheduler {
             ready: RefCell::new(RunQueue::new()),
             cpu: RefCell::new(None),
             records: RefCell::new(Vec::new()),
@@ -54,12 +54,12 @@ impl Scheduler {
             born: Cell::new(0),
             late: RefCell::new(Vec::new()),
             run: Cell::new(0),
-            phase: Cell::new(Phase::Before),
+            phase: Cell::new(StartPhase::Before),
         }
     }
 
     pub(crate) fn spawn(&self, thread: impl Future<Output = ()> + 'static) {
-        if self.phase.get() != Phase::Before {
+        if self.phase.get() != StartPhase::Before {
             self.born.set(self.born.get() + 1);
             return detach_local(thread);
         }
@@ -71,8 +71,8 @@ impl Scheduler {
 
     /// The scheduler.
     pub(crate) fn start(&self) -> RunEnd {
-        assert!(self.phase.get() == Phase::Before, "start was called by a thread");
-        self.phase.set(Phase::Running);
+        assert!(self.phase.get() == StartPhase::Before, "start was called by a thread");
+        self.phase.set(StartPhase::Running);
         let cpu = self.cpu.take();
         let mut cpu = cpu.unwrap_or_else(|| Cpu::new().expect("there is memory for threads"));
         let mut panicked = 0;
@@ -90,7 +90,7 @@ impl Scheduler {
                 self.adopt(&mut cpu);
             }
         }
-        let stopped = self.phase.replace(Phase::Before) == Phase::Stopped;
+        let stopped = self.phase.replace(StartPhase::Before) == StartPhase::Stopped;
         self.run.set(self.run.get().wrapping_add(1));
         // The CPU lives on, because it would look at all of its memory when it is dropped.
         self.cpu.replace(Some(cpu));
@@ -102,7 +102,7 @@ impl Scheduler {
     }
 
     fn next(&self) -> Option<Thread> {
-        if self.phase.get() == Phase::Stopped { None } else { self.ready.borrow_mut().pop() }
+        if self.phase.get() == StartPhase::Stopped { None } else { self.ready.borrow_mut().pop() }
     }
 
     /// Keeps a thread that has ended its step: in the record that it waits for, or in the queue.
@@ -144,20 +144,20 @@ impl Scheduler {
     /// # Panics
     /// If no thread calls.
     pub(crate) fn insist(&self, operation: &str) {
-        let runs = self.phase.get() != Phase::Before;
+        let runs = self.phase.get() != StartPhase::Before;
         assert!(runs, "{operation} is for threads: the code that calls start is none");
     }
 
     /// The running thread waits in this record when its step ends.
-    pub(crate) fn wait_in(&self, seat: &'static dyn Seat) {
+    pub(crate) fn wait_in(&self, seat: &'static dyn WaitSeat) {
         self.insist("an operation that blocks");
         self.waits.set(Some(seat));
     }
 
     /// Lends the rows for records of a type.
     #[inline]
-    fn with_rows<C: Seat, A>(&self, with: impl FnOnce(&SeatRows<C>) -> A) -> A {
-        fn of_type<C: Seat>(rows: &Rc<dyn AnyRows>) -> Option<&SeatRows<C>> {
+    fn with_rows<C: WaitSeat, A>(&self, with: impl FnOnce(&SeatRows<C>) -> A) -> A {
+        fn of_type<C: WaitSeat>(rows: &Rc<dyn AnyRows>) -> Option<&SeatRows<C>> {
             (&**rows as &dyn Any).downcast_ref()
         }
         let records = self.records.borrow();
@@ -171,7 +171,7 @@ impl Scheduler {
     }
 
     /// A fresh record.
-    pub(crate) fn make<C: Seat>(&self) -> &'static C {
+    pub(crate) fn make<C: WaitSeat>(&self) -> &'static C {
         self.with_rows(|rows| rows.make().1)
     }
 
@@ -181,16 +181,16 @@ impl Scheduler {
     /// If no thread calls.
     pub(crate) fn stop(&self) {
         self.insist("stop");
-        self.phase.set(Phase::Stopped);
+        self.phase.set(StartPhase::Stopped);
     }
 
     /// A fresh record. A name may be sent, which a reference to a record may not.
-    pub(crate) fn make_named<C: Seat>(&self) -> Name<C> {
+    pub(crate) fn make_named<C: WaitSeat>(&self) -> Name<C> {
         Name::new(self.with_rows(|rows: &SeatRows<C>| rows.make().0), self.run.get())
     }
 
     /// The record of a name.
-    pub(crate) fn named<C: Seat>(&self, name: Name<C>) -> &'static C {
+    pub(crate) fn named<C: WaitSeat>(&self, name: Name<C>) -> &'static C {
         let place = name.place(self.run.get());
         self.with_rows(|rows| rows.at(place)).expect("this MVar belongs to another system")
     }

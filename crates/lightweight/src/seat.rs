@@ -6,7 +6,7 @@
 //! lies in the record until the reader runs, because the record cannot reach into the thread.
 //!
 //! A thread takes its seat in two steps. It finds that it must wait; then its step ends, and the
-//! scheduler gives the thread to the record ([`Seat::sit`]). No other thread runs in between.
+//! scheduler gives the thread to the record ([`WaitSeat::sit`]). No other thread runs in between.
 
 use ::selvedge::Thread;
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 /// A record that keeps the threads that wait for it.
-pub(crate) trait Seat: 'static {
+pub(crate) trait WaitSeat: 'static {
     /// An empty record.
     fn new() -> Self
     where
@@ -138,7 +138,7 @@ impl<T> MVarSeat<T> {
     }
 }
 
-impl<T: 'static> Seat for MVarSeat<T> {
+impl<T: 'static> WaitSeat for MVarSeat<T> {
     fn new() -> Self {
         MVarSeat(Cell::new(Empty))
     }
@@ -201,7 +201,7 @@ impl<T> FifoSeat<T> {
     }
 }
 
-impl<T: 'static> Seat for FifoSeat<T> {
+impl<T: 'static> WaitSeat for FifoSeat<T> {
     fn new() -> Self {
         FifoSeat(RefCell::new(SeatQueue::of([], 0)))
     }

@@ -4,7 +4,7 @@
 //! MVar. So a record lives as long as the process, and each `start` uses the records of the one
 //! before.
 
-use crate::seat::Seat;
+use crate::seat::WaitSeat;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ const ROW: usize = if cfg!(miri) { 8 } else { 1024 };
 /// The rows of all OS threads, so that a tool that looks for lost memory finds them.
 static ALL_ROWS: Mutex<Vec<AtomicPtr<()>>> = Mutex::new(Vec::new());
 
-impl<C: Seat> SeatRows<C> {
+impl<C: WaitSeat> SeatRows<C> {
     pub(crate) fn new() -> Self {
         SeatRows { rows: RefCell::new(Vec::new()), used: Cell::new(0) }
     }
@@ -54,11 +54,11 @@ impl<C: Seat> SeatRows<C> {
 
 /// [`SeatRows`] of any type.
 pub(crate) trait AnyRows: Any {
-    /// [Clears](Seat::clear) all records, which are free afterwards. Gives how many threads waited.
+    /// [Clears](WaitSeat::clear) all records, which are free afterwards. Gives how many threads waited.
     fn clear(&self) -> usize;
 }
 
-impl<C: Seat> AnyRows for SeatRows<C> {
+impl<C: WaitSeat> AnyRows for SeatRows<C> {
     fn clear(&self) -> usize {
         // Destructors may call operations, so nothing is dropped within a borrow.
         let used = (0..self.used.take()).filter_map(|place| self.at(place));

@@ -19,8 +19,8 @@
 //! 1. A thread does not leave itself in an MVar: it says in which one, and its step ends. The
 //!    scheduler, which owns the thread then, puts it there.
 
-use crate::scheduler::{SYSTEM, Scheduler};
-use crate::seat::{FifoSeat, MVarSeat, PutSeat, Seat};
+use crate::scheduler::{SYSTEM, ThreadScheduler};
+use crate::seat::{FifoSeat, MVarSeat, PutSeat, WaitSeat};
 use crate::{Async, RunEnd};
 use ::selvedge::yield_now;
 use std::convert::Infallible;
@@ -81,12 +81,12 @@ pub(crate) fn insist(operation: &str) {
 }
 
 /// A fresh record.
-fn make<C: Seat>() -> &'static C {
-    SYSTEM.with(Scheduler::make)
+fn make<C: WaitSeat>() -> &'static C {
+    SYSTEM.with(ThreadScheduler::make)
 }
 
 /// What a waiting thread is woken with.
-trait Awaited: 'static {
+trait TakenFrom: 'static {
     type Value;
 
     /// The value, if it is there. Otherwise the thread must end its step now.
@@ -96,7 +96,7 @@ trait Awaited: 'static {
     fn collect(&self) -> Self::Value;
 }
 
-impl<T: 'static> Awaited for MVarSeat<T> {
+impl<T: 'static> TakenFrom for MVarSeat<T> {
     type Value = T;
 
     #[inline(always)]
@@ -110,7 +110,7 @@ impl<T: 'static> Awaited for MVarSeat<T> {
     }
 }
 
-impl<T: 'static> Awaited for FifoSeat<T> {
+impl<T: 'static> TakenFrom for FifoSeat<T> {
     type Value = T;
 
     #[inline(always)]
@@ -125,16 +125,16 @@ impl<T: 'static> Awaited for FifoSeat<T> {
 }
 
 /// A thread that takes. Its step ends at most once.
-struct Take<C: 'static, B, Y> {
+struct TakeWait<C: 'static, B, Y> {
     from: &'static C,
     /// Ends the step.
     begin: B,
     turn: Option<Y>,
 }
 
-impl<C, B, Y> Unpin for Take<C, B, Y> {}
+impl<C, B, Y> Unpin for TakeWait<C, B, Y> {}
 
-impl<C: Awaited, B: Fn() -> Y, Y: Future<Output = ()> + Unpin> Future for Take<C, B, Y> {
+impl<C: TakenFrom, B: Fn() -> Y, Y: Future<Output = ()> + Unpin> Future for TakeWait<C, B, Y> {
     type Output = C::Value;
 
     #[inline(always)]
@@ -154,8 +154,8 @@ impl<C: Awaited, B: Fn() -> Y, Y: Future<Output = ()> + Unpin> Future for Take<C
 
 /// The implementation `selvedge`: `async` threads of `selvedge`'s core.
 ///
-/// A value is put when the operation is called, and its future waits for room. So the future need not
-/// hold the value.
+/// A value is put when the operation is called, and its future waits for room. So the future need
+/// not hold the value.
 #[derive(Debug)]
 pub enum Selvedge {}
 
@@ -178,11 +178,11 @@ impl Async for Selvedge {
     }
 
     fn start() -> RunEnd {
-        SYSTEM.with(Scheduler::start)
+        SYSTEM.with(ThreadScheduler::start)
     }
 
     async fn stop() -> Infallible {
-        SYSTEM.with(Scheduler::stop);
+        SYSTEM.with(ThreadScheduler::stop);
         ::selvedge::exit().await
     }
 
@@ -202,7 +202,7 @@ impl Async for Selvedge {
 
     #[inline(always)]
     fn take_mvar<T: 'static>(&inp: &Self::MVar<T>) -> impl Future<Output = T> {
-        Take { from: inp, begin: yield_now, turn: None }
+        TakeWait { from: inp, begin: yield_now, turn: None }
     }
 
     fn make_fifo<T: 'static>() -> Self::Fifo<T> {
@@ -214,6 +214,6 @@ impl Async for Selvedge {
     }
 
     fn take_fifo<T: 'static>(&inp: &Self::Fifo<T>) -> impl Future<Output = T> {
-        Take { from: inp, begin: yield_now, turn: None }
+        TakeWait { from: inp, begin: yield_now, turn: None }
     }
 }

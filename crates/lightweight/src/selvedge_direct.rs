@@ -1,28 +1,28 @@
 //! The threads of Selvedge in direct style, under the scheduler of this crate: [`SelvedgeDirect`].
 //!
-//! A thread is a stack, and for the scheduler a thread as those of `selvedge.rs`: it waits in the same
-//! MVars.
+//! A thread is a stack, and for the scheduler a thread as those of `selvedge.rs`: it waits in the
+//! same MVars.
 //!
 //! # What it teaches
-//! The stack is found by what resumes it, and not by the program. So the two styles differ in what a
-//! thread takes, and in the time of a switch, and in nothing else.
+//! The stack is found by what resumes it, and not by the program. So the two styles differ in what
+//! a thread takes, and in the time of a switch, and in nothing else.
 //!
 //! # Paper
 //! [Del §4.2]: the prompt is the place where the scheduler steps the thread.
 
-use crate::scheduler::{SYSTEM, Scheduler};
-use crate::seat::{FifoSeat, MVarSeat, Seat};
+use crate::scheduler::{SYSTEM, ThreadScheduler};
+use crate::seat::{FifoSeat, MVarSeat, WaitSeat};
 use crate::selvedge::{insist, put, put_last, take_first, take_value};
 use crate::system::Name;
 use crate::{Direct, RunEnd};
 use ::selvedge::direct::{self, direct};
 
 /// A fresh record by name, because the body of a thread in direct style must be `Send`.
-fn make_named<C: Seat>() -> Name<C> {
-    SYSTEM.with(Scheduler::make_named)
+fn make_named<C: WaitSeat>() -> Name<C> {
+    SYSTEM.with(ThreadScheduler::make_named)
 }
 
-fn named<C: Seat>(name: Name<C>) -> &'static C {
+fn named<C: WaitSeat>(name: Name<C>) -> &'static C {
     SYSTEM.with(|system| system.named(name))
 }
 
@@ -49,11 +49,11 @@ impl Direct for SelvedgeDirect {
     }
 
     fn start() -> RunEnd {
-        SYSTEM.with(Scheduler::start)
+        SYSTEM.with(ThreadScheduler::start)
     }
 
     fn stop() -> ! {
-        SYSTEM.with(Scheduler::stop);
+        SYSTEM.with(ThreadScheduler::stop);
         direct::exit()
     }
 

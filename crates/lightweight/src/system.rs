@@ -24,7 +24,7 @@ const RUN_BITS: u32 = 5;
 impl<C> Name<C> {
     pub(crate) fn new(place: usize, run: u32) -> Self {
         assert!(place < 1 << (u32::BITS - RUN_BITS), "a system has at most 2^27 MVars");
-        Name((place as u32) << RUN_BITS | run % (1 << RUN_BITS), PhantomData)
+        Name(((place as u32) << RUN_BITS) | (run % (1 << RUN_BITS)), PhantomData)
     }
 
     /// The place, if the name was made in this `start`.

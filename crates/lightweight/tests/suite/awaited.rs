@@ -1,7 +1,7 @@
 //! What holds of every implementation with `await`. The tests are those of `direct.rs`.
 
 use super::{Log, MANY};
-use selvedge_lightweight::{Async, Library, RunEnd, Selvedge, Tasks};
+use selvedge_lightweight::{Async, LibraryThreads, RunEnd, Selvedge, Tasks};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn operations<S: Async>() {
@@ -226,6 +226,6 @@ fn what_a_destructor_spawns_runs_in_the_next_start() {
 
 awaited! {
     selvedge: Selvedge;
-    library: Library;
+    library: LibraryThreads;
     tasks: Tasks;
 }
