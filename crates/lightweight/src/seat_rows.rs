@@ -54,7 +54,8 @@ impl<C: WaitSeat> SeatRows<C> {
 
 /// [`SeatRows`] of any type.
 pub(crate) trait AnyRows: Any {
-    /// [Clears](WaitSeat::clear) all records, which are free afterwards. Gives how many threads waited.
+    /// [Clears](WaitSeat::clear) all records, which are free afterwards. Gives how many threads
+    /// waited.
     fn clear(&self) -> usize;
 }
 
