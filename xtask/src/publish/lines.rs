@@ -26,7 +26,7 @@ const OTHERS: [&str; 5] = [
 const LOGARITHMIC: f64 = 25.0;
 
 /// So many lines have their names at their ends, and no legend.
-const MANY: usize = 8;
+const MANY: usize = 12;
 /// The patterns of many lines, beside the colours.
 const DASHES: [&str; 4] = ["", ";stroke-dasharray:7 3", ";stroke-dasharray:2 2", ";stroke-dasharray:8 2 2 2"];
 /// The height of a name at the end of a line.
@@ -121,6 +121,9 @@ pub(super) fn draw(title: &str, alt: &str, noun: &str, sizes: &[(f64, Vec<&Row>)
             canvas.marker(index, &fill(&style), (label - 6.0, places[index]));
             canvas.text("axis", Anchor::Start, label, places[index] + 4.0, &line.row.system);
         }
+        if !aims.is_empty() {
+            legend = aim_entry(&mut canvas, legend, better);
+        }
         return canvas.finish(alt, legend + BORDER);
     }
     let (mut ours, mut others) = (0, 0);
@@ -145,12 +148,18 @@ pub(super) fn draw(title: &str, alt: &str, noun: &str, sizes: &[(f64, Vec<&Row>)
         }
     }
     if !aims.is_empty() {
-        legend += 18.0;
-        canvas.line("aim", "", &[(BORDER, legend - 4.0), (BORDER + 26.0, legend - 4.0)]);
-        let text = format!("aim of Selvedge: {}", better.bound());
-        canvas.text("name", Anchor::Start, BORDER + 34.0, legend, &text);
+        legend = aim_entry(&mut canvas, legend, better);
     }
     canvas.finish(alt, legend + BORDER + 4.0)
+}
+
+/// The line of the legend for the aims. Returns its y.
+fn aim_entry(canvas: &mut Canvas, y: f64, better: Better) -> f64 {
+    let y = y + 18.0;
+    canvas.line("aim", "", &[(BORDER, y - 4.0), (BORDER + 26.0, y - 4.0)]);
+    let text = format!("aim of Selvedge: {}", better.bound());
+    canvas.text("name", Anchor::Start, BORDER + 34.0, y, &text);
+    y
 }
 
 /// The style of one of many lines.
