@@ -246,7 +246,7 @@ fn miri() -> Vec<Proof> {
             &["selvedge-compat"],
             &[&["--features", "hyper-server", "--test", "suite", "--", "simulated::"]],
         ),
-        // All implementations without stacks.
+        // All implementations within one OS thread that have no stacks.
         miri_of(
             "lightweight",
             &["selvedge-lightweight"],
@@ -258,8 +258,6 @@ fn miri() -> Vec<Proof> {
                 "indirect::",
                 "networks::",
                 "applications::",
-                "direct::sys::",
-                "direct::vm::",
                 "--skip",
                 IN_DIRECT_STYLE,
             ]],
