@@ -1,5 +1,6 @@
 //! The figure `lwc`: the three programs of light-weight concurrency under every implementation of
-//! `selvedge-lightweight`, beside GHC, Lwt, Go and tokio; and what became of the paper's findings.
+//! `selvedge-lightweight`, beside GHC, Lwt, Go, Erlang, Java and tokio; and what became of the
+//! paper's findings.
 //!
 //! `main.rs` calls `lwc`. The programs are in `child/lwc.rs`, those of other languages in
 //! `figures/peers`. A case of time and a case of memory stand for two of the paper's figures.
@@ -9,11 +10,11 @@ use std::time::Duration;
 use selvedge_lightweight::apps::answers::{digest, hamming, primes, sorted};
 use selvedge_lightweight::implementations::ALL;
 
-use crate::contender::{FORK_IO, GOROUTINES, OURS, TOKIO, inner, outer};
+use crate::contender::{FORK_IO, GOROUTINES, TOKIO, inner, outer};
 use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, reports, rows, values};
-use crate::peers::{GHC_LWC, GO_LWC, LWT};
+use crate::peers::{ERLANG, GHC_LWC, GO_LWC, JAVA, LWT};
 use crate::table::{Row, Table};
 
 const CPU_MS: Metric = Metric { key: "ns", unit: "ns CPU", better: Better::Lower };
@@ -22,12 +23,10 @@ const BYTES: Metric = Metric { key: "bytes", unit: "bytes a thread", better: Bet
 /// How long one run may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A program with its sizes.
+/// A program at one size.
 struct Case {
-    /// The figures of the paper that have it.
-    paper: &'static str,
     program: &'static str,
-    /// Its numbers when times are measured, and when answers are checked.
+    /// Its size and rounds when times are measured, and when answers are checked.
     numbers: [&'static [u64]; 2],
     /// The implementations that do not take part, because they have no room or take minutes.
     without: &'static [&'static str],
@@ -36,73 +35,54 @@ struct Case {
     rounds_most: usize,
 }
 
-/// What is a minute's work at a larger size: two switches of OS threads for each number, or a
-/// search through all handlers.
+/// What takes a minute at a larger size: two switches of OS threads for each number, or a search
+/// through all handlers.
 const SLOW: &[&str] = &["sys", "vm", "equeue", "equeue-after"];
 /// The same, and what has a stack for each thread: there is room for some 30,000.
 const SLOW_OR_LARGE: &[&str] =
     &["sys", "vm", "equeue", "equeue-after", "callcc", "dlcont", "selvedge-direct"];
 
 const OCAML_LWT: &str = "OCaml Lwt";
+const ERLANG_PROCESSES: &str = "Erlang processes";
+const VIRTUAL_THREADS: &str = "Java virtual threads";
+
+/// Go and Erlang need 14 GB and more for 4.5 million threads. Lwt and Java collect garbage for
+/// minutes.
+const TOO_LARGE: &[&str] = &[GOROUTINES, OCAML_LWT, ERLANG_PROCESSES, VIRTUAL_THREADS];
+
+const fn case(program: &'static str, numbers: [&'static [u64]; 2]) -> Case {
+    Case { program, numbers, without: &[], without_peers: &[], rounds_most: 3 }
+}
 
 const CASES: &[Case] = &[
+    case("kpn", [&[1000, 100], &[100, 2]]),
+    case("kpn", [&[3000, 30], &[200, 2]]),
+    case("kpn", [&[10_000, 10], &[300, 2]]),
+    case("sieve", [&[300], &[50]]),
+    case("sieve", [&[1000], &[200]]),
+    Case { without: SLOW, ..case("sieve", [&[6000], &[150]]) },
+    Case { without: SLOW, ..case("sieve", [&[27_449], &[100]]) },
+    case("sorter", [&[30], &[10]]),
+    case("sorter", [&[100], &[20]]),
+    Case { without: SLOW_OR_LARGE, ..case("sorter", [&[300], &[25]]) },
+    Case { without: SLOW_OR_LARGE, rounds_most: 1, ..case("sorter", [&[1000], &[30]]) },
     Case {
-        paper: "Figure 10",
-        program: "kpn",
-        numbers: [&[10_000, 10], &[200, 2]],
-        without: &[],
-        without_peers: &[],
-        rounds_most: 3,
-    },
-    Case {
-        paper: "Figures 11, 14 and 16",
-        program: "sieve",
-        numbers: [&[1000], &[200]],
-        without: &[],
-        without_peers: &[],
-        rounds_most: 3,
-    },
-    Case {
-        paper: "Figures 11, 14 and 16",
-        program: "sieve",
-        numbers: [&[27_449], &[100]],
-        without: SLOW,
-        without_peers: &[],
-        rounds_most: 3,
-    },
-    Case {
-        paper: "Figures 12, 15 and 17",
-        program: "sorter",
-        numbers: [&[100], &[20]],
-        without: &[],
-        without_peers: &[],
-        rounds_most: 3,
-    },
-    Case {
-        paper: "Figures 12, 15 and 17",
-        program: "sorter",
-        numbers: [&[1000], &[30]],
         without: SLOW_OR_LARGE,
-        without_peers: &[],
+        without_peers: TOO_LARGE,
         rounds_most: 1,
+        ..case("sorter", [&[3000], &[40]])
     },
-    Case {
-        paper: "Figures 12, 15 and 17",
-        program: "sorter",
-        numbers: [&[3000], &[40]],
-        without: SLOW_OR_LARGE,
-        // Go needs 14 GB for so many, and GHC and Lwt collect garbage for minutes.
-        without_peers: &[GOROUTINES, OCAML_LWT],
-        rounds_most: 1,
-    },
-    Case {
-        paper: "Figures 13 and 18",
-        program: "built",
-        numbers: [&[1000], &[20]],
-        without: &["sys", "vm"],
-        without_peers: &[],
-        rounds_most: 3,
-    },
+    Case { without: &["sys", "vm"], ..case("built", [&[100], &[10]]) },
+    Case { without: &["sys", "vm"], ..case("built", [&[300], &[15]]) },
+    Case { without: &["sys", "vm"], ..case("built", [&[1000], &[20]]) },
+];
+
+/// Which figures of the paper the programs stand for.
+const PAPER: [(&str, &str); 4] = [
+    ("kpn", "[Del Figure 10]"),
+    ("sieve", "[Del Figure 11], its memory [Del Figure 14] and [Del Figure 16]"),
+    ("sorter", "[Del Figure 12], its memory [Del Figure 15] and [Del Figure 17]"),
+    ("sorter only built", "[Del Figure 13], its memory [Del Figure 18]"),
 ];
 
 impl Case {
@@ -110,15 +90,11 @@ impl Case {
         self.numbers[usize::from(effort.is_small())]
     }
 
-    /// The same name for any effort, because aims are found by it.
+    /// The same name for any effort, because aims are found by it. Cases that differ in their size
+    /// alone are one plot.
     fn name(&self) -> String {
-        let size = self.numbers[0][0];
-        match self.program {
-            "kpn" => format!("kpn, {size} numbers"),
-            "sieve" => format!("sieve to {size}"),
-            "sorter" => format!("sorter of {size}"),
-            _ => format!("sorter of {size}, only built"),
-        }
+        let program = if self.program == "built" { "sorter only built" } else { self.program };
+        format!("{} numbers, {program}", self.numbers[0][0])
     }
 
     fn contenders(&self, effort: Effort) -> Vec<Contender> {
@@ -130,11 +106,10 @@ impl Case {
             "sorter" => sorted(size),
             _ => vec![],
         });
-        let ours = ALL.iter().filter(|by| !self.without.contains(&by.name)).map(|by| {
-            let system =
-                if by.name == OURS { OURS.to_owned() } else { format!("selvedge-lightweight {}", by.name) };
-            inner(&system, &format!("lwc-{}-{}", self.program, by.name), numbers)
-        });
+        let ours = ALL
+            .iter()
+            .filter(|by| !self.without.contains(&by.name))
+            .map(|by| inner(by.name, &format!("lwc-{}-{}", self.program, by.name), numbers));
         let absent = |system: &str, why: &str| Contender {
             system: system.to_owned(),
             ours: false,
@@ -146,8 +121,9 @@ impl Case {
             outer(LWT, OCAML_LWT, self.program, numbers),
             outer(GO_LWC, GOROUTINES, self.program, numbers),
             inner(TOKIO, &format!("tokio-lwc-{}", self.program), numbers),
+            outer(ERLANG, ERLANG_PROCESSES, self.program, numbers),
+            outer(JAVA, VIRTUAL_THREADS, self.program, numbers),
             absent("OCaml effects", "missing (OCaml 5 is not in Debian 12)"),
-            absent("Java virtual threads", "missing (JDK 21 is not in Debian 12)"),
         ];
         let peers = peers.into_iter().filter(|peer| !self.without_peers.contains(&peer.system.as_str()));
         ours.chain(peers).map(|contender| contender.answers("digest", answer)).collect()
@@ -171,7 +147,7 @@ pub(crate) fn lwc(effort: Effort) -> Result<Table, String> {
         }
     }
     let mut notes: Vec<String> =
-        CASES.iter().map(|case| format!("{}: [Del {}]", case.name(), case.paper)).collect();
+        PAPER.iter().map(|(program, figures)| format!("{program}: {figures}")).collect();
     notes.push(
         "memory: the largest resident memory of the process, less that before the program, by threads; of GHC with \
          its nursery of 64 MB"
@@ -190,18 +166,17 @@ pub(crate) fn lwc(effort: Effort) -> Result<Table, String> {
 /// What the paper found, and whether the rows say the same.
 fn findings(rows: &[Row]) -> Vec<String> {
     let value = |case: &str, by: &str| {
-        let system = if by == OURS { OURS.to_owned() } else { format!("selvedge-lightweight {by}") };
-        rows.iter().find(|row| row.case == case && row.system == system)?.value.clone().ok()
+        rows.iter().find(|row| row.case == case && row.system == by)?.value.clone().ok()
     };
     // Whether `by` takes at least `times` what `than` takes.
     let takes =
         |case: &str, by: &str, times: f64, than: &str| Some(value(case, by)? >= times * value(case, than)?);
-    const KPN: &str = "kpn, 10000 numbers";
-    const SIEVE: &str = "sieve to 1000";
-    const LONG: &str = "sieve to 27449";
-    const SORTER: &str = "sorter of 100";
-    const BUILT: &str = "sorter of 1000, only built";
-    let small = "sieve to 27449, memory";
+    const KPN: &str = "10000 numbers, kpn";
+    const SIEVE: &str = "1000 numbers, sieve";
+    const LONG: &str = "27449 numbers, sieve";
+    const SORTER: &str = "100 numbers, sorter";
+    const BUILT: &str = "1000 numbers, sorter only built";
+    let small = "27449 numbers, sieve, memory";
     let findings = [
         (
             "kpn: callcc is the slowest [Del Figure 10]",

@@ -105,7 +105,7 @@ const FIGURES: &[Figure] = &[
     },
     Figure {
         name: "lwc",
-        about: "three programs over nine kinds of light threads, beside GHC, Lwt, Go, tokio",
+        about: "three programs over nine kinds of light threads, beside GHC, Lwt, Go, Erlang, Java, tokio",
         measure: lwc::lwc,
     },
     Figure {

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 21] = [
+pub(crate) const PACKAGES: [&str; 23] = [
     "golang-go",
     "ghc",
     "libghc-parallel-dev",
@@ -35,6 +35,8 @@ pub(crate) const PACKAGES: [&str; 21] = [
     "ocaml-nox",
     "ocaml-findlib",
     "liblwt-ocaml-dev",
+    "erlang-base",
+    "openjdk-21-jdk-headless",
 ];
 
 /// A peer program that is compiled from a source file of ours.
@@ -277,6 +279,28 @@ pub(crate) const LWT: Compiled = Compiled {
     fetches: false,
 };
 
+/// The same over Erlang's processes.
+pub(crate) const ERLANG: Compiled = Compiled {
+    name: "lwc-erlang",
+    source: "erlang/lwc.erl",
+    includes: &["sh/erlang.sh"],
+    compiler: &["sh"],
+    package: "dash erlang-base",
+    arguments: &["{sources}/sh/erlang.sh", "{source}", "{out}"],
+    fetches: false,
+};
+
+/// The same over Java's virtual threads, which Java has since 21.
+pub(crate) const JAVA: Compiled = Compiled {
+    name: "lwc-java",
+    source: "java/Lwc.java",
+    includes: &["sh/java.sh"],
+    compiler: &["sh"],
+    package: "dash openjdk-21-jdk-headless",
+    arguments: &["{sources}/sh/java.sh", "{source}", "{out}"],
+    fetches: false,
+};
+
 /// Every compiled peer.
 pub(crate) const COMPILED: &[Compiled] = &[
     CPP,
@@ -306,6 +330,8 @@ pub(crate) const COMPILED: &[Compiled] = &[
     GHC_LWC,
     GO_LWC,
     LWT,
+    ERLANG,
+    JAVA,
 ];
 
 impl Compiled {

@@ -246,8 +246,22 @@ fn miri() -> Vec<Proof> {
             &["selvedge-compat"],
             &[&["--features", "hyper-server", "--test", "suite", "--", "simulated::"]],
         ),
-        // The implementations over `core`. The others are safe code over the standard library.
-        miri_of("lightweight", &["selvedge-lightweight"], &[&["--test", "suite", "--", "awaited::"]]),
+        // All implementations within one OS thread that have no stacks.
+        miri_of(
+            "lightweight",
+            &["selvedge-lightweight"],
+            &[&[
+                "--test",
+                "suite",
+                "--",
+                "awaited::",
+                "indirect::",
+                "networks::",
+                "applications::",
+                "--skip",
+                IN_DIRECT_STYLE,
+            ]],
+        ),
         // Those tests that stay on their stacks.
         miri_of("lazy", &["selvedge-lazy"], &[&["--test", "suite", "--", "--skip", IN_DIRECT_STYLE]]),
     ]);

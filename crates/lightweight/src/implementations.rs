@@ -6,8 +6,8 @@
 use crate::apps::{AppFound, answers, kpn, sieve, sorter};
 use crate::equeue::{After, Directed, InTurn};
 use crate::{
-    Async, Callcc, ContMonad, Direct, Dlcont, Equeue, Indirect, PromiseMonad, Selvedge, SelvedgeDirect, Sys,
-    Tasks, Tramp, Vm,
+    Async, Callcc, ContMonad, Direct, Dlcont, Equeue, Indirect, LibraryThreads, PromiseMonad, Selvedge,
+    SelvedgeDirect, Sys, Tasks, Tramp, Vm,
 };
 use std::fmt;
 use std::fs;
@@ -58,6 +58,7 @@ const fn awaited<S: Async>(name: &'static str) -> Implementation {
 pub const ALL: &[Implementation] = &[
     awaited::<Selvedge>("selvedge"),
     direct::<SelvedgeDirect>("selvedge-direct"),
+    awaited::<LibraryThreads>("selvedge-library"),
     direct::<Sys>("sys"),
     direct::<Vm>("vm"),
     direct::<Callcc>("callcc"),

@@ -16,7 +16,9 @@
 //! | `promise` | [`promise`] | a promise, with what waits for it |
 //! | `equeue` | [`equeue`] | a handler of events |
 //! | `async` | [`task`] | a future, with a waker |
-//! | `selvedge` | [`selvedge`](mod@selvedge) | a future in an arena, or a stack |
+//! | `selvedge` | [`selvedge`](mod@selvedge) | a future in an arena |
+//! | `selvedge-direct` | [`selvedge_direct`] | a stack, which the same scheduler resumes |
+//! | `selvedge-library` | [`library`] | the same future, in an MVar for any number of threads |
 //!
 //! Read [`Direct`], [`Indirect`] or [`Async`] first, then `tramp`, which is the shortest. The guide
 //! has a chapter, "Nine ways to make a thread".
@@ -47,10 +49,15 @@ pub mod equeue;
 mod event_system;
 pub mod implementations;
 mod interface;
+pub mod library;
 mod monad;
 pub mod os;
 pub mod promise;
+mod scheduler;
+mod seat;
+mod seat_rows;
 pub mod selvedge;
+pub mod selvedge_direct;
 pub mod stack;
 pub mod sys;
 mod system;
@@ -58,14 +65,17 @@ pub mod task;
 pub mod tramp;
 pub mod vm;
 
-pub use crate::selvedge::{Selvedge, SelvedgeDirect};
+pub use crate::selvedge::Selvedge;
 pub use callcc::Callcc;
 pub use cont::ContMonad;
 pub use dlcont::Dlcont;
 pub use equeue::Equeue;
 pub use interface::{Async, Direct, Indirect, RunEnd};
+pub use library::LibraryThreads;
 pub use monad::Monad;
 pub use promise::PromiseMonad;
+pub use seat::{FifoSeat, MVarSeat};
+pub use selvedge_direct::SelvedgeDirect;
 pub use sys::Sys;
 pub use system::Name;
 pub use task::Tasks;

@@ -1,114 +1,175 @@
-//! The threads of Selvedge, in both styles: [`Selvedge`] and [`SelvedgeDirect`].
+//! The threads of Selvedge under a scheduler of this crate, with `await`: [`Selvedge`].
 //!
-//! The compiler makes the continuation, as for `async` with a waker. But the thread says what it
-//! waits for: it leaves itself in the MVar, as a number of 32 bits, and the thread that puts a
-//! value moves that number to the queue of ready threads. No waker is made, nothing is counted,
-//! nothing is allocated, and no lock is taken.
+//! A thread is a value of 4 bytes, as the continuation of the paper is a value: the ready queue
+//! and the MVars own threads. The compiler makes the continuation, and it lies in a block of an
+//! arena. The scheduler is the loop in `start`: it steps a thread to its next system call, and then
+//! has the rest of it.
 //!
 //! # What it teaches
-//! It is the trampoline again. The closure has become a state machine in a block of an arena; the
-//! queue of closures a queue of numbers. Because the block of a thread stays where it is, waiting
-//! allocates nothing, where `tramp` makes a new closure for each wait.
-//!
-//! In direct style the same thread is a stack. It waits in the same MVars, under the same
-//! scheduler.
+//! It is the trampoline again. The closure has become a state machine in a block that stays where
+//! it is, so waiting allocates nothing, where `tramp` makes a new closure for each wait. The queue
+//! of closures has become a list through the blocks. Because a program may have its own scheduler,
+//! an MVar that needs little takes little.
 //!
 //! # Paper
-//! [Del §5.1], with the continuation that the compiler makes.
+//! [Del §4.1], with threads for continuations; [Del §5.1], with the continuation that the compiler
+//! makes.
 //!
 //! # Differences
-//! 1. Any number of threads may wait for an MVar. The suite leaves out the case of a second one.
+//! 1. A thread does not leave itself in an MVar: it says in which one, and its step ends. The
+//!    scheduler, which owns the thread then, puts it there.
 
-use crate::system::{Name, System};
-use crate::{Async, Direct, RunEnd};
-use ::selvedge::direct::{direct, wait};
-use ::selvedge::sync::{Fifo, MVar};
-use ::selvedge::{Cpu, Local, NoEvents, detach_local};
-use pin_project_lite::pin_project;
-use std::cell::{Cell, RefCell};
+use crate::scheduler::{SYSTEM, ThreadScheduler};
+use crate::seat::{FifoSeat, MVarSeat, PutSeat, WaitSeat};
+use crate::{Async, RunEnd};
+use ::selvedge::yield_now;
 use std::convert::Infallible;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
-use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-thread_local! {
-    /// The threads that are spawned before `start`. They take their memory at once.
-    static SPAWNED: RefCell<Option<Cpu>> = const { RefCell::new(None) };
-    /// Names of MVars that stay on this OS thread: a body in direct style is `Send`, and so are
-    /// they.
-    static NAMES: System<Infallible> = const { System::new() };
-    static RUNNING: Cell<bool> = const { Cell::new(false) };
-    static PANICKED: Cell<usize> = const { Cell::new(0) };
+/// Does what can be done without waiting. `None` if the thread must end its step now.
+#[inline(always)]
+pub(crate) fn put<T: 'static>(out: &'static MVarSeat<T>, value: T) -> Option<()> {
+    match out.put(value) {
+        PutSeat::Done => {}
+        PutSeat::Reader(reader) => SYSTEM.with(|system| system.wake(reader)),
+        PutSeat::Full => {
+            SYSTEM.with(|system| system.wait_in(out));
+            return None;
+        }
+    }
+    Some(())
 }
 
-pin_project! {
-    /// A thread of which a panic is counted.
-    struct PanicCounted<F> {
-        #[pin]
-        thread: F,
+/// As [`put`].
+#[inline(always)]
+pub(crate) fn take_value<T: 'static>(inp: &'static MVarSeat<T>) -> Option<T> {
+    match inp.take() {
+        Some((value, writer)) => {
+            if let Some(writer) = writer {
+                SYSTEM.with(|system| system.wake(writer));
+            }
+            Some(value)
+        }
+        None => {
+            SYSTEM.with(|system| system.wait_in(inp));
+            None
+        }
     }
 }
 
-impl<F: Future<Output = ()>> Future for PanicCounted<F> {
-    type Output = ();
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let thread = self.project().thread;
-        catch_unwind(AssertUnwindSafe(|| thread.poll(cx))).unwrap_or_else(|payload| {
-            PANICKED.set(PANICKED.get() + 1);
-            resume_unwind(payload)
-        })
+/// As [`put`], for a queue, in which there is always room.
+#[inline(always)]
+pub(crate) fn put_last<T: 'static>(out: &'static FifoSeat<T>, value: T) {
+    if let Some(reader) = out.put(value) {
+        SYSTEM.with(|system| system.wake(reader));
     }
 }
 
-fn spawn(thread: impl Future<Output = ()> + 'static) {
-    let thread = PanicCounted { thread };
-    if RUNNING.get() {
-        return detach_local(thread);
+/// As [`take_value`], for a queue.
+#[inline(always)]
+pub(crate) fn take_first<T: 'static>(inp: &'static FifoSeat<T>) -> Option<T> {
+    let value = inp.take();
+    if value.is_none() {
+        SYSTEM.with(|system| system.wait_in(inp));
     }
-    SPAWNED.with_borrow_mut(|cpu| {
-        let cpu = cpu.get_or_insert_with(|| Cpu::new().expect("there is memory for threads"));
-        let thread = cpu.thread(thread).expect("there is memory for another thread");
-        cpu.make_ready(thread);
-    });
+    value
 }
 
-fn start() -> RunEnd {
-    assert!(!RUNNING.replace(true), "start was called by a thread");
-    let ended = match SPAWNED.take() {
-        Some(cpu) => ::selvedge::start_on(cpu, &mut NoEvents::new()).expect("threads wait for MVars alone"),
-        None => ::selvedge::StartEnd::default(),
-    };
-    RUNNING.set(false);
-    NAMES.with(System::forget);
-    RunEnd { blocked: ended.blocked, panicked: PANICKED.take(), stopped: ended.stopped }
+pub(crate) fn insist(operation: &str) {
+    SYSTEM.with(|system| system.insist(operation));
 }
 
-fn named<C: 'static>(name: Name<Rc<C>>) -> Rc<C> {
-    NAMES.with(|names| names.with(name, |object| Rc::clone(object)))
+/// A fresh record.
+fn make<C: WaitSeat>() -> &'static C {
+    SYSTEM.with(ThreadScheduler::make)
 }
 
-fn insist(operation: &str) {
-    assert!(RUNNING.get(), "{operation} is for threads: the code that calls start is none");
+/// What a waiting thread is woken with.
+trait TakenFrom: 'static {
+    type Value;
+
+    /// The value, if it is there. Otherwise the thread must end its step now.
+    fn take(&'static self) -> Option<Self::Value>;
+
+    /// The value with which the thread was woken.
+    fn collect(&self) -> Self::Value;
+}
+
+impl<T: 'static> TakenFrom for MVarSeat<T> {
+    type Value = T;
+
+    #[inline(always)]
+    fn take(&'static self) -> Option<T> {
+        take_value(self)
+    }
+
+    #[inline(always)]
+    fn collect(&self) -> T {
+        self.collect()
+    }
+}
+
+impl<T: 'static> TakenFrom for FifoSeat<T> {
+    type Value = T;
+
+    #[inline(always)]
+    fn take(&'static self) -> Option<T> {
+        take_first(self)
+    }
+
+    #[inline(always)]
+    fn collect(&self) -> T {
+        self.collect()
+    }
+}
+
+/// A thread that takes. Its step ends at most once.
+struct TakeWait<C: 'static, B, Y> {
+    from: &'static C,
+    /// Ends the step.
+    begin: B,
+    turn: Option<Y>,
+}
+
+impl<C, B, Y> Unpin for TakeWait<C, B, Y> {}
+
+impl<C: TakenFrom, B: Fn() -> Y, Y: Future<Output = ()> + Unpin> Future for TakeWait<C, B, Y> {
+    type Output = C::Value;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Value> {
+        let this = &mut *self;
+        if let Some(turn) = &mut this.turn {
+            ready!(Pin::new(turn).poll(cx));
+            return Poll::Ready(this.from.collect());
+        }
+        if let Some(value) = this.from.take() {
+            return Poll::Ready(value);
+        }
+        let turn = this.turn.insert((this.begin)());
+        Pin::new(turn).poll(cx).map(|()| unreachable!("a thread yields by ending its step"))
+    }
 }
 
 /// The implementation `selvedge`: `async` threads of `selvedge`'s core.
+///
+/// A value is put when the operation is called, and its future waits for room. So the future need
+/// not hold the value.
 #[derive(Debug)]
 pub enum Selvedge {}
 
 impl Async for Selvedge {
-    type MVar<T: 'static> = Rc<MVar<T, Local>>;
-    type Fifo<T: 'static> = Rc<Fifo<T, Local>>;
+    type MVar<T: 'static> = &'static MVarSeat<T>;
+    type Fifo<T: 'static> = &'static FifoSeat<T>;
 
     fn spawn(thread: impl Future<Output = ()> + 'static) {
-        spawn(thread);
+        SYSTEM.with(|system| system.spawn(thread));
     }
 
     fn yield_() -> impl Future<Output = ()> {
         insist("yield");
-        ::selvedge::yield_now()
+        yield_now()
     }
 
     fn halt() -> impl Future<Output = Infallible> {
@@ -117,94 +178,42 @@ impl Async for Selvedge {
     }
 
     fn start() -> RunEnd {
-        start()
+        SYSTEM.with(ThreadScheduler::start)
     }
 
-    fn stop() -> impl Future<Output = Infallible> {
-        insist("stop");
-        ::selvedge::stop()
+    async fn stop() -> Infallible {
+        SYSTEM.with(ThreadScheduler::stop);
+        ::selvedge::exit().await
     }
 
     fn make_mvar<T: 'static>() -> Self::MVar<T> {
-        Rc::new(MVar::empty_local())
+        make()
     }
 
-    fn put_mvar<T: 'static>(out: &Self::MVar<T>, value: T) -> impl Future<Output = ()> {
-        out.put(value)
-    }
-
-    fn take_mvar<T: 'static>(inp: &Self::MVar<T>) -> impl Future<Output = T> {
-        inp.take()
-    }
-
-    fn make_fifo<T: 'static>() -> Self::Fifo<T> {
-        Rc::new(Fifo::new_local())
-    }
-
-    fn put_fifo<T: 'static>(out: &Self::Fifo<T>, value: T) {
-        out.put(value);
-    }
-
-    fn take_fifo<T: 'static>(inp: &Self::Fifo<T>) -> impl Future<Output = T> {
-        inp.take()
-    }
-}
-
-/// The implementation `selvedge-direct`: direct-style threads of `selvedge::direct`.
-#[derive(Debug)]
-pub enum SelvedgeDirect {}
-
-impl Direct for SelvedgeDirect {
-    type MVar<T: Send + 'static> = Name<Rc<MVar<T, Local>>>;
-    type Fifo<T: Send + 'static> = Name<Rc<Fifo<T, Local>>>;
-
-    fn spawn(thread: impl FnOnce() + Send + 'static) {
-        spawn(direct(thread));
-    }
-
-    fn yield_() {
-        insist("yield");
-        ::selvedge::direct::yield_now();
-    }
-
-    fn halt() -> ! {
-        insist("halt");
-        ::selvedge::direct::exit()
-    }
-
-    fn start() -> RunEnd {
-        start()
-    }
-
-    fn stop() -> ! {
-        insist("stop");
-        match wait(::selvedge::stop()) {}
-    }
-
-    fn make_mvar<T: Send + 'static>() -> Self::MVar<T> {
-        NAMES.with(|names| names.keep(Rc::new(MVar::empty_local())))
-    }
-
-    fn put_mvar<T: Send + 'static>(out: &Self::MVar<T>, value: T) {
-        let out = named(*out);
-        if let Err(value) = out.try_put(value) {
-            wait(out.put(value));
+    #[inline(always)]
+    fn put_mvar<T: 'static>(&out: &Self::MVar<T>, value: T) -> impl Future<Output = ()> {
+        let done = put(out, value);
+        async move {
+            if done.is_none() {
+                yield_now().await;
+            }
         }
     }
 
-    fn take_mvar<T: Send + 'static>(inp: &Self::MVar<T>) -> T {
-        wait(named(*inp).take())
+    #[inline(always)]
+    fn take_mvar<T: 'static>(&inp: &Self::MVar<T>) -> impl Future<Output = T> {
+        TakeWait { from: inp, begin: yield_now, turn: None }
     }
 
-    fn make_fifo<T: Send + 'static>() -> Self::Fifo<T> {
-        NAMES.with(|names| names.keep(Rc::new(Fifo::new_local())))
+    fn make_fifo<T: 'static>() -> Self::Fifo<T> {
+        make()
     }
 
-    fn put_fifo<T: Send + 'static>(out: &Self::Fifo<T>, value: T) {
-        named(*out).put(value);
+    fn put_fifo<T: 'static>(&out: &Self::Fifo<T>, value: T) {
+        put_last(out, value);
     }
 
-    fn take_fifo<T: Send + 'static>(inp: &Self::Fifo<T>) -> T {
-        wait(named(*inp).take())
+    fn take_fifo<T: 'static>(&inp: &Self::Fifo<T>) -> impl Future<Output = T> {
+        TakeWait { from: inp, begin: yield_now, turn: None }
     }
 }

@@ -14,12 +14,31 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The name of an MVar or a Fifo: the place of the record `C` in the memory of its system.
-pub struct Name<C> {
-    place: u32,
-    /// Which `start` it belongs to.
-    run: u32,
-    _record: PhantomData<fn(C) -> C>,
+/// The name of an MVar or a Fifo: the place of the record `C` in the memory of its system, and
+/// below that some bits of the number of the `start` that it belongs to.
+pub struct Name<C>(u32, PhantomData<fn(C) -> C>);
+
+/// The bits for the number of the `start`.
+const RUN_BITS: u32 = 5;
+
+impl<C> Name<C> {
+    pub(crate) fn new(place: usize, run: u32) -> Self {
+        assert!(place < 1 << (u32::BITS - RUN_BITS), "a system has at most 2^27 MVars");
+        Name(((place as u32) << RUN_BITS) | (run % (1 << RUN_BITS)), PhantomData)
+    }
+
+    /// The place, if the name was made in this `start`.
+    ///
+    /// # Panics
+    /// If it was made in another.
+    #[inline]
+    pub(crate) fn place(self, run: u32) -> usize {
+        assert!(
+            (self.0 ^ run).is_multiple_of(1 << RUN_BITS),
+            "this MVar belongs to a start that has returned"
+        );
+        (self.0 >> RUN_BITS) as usize
+    }
 }
 
 impl<C> Clone for Name<C> {
@@ -32,7 +51,7 @@ impl<C> Copy for Name<C> {}
 
 impl<C> fmt::Debug for Name<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.place)
+        write!(f, "{}", self.0 >> RUN_BITS)
     }
 }
 
@@ -163,9 +182,9 @@ impl<K> System<K> {
     /// Keeps a record until the end of `start`.
     pub(crate) fn keep<C: 'static>(&self, record: C) -> Name<C> {
         let mut records = self.records.borrow_mut();
-        let place = u32::try_from(records.len()).expect("a system has at most 2^32 MVars");
+        let name = Name::new(records.len(), self.run.get());
         records.push(Box::new(record));
-        Name { place, run: self.run.get(), _record: PhantomData }
+        name
     }
 
     /// Lends a record. `with` drops nothing of the program's and calls no operation.
@@ -173,9 +192,9 @@ impl<K> System<K> {
     /// # Panics
     /// If the record belongs to an earlier `start`, or to another OS thread.
     pub(crate) fn with<C: 'static, A>(&self, name: Name<C>, with: impl FnOnce(&mut C) -> A) -> A {
-        assert!(name.run == self.run.get(), "this MVar belongs to a start that has returned");
+        let place = name.place(self.run.get());
         let mut records = self.records.borrow_mut();
-        let record = records.get_mut(name.place as usize).and_then(|record| record.downcast_mut());
+        let record = records.get_mut(place).and_then(|record| record.downcast_mut());
         with(record.expect("this MVar belongs to another system"))
     }
 }

@@ -2,7 +2,9 @@
 //! line. `plot.rs` calls `draw` for the cases that differ in a size alone.
 //!
 //! All rows have one unit. The legend says why a size has no value. Ours come first in the legend
-//! and are drawn last, so that their lines lie over the others.
+//! and are drawn last, so that their lines lie over the others. Where there are many lines, a
+//! legend would be a search, so each has its name at its end, and a pattern and a sign that differ
+//! without colours too.
 
 use super::axis::{Scale, short};
 use super::measured::Row;
@@ -22,6 +24,13 @@ const OTHERS: [&str; 5] = [
 ];
 /// The values of one plot lie on a logarithmic axis if the greatest is so many times the least.
 const LOGARITHMIC: f64 = 25.0;
+
+/// So many lines have their names at their ends, and no legend.
+const MANY: usize = 12;
+/// The patterns of many lines, beside the colours.
+const DASHES: [&str; 4] = ["", ";stroke-dasharray:7 3", ";stroke-dasharray:2 2", ";stroke-dasharray:8 2 2 2"];
+/// The height of a name at the end of a line.
+const STEP: f64 = AXIS + 2.5;
 
 /// One system over all sizes.
 #[derive(Debug)]
@@ -49,23 +58,32 @@ pub(super) fn draw(title: &str, alt: &str, noun: &str, sizes: &[(f64, Vec<&Row>)
         Scale::linear(most)
     };
     let across = across(sizes);
-    let width = WIDTH - LEFT - 2.0 * BORDER;
+    let lines = lines(sizes);
+    let is_many = lines.len() >= MANY;
+    // The width of the names at the ends, with the room for what leads there.
+    let names = if is_many {
+        lines.iter().map(|line| width_of(&line.row.system, AXIS)).fold(0.0, f64::max) + 22.0
+    } else {
+        0.0
+    };
+    let height = if is_many { HEIGHT.max(STEP * lines.len() as f64) } else { HEIGHT };
+    let width = WIDTH - LEFT - 2.0 * BORDER - names;
     let x = |size: f64| LEFT + width * across.position(size);
-    let y = |value: f64| top + HEIGHT * (1.0 - scale.position(value));
+    let y = |value: f64| top + height * (1.0 - scale.position(value));
     let unit = all.iter().find_map(|row| row.value.is_ok().then_some(row.unit.as_str())).unwrap_or("");
 
     canvas.text("axis", Anchor::Start, BORDER, top - 12.0, &format!("{unit}, {}", better.words()));
     for tick in scale.ticks() {
-        canvas.line("grid", "", &[(LEFT, y(tick)), (WIDTH - BORDER, y(tick))]);
+        canvas.line("grid", "", &[(LEFT, y(tick)), (WIDTH - BORDER - names, y(tick))]);
         canvas.text("axis", Anchor::End, LEFT - 5.0, y(tick) + 4.0, &short(tick));
     }
-    let bottom = top + HEIGHT;
+    let bottom = top + height;
     let mut free = 0.0;
     for (size, _) in sizes {
         canvas.line("grid", "", &[(x(*size), bottom), (x(*size), bottom + 4.0)]);
         let half = width_of(&short(*size), AXIS) / 2.0;
         // A label that would stand on the one before it is left out; its tick stays.
-        let middle = x(*size).min(WIDTH - half - 2.0);
+        let middle = x(*size).min(WIDTH - names - half - 2.0);
         if middle - half >= free {
             canvas.text("axis", Anchor::Middle, middle, bottom + AXIS + 6.0, &short(*size));
             free = middle + half + 3.0;
@@ -84,8 +102,31 @@ pub(super) fn draw(title: &str, alt: &str, noun: &str, sizes: &[(f64, Vec<&Row>)
     }
 
     let mut legend = bottom + 2.0 * AXIS + 18.0;
+    if is_many {
+        let ends = lines.iter().map(|line| at(&line.points)[line.points.len() - 1]).collect::<Vec<_>>();
+        let places = spread(&ends.iter().map(|(_, y)| *y).collect::<Vec<_>>(), top, bottom);
+        let label = WIDTH - BORDER - names + 18.0;
+        // Ours lies over the others.
+        for (index, line) in lines.iter().enumerate().rev() {
+            let style = patterned(index, line.row.is_ours());
+            canvas.line(
+                "grid",
+                "",
+                &[ends[index], (label - 14.0, places[index]), (label - 3.0, places[index])],
+            );
+            canvas.line("series", &style, &at(&line.points));
+            for point in at(&line.points) {
+                canvas.marker(index, &fill(&style), point);
+            }
+            canvas.marker(index, &fill(&style), (label - 6.0, places[index]));
+            canvas.text("axis", Anchor::Start, label, places[index] + 4.0, &line.row.system);
+        }
+        if !aims.is_empty() {
+            legend = aim_entry(&mut canvas, legend, better);
+        }
+        return canvas.finish(alt, legend + BORDER);
+    }
     let (mut ours, mut others) = (0, 0);
-    let lines = lines(sizes);
     let mut drawn = Vec::new();
     for line in &lines {
         let (style, shape) = if line.row.is_ours() {
@@ -107,12 +148,44 @@ pub(super) fn draw(title: &str, alt: &str, noun: &str, sizes: &[(f64, Vec<&Row>)
         }
     }
     if !aims.is_empty() {
-        legend += 18.0;
-        canvas.line("aim", "", &[(BORDER, legend - 4.0), (BORDER + 26.0, legend - 4.0)]);
-        let text = format!("aim of Selvedge: {}", better.bound());
-        canvas.text("name", Anchor::Start, BORDER + 34.0, legend, &text);
+        legend = aim_entry(&mut canvas, legend, better);
     }
     canvas.finish(alt, legend + BORDER + 4.0)
+}
+
+/// The line of the legend for the aims. Returns its y.
+fn aim_entry(canvas: &mut Canvas, y: f64, better: Better) -> f64 {
+    let y = y + 18.0;
+    canvas.line("aim", "", &[(BORDER, y - 4.0), (BORDER + 26.0, y - 4.0)]);
+    let text = format!("aim of Selvedge: {}", better.bound());
+    canvas.text("name", Anchor::Start, BORDER + 34.0, y, &text);
+    y
+}
+
+/// The style of one of many lines.
+fn patterned(index: usize, is_ours: bool) -> String {
+    let colour =
+        if is_ours { OURS[0] } else { OTHERS[index % OTHERS.len()].split(';').next().unwrap_or_default() };
+    format!("{colour}{}", DASHES[index / OTHERS.len() % DASHES.len()])
+}
+
+/// Places for names beside these ones, which do not overlap, in the same order.
+fn spread(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..wanted.len()).collect();
+    order.sort_by(|a, b| wanted[*a].total_cmp(&wanted[*b]));
+    let mut places = wanted.to_vec();
+    let mut free = top;
+    for index in &order {
+        places[*index] = places[*index].max(free);
+        free = places[*index] + STEP;
+    }
+    // What has come too low is pushed up again.
+    let mut free = bottom;
+    for index in order.iter().rev() {
+        places[*index] = places[*index].min(free);
+        free = places[*index] - STEP;
+    }
+    places
 }
 
 /// A line of the legend: the sign, and the name; then why a size has no value. Returns the y of

@@ -228,6 +228,33 @@ mod tests {
     }
 
     #[test]
+    fn many_lines_have_their_names_at_their_ends() {
+        let mut figure = samples::sizes(&[100, 1000, 10_000], |size| format!("{size} numbers, sieve"));
+        let pairs = figure.rows.clone();
+        for name in 0..12 {
+            figure.rows.extend(pairs.iter().filter(|row| !row.is_ours()).cloned().map(|mut row| {
+                row.system = format!("other {name}");
+                row
+            }));
+        }
+        figure.rows.sort_by(|a, b| a.case.cmp(&b.case));
+        let [plot] = &plots(&figure)[..] else { panic!("one plot") };
+        let document = roxmltree::Document::parse(&plot.svg).unwrap();
+        let styles: Vec<_> = document
+            .descendants()
+            .filter(|node| node.attribute("class") == Some("series"))
+            .filter_map(|node| node.attribute("style"))
+            .collect();
+        assert_eq!(styles.len(), 14);
+        let names = document.descendants().filter(|node| node.has_tag_name("text"));
+        let names = names.filter(|node| node.text().is_some_and(|text| text.starts_with("other")));
+        let mut heights: Vec<f64> = names.map(|node| node.attribute("y").unwrap().parse().unwrap()).collect();
+        heights.sort_by(f64::total_cmp);
+        assert_eq!(heights.len(), 12);
+        assert!(heights.windows(2).all(|pair| pair[1] - pair[0] > super::super::svg::AXIS), "{heights:?}");
+    }
+
+    #[test]
     fn a_rate_is_better_when_it_is_higher() {
         let mut figure = samples::figure();
         for row in &mut figure.rows {

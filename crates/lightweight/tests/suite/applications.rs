@@ -9,7 +9,7 @@ fn those_that_run() -> impl Iterator<Item = &'static Implementation> {
     ALL.iter().filter(|by| !cfg!(miri) || by.style != Style::Direct)
 }
 
-const SMALL: usize = if cfg!(miri) { 6 } else { 30 };
+const SMALL: usize = if cfg!(miri) { 4 } else { 30 };
 
 #[test]
 fn kpn_finds_the_numbers_and_stops() {

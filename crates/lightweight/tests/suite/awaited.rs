@@ -1,7 +1,7 @@
 //! What holds of every implementation with `await`. The tests are those of `direct.rs`.
 
 use super::{Log, MANY};
-use selvedge_lightweight::{Async, RunEnd, Selvedge, Tasks};
+use selvedge_lightweight::{Async, LibraryThreads, RunEnd, Selvedge, Tasks};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn operations<S: Async>() {
@@ -96,6 +96,56 @@ fn spawn_during_start<S: Async>() {
     assert_eq!(log.text(), "parent child");
 }
 
+/// A thread that is created comes before one that is woken later in the same step, and behind one
+/// that was woken before.
+fn order_of_birth_and_wake<S: Async>() {
+    let log = Log::default();
+    let (first, second) = (S::make_mvar::<u32>(), S::make_mvar::<u32>());
+    for (name, inp) in [("first", first.clone()), ("second", second.clone())] {
+        let said = log.clone();
+        S::spawn(async move {
+            S::take_mvar(&inp).await;
+            said.say(name);
+        });
+    }
+    let said = log.clone();
+    S::spawn(async move {
+        let child = |name: &'static str| {
+            let said = said.clone();
+            S::spawn(async move { said.say(name) });
+        };
+        child("one");
+        S::put_mvar(&first, 1).await;
+        child("two");
+        child("three");
+        S::put_mvar(&second, 2).await;
+        child("four");
+    });
+    assert_eq!(S::start(), RunEnd::default());
+    assert_eq!(log.text(), "one first two three second four");
+}
+
+/// What a destructor spawns when `start` ends runs in the next one.
+fn spawn_by_destructor<S: Async>() {
+    struct Spawns(Log, fn(Log));
+    impl Drop for Spawns {
+        fn drop(&mut self) {
+            self.1(self.0.clone());
+        }
+    }
+
+    let (log, never) = (Log::default(), S::make_mvar::<u32>());
+    let spawns = Spawns(log.clone(), |log| S::spawn(async move { log.say("later") }));
+    S::spawn(async move {
+        let _spawns = spawns;
+        S::take_mvar(&never).await;
+    });
+    assert_eq!(S::start().blocked, 1);
+    assert_eq!(log.text(), "");
+    assert_eq!(S::start(), RunEnd::default());
+    assert_eq!(log.text(), "later");
+}
+
 fn halt<S: Async>() {
     let log = Log::default();
     let said = log.clone();
@@ -158,7 +208,7 @@ macro_rules! awaited {
         mod $name {
             use super::*;
 
-            awaited!(@ $system: operations, blocked, stop, spawn_during_start, halt, panic, starter, many);
+            awaited!(@ $system: operations, blocked, stop, spawn_during_start, order_of_birth_and_wake, halt, panic, starter, many);
         }
     )*};
     (@ $system:ty: $($test:ident),*) => {$(
@@ -169,7 +219,13 @@ macro_rules! awaited {
     )*};
 }
 
+#[test]
+fn what_a_destructor_spawns_runs_in_the_next_start() {
+    spawn_by_destructor::<Selvedge>();
+}
+
 awaited! {
     selvedge: Selvedge;
+    library: LibraryThreads;
     tasks: Tasks;
 }

@@ -222,4 +222,5 @@ fn a_second_waiter_fails() {
     second_waiter::<Vm>();
     second_waiter::<Callcc>();
     second_waiter::<Dlcont>();
+    second_waiter::<SelvedgeDirect>();
 }

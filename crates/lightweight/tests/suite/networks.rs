@@ -8,8 +8,8 @@
 use super::Log;
 use selvedge_lightweight::equeue::{After, Directed, InTurn};
 use selvedge_lightweight::{
-    Async, Callcc, ContMonad, Direct, Dlcont, Equeue, Indirect, PromiseMonad, RunEnd, Selvedge,
-    SelvedgeDirect, Sys, Tasks, Tramp, Vm,
+    Async, Callcc, ContMonad, Direct, Dlcont, Equeue, Indirect, LibraryThreads, PromiseMonad, RunEnd,
+    Selvedge, SelvedgeDirect, Sys, Tasks, Tramp, Vm,
 };
 
 #[derive(Clone, Copy)]
@@ -189,6 +189,7 @@ fn tasks() {
 #[test]
 fn selvedge() {
     is_in_the_same_order(by_await::<Selvedge>, SEEDS);
+    is_in_the_same_order(by_await::<LibraryThreads>, SEEDS);
 }
 
 #[test]
