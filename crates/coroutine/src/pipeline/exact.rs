@@ -410,7 +410,7 @@ impl Number {
         }
     }
 
-    /// The number as an integer, if it is a whole number of more than the least `i64` and at most the
+    /// The number as an integer, if it is whole, more than the least `i64`, and at most the
     /// greatest.
     #[inline]
     pub fn integer(&self) -> Option<i64> {

@@ -18,8 +18,8 @@ pub(crate) enum Drained {
     Nothing,
 }
 
-/// The most notes that are kept. A turn of a scheduler may read from so many descriptors whose
-/// threads then wait for something else.
+/// The most notes that are kept: of the threads of one turn that read and then wait for something
+/// else.
 const PLACES: usize = 256;
 
 /// The descriptors that calls of this OS thread have found drained since its event loop last took
