@@ -95,7 +95,8 @@ impl Transduce<Number, Number> for FoldNumbers {
         match (&mut self.so_far, self.kind) {
             (None, _) => self.so_far = Some(item.clone()),
             (Some(sum), FoldKind::Sum) => {
-                if !sum.add(item) {
+                let has_added = sum.add(item);
+                if !has_added {
                     let cause = "the sum has more than a million digits";
                     self.failure = Some(StageFailure::new("sum", self.place, cause));
                     return ControlFlow::Break(());
