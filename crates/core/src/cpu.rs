@@ -155,8 +155,8 @@ impl Cpu {
     }
 
     /// The outlet of the CPU. From now on, the threads that may move and that a step makes ready
-    /// come out there, and not from [`woken`](Cpu::woken): those that the step's thread hands a
-    /// value, wakes or spawns. So another OS thread can take them before the step ends.
+    /// come out there, and not from [`woken`](Cpu::woken): the step's thread hands them a value,
+    /// wakes or spawns them. So another OS thread can take them before the step ends.
     ///
     /// A CPU has one outlet: a second call makes the first one useless. Without a
     /// [`Group`] no thread comes out of it.

@@ -143,8 +143,8 @@ impl Cpu {
     }
 }
 
-/// Creates a joinable thread. `MOVES` says that a step creates it, with the tags of a thread that may
-/// move.
+/// Creates a joinable thread. `MOVES` says that a step creates it, with the tags of a thread that
+/// may move.
 #[inline(always)]
 fn create_joinable<const MAIN: bool, const MOVES: bool, F: Future + 'static>(
     cpu: &CpuInner,
@@ -152,7 +152,8 @@ fn create_joinable<const MAIN: bool, const MOVES: bool, F: Future + 'static>(
     tags: u32,
 ) -> Result<JoinHandle<F::Output>, ArenaFull> {
     let (key, body) = create(cpu, || Joinable::<F, MAIN>::new(future), tags)?;
-    // SAFETY: just created and ours. If `MOVES`, the caller has given it the tags of a mobile thread.
+    // SAFETY: just created and ours. If `MOVES`, the caller has given it the tags of a mobile
+    // thread.
     unsafe {
         match MOVES {
             true => cpu.push_mobile(key),

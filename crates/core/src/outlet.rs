@@ -27,8 +27,8 @@
 //!
 //! *No thread stays behind.* A mark is in the ring if and only if `rest` has a thread, for one that
 //! holds the lock: P2 and T2 keep it so. So there is one mark at most, and room for it: P1 fills at
-//! most `SLOTS - 1` slots beside it or before it. A thread in `rest` is therefore before a mark, and
-//! `take` finds nothing only where there is no mark. `tests/loom/outlet.rs` checks both.
+//! most `SLOTS - 1` slots beside it or before it. A thread in `rest` therefore has a mark in the
+//! ring, and `take` finds nothing only where there is no mark. `tests/loom/outlet.rs` checks both.
 //!
 //! The threads of the ring come in their order. A thread that is put into the ring while others are
 //! in `rest` comes behind them, and so does each thread in `rest` behind those before the mark.
@@ -188,8 +188,8 @@ impl<T: Ticket> Inlet<T> {
 /// The end from which a scheduler takes the threads that may move, and that steps of a CPU have
 /// woken or created: [`Cpu::outlet`](crate::Cpu::outlet).
 ///
-/// It may go to another OS thread, also while the CPU is in a step. If it is dropped, the threads in
-/// it, and those that come later, are cancelled when the CPU is dropped.
+/// It may go to another OS thread, also while the CPU is in a step. If it is dropped, the threads
+/// in it, and all later ones, are cancelled when the CPU is dropped.
 pub struct Outlet<T: Ticket = SendThread> {
     ring: Arc<Ring<T>>,
 }

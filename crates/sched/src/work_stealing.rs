@@ -121,8 +121,8 @@ where
 ///   (not where the kernel has no membarrier(2)). The threads that wait for a descriptor or a point
 ///   in time in the worker's event loop go to others too, once the event has come, and so do the
 ///   threads that the step itself wakes or spawns. Two kinds of threads wait for the end of the
-///   step: those of [`spawn_local`](selvedge_core::spawn_local), and those that wait for a disk
-///   operation of the worker's ring.
+///   step: the threads of [`spawn_local`](selvedge_core::spawn_local), and the threads that wait
+///   for a disk operation of the worker's ring.
 ///
 /// # Examples
 /// A program with work that comes from an ordinary OS thread:

@@ -278,6 +278,35 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
         T: Clone,
     {
         let mut values = Vec::new();
+        self.flush_into(tx, &mut values)?;
+        Ok(values)
+    }
+
+    /// As [`flush`](TQueue::flush), into a vector whose former content is dropped. A thread that
+    /// flushes again and again so allocates no memory.
+    ///
+    /// # Errors
+    /// As [`TVar::read`]. The vector then has any of the values.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stm::{TQueue, atomically_blocking};
+    ///
+    /// let queue = TQueue::new();
+    /// atomically_blocking(|tx| queue.push_all(tx, ["warp", "weft"]));
+    /// let mut values = vec!["old"];
+    /// atomically_blocking(|tx| queue.flush_into(tx, &mut values));
+    /// assert_eq!(values, ["warp", "weft"]);
+    /// ```
+    ///
+    /// # Complexity
+    /// As [`flush`](TQueue::flush).
+    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
+    pub fn flush_into(&self, tx: &Tx<E>, values: &mut Vec<T>) -> Tried<()>
+    where
+        T: Clone,
+    {
+        values.clear();
         let first = self.ends.first.read(tx)?;
         let first_segment = self.ends.first_segment.read(tx)?;
         let (mut begin, mut place, mut segment) = (first, first, first_segment);
@@ -297,7 +326,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
         if place != first {
             self.ends.first.write(tx, place);
         }
-        Ok(values)
+        Ok(())
     }
 
     /// The number of values.

@@ -94,14 +94,14 @@ impl Transduce<Number, Number> for FoldNumbers {
     fn put<S: Sink<Number>>(&mut self, item: &Number, _out: &mut S) -> Flow {
         match (&mut self.so_far, self.kind) {
             (None, _) => self.so_far = Some(item.clone()),
-            (Some(sum), FoldKind::Sum) => match sum.checked_add(item) {
-                Some(more) => *sum = more,
-                None => {
+            (Some(sum), FoldKind::Sum) => {
+                let has_added = sum.add(item);
+                if !has_added {
                     let cause = "the sum has more than a million digits";
                     self.failure = Some(StageFailure::new("sum", self.place, cause));
                     return ControlFlow::Break(());
                 }
-            },
+            }
             (Some(least), FoldKind::Min) if item < least => *least = item.clone(),
             (Some(greatest), FoldKind::Max) if item > greatest => *greatest = item.clone(),
             _ => {}

@@ -257,8 +257,8 @@ impl CpuInner {
         unsafe { (*self.woken.get()).push_by(self.base, thread) }
     }
 
-    /// Makes the thread at `key` ready in the middle of a step. If the CPU has an outlet, the thread
-    /// can run elsewhere before the step ends.
+    /// Makes the thread at `key` ready in the middle of a step. If the CPU has an outlet, the
+    /// thread can run elsewhere before the step ends.
     ///
     /// # Safety
     /// The caller owns the thread, and gives it up. If the CPU is in a group, the thread is mobile.

@@ -31,8 +31,8 @@ unsafe impl Ticket for Numbered {
 }
 
 /// Puts `count` threads into an outlet while a guest tries to take `tries` times. Then the owner
-/// takes the rest, as at the end of a step. All come once, and those that were taken without a full
-/// ring come in order.
+/// takes the rest, as at the end of a step. All come once; without a full ring they
+/// come in order.
 fn model(count: u32, tries: usize) {
     loom::model(move || {
         let (inlet, mut outlet): (Inlet<Numbered>, Outlet<Numbered>) = outlet();

@@ -357,6 +357,35 @@ impl Number {
         }
     }
 
+    /// Adds a number to this one. False, and nothing is added, if the sum has more than a million
+    /// digits.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::coroutine::pipeline::Number;
+    ///
+    /// let mut sum = Number::from(40);
+    /// assert!(sum.add(&Number::from(2)));
+    /// assert_eq!(sum, Number::from(42));
+    /// assert!(!sum.add(&Number::of("1e1000001").unwrap()));
+    /// assert_eq!(sum, Number::from(42));
+    /// ```
+    #[inline]
+    pub fn add(&mut self, other: &Number) -> bool {
+        if let (Size::Small { units, places: 0 }, Size::Small { units: others, places: 0 }) =
+            (&mut self.size, &other.size)
+            && let Some(sum) = units.checked_add(*others)
+            && sum != i64::MIN
+        {
+            *units = sum;
+            return true;
+        }
+        let sum = self.checked_add(other);
+        let is_sum = sum.is_some();
+        sum.into_iter().for_each(|sum| *self = sum);
+        is_sum
+    }
+
     #[cold]
     fn sum_of_digits(&self, other: &Number) -> Option<Number> {
         self.with_digits(|one| {
@@ -378,6 +407,16 @@ impl Number {
         match &self.size {
             Size::Small { units, .. } => *units < 0,
             Size::Large(large) => large.negative,
+        }
+    }
+
+    /// The number as an integer, if it is whole, more than the least `i64`, and at most the
+    /// greatest.
+    #[inline]
+    pub fn integer(&self) -> Option<i64> {
+        match self.size {
+            Size::Small { units, places: 0 } => Some(units),
+            _ => None,
         }
     }
 
@@ -495,9 +534,13 @@ impl PartialOrd for Number {
 }
 
 impl From<i64> for Number {
+    #[inline]
     fn from(integer: i64) -> Number {
-        let sized = Size::Small { units: integer, places: 0 }.small_sum(&Size::Small { units: 0, places: 0 });
-        sized.map_or_else(|| Number::of_integer(&integer.to_string()), |size| Number { size })
+        // The least `i64` has no size that is an `i64`, so it is no `Small`.
+        match integer {
+            i64::MIN => Number::of_integer(&integer.to_string()),
+            units => Number { size: Size::Small { units, places: 0 } },
+        }
     }
 }
 

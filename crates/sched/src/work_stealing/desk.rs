@@ -3,10 +3,10 @@
 //!
 //! Thieves steal from the ring at any time. The other queues of the desk belong to the worker
 //! alone, with the outlet of its CPU (`selvedge_core::Outlet`), where the threads come out that its
-//! step wakes or spawns. But while the worker is in a step it does not touch its desk, so that another worker may
-//! be a guest there (`selvedge_core::biased` has the protocol). A guest comes when the worker has
-//! begun no turn for [`LONG`]: see [`Lookout`]. The guest serves the worker's event source too,
-//! also while the worker sleeps.
+//! step wakes or spawns. But while the worker is in a step it does not touch its desk, so that
+//! another worker may be a guest there (`selvedge_core::biased` has the protocol). A guest comes
+//! when the worker has begun no turn for [`LONG`]: see [`Lookout`]. The guest serves the worker's
+//! event source too, also while the worker sleeps.
 
 use super::run_ring::{RunRing, SLOTS};
 use selvedge_core::{Cpu, Guest, Outlet, Owner, Relief, SendQueue, SendThread, Time, biased};

@@ -171,7 +171,7 @@ fn a_thread_that_a_long_step_spawns_runs_before_the_step_ends() {
             let spawn_all = move || {
                 for i in 0..count {
                     let served = served.clone();
-                    let serve = async move { drop(served.fetch_add(1, Ordering::SeqCst)) };
+                    let serve = async move { _ = served.fetch_add(1, Ordering::SeqCst) };
                     match i % 2 {
                         0 => drop(spawn(serve)),
                         _ => detach(serve),
