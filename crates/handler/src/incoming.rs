@@ -2,8 +2,8 @@
 //! it.
 //!
 //! The two ends share a slot for one piece. The handler's poll says that it wants a piece
-//! ([`Wanted`]). The engine then reads from the connection, and [puts](Feeder::put) the piece. So at
-//! most one piece lies between them, and a handler that does not read holds the client back.
+//! ([`Wanted`]). The engine then reads from the connection, and [puts](Feeder::put) the piece. So
+//! at most one piece lies between them, and a handler that does not read holds the client back.
 //!
 //! Both ends are usually polled by one thread, the connection's. A wake is then of no use, because
 //! the engine polls the handler again by itself. So an end that finds the other end's waker to be
