@@ -97,7 +97,7 @@ pub struct Serve<S, F> {
     service: S,
     stop: F,
     limits: Limits,
-    handler: Handler,
+    handler: ErrorHandler,
 }
 
 /// What a server allows its peers.
@@ -112,7 +112,7 @@ struct Limits {
 }
 
 /// What hears of a server's errors, from each connection's thread.
-type Handler = Arc<dyn Fn(ServeError) + Send + Sync>;
+type ErrorHandler = Arc<dyn Fn(ServeError) + Send + Sync>;
 
 impl<S, F> Serve<S, F> {
     /// Serves at most `most` connections at a time. While there are so many, further connections
@@ -271,7 +271,7 @@ async fn converse<S, B>(
     service: WithPeer<S>,
     head: Duration,
     finish: CancelToken,
-    handler: Handler,
+    handler: ErrorHandler,
 ) where
     S: Service<Request<Incoming>, Response = Response<B>>,
     S::Error: Into<Box<dyn Error + Send + Sync>>,

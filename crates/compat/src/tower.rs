@@ -172,7 +172,8 @@ impl hyper::body::Body for SendBody {
 ///     let hello = async |Path(name): Path<String>| format!("hello, {name}");
 ///     let service = ToTower::new(Router::new().get("/hello/{name}", hello));
 ///     let (client, server) = UnixStream::pair().unwrap();
-///     let server = spawn_local(http1::Builder::new().serve_connection(Compat::new(server), service));
+///     let http = http1::Builder::new();
+///     let server = spawn_local(http.serve_connection(Compat::new(server), service));
 ///     let request = b"GET /hello/loom HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 ///     client.write_all(request).await.unwrap();
 ///     assert!(client.read_to_end().await.unwrap().ends_with(b"hello, loom"));

@@ -66,7 +66,7 @@ pub enum Source {
 }
 
 /// The code that gets the connection behind a `101`.
-type OnUpgrade = Box<dyn FnOnce(Upgraded) -> Pin<Box<dyn Future<Output = ()>>>>;
+pub type OnUpgrade = Box<dyn FnOnce(Upgraded) -> Pin<Box<dyn Future<Output = ()>>>>;
 
 /// A span of an open file.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ impl Body {
         B: http_body::Body<Data = Bytes> + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        Body::of(Source::Stream(Box::pin(Foreign { body: Box::pin(body) })))
+        Body::of(Source::Stream(Box::pin(ForeignBody { body: Box::pin(body) })))
     }
 
     /// The items of a stream, one after the other.
@@ -103,7 +103,7 @@ impl Body {
         P: Into<Bytes>,
         E: Into<Box<dyn Error + Send + Sync>>,
     {
-        Body::of(Source::Stream(Box::pin(Items { stream: Box::pin(stream) })))
+        Body::of(Source::Stream(Box::pin(StreamBody { stream: Box::pin(stream) })))
     }
 
     /// The pieces that `block` puts into [`Out`]. The block runs in the thread that sends the body,
@@ -346,11 +346,11 @@ fn read(file: Arc<Handle>, span: Range<u64>) -> Source {
 }
 
 /// A body of another library, with its errors as [`BodyError`].
-struct Foreign<B> {
+struct ForeignBody<B> {
     body: Pin<Box<B>>,
 }
 
-impl<B> http_body::Body for Foreign<B>
+impl<B> http_body::Body for ForeignBody<B>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -376,11 +376,11 @@ where
 }
 
 /// A stream as a body.
-struct Items<S> {
+struct StreamBody<S> {
     stream: Pin<Box<S>>,
 }
 
-impl<S, P, E> http_body::Body for Items<S>
+impl<S, P, E> http_body::Body for StreamBody<S>
 where
     S: Stream<Item = Result<P, E>>,
     P: Into<Bytes>,

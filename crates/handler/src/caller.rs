@@ -22,15 +22,15 @@ use http::{HeaderMap, StatusCode};
 /// }
 /// ```
 #[derive(Clone)]
-pub struct Caller(Arc<Inner>);
+pub struct Caller(Arc<CallerState>);
 
-struct Inner {
+struct CallerState {
     peer: Option<IpAddr>,
-    queue: Mutex<Queued>,
+    queue: Mutex<InterimQueue>,
 }
 
 #[derive(Default)]
-struct Queued {
+struct InterimQueue {
     interims: Vec<Interim>,
     engine: Option<Waker>,
 }
@@ -47,7 +47,7 @@ pub struct Interim {
 impl Caller {
     /// A client with this address; `None` if it came by a Unix socket.
     pub fn new(peer: Option<IpAddr>) -> Caller {
-        Caller(Arc::new(Inner { peer, queue: Mutex::default() }))
+        Caller(Arc::new(CallerState { peer, queue: Mutex::default() }))
     }
 
     /// The address from which the client came, as the server sees it: that of a proxy, if one is

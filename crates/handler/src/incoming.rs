@@ -1,9 +1,9 @@
 //! [`Incoming`]: a body that an engine reads from a connection, and [`Feeder`], the engine's end of
 //! it.
 //!
-//! The two ends share a slot for one piece. The handler's poll says that it [wants](State::wanted)
-//! a piece. The engine then reads from the connection, and [puts](Feeder::put) the piece. So at
-//! most one piece lies between them, and a handler that does not read holds the client back.
+//! The two ends share a slot for one piece. The handler's poll says that it wants a piece
+//! ([`Wanted`]). The engine then reads from the connection, and [puts](Feeder::put) the piece. So
+//! at most one piece lies between them, and a handler that does not read holds the client back.
 //!
 //! Both ends are usually polled by one thread, the connection's. A wake is then of no use, because
 //! the engine polls the handler again by itself. So an end that finds the other end's waker to be
@@ -22,7 +22,7 @@ use crate::BodyError;
 
 /// A body that comes from a connection. It is `Send`: another thread may read it.
 pub struct Incoming {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<IncomingState>>,
     /// Content that is to come; `None` if that is unknown.
     left: Option<u64>,
     ended: bool,
@@ -31,11 +31,11 @@ pub struct Incoming {
 /// The engine's end of an [`Incoming`]. Dropping it before the [end](Self::end) makes the body fail
 /// as disconnected.
 pub struct Feeder {
-    shared: Arc<Mutex<State>>,
+    shared: Arc<Mutex<IncomingState>>,
 }
 
 #[derive(Default)]
-struct State {
+struct IncomingState {
     piece: Option<Bytes>,
     end: Option<Result<Option<HeaderMap>, BodyError>>,
     /// The handler waits for a piece, and there is none.
@@ -57,11 +57,11 @@ pub enum Wanted {
 
 /// The two ends of a body of `length` bytes, or of unknown length.
 pub fn incoming(length: Option<u64>) -> (Feeder, Incoming) {
-    let shared = Arc::new(Mutex::new(State::default()));
+    let shared = Arc::new(Mutex::new(IncomingState::default()));
     (Feeder { shared: shared.clone() }, Incoming { shared, left: length, ended: false })
 }
 
-fn lock(shared: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(shared: &Mutex<IncomingState>) -> MutexGuard<'_, IncomingState> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -48,7 +48,7 @@ mod mount;
 mod producer;
 mod upgrade;
 
-pub use body::{Body, FileSpan, Source};
+pub use body::{Body, FileSpan, OnUpgrade, Source};
 pub use body_error::{BodyError, Cause};
 pub use caller::{Caller, Interim};
 pub use handler::{BoxResponse, DynHandler, Handler};

@@ -18,7 +18,7 @@ use crate::BodyError;
 
 /// Where the block of [`Body::produce`](crate::Body::produce) puts the pieces of the body.
 pub struct Out {
-    shared: Rc<RefCell<Slot>>,
+    shared: Rc<RefCell<PieceSlot>>,
 }
 
 /// The body that [`Body::produce`](crate::Body::produce) makes.
@@ -27,11 +27,11 @@ pub struct Produced<F> {
     block: Option<Pin<Box<F>>>,
     /// The error of the block, until the piece before it has been taken.
     error: Option<BodyError>,
-    shared: Rc<RefCell<Slot>>,
+    shared: Rc<RefCell<PieceSlot>>,
 }
 
 #[derive(Default)]
-struct Slot {
+struct PieceSlot {
     piece: Option<Bytes>,
     trailers: Option<HeaderMap>,
     /// Wakes the block, which waits for the slot to be empty.
@@ -73,7 +73,7 @@ impl<F> Produced<F> {
     where
         F: Future<Output = Result<(), E>>,
     {
-        let shared = Rc::<RefCell<Slot>>::default();
+        let shared = Rc::<RefCell<PieceSlot>>::default();
         Produced { block: Some(Box::pin(block(Out { shared: shared.clone() }))), error: None, shared }
     }
 }

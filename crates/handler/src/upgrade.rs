@@ -35,10 +35,10 @@ pub trait Duplex: 'static {
 /// [`Body::upgrade`]: crate::Body::upgrade
 #[derive(Clone)]
 pub struct Upgraded {
-    inner: Rc<Inner>,
+    inner: Rc<UpgradedConnection>,
 }
 
-struct Inner {
+struct UpgradedConnection {
     /// Bytes that the engine had read before the upgrade.
     early: RefCell<Bytes>,
     duplex: Box<dyn Duplex>,
@@ -47,7 +47,9 @@ struct Inner {
 impl Upgraded {
     /// For an engine: a connection, and the bytes that it has read from it already.
     pub fn new(early: Bytes, duplex: impl Duplex) -> Upgraded {
-        Upgraded { inner: Rc::new(Inner { early: RefCell::new(early), duplex: Box::new(duplex) }) }
+        Upgraded {
+            inner: Rc::new(UpgradedConnection { early: RefCell::new(early), duplex: Box::new(duplex) }),
+        }
     }
 
     /// A stream as such a connection: for clients and tests.

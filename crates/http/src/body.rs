@@ -131,7 +131,8 @@ pub struct Piece<'b> {
     pub consumed: usize,
     /// The content among these bytes. It may be empty.
     pub content: &'b [u8],
-    /// The part of the trailer section among these bytes: field lines, and the empty line at its end.
+    /// The part of the trailer section among these bytes: field lines, and the empty line at its
+    /// end.
     pub trailers: &'b [u8],
     /// Whether the body is complete. If it is not, call `decode` again with the rest of the input,
     /// or with new input if there is no rest.

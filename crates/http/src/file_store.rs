@@ -107,12 +107,12 @@ pub async fn answer_from(store: &impl FileStore, request: Request) -> Response {
             };
             match answered {
                 Err(status) => page(status, Extra::None, &mut out),
-                Ok(Found::Directory(name)) => {
+                Ok(StoredName::Directory(name)) => {
                     let mut location = Vec::new();
                     target::directory_location(name.as_bytes(), request.query, &mut location);
                     page(Status::MOVED_PERMANENTLY, Extra::Location(&location), &mut out);
                 }
-                Ok(Found::File(name, file)) => {
+                Ok(StoredName::File(name, file)) => {
                     let (len, now) = (file.content.len(), clock.second());
                     let modified = date::seconds(file.modified);
                     let etag = ETag::of_file(file.version, (0, 0), len, now);
@@ -137,12 +137,12 @@ pub async fn answer_from(store: &impl FileStore, request: Request) -> Response {
     plain::response(&out, body, mount)
 }
 
-enum Found {
+enum StoredName {
     File(String, StoredFile),
     Directory(String),
 }
 
-async fn look_up(store: &impl FileStore, path: &[u8]) -> Result<Found, Status> {
+async fn look_up(store: &impl FileStore, path: &[u8]) -> Result<StoredName, Status> {
     let mut name = Vec::new();
     target::resolve(path, &mut name)?;
     let mut name = String::from_utf8(name).map_err(|_| Status::NOT_FOUND)?;
@@ -154,8 +154,8 @@ async fn look_up(store: &impl FileStore, path: &[u8]) -> Result<Found, Status> {
         Status::SERVICE_UNAVAILABLE
     };
     match store.find(&name).await.map_err(unavailable)? {
-        Some(file) => Ok(Found::File(name, file)),
-        None if store.is_directory(&name).await.map_err(unavailable)? => Ok(Found::Directory(name)),
+        Some(file) => Ok(StoredName::File(name, file)),
+        None if store.is_directory(&name).await.map_err(unavailable)? => Ok(StoredName::Directory(name)),
         None => Err(Status::NOT_FOUND),
     }
 }

@@ -17,12 +17,12 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 #[must_use = "dropping it is the end of what is seen"]
 pub struct Seeing {
-    wanted: Wanted,
+    wanted: WantedOutput,
 }
 
 /// What the variable asks for.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Wanted {
+struct WantedOutput {
     dump: bool,
     counters: bool,
     trace: Option<PathBuf>,
@@ -66,18 +66,18 @@ const SPANS: usize = 1 << 17;
 /// If the variable has another word in it, or the process cannot subscribe to a signal.
 pub fn from_environment() -> Result<Seeing, Misunderstood> {
     match std::env::var(VARIABLE) {
-        Ok(text) => Wanted::parse(&text)?.begin(),
+        Ok(text) => WantedOutput::parse(&text)?.begin(),
         Err(std::env::VarError::NotPresent) => Ok(Seeing::default()),
         Err(error) => Err(Misunderstood(error.to_string())),
     }
 }
 
 /// The wish of the variable, for the answer to a signal: that is a plain function.
-static WANTED: OnceLock<Wanted> = OnceLock::new();
+static WANTED: OnceLock<WantedOutput> = OnceLock::new();
 
-impl Wanted {
-    fn parse(text: &str) -> Result<Wanted, Misunderstood> {
-        let mut wanted = Wanted::default();
+impl WantedOutput {
+    fn parse(text: &str) -> Result<WantedOutput, Misunderstood> {
+        let mut wanted = WantedOutput::default();
         for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match word.split_once('=').unwrap_or((word, "")) {
                 ("dump", "") => wanted.dump = true,
@@ -94,7 +94,7 @@ impl Wanted {
     }
 
     fn begin(self) -> Result<Seeing, Misunderstood> {
-        if self == Wanted::default() || WANTED.set(self.clone()).is_err() {
+        if self == WantedOutput::default() || WANTED.set(self.clone()).is_err() {
             // Nothing to do, or a second call: the first one does it.
             return Ok(Seeing::default());
         }
@@ -137,11 +137,11 @@ mod tests {
 
     #[test]
     fn what_the_variable_may_say() {
-        let wanted = Wanted::parse("dump,counters, trace=/tmp/a=b.json ,watchdog=20,").unwrap();
+        let wanted = WantedOutput::parse("dump,counters, trace=/tmp/a=b.json ,watchdog=20,").unwrap();
         assert!(wanted.dump && wanted.counters);
         assert_eq!(wanted.trace.unwrap(), Path::new("/tmp/a=b.json"));
         assert_eq!(wanted.watchdog, Some(Duration::from_millis(20)));
-        assert_eq!(Wanted::parse("").unwrap(), Wanted::default());
+        assert_eq!(WantedOutput::parse("").unwrap(), WantedOutput::default());
     }
 
     #[test]
@@ -149,7 +149,7 @@ mod tests {
         for text in
             ["dumps", "dump=1", "trace", "trace=", "watchdog", "watchdog=0", "watchdog=x", "dump counters"]
         {
-            let error = Wanted::parse(text).unwrap_err().to_string();
+            let error = WantedOutput::parse(text).unwrap_err().to_string();
             assert!(error.starts_with("SELVEDGE_SEE: ") && error.contains("trace=FILE"), "{error}");
         }
     }

@@ -75,7 +75,8 @@ pub enum SameSite {
 ///
 /// async fn greet(cookies: Cookies) -> (SetCookie, String) {
 ///     let visits = cookies.get("visits").and_then(|text| text.parse().ok()).unwrap_or(0) + 1;
-///     let cookie = SetCookie::new("visits", &visits.to_string()).max_age(Duration::from_secs(86_400));
+///     let day = Duration::from_secs(86_400);
+///     let cookie = SetCookie::new("visits", &visits.to_string()).max_age(day);
 ///     (cookie, format!("visit {visits}"))
 /// }
 ///

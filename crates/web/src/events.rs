@@ -1,4 +1,4 @@
-//! [`Events`]: a stream of server-sent events (`text/event-stream`).
+//! [`EventStream`]: a stream of server-sent events (`text/event-stream`).
 
 use std::error::Error;
 use std::fmt::Write;
@@ -13,20 +13,20 @@ use selvedge_io::time::timeout;
 ///
 /// # Examples
 /// ```
-/// use selvedge::web::Event;
+/// use selvedge::web::ServerEvent;
 ///
-/// let event = Event::new("warp\nweft").id("7").name("cloth");
+/// let event = ServerEvent::new("warp\nweft").id("7").name("cloth");
 /// assert_eq!(event.to_string(), "event: cloth\nid: 7\ndata: warp\ndata: weft\n\n");
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct ServerEvent {
     fields: String,
 }
 
-impl Event {
+impl ServerEvent {
     /// An event with this text, of as many lines as it has.
-    pub fn new(data: &str) -> Event {
-        let mut event = Event::default();
+    pub fn new(data: &str) -> ServerEvent {
+        let mut event = ServerEvent::default();
         for line in data.split(['\n', '\r']) {
             event.field("data", line);
         }
@@ -34,7 +34,7 @@ impl Event {
     }
 
     /// The name of the event; `message` without it. Line ends in it are dropped.
-    pub fn name(mut self, name: &str) -> Event {
+    pub fn name(mut self, name: &str) -> ServerEvent {
         let fields = std::mem::take(&mut self.fields);
         self.field("event", &one_line(name));
         self.fields.push_str(&fields);
@@ -43,7 +43,7 @@ impl Event {
 
     /// The identity of the event, which a client that connects again sends as `Last-Event-ID`. Line
     /// ends and zero bytes in it are dropped.
-    pub fn id(mut self, id: &str) -> Event {
+    pub fn id(mut self, id: &str) -> ServerEvent {
         let fields = std::mem::take(&mut self.fields);
         self.field("id", &one_line(id));
         self.fields.push_str(&fields);
@@ -51,7 +51,7 @@ impl Event {
     }
 
     /// How long the client waits before it connects again.
-    pub fn retry(mut self, pause: Duration) -> Event {
+    pub fn retry(mut self, pause: Duration) -> ServerEvent {
         self.field("retry", &pause.as_millis().to_string());
         self
     }
@@ -65,7 +65,7 @@ fn one_line(text: &str) -> String {
     text.replace(['\n', '\r', '\0'], "")
 }
 
-impl std::fmt::Display for Event {
+impl std::fmt::Display for ServerEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "{}", self.fields)
     }
@@ -75,12 +75,12 @@ impl std::fmt::Display for Event {
 ///
 /// # Examples
 /// ```
-/// use selvedge::web::{Event, Events, Router, testing::get};
+/// use selvedge::web::{ServerEvent, EventStream, Router, testing::get};
 ///
-/// async fn count() -> Events {
-///     Events::produce(async |mut out| {
+/// async fn count() -> EventStream {
+///     EventStream::produce(async |mut out| {
 ///         for number in 1..=2 {
-///             out.put(Event::new(&number.to_string())).await;
+///             out.put(ServerEvent::new(&number.to_string())).await;
 ///         }
 ///         Ok::<(), std::io::Error>(())
 ///     })
@@ -93,15 +93,15 @@ impl std::fmt::Display for Event {
 /// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[derive(Debug)]
-pub struct Events(Body);
+pub struct EventStream(Body);
 
-/// Where the block of [`Events::produce`] puts its events.
+/// Where the block of [`EventStream::produce`] puts its events.
 #[derive(Debug)]
 pub struct EventOut(Out);
 
 impl EventOut {
     /// Puts an event. It waits until the one before has been taken.
-    pub async fn put(&mut self, event: Event) {
+    pub async fn put(&mut self, event: ServerEvent) {
         self.0.put(event.to_string()).await;
     }
 
@@ -119,17 +119,17 @@ impl EventOut {
     }
 }
 
-impl Events {
+impl EventStream {
     /// The events that `block` puts. The block is dropped when the client is gone.
-    pub fn produce<E>(block: impl AsyncFnOnce(EventOut) -> Result<(), E> + 'static) -> Events
+    pub fn produce<E>(block: impl AsyncFnOnce(EventOut) -> Result<(), E> + 'static) -> EventStream
     where
         E: Into<Box<dyn Error + Send + Sync>> + 'static,
     {
-        Events(Body::produce(async move |out| block(EventOut(out)).await))
+        EventStream(Body::produce(async move |out| block(EventOut(out)).await))
     }
 }
 
-impl IntoResponse for Events {
+impl IntoResponse for EventStream {
     fn into_response(self) -> Response {
         let mut response = Response::new(self.0);
         let fields = response.headers_mut();

@@ -11,7 +11,7 @@ use selvedge_handler::{Body, Caller, IntoResponse, Request};
 use serde::de::DeserializeOwned;
 
 use crate::body_limit::BodyLimit;
-use crate::fields::{self, Misfit};
+use crate::fields::{self, FieldMisfit};
 use crate::parameters::{self, Parameters};
 use crate::rejection::Rejection;
 
@@ -92,8 +92,8 @@ impl<S, T: FromParts<S>> FromRequest<S, ViaParts> for T {
 /// The parameters of the path: one value for one parameter, a tuple for several in their order, or
 /// a struct with their names. A parameter is percent-decoded, and parsed as the type asks.
 ///
-/// A request with a parameter that cannot be parsed is answered with 400. A route whose names the
-/// type does not have panics when it is made.
+/// A request with a parameter that cannot be parsed is answered with 400. A route panics when it is
+/// made, if the type does not have the names of its parameters.
 ///
 /// # Examples
 /// ```
@@ -140,7 +140,7 @@ impl<S, T: DeserializeOwned> FromParts<S> for Query<T> {
     }
 }
 
-fn misfits(what: &str, misfit: &Misfit) -> Rejection {
+fn misfits(what: &str, misfit: &FieldMisfit) -> Rejection {
     Rejection::new(StatusCode::BAD_REQUEST, format!("{what} does not fit: {misfit}"))
 }
 

@@ -11,65 +11,65 @@ use serde::de::value::MapDeserializer;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, SeqAccess, Visitor};
 
 /// A name and a value.
-pub(crate) type Pair<'de> = (Cow<'de, str>, Cow<'de, str>);
+pub(crate) type NamedValue<'de> = (Cow<'de, str>, Cow<'de, str>);
 
 /// Why fields do not fit a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Misfit(pub(crate) String);
+pub(crate) struct FieldMisfit(pub(crate) String);
 
-impl fmt::Display for Misfit {
+impl fmt::Display for FieldMisfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Misfit {}
+impl std::error::Error for FieldMisfit {}
 
-impl de::Error for Misfit {
-    fn custom<T: fmt::Display>(message: T) -> Misfit {
-        Misfit(message.to_string())
+impl de::Error for FieldMisfit {
+    fn custom<T: fmt::Display>(message: T) -> FieldMisfit {
+        FieldMisfit(message.to_string())
     }
 }
 
 /// Reads `pairs` into a `T`: a struct or a map by their names, a tuple by their order, and anything
 /// else from the only value.
-pub(crate) fn read<'de, T: Deserialize<'de>>(pairs: Vec<Pair<'de>>) -> Result<T, Misfit> {
-    T::deserialize(Fields(pairs))
+pub(crate) fn read<'de, T: Deserialize<'de>>(pairs: Vec<NamedValue<'de>>) -> Result<T, FieldMisfit> {
+    T::deserialize(NamedFields(pairs))
 }
 
-struct Fields<'de>(Vec<Pair<'de>>);
+struct NamedFields<'de>(Vec<NamedValue<'de>>);
 
-impl<'de> Fields<'de> {
+impl<'de> NamedFields<'de> {
     /// The values of each name, in the order of the names' first places.
-    fn grouped(self) -> Vec<(Cow<'de, str>, Values<'de>)> {
-        let mut grouped: Vec<(Cow<'de, str>, Values<'de>)> = Vec::new();
+    fn grouped(self) -> Vec<(Cow<'de, str>, NamedValues<'de>)> {
+        let mut grouped: Vec<(Cow<'de, str>, NamedValues<'de>)> = Vec::new();
         for (name, value) in self.0 {
             match grouped.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, values)) => values.0.push_back(value),
-                None => grouped.push((name, Values([value].into()))),
+                None => grouped.push((name, NamedValues([value].into()))),
             }
         }
         grouped
     }
 
-    fn only(mut self) -> Result<Text<'de>, Misfit> {
+    fn only(mut self) -> Result<Text<'de>, FieldMisfit> {
         match (self.0.pop(), self.0.is_empty()) {
             (Some((_, value)), true) => Ok(Text(value)),
-            _ => Err(Misfit("there is more or less than one value".into())),
+            _ => Err(FieldMisfit("there is more or less than one value".into())),
         }
     }
 }
 
 macro_rules! of_the_only {
     ($($method:ident)*) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
             self.only()?.$method(visitor)
         })*
     };
 }
 
-impl<'de> Deserializer<'de> for Fields<'de> {
-    type Error = Misfit;
+impl<'de> Deserializer<'de> for NamedFields<'de> {
+    type Error = FieldMisfit;
 
     of_the_only! {
         deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 deserialize_i128
@@ -78,11 +78,11 @@ impl<'de> Deserializer<'de> for Fields<'de> {
         deserialize_byte_buf deserialize_option deserialize_identifier
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
         self.deserialize_map(visitor)
     }
 
-    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
         visitor.visit_map(MapDeserializer::new(self.grouped().into_iter()))
     }
 
@@ -91,17 +91,17 @@ impl<'de> Deserializer<'de> for Fields<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, FieldMisfit> {
         self.deserialize_map(visitor)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
-        visitor.visit_seq(Values(self.0.into_iter().map(|(_, value)| value).collect()))
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
+        visitor.visit_seq(NamedValues(self.0.into_iter().map(|(_, value)| value).collect()))
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, FieldMisfit> {
         if len != self.0.len() {
-            return Err(Misfit(format!("{} values where {len} are wanted", self.0.len())));
+            return Err(FieldMisfit(format!("{} values where {len} are wanted", self.0.len())));
         }
         self.deserialize_seq(visitor)
     }
@@ -111,7 +111,7 @@ impl<'de> Deserializer<'de> for Fields<'de> {
         _: &'static str,
         len: usize,
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, FieldMisfit> {
         self.deserialize_tuple(len, visitor)
     }
 
@@ -119,7 +119,7 @@ impl<'de> Deserializer<'de> for Fields<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, FieldMisfit> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -128,11 +128,11 @@ impl<'de> Deserializer<'de> for Fields<'de> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, FieldMisfit> {
         self.only()?.deserialize_enum(name, variants, visitor)
     }
 
-    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
         visitor.visit_unit()
     }
 
@@ -140,39 +140,42 @@ impl<'de> Deserializer<'de> for Fields<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, FieldMisfit> {
         visitor.visit_unit()
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
         visitor.visit_unit()
     }
 }
 
 /// The values of one name.
-struct Values<'de>(VecDeque<Cow<'de, str>>);
+struct NamedValues<'de>(VecDeque<Cow<'de, str>>);
 
-impl<'de> Values<'de> {
-    fn only(mut self) -> Result<Text<'de>, Misfit> {
+impl<'de> NamedValues<'de> {
+    fn only(mut self) -> Result<Text<'de>, FieldMisfit> {
         match (self.0.pop_front(), self.0.is_empty()) {
             (Some(value), true) => Ok(Text(value)),
-            _ => Err(Misfit("it has several values".into())),
+            _ => Err(FieldMisfit("it has several values".into())),
         }
     }
 }
 
-impl<'de> IntoDeserializer<'de, Misfit> for Values<'de> {
-    type Deserializer = Values<'de>;
+impl<'de> IntoDeserializer<'de, FieldMisfit> for NamedValues<'de> {
+    type Deserializer = NamedValues<'de>;
 
-    fn into_deserializer(self) -> Values<'de> {
+    fn into_deserializer(self) -> NamedValues<'de> {
         self
     }
 }
 
-impl<'de> SeqAccess<'de> for Values<'de> {
-    type Error = Misfit;
+impl<'de> SeqAccess<'de> for NamedValues<'de> {
+    type Error = FieldMisfit;
 
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Misfit> {
+    fn next_element_seed<T: DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, FieldMisfit> {
         self.0.pop_front().map(|value| seed.deserialize(Text(value))).transpose()
     }
 
@@ -181,8 +184,8 @@ impl<'de> SeqAccess<'de> for Values<'de> {
     }
 }
 
-impl<'de> Deserializer<'de> for Values<'de> {
-    type Error = Misfit;
+impl<'de> Deserializer<'de> for NamedValues<'de> {
+    type Error = FieldMisfit;
 
     of_the_only! {
         deserialize_any deserialize_bool deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64
@@ -191,15 +194,15 @@ impl<'de> Deserializer<'de> for Values<'de> {
         deserialize_bytes deserialize_byte_buf deserialize_identifier
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
         visitor.visit_seq(self)
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_tuple<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, FieldMisfit> {
         visitor.visit_seq(self)
     }
 
@@ -208,7 +211,7 @@ impl<'de> Deserializer<'de> for Values<'de> {
         _: &'static str,
         _: usize,
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, FieldMisfit> {
         visitor.visit_seq(self)
     }
 
@@ -216,7 +219,7 @@ impl<'de> Deserializer<'de> for Values<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, FieldMisfit> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -225,11 +228,11 @@ impl<'de> Deserializer<'de> for Values<'de> {
         name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, FieldMisfit> {
         self.only()?.deserialize_enum(name, variants, visitor)
     }
 
-    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
         visitor.visit_unit()
     }
 
@@ -241,17 +244,17 @@ struct Text<'de>(Cow<'de, str>);
 
 macro_rules! parsed {
     ($($method:ident $visit:ident $type:ty;)*) => {
-        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+        $(fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
             match self.0.parse::<$type>() {
                 Ok(value) => visitor.$visit(value),
-                Err(_) => Err(Misfit(format!("{:?} is no {}", self.0, stringify!($type)))),
+                Err(_) => Err(FieldMisfit(format!("{:?} is no {}", self.0, stringify!($type)))),
             }
         })*
     };
 }
 
 impl<'de> Deserializer<'de> for Text<'de> {
-    type Error = Misfit;
+    type Error = FieldMisfit;
 
     parsed! {
         deserialize_bool visit_bool bool;
@@ -270,14 +273,14 @@ impl<'de> Deserializer<'de> for Text<'de> {
         deserialize_char visit_char char;
     }
 
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
         match self.0 {
             Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
             Cow::Owned(text) => visitor.visit_string(text),
         }
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Misfit> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldMisfit> {
         visitor.visit_some(self)
     }
 
@@ -285,7 +288,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         self,
         _: &'static str,
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, FieldMisfit> {
         visitor.visit_newtype_struct(self)
     }
 
@@ -294,7 +297,7 @@ impl<'de> Deserializer<'de> for Text<'de> {
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
-    ) -> Result<V::Value, Misfit> {
+    ) -> Result<V::Value, FieldMisfit> {
         visitor.visit_enum(self.0.into_deserializer())
     }
 
@@ -308,7 +311,7 @@ mod tests {
     use super::*;
     use serde::Deserialize;
 
-    fn pairs(text: &str) -> Vec<Pair<'_>> {
+    fn pairs(text: &str) -> Vec<NamedValue<'_>> {
         form_urlencoded::parse(text.as_bytes()).collect()
     }
 
@@ -345,7 +348,7 @@ mod tests {
     fn a_tuple_is_read_by_order_and_a_scalar_from_the_only_value() {
         assert_eq!(read(pairs("a=1&b=x")), Ok((1u8, "x".to_string())));
         assert_eq!(read(pairs("a=-7")), Ok(-7i64));
-        assert_eq!(read::<(u8, u8)>(pairs("a=1")), Err(Misfit("1 values where 2 are wanted".into())));
+        assert_eq!(read::<(u8, u8)>(pairs("a=1")), Err(FieldMisfit("1 values where 2 are wanted".into())));
         assert!(read::<u8>(pairs("a=1&b=2")).is_err());
         assert!(read::<u8>(pairs("a=256")).is_err());
     }

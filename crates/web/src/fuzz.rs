@@ -1,7 +1,7 @@
 //! What fuzzing holds of the parsers of this crate, for any input.
 
 use crate::cookies::Cookies;
-use crate::multipart::{Found, Splitter};
+use crate::multipart::{FormSplitter, SplitterFound};
 
 /// Splits `body` whole and at `cut`: the same parts, or both are refused.
 pub fn multipart(body: &[u8], cut: usize) {
@@ -12,11 +12,11 @@ pub fn multipart(body: &[u8], cut: usize) {
 
 /// The number of parts and their contents, and whether the form has its end.
 fn outline(pieces: &[&[u8]]) -> Option<(Vec<Vec<u8>>, bool)> {
-    let mut splitter = Splitter::new(b"b");
+    let mut splitter = FormSplitter::new(b"b");
     let (mut parts, mut pieces) = (Vec::<Vec<u8>>::new(), pieces.iter());
     loop {
         match splitter.find().ok()? {
-            Found::More => match pieces.next() {
+            SplitterFound::More => match pieces.next() {
                 Some(piece) => splitter.put(piece),
                 None => {
                     // How much of an open part has come out depends on the cuts.
@@ -24,13 +24,13 @@ fn outline(pieces: &[&[u8]]) -> Option<(Vec<Vec<u8>>, bool)> {
                     return Some((parts, false));
                 }
             },
-            Found::Head(_) => parts.push(Vec::new()),
-            Found::Content(piece) => {
+            SplitterFound::Head(_) => parts.push(Vec::new()),
+            SplitterFound::Content(piece) => {
                 assert!(!piece.is_empty());
                 parts.last_mut().expect("content comes behind a head").extend_from_slice(&piece);
             }
-            Found::PartEnd => {}
-            Found::End => return Some((parts, true)),
+            SplitterFound::PartEnd => {}
+            SplitterFound::End => return Some((parts, true)),
         }
     }
 }

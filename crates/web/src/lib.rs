@@ -27,10 +27,10 @@
 //! |---|---|
 //! | which function answers | [`Router`] |
 //! | arguments of such functions | [`Path`], [`Query`], [`State`], [`Json`], [`Form`], [`Multipart`], [`Cookies`], `Bytes`, `String`, `HeaderMap`, `Request`, ... |
-//! | what they return | all that is [`IntoResponse`]: [`Json`], [`Html`], [`Redirect`], [`Events`], [`SetCookie`], `Result`, ... |
-//! | connections that stay | [`WebSocketUpgrade`], [`Events`] |
+//! | what they return | all that is [`IntoResponse`]: [`Json`], [`Html`], [`Redirect`], [`EventStream`], [`SetCookie`], `Result`, ... |
+//! | connections that stay | [`WebSocketUpgrade`], [`EventStream`] |
 //! | what wraps handlers | [`Layer`], [`Layered`], [`TimeLimit`], [`BodyLimit`] |
-//! | files beneath | [`StaticFiles`], [`Tree`] |
+//! | files beneath | [`StaticFiles`], [`FileTree`] |
 //! | serving | [`serve()`], [`Site`](selvedge_http::Site) |
 //! | tests without sockets | [`testing`] |
 //!
@@ -63,17 +63,17 @@ mod websocket;
 pub use body_limit::{BODY_BYTES_MAX, BodyLimit};
 pub use cookies::{Cookies, SameSite, SetCookie};
 pub use endpoint::Endpoint;
-pub use events::{Event, EventOut, Events};
+pub use events::{EventOut, EventStream, ServerEvent};
 pub use extract::{Context, Form, FromParts, FromRequest, Path, Query, State, ViaParts, ViaRequest};
 pub use json::Json;
 pub use layer::{Layer, Layered, Layering, Next};
-pub use multipart::{Multipart, Part};
+pub use multipart::{FormPart, Multipart};
 pub use rejection::Rejection;
 pub use reply::{Html, Redirect};
 pub use router::Router;
 pub use serve::serve;
 pub use time_limit::TimeLimit;
-pub use tree::Tree;
+pub use tree::FileTree;
 pub use websocket::{Message, SocketError, WebSocket, WebSocketUpgrade};
 
 #[doc(no_inline)]

@@ -1,7 +1,7 @@
 //! [`Multipart`]: a form with files (`multipart/form-data`, RFC 7578), read piece by piece.
 //!
-//! [`Splitter`] does no I/O: it takes bytes, and gives heads of parts, content and ends. It keeps
-//! back as many bytes as could begin a delimiter.
+//! [`FormSplitter`] does no I/O: it takes bytes, and gives heads of parts, content and ends. It
+//! keeps back as many bytes as could begin a delimiter.
 //!
 //! ```text
 //!           delimiter           empty line          delimiter
@@ -34,7 +34,7 @@ const BOUNDARY_BYTES_MAX: usize = 70;
 ///
 /// # Examples
 /// ```
-/// use selvedge::web::{Multipart, Rejection, Router, testing::{Call, ask}};
+/// use selvedge::web::{Multipart, Rejection, Router, testing::{TestRequest, ask}};
 ///
 /// async fn upload(mut form: Multipart) -> Result<String, Rejection> {
 ///     let mut told = String::new();
@@ -50,8 +50,10 @@ const BOUNDARY_BYTES_MAX: usize = 70;
 ///
 /// selvedge::run_local(async {
 ///     let router = Router::new().post("/", upload);
-///     let body = "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a.txt\"\r\n\r\nwarp\r\n--x--\r\n";
-///     let call = Call::post("/").header("content-type", "multipart/form-data; boundary=x").body(body);
+///     let head = "Content-Disposition: form-data; name=\"f\"; filename=\"a.txt\"";
+///     let body = format!("--x\r\n{head}\r\n\r\nwarp\r\n--x--\r\n");
+///     let call = TestRequest::post("/").body(body);
+///     let call = call.header("content-type", "multipart/form-data; boundary=x");
 ///     assert_eq!(ask(&router, call).await.text(), "a.txt: 4\n");
 /// })?;
 /// # Ok::<(), selvedge::RunError>(())
@@ -59,12 +61,12 @@ const BOUNDARY_BYTES_MAX: usize = 70;
 #[derive(Debug)]
 pub struct Multipart {
     body: Body,
-    splitter: Splitter,
+    splitter: FormSplitter,
 }
 
 /// One part of a form. A part that is not read to its end is passed over.
 #[derive(Debug)]
-pub struct Part<'m> {
+pub struct FormPart<'m> {
     form: &'m mut Multipart,
     fields: HeaderMap,
     name: Option<String>,
@@ -84,7 +86,7 @@ impl<S> FromRequest<S> for Multipart {
         let boundary = boundary.filter(|text| !text.is_empty() && text.len() <= BOUNDARY_BYTES_MAX);
         let boundary =
             boundary.ok_or_else(|| Rejection::new(StatusCode::BAD_REQUEST, "the form has no boundary"))?;
-        Ok(Multipart { body, splitter: Splitter::new(boundary.as_bytes()) })
+        Ok(Multipart { body, splitter: FormSplitter::new(boundary.as_bytes()) })
     }
 }
 
@@ -93,27 +95,27 @@ impl Multipart {
     ///
     /// # Errors
     /// If the body is no form, and those of the body.
-    pub async fn next(&mut self) -> Result<Option<Part<'_>>, Rejection> {
+    pub async fn next(&mut self) -> Result<Option<FormPart<'_>>, Rejection> {
         loop {
             match self.advance().await? {
-                Found::Head(fields) => {
+                SplitterFound::Head(fields) => {
                     let disposition = fields.get(CONTENT_DISPOSITION).map(|value| value.as_bytes());
                     let disposition = String::from_utf8_lossy(disposition.unwrap_or_default()).into_owned();
                     let name = parameter(&disposition, "name");
                     let file_name = parameter(&disposition, "filename");
-                    return Ok(Some(Part { form: self, fields, name, file_name }));
+                    return Ok(Some(FormPart { form: self, fields, name, file_name }));
                 }
-                Found::End => return Ok(None),
+                SplitterFound::End => return Ok(None),
                 // The rest of a part that was not read.
-                Found::Content(_) | Found::PartEnd | Found::More => {}
+                SplitterFound::Content(_) | SplitterFound::PartEnd | SplitterFound::More => {}
             }
         }
     }
 
-    async fn advance(&mut self) -> Result<Found, Rejection> {
+    async fn advance(&mut self) -> Result<SplitterFound, Rejection> {
         loop {
             match self.splitter.find()? {
-                Found::More => match self.body.next().await.transpose()? {
+                SplitterFound::More => match self.body.next().await.transpose()? {
                     Some(piece) => self.splitter.put(&piece),
                     None => return Err(BodyError::new(Cause::Disconnected).into()),
                 },
@@ -123,7 +125,7 @@ impl Multipart {
     }
 }
 
-impl Part<'_> {
+impl FormPart<'_> {
     /// The name of the field of the form.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
@@ -151,7 +153,7 @@ impl Part<'_> {
     /// If the body is no form, and those of the body.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Rejection> {
         match self.form.advance().await? {
-            Found::Content(piece) => Ok(Some(piece)),
+            SplitterFound::Content(piece) => Ok(Some(piece)),
             // After the end the splitter stands before the next head, which is not this part's.
             _ => Ok(None),
         }
@@ -224,7 +226,7 @@ fn unquoted(quoted: &str) -> Option<(String, &str)> {
 
 /// Splits a body at its delimiters.
 #[derive(Debug)]
-pub(crate) struct Splitter {
+pub(crate) struct FormSplitter {
     /// CR, LF, `--` and the boundary.
     delimiter: Finder<'static>,
     buffer: BytesMut,
@@ -243,7 +245,7 @@ enum SplitState {
 
 /// What a splitter found.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum SplitterFound {
     /// It needs more bytes.
     More,
     /// The head of a part.
@@ -256,12 +258,12 @@ pub(crate) enum Found {
     End,
 }
 
-impl Splitter {
-    pub(crate) fn new(boundary: &[u8]) -> Splitter {
+impl FormSplitter {
+    pub(crate) fn new(boundary: &[u8]) -> FormSplitter {
         let delimiter = [b"\r\n--", boundary].concat();
         // The first delimiter needs no line end before it.
         let buffer = BytesMut::from(&b"\r\n"[..]);
-        Splitter { delimiter: Finder::new(&delimiter).into_owned(), buffer, state: SplitState::Preamble }
+        FormSplitter { delimiter: Finder::new(&delimiter).into_owned(), buffer, state: SplitState::Preamble }
     }
 
     pub(crate) fn put(&mut self, bytes: &[u8]) {
@@ -272,10 +274,10 @@ impl Splitter {
     ///
     /// # Errors
     /// 400 if the body is no form.
-    pub(crate) fn find(&mut self) -> Result<Found, Rejection> {
+    pub(crate) fn find(&mut self) -> Result<SplitterFound, Rejection> {
         loop {
             match self.state {
-                SplitState::End => return Ok(Found::End),
+                SplitState::End => return Ok(SplitterFound::End),
                 SplitState::Preamble | SplitState::Content => {
                     let in_part = self.state == SplitState::Content;
                     let len = self.delimiter.needle().len();
@@ -284,16 +286,20 @@ impl Splitter {
                             self.buffer.advance(len);
                             self.state = SplitState::Behind;
                             if in_part {
-                                return Ok(Found::PartEnd);
+                                return Ok(SplitterFound::PartEnd);
                             }
                         }
-                        Some(at) if in_part => return Ok(Found::Content(self.buffer.split_to(at).freeze())),
+                        Some(at) if in_part => {
+                            return Ok(SplitterFound::Content(self.buffer.split_to(at).freeze()));
+                        }
                         Some(at) => self.buffer.advance(at),
                         None => {
                             let free = self.buffer.len().saturating_sub(len - 1);
                             match (free, in_part) {
-                                (0, _) => return Ok(Found::More),
-                                (_, true) => return Ok(Found::Content(self.buffer.split_to(free).freeze())),
+                                (0, _) => return Ok(SplitterFound::More),
+                                (_, true) => {
+                                    return Ok(SplitterFound::Content(self.buffer.split_to(free).freeze()));
+                                }
                                 (_, false) => self.buffer.advance(free),
                             }
                         }
@@ -305,13 +311,13 @@ impl Splitter {
     }
 
     /// Reads what stands behind a delimiter.
-    fn behind(&mut self) -> Result<Found, Rejection> {
+    fn behind(&mut self) -> Result<SplitterFound, Rejection> {
         if self.buffer.len() < 2 {
-            return Ok(Found::More);
+            return Ok(SplitterFound::More);
         }
         if self.buffer.starts_with(b"--") {
             self.state = SplitState::End;
-            return Ok(Found::End);
+            return Ok(SplitterFound::End);
         }
         // Blanks may stand behind the boundary (RFC 2046 §5.1.1).
         let blanks = self.buffer.iter().take_while(|byte| b" \t".contains(byte)).count();
@@ -319,10 +325,10 @@ impl Splitter {
         if line_end.len() >= 2 && !line_end.starts_with(b"\r\n") || blanks > HEAD_BYTES_MAX {
             return Err(malformed("a delimiter"));
         }
-        let Some(lines) = line_end.get(2..) else { return Ok(Found::More) };
+        let Some(lines) = line_end.get(2..) else { return Ok(SplitterFound::More) };
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
         match httparse::parse_headers(lines, &mut fields) {
-            Ok(httparse::Status::Partial) if lines.len() <= HEAD_BYTES_MAX => Ok(Found::More),
+            Ok(httparse::Status::Partial) if lines.len() <= HEAD_BYTES_MAX => Ok(SplitterFound::More),
             Ok(httparse::Status::Complete((len, _))) if len > HEAD_BYTES_MAX => Err(malformed("a long head")),
             Ok(httparse::Status::Complete((len, fields))) => {
                 let mut map = HeaderMap::new();
@@ -334,7 +340,7 @@ impl Splitter {
                 }
                 self.buffer.advance(blanks + "\r\n".len() + len);
                 self.state = SplitState::Content;
-                Ok(Found::Head(map))
+                Ok(SplitterFound::Head(map))
             }
             Ok(httparse::Status::Partial) | Err(_) => Err(malformed("a head")),
         }
@@ -360,26 +366,26 @@ mod tests {
 
     /// The names and contents of the parts, as a splitter finds them in pieces that end at `cuts`.
     fn parts(body: &[u8], cuts: &[usize]) -> Result<Vec<(String, Vec<u8>)>, Rejection> {
-        let mut splitter = Splitter::new(b"XX");
+        let mut splitter = FormSplitter::new(b"XX");
         let (mut parts, mut start) = (Vec::new(), 0);
         let mut cuts = cuts.iter().copied().chain([body.len()]);
         loop {
             match splitter.find()? {
-                Found::More => match cuts.next() {
+                SplitterFound::More => match cuts.next() {
                     Some(cut) => {
                         splitter.put(&body[start..cut.max(start)]);
                         start = cut.max(start);
                     }
                     None => return Err(malformed("its end")),
                 },
-                Found::Head(fields) => {
+                SplitterFound::Head(fields) => {
                     let disposition = fields.get(CONTENT_DISPOSITION).map(|value| value.to_str().unwrap());
                     let name = disposition.and_then(|value| parameter(value, "name"));
                     parts.push((name.unwrap_or_default(), Vec::new()));
                 }
-                Found::Content(piece) => parts.last_mut().unwrap().1.extend_from_slice(&piece),
-                Found::PartEnd => {}
-                Found::End => return Ok(parts),
+                SplitterFound::Content(piece) => parts.last_mut().unwrap().1.extend_from_slice(&piece),
+                SplitterFound::PartEnd => {}
+                SplitterFound::End => return Ok(parts),
             }
         }
     }

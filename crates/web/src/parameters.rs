@@ -7,7 +7,7 @@ use std::fmt;
 use percent_encoding::percent_decode_str;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 
-use crate::fields::{self, Misfit};
+use crate::fields::{self, FieldMisfit};
 
 /// The parameters of a path, in the order of its route.
 #[derive(Debug)]
@@ -19,13 +19,13 @@ impl<'p> Parameters<'p> {
     }
 
     /// Reads them into a `T`.
-    pub(crate) fn read<T: de::DeserializeOwned>(&self) -> Result<T, Misfit> {
+    pub(crate) fn read<T: de::DeserializeOwned>(&self) -> Result<T, FieldMisfit> {
         let decode = |(name, value): &(String, &'p str)| {
             let value = percent_decode_str(value).decode_utf8();
-            let value = value.map_err(|_| Misfit(format!("{name:?} is not UTF-8")))?;
+            let value = value.map_err(|_| FieldMisfit(format!("{name:?} is not UTF-8")))?;
             Ok((Cow::Owned(name.clone()), value))
         };
-        fields::read(self.0.iter().map(decode).collect::<Result<_, Misfit>>()?)
+        fields::read(self.0.iter().map(decode).collect::<Result<_, FieldMisfit>>()?)
     }
 }
 

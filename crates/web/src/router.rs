@@ -65,11 +65,11 @@ pub struct Router<S = ()> {
     state: S,
     /// The number of the route for a path.
     paths: matchit::Router<usize>,
-    routes: Vec<Route<S>>,
+    routes: Vec<RouteEntry<S>>,
     fallback: Option<Rc<dyn DynHandler>>,
 }
 
-struct Route<S> {
+struct RouteEntry<S> {
     path: String,
     answers: Answers<S>,
 }
@@ -192,7 +192,7 @@ impl<S: 'static> Router<S> {
         if let Err(error) = self.paths.insert(pattern, self.routes.len()) {
             panic!("{pattern} cannot be a route: {error}");
         }
-        self.routes.push(Route { path: path.into(), answers });
+        self.routes.push(RouteEntry { path: path.into(), answers });
     }
 
     async fn answer(&self, request: Request) -> Response {

@@ -19,7 +19,7 @@ use selvedge_io::net::bind;
 ///
 /// fn on_each_core(address: std::net::SocketAddr, stop: &Stop) -> Result<(), selvedge::Failure> {
 ///     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-///     let serve = async |stop: Stop| {
+///     let serve = move |stop: Stop| async move {
 ///         let router = Router::new().get("/", async || "woven");
 ///         let site = Site::with_handler(router, Config::default(), None);
 ///         // Each worker has a listener, and the kernel spreads the connections.

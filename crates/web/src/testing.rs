@@ -1,4 +1,4 @@
-//! Tests of handlers without sockets: a [`Call`] in, an [`Answer`] out.
+//! Tests of handlers without sockets: a [`TestRequest`] in, an [`TestResponse`] out.
 //!
 //! A handler that waits needs a scheduler: `#[selvedge::test]`, a simulated world
 //! (`#[selvedge::test(seeds = 0..100)]`), or `run_local`.
@@ -12,41 +12,41 @@ use serde::de::DeserializeOwned;
 
 /// A request in the making.
 #[derive(Debug)]
-pub struct Call(Request);
+pub struct TestRequest(Request);
 
-impl Call {
+impl TestRequest {
     /// A request with this method for this target, a path with or without a query.
     ///
     /// # Panics
     /// If the target is none.
-    pub fn new(method: Method, target: &str) -> Call {
+    pub fn new(method: Method, target: &str) -> TestRequest {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = method;
         *request.uri_mut() = target.parse().unwrap_or_else(|error| panic!("{target}: {error}"));
-        Call(request)
+        TestRequest(request)
     }
 
     /// `GET`
     ///
     /// # Panics
     /// As [`new`](Self::new).
-    pub fn get(target: &str) -> Call {
-        Call::new(Method::GET, target)
+    pub fn get(target: &str) -> TestRequest {
+        TestRequest::new(Method::GET, target)
     }
 
     /// `POST`
     ///
     /// # Panics
     /// As [`new`](Self::new).
-    pub fn post(target: &str) -> Call {
-        Call::new(Method::POST, target)
+    pub fn post(target: &str) -> TestRequest {
+        TestRequest::new(Method::POST, target)
     }
 
     /// The request with one more field.
     ///
     /// # Panics
     /// If the name or the value is none.
-    pub fn header(mut self, name: &str, value: &str) -> Call {
+    pub fn header(mut self, name: &str, value: &str) -> TestRequest {
         let name: HeaderName = name.parse().unwrap_or_else(|error| panic!("{name}: {error}"));
         let value: HeaderValue = value.parse().unwrap_or_else(|error| panic!("{value}: {error}"));
         self.0.headers_mut().append(name, value);
@@ -54,7 +54,7 @@ impl Call {
     }
 
     /// The request with this body.
-    pub fn body(mut self, body: impl Into<Body>) -> Call {
+    pub fn body(mut self, body: impl Into<Body>) -> TestRequest {
         *self.0.body_mut() = body.into();
         self
     }
@@ -63,27 +63,27 @@ impl Call {
     ///
     /// # Panics
     /// If the value cannot be written as JSON.
-    pub fn json(self, value: &impl Serialize) -> Call {
+    pub fn json(self, value: &impl Serialize) -> TestRequest {
         let bytes = serde_json::to_vec(value).unwrap_or_else(|error| panic!("{error}"));
         self.header("content-type", "application/json").body(bytes)
     }
 }
 
-impl From<Call> for Request {
-    fn from(call: Call) -> Request {
+impl From<TestRequest> for Request {
+    fn from(call: TestRequest) -> Request {
         call.0
     }
 }
 
 /// A whole response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct TestResponse {
     status: StatusCode,
     fields: HeaderMap,
     body: Bytes,
 }
 
-impl Answer {
+impl TestResponse {
     /// The number of its status.
     pub fn status(&self) -> u16 {
         self.status.as_u16()
@@ -127,24 +127,24 @@ impl Answer {
 ///
 /// # Panics
 /// If the body of the response fails.
-pub async fn ask(handler: &impl Handler, request: impl Into<Request>) -> Answer {
+pub async fn ask(handler: &impl Handler, request: impl Into<Request>) -> TestResponse {
     let (parts, body) = handler.call(request.into()).await.into_parts();
     let body = body.read_all(u64::MAX).await.unwrap_or_else(|error| panic!("{error}"));
-    Answer { status: parts.status, fields: parts.headers, body }
+    TestResponse { status: parts.status, fields: parts.headers, body }
 }
 
 /// Asks for `target` with `GET`.
 ///
 /// # Panics
 /// As [`ask`].
-pub async fn get(handler: &impl Handler, target: &str) -> Answer {
-    ask(handler, Call::get(target)).await
+pub async fn get(handler: &impl Handler, target: &str) -> TestResponse {
+    ask(handler, TestRequest::get(target)).await
 }
 
 /// Sends `body` to `target` with `POST`.
 ///
 /// # Panics
 /// As [`ask`].
-pub async fn post(handler: &impl Handler, target: &str, body: impl Into<Body>) -> Answer {
-    ask(handler, Call::post(target).body(body)).await
+pub async fn post(handler: &impl Handler, target: &str, body: impl Into<Body>) -> TestResponse {
+    ask(handler, TestRequest::post(target).body(body)).await
 }

@@ -1,4 +1,4 @@
-//! [`Tree`]: files that lie in memory, or in the program itself, as a handler.
+//! [`FileTree`]: files that lie in memory, or in the program itself, as a handler.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,32 +15,35 @@ use selvedge_http::{FileStore, StoredFile, answer_from};
 ///
 /// # Examples
 /// ```
-/// use selvedge::web::{Router, Tree, testing::get};
+/// use selvedge::web::{Router, FileTree, testing::get};
 ///
-/// let tree = Tree::new().file("index.html", "<h1>Loom</h1>").file("css/loom.css", "h1 { color: navy }");
+/// let tree = FileTree::new()
+///     .file("index.html", "<h1>Loom</h1>")
+///     .file("css/loom.css", "h1 { color: navy }");
 /// // With a program: `.file("logo.png", include_bytes!("logo.png").as_slice())`.
 /// selvedge::run_local(async {
 ///     let router = Router::new().nest("/static", tree);
 ///     let page = get(&router, "/static/").await;
-///     assert_eq!((page.text(), page.header("content-type")), ("<h1>Loom</h1>", Some("text/html; charset=utf-8")));
+///     assert_eq!(page.text(), "<h1>Loom</h1>");
+///     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
 ///     assert_eq!(get(&router, "/static/css").await.header("location"), Some("/static/css/"));
 /// })?;
 /// # Ok::<(), selvedge::RunError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Tree {
+pub struct FileTree {
     files: BTreeMap<String, (Bytes, u64)>,
     made: SystemTime,
 }
 
-impl Tree {
+impl FileTree {
     /// No files.
-    pub fn new() -> Tree {
-        Tree { files: BTreeMap::new(), made: SystemTime::now() }
+    pub fn new() -> FileTree {
+        FileTree { files: BTreeMap::new(), made: SystemTime::now() }
     }
 
     /// The tree with one more file. `path` has no `/` at its beginning.
-    pub fn file(mut self, path: &str, content: impl Into<Bytes>) -> Tree {
+    pub fn file(mut self, path: &str, content: impl Into<Bytes>) -> FileTree {
         let content = content.into();
         let mut hasher = DefaultHasher::new();
         content.hash(&mut hasher);
@@ -49,13 +52,13 @@ impl Tree {
     }
 }
 
-impl Default for Tree {
-    fn default() -> Tree {
-        Tree::new()
+impl Default for FileTree {
+    fn default() -> FileTree {
+        FileTree::new()
     }
 }
 
-impl FileStore for Tree {
+impl FileStore for FileTree {
     async fn find(&self, name: &str) -> std::io::Result<Option<StoredFile>> {
         Ok(self.files.get(name).map(|(content, version)| StoredFile {
             content: content.clone().into(),
@@ -70,7 +73,7 @@ impl FileStore for Tree {
     }
 }
 
-impl Handler for Tree {
+impl Handler for FileTree {
     fn call(&self, request: Request) -> impl Future<Output = Response> {
         answer_from(self, request)
     }

@@ -317,7 +317,7 @@ impl WebSocket {
         wire.read = 0;
         let start = wire.input.len();
         wire.input.resize(start + READ_BYTES, 0);
-        let mut filled = Filled { input: &mut wire.input, end: start };
+        let mut filled = FilledInput { input: &mut wire.input, end: start };
         let count = self.connection.read(&mut filled.input[start..]).await;
         filled.end += *count.as_ref().unwrap_or(&0);
         drop(filled);
@@ -345,12 +345,12 @@ impl WebSocket {
 
 /// The input while it is filled. Dropping it, also when the wait is given up, cuts off the room
 /// that has not been filled.
-struct Filled<'a> {
+struct FilledInput<'a> {
     input: &'a mut Vec<u8>,
     end: usize,
 }
 
-impl Drop for Filled<'_> {
+impl Drop for FilledInput<'_> {
     fn drop(&mut self) {
         self.input.truncate(self.end);
     }

@@ -14,7 +14,7 @@ use selvedge::http::{Config, Site, Stop};
 use selvedge::net::{TcpStream, bind, connect};
 use selvedge::spawn_local;
 use selvedge::sync::{Setter, watch};
-use selvedge::web::{Event, Events, HeaderMap, Multipart, Rejection, Router, State};
+use selvedge::web::{EventStream, HeaderMap, Multipart, Rejection, Router, ServerEvent, State};
 use std::convert::Infallible;
 use std::error::Error;
 use std::rc::Rc;
@@ -41,17 +41,17 @@ async fn upload(
     Ok(format!("{bytes} bytes of {name}"))
 }
 
-async fn progress(State(uploads): State<Uploads>) -> Events {
-    Events::produce(async move |mut out| {
+async fn progress(State(uploads): State<Uploads>) -> EventStream {
+    EventStream::produce(async move |mut out| {
         let (mut watcher, mut told) = (uploads.watcher(), 0);
-        out.put(Event::new("ready")).await;
+        out.put(ServerEvent::new("ready")).await;
         while told < 100 {
             let Ok(()) = watcher.changed().await else { break };
             let (bytes, whole) = *watcher.latest();
             let quarter = bytes * 4 / whole * 25;
             while told < quarter {
                 told += 25;
-                out.put(Event::new(&format!("{told} %"))).await;
+                out.put(ServerEvent::new(&format!("{told} %"))).await;
             }
         }
         Ok::<(), Infallible>(())

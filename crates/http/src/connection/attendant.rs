@@ -46,7 +46,7 @@ pub(super) struct Attendant<'a> {
 }
 
 /// What the attendant finds to do.
-enum Task {
+enum AttendantTask {
     Inform(Vec<Interim>),
     Feed,
     /// The handler has dropped the body.
@@ -64,7 +64,7 @@ impl Attendant<'_> {
                     return Poll::Ready(output);
                 }
                 let Poll::Pending = attending.as_mut().poll(cx);
-                // The feeder does not wake the handler, whose waker this task's is.
+                // The feeder does not wake the handler, because this task polls the handler.
                 if !fed.take() {
                     return Poll::Pending;
                 }
@@ -79,18 +79,18 @@ impl Attendant<'_> {
                 if self.informs
                     && let Poll::Ready(interims) = self.caller.poll_interims(cx)
                 {
-                    return Poll::Ready(Task::Inform(interims));
+                    return Poll::Ready(AttendantTask::Inform(interims));
                 }
                 match self.feeder.as_ref().map(|feeder| feeder.poll_wanted(cx)) {
-                    Some(Poll::Ready(Wanted::Piece)) => Poll::Ready(Task::Feed),
-                    Some(Poll::Ready(Wanted::Nothing)) => Poll::Ready(Task::Leave),
+                    Some(Poll::Ready(Wanted::Piece)) => Poll::Ready(AttendantTask::Feed),
+                    Some(Poll::Ready(Wanted::Nothing)) => Poll::Ready(AttendantTask::Leave),
                     Some(Poll::Pending) | None => Poll::Pending,
                 }
             });
             match task.await {
-                Task::Inform(interims) => self.inform(&interims).await,
-                Task::Leave => self.feeder = None,
-                Task::Feed => {
+                AttendantTask::Inform(interims) => self.inform(&interims).await,
+                AttendantTask::Leave => self.feeder = None,
+                AttendantTask::Feed => {
                     self.feed().await;
                     fed.set(true);
                     // The handler is polled before the attendant looks again.

@@ -1,4 +1,4 @@
-//! [`Call`]: a request that a handler answers. The parsed head, which borrows the read buffer,
+//! [`HandlerCall`]: a request that a handler answers. The parsed head, which borrows the read buffer,
 //! becomes an owned request; the terms on which it is answered stay beside it.
 
 use std::ops::Range;
@@ -17,14 +17,14 @@ use crate::status::Status;
 use crate::worker::WorkerContext;
 
 /// A request on its way to a handler.
-pub(super) struct Call {
+pub(super) struct HandlerCall {
     pub(super) handler: Rc<dyn DynHandler>,
     pub(super) request: selvedge_handler::Request,
     pub(super) caller: Caller,
     /// The body that is still to be read from the connection, and the handler's end of it.
     pub(super) body: Option<(Decoder, Feeder)>,
     pub(super) terms: CallTerms,
-    pub(super) entry: Entry,
+    pub(super) entry: LogEntry,
 }
 
 /// What the framing of the response depends on.
@@ -40,7 +40,7 @@ pub(super) struct CallTerms {
 }
 
 /// What the log says of the request.
-pub(super) struct Entry {
+pub(super) struct LogEntry {
     head: Bytes,
     line: Range<usize>,
     referer: Range<usize>,
@@ -48,7 +48,7 @@ pub(super) struct Entry {
     host: Range<usize>,
 }
 
-impl Entry {
+impl LogEntry {
     pub(super) fn line(&self) -> &[u8] {
         &self.head[self.line.clone()]
     }
@@ -66,7 +66,7 @@ impl Entry {
     }
 }
 
-impl Call {
+impl HandlerCall {
     /// The call of `handler` for `request`. `behind` are the bytes behind its head; the call uses
     /// some of them, and says how many.
     ///
@@ -78,7 +78,7 @@ impl Call {
         behind: &[u8],
         client: &Client,
         worker: &WorkerContext<H>,
-    ) -> Result<(Call, usize), Status> {
+    ) -> Result<(HandlerCall, usize), Status> {
         let decoder = Decoder::new(request.framing, worker.config.handlers.body_bytes)?;
         let head = Bytes::copy_from_slice(request.head);
         let place = |part: &[u8]| place_in(request.head, part);
@@ -97,14 +97,14 @@ impl Call {
         *owned.body_mut() = body;
         let caller = Caller::new(client.peer());
         owned.extensions_mut().insert(caller.clone());
-        let entry = Entry {
+        let entry = LogEntry {
             line: place(request.line).unwrap_or(0..0),
             referer: request.referer.and_then(place).unwrap_or(0..0),
             user_agent: request.user_agent.and_then(place).unwrap_or(0..0),
             host: request.host.and_then(place).unwrap_or(0..0),
             head,
         };
-        Ok((Call { handler, request: owned, caller, body: feed, terms, entry }, used))
+        Ok((HandlerCall { handler, request: owned, caller, body: feed, terms, entry }, used))
     }
 }
 

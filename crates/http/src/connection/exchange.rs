@@ -13,7 +13,7 @@ use std::time::Duration;
 use selvedge_core::{Time, now};
 
 use super::Link;
-use super::call::Call;
+use super::call::HandlerCall;
 use super::client::Client;
 use super::outgoing::{Outgoing, aside};
 use super::unlogged::{Answered, Unlogged};
@@ -90,7 +90,7 @@ pub(super) enum NextTask<S> {
     /// Have the handler search where waiting for the disk disturbs no thread.
     Search(S),
     /// Have a handler answer.
-    Run(Box<Call>),
+    Run(Box<HandlerCall>),
     /// Send the replies and close.
     Close,
 }
@@ -256,7 +256,7 @@ impl<H: Responder> Exchange<H> {
                 Ok(Some(request)) => {
                     if let Some(run) = state.handler.route(&request) {
                         let behind = &self.input[self.start + request.len..];
-                        match Call::new(run, &request, behind, client, worker) {
+                        match HandlerCall::new(run, &request, behind, client, worker) {
                             Ok((call, used)) => {
                                 self.start += request.len + used;
                                 self.due = None;

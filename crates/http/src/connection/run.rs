@@ -21,13 +21,13 @@ use bytes::Bytes;
 use http::response::Parts;
 use http::{HeaderMap, StatusCode};
 use selvedge_core::{Exception, catch, now};
-use selvedge_handler::{Body, BodyError, Duplex, Response, Source, Upgraded};
+use selvedge_handler::{Body, BodyError, Duplex, OnUpgrade, Response, Source, Upgraded};
 use selvedge_io::nonblocking::PollState;
 use selvedge_io::time::timeout;
 
 use super::Link;
 use super::attendant::Attendant;
-use super::call::{Call, CallTerms, Entry};
+use super::call::{CallTerms, HandlerCall, LogEntry};
 use super::client::Client;
 use super::exchange::Exchange;
 use super::outgoing::Outgoing;
@@ -50,13 +50,11 @@ struct Sent {
 }
 
 /// How a response ended.
-struct Ended {
+struct ResponseEnd {
     persistence: Persistence,
     /// The code that gets the connection, and whether the connection is in order.
     outcome: io::Result<Option<OnUpgrade>>,
 }
-
-type OnUpgrade = Box<dyn FnOnce(Upgraded) -> Pin<Box<dyn Future<Output = ()>>>>;
 
 impl<H: Responder> Exchange<H> {
     /// Has a handler answer, and sends its response.
@@ -67,10 +65,11 @@ impl<H: Responder> Exchange<H> {
         &mut self,
         link: &Rc<Link>,
         worker: &WorkerContext<H>,
-        call: Box<Call>,
+        call: Box<HandlerCall>,
     ) -> io::Result<()> {
         let client = &link.client;
-        // Replies that are ready do not wait for the handler. The input has the requests for the log.
+        // Replies that are ready do not wait for the handler. The input has their requests for the
+        // log.
         if !self.out.bytes.is_empty() {
             if let Err(error) = self.out.send(client, worker.config.write, false).await {
                 self.log_broken(client, worker);
@@ -78,7 +77,7 @@ impl<H: Responder> Exchange<H> {
             }
             self.log(client, worker);
         }
-        let Call { handler, request, caller, body, mut terms, entry } = *call;
+        let HandlerCall { handler, request, caller, body, mut terms, entry } = *call;
         let (decoder, feeder) = body.unzip();
         let mut attendant = Attendant {
             client,
@@ -123,7 +122,7 @@ impl<H: Responder> Exchange<H> {
         let ended = match answer {
             Ok(response) => {
                 let clock = worker.state.borrow().clock.clone();
-                let mut sending = Sending {
+                let mut sending = ResponseSending {
                     out: &mut self.out,
                     client,
                     patience,
@@ -139,7 +138,7 @@ impl<H: Responder> Exchange<H> {
                     error_page::put(status, Extra::None, method, persistence, clock, &mut self.out.bytes);
                 sent = Sent { status, content_bytes: bytes };
                 let outcome = self.out.send(client, patience, false).await.map(|()| None);
-                Ended { persistence, outcome }
+                ResponseEnd { persistence, outcome }
             }
         };
         log_call(&sent, &entry, client, worker);
@@ -167,7 +166,7 @@ impl<H: Responder> Exchange<H> {
 }
 
 #[cold]
-fn report_exception(entry: &Entry, exception: &Exception) {
+fn report_exception(entry: &LogEntry, exception: &Exception) {
     let line = entry.line().escape_ascii();
     eprintln!("selvedge: \"{line}\": the handler ended with an exception: {exception}");
 }
@@ -182,7 +181,7 @@ fn check(response: Response) -> Result<Response, Status> {
     Ok(response)
 }
 
-fn log_call<H>(sent: &Sent, entry: &Entry, client: &Client, worker: &WorkerContext<H>) {
+fn log_call<H>(sent: &Sent, entry: &LogEntry, client: &Client, worker: &WorkerContext<H>) {
     let state = worker.state.borrow();
     if let Some(log) = &state.log {
         let line = Line {
@@ -200,7 +199,7 @@ fn log_call<H>(sent: &Sent, entry: &Entry, client: &Client, worker: &WorkerConte
 }
 
 /// A response on its way to the client.
-struct Sending<'s, 'a> {
+struct ResponseSending<'s, 'a> {
     out: &'s mut Outgoing,
     client: &'s Client,
     patience: Duration,
@@ -208,15 +207,15 @@ struct Sending<'s, 'a> {
     sent: &'s mut Sent,
 }
 
-impl Sending<'_, '_> {
-    async fn send(&mut self, response: Response, terms: &CallTerms, clock: &Clock) -> Ended {
+impl ResponseSending<'_, '_> {
+    async fn send(&mut self, response: Response, terms: &CallTerms, clock: &Clock) -> ResponseEnd {
         let (parts, body) = response.into_parts();
         self.sent.status = Status::of_code(parts.status.as_u16());
         let len = body.len();
         let (delimiter, persistence) = response_head::frame(&parts, len, terms);
         response_head::put(&parts, delimiter, len, persistence, clock, &mut self.out.bytes);
         let outcome = self.send_body(&parts, body, delimiter, terms).await;
-        Ended { persistence, outcome }
+        ResponseEnd { persistence, outcome }
     }
 
     async fn send_body(

@@ -3,7 +3,7 @@
 use selvedge_core::round_robin_with;
 use selvedge_http::{Config, DocumentRoot};
 use selvedge_io::EventLoop;
-use selvedge_web::testing::{Answer, Call, ask, get, post};
+use selvedge_web::testing::{TestRequest, TestResponse, ask, get, post};
 use selvedge_web::{
     BodyLimit, Bytes, Form, Handler, HeaderMap, Json, Layering, Next, Path, Query, Redirect, Rejection,
     Request, Response, ResponsePart, Router, State, StaticFiles, StatusCode, TimeLimit,
@@ -17,7 +17,7 @@ fn run<T: 'static>(main: impl Future<Output = T> + 'static) -> T {
 }
 
 /// The status and the text of the answers to some calls.
-fn answers<const N: usize>(handler: impl Handler, calls: [Call; N]) -> [(u16, String); N] {
+fn answers<const N: usize>(handler: impl Handler, calls: [TestRequest; N]) -> [(u16, String); N] {
     run(async move {
         let mut answers = Vec::new();
         for call in calls {
@@ -48,14 +48,14 @@ fn the_path_and_the_method_choose() {
         .get("/looms/{id}", async |Path(id): Path<u8>| format!("loom {id}"))
         .get("/files/{*rest}", async |Path(rest): Path<String>| rest);
     let calls = [
-        Call::get("/"),
-        Call::get("/looms"),
-        Call::post("/looms"),
-        Call::get("/looms/new"),
-        Call::get("/looms/7"),
-        Call::get("/looms/256"),
-        Call::get("/files/a/b%20c"),
-        Call::get("/nothing"),
+        TestRequest::get("/"),
+        TestRequest::get("/looms"),
+        TestRequest::post("/looms"),
+        TestRequest::get("/looms/new"),
+        TestRequest::get("/looms/7"),
+        TestRequest::get("/looms/256"),
+        TestRequest::get("/files/a/b%20c"),
+        TestRequest::get("/nothing"),
     ];
     let expected = [
         ok("root"),
@@ -74,12 +74,12 @@ fn the_path_and_the_method_choose() {
 fn other_methods_of_a_path_are_told() {
     let router = Router::new().get("/looms", async || "looms").delete("/looms", async || ());
     run(async move {
-        let put = ask(&router, Call::new(http::Method::PUT, "/looms")).await;
+        let put = ask(&router, TestRequest::new(http::Method::PUT, "/looms")).await;
         assert_eq!((put.status(), put.header("allow")), (405, Some("GET, DELETE, HEAD, OPTIONS")));
-        let options = ask(&router, Call::new(http::Method::OPTIONS, "/looms")).await;
+        let options = ask(&router, TestRequest::new(http::Method::OPTIONS, "/looms")).await;
         assert_eq!((options.status(), options.header("allow")), (204, put.header("allow")));
-        assert_eq!(ask(&router, Call::new(http::Method::HEAD, "/looms")).await.status(), 200);
-        assert_eq!(ask(&router, Call::new(http::Method::DELETE, "/looms")).await.status(), 204);
+        assert_eq!(ask(&router, TestRequest::new(http::Method::HEAD, "/looms")).await.status(), 200);
+        assert_eq!(ask(&router, TestRequest::new(http::Method::DELETE, "/looms")).await.status(), 204);
     });
 }
 
@@ -102,7 +102,7 @@ fn arguments_take_their_parts_of_the_request() {
     }
     let router = Router::with_state(Rc::new(7)).put("/{a}/x/{b}", all);
     let call = |target, body| {
-        let call = Call::new(http::Method::PUT, target).header("host", "loom");
+        let call = TestRequest::new(http::Method::PUT, target).header("host", "loom");
         call.header("content-type", "application/json; charset=utf-8").body(body)
     };
     let found = answers(
@@ -111,7 +111,7 @@ fn arguments_take_their_parts_of_the_request() {
             call("/warp/x/3?name=a%26b", r#"{"name":"twill","ells":1}"#),
             call("/warp/x/3", r#"{"name":"twill"}"#),
             call("/warp/x/3", "{"),
-            Call::new(http::Method::PUT, "/warp/x/3").body("{}"),
+            TestRequest::new(http::Method::PUT, "/warp/x/3").body("{}"),
         ],
     );
     assert_eq!(found[0], ok(r#"{"name":"7 warp 3 Some(\"a&b\") loom twill","ells":2}"#));
@@ -125,12 +125,13 @@ fn forms_are_read_from_the_body_or_the_query() {
         format!("{} ells of {}", cloth.ells, cloth.name)
     }
     let router = Router::new().get("/", form).post("/", form);
-    let typed = |body| Call::post("/").header("content-type", "application/x-www-form-urlencoded").body(body);
+    let typed =
+        |body| TestRequest::post("/").header("content-type", "application/x-www-form-urlencoded").body(body);
     let calls = [
-        Call::get("/?name=satin&ells=3"),
+        TestRequest::get("/?name=satin&ells=3"),
         typed("name=sea+green&ells=4"),
         typed("name=x&ells=many"),
-        Call::post("/").body("name=x&ells=1"),
+        TestRequest::post("/").body("name=x&ells=1"),
     ];
     let [query, body, misfit, untyped] = answers(router, calls);
     assert_eq!((query, body), (ok("3 ells of satin"), ok("4 ells of sea green")));
@@ -143,13 +144,15 @@ fn a_body_beyond_its_limit_is_refused() {
         bytes.len().to_string()
     }
     let router = Router::new().post("/", length).layer(BodyLimit(10));
-    let long = Call::post("/").body(selvedge_web::Body::produce(async |mut out| {
+    let long = TestRequest::post("/").body(selvedge_web::Body::produce(async |mut out| {
         out.put("0123456789").await;
         out.put("0").await;
         Ok::<(), std::io::Error>(())
     }));
-    let [whole, known, unknown] =
-        answers(router, [Call::post("/").body("0123456789"), Call::post("/").body("01234567890"), long]);
+    let [whole, known, unknown] = answers(
+        router,
+        [TestRequest::post("/").body("0123456789"), TestRequest::post("/").body("01234567890"), long],
+    );
     assert_eq!((whole, known.0, unknown.0), (ok("10"), 413, 413));
 }
 
@@ -168,7 +171,8 @@ fn layers_see_requests_and_responses() {
     let slow = async || selvedge_core::sleep(Duration::from_secs(3600)).await;
     let router = Router::new().get("/", seen).get("/slow", slow);
     let router = router.layer(mark).layer(TimeLimit(Duration::from_millis(5)));
-    let calls = [Call::get("/"), Call::get("/").header("x-stop", "1"), Call::get("/slow")];
+    let calls =
+        [TestRequest::get("/"), TestRequest::get("/").header("x-stop", "1"), TestRequest::get("/slow")];
     let [through, stopped, slow] = answers(router, calls);
     assert_eq!(through, (202, "Some(\"layer\")".into()));
     assert_eq!((stopped, slow.0), ((403, "stopped".into()), 503));
@@ -185,8 +189,13 @@ fn a_nested_handler_sees_the_rest_of_the_path() {
         .nest("/a", inner)
         .get("/b", async || "b")
         .fallback(async |request: Request| (StatusCode::NOT_FOUND, format!("no {}", request.uri())));
-    let calls =
-        [Call::get("/a"), Call::get("/a/"), Call::get("/a/x?y=1"), Call::get("/a/x/y"), Call::get("/c?d")];
+    let calls = [
+        TestRequest::get("/a"),
+        TestRequest::get("/a/"),
+        TestRequest::get("/a/x?y=1"),
+        TestRequest::get("/a/x/y"),
+        TestRequest::get("/c?d"),
+    ];
     let found = answers(outer, calls);
     assert_eq!(found[..2], [ok("inner root"), ok("inner root")]);
     assert_eq!(found[2], ok("x Vec2 { y: Some(1) }"));
@@ -240,11 +249,11 @@ fn files_beneath_a_router_have_conditions_ranges_and_redirects() {
     std::fs::write(directory.path().join("css/loom.css"), "h1 { color: navy }").unwrap();
     std::fs::write(directory.path().join("large"), vec![b'x'; 200_000]).unwrap();
     let files = StaticFiles::new(DocumentRoot::new(directory.path()).unwrap(), &Config::default());
-    let tree = selvedge_web::Tree::new().file("css/loom.css", "h1 { color: navy }");
+    let tree = selvedge_web::FileTree::new().file("css/loom.css", "h1 { color: navy }");
     let router = Router::new().nest("/disk", files).nest("/memory", tree);
     run(async move {
         for place in ["/disk", "/memory"] {
-            let at = |name: &str| Call::get(&format!("{place}/{name}"));
+            let at = |name: &str| TestRequest::get(&format!("{place}/{name}"));
             let whole = ask(&router, at("css/loom.css")).await;
             assert_eq!((whole.status(), whole.text()), (200, "h1 { color: navy }"));
             assert_eq!(whole.header("content-type"), Some("text/css; charset=utf-8"));
@@ -256,7 +265,7 @@ fn files_beneath_a_router_have_conditions_ranges_and_redirects() {
             let parts = ask(&router, at("css/loom.css").header("range", "bytes=0-1,-1")).await;
             assert_eq!(parts.header("content-length"), Some(parts.text().len().to_string().as_str()));
             assert!(parts.text().contains("\r\n\r\nh1\r\n--selvedge"), "{}", parts.text());
-            let redirect: Answer = ask(&router, at("css?a=b")).await;
+            let redirect: TestResponse = ask(&router, at("css?a=b")).await;
             let location = format!("{place}/css/?a=b");
             assert_eq!((redirect.status(), redirect.header("location")), (301, Some(location.as_str())));
             assert_eq!(ask(&router, at("nothing")).await.status(), 404);

@@ -203,7 +203,7 @@ async fn serve(seed: u64, bad: bool) -> u32 {
 #[test]
 fn whatever_clients_do_a_whole_reply_is_right_and_no_handler_is_left() {
     let mut answered = 0;
-    each_seed(0..300, |seed| {
+    each_seed(0..100, |seed| {
         let bad = seed % 3 != 0;
         let conditions = if bad { Conditions::bad() } else { Conditions::good() };
         let world = World::new(seed).conditions(conditions).order(Simulation::new(seed));
@@ -211,5 +211,5 @@ fn whatever_clients_do_a_whole_reply_is_right_and_no_handler_is_left() {
         assert_eq!((ended.descriptors, ended.left.len()), (0, 0), "{:?}", ended.left);
         answered += ended.output;
     });
-    assert!(answered > 600, "{answered} answers");
+    assert!(answered > 200, "{answered} answers");
 }

@@ -5,7 +5,7 @@ use selvedge_handler::Upgraded;
 use selvedge_http::{Config, Site};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixStream;
-use selvedge_web::testing::{Call, ask};
+use selvedge_web::testing::{TestRequest, ask};
 use selvedge_web::{Message, Response, Router, WebSocket, WebSocketUpgrade};
 
 async fn echo(upgrade: WebSocketUpgrade) -> Response {
@@ -84,9 +84,10 @@ fn a_message_beyond_its_limit_closes_the_connection() {
 fn a_request_that_asks_for_no_socket_is_told_so() {
     let main = async {
         let router = Router::new().get("/echo", echo);
-        let plain = ask(&router, Call::get("/echo")).await;
+        let plain = ask(&router, TestRequest::get("/echo")).await;
         assert_eq!((plain.status(), plain.header("upgrade")), (426, Some("websocket")));
-        let asks = || Call::get("/echo").header("connection", "upgrade").header("upgrade", "WebSocket");
+        let asks =
+            || TestRequest::get("/echo").header("connection", "upgrade").header("upgrade", "WebSocket");
         let old = ask(&router, asks().header("sec-websocket-version", "8")).await;
         assert_eq!((old.status(), old.header("sec-websocket-version")), (400, Some("13")));
         assert_eq!(ask(&router, asks().header("sec-websocket-version", "13")).await.status(), 400);
