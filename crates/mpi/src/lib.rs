@@ -42,9 +42,14 @@
 //!
 //! # Engines
 //! The ranks are groups of threads of one process, and a value is moved from one to the other
-//! ([`threads`]). If a launcher of MPI has started the process, it is one rank of that job, and the
-//! MPI library of the machine carries the messages. It is loaded at run time ([`libmpi`]), so a
-//! program needs no MPI to be built. What carries messages is behind one trait, [`engine::Engine`].
+//! ([`threads`]). [`Ranks::processes`] and `selvedge-mpirun` make them processes of this machine,
+//! which share memory ([`processes`]). If a launcher of MPI has started the process, it is one rank
+//! of that job, and the MPI library of the machine carries the messages. It is loaded at run time
+//! ([`libmpi`]), so a program needs no MPI to be built. What carries messages is behind one trait,
+//! [`engine::Engine`].
+//!
+//! The variable `SELVEDGE_MPI_ENGINE` names an engine for a program that names none: `threads`,
+//! `processes` or `mpi`.
 #![deny(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
@@ -56,6 +61,7 @@ pub mod envelope;
 mod error;
 mod fast;
 mod group;
+mod job;
 mod launched;
 #[allow(unsafe_code, reason = "it calls the MPI library")]
 pub mod libmpi;
@@ -64,6 +70,8 @@ mod matching;
 pub mod op;
 mod payload;
 mod probe;
+#[allow(unsafe_code, reason = "it uses memory that processes share")]
+pub mod processes;
 mod request;
 mod sending;
 mod simple;
