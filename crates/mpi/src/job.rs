@@ -1,16 +1,16 @@
-//! [`Job`]: the engine of a process that is one rank of a job. It is the same for every way in which
-//! the processes send bytes to one another, which is a [`JobLink`].
+//! [`JobRank`]: the engine of a process that is one rank of a job. It is the same for every way in
+//! which the processes send bytes to one another, which is a [`JobLink`].
 //!
-//! `launched.rs` has the link over an MPI library, and `processes/` the one over shared memory. What
-//! the mailbox needs of a message beside its bytes goes with these, in a [`JobHeader`].
+//! `launched.rs` has the link over an MPI library, and `processes/` the one over shared memory.
+//! What the mailbox needs of a message beside its bytes goes with these, in a [`JobHeader`].
 //!
 //! # Synchronous sends
 //! A link takes each message at once, so the receiver's mailbox tells when a receive has taken it,
 //! and then an answer goes back.
 //!
 //! # The end
-//! A rank that has ended tells every other, after its last message. The link is ended when all have,
-//! so no message is under way then.
+//! A rank that has ended tells every other, after its last message. The link is ended when all
+//! have, so no message is under way then.
 
 use crate::completion::{Completion, EndedRank};
 use crate::engine::{Engine, SendMode, Sending};
@@ -38,7 +38,7 @@ pub(crate) trait JobLink: Send + Sync + 'static {
 }
 
 /// One rank of a job, in a process of its own.
-pub(crate) struct Job<L> {
+pub(crate) struct JobRank<L> {
     rank: usize,
     size: usize,
     mailbox: Arc<Mailbox>,
@@ -143,13 +143,20 @@ impl PostEnd {
     }
 }
 
-impl<L: JobLink> Job<L> {
-    pub(crate) fn new(rank: usize, size: usize, link: Arc<L>) -> Job<L> {
+impl<L: JobLink> JobRank<L> {
+    pub(crate) fn new(rank: usize, size: usize, link: Arc<L>) -> JobRank<L> {
         let all_have_ended = Completion::new();
         if size == 1 {
             all_have_ended.complete(());
         }
-        Job { rank, size, mailbox: Arc::new(Mailbox::new()), link, state: Mutex::default(), all_have_ended }
+        JobRank {
+            rank,
+            size,
+            mailbox: Arc::new(Mailbox::new()),
+            link,
+            state: Mutex::default(),
+            all_have_ended,
+        }
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -246,7 +253,7 @@ impl<L: JobLink> Job<L> {
     }
 }
 
-impl<L: JobLink> Engine for Job<L> {
+impl<L: JobLink> Engine for JobRank<L> {
     fn name(&self) -> &'static str {
         L::NAME
     }
@@ -307,9 +314,9 @@ impl<L: JobLink> Engine for Job<L> {
     }
 }
 
-impl<L> fmt::Debug for Job<L> {
+impl<L> fmt::Debug for JobRank<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Job(rank {} of {})", self.rank, self.size)
+        write!(f, "JobRank({} of {})", self.rank, self.size)
     }
 }
 

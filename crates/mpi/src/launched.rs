@@ -1,18 +1,18 @@
-//! [`LaunchedRank`]: a process that a launcher of MPI has started as one rank of a job. The messages
-//! go through the MPI library of the machine.
+//! [`LaunchedRank`]: a process that a launcher of MPI has started as one rank of a job. The
+//! messages go through the MPI library of the machine.
 //!
-//! `world.rs` starts it, `job.rs` is the engine, and `libmpi` makes the calls of MPI, on an OS thread
-//! of its own. Messages of all contexts go through one communicator of MPI that is the engine's own,
-//! because MPI keeps no order between two. The header of a message follows its bytes.
+//! `world.rs` starts it, `job.rs` is the engine, and `libmpi` makes the calls of MPI, on an OS
+//! thread of its own. Messages of all contexts go through one communicator of MPI that is the
+//! engine's own, because MPI keeps no order between two. The header of a message follows its bytes.
 
-use crate::job::{Job, JobHeader, JobLink, PostEnd, on_an_os_thread};
+use crate::job::{JobHeader, JobLink, JobRank, PostEnd, on_an_os_thread};
 use crate::libmpi::{Comm, CommListener, MessageLoop, MpiError, MpiMemory, Received};
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One rank of a job of MPI.
 pub(crate) struct LaunchedRank {
-    pub(crate) job: Arc<Job<CommLink>>,
+    pub(crate) job: Arc<JobRank<CommLink>>,
     mpi: Mutex<Option<MessageLoop>>,
 }
 
@@ -25,7 +25,7 @@ impl LaunchedRank {
         let mpi = on_an_os_thread(MessageLoop::start).await??;
         let comm = mpi.world().dup().await?;
         let link = Arc::new(CommLink(comm.clone()));
-        let job = Arc::new(Job::new(comm.rank(), comm.size(), link));
+        let job = Arc::new(JobRank::new(comm.rank(), comm.size(), link));
         comm.listen(job.clone());
         Ok(LaunchedRank { job, mpi: Mutex::new(Some(mpi)) })
     }
@@ -61,7 +61,7 @@ impl JobLink for CommLink {
     fn look_out(&self, _: &mut dyn FnMut() -> bool) {}
 }
 
-impl CommListener for Job<CommLink> {
+impl CommListener for JobRank<CommLink> {
     fn message(&self, message: Received) {
         let from = message.source;
         let Ok(mut bytes) = message.memory.into_vec::<u8>() else { return };

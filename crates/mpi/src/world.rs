@@ -7,7 +7,7 @@
 
 use crate::communicator::Communicator;
 use crate::completion::EndedRank;
-use crate::job::{Job, JobLink, on_an_os_thread};
+use crate::job::{JobLink, JobRank, on_an_os_thread};
 use crate::launched::LaunchedRank;
 use crate::libmpi::Launched;
 use crate::processes::{ProcessRank, RankSeat, StartedRanks};
@@ -152,13 +152,13 @@ impl Ranks {
     }
 
     /// The ranks are processes of this machine, which share memory. This process is rank 0, and
-    /// starts itself again with the same arguments as each other rank. Under a launcher the ranks are
-    /// those of its job.
+    /// starts itself again with the same arguments as each other rank. Under a launcher the ranks
+    /// are those of its job.
     ///
-    /// So `main` runs in each process up to the run, and from there on. The result of a run is that of
-    /// the process's own rank, and rank 0 waits until the other processes have ended. A rank that is
-    /// killed is one that has failed; if rank 0 is killed, the system kills the others. A process has
-    /// one such run.
+    /// So `main` runs in each process up to the run, and from there on. The result of a run is that
+    /// of the process's own rank, and rank 0 waits until the other processes have ended. A rank
+    /// that is killed is one that has failed; if rank 0 is killed, the system kills the others. A
+    /// process has one such run.
     ///
     /// # Examples
     /// ```no_run
@@ -177,9 +177,9 @@ impl Ranks {
         Ranks { choice: EngineChoice::Processes, ..self }
     }
 
-    /// As many [processes](Ranks::processes) as the program's argument `--ranks N` says; without the
-    /// argument, `ranks` threads of this process, as [`Ranks::new`]. The program ignores the argument
-    /// where it reads its own.
+    /// As many [processes](Ranks::processes) as the program's argument `--ranks N` says; without
+    /// the argument, `ranks` threads of this process, as [`Ranks::new`]. The program ignores the
+    /// argument where it reads its own.
     ///
     /// # Panics
     /// If no number from 1 on follows `--ranks`, and with 0 ranks.
@@ -258,7 +258,7 @@ impl Ranks {
 }
 
 /// Runs the one rank of a job that this process is.
-async fn run_in_job<L, T, E, F, R>(job: &Arc<Job<L>>, body: F) -> Result<Vec<T>, Failure<E>>
+async fn run_in_job<L, T, E, F, R>(job: &Arc<JobRank<L>>, body: F) -> Result<Vec<T>, Failure<E>>
 where
     L: JobLink,
     F: Fn(Communicator) -> R + Send + Sync + 'static,

@@ -1,5 +1,5 @@
-//! The cases of the suite between processes: over memory that they share, and over the MPI library of
-//! the machine, under each `mpirun` that it has.
+//! The cases of the suite between processes: over memory that they share, and over the MPI library
+//! of the machine, under each `mpirun` that it has.
 //!
 //! Run as a test, this program starts jobs of itself: one for each number of ranks that a case asks
 //! for. Without an `mpirun` it says so, and runs those over shared memory.

@@ -4,7 +4,7 @@
 //! sleeps on. It works under every scheduler, because it resumes threads as any OS thread may.
 
 use super::rings::{RankRings, wake};
-use crate::job::Job;
+use crate::job::JobRank;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::futex;
 use std::io;
@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 
 /// The OS thread that looks for messages.
 pub(super) struct Attendant {
-    job: Arc<Job<RankRings>>,
+    job: Arc<JobRank<RankRings>>,
     is_dismissed: Arc<AtomicBool>,
     os_thread: Option<JoinHandle<()>>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Attendant {
 impl Attendant {
     /// Starts the OS thread. `follows_its_parent` says that the process ends with the one that has
     /// started it.
-    pub(super) fn start(job: Arc<Job<RankRings>>, follows_its_parent: bool) -> io::Result<Attendant> {
+    pub(super) fn start(job: Arc<JobRank<RankRings>>, follows_its_parent: bool) -> io::Result<Attendant> {
         let is_dismissed = Arc::new(AtomicBool::new(false));
         let (there, told) = (job.clone(), is_dismissed.clone());
         let os_thread = thread::Builder::new().name("selvedge-mpi".to_string()).spawn(move || {

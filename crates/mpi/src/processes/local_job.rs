@@ -2,7 +2,7 @@
 //! such a process finds in its environment.
 
 use super::rings::ring;
-use super::segment::Segment;
+use super::segment::JobSegment;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ const VARIABLE: &str = "SELVEDGE_MPI_RANK";
 /// ```
 #[derive(Clone)]
 pub struct LocalJob {
-    segment: Arc<Segment>,
+    segment: Arc<JobSegment>,
 }
 
 impl LocalJob {
@@ -46,7 +46,7 @@ impl LocalJob {
     /// # Errors
     /// With no ranks or more than 512, and if the kernel has no memory or no descriptor left.
     pub fn new(ranks: usize) -> io::Result<LocalJob> {
-        Ok(LocalJob { segment: Arc::new(Segment::create(ranks)?) })
+        Ok(LocalJob { segment: Arc::new(JobSegment::create(ranks)?) })
     }
 
     /// The number of ranks.
@@ -60,8 +60,8 @@ impl LocalJob {
         (VARIABLE, format!("{}:{rank}", self.segment.descriptor()))
     }
 
-    /// The process of a rank has ended. If it has not returned from [`run`](crate::run()) before, the
-    /// other ranks are told that it has failed.
+    /// The process of a rank has ended. If it has not returned from [`run`](crate::run()) before,
+    /// the other ranks are told that it has failed.
     ///
     /// # Panics
     /// If there is no such rank.
@@ -72,7 +72,7 @@ impl LocalJob {
         }
     }
 
-    pub(super) fn segment(&self) -> &Arc<Segment> {
+    pub(super) fn segment(&self) -> &Arc<JobSegment> {
         &self.segment
     }
 }

@@ -1,8 +1,8 @@
 //! Ranks that are processes of one machine, over memory that they share.
 //!
 //! `selvedge-mpirun` starts such a job, or the program itself by
-//! [`Ranks::processes`](crate::Ranks::processes). A program that starts the processes in its own way
-//! makes a [`LocalJob`].
+//! [`Ranks::processes`](crate::Ranks::processes). A program that starts the processes in its own
+//! way makes a [`LocalJob`].
 //!
 //! # Where to start reading
 //!
@@ -16,9 +16,9 @@
 //! | `attendant.rs` | the OS thread that sleeps until another process has something |
 //! | `process_rank.rs` | this process as a rank |
 //!
-//! **Architecture Invariant:** a process that is killed at any instruction leaves the others able to
-//! go on. So no lock lies in shared memory, and each word there has one process that writes it, or is
-//! changed by single atomic operations.
+//! **Architecture Invariant:** a process that is killed at any instruction leaves the others able
+//! to go on. So no lock lies in shared memory, and each word there has one process that writes it,
+//! or is changed by single atomic operations.
 
 mod attendant;
 mod bell;

@@ -12,7 +12,8 @@ pub(super) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[derive(Debug)]
 pub(crate) struct ByteCell(UnsafeCell<u8>);
 
-// SAFETY: the two functions that use the byte are unsafe, and say that no other use of it may go on.
+// SAFETY: the two functions that use the byte are unsafe, and say that no other use of it may go
+// on.
 unsafe impl Sync for ByteCell {}
 
 impl ByteCell {
@@ -31,8 +32,8 @@ pub(super) unsafe fn copy_in(cells: &[ByteCell], bytes: &[u8]) {
     assert_eq!(cells.len(), bytes.len());
     let into = cells.as_ptr().cast::<u8>().cast_mut();
     // SAFETY: the cells are `bytes.len()` bytes in a row, because `ByteCell` is transparent, and an
-    // `UnsafeCell` may be written through a shared reference. The caller says that nothing else uses
-    // them.
+    // `UnsafeCell` may be written through a shared reference. The caller says that nothing else
+    // uses them.
     unsafe { into.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
 }
 

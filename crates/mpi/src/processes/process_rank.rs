@@ -5,15 +5,15 @@
 use super::attendant::Attendant;
 use super::local_job::{LocalJob, RankSeat};
 use super::rings::RankRings;
-use super::segment::Segment;
-use crate::job::{Job, on_an_os_thread};
+use super::segment::JobSegment;
+use crate::job::{JobRank, on_an_os_thread};
 use rustix::process::{Pid, test_kill_process};
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One rank of a job on one machine.
 pub(crate) struct ProcessRank {
-    pub(crate) job: Arc<Job<RankRings>>,
+    pub(crate) job: Arc<JobRank<RankRings>>,
     attendant: Mutex<Attendant>,
 }
 
@@ -23,12 +23,13 @@ impl ProcessRank {
     /// # Errors
     /// If another process, or an earlier run of this one, is that rank.
     pub(crate) fn join(seat: RankSeat) -> Result<ProcessRank, Box<dyn Error + Send + Sync>> {
-        let segment = Segment::inherited(seat.descriptor).map_err(|error| {
+        let segment = JobSegment::inherited(seat.descriptor).map_err(|error| {
             format!("the process was started as rank {} of a job, and finds no job: {error}", seat.rank)
         })?;
         let starter = i32::try_from(segment.starter()).ok().and_then(Pid::from_raw);
         let rank = ProcessRank::new(Arc::new(segment), seat.rank, true)?;
-        // Asked after the attendant has begun to follow its parent, or the process would outlive it.
+        // Asked after the attendant has begun to follow its parent, or the process would outlive
+        // it.
         match starter.map(test_kill_process) {
             Some(Ok(())) => Ok(rank),
             _ => Err("the process that started the job has ended".into()),
@@ -41,7 +42,7 @@ impl ProcessRank {
     }
 
     fn new(
-        segment: Arc<Segment>,
+        segment: Arc<JobSegment>,
         rank: usize,
         follows_its_parent: bool,
     ) -> Result<ProcessRank, Box<dyn Error + Send + Sync>> {
@@ -61,7 +62,7 @@ impl ProcessRank {
         }
         // SAFETY: `take_rank` succeeds once for each rank of a job.
         let rings = Arc::new(unsafe { RankRings::new(segment, rank) });
-        let job = Arc::new(Job::new(rank, size, rings.clone()));
+        let job = Arc::new(JobRank::new(rank, size, rings.clone()));
         rings.serve(&job);
         let attendant = Mutex::new(Attendant::start(job.clone(), follows_its_parent)?);
         Ok(ProcessRank { job, attendant })

@@ -1,12 +1,12 @@
 //! A ring of bytes in shared memory, from one process to one other: [`RingWriter`], [`RingReader`].
 //!
-//! `rings.rs` sends messages through it, as a stream: each with its length before it, and a long one
-//! in pieces, as the reader makes room. So a message may be longer than the ring.
+//! `rings.rs` sends messages through it, as a stream: each with its length before it, and a long
+//! one in pieces, as the reader makes room. So a message may be longer than the ring.
 //!
 //! # Why a ring for each pair
 //! A process may die at any instruction. In a ring with several writers, one that dies between its
-//! reservation and its message leaves a hole at which the reader waits for ever. Here a message that
-//! was not published is as if it had never been written.
+//! reservation and its message leaves a hole at which the reader waits for ever. Here a message
+//! that was not published is as if it had never been written.
 //!
 //! # The protocol
 //! `written` and `read` count bytes since the beginning and never go back. The writer alone stores
@@ -148,8 +148,8 @@ impl<M: RingMemory> RingWriter<M> {
         self.memory.control().written.store(self.written, Ordering::Release);
     }
 
-    /// Asks for a ring of this process's bell when there is room. Returns whether there is some now;
-    /// then no bell may come.
+    /// Asks for a ring of this process's bell when there is room. Returns whether there is some
+    /// now; then no bell may come.
     pub(crate) fn starve(&mut self) -> bool {
         let control = self.memory.control();
         control.starved.store(1, Ordering::Relaxed);
@@ -182,9 +182,9 @@ impl<M: RingMemory> RingReader<M> {
         let length = self.available().min(into.len());
         let (first, second) = pieces(self.memory.cells(), self.read, length);
         let (before, after) = into[..length].split_at_mut(first.len());
-        // SAFETY: `new` was told that this is the only reader. The `length` bytes from `read` on lie
-        // before `written`, which `available` has loaded with `Acquire`. The writer does not write
-        // them before this reader has stored a larger `read`.
+        // SAFETY: `new` was told that this is the only reader. The `length` bytes from `read` on
+        // lie before `written`, which `available` has loaded with `Acquire`. The writer does not
+        // write them before this reader has stored a larger `read`.
         unsafe {
             copy_out(first, before);
             copy_out(second, after);
@@ -216,7 +216,7 @@ impl<M> fmt::Debug for RingReader<M> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::Arc;

@@ -1,15 +1,15 @@
 //! [`RankRings`]: the messages of one rank, through its rings to and from the others.
 //!
-//! A message is its length, its [`JobHeader`], and its bytes. `ring.rs` has the protocol of one ring,
-//! and `job.rs` what the messages mean. Any OS thread of the process may send, and may
+//! A message is its length, its [`JobHeader`], and its bytes. `ring.rs` has the protocol of one
+//! ring, and `job.rs` what the messages mean. Any OS thread of the process may send, and may
 //! [look](RankRings::look) for what has come. One that finds nothing to do leaves the looking to
 //! `attendant.rs`, by arming the bell.
 
 use super::bell::Bell;
 use super::ring::{RingMemory, RingReader, RingWriter};
-use super::segment::{Segment, SegmentRing};
+use super::segment::{JobSegment, SegmentRing};
 use crate::completion::EndedRank;
-use crate::job::{Job, JobHeader, JobLink, PostEnd};
+use crate::job::{JobHeader, JobLink, JobRank, PostEnd};
 use rustix::thread::futex;
 use std::collections::VecDeque;
 use std::hint;
@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 
 /// The rings of one rank.
 pub(crate) struct RankRings {
-    segment: Arc<Segment>,
+    segment: Arc<JobSegment>,
     rank: usize,
-    outgoing: Box<[Mutex<Outgoing>]>,
-    incoming: Box<[Mutex<Incoming>]>,
+    outgoing: Box<[Mutex<RingSends>]>,
+    incoming: Box<[Mutex<RingArrivals>]>,
     /// The rings of `incoming` again, to look at without a lock.
     arrivals: Box<[SegmentRing]>,
     /// How many messages wait for room.
@@ -32,11 +32,11 @@ pub(crate) struct RankRings {
     departures: AtomicU32,
     /// How long a thread looks before it parks, in microseconds.
     patience: AtomicU32,
-    job: OnceLock<Weak<Job<RankRings>>>,
+    job: OnceLock<Weak<JobRank<RankRings>>>,
 }
 
 /// The way to one other rank.
-struct Outgoing {
+struct RingSends {
     writer: RingWriter<SegmentRing>,
     /// The messages that were not written to their end, in order.
     queue: VecDeque<QueuedMessage>,
@@ -52,11 +52,11 @@ struct QueuedMessage {
 }
 
 /// The way from one other rank.
-struct Incoming {
+struct RingArrivals {
     reader: RingReader<SegmentRing>,
     /// The prefix of the next message, as far as it has come.
     prefix: Vec<u8>,
-    /// The message whose prefix has come: its header, its length, and its bytes so far.
+    /// The message that has begun to come: its header, its length, and its bytes so far.
     message: Option<(JobHeader, usize, Vec<u8>)>,
     /// What was read and not released.
     unreleased: usize,
@@ -68,7 +68,8 @@ const PREFIX: usize = 8 + JobHeader::BYTES;
 /// How much is copied before the other side is told, so that both copy at the same time.
 const PIECE: usize = 32 << 10;
 
-/// The longest time for which a thread looks before it parks. A wake-up by the kernel costs as much.
+/// The longest time for which a thread looks before it parks. A wake-up by the kernel costs as
+/// much.
 const PATIENCE_MAX: u32 = 40;
 const PATIENCE_MIN: u32 = 1;
 
@@ -84,22 +85,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl RankRings {
-    /// The rings of this rank, which the process has [taken](Segment::take_rank).
+    /// The rings of this rank, which the process has [taken](JobSegment::take_rank).
     ///
     /// # Safety
     /// The call is made once for a rank of a job.
-    pub(super) unsafe fn new(segment: Arc<Segment>, rank: usize) -> RankRings {
+    pub(super) unsafe fn new(segment: Arc<JobSegment>, rank: usize) -> RankRings {
         let size = segment.size();
         let ring = |from, to| SegmentRing::new(segment.clone(), from, to);
         let outgoing = |to| {
             // SAFETY: this is the one call for `rank`, and no other rank writes a ring from it.
             let writer = unsafe { RingWriter::new(ring(rank, to)) };
-            Mutex::new(Outgoing { writer, queue: VecDeque::new(), is_lost: false })
+            Mutex::new(RingSends { writer, queue: VecDeque::new(), is_lost: false })
         };
         let incoming = |from| {
             // SAFETY: this is the one call for `rank`, and no other rank reads a ring to it.
             let reader = unsafe { RingReader::new(ring(from, rank)) };
-            Mutex::new(Incoming { reader, prefix: Vec::new(), message: None, unreleased: 0 })
+            Mutex::new(RingArrivals { reader, prefix: Vec::new(), message: None, unreleased: 0 })
         };
         RankRings {
             rank,
@@ -115,7 +116,7 @@ impl RankRings {
     }
 
     /// The messages that come go to this job.
-    pub(super) fn serve(&self, job: &Arc<Job<RankRings>>) {
+    pub(super) fn serve(&self, job: &Arc<JobRank<RankRings>>) {
         self.job.set(Arc::downgrade(job)).expect("a link serves one job");
     }
 
@@ -161,13 +162,13 @@ impl RankRings {
     }
 
     /// Takes in what has come from one rank.
-    fn take_in(&self, from: usize, job: &Job<RankRings>) -> bool {
+    fn take_in(&self, from: usize, job: &JobRank<RankRings>) -> bool {
         let mut has_happened = false;
         let mut incoming = lock(&self.incoming[from]);
         loop {
             let step = incoming.step();
             has_happened |= incoming.unreleased != 0;
-            let is_over = matches!(step, Step::NoMore | Step::Nonsense);
+            let is_over = matches!(step, RingStep::NoMore | RingStep::Nonsense);
             if incoming.unreleased >= PIECE || (is_over && incoming.unreleased != 0) {
                 incoming.unreleased = 0;
                 incoming.reader.release();
@@ -177,10 +178,10 @@ impl RankRings {
             }
             match step {
                 // Under the lock, because the messages of one rank come in order.
-                Step::Message(header, bytes) => job.arrived(from, header, bytes),
-                Step::Piece => {}
-                Step::NoMore => return has_happened,
-                Step::Nonsense => {
+                RingStep::Message(header, bytes) => job.arrived(from, header, bytes),
+                RingStep::Piece => {}
+                RingStep::NoMore => return has_happened,
+                RingStep::Nonsense => {
                     drop(incoming);
                     self.lose(from, job);
                     return true;
@@ -203,7 +204,7 @@ impl RankRings {
     }
 
     /// Another process has ended, or makes no sense.
-    fn lose(&self, other: usize, job: &Job<RankRings>) {
+    fn lose(&self, other: usize, job: &JobRank<RankRings>) {
         let mut outgoing = lock(&self.outgoing[other]);
         outgoing.is_lost = true;
         let lost = std::mem::take(&mut outgoing.queue);
@@ -237,7 +238,7 @@ impl JobLink for RankRings {
 
     fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool {
         let mut outgoing = lock(&self.outgoing[to]);
-        let Outgoing { writer, queue, is_lost } = &mut *outgoing;
+        let RingSends { writer, queue, is_lost } = &mut *outgoing;
         if *is_lost || !queue.is_empty() || !writer.has_room(PREFIX + bytes.len()) {
             return false;
         }
@@ -289,7 +290,7 @@ impl JobLink for RankRings {
     }
 }
 
-impl Outgoing {
+impl RingSends {
     /// Writes as much as there is room for. Whether it wrote any, and the ends of the messages that
     /// were written whole. `told` tells the reader of a piece.
     fn write_on(&mut self, told: impl Fn()) -> (bool, Vec<PostEnd>) {
@@ -323,7 +324,7 @@ impl Outgoing {
 }
 
 /// What a reader has found.
-enum Step {
+enum RingStep {
     Message(JobHeader, Vec<u8>),
     /// A part of a message. There may be more.
     Piece,
@@ -332,31 +333,33 @@ enum Step {
     Nonsense,
 }
 
-impl Incoming {
-    fn step(&mut self) -> Step {
+impl RingArrivals {
+    fn step(&mut self) -> RingStep {
         if self.message.is_none() {
             self.unreleased += append(&mut self.reader, &mut self.prefix, PREFIX);
             if self.prefix.len() < PREFIX {
-                return Step::NoMore;
+                return RingStep::NoMore;
             }
-            let Some((length, header)) = self.prefix.split_first_chunk::<8>() else { return Step::Nonsense };
+            let Some((length, header)) = self.prefix.split_first_chunk::<8>() else {
+                return RingStep::Nonsense;
+            };
             let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
             let header = header.first_chunk().and_then(JobHeader::from_bytes);
             let Some(header) = header.filter(|_| length <= isize::MAX as usize) else {
-                return Step::Nonsense;
+                return RingStep::Nonsense;
             };
             self.prefix.clear();
             self.message = Some((header, length, Vec::with_capacity(length)));
         }
-        let Some((header, length, mut bytes)) = self.message.take() else { return Step::NoMore };
+        let Some((header, length, mut bytes)) = self.message.take() else { return RingStep::NoMore };
         let before = bytes.len();
         self.unreleased += append(&mut self.reader, &mut bytes, length);
         if bytes.len() == length {
-            return Step::Message(header, bytes);
+            return RingStep::Message(header, bytes);
         }
         let is_piece = bytes.len() > before;
         self.message = Some((header, length, bytes));
-        if is_piece { Step::Piece } else { Step::NoMore }
+        if is_piece { RingStep::Piece } else { RingStep::NoMore }
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`Segment`]: the memory that the processes of a job share.
+//! [`JobSegment`]: the memory that the processes of a job share.
 //!
 //! The process that starts the others makes it (`local_job.rs`), and each rank finds it by the
 //! number of its descriptor. It is a file without a name, so it goes away with the last process.
@@ -62,7 +62,7 @@ struct RankCell {
 }
 
 /// Shared memory, mapped.
-pub(crate) struct Segment {
+pub(crate) struct JobSegment {
     base: NonNull<u8>,
     layout: SegmentLayout,
     file: File,
@@ -115,22 +115,22 @@ fn not_a_job(size: usize) -> String {
 }
 
 // SAFETY: the memory is atomics, and bytes that `ByteCell`'s functions guard.
-unsafe impl Send for Segment {}
+unsafe impl Send for JobSegment {}
 // SAFETY: as above.
-unsafe impl Sync for Segment {}
+unsafe impl Sync for JobSegment {}
 
-impl Segment {
+impl JobSegment {
     /// A segment for so many ranks. The processes that this one starts inherit its descriptor.
     ///
     /// # Errors
     /// With no ranks or too many, or if the kernel has no memory.
-    pub(crate) fn create(size: usize) -> io::Result<Segment> {
+    pub(crate) fn create(size: usize) -> io::Result<JobSegment> {
         let layout = SegmentLayout::of_size(size)?;
         // Without CLOEXEC, so that it is inherited, also through a shell that starts the rank.
         let file = memfd_create("selvedge-mpi", MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, layout.length() as u64)?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let segment = Segment::map(File::from(file), layout)?;
+        let segment = JobSegment::map(File::from(file), layout)?;
         let head = segment.head();
         head.size.store(layout.size as u32, Ordering::Relaxed);
         head.ring_bytes.store(layout.ring_bytes as u32, Ordering::Relaxed);
@@ -143,7 +143,7 @@ impl Segment {
     ///
     /// # Errors
     /// If there is no such descriptor, or it is no segment.
-    pub(crate) fn inherited(descriptor: u32) -> io::Result<Segment> {
+    pub(crate) fn inherited(descriptor: u32) -> io::Result<JobSegment> {
         let path = format!("/proc/self/fd/{descriptor}");
         let file = File::options().read(true).write(true).open(path)?;
         let length = file.metadata()?.len();
@@ -152,7 +152,7 @@ impl Segment {
             return Err(other());
         }
         // Its head says how long it is.
-        let head = Segment::map(file.try_clone()?, SegmentLayout { size: 0, ring_bytes: 0 })?;
+        let head = JobSegment::map(file.try_clone()?, SegmentLayout { size: 0, ring_bytes: 0 })?;
         if head.head().magic.load(Ordering::Acquire) != MAGIC {
             return Err(other());
         }
@@ -162,15 +162,15 @@ impl Segment {
         if length != layout.length() as u64 {
             return Err(other());
         }
-        Segment::map(file, layout)
+        JobSegment::map(file, layout)
     }
 
-    fn map(file: File, layout: SegmentLayout) -> io::Result<Segment> {
+    fn map(file: File, layout: SegmentLayout) -> io::Result<JobSegment> {
         let (flags, prot) = (MapFlags::SHARED, ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: the kernel chooses the address, so no other mapping is replaced.
         let base = unsafe { mmap(std::ptr::null_mut(), layout.length(), prot, flags, &file, 0)? };
         let base = NonNull::new(base.cast()).expect("mmap gives no null");
-        Ok(Segment { base, layout, file })
+        Ok(JobSegment { base, layout, file })
     }
 
     /// The number of the descriptor that processes inherit.
@@ -241,7 +241,7 @@ impl Segment {
     }
 }
 
-impl Drop for Segment {
+impl Drop for JobSegment {
     fn drop(&mut self) {
         let base: *mut c_void = self.base.as_ptr().cast();
         // SAFETY: `map` has mapped it, and no reference into it outlives `self`.
@@ -249,20 +249,20 @@ impl Drop for Segment {
     }
 }
 
-impl fmt::Debug for Segment {
+impl fmt::Debug for JobSegment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Segment({} ranks)", self.layout.size)
+        write!(f, "JobSegment({} ranks)", self.layout.size)
     }
 }
 
 /// The ring from one rank to another, in a segment.
 pub(super) struct SegmentRing {
-    segment: Arc<Segment>,
+    segment: Arc<JobSegment>,
     number: usize,
 }
 
 impl SegmentRing {
-    pub(super) fn new(segment: Arc<Segment>, from: usize, to: usize) -> SegmentRing {
+    pub(super) fn new(segment: Arc<JobSegment>, from: usize, to: usize) -> SegmentRing {
         let size = segment.size();
         assert!(from < size && to < size, "the job has both ranks");
         SegmentRing { number: from * size + to, segment }
@@ -279,8 +279,8 @@ impl RingMemory for SegmentRing {
     fn cells(&self) -> &[ByteCell] {
         let layout = self.segment.layout;
         let offset = layout.bytes() + self.number * layout.ring_bytes;
-        // SAFETY: the bytes of `size * size` rings stand there, and `new` has checked the number. The
-        // mapping lives as long as the segment, and `ByteCell` allows other processes to write.
+        // SAFETY: the bytes of `size * size` rings stand there, and `new` has checked the number.
+        // The mapping lives as long as the segment, and `ByteCell` allows other processes to write.
         unsafe {
             let first = self.segment.base.add(offset).cast::<ByteCell>();
             NonNull::slice_from_raw_parts(first, layout.ring_bytes).as_ref()
@@ -309,8 +309,8 @@ mod tests {
 
     #[test]
     fn another_process_finds_the_segment_by_its_descriptor() {
-        let segment = Segment::create(3).unwrap();
-        let again = Segment::inherited(segment.descriptor() as u32).unwrap();
+        let segment = JobSegment::create(3).unwrap();
+        let again = JobSegment::inherited(segment.descriptor() as u32).unwrap();
         assert_eq!((again.size(), again.starter()), (3, std::process::id()));
         again.take_rank(2).unwrap();
         assert_eq!(segment.take_rank(2), Err(std::process::id()));
@@ -321,9 +321,9 @@ mod tests {
 
     #[test]
     fn what_is_no_segment_is_refused() {
-        assert!(Segment::inherited(u32::MAX).is_err());
+        assert!(JobSegment::inherited(u32::MAX).is_err());
         let file = tempfile_of(PAGE * 2);
-        let error = Segment::inherited(file.as_raw_fd() as u32).unwrap_err();
+        let error = JobSegment::inherited(file.as_raw_fd() as u32).unwrap_err();
         assert_eq!(error.to_string(), "the descriptor is of no job");
     }
 

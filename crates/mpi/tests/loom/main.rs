@@ -27,9 +27,9 @@ struct SharedMemory {
 }
 
 #[derive(Clone)]
-struct Shared(Arc<SharedMemory>);
+struct TwoProcesses(Arc<SharedMemory>);
 
-impl RingMemory for Shared {
+impl RingMemory for TwoProcesses {
     fn control(&self) -> &RingControl {
         &self.0.control
     }
@@ -39,8 +39,8 @@ impl RingMemory for Shared {
     }
 }
 
-fn shared(capacity: usize) -> Shared {
-    Shared(Arc::new(SharedMemory {
+fn shared(capacity: usize) -> TwoProcesses {
+    TwoProcesses(Arc::new(SharedMemory {
         control: RingControl::new(),
         cells: (0..capacity).map(|_| ByteCell::new()).collect(),
         writers_bell: Bell::new(),
@@ -62,7 +62,7 @@ fn sleep(bell: &Bell, rung: u32) {
 }
 
 /// Writes all bytes, as `RankRings` and the attendant do.
-fn write_all(shared: &Shared, bytes: &[u8]) {
+fn write_all(shared: &TwoProcesses, bytes: &[u8]) {
     // SAFETY: each model calls it once.
     let mut writer = unsafe { RingWriter::new(shared.clone()) };
     let bell = &shared.0.writers_bell;
@@ -82,7 +82,7 @@ fn write_all(shared: &Shared, bytes: &[u8]) {
 }
 
 /// Reads so many bytes.
-fn read_all(shared: &Shared, count: usize) -> Vec<u8> {
+fn read_all(shared: &TwoProcesses, count: usize) -> Vec<u8> {
     // SAFETY: each model calls it once.
     let mut reader = unsafe { RingReader::new(shared.clone()) };
     let bell = &shared.0.readers_bell;

@@ -4,7 +4,7 @@ use loom::cell::UnsafeCell;
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use std::mem::MaybeUninit;
 
-/// A byte whose uses loom watches.
+/// A byte. Loom watches its uses.
 pub(crate) struct ByteCell(UnsafeCell<u8>);
 
 // SAFETY: loom fails when two threads use the byte at the same time.
