@@ -176,6 +176,11 @@ impl Communicator {
         self.shared.engine.moves_values(self.world_rank(to))
     }
 
+    /// Whether a rank runs in this process.
+    pub(crate) fn is_here(&self, rank: usize) -> bool {
+        self.shared.engine.is_here(self.world_rank(rank))
+    }
+
     /// Starts a send. The completion, if there is one, ends it.
     ///
     /// # Errors

@@ -32,6 +32,9 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// [moved](crate::envelope::MessageContent::Moved).
     fn moves_values(&self, to: usize) -> bool;
 
+    /// Whether a rank runs in this process.
+    fn is_here(&self, rank: usize) -> bool;
+
     /// The mailbox of a rank that runs in this process.
     ///
     /// # Panics

@@ -266,6 +266,10 @@ impl<L: JobLink> Engine for JobRank<L> {
         to == self.rank
     }
 
+    fn is_here(&self, rank: usize) -> bool {
+        rank == self.rank
+    }
+
     fn mailbox(&self, rank: usize) -> &Arc<Mailbox> {
         assert_eq!(rank, self.rank, "the rank runs in another process");
         &self.mailbox

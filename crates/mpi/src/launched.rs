@@ -6,8 +6,11 @@
 //! engine's own, because MPI keeps no order between two. The header of a message follows its bytes.
 
 use crate::job::{JobHeader, JobLink, JobRank, PostEnd, on_an_os_thread};
-use crate::libmpi::{Comm, CommListener, MessageLoop, MpiError, MpiMemory, Received};
+use crate::libmpi::{Collective, Comm, CommListener, MessageLoop, MpiError, MpiMemory, Received};
+use crate::processes::{Doorbells, JobSegment, RANKS_MAX, segment_path};
 use std::error::Error;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One rank of a job of MPI.
@@ -26,6 +29,9 @@ impl LaunchedRank {
         let comm = mpi.world().dup().await?;
         let link = Arc::new(CommLink(comm.clone()));
         let job = Arc::new(JobRank::new(comm.rank(), comm.size(), link));
+        if let Some(doorbells) = doorbells(&comm).await? {
+            comm.ring_by(Arc::new(doorbells));
+        }
         comm.listen(job.clone());
         Ok(LaunchedRank { job, mpi: Mutex::new(Some(mpi)) })
     }
@@ -39,6 +45,53 @@ impl LaunchedRank {
         }
         Ok(())
     }
+}
+
+/// The bells of the ranks on this machine. All ranks make the call. `None` where no other rank can be
+/// rung.
+async fn doorbells(comm: &Comm) -> Result<Option<Doorbells>, MpiError> {
+    // Each step is a collective call, so all ranks make all of them, whatever fails in one.
+    let machines = of_all(comm, &[machine(), u64::from(std::process::id())]).await?;
+    let here = |rank: usize| machines[rank][0] != 0 && machines[rank][0] == machines[comm.rank()][0];
+    let neighbours: Vec<usize> = (0..comm.size()).filter(|&rank| here(rank)).collect();
+    let own = neighbours.iter().position(|&rank| rank == comm.rank());
+    let mut segment = None;
+    let mut descriptor = 0;
+    if own == Some(0)
+        && (2..=RANKS_MAX).contains(&neighbours.len())
+        && let Ok(made) = JobSegment::create(neighbours.len())
+    {
+        descriptor = made.descriptor() as u64 + 1;
+        segment = Some(made);
+    }
+    let descriptors = of_all(comm, &[descriptor]).await?;
+    if let Some(first) = neighbours.first().copied().filter(|_| own != Some(0))
+        && let Some(descriptor) = descriptors[first][0].checked_sub(1)
+    {
+        let path = segment_path(machines[first][1] as u32, descriptor as i32);
+        segment = JobSegment::open(path).ok().filter(|segment| segment.size() == neighbours.len());
+    }
+    let opened = of_all(comm, &[u64::from(segment.is_some())]).await?;
+    let place = |rank| neighbours.iter().position(|&it| it == rank).filter(|_| opened[rank][0] == 1);
+    let places: Vec<Option<usize>> = (0..comm.size()).map(place).collect();
+    Ok(segment.zip(own).map(|(segment, own)| Doorbells::new(segment, own, places)))
+}
+
+/// The numbers of all ranks, in their order.
+async fn of_all<const N: usize>(comm: &Comm, own: &[u64; N]) -> Result<Vec<[u64; N]>, MpiError> {
+    let collected = comm.collective(Collective::Allgather, MpiMemory::from(own.to_vec())).await?;
+    let all = collected.received.and_then(|received| received.into_vec::<u64>().ok());
+    Ok(all.expect("each rank gives numbers").as_chunks::<N>().0.to_vec())
+}
+
+/// A number that two processes have in common if they are on one machine and see each other's
+/// descriptors. 0 where that is not known.
+fn machine() -> u64 {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    let (Ok(boot), Ok(processes)) = (boot, fs::read_link("/proc/self/ns/pid")) else { return 0 };
+    let mut hasher = DefaultHasher::new();
+    (boot, processes).hash(&mut hasher);
+    hasher.finish().max(1)
 }
 
 impl JobLink for CommLink {

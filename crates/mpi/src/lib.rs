@@ -10,6 +10,7 @@
 //! | looking before receiving | [`probe`](Communicator::probe), [`iprobe`](Communicator::iprobe), [`mprobe`](Communicator::mprobe), [`improbe`](Communicator::improbe) |
 //! | all ranks together, on values | [`barrier`](Communicator::barrier), [`bcast`](Communicator::bcast), [`gather`](Communicator::gather), [`scatter`](Communicator::scatter), [`allgather`](Communicator::allgather), [`alltoall`](Communicator::alltoall), [`reduce`](Communicator::reduce), [`allreduce`](Communicator::allreduce), [`reduce_scatter`](Communicator::reduce_scatter), [`scan`](Communicator::scan), [`exscan`](Communicator::exscan) |
 //! | the same on elements | [`bcast_into`](Communicator::bcast_into), [`gather_slice`](Communicator::gather_slice) and so on, with [`Parts`] |
+//! | functions that other ranks execute | [`Functions`], [`RankPool::call`], [`RankPool::submit`], [`RankPool::map`] |
 //! | some of the ranks | [`split`](Communicator::split), [`dup`](Communicator::dup), [`create`](Communicator::create), [`Group`] |
 //!
 //! ```
@@ -60,6 +61,7 @@ pub mod engine;
 pub mod envelope;
 mod error;
 mod fast;
+mod functions;
 mod group;
 mod job;
 mod launched;
@@ -85,6 +87,7 @@ pub use collective::Parts;
 pub use communicator::Communicator;
 pub use envelope::Status;
 pub use error::{CallSite, Error, ErrorClass};
+pub use functions::{Functions, RankPool, RemoteFunction};
 pub use group::{ComparisonResult, Group};
 pub use payload::Message;
 pub use probe::Matched;

@@ -15,6 +15,7 @@
 //! | `rings.rs` | messages through the rings of one rank |
 //! | `attendant.rs` | the OS thread that sleeps until another process has something |
 //! | `process_rank.rs` | this process as a rank |
+//! | `doorbells.rs` | the bells alone, for the ranks of a job of MPI |
 //!
 //! **Architecture Invariant:** a process that is killed at any instruction leaves the others able
 //! to go on. So no lock lies in shared memory, and each word there has one process that writes it,
@@ -22,6 +23,7 @@
 
 mod attendant;
 mod bell;
+mod doorbells;
 mod local_job;
 mod primitives;
 mod process_rank;
@@ -30,7 +32,9 @@ mod rings;
 mod segment;
 mod started;
 
+pub(crate) use doorbells::Doorbells;
 pub use local_job::LocalJob;
 pub(crate) use local_job::RankSeat;
 pub(crate) use process_rank::ProcessRank;
+pub(crate) use segment::{JobSegment, RANKS_MAX, segment_path};
 pub(crate) use started::StartedRanks;

@@ -32,6 +32,8 @@ pub(crate) struct RankRings {
     departures: AtomicU32,
     /// How long a thread looks before it parks, in microseconds.
     patience: AtomicU32,
+    /// Counts the waits.
+    waits: AtomicU32,
     job: OnceLock<Weak<JobRank<RankRings>>>,
 }
 
@@ -68,10 +70,12 @@ const PREFIX: usize = 8 + JobHeader::BYTES;
 /// How much is copied before the other side is told, so that both copy at the same time.
 const PIECE: usize = 32 << 10;
 
-/// The longest time for which a thread looks before it parks. A wake-up by the kernel costs as
-/// much.
-const PATIENCE_MAX: u32 = 40;
-const PATIENCE_MIN: u32 = 1;
+/// The longest time for which a thread looks before it parks, in microseconds: two wake-ups by the
+/// kernel, because the other rank may have parked too.
+const PATIENCE_MAX: u32 = 200;
+const PATIENCE_MIN: u32 = 10;
+/// One in so many waits looks for the longest time, or two ranks that have parked would park for ever.
+const TRIES: u32 = 8;
 
 fn prefix(length: usize, header: &JobHeader) -> [u8; PREFIX] {
     let mut prefix = [0; PREFIX];
@@ -110,6 +114,7 @@ impl RankRings {
             queued: AtomicUsize::new(0),
             departures: AtomicU32::new(0),
             patience: AtomicU32::new(PATIENCE_MAX),
+            waits: AtomicU32::new(0),
             job: OnceLock::new(),
             segment,
         }
@@ -265,7 +270,9 @@ impl JobLink for RankRings {
 
     fn look_out(&self, until: &mut dyn FnMut() -> bool) {
         let patience = self.patience.load(Ordering::Relaxed);
-        let end = Instant::now() + Duration::from_micros(patience.into());
+        let is_try = self.waits.fetch_add(1, Ordering::Relaxed).is_multiple_of(TRIES);
+        let limit = if is_try { PATIENCE_MAX } else { patience };
+        let end = Instant::now() + Duration::from_micros(limit.into());
         self.bell().disarm();
         let mut looks = 0_u32;
         let has_come = loop {

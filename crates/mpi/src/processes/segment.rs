@@ -110,6 +110,11 @@ impl SegmentLayout {
     }
 }
 
+/// The path of a segment that a process has under this descriptor.
+pub(crate) fn segment_path(process: u32, descriptor: i32) -> String {
+    format!("/proc/{process}/fd/{descriptor}")
+}
+
 fn not_a_job(size: usize) -> String {
     format!("a job on one machine has 1 to {RANKS_MAX} ranks, and this would have {size}")
 }
@@ -144,7 +149,14 @@ impl JobSegment {
     /// # Errors
     /// If there is no such descriptor, or it is no segment.
     pub(crate) fn inherited(descriptor: u32) -> io::Result<JobSegment> {
-        let path = format!("/proc/self/fd/{descriptor}");
+        JobSegment::open(format!("/proc/self/fd/{descriptor}"))
+    }
+
+    /// The segment of another process of the same user, by its [path](segment_path).
+    ///
+    /// # Errors
+    /// If this process may not open it, or it is no segment.
+    pub(crate) fn open(path: String) -> io::Result<JobSegment> {
         let file = File::options().read(true).write(true).open(path)?;
         let length = file.metadata()?.len();
         let other = || io::Error::new(io::ErrorKind::InvalidData, "the descriptor is of no job");
