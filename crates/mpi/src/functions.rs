@@ -247,8 +247,8 @@ impl RankPool {
         }
     }
 
-    /// Has a function executed by the rank that has the fewest calls of this one. It begins at once,
-    /// and the handle gives the result.
+    /// Has a function executed by the rank that has the fewest calls of this one. It begins at
+    /// once, and the handle gives the result.
     ///
     /// # Errors
     /// As for [`call`](RankPool::call).
@@ -267,12 +267,12 @@ impl RankPool {
     }
 
     /// Has a function executed for each of these arguments, and gives the results in their order. A
-    /// rank that has done a task takes the next one, so a slow rank has few. The tasks of a rank that
-    /// fails are done by others.
+    /// rank that has done a task takes the next one, so a slow rank has few. The tasks of a rank
+    /// that fails are done by others.
     ///
     /// # Errors
-    /// [`ErrorClass::Function`] if the function panics for one of them; [`ErrorClass::Ended`] if all
-    /// ranks have ended but this one and this one too.
+    /// [`ErrorClass::Function`] if the function panics for one of them; [`ErrorClass::Ended`] if
+    /// all ranks have ended but this one and this one too.
     #[track_caller]
     pub fn map<A: Message, R: Message>(
         &self,
@@ -347,8 +347,8 @@ impl RankPool {
         wire::decode(&result.map_err(failed)?).map_err(|error| failed(error.to_string()))
     }
 
-    /// Ends the pool, when all ranks have asked for it. All ranks make the call, each after its last
-    /// call of a function.
+    /// Ends the pool, when all ranks have asked for it. All ranks make the call, each after its
+    /// last call of a function.
     ///
     /// # Errors
     /// If a rank has failed.

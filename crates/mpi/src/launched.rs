@@ -47,8 +47,8 @@ impl LaunchedRank {
     }
 }
 
-/// The bells of the ranks on this machine. All ranks make the call. `None` where no other rank can be
-/// rung.
+/// The bells of the ranks on this machine. All ranks make the call. `None` where no other rank can
+/// be rung.
 async fn doorbells(comm: &Comm) -> Result<Option<Doorbells>, MpiError> {
     // Each step is a collective call, so all ranks make all of them, whatever fails in one.
     let machines = of_all(comm, &[machine(), u64::from(std::process::id())]).await?;

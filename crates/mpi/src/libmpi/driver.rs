@@ -28,7 +28,8 @@ use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// A message of this length or a longer one goes in several steps, for which MPI needs the sender too.
+/// A message of this length or a longer one goes in several steps, for which MPI needs the sender
+/// too.
 const LONG_MESSAGE: usize = 1024;
 
 /// Messages that a turn takes from one communicator at most, so that orders are not delayed.

@@ -165,8 +165,8 @@ impl Drop for MessageLoop {
 /// The code with which a job ends when a rank panics, as that of a process of Rust.
 const PANICKED: i32 = 101;
 
-/// How long the loop sleeps where every message rings. It looks from time to time all the same, because
-/// MPI may have something to carry on of which no rank knows.
+/// How long the loop sleeps where every message rings. It looks from time to time all the same,
+/// because MPI may have something to carry on of which no rank knows.
 const RUNG_NAP: Duration = Duration::from_millis(100);
 
 /// The answer of [`start`] to the OS thread that waits for it.

@@ -1,8 +1,8 @@
 //! [`Doorbells`]: the bells of the ranks of a job of MPI that run on this machine.
 //!
 //! MPI has no descriptor that tells of a message. So a rank that has sent one rings the bell of the
-//! receiver, and the message loop of that rank (`libmpi/message_loop.rs`) sleeps there. `launched.rs`
-//! lets the ranks of a machine find one another's bells.
+//! receiver, and the message loop of that rank (`libmpi/message_loop.rs`) sleeps there.
+//! `launched.rs` lets the ranks of a machine find one another's bells.
 
 use super::bell::Bell;
 use super::rings::{ring, wake};
@@ -42,8 +42,8 @@ impl Doorbells {
         self.segment.bell(self.own)
     }
 
-    /// Arms this rank's bell. The caller looks afterwards whether something has come, and passes the
-    /// number on to [`sleep`](Self::sleep).
+    /// Arms this rank's bell. The caller looks afterwards whether something has come, and passes
+    /// the number on to [`sleep`](Self::sleep).
     pub(crate) fn arm(&self) -> u32 {
         let rung = self.bell().rung();
         self.bell().arm();

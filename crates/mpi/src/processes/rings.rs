@@ -74,7 +74,8 @@ const PIECE: usize = 32 << 10;
 /// kernel, because the other rank may have parked too.
 const PATIENCE_MAX: u32 = 200;
 const PATIENCE_MIN: u32 = 10;
-/// One in so many waits looks for the longest time, or two ranks that have parked would park for ever.
+/// One in so many waits looks for the longest time, or two ranks that have parked would park for
+/// ever.
 const TRIES: u32 = 8;
 
 fn prefix(length: usize, header: &JobHeader) -> [u8; PREFIX] {
@@ -285,7 +286,7 @@ impl JobLink for RankRings {
             }
             looks += 1;
             // The other process may need this CPU.
-            match looks.is_multiple_of(8) {
+            match looks.is_multiple_of(64) {
                 true => thread::yield_now(),
                 false => hint::spin_loop(),
             }
