@@ -16,6 +16,7 @@ use crate::completion::{Completion, EndedRank};
 use crate::engine::{Engine, SendMode, Sending};
 use crate::envelope::{Envelope, MessageContent, OnMatch};
 use crate::mailbox::Mailbox;
+use selvedge_core::CallUnderWay;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -330,7 +331,12 @@ pub(crate) async fn on_an_os_thread<T: Send + 'static>(
 ) -> Result<T, io::Error> {
     let done = Arc::new(Completion::new());
     let there = done.clone();
-    thread::Builder::new().name("mpi-call".to_string()).spawn(move || there.complete(call()))?;
+    let under_way = CallUnderWay::new();
+    let call = move || {
+        there.complete(call());
+        drop(under_way);
+    };
+    thread::Builder::new().name("mpi-call".to_string()).spawn(call)?;
     done.wait(std::panic::Location::caller(), "call", || "another OS thread".to_string()).await;
     Ok(done.take().expect("the call has returned"))
 }

@@ -8,6 +8,7 @@
 use crate::job::{JobHeader, JobLink, JobRank, PostEnd, on_an_os_thread};
 use crate::libmpi::{Collective, Comm, CommListener, MessageLoop, MpiError, MpiMemory, Received};
 use crate::processes::{Doorbells, JobSegment, RANKS_MAX, segment_path};
+use selvedge_core::CallUnderWay;
 use std::error::Error;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,6 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct LaunchedRank {
     pub(crate) job: Arc<JobRank<CommLink>>,
     mpi: Mutex<Option<MessageLoop>>,
+    /// The other ranks may rightly take long, so it is no standstill when all threads wait for them.
+    _others: CallUnderWay,
 }
 
 /// Bytes through a communicator of MPI.
@@ -25,6 +28,7 @@ pub(crate) struct CommLink(Comm);
 impl LaunchedRank {
     /// Starts MPI, as all ranks of the job do.
     pub(crate) async fn start() -> Result<LaunchedRank, Box<dyn Error + Send + Sync>> {
+        let others = CallUnderWay::new();
         let mpi = on_an_os_thread(MessageLoop::start).await??;
         let comm = mpi.world().dup().await?;
         let link = Arc::new(CommLink(comm.clone()));
@@ -33,7 +37,7 @@ impl LaunchedRank {
             comm.ring_by(Arc::new(doorbells));
         }
         comm.listen(job.clone());
-        Ok(LaunchedRank { job, mpi: Mutex::new(Some(mpi)) })
+        Ok(LaunchedRank { job, mpi: Mutex::new(Some(mpi)), _others: others })
     }
 
     /// Waits until all ranks have ended, and ends MPI.

@@ -7,6 +7,7 @@ use super::rings::{RankRings, wake};
 use crate::job::JobRank;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::futex;
+use selvedge_core::CallUnderWay;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,12 +26,15 @@ impl Attendant {
     pub(super) fn start(job: Arc<JobRank<RankRings>>, follows_its_parent: bool) -> io::Result<Attendant> {
         let is_dismissed = Arc::new(AtomicBool::new(false));
         let (there, told) = (job.clone(), is_dismissed.clone());
+        // The other ranks may rightly take long, so it is no standstill when all threads wait for them.
+        let others = CallUnderWay::new();
         let os_thread = thread::Builder::new().name("selvedge-mpi".to_string()).spawn(move || {
             if follows_its_parent {
                 // The kernel keeps this for an OS thread, and this one lives as long as the rank.
                 let _ = set_parent_process_death_signal(Some(Signal::KILL));
             }
             attend(there.link(), &told);
+            drop(others);
         })?;
         Ok(Attendant { job, is_dismissed, os_thread: Some(os_thread) })
     }
