@@ -18,7 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct LaunchedRank {
     pub(crate) job: Arc<JobRank<CommLink>>,
     mpi: Mutex<Option<MessageLoop>>,
-    /// The other ranks may rightly take long, so it is no standstill when all threads wait for them.
+    /// The other ranks may rightly take long, so it is no standstill when all threads wait for
+    /// them.
     _others: CallUnderWay,
 }
 

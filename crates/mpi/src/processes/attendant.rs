@@ -26,7 +26,8 @@ impl Attendant {
     pub(super) fn start(job: Arc<JobRank<RankRings>>, follows_its_parent: bool) -> io::Result<Attendant> {
         let is_dismissed = Arc::new(AtomicBool::new(false));
         let (there, told) = (job.clone(), is_dismissed.clone());
-        // The other ranks may rightly take long, so it is no standstill when all threads wait for them.
+        // The other ranks may rightly take long, so it is no standstill when all threads wait for
+        // them.
         let others = CallUnderWay::new();
         let os_thread = thread::Builder::new().name("selvedge-mpi".to_string()).spawn(move || {
             if follows_its_parent {
