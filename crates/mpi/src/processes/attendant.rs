@@ -64,7 +64,10 @@ fn attend(rings: &RankRings, is_dismissed: &AtomicBool) {
         if is_dismissed.load(Ordering::Acquire) && rings.is_empty() {
             return;
         }
-        bell.arm();
+        // Armed now, it would ring for each message that such a thread sees anyway.
+        if !rings.is_watched() {
+            bell.arm();
+        }
         rings.look();
         // Another count, a signal: in each case it looks again.
         let _ = futex::wait(bell.count(), futex::Flags::empty(), rung, None);

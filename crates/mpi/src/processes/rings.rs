@@ -34,6 +34,8 @@ pub(crate) struct RankRings {
     patience: AtomicU32,
     /// Counts the waits.
     waits: AtomicU32,
+    /// How many threads look by themselves now, and will arm the bell afterwards.
+    watchers: AtomicU32,
     job: OnceLock<Weak<JobRank<RankRings>>>,
 }
 
@@ -116,6 +118,7 @@ impl RankRings {
             departures: AtomicU32::new(0),
             patience: AtomicU32::new(PATIENCE_MAX),
             waits: AtomicU32::new(0),
+            watchers: AtomicU32::new(0),
             job: OnceLock::new(),
             segment,
         }
@@ -129,6 +132,12 @@ impl RankRings {
     /// This rank's own bell.
     pub(super) fn bell(&self) -> &Bell {
         self.segment.bell(self.rank)
+    }
+
+    /// Whether a thread looks by itself, and will arm the bell after this call. So what comes
+    /// before that is seen by the thread's last look, and what comes later rings.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watchers.load(Ordering::SeqCst) != 0
     }
 
     /// Whether no message waits for room.
@@ -274,6 +283,7 @@ impl JobLink for RankRings {
         let is_try = self.waits.fetch_add(1, Ordering::Relaxed).is_multiple_of(TRIES);
         let limit = if is_try { PATIENCE_MAX } else { patience };
         let end = Instant::now() + Duration::from_micros(limit.into());
+        self.watchers.fetch_add(1, Ordering::SeqCst);
         self.bell().disarm();
         let mut looks = 0_u32;
         let has_come = loop {
@@ -291,6 +301,8 @@ impl JobLink for RankRings {
                 false => hint::spin_loop(),
             }
         };
+        // Before the bell is armed: see `is_watched`.
+        self.watchers.fetch_sub(1, Ordering::SeqCst);
         self.bell().arm();
         self.look();
         let patience = if has_come { patience * 2 } else { patience / 2 };
