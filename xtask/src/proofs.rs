@@ -130,6 +130,7 @@ const LOOM: &[&[&str]] = &[
     &["selvedge-stm"],
     &["selvedge-lazy"],
     &["selvedge-cnc"],
+    &["selvedge-mpi"],
 ];
 
 /// In a target directory of its own, because the flag changes every crate.
@@ -262,6 +263,8 @@ fn miri() -> Vec<Proof> {
                 IN_DIRECT_STYLE,
             ]],
         ),
+        // The protocols in memory that processes share.
+        miri_of("mpi", &["selvedge-mpi"], &[&["--lib", "--", "processes::ring::", "processes::bell::"]]),
         // Those tests that stay on their stacks.
         miri_of("lazy", &["selvedge-lazy"], &[&["--test", "suite", "--", "--skip", IN_DIRECT_STYLE]]),
     ]);

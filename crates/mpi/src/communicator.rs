@@ -176,6 +176,11 @@ impl Communicator {
         self.shared.engine.moves_values(self.world_rank(to))
     }
 
+    /// Whether a rank runs in this process.
+    pub(crate) fn is_here(&self, rank: usize) -> bool {
+        self.shared.engine.is_here(self.world_rank(rank))
+    }
+
     /// Starts a send. The completion, if there is one, ends it.
     ///
     /// # Errors
@@ -213,6 +218,9 @@ impl Communicator {
     /// Waits for the end of a send.
     pub(crate) async fn end_send(&self, call: CallSite, to: usize, underway: Underway) -> Result<(), Error> {
         let Some(completion) = underway else { return Ok(()) };
+        if !completion.has_come() {
+            self.shared.engine.look_out(self.world_rank(self.rank()), &mut || completion.has_come());
+        }
         let object = || format!("a message to rank {to}, as rank {}, at {}", call.rank, call.place);
         completion.wait(call.place, "send", object).await;
         self.sent(call, completion.take())
@@ -350,6 +358,14 @@ impl Communicator {
             return Ok(arrived.into_envelope());
         }
         budget::refund(1);
+        let mut found = Ok(None);
+        self.shared.engine.look_out(self.world_rank(self.rank()), &mut || {
+            found = self.try_take(call, lane, source, tags);
+            !matches!(found, Ok(None))
+        });
+        if let Some(arrived) = found? {
+            return Ok(arrived.into_envelope());
+        }
         let mut posted = self.post(call, lane, source, tags, true)?;
         match self.outcome(call, lane, &mut posted, source, tags).await? {
             ReceiveOutcome::Took(arrived) => Ok(arrived.into_envelope()),

@@ -32,6 +32,9 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// [moved](crate::envelope::MessageContent::Moved).
     fn moves_values(&self, to: usize) -> bool;
 
+    /// Whether a rank runs in this process.
+    fn is_here(&self, rank: usize) -> bool;
+
     /// The mailbox of a rank that runs in this process.
     ///
     /// # Panics
@@ -41,4 +44,9 @@ pub trait Engine: fmt::Debug + Send + Sync + 'static {
     /// Starts to send a message from a rank of this process to `to`. With [`SendMode::Synchronous`]
     /// the send is over when a receive has taken the message.
     fn send(&self, from: usize, to: usize, envelope: Envelope, mode: SendMode) -> Sending;
+
+    /// A thread of this rank is about to park, until `until` is true. An engine that takes messages
+    /// in by itself may do so here for some microseconds, and ask `until` after each, because a
+    /// wake-up by the kernel takes longer. Other engines do nothing.
+    fn look_out(&self, _rank: usize, _until: &mut dyn FnMut() -> bool) {}
 }

@@ -43,6 +43,9 @@ pub enum ErrorClass {
     /// The other rank has ended, so the message will not come, or will not be received.
     #[doc(alias = "MPI_ERR_PROC_FAILED")]
     Ended,
+    /// A function that another rank called here has panicked, or is not the function that the other
+    /// rank means.
+    Function,
 }
 
 /// Why a call failed. Its message names the call, the source line and both sides.

@@ -1,156 +1,49 @@
-//! [`LaunchedRank`]: the engine of a process that a launcher of MPI has started as one rank of a
-//! job. The messages go through the MPI library of the machine.
+//! [`LaunchedRank`]: a process that a launcher of MPI has started as one rank of a job. The
+//! messages go through the MPI library of the machine.
 //!
-//! `world.rs` starts it, and `libmpi` makes the calls of MPI, on an OS thread of its own. Messages
-//! of all contexts go through one communicator of MPI that is the engine's own, because MPI keeps
-//! no order between two. What the mailbox needs of a message and MPI does not carry follows its
-//! bytes, in a [`Trailer`].
-//!
-//! # Synchronous sends
-//! The message loop takes each message at once, so MPI's own synchronous send would tell too early.
-//! The receiver's mailbox tells when a receive takes the message, and then an answer goes back.
-//!
-//! # The end
-//! A rank that has ended tells every other, after its last message. MPI is ended when all have, so
-//! no message is under way then.
+//! `world.rs` starts it, `job.rs` is the engine, and `libmpi` makes the calls of MPI, on an OS
+//! thread of its own. Messages of all contexts go through one communicator of MPI that is the
+//! engine's own, because MPI keeps no order between two. The header of a message follows its bytes.
 
-use crate::completion::{Completion, EndedRank};
-use crate::engine::{Engine, SendMode, Sending};
-use crate::envelope::{Envelope, MessageContent, OnMatch};
-use crate::libmpi::{Comm, CommListener, MessageLoop, MpiError, MpiMemory, Received};
-use crate::mailbox::Mailbox;
-use std::collections::HashMap;
+use crate::job::{JobHeader, JobLink, JobRank, PostEnd, on_an_os_thread};
+use crate::libmpi::{Collective, Comm, CommListener, MessageLoop, MpiError, MpiMemory, Received};
+use crate::processes::{Doorbells, JobSegment, RANKS_MAX, segment_path};
+use selvedge_core::CallUnderWay;
 use std::error::Error;
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// One rank of a job, in a process of its own.
+/// One rank of a job of MPI.
 pub(crate) struct LaunchedRank {
-    inbox: Arc<JobInbox>,
+    pub(crate) job: Arc<JobRank<CommLink>>,
     mpi: Mutex<Option<MessageLoop>>,
+    /// The other ranks may rightly take long, so it is no standstill when all threads wait for
+    /// them.
+    _others: CallUnderWay,
 }
 
-/// The rank's side of the job, which the message loop's OS thread uses too.
-struct JobInbox {
-    rank: usize,
-    size: usize,
-    mailbox: Arc<Mailbox>,
-    comm: Comm,
-    state: Mutex<JobState>,
-    all_have_ended: Completion<()>,
-}
-
-#[derive(Default)]
-struct JobState {
-    /// The synchronous sends that have no answer: the receiver, and the end of the send.
-    unanswered: HashMap<u64, (usize, Arc<Completion>)>,
-    next_answer: u64,
-    ended: HashMap<usize, EndedRank>,
-}
-
-/// What follows the bytes of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Trailer {
-    kind: TrailerKind,
-    context: u64,
-    mark: u32,
-    source: u32,
-    tag: u32,
-    /// The number of the answer that the sender waits for, or that this is.
-    answer: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TrailerKind {
-    Message = 0,
-    /// A message with a sender that waits until a receive takes it.
-    Synchronous = 1,
-    Answer = 2,
-    Returned = 3,
-    Failed = 4,
-}
-
-/// The length of a trailer in bytes.
-const TRAILER: usize = 29;
-
-impl Trailer {
-    fn of(kind: TrailerKind) -> Trailer {
-        Trailer { kind, context: 0, mark: 0, source: 0, tag: 0, answer: 0 }
-    }
-
-    fn append(self, bytes: &mut Vec<u8>) {
-        bytes.reserve(TRAILER);
-        bytes.push(self.kind as u8);
-        bytes.extend_from_slice(&self.context.to_le_bytes());
-        bytes.extend_from_slice(&self.mark.to_le_bytes());
-        bytes.extend_from_slice(&self.source.to_le_bytes());
-        bytes.extend_from_slice(&self.tag.to_le_bytes());
-        bytes.extend_from_slice(&self.answer.to_le_bytes());
-    }
-
-    /// Takes the trailer off the bytes. `None` if there is none.
-    fn split_off(bytes: &mut Vec<u8>) -> Option<Trailer> {
-        let (_, &[kind, ref rest @ ..]) = bytes.split_last_chunk::<TRAILER>()?;
-        let kind = match kind {
-            0 => TrailerKind::Message,
-            1 => TrailerKind::Synchronous,
-            2 => TrailerKind::Answer,
-            3 => TrailerKind::Returned,
-            4 => TrailerKind::Failed,
-            _ => return None,
-        };
-        let (context, rest) = rest.split_first_chunk()?;
-        let (mark, rest) = rest.split_first_chunk()?;
-        let (source, rest) = rest.split_first_chunk()?;
-        let (tag, rest) = rest.split_first_chunk()?;
-        let answer = rest.first_chunk()?;
-        let trailer = Trailer {
-            kind,
-            context: u64::from_le_bytes(*context),
-            mark: u32::from_le_bytes(*mark),
-            source: u32::from_le_bytes(*source),
-            tag: u32::from_le_bytes(*tag),
-            answer: u64::from_le_bytes(*answer),
-        };
-        bytes.truncate(bytes.len() - TRAILER);
-        Some(trailer)
-    }
-}
+/// Bytes through a communicator of MPI.
+pub(crate) struct CommLink(Comm);
 
 impl LaunchedRank {
     /// Starts MPI, as all ranks of the job do.
     pub(crate) async fn start() -> Result<LaunchedRank, Box<dyn Error + Send + Sync>> {
+        let others = CallUnderWay::new();
         let mpi = on_an_os_thread(MessageLoop::start).await??;
         let comm = mpi.world().dup().await?;
-        let (rank, size) = (comm.rank(), comm.size());
-        let all_have_ended = Completion::new();
-        if size == 1 {
-            all_have_ended.complete(());
+        let link = Arc::new(CommLink(comm.clone()));
+        let job = Arc::new(JobRank::new(comm.rank(), comm.size(), link));
+        if let Some(doorbells) = doorbells(&comm).await? {
+            comm.ring_by(Arc::new(doorbells));
         }
-        let (mailbox, state) = (Arc::new(Mailbox::new()), Mutex::default());
-        let inbox = Arc::new(JobInbox { rank, size, mailbox, comm: comm.clone(), state, all_have_ended });
-        comm.listen(inbox.clone());
-        Ok(LaunchedRank { inbox, mpi: Mutex::new(Some(mpi)) })
-    }
-
-    pub(crate) fn rank(&self) -> usize {
-        self.inbox.rank
-    }
-
-    /// This rank has ended: the others are told, and messages to it are refused.
-    pub(crate) fn end(&self, ended: EndedRank) {
-        let kind = if ended.failed { TrailerKind::Failed } else { TrailerKind::Returned };
-        self.inbox.mailbox.close(ended);
-        for other in (0..self.inbox.size).filter(|&other| other != self.inbox.rank) {
-            self.inbox.post(other, Vec::new(), Trailer::of(kind), |_| {});
-        }
+        comm.listen(job.clone());
+        Ok(LaunchedRank { job, mpi: Mutex::new(Some(mpi)), _others: others })
     }
 
     /// Waits until all ranks have ended, and ends MPI.
     pub(crate) async fn finish(&self) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let here = std::panic::Location::caller();
-        self.inbox.all_have_ended.wait(here, "see", || "the end of every rank".to_string()).await;
+        self.job.all_have_ended().await;
         let mpi = self.mpi.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mpi) = mpi {
             on_an_os_thread(move || mpi.finish()).await??;
@@ -159,186 +52,84 @@ impl LaunchedRank {
     }
 }
 
-/// Makes a call that blocks its OS thread.
-async fn on_an_os_thread<T: Send + 'static>(
-    call: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, std::io::Error> {
-    let done = Arc::new(Completion::new());
-    let there = done.clone();
-    thread::Builder::new().name("mpi-call".to_string()).spawn(move || there.complete(call()))?;
-    done.wait(std::panic::Location::caller(), "call", || "the MPI library".to_string()).await;
-    Ok(done.take().expect("the call has returned"))
+/// The bells of the ranks on this machine. All ranks make the call. `None` where no other rank can
+/// be rung.
+async fn doorbells(comm: &Comm) -> Result<Option<Doorbells>, MpiError> {
+    // Each step is a collective call, so all ranks make all of them, whatever fails in one.
+    let machines = of_all(comm, &[machine(), u64::from(std::process::id())]).await?;
+    let here = |rank: usize| machines[rank][0] != 0 && machines[rank][0] == machines[comm.rank()][0];
+    let neighbours: Vec<usize> = (0..comm.size()).filter(|&rank| here(rank)).collect();
+    let own = neighbours.iter().position(|&rank| rank == comm.rank());
+    let mut segment = None;
+    let mut descriptor = 0;
+    if own == Some(0)
+        && (2..=RANKS_MAX).contains(&neighbours.len())
+        && let Ok(made) = JobSegment::create(neighbours.len())
+    {
+        descriptor = made.descriptor() as u64 + 1;
+        segment = Some(made);
+    }
+    let descriptors = of_all(comm, &[descriptor]).await?;
+    if let Some(first) = neighbours.first().copied().filter(|_| own != Some(0))
+        && let Some(descriptor) = descriptors[first][0].checked_sub(1)
+    {
+        let path = segment_path(machines[first][1] as u32, descriptor as i32);
+        segment = JobSegment::open(path).ok().filter(|segment| segment.size() == neighbours.len());
+    }
+    let opened = of_all(comm, &[u64::from(segment.is_some())]).await?;
+    let place = |rank| neighbours.iter().position(|&it| it == rank).filter(|_| opened[rank][0] == 1);
+    let places: Vec<Option<usize>> = (0..comm.size()).map(place).collect();
+    Ok(segment.zip(own).map(|(segment, own)| Doorbells::new(segment, own, places)))
 }
 
-impl JobInbox {
-    fn state(&self) -> MutexGuard<'_, JobState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends bytes with their trailer. `then` gets the error, if there is one.
-    fn post(
-        &self,
-        to: usize,
-        mut bytes: Vec<u8>,
-        trailer: Trailer,
-        then: impl FnOnce(Option<MpiError>) + Send + 'static,
-    ) {
-        trailer.append(&mut bytes);
-        self.comm.send_then(to, 0, MpiMemory::from(bytes), |result| then(result.err()));
-    }
-
-    /// Another rank has ended. Its receives of our messages fail, and our receives of its.
-    fn ended(&self, ended: EndedRank) {
-        let rank = ended.rank as usize;
-        let mut state = self.state();
-        if state.ended.insert(rank, ended).is_some() {
-            return;
-        }
-        let all = state.ended.len() == self.size - 1;
-        let unanswered = std::mem::take(&mut state.unanswered);
-        let (lost, kept): (HashMap<_, _>, HashMap<_, _>) =
-            unanswered.into_iter().partition(|(_, (to, _))| *to == rank);
-        state.unanswered = kept;
-        drop(state);
-        for (_, completion) in lost.into_values() {
-            completion.complete(Err(ended));
-        }
-        self.mailbox.ended(ended);
-        if all {
-            self.all_have_ended.complete(());
-        }
-    }
+/// The numbers of all ranks, in their order.
+async fn of_all<const N: usize>(comm: &Comm, own: &[u64; N]) -> Result<Vec<[u64; N]>, MpiError> {
+    let collected = comm.collective(Collective::Allgather, MpiMemory::from(own.to_vec())).await?;
+    let all = collected.received.and_then(|received| received.into_vec::<u64>().ok());
+    Ok(all.expect("each rank gives numbers").as_chunks::<N>().0.to_vec())
 }
 
-impl CommListener for JobInbox {
+/// A number that two processes have in common if they are on one machine and see each other's
+/// descriptors. 0 where that is not known.
+fn machine() -> u64 {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    let (Ok(boot), Ok(processes)) = (boot, fs::read_link("/proc/self/ns/pid")) else { return 0 };
+    let mut hasher = DefaultHasher::new();
+    (boot, processes).hash(&mut hasher);
+    hasher.finish().max(1)
+}
+
+impl JobLink for CommLink {
+    const NAME: &'static str = "MPI";
+
+    /// MPI tells later whether a message is on its way.
+    fn try_post(&self, _: usize, _: &JobHeader, _: &[u8]) -> bool {
+        false
+    }
+
+    fn post(&self, to: usize, header: JobHeader, mut bytes: Vec<u8>, end: PostEnd) {
+        bytes.extend_from_slice(&header.to_bytes());
+        self.0.send_then(to, 0, MpiMemory::from(bytes), move |result| match result {
+            Ok(_) => end.sent(),
+            Err(_) => end.failed(to),
+        });
+    }
+
+    /// The message loop's OS thread alone may look.
+    fn look_out(&self, _: &mut dyn FnMut() -> bool) {}
+}
+
+impl CommListener for JobRank<CommLink> {
     fn message(&self, message: Received) {
         let from = message.source;
         let Ok(mut bytes) = message.memory.into_vec::<u8>() else { return };
-        let Some(trailer) = Trailer::split_off(&mut bytes) else { return };
-        let Trailer { kind, context, mark, source, tag, answer } = trailer;
-        let ended = |failed| EndedRank { rank: from as u32, failed };
-        match kind {
-            TrailerKind::Returned => return self.ended(ended(false)),
-            TrailerKind::Failed => return self.ended(ended(true)),
-            TrailerKind::Answer => {
-                let answered = self.state().unanswered.remove(&answer);
-                if let Some((_, completion)) = answered {
-                    completion.complete(Ok(()));
-                }
-                return;
-            }
-            TrailerKind::Message | TrailerKind::Synchronous => {}
-        }
-        let matched = (kind == TrailerKind::Synchronous).then(|| {
-            let comm = self.comm.clone();
-            OnMatch::new(move |result| {
-                // The sender of a message that no receive takes hears that this rank has ended.
-                if result.is_ok() {
-                    let mut bytes = Vec::new();
-                    Trailer { answer, ..Trailer::of(TrailerKind::Answer) }.append(&mut bytes);
-                    comm.send_then(from, 0, MpiMemory::from(bytes), drop);
-                }
-            })
-        });
-        let body = MessageContent::Bytes(bytes);
-        // A rank that has ended takes no more messages.
-        let _ = self.mailbox.deliver(Envelope { context, mark, source, tag, body, sent: None, matched });
+        let Some((rest, header)) = bytes.split_last_chunk() else { return };
+        let Some(header) = JobHeader::from_bytes(header) else { return };
+        bytes.truncate(rest.len());
+        self.arrived(from, header, bytes);
     }
 
     fn failed(&self, _: MpiError) {
-        for other in (0..self.size).filter(|&other| other != self.rank) {
-            self.ended(EndedRank { rank: other as u32, failed: true });
-        }
-    }
-}
-
-impl Engine for LaunchedRank {
-    fn name(&self) -> &'static str {
-        "MPI"
-    }
-
-    fn size(&self) -> usize {
-        self.inbox.size
-    }
-
-    fn moves_values(&self, to: usize) -> bool {
-        to == self.inbox.rank
-    }
-
-    fn mailbox(&self, rank: usize) -> &Arc<Mailbox> {
-        assert_eq!(rank, self.inbox.rank, "the rank runs in another process");
-        &self.inbox.mailbox
-    }
-
-    fn send(&self, from: usize, to: usize, envelope: Envelope, mode: SendMode) -> Sending {
-        if to == from {
-            return self.inbox.mailbox.send_within(envelope, mode);
-        }
-        let mut state = self.inbox.state();
-        if let Some(ended) = state.ended.get(&to) {
-            return Sending::Refused(*ended);
-        }
-        let completion = Arc::new(Completion::new());
-        let mut answer = 0;
-        if mode == SendMode::Synchronous {
-            state.next_answer += 1;
-            answer = state.next_answer;
-            state.unanswered.insert(answer, (to, completion.clone()));
-        }
-        drop(state);
-        let Envelope { context, mark, source, tag, body, .. } = envelope;
-        let MessageContent::Bytes(bytes) = body else { unreachable!("a value moves to this rank alone") };
-        let kind = match mode {
-            SendMode::Standard => TrailerKind::Message,
-            SendMode::Synchronous => TrailerKind::Synchronous,
-        };
-        let sent = completion.clone();
-        let then = move |error: Option<MpiError>| match (error, mode) {
-            (Some(_), _) => sent.complete(Err(EndedRank { rank: to as u32, failed: true })),
-            (None, SendMode::Standard) => sent.complete(Ok(())),
-            // The answer ends it.
-            (None, SendMode::Synchronous) => {}
-        };
-        self.inbox.post(to, bytes, Trailer { kind, context, mark, source, tag, answer }, then);
-        Sending::Underway(completion)
-    }
-}
-
-impl fmt::Debug for LaunchedRank {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inbox.fmt(f)
-    }
-}
-
-impl fmt::Debug for JobInbox {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LaunchedRank({} of {})", self.rank, self.size)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_trailer_is_read_as_it_was_written() {
-        let kinds = [
-            TrailerKind::Message,
-            TrailerKind::Synchronous,
-            TrailerKind::Answer,
-            TrailerKind::Returned,
-            TrailerKind::Failed,
-        ];
-        for kind in kinds {
-            let trailer =
-                Trailer { kind, context: u64::MAX - 1, mark: 2, source: 3, tag: u32::MAX, answer: 1 << 40 };
-            let mut bytes = vec![7; 5];
-            trailer.append(&mut bytes);
-            assert_eq!(bytes.len(), 5 + TRAILER);
-            assert_eq!(Trailer::split_off(&mut bytes), Some(trailer));
-            assert_eq!(bytes, [7; 5]);
-        }
-        assert_eq!(Trailer::split_off(&mut vec![0; TRAILER - 1]), None);
-        assert_eq!(Trailer::split_off(&mut vec![9; TRAILER]), None);
+        self.all_are_lost();
     }
 }

@@ -10,6 +10,7 @@
 //! | looking before receiving | [`probe`](Communicator::probe), [`iprobe`](Communicator::iprobe), [`mprobe`](Communicator::mprobe), [`improbe`](Communicator::improbe) |
 //! | all ranks together, on values | [`barrier`](Communicator::barrier), [`bcast`](Communicator::bcast), [`gather`](Communicator::gather), [`scatter`](Communicator::scatter), [`allgather`](Communicator::allgather), [`alltoall`](Communicator::alltoall), [`reduce`](Communicator::reduce), [`allreduce`](Communicator::allreduce), [`reduce_scatter`](Communicator::reduce_scatter), [`scan`](Communicator::scan), [`exscan`](Communicator::exscan) |
 //! | the same on elements | [`bcast_into`](Communicator::bcast_into), [`gather_slice`](Communicator::gather_slice) and so on, with [`Parts`] |
+//! | functions that other ranks execute | [`Functions`], [`RankPool::call`], [`RankPool::submit`], [`RankPool::map`] |
 //! | some of the ranks | [`split`](Communicator::split), [`dup`](Communicator::dup), [`create`](Communicator::create), [`Group`] |
 //!
 //! ```
@@ -42,9 +43,14 @@
 //!
 //! # Engines
 //! The ranks are groups of threads of one process, and a value is moved from one to the other
-//! ([`threads`]). If a launcher of MPI has started the process, it is one rank of that job, and the
-//! MPI library of the machine carries the messages. It is loaded at run time ([`libmpi`]), so a
-//! program needs no MPI to be built. What carries messages is behind one trait, [`engine::Engine`].
+//! ([`threads`]). [`Ranks::processes`] and `selvedge-mpirun` make them processes of this machine,
+//! which share memory ([`processes`]). If a launcher of MPI has started the process, it is one rank
+//! of that job, and the MPI library of the machine carries the messages. It is loaded at run time
+//! ([`libmpi`]), so a program needs no MPI to be built. What carries messages is behind one trait,
+//! [`engine::Engine`].
+//!
+//! The variable `SELVEDGE_MPI_ENGINE` names an engine for a program that names none: `threads`,
+//! `processes` or `mpi`.
 #![deny(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
@@ -55,7 +61,9 @@ pub mod engine;
 pub mod envelope;
 mod error;
 mod fast;
+mod functions;
 mod group;
+mod job;
 mod launched;
 #[allow(unsafe_code, reason = "it calls the MPI library")]
 pub mod libmpi;
@@ -64,6 +72,8 @@ mod matching;
 pub mod op;
 mod payload;
 mod probe;
+#[allow(unsafe_code, reason = "it uses memory that processes share")]
+pub mod processes;
 mod request;
 mod sending;
 mod simple;
@@ -77,6 +87,7 @@ pub use collective::Parts;
 pub use communicator::Communicator;
 pub use envelope::Status;
 pub use error::{CallSite, Error, ErrorClass};
+pub use functions::{Functions, RankPool, RemoteFunction};
 pub use group::{ComparisonResult, Group};
 pub use payload::Message;
 pub use probe::Matched;

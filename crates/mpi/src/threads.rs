@@ -46,6 +46,10 @@ impl Engine for RankThreads {
         self.moves_values
     }
 
+    fn is_here(&self, _: usize) -> bool {
+        true
+    }
+
     fn mailbox(&self, rank: usize) -> &Arc<Mailbox> {
         &self.mailboxes[rank]
     }

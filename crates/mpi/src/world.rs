@@ -7,8 +7,10 @@
 
 use crate::communicator::Communicator;
 use crate::completion::EndedRank;
+use crate::job::{JobLink, JobRank, on_an_os_thread};
 use crate::launched::LaunchedRank;
 use crate::libmpi::Launched;
+use crate::processes::{ProcessRank, RankSeat, StartedRanks};
 use crate::threads::RankThreads;
 use selvedge_core::{Exception, catch, observe};
 use selvedge_scope::scope;
@@ -16,15 +18,17 @@ use std::error::Error;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::pin;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Runs `body` once for each of so many ranks, side by side, and waits until all have returned.
 /// Gives their results, in the order of the ranks.
 ///
-/// If a launcher of MPI (`mpirun`, `srun`) has started this process, the process is one rank of its
-/// job, and the launcher's number of ranks holds. The messages then go through the MPI library of
-/// the machine, and the result is that of this rank alone. One run is possible in such a process.
+/// If a launcher (`selvedge-mpirun`, `mpirun`, `srun`) has started this process, the process is one
+/// rank of its job, and the launcher's number of ranks holds. The messages then go through memory
+/// that the processes share, or through the MPI library of the machine. The result is that of this
+/// rank alone. One run is possible in such a process.
 ///
 /// Without a launcher each rank is a thread of the running scheduler, with a [`Communicator`] of
 /// all ranks. It may spawn threads of its own, which send and receive with clones of the
@@ -84,8 +88,32 @@ where
 pub struct Ranks {
     ranks: usize,
     moves_values: bool,
-    heeds_launcher: bool,
+    choice: EngineChoice,
 }
+
+/// What the program says of the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EngineChoice {
+    /// Nothing: the launcher, else the variable, else threads.
+    Open,
+    Threads,
+    /// A launcher's, else processes.
+    Processes,
+}
+
+/// What runs the ranks.
+enum RanksRunner {
+    Threads,
+    /// This process is this rank of a job on this machine.
+    Seat(RankSeat),
+    /// It starts the other ranks.
+    Starter,
+    /// The MPI library.
+    Mpi,
+}
+
+/// The variable that names an engine.
+const ENGINE_VARIABLE: &str = "SELVEDGE_MPI_ENGINE";
 
 /// Some ranks of a program failed.
 pub struct Failure<E> {
@@ -100,8 +128,10 @@ pub enum Cause<E> {
     Error(E),
     /// Its body panicked, or threw an exception.
     Exception(Exception),
-    /// MPI did not start or did not end, in a process that a launcher of MPI has started.
-    Mpi(Box<dyn Error + Send + Sync>),
+    /// The engine did not start or did not end.
+    Engine(Box<dyn Error + Send + Sync>),
+    /// Its process, which the run had started, ended with this status.
+    Process(ExitStatus),
 }
 
 impl Ranks {
@@ -113,12 +143,56 @@ impl Ranks {
     #[track_caller]
     pub fn new(ranks: usize) -> Ranks {
         assert!(ranks > 0, "a world has at least one rank");
-        Ranks { ranks, moves_values: true, heeds_launcher: true }
+        Ranks { ranks, moves_values: true, choice: EngineChoice::Open }
     }
 
     /// The ranks are threads of this process, also if a launcher has started it.
     pub fn in_process(self) -> Ranks {
-        Ranks { heeds_launcher: false, ..self }
+        Ranks { choice: EngineChoice::Threads, ..self }
+    }
+
+    /// The ranks are processes of this machine, which share memory. This process is rank 0, and
+    /// starts itself again with the same arguments as each other rank. Under a launcher the ranks
+    /// are those of its job.
+    ///
+    /// So `main` runs in each process up to the run, and from there on. The result of a run is that
+    /// of the process's own rank, and rank 0 waits until the other processes have ended. A rank
+    /// that is killed is one that has failed; if rank 0 is killed, the system kills the others. A
+    /// process has one such run.
+    ///
+    /// # Examples
+    /// ```no_run
+    /// use selvedge::mpi::{self, Ranks};
+    ///
+    /// #[selvedge::main]
+    /// async fn main() -> Result<(), mpi::Failure<mpi::Error>> {
+    ///     let run = Ranks::new(4).processes().run(|world| async move {
+    ///         println!("rank {} is process {}", world.rank(), std::process::id());
+    ///         world.barrier().await
+    ///     });
+    ///     run.await.map(drop)
+    /// }
+    /// ```
+    pub fn processes(self) -> Ranks {
+        Ranks { choice: EngineChoice::Processes, ..self }
+    }
+
+    /// As many [processes](Ranks::processes) as the program's argument `--ranks N` says; without
+    /// the argument, `ranks` threads of this process, as [`Ranks::new`]. The program ignores the
+    /// argument where it reads its own.
+    ///
+    /// # Panics
+    /// If no number from 1 on follows `--ranks`, and with 0 ranks.
+    #[track_caller]
+    pub fn from_arguments(ranks: usize) -> Ranks {
+        let mut arguments = std::env::args().skip_while(|argument| argument != "--ranks");
+        if arguments.next().is_none() {
+            return Ranks::new(ranks);
+        }
+        match arguments.next().and_then(|number| number.parse().ok()) {
+            Some(number @ 1..) => Ranks::new(number).processes(),
+            _ => panic!("a number of ranks follows --ranks"),
+        }
     }
 
     /// Serialises each value on its way, as between processes, instead of moving it. A test that
@@ -138,8 +212,12 @@ impl Ranks {
         T: Send + 'static,
         E: Send + 'static,
     {
-        if self.heeds_launcher && Launched::from_environment().is_some() {
-            return run_launched(body).await;
+        let refused = |error| Failure { ranks: vec![(0, Cause::Engine(error))] };
+        match self.runner().map_err(refused)? {
+            RanksRunner::Threads => {}
+            RanksRunner::Seat(seat) => return run_seated(seat, body).await,
+            RanksRunner::Starter => return run_and_start_others(self.ranks, body).await,
+            RanksRunner::Mpi => return run_launched(body).await,
         }
         let threads = Arc::new(RankThreads::new(self.ranks, self.moves_values));
         let ends = Arc::new(RankEnds::new(0, self.ranks));
@@ -154,6 +232,93 @@ impl Ranks {
         .await;
         ends.result()
     }
+
+    /// # Errors
+    /// If the variable names no engine.
+    fn runner(&self) -> Result<RanksRunner, Box<dyn Error + Send + Sync>> {
+        if self.choice == EngineChoice::Threads {
+            return Ok(RanksRunner::Threads);
+        }
+        if let Some(seat) = RankSeat::from_environment() {
+            return Ok(RanksRunner::Seat(seat));
+        }
+        let named = std::env::var(ENGINE_VARIABLE).ok();
+        Ok(match named.as_deref() {
+            None | Some("") if Launched::from_environment().is_some() => RanksRunner::Mpi,
+            None | Some("") if self.choice == EngineChoice::Processes => RanksRunner::Starter,
+            None | Some("" | "threads") => RanksRunner::Threads,
+            Some("processes") => RanksRunner::Starter,
+            Some("mpi") => RanksRunner::Mpi,
+            Some(other) => {
+                let text = format!("{ENGINE_VARIABLE} is {other}: it names threads, processes or mpi");
+                return Err(text.into());
+            }
+        })
+    }
+}
+
+/// Runs the one rank of a job that this process is.
+async fn run_in_job<L, T, E, F, R>(job: &Arc<JobRank<L>>, body: F) -> Result<Vec<T>, Failure<E>>
+where
+    L: JobLink,
+    F: Fn(Communicator) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<T, E>> + Send + 'static,
+    T: Send + 'static,
+    E: Send + 'static,
+{
+    let rank = job.rank();
+    let ends = Arc::new(RankEnds::new(rank, 1));
+    scope(async |scope| {
+        let world = Communicator::world(job.clone(), rank);
+        let told = job.clone();
+        let running = RunningRank::new(rank, move |ended| told.end(ended));
+        drop(scope.spawn(run_rank(body(world), running, ends.clone())));
+    })
+    .await;
+    ends.result()
+}
+
+/// Runs the rank of a job on this machine as which this process was started.
+async fn run_seated<T, E, F, R>(seat: RankSeat, body: F) -> Result<Vec<T>, Failure<E>>
+where
+    F: Fn(Communicator) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<T, E>> + Send + 'static,
+    T: Send + 'static,
+    E: Send + 'static,
+{
+    let failure = |error| Failure { ranks: vec![(seat.rank, Cause::Engine(error))] };
+    let rank = ProcessRank::join(seat).map_err(failure)?;
+    let result = run_in_job(&rank.job, body).await;
+    let finished = rank.finish().await;
+    let values = result?;
+    finished.map_err(failure)?;
+    Ok(values)
+}
+
+/// Starts this program again as the other ranks, and runs rank 0.
+async fn run_and_start_others<T, E, F, R>(ranks: usize, body: F) -> Result<Vec<T>, Failure<E>>
+where
+    F: Fn(Communicator) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<T, E>> + Send + 'static,
+    T: Send + 'static,
+    E: Send + 'static,
+{
+    let failure = |error| Failure { ranks: vec![(0, Cause::Engine(error))] };
+    let started = StartedRanks::start(ranks).map_err(|error| failure(error.into()))?;
+    let rank = ProcessRank::first(started.job()).map_err(failure)?;
+    let result = run_in_job(&rank.job, body).await;
+    let finished = rank.finish().await;
+    // They end when they have left the run, and this process must outlive them.
+    let ends = on_an_os_thread(move || started.wait()).await.map_err(|error| failure(error.into()))?;
+    let values = result?;
+    finished.map_err(failure)?;
+    let failed = ends.into_iter().filter_map(|(rank, end)| match end {
+        Ok(status) if status.success() => None,
+        Ok(status) => Some((rank, Cause::Process(status))),
+        Err(error) => Some((rank, Cause::Engine(error.into()))),
+    });
+    let ranks: Vec<_> = failed.collect();
+    if ranks.is_empty() { Ok(values) } else { Err(Failure { ranks }) }
 }
 
 /// Runs the one rank of the launcher's job that this process is.
@@ -164,20 +329,12 @@ where
     T: Send + 'static,
     E: Send + 'static,
 {
-    let failure = |rank, error| Failure { ranks: vec![(rank, Cause::Mpi(error))] };
-    let engine = Arc::new(LaunchedRank::start().await.map_err(|error| failure(0, error))?);
-    let rank = engine.rank();
-    let ends = Arc::new(RankEnds::new(rank, 1));
-    scope(async |scope| {
-        let world = Communicator::world(engine.clone(), rank);
-        let told = engine.clone();
-        let running = RunningRank::new(rank, move |ended| told.end(ended));
-        drop(scope.spawn(run_rank(body(world), running, ends.clone())));
-    })
-    .await;
-    let finished = engine.finish().await;
-    let values = ends.result()?;
-    finished.map_err(|error| failure(rank, error))?;
+    let failure = |rank, error| Failure { ranks: vec![(rank, Cause::Engine(error))] };
+    let launched = LaunchedRank::start().await.map_err(|error| failure(0, error))?;
+    let result = run_in_job(&launched.job, body).await;
+    let finished = launched.finish().await;
+    let values = result?;
+    finished.map_err(|error| failure(launched.job.rank(), error))?;
     Ok(values)
 }
 
@@ -291,7 +448,8 @@ impl<E: fmt::Display> fmt::Display for Cause<E> {
         match self {
             Cause::Error(error) => error.fmt(f),
             Cause::Exception(exception) => exception.fmt(f),
-            Cause::Mpi(error) => write!(f, "MPI: {error}"),
+            Cause::Engine(error) => error.fmt(f),
+            Cause::Process(status) => write!(f, "its process ended with {status}"),
         }
     }
 }

@@ -1,15 +1,17 @@
-//! The cases of the suite between processes that `mpirun` has started, with the MPI library of the
-//! machine.
+//! The cases of the suite between processes: over memory that they share, and over the MPI library
+//! of the machine, under each `mpirun` that it has.
 //!
 //! Run as a test, this program starts jobs of itself: one for each number of ranks that a case asks
-//! for. Without an `mpirun` it says so and passes.
+//! for. Without an `mpirun` it says so, and runs those over shared memory.
 
 #[path = "suite/conformance/mod.rs"]
 mod conformance;
 
 use conformance::all;
+use selvedge_mpi::processes::LocalJob;
 use selvedge_mpi::{Communicator, Error, ErrorClass, Ranks};
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,8 @@ fn main() -> ExitCode {
     match std::env::var(PROGRAM).as_deref() {
         Ok("cases") => run(every_case),
         Ok("failure") => run(a_failure),
+        Ok("departure") => run(a_departure),
+        Ok("itself") => starts_itself(),
         Ok(other) => panic!("no program is called {other}"),
         Err(_) => start_jobs(),
     }
@@ -33,6 +37,8 @@ fn run<R>(program: fn(Communicator) -> R) -> ExitCode
 where
     R: Future<Output = Result<(), Error>> + Send + 'static,
 {
+    // A rank that waits for others is no standstill, however short it is.
+    selvedge_core::observe::notice_standstill_after(Some(Duration::ZERO));
     let ended = selvedge_core::round_robin(Ranks::new(1).run(program)).expect("no deadlock");
     match ended {
         Ok(_) => ExitCode::SUCCESS,
@@ -69,16 +75,69 @@ async fn a_failure(world: Communicator) -> Result<(), Error> {
     Ok(())
 }
 
+/// The process of a rank ends in the middle of a long message: the others get errors, and go on.
+async fn a_departure(world: Communicator) -> Result<(), Error> {
+    // Longer than a ring.
+    let elements = vec![1_u64; 50_000];
+    if world.rank() == 1 {
+        for round in 0_u32.. {
+            for other in [0, 2] {
+                let sends = world.isend_vec(other, (), elements.clone());
+                if round == 3 && other == 2 {
+                    // The message is on its way, and no destructor runs.
+                    std::process::exit(3);
+                }
+                sends.await?;
+                world.recv_vec::<u64>(other, ()).await?;
+            }
+        }
+    }
+    let mut rounds = 0;
+    let error = loop {
+        if let Err(error) = world.recv_vec::<u64>(1, ()).await {
+            break error;
+        }
+        if let Err(error) = world.send_slice(1, (), &elements).await {
+            break error;
+        }
+        rounds += 1;
+    };
+    assert_eq!(error.class(), ErrorClass::Ended, "{error}");
+    assert!(rounds >= 3, "{rounds}: {error}");
+    let other = 2 - world.rank();
+    world.send(other, 1, world.rank()).await?;
+    assert_eq!(world.recv::<usize>(other, 1).await?.0, other);
+    println!("rank {} goes on", world.rank());
+    Ok(())
+}
+
+/// A program that starts itself as four ranks.
+fn starts_itself() -> ExitCode {
+    let body = |world: Communicator| async move {
+        let ranks = world.gather(0, (world.rank(), std::process::id())).await?;
+        let Some(ranks) = ranks else { return Ok(None) };
+        Ok::<_, Error>(Some(ranks.into_iter().map(|(rank, _)| rank).collect::<Vec<_>>()))
+    };
+    let ended = selvedge_core::round_robin(Ranks::from_arguments(1).run(body)).expect("no deadlock");
+    match ended.expect("no rank fails").pop().expect("each process has one rank") {
+        Some(ranks) => println!("rank 0 has heard of {ranks:?}"),
+        None => println!("another rank has ended"),
+    }
+    ExitCode::SUCCESS
+}
+
 fn start_jobs() -> ExitCode {
     let mut tried = 0;
-    let mut failed = 0;
+    let mut failed = start_jobs_with("shared memory", local_job) + more_over_shared_memory();
     // Debian's names of the two. Each is asked whether it is there.
     for (mpirun, options) in
         [("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"][..]), ("mpirun.mpich", &[])]
     {
         if Command::new(mpirun).arg("--version").output().is_ok() {
             tried += 1;
-            failed += start_jobs_with(mpirun, options);
+            failed += start_jobs_with(mpirun, |program, ranks| {
+                output(vec![wrapped(mpirun, options, ranks, itself(program))], |_| {})
+            });
         }
     }
     if tried == 0 {
@@ -87,52 +146,102 @@ fn start_jobs() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs all jobs with one `mpirun`, and gives the number of those that failed.
-fn start_jobs_with(mpirun: &str, options: &[&str]) -> usize {
-    let job = |program: &str, ranks: usize| {
-        let mut command = Command::new(mpirun);
-        command.args(options).arg("-n").arg(ranks.to_string());
-        output(command.arg(std::env::current_exe().expect("the program has a path")).env(PROGRAM, program))
-    };
+/// What else is to be seen of processes that share memory. Gives the number of what failed.
+fn more_over_shared_memory() -> usize {
+    let mut failed = 0;
+    let (_, text) = local_job("departure", 3);
+    if !["rank 0 goes on", "rank 2 goes on"].iter().all(|seen| text.contains(seen)) {
+        println!("shared memory: a departure was not borne:\n{text}");
+        failed += 1;
+    }
+    let mut command = itself("itself");
+    command.args(["--ranks", "4"]);
+    let (succeeded, text) = output(vec![command], |_| {});
+    let others = text.matches("another rank has ended").count();
+    if !succeeded || !text.contains("rank 0 has heard of [0, 1, 2, 3]") || others != 3 {
+        println!("shared memory: a program that starts itself:\n{text}");
+        failed += 1;
+    }
+    failed
+}
+
+/// This program as a rank.
+fn itself(program: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("the program has a path"));
+    command.env(PROGRAM, program);
+    command
+}
+
+/// A command under `mpirun`.
+fn wrapped(mpirun: &str, options: &[&str], ranks: usize, command: Command) -> Command {
+    let mut whole = Command::new(mpirun);
+    whole.args(options).arg("-n").arg(ranks.to_string()).arg(command.get_program());
+    whole.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    whole
+}
+
+/// Runs a job of processes that share memory.
+fn local_job(program: &str, ranks: usize) -> (bool, String) {
+    let job = LocalJob::new(ranks).expect("the kernel has memory");
+    let commands = (0..ranks).map(|rank| {
+        let (name, value) = job.variable(rank);
+        let mut command = itself(program);
+        command.env(name, value);
+        command
+    });
+    output(commands.collect(), |rank| job.departed(rank))
+}
+
+/// Runs all jobs of one kind, and gives the number of those that failed.
+fn start_jobs_with(kind: &str, job: impl Fn(&str, usize) -> (bool, String)) -> usize {
     let mut failed = 0;
     let sizes: BTreeSet<usize> = all().map(|case| case.ranks).collect();
     for ranks in sizes {
         let (succeeded, text) = job("cases", ranks);
         let count = all().filter(|case| case.ranks == ranks).count();
         let ran = text.lines().filter(|line| line.starts_with("case ")).count();
-        if !succeeded || ran != count {
-            println!("{mpirun}: {ranks} ranks have failed in case {ran} of {count}:\n{text}");
+        if !succeeded || ran != count || text.contains("No deadlock is reported") {
+            println!("{kind}: {ranks} ranks have failed in case {ran} of {count}:\n{text}");
             failed += 1;
         }
     }
     let (succeeded, text) = job("failure", 3);
     let seen = ["rank 0 has seen it", "rank 2 has seen it", "rank 1 has failed: "];
     if succeeded || !seen.iter().all(|seen| text.contains(seen)) {
-        println!("{mpirun}: a failure was not told:\n{text}");
+        println!("{kind}: a failure was not told:\n{text}");
         failed += 1;
     }
     failed
 }
 
-/// Runs a job: whether it succeeded, and what it wrote. A job that does not end is killed.
-fn output(command: &mut Command) -> (bool, String) {
+/// Runs processes side by side: whether all succeeded, and what they wrote. `ended` is called with
+/// the number of each that has ended. Those that do not end are killed.
+fn output(commands: Vec<Command>, ended: impl Fn(usize)) -> (bool, String) {
     let written = std::env::temp_dir().join(format!("selvedge-launched-{}", std::process::id()));
-    let file = std::fs::File::create(&written).expect("the file can be made");
-    let errors = file.try_clone().expect("a descriptor is left");
-    let mut child = command.stdout(file).stderr(errors).spawn().expect("mpirun starts");
-    let began = Instant::now();
-    let succeeded = loop {
-        if let Some(status) = child.try_wait().expect("the child is ours") {
-            break status.success();
-        }
-        if began.elapsed() > JOB_LIMIT {
-            child.kill().expect("the child is ours");
-            child.wait().expect("the child is ours");
-            break false;
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    let file = File::options().append(true).create(true).open(&written).expect("the file can be made");
+    let start = |mut command: Command| {
+        let (output, errors) = (file.try_clone(), file.try_clone());
+        command.stdout(output.expect("a descriptor is left")).stderr(errors.expect("a descriptor is left"));
+        Some(command.spawn().expect("the program starts"))
     };
+    let mut children: Vec<_> = commands.into_iter().map(start).collect();
+    let began = Instant::now();
+    let mut all_succeeded = true;
+    while children.iter().any(Option::is_some) {
+        for (number, place) in children.iter_mut().enumerate() {
+            let Some(child) = place else { continue };
+            if began.elapsed() > JOB_LIMIT {
+                child.kill().expect("the child is ours");
+            }
+            if let Some(status) = child.try_wait().expect("the child is ours") {
+                all_succeeded &= status.success();
+                *place = None;
+                ended(number);
+            }
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let text = std::fs::read_to_string(&written).unwrap_or_default();
     let _ = std::fs::remove_file(&written);
-    (succeeded, text)
+    (all_succeeded, text)
 }

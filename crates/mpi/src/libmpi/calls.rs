@@ -10,7 +10,7 @@
 use super::collective::{CallPlan, Collective};
 use super::error::{MpiError, MpiErrorClass};
 use super::family::{AbiTable, MpiHandle, STATUS_BYTES_MAX};
-use super::functions::Functions;
+use super::functions::MpiFunctions;
 use super::memory::MpiMemory;
 use super::scalar::{ReduceOp, Scalar};
 use std::ffi::{c_char, c_int, c_void};
@@ -59,7 +59,7 @@ const TEXT_MAX: usize = 8192;
 /// MPI, started by the OS thread that has this value.
 #[derive(Debug)]
 pub(super) struct Mpi<H> {
-    functions: Functions<H>,
+    functions: MpiFunctions<H>,
     table: AbiTable<H>,
     /// Raw pointers are not `Send`.
     one_os_thread: PhantomData<*mut ()>,
@@ -71,7 +71,7 @@ impl<H: MpiHandle> Mpi<H> {
     /// # Safety
     /// `functions` and `table` are those of one library, which has handles of the type `H`. MPI has
     /// been started at most by other code, which the call notices.
-    pub(super) unsafe fn start(functions: Functions<H>, table: AbiTable<H>) -> Result<Mpi<H>, MpiError> {
+    pub(super) unsafe fn start(functions: MpiFunctions<H>, table: AbiTable<H>) -> Result<Mpi<H>, MpiError> {
         let mpi = Mpi { functions, table, one_os_thread: PhantomData };
         let mut started = 0;
         // SAFETY: the call is allowed at any time, and the place can be written.

@@ -1,5 +1,5 @@
-//! [`Collective`]: the collective calls, and [`CallPlan`]: one rank's part of a call, with the memory
-//! and the counts that MPI reads and writes.
+//! [`Collective`]: the collective calls, and [`CallPlan`]: one rank's part of a call, with the
+//! memory and the counts that MPI reads and writes.
 //!
 //! `comm.rs` makes plans on the OS thread of the caller, and `driver.rs` has the library work them
 //! off. A plan is checked when it is made, so that `calls.rs` need not check lengths.

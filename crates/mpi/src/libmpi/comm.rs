@@ -7,6 +7,7 @@ use super::memory::MpiMemory;
 use super::ongoing::{CallEnd, Ongoing, ongoing};
 use super::orders::{CommId, LoopOrder, LoopOrders, NewPlace};
 use super::received::CommListener;
+use crate::processes::Doorbells;
 use std::fmt;
 use std::sync::Arc;
 
@@ -102,6 +103,13 @@ impl Comm {
     /// has no listener, its messages stay where they are.
     pub fn listen(&self, listener: Arc<dyn CommListener>) {
         self.put(LoopOrder::Listen { comm: self.id(), listener });
+    }
+
+    /// The ranks of this communicator ring one another's bells from now on.
+    pub(crate) fn ring_by(&self, doorbells: Arc<Doorbells>) {
+        // Before the order, so that no order to a loop that sleeps at the bell is missed.
+        self.shared.orders.sleep_at(doorbells.clone());
+        self.put(LoopOrder::Doorbells { comm: self.id(), doorbells });
     }
 
     /// Tells the message loop that a [listener](Comm::listen) wants messages, which it has not

@@ -22,10 +22,15 @@ use super::memory::MpiMemory;
 use super::ongoing::CallEnd;
 use super::orders::{CommId, LoopOrder, LoopOrders, NewPlace, WORLD};
 use super::received::{CommListener, Received};
+use crate::processes::Doorbells;
 use selvedge_core::quietly;
 use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+
+/// A message of this length or a longer one goes in several steps, for which MPI needs the sender
+/// too.
+const LONG_MESSAGE: usize = 1024;
 
 /// Messages that a turn takes from one communicator at most, so that orders are not delayed.
 const FOUND_MAX: usize = 64;
@@ -46,6 +51,8 @@ pub(super) struct MpiDriver<H: MpiHandle> {
     /// The orders of the present turn.
     orders: Vec<LoopOrder>,
     is_finishing: bool,
+    /// This rank's bell, with those of the others.
+    doorbells: Option<Arc<Doorbells>>,
 }
 
 /// A communicator.
@@ -54,11 +61,12 @@ struct CommLine<H> {
     comm: CommHandle<H>,
     listener: Option<Arc<dyn CommListener>>,
     incoming: SourceOrder<Received>,
+    doorbells: Option<Arc<Doorbells>>,
 }
 
 impl<H> CommLine<H> {
     fn new(comm: CommHandle<H>) -> CommLine<H> {
-        CommLine { comm, listener: None, incoming: SourceOrder::new() }
+        CommLine { comm, listener: None, incoming: SourceOrder::new(), doorbells: None }
     }
 
     /// Whether the driver looks for messages.
@@ -68,6 +76,13 @@ impl<H> CommLine<H> {
             quietly(|| wants = listener.wants_messages());
             wants
         })
+    }
+
+    /// MPI has something for another rank, which may sleep.
+    fn ring(&self, rank: i32) {
+        if let (Some(doorbells), Ok(rank)) = (&self.doorbells, usize::try_from(rank)) {
+            doorbells.ring(rank);
+        }
     }
 
     /// A message is there, or lost.
@@ -132,6 +147,7 @@ impl<H: MpiHandle> MpiDriver<H> {
             done: Vec::new(),
             orders: Vec::new(),
             is_finishing: false,
+            doorbells: None,
         }
     }
 
@@ -158,6 +174,19 @@ impl<H: MpiHandle> MpiDriver<H> {
         !self.requests.is_empty() || self.lines.values().any(CommLine::wants_messages)
     }
 
+    /// The bell at which the loop may sleep.
+    pub(super) fn doorbells(&self) -> Option<&Arc<Doorbells>> {
+        self.doorbells.as_ref()
+    }
+
+    /// Whether all that can happen is an order, or a message of a rank that rings.
+    pub(super) fn is_rung_for_all(&self) -> bool {
+        let is_rung = |line: &CommLine<H>| !line.wants_messages() || line.doorbells.is_some();
+        self.requests.is_empty()
+            && self.doorbells.as_ref().is_some_and(|doorbells| doorbells.are_complete())
+            && self.lines.values().all(is_rung)
+    }
+
     /// Whether MPI can be ended: a thread has asked for it, and nothing is under way.
     pub(super) fn is_finished(&self) -> bool {
         self.is_finishing && self.requests.is_empty()
@@ -173,7 +202,9 @@ impl<H: MpiHandle> MpiDriver<H> {
             LoopOrder::Send { comm, dest, tag, synchronous, memory, end } => {
                 let Some(line) = self.lines.get(&comm) else { return };
                 // SAFETY: the memory goes into the call, by the invariant at the head of the file.
-                match unsafe { self.mpi.send(&line.comm, &memory, dest, tag, synchronous) } {
+                let sent = unsafe { self.mpi.send(&line.comm, &memory, dest, tag, synchronous) };
+                line.ring(dest);
+                match sent {
                     Ok(request) => self.begin(request, Undone::Send(memory, end)),
                     Err(error) => end.come(Err(error)),
                 }
@@ -183,6 +214,11 @@ impl<H: MpiHandle> MpiDriver<H> {
                 line.listener = Some(listener);
             }
             LoopOrder::Look => {}
+            LoopOrder::Doorbells { comm, doorbells } => {
+                let Some(line) = self.lines.get_mut(&comm) else { return };
+                line.doorbells = Some(doorbells.clone());
+                self.doorbells = Some(doorbells);
+            }
             LoopOrder::Collective { comm, mut plan, end } => {
                 let Some(line) = self.lines.get(&comm) else { return };
                 // SAFETY: the plan goes into the call, by the invariant at the head of the file. It
@@ -271,6 +307,9 @@ impl<H: MpiHandle> MpiDriver<H> {
             Undone::Collective(plan, end) => end.come(result.map(|()| plan.collected())),
             Undone::Receive { comm, head, ticket, memory } => {
                 let Some(line) = self.lines.get_mut(&comm) else { return };
+                if head.bytes >= LONG_MESSAGE {
+                    line.ring(head.source);
+                }
                 let received = Received { source: head.source as usize, tag: head.tag, memory };
                 line.end(head.source, ticket, result.map(|()| received));
             }
@@ -355,7 +394,12 @@ impl<H: MpiHandle> MpiDriver<H> {
         let mut memory = unsafe { MpiMemory::unwritten(head.bytes) };
         // SAFETY: the memory goes into the call, by the invariant at the head of the file.
         match unsafe { self.mpi.receive(message, &mut memory) } {
-            Ok(request) => self.begin(request, Undone::Receive { comm, head, ticket, memory }),
+            Ok(request) => {
+                if head.bytes >= LONG_MESSAGE {
+                    line.ring(head.source);
+                }
+                self.begin(request, Undone::Receive { comm, head, ticket, memory });
+            }
             Err(error) => line.end(head.source, ticket, Err(error)),
         }
     }

@@ -1,5 +1,5 @@
-//! [`MpiError`]: a call of the library that failed, with the name of the call; and [`MpiErrorClass`],
-//! the kind of failure, which means the same under each library.
+//! [`MpiError`]: a call of the library that failed, with the name of the call; and
+//! [`MpiErrorClass`], the kind of failure, which means the same under each library.
 //!
 //! `calls.rs` makes them. `family.rs` has the numbers that the libraries give to the classes.
 

@@ -1,5 +1,5 @@
-//! [`MpiFamily`]: the binary interfaces of MPI libraries, and the [`AbiTable`] of each: its handles,
-//! constants, statuses and classes of errors.
+//! [`MpiFamily`]: the binary interfaces of MPI libraries, and the [`AbiTable`] of each: its
+//! handles, constants, statuses and classes of errors.
 //!
 //! `start.rs` recognises the family of the library, and `calls.rs` reads the table. The values are
 //! those of the headers `mpi.h` of Open MPI 4.1 and 5.0 and of MPICH 4.0 and 5.0, and of

@@ -1,4 +1,4 @@
-//! [`Functions`]: the addresses of the library's functions, with their signatures.
+//! [`MpiFunctions`]: the addresses of the library's functions, with their signatures.
 //!
 //! `calls.rs` calls them, and nothing else does. A new function is a line in the list below.
 
@@ -12,24 +12,24 @@ pub(super) struct NamedFunction<F> {
     pub(super) name: &'static str,
 }
 
-/// Declares `Functions` and its look-up. Each line has the field, the function, and the types of
+/// Declares `MpiFunctions` and its look-up. Each line has the field, the function, and the types of
 /// its arguments.
 macro_rules! functions {
     ($($field:ident: $name:ident($($argument:ty),*);)+) => {
         /// The functions of a library with handles of the type `H`.
         #[derive(Debug)]
-        pub(super) struct Functions<H> {
+        pub(super) struct MpiFunctions<H> {
             $(pub(super) $field: NamedFunction<unsafe extern "C" fn($($argument),*) -> c_int>,)+
             pub(super) wtime: NamedFunction<unsafe extern "C" fn() -> f64>,
         }
 
-        impl<H> Functions<H> {
+        impl<H> MpiFunctions<H> {
             /// Looks the functions up. The error is the name of one that the library lacks.
             ///
             /// # Safety
             /// The library is an MPI library with handles of the type `H`.
-            pub(super) unsafe fn of(library: &Library) -> Result<Functions<H>, &'static str> {
-                Ok(Functions {
+            pub(super) unsafe fn of(library: &Library) -> Result<MpiFunctions<H>, &'static str> {
+                Ok(MpiFunctions {
                     $($field: {
                         let name = stringify!($name);
                         let symbol = concat!(stringify!($name), "\0");

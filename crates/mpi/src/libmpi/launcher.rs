@@ -1,5 +1,5 @@
-//! [`MpiLauncher`]: which program started this process as a rank, and the MPI library that belongs to
-//! that program.
+//! [`MpiLauncher`]: which program started this process as a rank, and the MPI library that belongs
+//! to that program.
 //!
 //! `library.rs` calls it to order its search. `message_loop.rs` compares the number of ranks that
 //! the launcher announced with the number that the library knows: they differ when the library of

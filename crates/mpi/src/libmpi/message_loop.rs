@@ -18,7 +18,7 @@ use super::start::{AnyMpi, StartError, start};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// MPI in this process. There is at most one.
 ///
@@ -165,6 +165,10 @@ impl Drop for MessageLoop {
 /// The code with which a job ends when a rank panics, as that of a process of Rust.
 const PANICKED: i32 = 101;
 
+/// How long the loop sleeps where every message rings. It looks from time to time all the same,
+/// because MPI may have something to carry on of which no rank knows.
+const RUNG_NAP: Duration = Duration::from_millis(100);
+
 /// The answer of [`start`] to the OS thread that waits for it.
 type StartTold = Result<(About, NewPlace, i32), StartError>;
 
@@ -200,12 +204,27 @@ fn serve<H: MpiHandle>(
         }
     }
     let mut pace = Pace::new(Instant::now());
+    // The count of this rank's bell, when it was armed before the last look.
+    let mut armed = None;
     while !driver.is_finished() {
         let has_happened = driver.turn(orders);
-        match pace.pause(has_happened, driver.is_outstanding(), Instant::now()) {
-            LoopPause::Yield => thread::yield_now(),
-            LoopPause::Nap(time) => orders.sleep(Some(time)),
-            LoopPause::Rest => orders.sleep(None),
+        let pause = pace.pause(has_happened, driver.is_outstanding(), Instant::now());
+        match (pause, driver.doorbells()) {
+            (LoopPause::Rest, _) => orders.sleep(None),
+            (LoopPause::Nap(time), None) => orders.sleep(Some(time)),
+            // What another rank sends from now on rings the bell.
+            (LoopPause::Nap(_), Some(doorbells)) if armed.is_none() => armed = Some(doorbells.arm()),
+            (LoopPause::Nap(time), Some(doorbells)) => {
+                let limit = if driver.is_rung_for_all() { RUNG_NAP } else { time };
+                orders.nap(doorbells, armed.take().expect("the last look has armed it"), limit);
+                doorbells.disarm();
+            }
+            (LoopPause::Yield, doorbells) => {
+                if armed.take().is_some() {
+                    doorbells.expect("it was armed").disarm();
+                }
+                thread::yield_now();
+            }
         }
     }
     orders.close();

@@ -8,6 +8,7 @@ use super::collective::{CallPlan, Collected};
 use super::memory::MpiMemory;
 use super::ongoing::CallEnd;
 use super::received::CommListener;
+use crate::processes::Doorbells;
 use selvedge_core::{Parker, Quiet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
@@ -44,6 +45,11 @@ pub(super) enum LoopOrder {
     },
     /// A listener wants messages from now on.
     Look,
+    /// The ranks of this communicator ring one another.
+    Doorbells {
+        comm: CommId,
+        doorbells: Arc<Doorbells>,
+    },
     Collective {
         comm: CommId,
         plan: Box<CallPlan>,
@@ -88,6 +94,8 @@ pub(super) struct LoopOrders {
     parker: Parker,
     /// The loop's OS thread.
     owner: OnceLock<Thread>,
+    /// The bell at which the loop may sleep.
+    doorbells: OnceLock<Arc<Doorbells>>,
 }
 
 /// The reason that lasts until the loop takes the orders out.
@@ -110,6 +118,24 @@ impl LoopOrders {
         drop(queue);
         if self.parker.rouse(MAIL) {
             self.owner.get().expect("the owner sleeps, so it has said which OS thread it is").unpark();
+            if let Some(doorbells) = self.doorbells.get() {
+                doorbells.rouse();
+            }
+        }
+    }
+
+    /// The loop sleeps at this bell from now on, when it naps.
+    pub(super) fn sleep_at(&self, doorbells: Arc<Doorbells>) {
+        let _ = self.doorbells.set(doorbells);
+    }
+
+    /// Sleeps until there are orders, until the bell has been rung more often than `rung`, or for a
+    /// time. The owner calls it after it has armed the bell and looked.
+    pub(super) fn nap(&self, doorbells: &Doorbells, rung: u32, limit: Duration) {
+        self.owner.get_or_init(thread::current);
+        if self.parker.sleep() {
+            doorbells.sleep(rung, limit);
+            self.parker.wake();
         }
     }
 

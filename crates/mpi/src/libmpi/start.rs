@@ -6,7 +6,7 @@
 use super::calls::Mpi;
 use super::error::MpiError;
 use super::family::{AbiTable, MpiFamily, MpiHandle, MpiPointer, mpich, open_mpi, standard};
-use super::functions::Functions;
+use super::functions::MpiFunctions;
 use super::launcher::{Launched, MpiLauncher};
 use super::library::{Library, LoadError};
 use std::ffi::c_int;
@@ -58,7 +58,7 @@ unsafe fn start_with<H: MpiHandle>(
     lacks: impl FnOnce(&str) -> StartError,
 ) -> Result<Mpi<H>, StartError> {
     // SAFETY: the table says that handles of this library are of the type `H`.
-    let functions = unsafe { Functions::of(library) }.map_err(lacks)?;
+    let functions = unsafe { MpiFunctions::of(library) }.map_err(lacks)?;
     if HAS_STARTED.swap(true, Ordering::Relaxed) {
         return Err(StartError::Twice);
     }

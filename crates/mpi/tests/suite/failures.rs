@@ -1,7 +1,7 @@
 //! A rank that fails or ends is an error at the ranks that need it, and not their end.
 
 use selvedge_core::{round_robin, yield_now};
-use selvedge_mpi::{ANY, Cause, Communicator, Error, ErrorClass, Failure, op, run};
+use selvedge_mpi::{ANY, Cause, Communicator, Error, ErrorClass, Failure, Functions, op, run};
 
 fn run_here<T: Send + 'static, R>(ranks: usize, body: fn(Communicator) -> R) -> Result<Vec<T>, Failure<Error>>
 where
@@ -115,6 +115,40 @@ fn a_failed_rank_is_acknowledged() {
     })
     .unwrap_err();
     assert_eq!(failure.ranks.len(), 3);
+}
+
+/// The tasks of a rank that fails are done by the others.
+#[test]
+fn a_rank_fails_in_the_middle_of_a_map() {
+    let failure = run_here(3, |world| async move {
+        let mut functions = Functions::new();
+        let own = world.rank();
+        let double = functions.register("double", move |number: usize| async move {
+            yield_now().await;
+            (2 * number, own)
+        });
+        let pool = functions.start(&world).await?;
+        match own {
+            0 => {
+                let results = pool.map(double, 0..200).await?;
+                let numbers: Vec<usize> = results.iter().map(|result| result.0).collect();
+                assert_eq!(numbers, (0..200).map(|number| 2 * number).collect::<Vec<_>>());
+                let on_the_last_rank = results.iter().filter(|result| result.1 == 2).count();
+                assert!((1..150).contains(&on_the_last_rank), "{on_the_last_rank}");
+                world.send(1, (), ()).await?;
+            }
+            1 => drop(world.recv::<()>(0, ()).await?),
+            _ => {
+                for _ in 0..30 {
+                    yield_now().await;
+                }
+                panic!("rank 2 gives up");
+            }
+        }
+        Ok(())
+    })
+    .unwrap_err();
+    assert_eq!((failure.rank(), failure.ranks.len()), (2, 1), "{failure}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod collectives;
 mod communicators;
 mod elements;
 mod errors;
+mod functions;
 mod values;
 
 use selvedge_mpi::{Communicator, Error};
@@ -24,7 +25,14 @@ pub(crate) type Body = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 /// All cases.
 pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
-    let files = [values::CASES, elements::CASES, collectives::CASES, communicators::CASES, errors::CASES];
+    let files = [
+        values::CASES,
+        elements::CASES,
+        collectives::CASES,
+        communicators::CASES,
+        errors::CASES,
+        functions::CASES,
+    ];
     files.into_iter().flatten()
 }
 

@@ -1,0 +1,364 @@
+//! [`JobRank`]: the engine of a process that is one rank of a job. It is the same for every way in
+//! which the processes send bytes to one another, which is a [`JobLink`].
+//!
+//! `launched.rs` has the link over an MPI library, and `processes/` the one over shared memory.
+//! What the mailbox needs of a message beside its bytes goes with these, in a [`JobHeader`].
+//!
+//! # Synchronous sends
+//! A link takes each message at once, so the receiver's mailbox tells when a receive has taken it,
+//! and then an answer goes back.
+//!
+//! # The end
+//! A rank that has ended tells every other, after its last message. The link is ended when all
+//! have, so no message is under way then.
+
+use crate::completion::{Completion, EndedRank};
+use crate::engine::{Engine, SendMode, Sending};
+use crate::envelope::{Envelope, MessageContent, OnMatch};
+use crate::mailbox::Mailbox;
+use selvedge_core::CallUnderWay;
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// How bytes go from this process to the others of its job.
+pub(crate) trait JobLink: Send + Sync + 'static {
+    /// The name of the engine, for reports.
+    const NAME: &'static str;
+
+    /// Sends a whole message if that is possible at once. `false` if nothing was sent.
+    fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool;
+
+    /// Sends a message after all earlier ones to this rank. It does not wait.
+    fn post(&self, to: usize, header: JobHeader, bytes: Vec<u8>, end: PostEnd);
+
+    /// Takes messages in for a short time, until `until` is true: see [`Engine::look_out`].
+    fn look_out(&self, until: &mut dyn FnMut() -> bool);
+}
+
+/// One rank of a job, in a process of its own.
+pub(crate) struct JobRank<L> {
+    rank: usize,
+    size: usize,
+    mailbox: Arc<Mailbox>,
+    link: Arc<L>,
+    state: Mutex<JobState>,
+    all_have_ended: Completion<()>,
+}
+
+#[derive(Default)]
+struct JobState {
+    /// The synchronous sends that have no answer: the receiver, and the end of the send.
+    unanswered: HashMap<u64, (usize, Arc<Completion>)>,
+    next_answer: u64,
+    ended: HashMap<usize, EndedRank>,
+}
+
+/// What goes with the bytes of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct JobHeader {
+    kind: JobMessageKind,
+    context: u64,
+    mark: u32,
+    source: u32,
+    tag: u32,
+    /// The number of the answer that the sender waits for, or that this is.
+    answer: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JobMessageKind {
+    Message = 0,
+    /// A message with a sender that waits until a receive takes it.
+    Synchronous = 1,
+    Answer = 2,
+    Returned = 3,
+    Failed = 4,
+}
+
+impl JobHeader {
+    /// The length of a header in bytes.
+    pub(crate) const BYTES: usize = 29;
+
+    fn of(kind: JobMessageKind) -> JobHeader {
+        JobHeader { kind, context: 0, mark: 0, source: 0, tag: 0, answer: 0 }
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; JobHeader::BYTES] {
+        let mut bytes = [0; JobHeader::BYTES];
+        bytes[0] = self.kind as u8;
+        bytes[1..9].copy_from_slice(&self.context.to_le_bytes());
+        bytes[9..13].copy_from_slice(&self.mark.to_le_bytes());
+        bytes[13..17].copy_from_slice(&self.source.to_le_bytes());
+        bytes[17..21].copy_from_slice(&self.tag.to_le_bytes());
+        bytes[21..].copy_from_slice(&self.answer.to_le_bytes());
+        bytes
+    }
+
+    /// `None` if it is no header.
+    pub(crate) fn from_bytes(bytes: &[u8; JobHeader::BYTES]) -> Option<JobHeader> {
+        let [kind, rest @ ..] = bytes;
+        let kind = match kind {
+            0 => JobMessageKind::Message,
+            1 => JobMessageKind::Synchronous,
+            2 => JobMessageKind::Answer,
+            3 => JobMessageKind::Returned,
+            4 => JobMessageKind::Failed,
+            _ => return None,
+        };
+        let (context, rest) = rest.split_first_chunk()?;
+        let (mark, rest) = rest.split_first_chunk()?;
+        let (source, rest) = rest.split_first_chunk()?;
+        let (tag, rest) = rest.split_first_chunk()?;
+        Some(JobHeader {
+            kind,
+            context: u64::from_le_bytes(*context),
+            mark: u32::from_le_bytes(*mark),
+            source: u32::from_le_bytes(*source),
+            tag: u32::from_le_bytes(*tag),
+            answer: u64::from_le_bytes(*rest.first_chunk()?),
+        })
+    }
+}
+
+/// What happens when a link has sent a message, or cannot.
+#[derive(Debug, Default)]
+pub(crate) struct PostEnd(Option<(Arc<Completion>, SendMode)>);
+
+impl PostEnd {
+    /// The message is on its way.
+    pub(crate) fn sent(self) {
+        // The answer ends a synchronous send.
+        if let Some((completion, SendMode::Standard)) = self.0 {
+            completion.complete(Ok(()));
+        }
+    }
+
+    /// The message will not reach this rank.
+    pub(crate) fn failed(self, to: usize) {
+        if let Some((completion, _)) = self.0 {
+            completion.complete(Err(EndedRank { rank: to as u32, failed: true }));
+        }
+    }
+}
+
+impl<L: JobLink> JobRank<L> {
+    pub(crate) fn new(rank: usize, size: usize, link: Arc<L>) -> JobRank<L> {
+        let all_have_ended = Completion::new();
+        if size == 1 {
+            all_have_ended.complete(());
+        }
+        JobRank {
+            rank,
+            size,
+            mailbox: Arc::new(Mailbox::new()),
+            link,
+            state: Mutex::default(),
+            all_have_ended,
+        }
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.rank
+    }
+
+    pub(crate) fn link(&self) -> &Arc<L> {
+        &self.link
+    }
+
+    fn state(&self) -> MutexGuard<'_, JobState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> {
+        let rank = self.rank;
+        (0..self.size).filter(move |&other| other != rank)
+    }
+
+    /// This rank has ended: the others are told, and messages to it are refused.
+    pub(crate) fn end(&self, ended: EndedRank) {
+        let kind = if ended.failed { JobMessageKind::Failed } else { JobMessageKind::Returned };
+        self.mailbox.close(ended);
+        for other in self.others() {
+            self.link.post(other, JobHeader::of(kind), Vec::new(), PostEnd::default());
+        }
+    }
+
+    /// Waits until all ranks have ended.
+    pub(crate) async fn all_have_ended(&self) {
+        let here = std::panic::Location::caller();
+        self.all_have_ended.wait(here, "see", || "the end of every rank".to_string()).await;
+    }
+
+    /// Another rank has ended. Its receives of our messages fail, and our receives of its.
+    pub(crate) fn ended(&self, ended: EndedRank) {
+        let rank = ended.rank as usize;
+        let mut state = self.state();
+        if state.ended.contains_key(&rank) {
+            return;
+        }
+        state.ended.insert(rank, ended);
+        let all = state.ended.len() == self.size - 1;
+        let unanswered = std::mem::take(&mut state.unanswered);
+        let (lost, kept): (HashMap<_, _>, HashMap<_, _>) =
+            unanswered.into_iter().partition(|(_, (to, _))| *to == rank);
+        state.unanswered = kept;
+        drop(state);
+        for (_, completion) in lost.into_values() {
+            completion.complete(Err(ended));
+        }
+        self.mailbox.ended(ended);
+        if all {
+            self.all_have_ended.complete(());
+        }
+    }
+
+    /// No rank can be reached any more.
+    pub(crate) fn all_are_lost(&self) {
+        for other in self.others() {
+            self.ended(EndedRank { rank: other as u32, failed: true });
+        }
+    }
+
+    /// A message has come from another rank.
+    pub(crate) fn arrived(&self, from: usize, header: JobHeader, bytes: Vec<u8>) {
+        let JobHeader { kind, context, mark, source, tag, answer } = header;
+        let ended = |failed| EndedRank { rank: from as u32, failed };
+        match kind {
+            JobMessageKind::Returned => return self.ended(ended(false)),
+            JobMessageKind::Failed => return self.ended(ended(true)),
+            JobMessageKind::Answer => {
+                let answered = self.state().unanswered.remove(&answer);
+                if let Some((_, completion)) = answered {
+                    completion.complete(Ok(()));
+                }
+                return;
+            }
+            JobMessageKind::Message | JobMessageKind::Synchronous => {}
+        }
+        let matched = (kind == JobMessageKind::Synchronous).then(|| {
+            let link = self.link.clone();
+            OnMatch::new(move |result| {
+                // The sender of a message that no receive takes hears that this rank has ended.
+                if result.is_ok() {
+                    let header = JobHeader { answer, ..JobHeader::of(JobMessageKind::Answer) };
+                    link.post(from, header, Vec::new(), PostEnd::default());
+                }
+            })
+        });
+        let body = MessageContent::Bytes(bytes);
+        // A rank that has ended takes no more messages.
+        let _ = self.mailbox.deliver(Envelope { context, mark, source, tag, body, sent: None, matched });
+    }
+}
+
+impl<L: JobLink> Engine for JobRank<L> {
+    fn name(&self) -> &'static str {
+        L::NAME
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn moves_values(&self, to: usize) -> bool {
+        to == self.rank
+    }
+
+    fn is_here(&self, rank: usize) -> bool {
+        rank == self.rank
+    }
+
+    fn mailbox(&self, rank: usize) -> &Arc<Mailbox> {
+        assert_eq!(rank, self.rank, "the rank runs in another process");
+        &self.mailbox
+    }
+
+    fn send(&self, from: usize, to: usize, envelope: Envelope, mode: SendMode) -> Sending {
+        if to == from {
+            return self.mailbox.send_within(envelope, mode);
+        }
+        let mut state = self.state();
+        if let Some(ended) = state.ended.get(&to) {
+            return Sending::Refused(*ended);
+        }
+        let synchronous = (mode == SendMode::Synchronous).then(|| {
+            let completion = Arc::new(Completion::new());
+            state.next_answer += 1;
+            let answer = state.next_answer;
+            state.unanswered.insert(answer, (to, completion.clone()));
+            (completion, answer)
+        });
+        drop(state);
+        let Envelope { context, mark, source, tag, body, .. } = envelope;
+        let MessageContent::Bytes(bytes) = body else { unreachable!("a value moves to this rank alone") };
+        let (kind, answer) = match &synchronous {
+            None => (JobMessageKind::Message, 0),
+            Some((_, answer)) => (JobMessageKind::Synchronous, *answer),
+        };
+        let header = JobHeader { kind, context, mark, source, tag, answer };
+        let is_sent = self.link.try_post(to, &header, &bytes);
+        let completion = match synchronous {
+            None if is_sent => return Sending::Done,
+            None => Arc::new(Completion::new()),
+            Some((completion, _)) => completion,
+        };
+        if !is_sent {
+            self.link.post(to, header, bytes, PostEnd(Some((completion.clone(), mode))));
+        }
+        Sending::Underway(completion)
+    }
+
+    fn look_out(&self, _: usize, until: &mut dyn FnMut() -> bool) {
+        // With several threads that wait, the time of this one is better spent on the others.
+        if self.mailbox.load().1 == 0 {
+            self.link.look_out(until);
+        }
+    }
+}
+
+impl<L> fmt::Debug for JobRank<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JobRank({} of {})", self.rank, self.size)
+    }
+}
+
+/// Makes a call that blocks its OS thread.
+pub(crate) async fn on_an_os_thread<T: Send + 'static>(
+    call: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, io::Error> {
+    let done = Arc::new(Completion::new());
+    let there = done.clone();
+    let under_way = CallUnderWay::new();
+    let call = move || {
+        there.complete(call());
+        drop(under_way);
+    };
+    thread::Builder::new().name("mpi-call".to_string()).spawn(call)?;
+    done.wait(std::panic::Location::caller(), "call", || "another OS thread".to_string()).await;
+    Ok(done.take().expect("the call has returned"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_as_it_was_written() {
+        let kinds = [
+            JobMessageKind::Message,
+            JobMessageKind::Synchronous,
+            JobMessageKind::Answer,
+            JobMessageKind::Returned,
+            JobMessageKind::Failed,
+        ];
+        for kind in kinds {
+            let header =
+                JobHeader { kind, context: u64::MAX - 1, mark: 2, source: 3, tag: u32::MAX, answer: 1 << 40 };
+            assert_eq!(JobHeader::from_bytes(&header.to_bytes()), Some(header));
+        }
+        assert_eq!(JobHeader::from_bytes(&[9; JobHeader::BYTES]), None);
+    }
+}

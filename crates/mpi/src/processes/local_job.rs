@@ -1,0 +1,118 @@
+//! [`LocalJob`]: what a program needs that starts the processes of a job; and [`RankSeat`], what
+//! such a process finds in its environment.
+
+use super::rings::ring;
+use super::segment::JobSegment;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// The variable that makes a process a rank: the number of a descriptor, and that of the rank.
+const VARIABLE: &str = "SELVEDGE_MPI_RANK";
+
+/// A job on this machine, for the program that starts its processes.
+///
+/// The program starts one process for each rank, with the [variable](LocalJob::variable) of that
+/// rank in its environment, and says when a process [has ended](LocalJob::departed). Each process
+/// that calls [`run`](crate::run()) is then that rank. `selvedge-mpirun` is such a program.
+///
+/// # Examples
+/// ```no_run
+/// use selvedge::mpi::processes::LocalJob;
+/// use std::process::Command;
+///
+/// let job = LocalJob::new(2)?;
+/// std::thread::scope(|threads| {
+///     for rank in 0..job.ranks() {
+///         let job = &job;
+///         threads.spawn(move || {
+///             let (name, value) = job.variable(rank);
+///             let status = Command::new("target/release/my-program").env(name, value).status();
+///             job.departed(rank);
+///             println!("rank {rank} has ended: {status:?}");
+///         });
+///     }
+/// });
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct LocalJob {
+    segment: Arc<JobSegment>,
+}
+
+impl LocalJob {
+    /// A job of so many ranks.
+    ///
+    /// # Errors
+    /// With no ranks or more than 512, and if the kernel has no memory or no descriptor left.
+    pub fn new(ranks: usize) -> io::Result<LocalJob> {
+        Ok(LocalJob { segment: Arc::new(JobSegment::create(ranks)?) })
+    }
+
+    /// The number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.segment.size()
+    }
+
+    /// The name and the value of the variable that makes a process this rank. The process inherits
+    /// a descriptor of the starting one, so it is a child or a later descendant.
+    pub fn variable(&self, rank: usize) -> (&'static str, String) {
+        (VARIABLE, format!("{}:{rank}", self.segment.descriptor()))
+    }
+
+    /// The process of a rank has ended. If it has not returned from [`run`](crate::run()) before,
+    /// the other ranks are told that it has failed.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn departed(&self, rank: usize) {
+        self.segment.departed(rank);
+        for other in 0..self.ranks() {
+            ring(self.segment.bell(other));
+        }
+    }
+
+    pub(super) fn segment(&self) -> &Arc<JobSegment> {
+        &self.segment
+    }
+}
+
+impl fmt::Debug for LocalJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LocalJob({} ranks)", self.ranks())
+    }
+}
+
+/// The rank that a process is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RankSeat {
+    pub(super) descriptor: u32,
+    pub(crate) rank: usize,
+}
+
+impl RankSeat {
+    /// What the environment says. `None` if the process was not started as a rank.
+    pub(crate) fn from_environment() -> Option<RankSeat> {
+        RankSeat::parse(&std::env::var(VARIABLE).ok()?)
+    }
+
+    fn parse(value: &str) -> Option<RankSeat> {
+        let (descriptor, rank) = value.split_once(':')?;
+        Some(RankSeat { descriptor: descriptor.parse().ok()?, rank: rank.parse().ok()? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_names_the_rank() {
+        let job = LocalJob::new(3).unwrap();
+        let (name, value) = job.variable(2);
+        assert_eq!(name, VARIABLE);
+        assert_eq!(RankSeat::parse(&value).unwrap().rank, 2);
+        assert_eq!(RankSeat::parse("3"), None);
+        assert_eq!(RankSeat::parse("3:x"), None);
+    }
+}

@@ -1,0 +1,80 @@
+//! [`ProcessRank`]: this process as a rank of a job on one machine.
+//!
+//! `world.rs` runs a program in it, as in a `LaunchedRank`.
+
+use super::attendant::Attendant;
+use super::local_job::{LocalJob, RankSeat};
+use super::rings::RankRings;
+use super::segment::JobSegment;
+use crate::job::{JobRank, on_an_os_thread};
+use rustix::process::{Pid, test_kill_process};
+use std::error::Error;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One rank of a job on one machine.
+pub(crate) struct ProcessRank {
+    pub(crate) job: Arc<JobRank<RankRings>>,
+    attendant: Mutex<Attendant>,
+}
+
+impl ProcessRank {
+    /// This process is the rank for which it was started.
+    ///
+    /// # Errors
+    /// If another process, or an earlier run of this one, is that rank.
+    pub(crate) fn join(seat: RankSeat) -> Result<ProcessRank, Box<dyn Error + Send + Sync>> {
+        let segment = JobSegment::inherited(seat.descriptor).map_err(|error| {
+            format!("the process was started as rank {} of a job, and finds no job: {error}", seat.rank)
+        })?;
+        let starter = i32::try_from(segment.starter()).ok().and_then(Pid::from_raw);
+        let rank = ProcessRank::new(Arc::new(segment), seat.rank, true)?;
+        // Asked after the attendant has begun to follow its parent, or the process would outlive
+        // it.
+        match starter.map(test_kill_process) {
+            Some(Ok(())) => Ok(rank),
+            _ => Err("the process that started the job has ended".into()),
+        }
+    }
+
+    /// This process, which has started the others, is rank 0.
+    pub(crate) fn first(job: &LocalJob) -> Result<ProcessRank, Box<dyn Error + Send + Sync>> {
+        ProcessRank::new(job.segment().clone(), 0, false)
+    }
+
+    fn new(
+        segment: Arc<JobSegment>,
+        rank: usize,
+        follows_its_parent: bool,
+    ) -> Result<ProcessRank, Box<dyn Error + Send + Sync>> {
+        let size = segment.size();
+        if rank >= size {
+            return Err(format!("the job has ranks 0 to {}, and no rank {rank}", size - 1).into());
+        }
+        if let Err(process) = segment.take_rank(rank) {
+            let text = if process == std::process::id() {
+                format!("a process of a job has one run, and this one has been rank {rank} before")
+            } else {
+                format!(
+                    "process {process} is rank {rank} of the job already: a process that a rank starts is none"
+                )
+            };
+            return Err(text.into());
+        }
+        // SAFETY: `take_rank` succeeds once for each rank of a job.
+        let rings = Arc::new(unsafe { RankRings::new(segment, rank) });
+        let job = Arc::new(JobRank::new(rank, size, rings.clone()));
+        rings.serve(&job);
+        let attendant = Mutex::new(Attendant::start(job.clone(), follows_its_parent)?);
+        Ok(ProcessRank { job, attendant })
+    }
+
+    /// Waits until all ranks have ended and all messages are sent.
+    pub(crate) async fn finish(&self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.job.all_have_ended().await;
+        let os_thread = self.attendant.lock().unwrap_or_else(PoisonError::into_inner).dismiss();
+        if let Some(os_thread) = os_thread {
+            on_an_os_thread(move || os_thread.join()).await?.map_err(|_| "the attendant has panicked")?;
+        }
+        Ok(())
+    }
+}

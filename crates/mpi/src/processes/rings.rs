@@ -1,0 +1,394 @@
+//! [`RankRings`]: the messages of one rank, through its rings to and from the others.
+//!
+//! A message is its length, its [`JobHeader`], and its bytes. `ring.rs` has the protocol of one
+//! ring, and `job.rs` what the messages mean. Any OS thread of the process may send, and may
+//! [look](RankRings::look) for what has come. One that finds nothing to do leaves the looking to
+//! `attendant.rs`, by arming the bell.
+
+use super::bell::Bell;
+use super::ring::{RingMemory, RingReader, RingWriter};
+use super::segment::{JobSegment, SegmentRing};
+use crate::completion::EndedRank;
+use crate::job::{JobHeader, JobLink, JobRank, PostEnd};
+use rustix::thread::futex;
+use std::collections::VecDeque;
+use std::hint;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The rings of one rank.
+pub(crate) struct RankRings {
+    segment: Arc<JobSegment>,
+    rank: usize,
+    outgoing: Box<[Mutex<RingSends>]>,
+    incoming: Box<[Mutex<RingArrivals>]>,
+    /// The rings of `incoming` again, to look at without a lock.
+    arrivals: Box<[SegmentRing]>,
+    /// How many messages wait for room.
+    queued: AtomicUsize,
+    /// The departures that were dealt with.
+    departures: AtomicU32,
+    /// How long a thread looks before it parks, in microseconds.
+    patience: AtomicU32,
+    /// Counts the waits.
+    waits: AtomicU32,
+    /// How many threads look by themselves now, and will arm the bell afterwards.
+    watchers: AtomicU32,
+    job: OnceLock<Weak<JobRank<RankRings>>>,
+}
+
+/// The way to one other rank.
+struct RingSends {
+    writer: RingWriter<SegmentRing>,
+    /// The messages that were not written to their end, in order.
+    queue: VecDeque<QueuedMessage>,
+    /// The other process has ended.
+    is_lost: bool,
+}
+
+struct QueuedMessage {
+    prefix: [u8; PREFIX],
+    bytes: Vec<u8>,
+    written: usize,
+    end: PostEnd,
+}
+
+/// The way from one other rank.
+struct RingArrivals {
+    reader: RingReader<SegmentRing>,
+    /// The prefix of the next message, as far as it has come.
+    prefix: Vec<u8>,
+    /// The message that has begun to come: its header, its length, and its bytes so far.
+    message: Option<(JobHeader, usize, Vec<u8>)>,
+    /// What was read and not released.
+    unreleased: usize,
+}
+
+/// The bytes before those of a message: its length, and its header.
+const PREFIX: usize = 8 + JobHeader::BYTES;
+
+/// How much is copied before the other side is told, so that both copy at the same time.
+const PIECE: usize = 32 << 10;
+
+/// The longest time for which a thread looks before it parks, in microseconds: two wake-ups by the
+/// kernel, because the other rank may have parked too.
+const PATIENCE_MAX: u32 = 200;
+const PATIENCE_MIN: u32 = 10;
+/// One in so many waits looks for the longest time, or two ranks that have parked would park for
+/// ever.
+const TRIES: u32 = 8;
+
+fn prefix(length: usize, header: &JobHeader) -> [u8; PREFIX] {
+    let mut prefix = [0; PREFIX];
+    prefix[..8].copy_from_slice(&(length as u64).to_le_bytes());
+    prefix[8..].copy_from_slice(&header.to_bytes());
+    prefix
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RankRings {
+    /// The rings of this rank, which the process has [taken](JobSegment::take_rank).
+    ///
+    /// # Safety
+    /// The call is made once for a rank of a job.
+    pub(super) unsafe fn new(segment: Arc<JobSegment>, rank: usize) -> RankRings {
+        let size = segment.size();
+        let ring = |from, to| SegmentRing::new(segment.clone(), from, to);
+        let outgoing = |to| {
+            // SAFETY: this is the one call for `rank`, and no other rank writes a ring from it.
+            let writer = unsafe { RingWriter::new(ring(rank, to)) };
+            Mutex::new(RingSends { writer, queue: VecDeque::new(), is_lost: false })
+        };
+        let incoming = |from| {
+            // SAFETY: this is the one call for `rank`, and no other rank reads a ring to it.
+            let reader = unsafe { RingReader::new(ring(from, rank)) };
+            Mutex::new(RingArrivals { reader, prefix: Vec::new(), message: None, unreleased: 0 })
+        };
+        RankRings {
+            rank,
+            outgoing: (0..size).map(outgoing).collect(),
+            incoming: (0..size).map(incoming).collect(),
+            arrivals: (0..size).map(|from| ring(from, rank)).collect(),
+            queued: AtomicUsize::new(0),
+            departures: AtomicU32::new(0),
+            patience: AtomicU32::new(PATIENCE_MAX),
+            waits: AtomicU32::new(0),
+            watchers: AtomicU32::new(0),
+            job: OnceLock::new(),
+            segment,
+        }
+    }
+
+    /// The messages that come go to this job.
+    pub(super) fn serve(&self, job: &Arc<JobRank<RankRings>>) {
+        self.job.set(Arc::downgrade(job)).expect("a link serves one job");
+    }
+
+    /// This rank's own bell.
+    pub(super) fn bell(&self) -> &Bell {
+        self.segment.bell(self.rank)
+    }
+
+    /// Whether a thread looks by itself, and will arm the bell after this call. So what comes
+    /// before that is seen by the thread's last look, and what comes later rings.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watchers.load(Ordering::SeqCst) != 0
+    }
+
+    /// Whether no message waits for room.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queued.load(Ordering::Relaxed) == 0
+    }
+
+    /// Takes in what has come, and sends what there is room for. Whether there was any of it.
+    ///
+    /// A thread that calls it after it has armed the bell misses nothing: what comes later rings.
+    pub(super) fn look(&self) -> bool {
+        let Some(job) = self.job.get().and_then(Weak::upgrade) else { return false };
+        let mut has_happened = false;
+        let departures = self.segment.departures();
+        for from in (0..self.arrivals.len()).filter(|&from| from != self.rank) {
+            if self.arrivals[from].control().has_bytes() {
+                has_happened |= self.take_in(from, &job);
+            }
+        }
+        if !self.is_empty() {
+            for to in 0..self.outgoing.len() {
+                has_happened |= self.go_on(to);
+            }
+        }
+        if departures != self.departures.load(Ordering::Relaxed) {
+            for other in (0..self.outgoing.len()).filter(|&other| other != self.rank) {
+                if self.segment.has_departed(other) {
+                    // What it has sent before comes first.
+                    self.take_in(other, &job);
+                    self.lose(other, &job);
+                }
+            }
+            self.departures.store(departures, Ordering::Relaxed);
+            has_happened = true;
+        }
+        has_happened
+    }
+
+    /// Takes in what has come from one rank.
+    fn take_in(&self, from: usize, job: &JobRank<RankRings>) -> bool {
+        let mut has_happened = false;
+        let mut incoming = lock(&self.incoming[from]);
+        loop {
+            let step = incoming.step();
+            has_happened |= incoming.unreleased != 0;
+            let is_over = matches!(step, RingStep::NoMore | RingStep::Nonsense);
+            if incoming.unreleased >= PIECE || (is_over && incoming.unreleased != 0) {
+                incoming.unreleased = 0;
+                incoming.reader.release();
+                if incoming.reader.control().is_writer_starved() {
+                    self.ring(from);
+                }
+            }
+            match step {
+                // Under the lock, because the messages of one rank come in order.
+                RingStep::Message(header, bytes) => job.arrived(from, header, bytes),
+                RingStep::Piece => {}
+                RingStep::NoMore => return has_happened,
+                RingStep::Nonsense => {
+                    drop(incoming);
+                    self.lose(from, job);
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Writes on with the messages to one rank that wait for room.
+    fn go_on(&self, to: usize) -> bool {
+        let mut outgoing = lock(&self.outgoing[to]);
+        if outgoing.queue.is_empty() {
+            return false;
+        }
+        let (has_happened, sent) = outgoing.write_on(|| self.ring(to));
+        drop(outgoing);
+        self.queued.fetch_sub(sent.len(), Ordering::Relaxed);
+        sent.into_iter().for_each(PostEnd::sent);
+        has_happened
+    }
+
+    /// Another process has ended, or makes no sense.
+    fn lose(&self, other: usize, job: &JobRank<RankRings>) {
+        let mut outgoing = lock(&self.outgoing[other]);
+        outgoing.is_lost = true;
+        let lost = std::mem::take(&mut outgoing.queue);
+        drop(outgoing);
+        self.queued.fetch_sub(lost.len(), Ordering::Relaxed);
+        lost.into_iter().for_each(|message| message.end.failed(other));
+        job.ended(EndedRank { rank: other as u32, failed: true });
+    }
+
+    /// Wakes another rank's process, if it sleeps.
+    fn ring(&self, other: usize) {
+        ring(self.segment.bell(other));
+    }
+}
+
+/// Wakes the process of this bell, if it sleeps.
+pub(super) fn ring(bell: &Bell) {
+    if bell.ring() {
+        wake(bell);
+    }
+}
+
+/// Ends the sleeps at this bell, which was rung.
+pub(super) fn wake(bell: &Bell) {
+    // It fails for a word that is not mapped, and this one is.
+    let _ = futex::wake(bell.count(), futex::Flags::empty(), 1);
+}
+
+impl JobLink for RankRings {
+    const NAME: &'static str = "processes";
+
+    fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool {
+        let mut outgoing = lock(&self.outgoing[to]);
+        let RingSends { writer, queue, is_lost } = &mut *outgoing;
+        if *is_lost || !queue.is_empty() || !writer.has_room(PREFIX + bytes.len()) {
+            return false;
+        }
+        writer.write(&prefix(bytes.len(), header));
+        writer.write(bytes);
+        writer.publish();
+        drop(outgoing);
+        self.ring(to);
+        true
+    }
+
+    fn post(&self, to: usize, header: JobHeader, bytes: Vec<u8>, end: PostEnd) {
+        let prefix = prefix(bytes.len(), &header);
+        let mut outgoing = lock(&self.outgoing[to]);
+        if outgoing.is_lost {
+            drop(outgoing);
+            return end.failed(to);
+        }
+        outgoing.queue.push_back(QueuedMessage { prefix, bytes, written: 0, end });
+        self.queued.fetch_add(1, Ordering::Relaxed);
+        drop(outgoing);
+        self.go_on(to);
+    }
+
+    fn look_out(&self, until: &mut dyn FnMut() -> bool) {
+        let patience = self.patience.load(Ordering::Relaxed);
+        let is_try = self.waits.fetch_add(1, Ordering::Relaxed).is_multiple_of(TRIES);
+        let limit = if is_try { PATIENCE_MAX } else { patience };
+        let end = Instant::now() + Duration::from_micros(limit.into());
+        self.watchers.fetch_add(1, Ordering::SeqCst);
+        self.bell().disarm();
+        let mut looks = 0_u32;
+        let has_come = loop {
+            self.look();
+            if until() {
+                break true;
+            }
+            if Instant::now() >= end {
+                break false;
+            }
+            looks += 1;
+            // The other process may need this CPU.
+            match looks.is_multiple_of(64) {
+                true => thread::yield_now(),
+                false => hint::spin_loop(),
+            }
+        };
+        // Before the bell is armed: see `is_watched`.
+        self.watchers.fetch_sub(1, Ordering::SeqCst);
+        self.bell().arm();
+        self.look();
+        let patience = if has_come { patience * 2 } else { patience / 2 };
+        self.patience.store(patience.clamp(PATIENCE_MIN, PATIENCE_MAX), Ordering::Relaxed);
+    }
+}
+
+impl RingSends {
+    /// Writes as much as there is room for. Whether it wrote any, and the ends of the messages that
+    /// were written whole. `told` tells the reader of a piece.
+    fn write_on(&mut self, told: impl Fn()) -> (bool, Vec<PostEnd>) {
+        let mut has_happened = false;
+        let mut sent = Vec::new();
+        while let Some(message) = self.queue.front_mut() {
+            let rest = match message.written.checked_sub(PREFIX) {
+                None => &message.prefix[message.written..],
+                Some(written) => &message.bytes[written..],
+            };
+            let written = self.writer.write(&rest[..rest.len().min(PIECE)]);
+            message.written += written;
+            if written > 0 {
+                has_happened = true;
+                self.writer.publish();
+            }
+            if message.written == PREFIX + message.bytes.len() {
+                told();
+                sent.extend(self.queue.pop_front().map(|message| message.end));
+            } else if written >= PIECE {
+                told();
+            } else if written == 0 && !self.writer.starve() {
+                if has_happened {
+                    told();
+                }
+                break;
+            }
+        }
+        (has_happened, sent)
+    }
+}
+
+/// What a reader has found.
+enum RingStep {
+    Message(JobHeader, Vec<u8>),
+    /// A part of a message. There may be more.
+    Piece,
+    NoMore,
+    /// What cannot be a message.
+    Nonsense,
+}
+
+impl RingArrivals {
+    fn step(&mut self) -> RingStep {
+        if self.message.is_none() {
+            self.unreleased += append(&mut self.reader, &mut self.prefix, PREFIX);
+            if self.prefix.len() < PREFIX {
+                return RingStep::NoMore;
+            }
+            let Some((length, header)) = self.prefix.split_first_chunk::<8>() else {
+                return RingStep::Nonsense;
+            };
+            let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+            let header = header.first_chunk().and_then(JobHeader::from_bytes);
+            let Some(header) = header.filter(|_| length <= isize::MAX as usize) else {
+                return RingStep::Nonsense;
+            };
+            self.prefix.clear();
+            self.message = Some((header, length, Vec::with_capacity(length)));
+        }
+        let Some((header, length, mut bytes)) = self.message.take() else { return RingStep::NoMore };
+        let before = bytes.len();
+        self.unreleased += append(&mut self.reader, &mut bytes, length);
+        if bytes.len() == length {
+            return RingStep::Message(header, bytes);
+        }
+        let is_piece = bytes.len() > before;
+        self.message = Some((header, length, bytes));
+        if is_piece { RingStep::Piece } else { RingStep::NoMore }
+    }
+}
+
+/// Reads a piece into a vector that is to have this length in the end. Gives the number of bytes.
+fn append(reader: &mut RingReader<SegmentRing>, bytes: &mut Vec<u8>, length: usize) -> usize {
+    let wanted = (length - bytes.len()).min(PIECE);
+    bytes.reserve(wanted);
+    let count = reader.read(&mut bytes.spare_capacity_mut()[..wanted]);
+    // SAFETY: `read` has initialised the first `count` bytes of the spare capacity.
+    unsafe { bytes.set_len(bytes.len() + count) };
+    count
+}

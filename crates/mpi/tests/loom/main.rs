@@ -1,0 +1,166 @@
+//! All interleavings of the protocols in shared memory: the ring and the bell.
+//!
+//! The files of the protocols are compiled here again, with loom's primitives in place of std's.
+#![cfg(loom)]
+
+#[allow(dead_code, reason = "the crate uses all of it")]
+#[path = "../../src/processes/bell.rs"]
+mod bell;
+mod primitives;
+#[allow(dead_code, reason = "the crate uses all of it")]
+#[path = "../../src/processes/ring.rs"]
+mod ring;
+
+use bell::Bell;
+use loom::sync::Arc;
+use loom::thread;
+use primitives::ByteCell;
+use ring::{RingControl, RingMemory, RingReader, RingWriter};
+use std::mem::MaybeUninit;
+
+/// What two processes share: a ring from one to the other, and the bell of each.
+struct SharedMemory {
+    control: RingControl,
+    cells: Vec<ByteCell>,
+    writers_bell: Bell,
+    readers_bell: Bell,
+}
+
+#[derive(Clone)]
+struct TwoProcesses(Arc<SharedMemory>);
+
+impl RingMemory for TwoProcesses {
+    fn control(&self) -> &RingControl {
+        &self.0.control
+    }
+
+    fn cells(&self) -> &[ByteCell] {
+        &self.0.cells
+    }
+}
+
+fn shared(capacity: usize) -> TwoProcesses {
+    TwoProcesses(Arc::new(SharedMemory {
+        control: RingControl::new(),
+        cells: (0..capacity).map(|_| ByteCell::new()).collect(),
+        writers_bell: Bell::new(),
+        readers_bell: Bell::new(),
+    }))
+}
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(model);
+}
+
+/// The sleep of the futex: until the count is another.
+fn sleep(bell: &Bell, rung: u32) {
+    while bell.rung() == rung {
+        thread::yield_now();
+    }
+}
+
+/// Writes all bytes, as `RankRings` and the attendant do.
+fn write_all(shared: &TwoProcesses, bytes: &[u8]) {
+    // SAFETY: each model calls it once.
+    let mut writer = unsafe { RingWriter::new(shared.clone()) };
+    let bell = &shared.0.writers_bell;
+    let mut sent = 0;
+    while sent < bytes.len() {
+        let rung = bell.rung();
+        bell.arm();
+        let written = writer.write(&bytes[sent..]);
+        if written > 0 {
+            writer.publish();
+            let _ = shared.0.readers_bell.ring();
+            sent += written;
+        } else if !writer.starve() {
+            sleep(bell, rung);
+        }
+    }
+}
+
+/// Reads so many bytes.
+fn read_all(shared: &TwoProcesses, count: usize) -> Vec<u8> {
+    // SAFETY: each model calls it once.
+    let mut reader = unsafe { RingReader::new(shared.clone()) };
+    let bell = &shared.0.readers_bell;
+    let mut bytes = Vec::new();
+    while bytes.len() < count {
+        let rung = bell.rung();
+        bell.arm();
+        let mut piece = [MaybeUninit::uninit(); 4];
+        let length = reader.read(&mut piece);
+        if length == 0 {
+            sleep(bell, rung);
+            continue;
+        }
+        // SAFETY: `read` has initialised so many.
+        bytes.extend(piece[..length].iter().map(|byte| unsafe { byte.assume_init() }));
+        reader.release();
+        if reader.control().is_writer_starved() {
+            let _ = shared.0.writers_bell.ring();
+        }
+    }
+    bytes
+}
+
+/// The reader sleeps, and is woken for each piece.
+#[test]
+fn a_reader_that_sleeps_is_woken() {
+    check(|| {
+        let shared = shared(4);
+        let there = shared.clone();
+        let writes = thread::spawn(move || {
+            write_all(&there, b"a");
+            // The ring has room, so nothing is waited for.
+        });
+        assert_eq!(read_all(&shared, 1), b"a");
+        writes.join().unwrap();
+    });
+}
+
+/// The ring is full, so the writer sleeps for room; and the positions go round.
+#[test]
+fn a_writer_that_waits_for_room_is_woken() {
+    check(|| {
+        let shared = shared(1);
+        let there = shared.clone();
+        let writes = thread::spawn(move || write_all(&there, b"ab"));
+        assert_eq!(read_all(&shared, 2), b"ab");
+        writes.join().unwrap();
+    });
+}
+
+/// One OS thread looks without a bell for a while; the other sleeps. What comes is found by either.
+#[test]
+fn a_thread_that_looks_itself_leaves_nothing_to_a_sleeper_that_is_not_rung() {
+    check(|| {
+        let shared = shared(2);
+        let there = shared.clone();
+        let writes = thread::spawn(move || write_all(&there, b"a"));
+        let sleeper = shared.clone();
+        let found = Arc::new(loom::sync::atomic::AtomicU32::new(0));
+        let seen = found.clone();
+        let looks = thread::spawn(move || {
+            let bell = &sleeper.0.readers_bell;
+            bell.disarm();
+            let before = sleeper.control().has_bytes();
+            bell.arm();
+            if before || sleeper.control().has_bytes() {
+                seen.store(1, loom::sync::atomic::Ordering::Release);
+                bell.ring_anyway();
+            }
+        });
+        let bell = &shared.0.readers_bell;
+        let rung = bell.rung();
+        bell.arm();
+        if !shared.control().has_bytes() && found.load(loom::sync::atomic::Ordering::Acquire) == 0 {
+            sleep(bell, rung);
+        }
+        looks.join().unwrap();
+        writes.join().unwrap();
+        assert!(shared.control().has_bytes());
+    });
+}
