@@ -16,6 +16,7 @@ use crate::workspace;
 /// A program that comes from a Debian package.
 #[derive(Debug)]
 struct Program {
+    /// Its name in the search path; of a library, the absolute path of its header.
     name: &'static str,
     package: &'static str,
     /// Its purpose, as a line of output says it.
@@ -74,6 +75,12 @@ const PROGRAMS: &[Program] = &[
         name: "python3",
         package: "python3",
         purpose: "CSV and a terminal in selvedge-pipe's tests",
+        need: Need::Required,
+    },
+    Program {
+        name: "/usr/include/sqlite3.h",
+        package: "libsqlite3-dev",
+        purpose: "database of a program and of the guide's web application",
         need: Need::Required,
     },
     Program {

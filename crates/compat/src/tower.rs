@@ -100,7 +100,13 @@ impl From<Body> for SendBody {
                 detach_local(async move {
                     while poll_fn(|cx| feeder.poll_wanted(cx)).await == Wanted::Piece {
                         match body.next().await {
-                            Some(Ok(piece)) => poll_fn(|cx| Poll::Ready(feeder.put(piece.clone(), cx))).await,
+                            Some(Ok(piece)) => {
+                                poll_fn(|cx| {
+                                    feeder.put(piece.clone(), cx);
+                                    Poll::Ready(())
+                                })
+                                .await;
+                            }
                             end => {
                                 let end = match end {
                                     Some(Err(error)) => Err(error),
