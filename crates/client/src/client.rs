@@ -6,7 +6,7 @@ use crate::answer_head::Asked;
 use crate::error::{Error, ErrorCause};
 use crate::exchange::{OnInterim, attempt};
 use crate::outgoing_request::OutgoingRequest;
-use crate::pool::Pool;
+use crate::pool::ConnectionPool;
 use crate::redirect;
 use crate::request_body::RequestBody;
 use crate::request_builder::RequestBuilder;
@@ -154,7 +154,7 @@ impl Builder {
 
     /// The client.
     pub fn build(self) -> Client {
-        let pool = Pool::new(self.idle_per_address, self.idle_limit);
+        let pool = ConnectionPool::new(self.idle_per_address, self.idle_limit);
         let shared = Shared { pool, limits: self.limits, via: self.via, redirects: self.redirects };
         Client { shared: Arc::new(shared) }
     }

@@ -52,7 +52,7 @@ pub use answer_body::AnswerBody;
 pub use client::{Builder, Client};
 pub use error::Error;
 pub use exchange::OnInterim;
-pub use pool::Pool;
+pub use pool::ConnectionPool;
 pub use request_body::RequestBody;
 pub use request_builder::RequestBuilder;
 pub use switched::Switched;

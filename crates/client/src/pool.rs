@@ -1,4 +1,4 @@
-//! [`Pool`]: connections that wait for another request.
+//! [`ConnectionPool`]: connections that wait for another request.
 //!
 //! `exchange.rs` takes a connection and brings it back when the answer is complete and nothing else
 //! has come. A connection that waited too long, that the server has closed, or on which unasked
@@ -18,14 +18,14 @@ use std::time::Duration;
 ///
 /// # Examples
 /// ```
-/// use selvedge::client::{Address, Pool};
+/// use selvedge::client::{Address, ConnectionPool};
 /// use std::time::Duration;
 ///
-/// let pool = Pool::new(8, Duration::from_secs(30));
+/// let pool = ConnectionPool::new(8, Duration::from_secs(30));
 /// assert!(pool.take(&Address::tcp("127.0.0.1:9000")).is_none());
 /// ```
 #[derive(Debug)]
-pub struct Pool {
+pub struct ConnectionPool {
     /// The most idle connections to one address.
     per_address: usize,
     /// The longest time that a connection may wait.
@@ -39,10 +39,10 @@ struct Waiting {
     since: Time,
 }
 
-impl Pool {
+impl ConnectionPool {
     /// A pool of at most `per_address` connections to each server, which wait for at most `idle`.
-    pub fn new(per_address: usize, idle: Duration) -> Pool {
-        Pool { per_address, idle, waiting: Mutex::default() }
+    pub fn new(per_address: usize, idle: Duration) -> ConnectionPool {
+        ConnectionPool { per_address, idle, waiting: Mutex::default() }
     }
 
     /// The connection that waited for the shortest time. The server has not closed it, as far as

@@ -1,13 +1,13 @@
 //! [`Shared`]: what the clones of a client, and the bodies of its answers, share.
 
 use crate::address::Address;
-use crate::pool::Pool;
+use crate::pool::ConnectionPool;
 use std::time::Duration;
 
 /// What the clones of a client share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) pool: Pool,
+    pub(crate) pool: ConnectionPool,
     pub(crate) limits: Limits,
     /// The server of all requests, whatever their URIs say.
     pub(crate) via: Option<Address>,

@@ -80,14 +80,14 @@ unsafe impl Ticket for SendThread {
 }
 
 /// The ring, and the threads for which it has no room.
-struct Ring<T: Ticket> {
+struct OutletRing<T: Ticket> {
     head: AtomicU32,
     tail: AtomicU32,
     slots: [AtomicU32; SLOTS],
     rest: Mutex<VecDeque<T>>,
 }
 
-impl<T: Ticket> Ring<T> {
+impl<T: Ticket> OutletRing<T> {
     /// The slot at a position.
     #[inline(always)]
     fn slot(&self, position: u32) -> &AtomicU32 {
@@ -140,7 +140,7 @@ impl<T: Ticket> Ring<T> {
     }
 }
 
-impl<T: Ticket> Drop for Ring<T> {
+impl<T: Ticket> Drop for OutletRing<T> {
     /// Cancels the threads in it.
     fn drop(&mut self) {
         while self.take().is_some() {}
@@ -150,7 +150,7 @@ impl<T: Ticket> Drop for Ring<T> {
 /// A ring, by its two ends.
 #[doc(hidden)]
 pub fn outlet<T: Ticket>() -> (Inlet<T>, Outlet<T>) {
-    let ring = Arc::new(Ring {
+    let ring = Arc::new(OutletRing {
         head: AtomicU32::new(0),
         tail: AtomicU32::new(0),
         slots: std::array::from_fn(|_| AtomicU32::new(MARK)),
@@ -162,7 +162,7 @@ pub fn outlet<T: Ticket>() -> (Inlet<T>, Outlet<T>) {
 /// The end into which a CPU puts threads. It may be sent, and not shared.
 #[doc(hidden)]
 pub struct Inlet<T: Ticket> {
-    ring: Arc<Ring<T>>,
+    ring: Arc<OutletRing<T>>,
     _one_user: PhantomData<Cell<()>>,
 }
 
@@ -191,7 +191,7 @@ impl<T: Ticket> Inlet<T> {
 /// It may go to another OS thread, also while the CPU is in a step. If it is dropped, the threads
 /// in it, and all later ones, are cancelled when the CPU is dropped.
 pub struct Outlet<T: Ticket = SendThread> {
-    ring: Arc<Ring<T>>,
+    ring: Arc<OutletRing<T>>,
 }
 
 impl<T: Ticket> Outlet<T> {

@@ -13,13 +13,13 @@ use crate::cgi::claimed_length::with_length;
 use crate::cgi::head::ProgramHead;
 use crate::cgi::place::Place;
 use crate::cgi::redirects::LocalRedirects;
-use crate::cgi::variables::{ServerNames, Target, variables};
+use crate::cgi::variables::{ProgramTarget, ServerNames, variables};
 use crate::error_log::ErrorLog;
 use crate::proxy::{is_idempotent, plain};
 use crate::replay::Replay;
 use http::{Method, StatusCode};
 use record::put_pair;
-use selvedge_client::{Address, Pool};
+use selvedge_client::{Address, ConnectionPool};
 use selvedge_handler::{Body, Caller, DynHandler, Handler, Request, Response};
 use selvedge_io::fs::metadata;
 use std::ffi::OsStr;
@@ -58,7 +58,7 @@ use talk::{ApplicationFailure, Limits, Talk};
 #[derive(Clone)]
 pub struct FastCgi {
     address: Address,
-    pool: Arc<Pool>,
+    pool: Arc<ConnectionPool>,
     place: Place,
     /// The end of the names of scripts; `None` if the application is one program.
     suffix: Option<String>,
@@ -77,7 +77,7 @@ impl FastCgi {
     pub fn new(address: Address) -> FastCgi {
         FastCgi {
             address,
-            pool: Arc::new(Pool::new(64, Duration::from_secs(30))),
+            pool: Arc::new(ConnectionPool::new(64, Duration::from_secs(30))),
             place: Place::new(PathBuf::new()),
             suffix: None,
             fallback: None,
@@ -153,7 +153,7 @@ impl FastCgi {
     /// set.
     #[must_use]
     pub fn kept_connections(mut self, most: usize, idle: Duration) -> FastCgi {
-        self.pool = Arc::new(Pool::new(most, idle));
+        self.pool = Arc::new(ConnectionPool::new(most, idle));
         self
     }
 
@@ -186,7 +186,7 @@ impl FastCgi {
     }
 
     /// The script that a path names.
-    async fn target(&self, path: &str) -> Result<Target, StatusCode> {
+    async fn target(&self, path: &str) -> Result<ProgramTarget, StatusCode> {
         let mut names = self.place.names(path)?;
         let Some(suffix) = &self.suffix else {
             let mut whole = self.place.target(&names, 0);
@@ -276,7 +276,7 @@ impl FastCgi {
 }
 
 /// Whether a script is there.
-async fn is_file(target: &Target) -> bool {
+async fn is_file(target: &ProgramTarget) -> bool {
     let file = PathBuf::from(OsStr::from_bytes(&target.file));
     metadata(file).await.is_ok_and(|status| status.is_file())
 }

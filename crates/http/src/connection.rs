@@ -44,7 +44,7 @@ use std::rc::Rc;
 use selvedge_core::{Deadline, Time, now, yield_now};
 use selvedge_io::net::Stream;
 
-pub(crate) use self::client::Client;
+pub(crate) use self::client::ClientSide;
 use self::exchange::{Exchange, Pause};
 use crate::responder::Responder;
 use crate::worker::WorkerContext;
@@ -82,7 +82,7 @@ impl<H: Responder> Connecting<H> {
 
 /// A connection as the list of connections has it.
 pub(crate) struct Link {
-    client: Client,
+    client: ClientSide,
     /// Until when the connection may wait for a request of which no byte has come; never, if it
     /// does not wait for one.
     idle: Cell<Deadline>,
@@ -92,7 +92,7 @@ pub(crate) struct Link {
 
 impl Link {
     pub(crate) fn new(stream: Stream, peer: Option<IpAddr>, place: usize) -> Link {
-        let client = Client::new(stream, peer);
+        let client = ClientSide::new(stream, peer);
         let link = Link { client, idle: Cell::new(Deadline::NEVER), place: Cell::new(0) };
         link.set_place(place);
         link

@@ -17,11 +17,11 @@ use crate::status::Status;
 /// What a site answers from.
 pub(crate) struct Front {
     files: Option<Files>,
-    others: Others,
+    others: NotOneDirectory,
 }
 
 /// What answers in a site that is not one directory.
-enum Others {
+enum NotOneDirectory {
     None,
     Handler(Rc<dyn DynHandler>),
     Routes(Box<Routed>),
@@ -48,23 +48,23 @@ pub(crate) enum FrontFound {
 impl Front {
     /// All requests are answered from the files of a directory.
     pub(crate) fn of_files(directory: DocumentRoot, config: &Config) -> Front {
-        Front { files: Some(Files::new(directory, config)), others: Others::None }
+        Front { files: Some(Files::new(directory, config)), others: NotOneDirectory::None }
     }
 
     /// All requests are answered by `handler`.
     pub(crate) fn of_handler(handler: Rc<dyn DynHandler>) -> Front {
-        Front { files: None, others: Others::Handler(handler) }
+        Front { files: None, others: NotOneDirectory::Handler(handler) }
     }
 
     /// The routes answer.
     pub(crate) fn of_routes(routes: Routed) -> Front {
-        Front { files: None, others: Others::Routes(Box::new(routes)) }
+        Front { files: None, others: NotOneDirectory::Routes(Box::new(routes)) }
     }
 
     /// Empties the caches of files.
     pub(crate) fn forget(&mut self) {
         self.files.iter_mut().for_each(Files::forget);
-        if let Others::Routes(routes) = &mut self.others {
+        if let NotOneDirectory::Routes(routes) = &mut self.others {
             routes.forget();
         }
     }
@@ -77,9 +77,9 @@ impl Responder for Front {
     #[inline]
     fn route(&mut self, request: &Request<'_>) -> Option<Rc<dyn DynHandler>> {
         match &mut self.others {
-            Others::None => None,
-            Others::Handler(handler) => Some(handler.clone()),
-            Others::Routes(routes) => routes.route(request),
+            NotOneDirectory::None => None,
+            NotOneDirectory::Handler(handler) => Some(handler.clone()),
+            NotOneDirectory::Routes(routes) => routes.route(request),
         }
     }
 
@@ -99,7 +99,7 @@ impl Responder for Front {
                 };
                 files.answer(request, terms, looked_up, out)
             }
-            (None, Others::Routes(routes)) => answer_by_route(routes, request, terms, found, out),
+            (None, NotOneDirectory::Routes(routes)) => answer_by_route(routes, request, terms, found, out),
             (None, _) => Handled::Reply(nothing(request, terms, out)),
         }
     }
@@ -150,9 +150,9 @@ fn nothing(request: &Request<'_>, terms: &Terms<'_>, out: &mut Vec<u8>) -> Reply
 impl std::fmt::Debug for Front {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let others = match &self.others {
-            Others::None => "none",
-            Others::Handler(_) => "a handler",
-            Others::Routes(_) => "routes",
+            NotOneDirectory::None => "none",
+            NotOneDirectory::Handler(_) => "a handler",
+            NotOneDirectory::Routes(_) => "routes",
         };
         f.debug_struct("Front")
             .field("directory", &self.files.as_ref().map(Files::directory))

@@ -10,7 +10,7 @@ use selvedge_core::Time;
 use selvedge_handler::DynHandler;
 
 use crate::cache::CachedFile;
-use crate::connection::Client;
+use crate::connection::ClientSide;
 use crate::date::Clock;
 use crate::range::{Parts, Span};
 use crate::request::Request;
@@ -55,7 +55,7 @@ pub(crate) struct Terms<'a> {
     /// Whether the connection stays open after the reply.
     pub(crate) persistence: Persistence,
     /// The client, for its address; `None` if no connection asks.
-    pub(crate) client: Option<&'a Client>,
+    pub(crate) client: Option<&'a ClientSide>,
 }
 
 /// The result of [`Responder::answer`].

@@ -45,7 +45,7 @@ pub(crate) use self::question::{AskedQuestion, LearnedFacts};
 use self::question::{Learned, Question};
 use crate::cache::CachedFile;
 use crate::config::Config;
-use crate::connection::Client;
+use crate::connection::ClientSide;
 use crate::document_root::LookUpError;
 use crate::error_page::{self, Extra};
 use crate::files::{Files, Resource, answer_with};
@@ -159,7 +159,7 @@ impl Routed {
             Some(known) if Arc::ptr_eq(&known.routing, &self.routing) => (known.began, known.learned, false),
             Some(known) => (known.began, Vec::new(), false),
         };
-        let peer = terms.client.and_then(Client::peer);
+        let peer = terms.client.and_then(ClientSide::peer);
         let mut visit =
             RoutedVisit { request, peer, terms, is_first, learned, fields: HeadChanges::default() };
         match self.visit(&mut visit, out) {
@@ -605,7 +605,7 @@ mod tests {
     fn what_old_routes_have_learned_is_forgotten() {
         let ((_old_home, mut old), (_new_home, mut new)) = (listed("old.txt"), listed("new.txt"));
         let (stream, _peer) = UnixStream::pair().unwrap();
-        let (client, clock) = (Client::new(stream.into(), None), Clock::at(0));
+        let (client, clock) = (ClientSide::new(stream.into(), None), Clock::at(0));
         let terms =
             Terms { now: now(), clock: &clock, persistence: Persistence::Implied, client: Some(&client) };
         let request = parse(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", &Limits::default()).unwrap().unwrap();

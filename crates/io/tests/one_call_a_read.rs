@@ -5,10 +5,10 @@
 mod common;
 
 use common::{ms, run, tcp_pair};
-use selvedge::sync::Event;
 use selvedge_core::{sleep, spawn_local};
 use selvedge_io::calls;
 use selvedge_io::net::{Stream, UnixStream};
+use selvedge_sync::Event;
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -114,7 +114,7 @@ pub fn configuration(
         }
         values[at] = Some((number, value));
     }
-    let values = Values { file, values };
+    let values = KeyValues { file, values };
     let (settings, defaults) = values.settings()?;
     if values.yes("Debug_Mode")? && values.given("Pid_File").is_some() {
         warnings
@@ -123,12 +123,12 @@ pub fn configuration(
     Ok((settings, defaults, warnings))
 }
 
-struct Values<'t> {
+struct KeyValues<'t> {
     file: &'t str,
     values: [Option<(usize, &'t str)>; KEYS.len()],
 }
 
-impl<'t> Values<'t> {
+impl<'t> KeyValues<'t> {
     fn at(key: &str) -> usize {
         KEYS.iter().position(|(known, ..)| *known == key).expect("a key of the table")
     }

@@ -282,7 +282,7 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
         Ok(values)
     }
 
-    /// As [`flush`](TQueue::flush), into a vector whose former content is dropped. A thread that
+    /// As [`flush`](TQueue::flush), into a vector that loses its former content. A thread that
     /// flushes again and again so allocates no memory.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! [`Place`]: which program a path names.
 
-use super::variables::Target;
+use super::variables::ProgramTarget;
 use http::StatusCode;
 use selvedge_http::target::resolve;
 use selvedge_io::fs::metadata;
@@ -48,9 +48,9 @@ impl Place {
     }
 
     /// The program for the first `length` bytes of `names`.
-    pub(crate) fn target(&self, names: &[u8], length: usize) -> Target {
+    pub(crate) fn target(&self, names: &[u8], length: usize) -> ProgramTarget {
         let (script, info) = names.split_at(length);
-        Target {
+        ProgramTarget {
             file: [self.root.as_os_str().as_bytes(), b"/", script].concat(),
             name: [self.prefix.as_bytes(), b"/", script].concat(),
             info: info.to_vec(),
@@ -61,7 +61,7 @@ impl Place {
     ///
     /// # Errors
     /// 400 or 404 if the path names none, 403 if it may not be looked for.
-    pub(crate) async fn find(&self, path: &str) -> Result<Target, StatusCode> {
+    pub(crate) async fn find(&self, path: &str) -> Result<ProgramTarget, StatusCode> {
         let mut names = self.names(path)?;
         if let Some(index) = self.index.as_ref().filter(|_| names.is_empty() || names.ends_with(b"/")) {
             names.extend_from_slice(index.as_bytes());

@@ -21,7 +21,7 @@ pub struct Authenticated {
 
 /// The program that a path names, and the rest of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct ProgramTarget {
     /// The program's file, below `root`.
     pub(crate) file: Vec<u8>,
     /// The part of the path that names the program, decoded: `SCRIPT_NAME`.
@@ -45,7 +45,7 @@ impl Default for ServerNames {
 }
 
 /// Names and values.
-pub(crate) type Variables = Vec<(String, Vec<u8>)>;
+pub(crate) type ProgramVariables = Vec<(String, Vec<u8>)>;
 
 /// The variables of a request with a body of `length` bytes, or without one, for the program that
 /// `target` names in the directory `root`.
@@ -53,12 +53,12 @@ pub(crate) fn variables(
     parts: &Parts,
     peer: Option<IpAddr>,
     length: Option<u64>,
-    target: &Target,
+    target: &ProgramTarget,
     root: &Path,
     server: &ServerNames,
-) -> Variables {
+) -> ProgramVariables {
     use std::os::unix::ffi::OsStrExt;
-    let mut all: Variables = Vec::with_capacity(parts.headers.len() + 24);
+    let mut all: ProgramVariables = Vec::with_capacity(parts.headers.len() + 24);
     let mut set = |name: &str, value: &[u8]| all.push((name.to_owned(), value.to_vec()));
     let root = root.as_os_str().as_bytes();
     set("GATEWAY_INTERFACE", b"CGI/1.1");
@@ -104,7 +104,7 @@ pub(crate) fn variables(
 }
 
 /// Appends `HTTP_*`: one variable for each name of a field.
-fn put_fields(parts: &Parts, all: &mut Variables) {
+fn put_fields(parts: &Parts, all: &mut ProgramVariables) {
     for name in parts.headers.keys() {
         let text = name.as_str();
         // A name with `_` would be mistaken for another with `-`. A program takes `HTTP_PROXY` for
@@ -182,7 +182,7 @@ mod tests {
 
     fn of(request: http::request::Builder, length: Option<u64>) -> Vec<String> {
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let target = Target { file: b"/srv/a b".into(), name: b"/cgi/a b".into(), info: b"/i".into() };
+        let target = ProgramTarget { file: b"/srv/a b".into(), name: b"/cgi/a b".into(), info: b"/i".into() };
         let peer = Some("10.0.0.9".parse().unwrap());
         let all = variables(&parts, peer, length, &target, Path::new("/srv"), &ServerNames::default());
         let mut lines: Vec<_> = all

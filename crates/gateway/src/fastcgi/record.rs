@@ -59,16 +59,16 @@ pub(crate) struct RecordDecoder {
 
 /// The part of the input that one call of [`RecordDecoder::decode`] has dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece<'b> {
+pub(crate) struct RecordPiece<'b> {
     /// Bytes of the input that are dealt with.
     pub(crate) consumed: usize,
     /// A part of a record, or `None` if more input is needed.
-    pub(crate) part: Option<Part<'b>>,
+    pub(crate) part: Option<RecordPart<'b>>,
 }
 
 /// A part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part<'b> {
+pub(crate) struct RecordPart<'b> {
     pub(crate) kind: u8,
     /// The request that the record is about; 0 for none.
     pub(crate) request: u16,
@@ -83,30 +83,30 @@ impl RecordDecoder {
     ///
     /// # Errors
     /// If a record has an unknown version. What follows has no meaning then.
-    pub(crate) fn decode<'b>(&mut self, input: &'b [u8]) -> Result<Piece<'b>, BadRecord> {
+    pub(crate) fn decode<'b>(&mut self, input: &'b [u8]) -> Result<RecordPiece<'b>, BadRecord> {
         let mut at = 0;
         loop {
             if self.content_left > 0 {
                 let take = self.content_left.min(input.len() - at);
                 if take == 0 {
-                    return Ok(Piece { consumed: at, part: None });
+                    return Ok(RecordPiece { consumed: at, part: None });
                 }
                 self.content_left -= take;
                 let part = self.part(&input[at..at + take]);
-                return Ok(Piece { consumed: at + take, part: Some(part) });
+                return Ok(RecordPiece { consumed: at + take, part: Some(part) });
             }
             let skip = self.padding_left.min(input.len() - at);
             self.padding_left -= skip;
             at += skip;
             if self.padding_left > 0 || at == input.len() {
-                return Ok(Piece { consumed: at, part: None });
+                return Ok(RecordPiece { consumed: at, part: None });
             }
             let take = (HEAD_BYTES - self.have).min(input.len() - at);
             self.head[self.have..self.have + take].copy_from_slice(&input[at..at + take]);
             self.have += take;
             at += take;
             if self.have < HEAD_BYTES {
-                return Ok(Piece { consumed: at, part: None });
+                return Ok(RecordPiece { consumed: at, part: None });
             }
             self.have = 0;
             if self.head[0] != VERSION {
@@ -115,14 +115,14 @@ impl RecordDecoder {
             self.content_left = usize::from(u16::from_be_bytes([self.head[4], self.head[5]]));
             self.padding_left = usize::from(self.head[6]);
             if self.content_left == 0 {
-                return Ok(Piece { consumed: at, part: Some(self.part(&[])) });
+                return Ok(RecordPiece { consumed: at, part: Some(self.part(&[])) });
             }
         }
     }
 
-    fn part<'b>(&self, content: &'b [u8]) -> Part<'b> {
+    fn part<'b>(&self, content: &'b [u8]) -> RecordPart<'b> {
         let request = u16::from_be_bytes([self.head[2], self.head[3]]);
-        Part { kind: self.head[1], request, content, is_last: self.content_left == 0 }
+        RecordPart { kind: self.head[1], request, content, is_last: self.content_left == 0 }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::cgi::head::{self, BadHead, ProgramHead};
 use crate::error_log::{ErrorLines, ErrorLog};
 use bytes::Bytes;
 use http::StatusCode;
-use selvedge_client::{Address, Error, Pool};
+use selvedge_client::{Address, ConnectionPool, Error};
 use selvedge_core::Time;
 use selvedge_handler::{Body, BodyError};
 use selvedge_io::net::Stream;
@@ -38,7 +38,7 @@ pub(crate) struct Limits {
 
 /// Where a connection goes afterwards.
 pub(crate) struct Back {
-    pub(crate) pool: Arc<Pool>,
+    pub(crate) pool: Arc<ConnectionPool>,
     pub(crate) address: Address,
 }
 

@@ -16,7 +16,7 @@ use http::HeaderMap;
 use selvedge_core::now;
 use selvedge_handler::{BodyError, Caller, Cause, Feeder, Interim, Wanted};
 
-use super::client::Client;
+use super::client::ClientSide;
 use super::response_head;
 use crate::body::Decoder;
 use crate::status::Status;
@@ -27,7 +27,7 @@ const READ_BYTES: usize = 16 << 10;
 
 /// The request's side of a connection while a handler answers.
 pub(super) struct Attendant<'a> {
-    pub(super) client: &'a Client,
+    pub(super) client: &'a ClientSide,
     pub(super) input: &'a mut Vec<u8>,
     pub(super) start: &'a mut usize,
     pub(super) caller: &'a Caller,

@@ -9,7 +9,7 @@ use http::header::{HOST, HeaderName, HeaderValue, TE};
 use http::{HeaderMap, Method as HttpMethod, Uri};
 use selvedge_handler::{Body, Caller, DynHandler, Feeder, incoming};
 
-use super::client::Client;
+use super::client::ClientSide;
 use crate::body::{Decoder, Framing};
 use crate::request::{Method, Request, Version};
 use crate::response::Persistence;
@@ -76,7 +76,7 @@ impl HandlerCall {
         handler: Rc<dyn DynHandler>,
         request: &Request<'_>,
         behind: &[u8],
-        client: &Client,
+        client: &ClientSide,
         worker: &WorkerContext<H>,
     ) -> Result<(HandlerCall, usize), Status> {
         let decoder = Decoder::new(request.framing, worker.config.handlers.body_bytes)?;

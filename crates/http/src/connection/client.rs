@@ -12,17 +12,17 @@ use selvedge_core::now;
 use selvedge_io::net::Stream;
 
 /// The other end of a connection.
-pub(crate) struct Client {
+pub(crate) struct ClientSide {
     pub(super) stream: Stream,
     /// The address for the log, if it is not that of the stream.
     named: Option<Box<Option<IpAddr>>>,
 }
 
-impl Client {
+impl ClientSide {
     /// `peer` is the address for the log.
-    pub(crate) fn new(stream: Stream, peer: Option<IpAddr>) -> Client {
+    pub(crate) fn new(stream: Stream, peer: Option<IpAddr>) -> ClientSide {
         let named = (peer != stream.peer_ip()).then(|| Box::new(peer));
-        Client { stream, named }
+        ClientSide { stream, named }
     }
 
     /// The address for the log.

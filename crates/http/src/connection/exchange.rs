@@ -14,7 +14,7 @@ use selvedge_core::{Time, now};
 
 use super::Link;
 use super::call::HandlerCall;
-use super::client::Client;
+use super::client::ClientSide;
 use super::outgoing::{Outgoing, aside};
 use super::unlogged::{Answered, Unlogged};
 use crate::body::Decoder;
@@ -142,7 +142,7 @@ impl<H: Responder> Exchange<H> {
     }
 
     /// Reads and answers for as long as that goes without waiting.
-    pub(super) fn proceed(&mut self, client: &Client, worker: &WorkerContext<H>) -> Pause<H::Search> {
+    pub(super) fn proceed(&mut self, client: &ClientSide, worker: &WorkerContext<H>) -> Pause<H::Search> {
         if self.reading {
             self.make_room();
             match client.stream.try_read_to_spare(&mut self.input) {
@@ -197,7 +197,7 @@ impl<H: Responder> Exchange<H> {
 
     /// Ends a connection on which the rest of a message has taken too long.
     #[cold]
-    pub(super) fn give_up(&mut self, client: &Client, worker: &WorkerContext<H>) {
+    pub(super) fn give_up(&mut self, client: &ClientSide, worker: &WorkerContext<H>) {
         if self.body.is_none() {
             self.refuse(Status::REQUEST_TIMEOUT, client, &worker.state.borrow());
         }
@@ -221,7 +221,7 @@ impl<H: Responder> Exchange<H> {
     }
 
     /// Answers requests from the input until something else has to be done first.
-    fn advance(&mut self, client: &Client, worker: &WorkerContext<H>) -> NextTask<H::Search> {
+    fn advance(&mut self, client: &ClientSide, worker: &WorkerContext<H>) -> NextTask<H::Search> {
         let state = &mut *worker.state.borrow_mut();
         let now = now();
         state.tell_time(now);
@@ -314,7 +314,7 @@ impl<H: Responder> Exchange<H> {
 
     /// Answers a request that could not be parsed or did not come.
     #[cold]
-    fn refuse(&mut self, status: Status, client: &Client, state: &WorkerState<H>) {
+    fn refuse(&mut self, status: Status, client: &ClientSide, state: &WorkerState<H>) {
         let unread = &self.input[self.start..];
         let method = request::first_method(unread);
         let reply = refusal(status, method, Persistence::Close, &state.clock, &mut self.out.bytes);
@@ -338,7 +338,7 @@ impl<H: Responder> Exchange<H> {
 
     /// Logs the requests that have been answered, each with its content that is gone.
     #[cold]
-    pub(super) fn log(&mut self, client: &Client, worker: &WorkerContext<H>) {
+    pub(super) fn log(&mut self, client: &ClientSide, worker: &WorkerContext<H>) {
         let state = worker.state.borrow();
         if let Some(log) = &state.log {
             let limits = &worker.config.limits;
@@ -350,7 +350,7 @@ impl<H: Responder> Exchange<H> {
     /// As [`log`](Self::log), when the connection is broken or given up. Bytes that the client has
     /// not acknowledged are not gone.
     #[cold]
-    pub(super) fn log_broken(&mut self, client: &Client, worker: &WorkerContext<H>) {
+    pub(super) fn log_broken(&mut self, client: &ClientSide, worker: &WorkerContext<H>) {
         let kept = client.stream.unacknowledged().unwrap_or(0);
         self.out.gone = self.out.gone.saturating_sub(kept as u64);
         self.log(client, worker);
@@ -361,7 +361,7 @@ impl<H: Responder> Exchange<H> {
     #[inline]
     fn perform(
         &mut self,
-        client: &Client,
+        client: &ClientSide,
         next: NextTask<H::Search>,
     ) -> io::Result<Option<NextTask<H::Search>>> {
         let more = matches!(next, NextTask::File(..));
@@ -402,7 +402,7 @@ impl<H: Responder> Exchange<H> {
 
     async fn finish_next(
         &mut self,
-        client: &Client,
+        client: &ClientSide,
         worker: &WorkerContext<H>,
         next: NextTask<H::Search>,
     ) -> io::Result<()> {
@@ -429,7 +429,7 @@ impl<H: Responder> Exchange<H> {
 
     /// Ends a connection so that the client reads the last reply. If the client has sent bytes that
     /// the server did not read, closing would reset the connection, and the reply might be lost.
-    pub(super) async fn linger(&mut self, client: &Client) {
+    pub(super) async fn linger(&mut self, client: &ClientSide) {
         if client.stream.shutdown(Shutdown::Write).is_err() {
             return;
         }

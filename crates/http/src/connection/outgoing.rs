@@ -12,7 +12,7 @@ use selvedge_core::{now, spawn, yield_now};
 use selvedge_io::blocking;
 use selvedge_io::fs::Handle;
 
-use super::client::Client;
+use super::client::ClientSide;
 use crate::cache::CachedFile;
 use crate::document_root::{Backing, warm};
 use crate::range::{Parts, Span};
@@ -54,7 +54,7 @@ impl Outgoing {
     /// Sends the bytes that the stream takes at once; true if that was all. With `more`, a file
     /// follows.
     #[inline]
-    pub(super) fn send_now(&mut self, client: &Client, more: bool) -> io::Result<bool> {
+    pub(super) fn send_now(&mut self, client: &ClientSide, more: bool) -> io::Result<bool> {
         while self.sent < self.bytes.len() {
             match client.stream.try_send(&self.bytes[self.sent..], more) {
                 Ok(sent) => {
@@ -76,7 +76,7 @@ impl Outgoing {
     #[inline]
     pub(super) fn send_file_now(
         &mut self,
-        client: &Client,
+        client: &ClientSide,
         file: &CachedFile,
         span: Span,
     ) -> io::Result<Option<Span>> {
@@ -93,7 +93,7 @@ impl Outgoing {
     #[inline]
     fn send_piece(
         &mut self,
-        client: &Client,
+        client: &ClientSide,
         file: &CachedFile,
         open: &Handle,
         piece: Span,
@@ -115,7 +115,12 @@ impl Outgoing {
     }
 
     /// Sends all bytes. It waits for the client for at most `patience` at a time.
-    pub(super) async fn send(&mut self, client: &Client, patience: Duration, more: bool) -> io::Result<()> {
+    pub(super) async fn send(
+        &mut self,
+        client: &ClientSide,
+        patience: Duration,
+        more: bool,
+    ) -> io::Result<()> {
         while !self.send_now(client, more)? {
             client.room(patience).await?;
         }
@@ -129,7 +134,7 @@ impl Outgoing {
     /// is written to the file meanwhile. Only a file that gets shorter cuts the reply.
     pub(super) async fn send_file(
         &mut self,
-        client: &Client,
+        client: &ClientSide,
         patience: Duration,
         file: &CachedFile,
         span: Span,
@@ -156,7 +161,7 @@ impl Outgoing {
     /// Sends several spans of a file, each behind its part head.
     pub(super) async fn send_parts(
         &mut self,
-        client: &Client,
+        client: &ClientSide,
         patience: Duration,
         file: &CachedFile,
         parts: &Parts,

@@ -28,7 +28,7 @@ use selvedge_io::time::timeout;
 use super::Link;
 use super::attendant::Attendant;
 use super::call::{CallTerms, HandlerCall, LogEntry};
-use super::client::Client;
+use super::client::ClientSide;
 use super::exchange::Exchange;
 use super::outgoing::Outgoing;
 use super::response_head::{self, Delimiter};
@@ -181,7 +181,7 @@ fn check(response: Response) -> Result<Response, Status> {
     Ok(response)
 }
 
-fn log_call<H>(sent: &Sent, entry: &LogEntry, client: &Client, worker: &WorkerContext<H>) {
+fn log_call<H>(sent: &Sent, entry: &LogEntry, client: &ClientSide, worker: &WorkerContext<H>) {
     let state = worker.state.borrow();
     if let Some(log) = &state.log {
         let line = Line {
@@ -201,7 +201,7 @@ fn log_call<H>(sent: &Sent, entry: &LogEntry, client: &Client, worker: &WorkerCo
 /// A response on its way to the client.
 struct ResponseSending<'s, 'a> {
     out: &'s mut Outgoing,
-    client: &'s Client,
+    client: &'s ClientSide,
     patience: Duration,
     attendant: &'s mut Attendant<'a>,
     sent: &'s mut Sent,

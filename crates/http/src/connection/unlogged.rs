@@ -10,7 +10,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use super::client::Client;
+use super::client::ClientSide;
 use crate::access_log::WorkerLog;
 use crate::date::Clock;
 use crate::log::Line;
@@ -58,7 +58,7 @@ impl Unlogged {
         &mut self,
         answered: Answered,
         request: &Request<'_>,
-        client: &Client,
+        client: &ClientSide,
         log: &Rc<WorkerLog>,
         clock: &Clock,
     ) {

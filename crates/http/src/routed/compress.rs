@@ -13,6 +13,10 @@ pub(super) const CODINGS: &[Coding] = &[
 ];
 
 /// `content` in `coding`; `None` if the coding is not compiled in.
+#[cfg_attr(
+    not(any(feature = "brotli", feature = "gzip", feature = "zstd")),
+    expect(unused_variables, reason = "no coding is compiled in")
+)]
 pub(super) fn compress(content: &[u8], coding: Coding) -> Option<Box<[u8]>> {
     match coding {
         #[cfg(feature = "brotli")]

@@ -1,4 +1,4 @@
-//! [`Attendant`]: the OS thread that sleeps until another process has something for this rank.
+//! [`BellAttendant`]: the OS thread that sleeps until another process has something for this rank.
 //!
 //! `process_rank.rs` starts it. While threads of the rank look themselves (see `rings.rs`), it
 //! sleeps on. It works under every scheduler, because it resumes threads as any OS thread may.
@@ -14,16 +14,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 /// The OS thread that looks for messages.
-pub(super) struct Attendant {
+pub(super) struct BellAttendant {
     job: Arc<JobRank<RankRings>>,
     is_dismissed: Arc<AtomicBool>,
     os_thread: Option<JoinHandle<()>>,
 }
 
-impl Attendant {
+impl BellAttendant {
     /// Starts the OS thread. `follows_its_parent` says that the process ends with the one that has
     /// started it.
-    pub(super) fn start(job: Arc<JobRank<RankRings>>, follows_its_parent: bool) -> io::Result<Attendant> {
+    pub(super) fn start(job: Arc<JobRank<RankRings>>, follows_its_parent: bool) -> io::Result<BellAttendant> {
         let is_dismissed = Arc::new(AtomicBool::new(false));
         let (there, told) = (job.clone(), is_dismissed.clone());
         // The other ranks may rightly take long, so it is no standstill when all threads wait for
@@ -37,7 +37,7 @@ impl Attendant {
             attend(there.link(), &told);
             drop(others);
         })?;
-        Ok(Attendant { job, is_dismissed, os_thread: Some(os_thread) })
+        Ok(BellAttendant { job, is_dismissed, os_thread: Some(os_thread) })
     }
 
     /// The OS thread ends when all messages are sent. Gives what waits for that.
@@ -50,7 +50,7 @@ impl Attendant {
     }
 }
 
-impl Drop for Attendant {
+impl Drop for BellAttendant {
     fn drop(&mut self) {
         drop(self.dismiss());
     }

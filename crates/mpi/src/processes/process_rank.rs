@@ -2,7 +2,7 @@
 //!
 //! `world.rs` runs a program in it, as in a `LaunchedRank`.
 
-use super::attendant::Attendant;
+use super::attendant::BellAttendant;
 use super::local_job::{LocalJob, RankSeat};
 use super::rings::RankRings;
 use super::segment::JobSegment;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// One rank of a job on one machine.
 pub(crate) struct ProcessRank {
     pub(crate) job: Arc<JobRank<RankRings>>,
-    attendant: Mutex<Attendant>,
+    attendant: Mutex<BellAttendant>,
 }
 
 impl ProcessRank {
@@ -64,7 +64,7 @@ impl ProcessRank {
         let rings = Arc::new(unsafe { RankRings::new(segment, rank) });
         let job = Arc::new(JobRank::new(rank, size, rings.clone()));
         rings.serve(&job);
-        let attendant = Mutex::new(Attendant::start(job.clone(), follows_its_parent)?);
+        let attendant = Mutex::new(BellAttendant::start(job.clone(), follows_its_parent)?);
         Ok(ProcessRank { job, attendant })
     }
 
