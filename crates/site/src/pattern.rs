@@ -81,7 +81,7 @@ impl PathPattern {
         }
     }
 
-    /// Whether `path` is the directory of a [`Below`](Pattern::Below) without its `/`.
+    /// Whether `path` is the directory of a [`Below`](PathPattern::Below) without its `/`.
     pub fn lacks_slash(&self, path: &[u8]) -> bool {
         matches!(self, PathPattern::Below(prefix) if prefix.strip_suffix(b"/") == Some(path))
     }

@@ -1,5 +1,5 @@
 //! `result` and `at`: the answer of an operation or a call, as the `io::Result` that a program
-//! gets, with the path in the message; and `has_no_offsets`, for the one error that `File` mends.
+//! gets, with the path in the message.
 
 use super::operation::RawOutcome;
 use crate::error::doing;
@@ -14,9 +14,4 @@ pub(super) fn result(outcome: RawOutcome) -> io::Result<usize> {
 /// Adds to an error what was done, and to which file.
 pub(super) fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> io::Error {
     move |error| doing(format_args!("{what} {}", path.display()))(error)
-}
-
-/// Whether a transfer has failed because the file has no offsets. It has moved no byte then.
-pub(super) fn has_no_offsets(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotSeekable
 }

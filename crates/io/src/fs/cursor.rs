@@ -9,7 +9,7 @@
 //! the next call of the same `File` waits for the write, and the kernel never performs the two in
 //! the other order.
 
-use super::answer::{at, has_no_offsets};
+use super::answer::at;
 use super::buffer::AlignedBuf;
 use super::file::{File, Uncached, transferred};
 use super::operation::Operation;
@@ -272,7 +272,7 @@ impl File {
                     buffer[..piece.len()].copy_from_slice(&piece);
                     return Ok(piece.len());
                 }
-                Err(error) if has_no_offsets(&error) => self.cursor().seekless = true,
+                Err(error) if self.lacks_offsets(&error) => self.cursor().seekless = true,
                 Err(error) => return Err(error),
             }
         }
@@ -314,7 +314,7 @@ impl File {
         let write = OperationFuture::new(Operation::Write(self.transfer(piece, 0, offset)));
         *self.cursor().writing() = Some(write);
         match self.finish_writing().await {
-            Err(error) if has_no_offsets(&error) => {
+            Err(error) if self.lacks_offsets(&error) => {
                 self.cursor().seekless = true;
                 self.write_next(bytes).await
             }

@@ -6,7 +6,7 @@
 //! file's position on. The open descriptor is shared with the operations under way
 //! (`Arc<Opened>`), so it is closed after the last of them.
 
-use super::answer::{at, has_no_offsets, result};
+use super::answer::{at, result};
 use super::buffer::{AlignedBuf, Buffer, Bytes, zeros};
 use super::cursor::Cursor;
 use super::metadata::{Metadata, status};
@@ -197,7 +197,7 @@ impl File {
             Some(Ok(0)) if !buffer.is_empty() => Err(Uncached::Now),
             Some(Ok(read)) => Ok(read),
             Some(Err(Errno::AGAIN | Errno::INTR)) => Err(Uncached::Now),
-            Some(Err(Errno::SPIPE)) => Err(Uncached::Seekless),
+            Some(Err(error)) if self.lacks_offsets(&error.into()) => Err(Uncached::Seekless),
             Some(Err(_)) | None => Err(Uncached::Always),
         }
     }
@@ -291,7 +291,7 @@ impl File {
         loop {
             let (mut read, mut buffer) =
                 self.fill(content, filled, offset.saturating_add(filled as u64)).await;
-            if read.as_ref().is_err_and(has_no_offsets) {
+            if read.as_ref().is_err_and(|error| self.lacks_offsets(error)) {
                 read = self.read_next(&mut buffer[filled..]).await;
             }
             content = buffer;

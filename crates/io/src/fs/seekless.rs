@@ -10,6 +10,7 @@ use super::answer::at;
 use super::file::File;
 use crate::nonblocking::wait;
 use crate::sys;
+use rustix::fs::FileType;
 use rustix::io::Errno;
 use selvedge_core::{Interest, budget};
 use std::future::poll_fn;
@@ -17,6 +18,15 @@ use std::io;
 use std::os::fd::AsFd;
 
 impl File {
+    /// Whether a transfer has failed because the file has no offsets. It has moved no byte then.
+    /// A regular file has offsets, whatever a call says: the plain calls would read its beginning
+    /// again.
+    pub(super) fn lacks_offsets(&self, error: &io::Error) -> bool {
+        let is_regular = |mode| FileType::from_raw_mode(mode) == FileType::RegularFile;
+        error.kind() == io::ErrorKind::NotSeekable
+            && sys::status(self).is_ok_and(|status| !is_regular(status.mode))
+    }
+
     /// Reads the bytes that come next, at least one, or none at the end. Waits while there are none
     /// yet. A call that is dropped has taken no byte.
     pub(super) async fn read_next(&self, buffer: &mut [u8]) -> io::Result<usize> {
