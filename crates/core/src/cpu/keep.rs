@@ -23,7 +23,8 @@ impl CpuInner {
     }
 
     /// Makes the thread at `key` ready if it waits and may run here; false if not. A stale key does
-    /// no harm. This runs no code of the program, and takes no lock.
+    /// no harm. This runs no code of the program. It takes no lock but that of a full outlet, under
+    /// which nothing else is locked.
     #[inline(always)]
     pub(crate) fn resume_own(&self, key: Key) -> bool {
         let head = self.base.header(key).head();

@@ -102,12 +102,11 @@ impl OurJobs {
 
     /// Writes the records that come to the end of the log.
     async fn log(&self, mut file: File, sync: bool) -> io::Result<()> {
-        let (mut buffer, mut jobs) = (Vec::new(), Vec::new());
+        let (mut buffer, mut jobs, mut records) = (Vec::new(), Vec::new(), Vec::new());
         loop {
-            let records = atomically(|tx| {
-                let records = self.records.flush(tx)?;
-                tx.check(!records.is_empty())?;
-                Ok(records)
+            atomically(|tx| {
+                self.records.flush_into(tx, &mut records)?;
+                tx.check(!records.is_empty())
             })
             .await;
             for Unlogged { record, .. } in &records {
@@ -131,7 +130,7 @@ impl OurJobs {
                 atomically(|tx| self.wait(tx, &jobs)).await;
                 jobs.clear();
             }
-            for Unlogged { logged, .. } in records {
+            for Unlogged { logged, .. } in records.drain(..) {
                 logged.try_put(()).expect("the connection has one record on the way");
             }
         }
