@@ -393,6 +393,7 @@ const REFUSED: &[&str] = &[
     "selvedge-scope",
     "selvedge-stm",
     "selvedge-sync",
+    "selvedge-web",
 ];
 
 /// Each refused program is refused with the error code that its documentation names. The stable

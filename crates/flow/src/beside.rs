@@ -49,7 +49,7 @@ pub struct Ahead {
 ///     let squares = from_iter(1..=1000u64) >> lift121(|n: &u64| n * n) >> ahead(4);
 ///     (squares >> lift121(|n: &u64| n % 7) >> fold(0, |sum, n: &u64| *sum += n)).run().await
 /// });
-/// assert_eq!(sum.unwrap().unwrap(), (1..=1000u64).map(|n| n * n % 7).sum());
+/// assert_eq!(sum.unwrap().unwrap(), (1..=1000u64).map(|n| n * n % 7).sum::<u64>());
 /// ```
 pub fn ahead(chunks: usize) -> Ahead {
     assert!(chunks > 0, "ahead by no chunks");
