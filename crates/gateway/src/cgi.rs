@@ -111,7 +111,9 @@ impl Cgi {
         self
     }
 
-    /// The longest time from the start of a program to the end of its answer. 60 s if not set.
+    /// The longest time from the start of a program to the end of its answer. 60 s if not set. If a
+    /// process has left the program's group and holds its output, the answer ends three seconds
+    /// later.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Cgi {
         self.time_limit = limit;
