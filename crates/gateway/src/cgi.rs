@@ -76,7 +76,8 @@ pub struct Cgi {
 }
 
 impl Cgi {
-    /// The programs in a directory and in the directories below it.
+    /// The programs in a directory and in the directories below it. A relative path counts from the
+    /// directory that is the current one at this call.
     pub fn new(directory: impl AsRef<Path>) -> Cgi {
         Cgi {
             place: Place::new(directory.as_ref().to_path_buf()),

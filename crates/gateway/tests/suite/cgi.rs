@@ -347,3 +347,16 @@ fn a_handler_of_programs_is_a_handler() {
     fn is_handler(_: &impl Handler) {}
     is_handler(&Cgi::new("/srv/cgi-bin"));
 }
+
+#[test]
+fn a_relative_directory_is_below_the_current_one() {
+    let current = std::env::current_dir().unwrap();
+    let depth = current.components().count() - 1;
+    // Deeper than the current directory: from there, the path that was given leads elsewhere.
+    let name = format!("{}print", "a/".repeat(depth));
+    let scripts = Scripts::new(&[(&name, PRINT)]);
+    let relative = format!("{}{}", "../".repeat(depth), scripts.path().to_str().unwrap().trim_matches('/'));
+    let text = ask(Cgi::new(&relative), get(&format!("/{name}/x?PATH_TRANSLATED")));
+    let (head, translated) = text.split_once("| ").unwrap();
+    assert!(head.starts_with("200 ") && translated.starts_with('/'), "{text}");
+}
