@@ -360,3 +360,13 @@ fn a_relative_directory_is_below_the_current_one() {
     let (head, translated) = text.split_once("| ").unwrap();
     assert!(head.starts_with("200 ") && translated.starts_with('/'), "{text}");
 }
+
+#[test]
+fn a_variable_of_ones_own_replaces_that_of_the_request() {
+    const COUNT: &str = "printf 'Content-Type: a/b\\n\\n'\n\
+        tr '\\0' '\\n' < /proc/$$/environ | grep -c '^HTTP_ACCEPT='; printf '%s' \"$HTTP_ACCEPT\"";
+    let scripts = Scripts::new(&[("count", COUNT)]);
+    let cgi = scripts.cgi().variable("HTTP_ACCEPT", "cotton").variable("HTTP_ACCEPT", "linen");
+    let text = ask(cgi, request("GET", "/cgi/count", &[("accept", "forged")], ""));
+    assert!(text.ends_with("| 1\nlinen"), "{text}");
+}

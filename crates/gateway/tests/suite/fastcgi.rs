@@ -318,3 +318,19 @@ fn content_behind_the_length_is_not_in_the_body() {
         sleep(Duration::from_secs(5)).await;
     });
 }
+
+#[test]
+fn a_parameter_of_ones_own_replaces_that_of_the_request() {
+    async fn own(request: Request) -> String {
+        let values = request.headers().get_all("x-own").iter();
+        values.map(|value| format!("<{}>", value.to_str().unwrap())).collect()
+    }
+    simulate(0..4, || async {
+        let application = spawn_local(serve_fastcgi(listen(), own));
+        let client = client().variable("HTTP_X_OWN", "first").variable("HTTP_X_OWN", "linen");
+        let answer = text_of(client.call(request("GET", "/", &[("x-own", "forged")], "")).await).await;
+        assert!(answer.ends_with("| <linen>"), "{answer}");
+        application.cancel();
+        sleep(Duration::from_secs(1)).await;
+    });
+}
