@@ -130,7 +130,7 @@ impl Cgi {
         self
     }
 
-    /// Adds a variable to the environment of all programs, or replaces one, even one of the request.
+    /// Adds a variable to the environment of all programs, or replaces one, even one of a request.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Cgi {
         self.server.set(name.into(), value.into());

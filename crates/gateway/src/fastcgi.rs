@@ -91,8 +91,8 @@ impl FastCgi {
 
     /// An application that runs the scripts below a directory, which have names that end in
     /// `suffix`. The first such name of a path is the script; what follows is its `PATH_INFO`. Only
-    /// what is a file in this directory is asked for. A relative path counts from the directory that
-    /// is the current one at this call.
+    /// what is a file in this directory is asked for. A relative path counts from the directory
+    /// that is the current one at this call.
     pub fn scripts(address: Address, directory: impl AsRef<Path>, suffix: impl Into<String>) -> FastCgi {
         let place = Place::new(directory.as_ref().to_path_buf());
         FastCgi { place, suffix: Some(suffix.into()), ..FastCgi::new(address) }
