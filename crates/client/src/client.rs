@@ -337,6 +337,9 @@ where
     match polled {
         Poll::Pending => Ok(Bytes::new()),
         Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+            Ok(piece) if piece.len() as u64 > length => {
+                Err(Error::with(ErrorCause::RequestBody, "it has more bytes than it said"))
+            }
             Ok(piece) => {
                 if piece.len() as u64 == length && source.is_end_stream() {
                     *body = None;

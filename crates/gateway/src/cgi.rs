@@ -67,7 +67,6 @@ use variables::{ServerNames, search_words, variables};
 pub struct Cgi {
     place: Place,
     server: ServerNames,
-    variables: Vec<(String, String)>,
     slots: ProgramSlots,
     time_limit: Duration,
     unsized_body_max: u64,
@@ -76,12 +75,14 @@ pub struct Cgi {
 }
 
 impl Cgi {
-    /// The programs in a directory and in the directories below it.
+    /// The programs in a directory and in the directories below it. A relative path counts from the
+    /// directory that is the current one at this call.
     pub fn new(directory: impl AsRef<Path>) -> Cgi {
+        let mut server = ServerNames::default();
+        server.set("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into());
         Cgi {
             place: Place::new(directory.as_ref().to_path_buf()),
-            server: ServerNames::default(),
-            variables: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
+            server,
             slots: ProgramSlots::new(64),
             time_limit: Duration::from_secs(60),
             unsized_body_max: 1 << 20,
@@ -111,7 +112,9 @@ impl Cgi {
         self
     }
 
-    /// The longest time from the start of a program to the end of its answer. 60 s if not set.
+    /// The longest time from the start of a program to the end of its answer. 60 s if not set. If a
+    /// process has left the program's group and holds its output, the answer ends three seconds
+    /// later.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Cgi {
         self.time_limit = limit;
@@ -127,12 +130,10 @@ impl Cgi {
         self
     }
 
-    /// Adds a variable to the environment of all programs, or replaces one.
+    /// Adds a variable to the environment of all programs, or replaces one, even one of a request.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Cgi {
-        let name = name.into();
-        self.variables.retain(|(other, _)| *other != name);
-        self.variables.push((name, value.into()));
+        self.server.set(name.into(), value.into());
         self
     }
 
@@ -168,9 +169,6 @@ impl Cgi {
         let peer = parts.extensions.get::<Caller>().and_then(Caller::peer);
         let mut launch = Launch::new(&file);
         launch.directory(file.parent().unwrap_or(Path::new("/")));
-        for (name, value) in &self.variables {
-            launch.env(name, value);
-        }
         for (name, value) in variables(&parts, peer, Some(length), &target, &self.place.root, &self.server) {
             launch.env(name, OsStr::from_bytes(&value));
         }

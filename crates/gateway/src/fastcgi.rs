@@ -64,7 +64,6 @@ pub struct FastCgi {
     suffix: Option<String>,
     fallback: Option<String>,
     server: ServerNames,
-    variables: Vec<(String, String)>,
     connect_limit: Duration,
     limits: Limits,
     unsized_body_max: u64,
@@ -82,7 +81,6 @@ impl FastCgi {
             suffix: None,
             fallback: None,
             server: ServerNames::default(),
-            variables: Vec::new(),
             connect_limit: Duration::from_secs(5),
             limits: Limits { send: Duration::from_secs(30), read: Duration::from_secs(60) },
             unsized_body_max: 1 << 20,
@@ -93,7 +91,8 @@ impl FastCgi {
 
     /// An application that runs the scripts below a directory, which have names that end in
     /// `suffix`. The first such name of a path is the script; what follows is its `PATH_INFO`. Only
-    /// what is a file in this directory is asked for.
+    /// what is a file in this directory is asked for. A relative path counts from the directory
+    /// that is the current one at this call.
     pub fn scripts(address: Address, directory: impl AsRef<Path>, suffix: impl Into<String>) -> FastCgi {
         let place = Place::new(directory.as_ref().to_path_buf());
         FastCgi { place, suffix: Some(suffix.into()), ..FastCgi::new(address) }
@@ -157,10 +156,10 @@ impl FastCgi {
         self
     }
 
-    /// Adds a parameter to all requests.
+    /// Adds a parameter to all requests, or replaces one, even one of the request itself.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> FastCgi {
-        self.variables.push((name.into(), value.into()));
+        self.server.set(name.into(), value.into());
         self
     }
 
@@ -217,9 +216,6 @@ impl FastCgi {
         let mut params = Vec::with_capacity(2 << 10);
         for (name, value) in variables(&parts, peer, Some(length), &target, &self.place.root, &self.server) {
             put_pair(name.as_bytes(), &value, &mut params);
-        }
-        for (name, value) in &self.variables {
-            put_pair(name.as_bytes(), value.as_bytes(), &mut params);
         }
         let (mut talk, head) =
             self.ask(&params, body, is_idempotent(&parts), &program).await.map_err(|why| {

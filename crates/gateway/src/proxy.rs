@@ -36,6 +36,8 @@ use std::task::{Context, Poll};
 /// - A server that cannot be reached has seen nothing, so the request goes to the next server. A
 ///   request that was sent and not answered goes to the next server once, if its method is
 ///   idempotent and its body small.
+/// - A path with a name `.` or `..`, encoded or not, is answered 400: a server that resolves it
+///   would leave the part of its paths that [`prefix`](Proxy::prefix) or a router leads to.
 /// - The answer is 502 if no server could be reached or the answer is no HTTP, 504 if a time limit
 ///   of the [client](selvedge_client::Builder) has passed, and 503 if no server is in order.
 ///
@@ -111,8 +113,11 @@ impl Proxy {
         &self.upstreams
     }
 
-    /// The head of the request to a server.
+    /// The head of the request to a server; `None` if the request is not valid.
     fn outgoing(&self, parts: &Parts, caller: Option<&Caller>, peer: Option<IpAddr>) -> Option<Parts> {
+        if has_dot_segment(parts.uri.path()) {
+            return None;
+        }
         let (mut outgoing, ()) = http::Request::new(()).into_parts();
         outgoing.method = parts.method.clone();
         outgoing.uri = match &self.prefix {
@@ -297,6 +302,33 @@ fn replaced(uri: &Uri, from: &str, to: &str) -> Option<Uri> {
     }
 }
 
+/// Whether a server could read a name of the path as `.` or `..`, and so leave the part of its
+/// paths that the proxy leads to. Some servers decode the path before they split it, take `\` for
+/// `/`, or cut a name at its `;`.
+fn has_dot_segment(path: &str) -> bool {
+    let mut rest = path.as_bytes();
+    // The dots of a name that has nothing else yet.
+    let mut dots = Some(0);
+    loop {
+        let is_dot_segment = matches!(dots, Some(1 | 2));
+        let byte;
+        (byte, rest) = match rest {
+            [] => return is_dot_segment,
+            [b'%', b'2', b'e' | b'E', after @ ..] => (b'.', after),
+            [b'%', b'2', b'f' | b'F', after @ ..] => (b'/', after),
+            [b'%', b'5', b'c' | b'C', after @ ..] => (b'/', after),
+            [b'%', b'3', b'b' | b'B', after @ ..] => (b';', after),
+            [byte, after @ ..] => (*byte, after),
+        };
+        match byte {
+            b'/' | b'\\' | b';' if is_dot_segment => return true,
+            b'/' | b'\\' => dots = Some(0),
+            b'.' => dots = dots.map(|dots| dots + 1),
+            _ => dots = None,
+        }
+    }
+}
+
 /// Whether a repeated request has the effect of one (RFC 9110 §9.2.2).
 pub(crate) fn is_idempotent(parts: &Parts) -> bool {
     [Method::GET, Method::HEAD, Method::PUT, Method::DELETE, Method::OPTIONS, Method::TRACE]
@@ -360,6 +392,28 @@ async fn copy_both_ways(client: &Upgraded, server: &Switched) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dot_segments() {
+        for path in [
+            "/..",
+            "/.",
+            "/a/../b",
+            "/a/%2E./b",
+            "/a/.%2e",
+            "/..%2Fa",
+            "/a%2f..",
+            "/..%5ca",
+            "/..;a",
+            "/.%3B",
+        ] {
+            assert!(has_dot_segment(path), "{path}");
+        }
+        for path in ["/", "*", "", "/a.b/c..", "/...", "/%2e%2e.", "/..a", "/;..", "/..%", "/..%2", "/%2525"]
+        {
+            assert!(!has_dot_segment(path), "{path}");
+        }
+    }
 
     #[test]
     fn prefixes() {

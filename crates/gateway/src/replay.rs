@@ -12,8 +12,12 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
-/// The most bytes that are kept.
+/// The most bytes of memory that are kept.
 const KEPT_BYTES_MAX: usize = 64 << 10;
+
+/// The memory that a kept piece needs besides its content. A body of very small pieces needs more
+/// for this than for its content.
+const PIECE_BYTES: usize = 128;
 
 /// A body that can be [sent](Replay::body) several times, one time after the other.
 pub(crate) struct Replay {
@@ -103,7 +107,7 @@ impl http_body::Body for Replayed {
 
 impl TakenBody {
     fn keep(&mut self, piece: &Bytes) {
-        self.bytes = self.bytes.saturating_add(piece.len());
+        self.bytes = self.bytes.saturating_add(piece.len() + PIECE_BYTES);
         self.is_lost |= self.bytes > KEPT_BYTES_MAX;
         if self.is_lost {
             // `at` of the sending goes on counting, and finds no piece.
@@ -111,5 +115,38 @@ impl TakenBody {
         } else {
             self.pieces.push(piece.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker;
+
+    /// Pieces of one byte, without an end.
+    struct Drops;
+
+    impl http_body::Body for Drops {
+        type Data = Bytes;
+        type Error = BodyError;
+
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+            Poll::Ready(Some(Ok(Frame::data(Bytes::from(vec![b'x'])))))
+        }
+    }
+
+    #[test]
+    fn small_pieces_count_with_the_memory_that_each_of_them_needs() {
+        let replay = Replay::new(Body::new(Drops));
+        let mut body = replay.body();
+        for _ in 0..1000 {
+            let polled = Pin::new(&mut body).poll_frame(&mut Context::from_waker(Waker::noop()));
+            assert!(matches!(polled, Poll::Ready(Some(Ok(_)))));
+            assert!(replay.shared.borrow().pieces.len() <= 512, "about 64 KiB");
+        }
+        assert!(!replay.is_whole());
     }
 }

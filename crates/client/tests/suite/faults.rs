@@ -167,3 +167,38 @@ fn a_network_that_breaks_connections_gives_an_answer_or_an_error() {
         drop(ended);
     });
 }
+
+/// The surplus would be read as the beginning of the next request.
+#[test]
+fn a_body_that_has_more_bytes_than_it_said_is_not_sent() {
+    struct Surplus(Option<&'static str>);
+    impl http_body::Body for Surplus {
+        type Data = bytes::Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            mut self: std::pin::Pin<&mut Self>,
+            _: &mut std::task::Context<'_>,
+        ) -> std::task::Poll<Option<Result<http_body::Frame<bytes::Bytes>, Self::Error>>> {
+            let piece = self.0.take();
+            std::task::Poll::Ready(piece.map(|piece| Ok(http_body::Frame::data(piece.into()))))
+        }
+
+        fn size_hint(&self) -> http_body::SizeHint {
+            http_body::SizeHint::with_exact(1)
+        }
+    }
+    simulate(0..4, || async {
+        let listener = listen();
+        let server = spawn_local(async move {
+            let (stream, _) = listener.accept().await?;
+            answer(&stream, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await
+        });
+        let request = http::Request::post(URI).body(Surplus(Some("wGET /admin HTTP/1.1"))).unwrap();
+        let error = Client::new().send(request).await.unwrap_err();
+        assert!(error.is_request_body(), "{error}");
+        assert!(!server.is_finished());
+        server.cancel();
+        sleep(Duration::from_secs(1)).await;
+    });
+}

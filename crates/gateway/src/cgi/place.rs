@@ -19,7 +19,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// A relative `root` is below the current directory of now. An empty one stays empty.
     pub(crate) fn new(root: PathBuf) -> Place {
+        // A program begins in a directory of its own, where a relative path leads elsewhere.
+        let root = std::path::absolute(&root).unwrap_or(root);
         Place { root, prefix: String::new(), index: None }
     }
 

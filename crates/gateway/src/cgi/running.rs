@@ -29,6 +29,10 @@ use std::time::Duration;
 /// The time between the request to end and the kill.
 const GRACE: Duration = Duration::from_secs(2);
 
+/// The time from the kill to the end of the answer. A process that has left the group lives on, and
+/// may hold the output.
+const AFTER_KILL: Duration = Duration::from_secs(1);
+
 /// The number of bytes that one read of the output asks for.
 const PIECE_BYTES: usize = 16 << 10;
 
@@ -53,6 +57,8 @@ pub(crate) struct Running {
     body_error: Option<BodyError>,
     /// Output that was read and not passed on.
     early: Vec<u8>,
+    /// When the output is given up, whichever process holds it.
+    until: Time,
     is_too_late: Rc<Cell<bool>>,
     /// Tells the keeper that the output has ended. Dropping it has the program ended.
     finished: Option<Replier<(), Local>>,
@@ -105,17 +111,17 @@ impl Running {
             return Err(io::Error::other("a program without streams"));
         };
         let Orders { program, limit, log, slot } = orders;
+        let deadline = Time::now() + limit;
+        let until = deadline + GRACE + AFTER_KILL;
         let lines = ErrorLines::new(log, program);
-        drop(spawn_local(async move { read_errors(&stderr, lines).await }));
+        drop(spawn_local(async move {
+            // What holds the error output then is no part of the program.
+            let _ = timeout_at(until, read_errors(&stderr, lines)).await;
+        }));
         let is_too_late = Rc::new(Cell::new(false));
         let (finished, finish) = one_shot_local();
         let (outcome_end, outcome) = one_shot_local();
-        let keeper = ProgramKeeper {
-            child,
-            until: Time::now() + limit,
-            is_too_late: is_too_late.clone(),
-            _slot: slot,
-        };
+        let keeper = ProgramKeeper { child, until: deadline, is_too_late: is_too_late.clone(), _slot: slot };
         drop(spawn_local(async move {
             let ended = keeper.keep(finish).await;
             // The connection's thread may be gone.
@@ -123,7 +129,8 @@ impl Running {
         }));
         let feed = Some(Box::pin(feed(stdin, body)) as InputFeed);
         let finished = Some(finished);
-        Ok(Running { stdout, feed, body_error: None, early: Vec::new(), is_too_late, finished, outcome })
+        let early = Vec::new();
+        Ok(Running { stdout, feed, body_error: None, early, until, is_too_late, finished, outcome })
     }
 
     /// Reads the head of the program's answer.
@@ -167,13 +174,22 @@ impl Running {
         }
     }
 
-    /// Reads output while the request's body flows in. Empty at the end, which it tells the keeper.
+    /// Reads output while the request's body flows in. Empty at the end, which it tells the keeper,
+    /// and when the output is given up.
     async fn read(&mut self) -> io::Result<Bytes> {
         let mut piece = vec![0; PIECE_BYTES];
         let read = loop {
-            let Some(feed) = &mut self.feed else { break self.stdout.read(&mut piece).await? };
-            match select((self.stdout.read(&mut piece), feed.as_mut())).await {
-                Selected::First(read) => break read?,
+            let read = timeout_at(self.until, self.stdout.read(&mut piece));
+            let read = match &mut self.feed {
+                Some(feed) => select((read, feed.as_mut())).await,
+                None => Selected::First(read.await),
+            };
+            match read {
+                Selected::First(Ok(read)) => break read?,
+                Selected::First(Err(_)) => {
+                    self.is_too_late.set(true);
+                    return Ok(Bytes::new());
+                }
                 Selected::Second(Ok(())) => self.feed = None,
                 Selected::Second(Err(error)) => {
                     // The program must not take the part for the whole: its input stays open, and

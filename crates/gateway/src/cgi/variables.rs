@@ -36,11 +36,22 @@ pub(crate) struct ServerNames {
     /// The port; `None` for the one that the client names.
     pub(crate) port: Option<u16>,
     pub(crate) software: String,
+    /// Variables that stand in the place of those of the same name.
+    own: Vec<(String, String)>,
+}
+
+impl ServerNames {
+    /// Adds a variable to those of all requests, or replaces one.
+    pub(crate) fn set(&mut self, name: String, value: String) {
+        self.own.retain(|(other, _)| *other != name);
+        self.own.push((name, value));
+    }
 }
 
 impl Default for ServerNames {
     fn default() -> ServerNames {
-        ServerNames { port: None, software: concat!("selvedge/", env!("CARGO_PKG_VERSION")).into() }
+        let software = concat!("selvedge/", env!("CARGO_PKG_VERSION")).into();
+        ServerNames { port: None, software, own: Vec::new() }
     }
 }
 
@@ -100,6 +111,9 @@ pub(crate) fn variables(
     // PHP runs nothing without it, if it was built to be careful.
     set("REDIRECT_STATUS", b"200");
     put_fields(parts, &mut all);
+    // A program would see two values otherwise, one of them the client's.
+    all.retain(|(name, _)| server.own.iter().all(|(own, _)| own != name));
+    all.extend(server.own.iter().map(|(name, value)| (name.clone(), value.clone().into_bytes())));
     all
 }
 

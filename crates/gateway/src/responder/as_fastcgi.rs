@@ -317,11 +317,14 @@ impl Reader {
             match came.kind {
                 kind::ABORT if came.request == id => return Ok(true),
                 kind::STDIN if came.request == id => {
-                    left = left.saturating_sub(came.content.len() as u64);
+                    // What is behind the length is no part of the body.
+                    let mut content = came.content.clone();
+                    content.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+                    left -= content.len() as u64;
                     // The handler is polled by this task, so this task has to run again.
                     poll_fn(|cx| {
                         match (came.content.is_empty(), &feeder) {
-                            (false, Some(end)) => end.put(came.content.clone(), cx),
+                            (false, Some(end)) if !content.is_empty() => end.put(content.clone(), cx),
                             (true, Some(_)) => {
                                 let cut = || BodyError::new(Cause::Disconnected);
                                 let ended = if left == 0 { Ok(None) } else { Err(cut()) };
@@ -329,7 +332,7 @@ impl Reader {
                                     end.end(ended, cx);
                                 }
                             }
-                            (_, None) => {}
+                            _ => {}
                         }
                         cx.waker().wake_by_ref();
                         Poll::Ready(())

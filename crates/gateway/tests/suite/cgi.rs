@@ -347,3 +347,26 @@ fn a_handler_of_programs_is_a_handler() {
     fn is_handler(_: &impl Handler) {}
     is_handler(&Cgi::new("/srv/cgi-bin"));
 }
+
+#[test]
+fn a_relative_directory_is_below_the_current_one() {
+    let current = std::env::current_dir().unwrap();
+    let depth = current.components().count() - 1;
+    // Deeper than the current directory: from there, the path that was given leads elsewhere.
+    let name = format!("{}print", "a/".repeat(depth));
+    let scripts = Scripts::new(&[(&name, PRINT)]);
+    let relative = format!("{}{}", "../".repeat(depth), scripts.path().to_str().unwrap().trim_matches('/'));
+    let text = ask(Cgi::new(&relative), get(&format!("/{name}/x?PATH_TRANSLATED")));
+    let (head, translated) = text.split_once("| ").unwrap();
+    assert!(head.starts_with("200 ") && translated.starts_with('/'), "{text}");
+}
+
+#[test]
+fn a_variable_of_ones_own_replaces_that_of_the_request() {
+    const COUNT: &str = "printf 'Content-Type: a/b\\n\\n'\n\
+        tr '\\0' '\\n' < /proc/$$/environ | grep -c '^HTTP_ACCEPT='; printf '%s' \"$HTTP_ACCEPT\"";
+    let scripts = Scripts::new(&[("count", COUNT)]);
+    let cgi = scripts.cgi().variable("HTTP_ACCEPT", "cotton").variable("HTTP_ACCEPT", "linen");
+    let text = ask(cgi, request("GET", "/cgi/count", &[("accept", "forged")], ""));
+    assert!(text.ends_with("| 1\nlinen"), "{text}");
+}

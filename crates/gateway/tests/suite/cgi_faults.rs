@@ -5,6 +5,7 @@ use selvedge_core::{spawn_local, yield_now};
 use selvedge_gateway::ProgramSlots;
 use selvedge_handler::{Body, BodyError, Cause, Handler};
 use selvedge_io::time::sleep;
+use selvedge_scope::join;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -184,5 +185,38 @@ fn so_many_at_once_and_so_many_wait() {
         assert_eq!(cgi.call(get("/cgi/wait")).await.status(), 503);
         fs::write(scripts.path().join("go"), "").unwrap();
         assert!(first.await.unwrap().starts_with("200 "));
+    });
+}
+
+/// A daemon in a session of its own is not ended with the program, and keeps its output open.
+#[test]
+fn a_daemon_that_holds_the_output_does_not_hold_the_answer() {
+    const DAEMON: &str = "setsid sh -c 'echo $$ > $0.tmp; mv $0.tmp $0.number; n=0\n\
+        while ! test -e go && test $n -lt 400; do n=$((n+1)); sleep 0.05; done; echo > $0.over' ";
+    let scripts = Scripts::new(&[
+        ("head", &format!("{DAEMON} head &")),
+        ("body", &format!("printf 'Content-Type: a/b\\n\\nwarp'; {DAEMON} body &\nexec sleep 100")),
+    ]);
+    run(async move {
+        let mut limit = Duration::from_millis(300);
+        let numbers = loop {
+            let cgi = scripts.cgi().time_limit(limit);
+            let ask = async |path: &str| text_of(cgi.call(get(path)).await).await;
+            let (head, body) = join((ask("/cgi/head"), ask("/cgi/body"))).await;
+            let file = |name: &str, end: &str| scripts.path().join(format!("{name}.{end}"));
+            for name in ["head", "body"] {
+                assert!(!file(name, "over").exists(), "the answer has waited for the daemon");
+            }
+            assert!(head.starts_with("504 "), "{head}");
+            assert!(body.contains("| broken: the body took too long"), "{body}");
+            let number = |name: &str| fs::read_to_string(file(name, "number"));
+            if let (Ok(head), Ok(body)) = (number("head"), number("body")) {
+                break [head, body].map(|number| number.trim().to_owned());
+            }
+            // On a busy machine, a daemon was ended before it had a session of its own.
+            limit *= 4;
+        };
+        fs::write(scripts.path().join("go"), "").unwrap();
+        are_gone(&numbers).await;
     });
 }

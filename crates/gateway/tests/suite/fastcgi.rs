@@ -293,3 +293,44 @@ fn an_answer_before_the_body_is_not_reset() {
         sleep(Duration::from_secs(5)).await;
     });
 }
+
+/// What a server sends behind the length that it has said is no part of the body: a proxy behind
+/// the handler would send it as the beginning of another request.
+#[test]
+fn content_behind_the_length_is_not_in_the_body() {
+    simulate(0..8, || async {
+        let application = spawn_local(serve_fastcgi(listen(), echo));
+        for pieces in [&["warpSURPLUS"][..], &["wa", "rpSURPLUS"], &["warp", "SURPLUS", "SURPLUS"]] {
+            let stream = selvedge_io::net::TcpStream::connect(APPLICATION.parse().unwrap()).await.unwrap();
+            let params = b"\x0e\x04REQUEST_METHODPOST\x0e\x01CONTENT_LENGTH4";
+            let mut all =
+                vec![record(1, &[0, 1, 0, 0, 0, 0, 0, 0], 0), record(4, params, 0), record(4, b"", 0)];
+            all.extend(pieces.iter().map(|piece| record(5, piece.as_bytes(), 0)));
+            all.push(record(5, b"", 0));
+            stream.write_all(&all.concat()).await.unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let answer = String::from_utf8_lossy(&stream.read_to_end().await.unwrap()).into_owned();
+            assert!(!answer.contains("SURPLUS"), "{pieces:?}: {answer:?}");
+            let content: String = answer.chars().filter(|letter| "warp".contains(*letter)).collect();
+            assert!(content.ends_with("warp"), "{pieces:?}: {answer:?}");
+        }
+        application.cancel();
+        sleep(Duration::from_secs(5)).await;
+    });
+}
+
+#[test]
+fn a_parameter_of_ones_own_replaces_that_of_the_request() {
+    async fn own(request: Request) -> String {
+        let values = request.headers().get_all("x-own").iter();
+        values.map(|value| format!("<{}>", value.to_str().unwrap())).collect()
+    }
+    simulate(0..4, || async {
+        let application = spawn_local(serve_fastcgi(listen(), own));
+        let client = client().variable("HTTP_X_OWN", "first").variable("HTTP_X_OWN", "linen");
+        let answer = text_of(client.call(request("GET", "/", &[("x-own", "forged")], "")).await).await;
+        assert!(answer.ends_with("| <linen>"), "{answer}");
+        application.cancel();
+        sleep(Duration::from_secs(1)).await;
+    });
+}

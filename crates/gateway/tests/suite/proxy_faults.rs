@@ -181,3 +181,49 @@ fn a_client_that_goes_away_closes_the_connection_to_the_upstream() {
         site.await.unwrap();
     });
 }
+
+/// A server that resolves `..` would answer from outside the part that the proxy exports.
+#[test]
+fn a_path_that_leads_out_of_the_exported_part_reaches_no_upstream() {
+    for path in [
+        "/app/../../admin",
+        "/app/%2e%2E/%2E./admin",
+        "/app/..",
+        "/app/./x",
+        "/app/..%2f..%2Fadmin",
+        "/app/..\\..\\admin",
+        "/app/..%5C..%5cadmin",
+        "/app/..;x/..;/admin",
+        "/app/..%3bx/admin",
+        "/app/x/..?query",
+        "/..",
+    ] {
+        for with_prefix in [true, false] {
+            simulate(0..1, move || async move {
+                let listener = listen(UPSTREAM);
+                let upstream = spawn_local(async move { listener.accept().await.map(drop) });
+                let plain = proxy(&[8001]);
+                let proxy = if with_prefix { plain.prefix("/app", "/v1/public") } else { plain };
+                let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+                let got = through(proxy, &request).await;
+                assert!(got.starts_with("HTTP/1.1 400 "), "{path}: {got}");
+                assert!(!upstream.is_finished(), "{path}");
+                upstream.cancel();
+                sleep(Duration::from_secs(1)).await;
+            });
+        }
+    }
+}
+
+#[test]
+fn dots_within_a_name_go_on() {
+    for path in
+        ["/app/a.b", "/app/...", "/app/..a", "/app/a..", "/app/%2e%2e%2e", "/app/;..", "/app/x?a/../b"]
+    {
+        simulate(0..1, move || async move {
+            let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+            let got = says("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", &request).await;
+            assert!(got.ends_with("\n\nok\n"), "{path}: {got}");
+        });
+    }
+}
