@@ -88,6 +88,8 @@ impl<H: Responder> Exchange<H> {
             feeder,
             trailers: Vec::new(),
             patience: worker.config.handlers.body,
+            write: worker.config.write,
+            cut: false,
             expects_continue: terms.expects_continue,
             informs: terms.version == crate::request::Version::Http11,
             broken: false,
@@ -112,6 +114,14 @@ impl<H: Responder> Exchange<H> {
             terms.persistence = Persistence::Close;
         }
         worker.state.borrow_mut().tell_time(now());
+        if attendant.cut {
+            let status = match &answer {
+                Ok(response) => Status::of_code(response.status().as_u16()),
+                Err(status) => *status,
+            };
+            log_call(&Sent { status, content_bytes: 0 }, &entry, client, worker);
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         for interim in caller.take_interims() {
             if terms.version == crate::request::Version::Http11 {
                 response_head::put_interim(&interim, &mut self.out.bytes);
