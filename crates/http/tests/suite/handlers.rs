@@ -297,6 +297,28 @@ fn a_handler_gets_the_connection_behind_an_upgrade() {
 }
 
 #[test]
+fn a_switch_of_protocols_needs_its_code_and_a_client_of_http_1_1() {
+    let switches = async |request: Request| {
+        let body = match request.uri().path() {
+            "/upgrade" => Body::upgrade(async |_| {}),
+            _ => Body::empty(),
+        };
+        Response::builder().status(StatusCode::SWITCHING_PROTOCOLS).body(body).unwrap()
+    };
+    let text = exchange(switches, &[b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"]);
+    assert!(text.starts_with("HTTP/1.1 500 Internal Server Error\n"), "{text}");
+    let text = exchange(switches, &[b"GET /upgrade HTTP/1.0\r\nUpgrade: shout\r\n\r\n"]);
+    assert!(text.starts_with("HTTP/1.1 500 Internal Server Error\n"), "{text}");
+    let tells = async |request: Request| {
+        format!("{:?} {:?}", request.version(), request.headers().get(header::UPGRADE))
+    };
+    let text = exchange(tells, &[b"GET / HTTP/1.0\r\nUpgrade: shout\r\n\r\n"]);
+    assert!(text.ends_with("\n\nHTTP/1.0 None\n"), "{text}");
+    let text = exchange(tells, &[b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: shout\r\n\r\n"]);
+    assert!(text.ends_with("\n\nHTTP/1.1 Some(\"shout\")\n"), "{text}");
+}
+
+#[test]
 fn bodies_beyond_the_limit_are_refused() {
     let handlers = HandlerLimits { body_bytes: 10, ..HandlerLimits::default() };
     let config = || Config { handlers: handlers.clone(), ..Config::default() };
