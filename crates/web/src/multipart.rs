@@ -71,6 +71,7 @@ pub struct FormPart<'m> {
     fields: HeaderMap,
     name: Option<String>,
     file_name: Option<String>,
+    ended: bool,
 }
 
 impl<S> FromRequest<S> for Multipart {
@@ -103,7 +104,7 @@ impl Multipart {
                     let disposition = String::from_utf8_lossy(disposition.unwrap_or_default()).into_owned();
                     let name = parameter(&disposition, "name");
                     let file_name = parameter(&disposition, "filename");
-                    return Ok(Some(FormPart { form: self, fields, name, file_name }));
+                    return Ok(Some(FormPart { form: self, fields, name, file_name, ended: false }));
                 }
                 SplitterFound::End => return Ok(None),
                 // The rest of a part that was not read.
@@ -152,10 +153,16 @@ impl FormPart<'_> {
     /// # Errors
     /// If the body is no form, and those of the body.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Rejection> {
+        // Behind the end the splitter stands before the next head, which is not this part's.
+        if self.ended {
+            return Ok(None);
+        }
         match self.form.advance().await? {
             SplitterFound::Content(piece) => Ok(Some(piece)),
-            // After the end the splitter stands before the next head, which is not this part's.
-            _ => Ok(None),
+            _ => {
+                self.ended = true;
+                Ok(None)
+            }
         }
     }
 
