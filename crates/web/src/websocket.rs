@@ -258,7 +258,7 @@ impl WebSocket {
     pub async fn next(&mut self) -> Result<Option<Message>, SocketError> {
         loop {
             // The answer to a ping, the agreement to a close, and what a wait that was given up has
-            // left. It stands before `read`, so that no wait comes between a message and its return.
+            // left. It stands before `read`: no wait comes between a message and its return.
             self.flush().await?;
             match self.context.read(&mut self.wire) {
                 Ok(message @ (Message::Text(_) | Message::Binary(_))) => return Ok(Some(message)),

@@ -39,8 +39,8 @@ pub(super) struct Attendant<'a> {
     pub(super) patience: Duration,
     /// How long an interim response may take to go out.
     pub(super) write: Duration,
-    /// Whether an interim response went out in part, or may have. Nothing may follow it, because the
-    /// client would read what follows as its rest.
+    /// Whether an interim response went out in part, or may have. Nothing may follow it: the client
+    /// would read what follows as its rest.
     pub(super) cut: bool,
     /// Whether the client waits for `100 Continue`.
     pub(super) expects_continue: bool,

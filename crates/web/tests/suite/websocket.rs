@@ -103,7 +103,7 @@ fn a_request_that_asks_for_no_socket_is_told_so() {
     round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
 }
 
-/// A connection whose peer sends nothing more. It takes bytes when `takes` says so.
+/// A connection to a peer that sends nothing more. It takes bytes when `takes` says so.
 struct Quiet {
     takes: Rc<Cell<bool>>,
 }
