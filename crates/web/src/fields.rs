@@ -5,7 +5,9 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::collections::hash_map::{Entry, HashMap};
 use std::fmt;
+use std::hash::Hash;
 
 use serde::de::value::MapDeserializer;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IntoDeserializer, SeqAccess, Visitor};
@@ -42,14 +44,7 @@ struct NamedFields<'de>(Vec<NamedValue<'de>>);
 impl<'de> NamedFields<'de> {
     /// The values of each name, in the order of the names' first places.
     fn grouped(self) -> Vec<(Cow<'de, str>, NamedValues<'de>)> {
-        let mut grouped: Vec<(Cow<'de, str>, NamedValues<'de>)> = Vec::new();
-        for (name, value) in self.0 {
-            match grouped.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, values)) => values.0.push_back(value),
-                None => grouped.push((name, NamedValues([value].into()))),
-            }
-        }
-        grouped
+        group(self.0).into_iter().map(|(name, values)| (name, NamedValues(values))).collect()
     }
 
     fn only(mut self) -> Result<Text<'de>, FieldMisfit> {
@@ -58,6 +53,23 @@ impl<'de> NamedFields<'de> {
             _ => Err(FieldMisfit("there is more or less than one value".into())),
         }
     }
+}
+
+/// The values of each name, in the order of the names' first places. A client chooses the names, so
+/// the cost is linear in their number.
+fn group<N: Clone + Eq + Hash, V>(pairs: Vec<(N, V)>) -> Vec<(N, VecDeque<V>)> {
+    let mut grouped: Vec<(N, VecDeque<V>)> = Vec::new();
+    let mut places: HashMap<N, usize> = HashMap::new();
+    for (name, value) in pairs {
+        match places.entry(name) {
+            Entry::Occupied(place) => grouped[*place.get()].1.push_back(value),
+            Entry::Vacant(vacant) => {
+                grouped.push((vacant.key().clone(), [value].into()));
+                vacant.insert(grouped.len() - 1);
+            }
+        }
+    }
+    grouped
 }
 
 macro_rules! of_the_only {
@@ -310,6 +322,8 @@ impl<'de> Deserializer<'de> for Text<'de> {
 mod tests {
     use super::*;
     use serde::Deserialize;
+    use std::cell::Cell;
+    use std::hash::Hasher;
 
     fn pairs(text: &str) -> Vec<NamedValue<'_>> {
         form_urlencoded::parse(text.as_bytes()).collect()
@@ -342,6 +356,40 @@ mod tests {
         assert_eq!(misfit("weave=plain&weave=twill"), "it has several values");
         assert_eq!(misfit("ells=1"), "missing field `weave`");
         assert!(misfit("weave=knit").contains("knit"));
+    }
+
+    thread_local! {
+        static COMPARISONS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A name that counts how often it is compared.
+    #[derive(Clone, Debug)]
+    struct Counted(usize);
+
+    impl PartialEq for Counted {
+        fn eq(&self, other: &Counted) -> bool {
+            COMPARISONS.set(COMPARISONS.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Counted {}
+
+    impl Hash for Counted {
+        fn hash<H: Hasher>(&self, hasher: &mut H) {
+            self.0.hash(hasher);
+        }
+    }
+
+    #[test]
+    fn many_names_are_grouped_at_a_linear_cost() {
+        let pairs = (0..4000).map(|i| (Counted(i % 2000), i)).collect();
+        let grouped = group(pairs);
+        assert_eq!(grouped.len(), 2000);
+        for (i, (name, values)) in grouped.iter().enumerate() {
+            assert_eq!((name.0, values), (i, &VecDeque::from([i, i + 2000])));
+        }
+        assert!(COMPARISONS.get() < 20_000, "{} comparisons", COMPARISONS.get());
     }
 
     #[test]

@@ -71,6 +71,7 @@ pub struct FormPart<'m> {
     fields: HeaderMap,
     name: Option<String>,
     file_name: Option<String>,
+    ended: bool,
 }
 
 impl<S> FromRequest<S> for Multipart {
@@ -103,7 +104,7 @@ impl Multipart {
                     let disposition = String::from_utf8_lossy(disposition.unwrap_or_default()).into_owned();
                     let name = parameter(&disposition, "name");
                     let file_name = parameter(&disposition, "filename");
-                    return Ok(Some(FormPart { form: self, fields, name, file_name }));
+                    return Ok(Some(FormPart { form: self, fields, name, file_name, ended: false }));
                 }
                 SplitterFound::End => return Ok(None),
                 // The rest of a part that was not read.
@@ -152,10 +153,16 @@ impl FormPart<'_> {
     /// # Errors
     /// If the body is no form, and those of the body.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Rejection> {
+        // Behind the end the splitter stands before the next head, which is not this part's.
+        if self.ended {
+            return Ok(None);
+        }
         match self.form.advance().await? {
             SplitterFound::Content(piece) => Ok(Some(piece)),
-            // After the end the splitter stands before the next head, which is not this part's.
-            _ => Ok(None),
+            _ => {
+                self.ended = true;
+                Ok(None)
+            }
         }
     }
 
@@ -229,6 +236,8 @@ fn unquoted(quoted: &str) -> Option<(String, &str)> {
 pub(crate) struct FormSplitter {
     /// CR, LF, `--` and the boundary.
     delimiter: Finder<'static>,
+    /// The end of the last field line, and the empty line behind it.
+    head_end: Finder<'static>,
     buffer: BytesMut,
     state: SplitState,
 }
@@ -263,7 +272,12 @@ impl FormSplitter {
         let delimiter = [b"\r\n--", boundary].concat();
         // The first delimiter needs no line end before it.
         let buffer = BytesMut::from(&b"\r\n"[..]);
-        FormSplitter { delimiter: Finder::new(&delimiter).into_owned(), buffer, state: SplitState::Preamble }
+        FormSplitter {
+            delimiter: Finder::new(&delimiter).into_owned(),
+            head_end: Finder::new(b"\r\n\r\n"),
+            buffer,
+            state: SplitState::Preamble,
+        }
     }
 
     pub(crate) fn put(&mut self, bytes: &[u8]) {
@@ -326,11 +340,19 @@ impl FormSplitter {
             return Err(malformed("a delimiter"));
         }
         let Some(lines) = line_end.get(2..) else { return Ok(SplitterFound::More) };
+        // The head is parsed once, when it is whole: a client may send it byte by byte.
+        let len = match self.head_end.find(lines) {
+            _ if lines.starts_with(b"\r\n") => "\r\n".len(),
+            Some(at) => at + self.head_end.needle().len(),
+            None if lines.len() <= HEAD_BYTES_MAX => return Ok(SplitterFound::More),
+            None => return Err(malformed("a long head")),
+        };
+        if len > HEAD_BYTES_MAX {
+            return Err(malformed("a long head"));
+        }
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
-        match httparse::parse_headers(lines, &mut fields) {
-            Ok(httparse::Status::Partial) if lines.len() <= HEAD_BYTES_MAX => Ok(SplitterFound::More),
-            Ok(httparse::Status::Complete((len, _))) if len > HEAD_BYTES_MAX => Err(malformed("a long head")),
-            Ok(httparse::Status::Complete((len, fields))) => {
+        match httparse::parse_headers(&lines[..len], &mut fields) {
+            Ok(httparse::Status::Complete((parsed, fields))) if parsed == len => {
                 let mut map = HeaderMap::new();
                 for field in fields {
                     let name = HeaderName::from_bytes(field.name.as_bytes());
@@ -342,7 +364,8 @@ impl FormSplitter {
                 self.state = SplitState::Content;
                 Ok(SplitterFound::Head(map))
             }
-            Ok(httparse::Status::Partial) | Err(_) => Err(malformed("a head")),
+            // A bare LF ends no line, and no head.
+            _ => Err(malformed("a head")),
         }
     }
 }
@@ -411,6 +434,19 @@ mod tests {
         }
         let long = format!("--XX\r\nA: {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX));
         assert!(parts(long.as_bytes(), &[]).is_err());
+    }
+
+    #[test]
+    fn a_head_is_parsed_when_it_is_whole() {
+        let mut splitter = FormSplitter::new(b"XX");
+        splitter.put(b"--XX\r\nA b: a field that is none\r\n");
+        assert!(matches!(splitter.find(), Ok(SplitterFound::More)));
+        splitter.put(b"\r\n");
+        assert!(splitter.find().is_err());
+        // A bare LF ends no line.
+        assert!(parts(b"--XX\r\nA: b\n\ncontent\r\n--XX--", &[]).is_err());
+        assert!(parts(b"--XX\r\nA: b\n\ncontent\r\n\r\n--XX--", &[]).is_err());
+        assert_eq!(parts(b"--XX\r\n\r\na\r\n--XX--", &[]).unwrap(), [("".to_string(), b"a".to_vec())]);
     }
 
     proptest! {

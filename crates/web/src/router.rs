@@ -169,12 +169,14 @@ impl<S: 'static> Router<S> {
     /// rest of the path, and the prefix as the extension [`Mount`].
     ///
     /// # Panics
-    /// If the prefix does not begin with `/`, or ends with one, or clashes with another route.
+    /// If the prefix does not begin with `/`, or ends with one, or has a parameter, or clashes with
+    /// another route.
     pub fn nest(mut self, prefix: &str, handler: impl Handler) -> Router<S> {
         assert!(
             prefix.starts_with('/') && !prefix.ends_with('/'),
             "{prefix:?} begins with / and does not end with it"
         );
+        assert!(!prefix.contains(['{', '}']), "{prefix:?} has no parameters");
         let handler: Rc<dyn DynHandler> = Rc::new(handler);
         for path in [prefix.to_string(), format!("{prefix}/"), format!("{prefix}/{{*rest}}")] {
             self.insert(prefix, &path, Answers::Below(handler.clone()));

@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Read, Write};
+use std::time::Duration;
 
 use http::header::{
     CONNECTION, HeaderName, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
@@ -15,6 +16,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use selvedge_handler::{Body, IntoResponse, Response, Upgraded};
 use selvedge_io::net::Stream;
+use selvedge_io::time::timeout;
 use tungstenite::handshake::{client::generate_key, derive_accept_key};
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 
@@ -32,6 +34,9 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 
 /// The longest message that is taken: 16 MiB.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
+
+/// How long a peer may take to agree to a close.
+const AGREEMENT_TIME: Duration = Duration::from_secs(5);
 
 /// A request that asks for a WebSocket: an argument of a handler, which answers with
 /// [`on_upgrade`](Self::on_upgrade).
@@ -252,16 +257,18 @@ impl WebSocket {
     /// If the connection breaks, or the peer breaks the protocol. The peer is told why.
     pub async fn next(&mut self) -> Result<Option<Message>, SocketError> {
         loop {
-            let read = self.context.read(&mut self.wire);
-            // The answer to a ping, or the agreement to a close.
+            // The answer to a ping, the agreement to a close, and what a wait that was given up has
+            // left. It stands before `read`: no wait comes between a message and its return.
             self.flush().await?;
-            match read {
-                Ok(Message::Text(_) | Message::Binary(_)) => return Ok(read.ok()),
+            match self.context.read(&mut self.wire) {
+                Ok(message @ (Message::Text(_) | Message::Binary(_))) => return Ok(Some(message)),
                 Ok(_) => {}
                 Err(tungstenite::Error::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.flush().await?;
                     self.fill().await?;
                 }
                 Err(tungstenite::Error::ConnectionClosed | tungstenite::Error::AlreadyClosed) => {
+                    self.flush().await?;
                     return Ok(None);
                 }
                 Err(error) => {
@@ -282,19 +289,23 @@ impl WebSocket {
         self.flush().await
     }
 
-    /// Closes the WebSocket, and waits until the peer has agreed. Messages that come meanwhile are
-    /// dropped.
+    /// Closes the WebSocket, and waits until the peer has agreed, for at most 5 s. Messages that
+    /// come meanwhile are dropped.
     ///
     /// # Errors
-    /// If the connection breaks.
+    /// If the connection breaks, and `TimedOut` if the peer does not agree in time.
     pub async fn close(mut self) -> Result<(), SocketError> {
         match self.context.close(&mut self.wire, None) {
             Ok(()) | Err(tungstenite::Error::ConnectionClosed) => {}
             Err(error) => return Err(error.into()),
         }
-        self.flush().await?;
-        while self.next().await?.is_some() {}
-        Ok(())
+        let agreement = async {
+            self.flush().await?;
+            while self.next().await?.is_some() {}
+            Ok(())
+        };
+        let agreed = timeout(AGREEMENT_TIME, agreement).await;
+        agreed.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
     }
 
     /// Tells the peer that it has broken the protocol.

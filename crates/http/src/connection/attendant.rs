@@ -37,6 +37,11 @@ pub(super) struct Attendant<'a> {
     pub(super) trailers: Vec<u8>,
     /// How long the client may send nothing of a body.
     pub(super) patience: Duration,
+    /// How long an interim response may take to go out.
+    pub(super) write: Duration,
+    /// Whether an interim response went out in part, or may have. Nothing may follow it: the client
+    /// would read what follows as its rest.
+    pub(super) cut: bool,
     /// Whether the client waits for `100 Continue`.
     pub(super) expects_continue: bool,
     /// Whether interim responses may still be sent.
@@ -122,8 +127,7 @@ impl Attendant<'_> {
     /// Has a client send the body that it holds back.
     async fn go_on(&mut self) {
         self.expects_continue = false;
-        // As in `inform`.
-        let _ = self.client.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await;
+        self.write_interim(b"HTTP/1.1 100 Continue\r\n\r\n").await;
     }
 
     async fn inform(&mut self, interims: &[Interim]) {
@@ -131,8 +135,17 @@ impl Attendant<'_> {
         for interim in interims {
             response_head::put_interim(interim, &mut bytes);
         }
-        // The thread finds a broken connection when it sends the response.
-        let _ = self.client.stream.write_all(&bytes).await;
+        self.write_interim(&bytes).await;
+    }
+
+    /// The wait in it may be given up, when the handler becomes ready.
+    async fn write_interim(&mut self, bytes: &[u8]) {
+        if self.cut {
+            return;
+        }
+        self.cut = true;
+        self.client.stream.set_write_deadline(Some(now() + self.write));
+        self.cut = self.client.stream.write_all(bytes).await.is_err();
     }
 
     /// Gives the handler the next piece of the body, or its end.

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use http::header::{HOST, HeaderName, HeaderValue, TE};
-use http::{HeaderMap, Method as HttpMethod, Uri};
+use http::header::{HOST, HeaderName, HeaderValue, TE, UPGRADE};
+use http::{HeaderMap, Method as HttpMethod, Uri, Version as HttpVersion};
 use selvedge_handler::{Body, Caller, DynHandler, Feeder, incoming};
 
 use super::client::ClientSide;
@@ -86,6 +86,11 @@ impl HandlerCall {
         *owned.method_mut() = method(request)?;
         *owned.uri_mut() = target(request, &head)?;
         *owned.headers_mut() = fields(request, &head)?;
+        if request.version == Version::Http10 {
+            *owned.version_mut() = HttpVersion::HTTP_10;
+            // A server ignores it from such a client (RFC 9110 §7.8).
+            owned.headers_mut().remove(UPGRADE);
+        }
         let (body, feed, used) = body(decoder, request.framing, behind);
         let terms = CallTerms {
             version: request.version,

@@ -35,6 +35,7 @@ use super::response_head::{self, Delimiter};
 use crate::date::Clock;
 use crate::error_page::{self, Extra};
 use crate::log::Line;
+use crate::request::Version;
 use crate::responder::Responder;
 use crate::response::Persistence;
 use crate::status::Status;
@@ -88,8 +89,10 @@ impl<H: Responder> Exchange<H> {
             feeder,
             trailers: Vec::new(),
             patience: worker.config.handlers.body,
+            write: worker.config.write,
+            cut: false,
             expects_continue: terms.expects_continue,
-            informs: terms.version == crate::request::Version::Http11,
+            informs: terms.version == Version::Http11,
             broken: false,
         };
         let answer = {
@@ -101,7 +104,7 @@ impl<H: Responder> Exchange<H> {
             }
         };
         let answer = match answer {
-            Some(Ok(response)) => check(response),
+            Some(Ok(response)) => check(response, terms.version),
             Some(Err(exception)) => {
                 report_exception(&entry, &exception);
                 Err(Status::INTERNAL_SERVER_ERROR)
@@ -112,8 +115,16 @@ impl<H: Responder> Exchange<H> {
             terms.persistence = Persistence::Close;
         }
         worker.state.borrow_mut().tell_time(now());
+        if attendant.cut {
+            let status = match &answer {
+                Ok(response) => Status::of_code(response.status().as_u16()),
+                Err(status) => *status,
+            };
+            log_call(&Sent { status, content_bytes: 0 }, &entry, client, worker);
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         for interim in caller.take_interims() {
-            if terms.version == crate::request::Version::Http11 {
+            if terms.version == Version::Http11 {
                 response_head::put_interim(&interim, &mut self.out.bytes);
             }
         }
@@ -171,14 +182,21 @@ fn report_exception(entry: &LogEntry, exception: &Exception) {
     eprintln!("selvedge: \"{line}\": the handler ended with an exception: {exception}");
 }
 
-/// A response that can be sent: an interim status is none, and an upgrade needs its status.
-fn check(response: Response) -> Result<Response, Status> {
-    let upgrades = response.status() == StatusCode::SWITCHING_PROTOCOLS;
-    if response.status().is_informational() && !upgrades {
-        eprintln!("selvedge: a handler gave {} for a response", response.status());
-        return Err(Status::INTERNAL_SERVER_ERROR);
+/// A response that can be sent. An interim status is none, unless it is 101 with the code that gets
+/// the connection, and the client knows upgrades (RFC 9110 §7.8).
+fn check(response: Response, version: Version) -> Result<Response, Status> {
+    if !response.status().is_informational() {
+        return Ok(response);
     }
-    Ok(response)
+    let (parts, body) = response.into_parts();
+    let may_upgrade = parts.status == StatusCode::SWITCHING_PROTOCOLS && version == Version::Http11;
+    match body.into_source() {
+        source @ Source::Upgrade(_) if may_upgrade => Ok(Response::from_parts(parts, source.into())),
+        _ => {
+            eprintln!("selvedge: a handler gave {} for a response", parts.status);
+            Err(Status::INTERNAL_SERVER_ERROR)
+        }
+    }
 }
 
 fn log_call<H>(sent: &Sent, entry: &LogEntry, client: &ClientSide, worker: &WorkerContext<H>) {

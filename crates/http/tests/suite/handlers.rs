@@ -1,12 +1,12 @@
 //! Requests that a handler answers, over a connection: what goes in, and the bytes that come out.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::Shutdown;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use selvedge_core::{round_robin_with, sleep, spawn_local};
+use selvedge_core::{round_robin_with, sleep, spawn_local, yield_now};
 use selvedge_handler::{
     Body, Caller, Handler, HeaderMap, HeaderValue, Request, Response, StatusCode, header,
 };
@@ -241,6 +241,42 @@ fn interim_responses_come_before_the_response() {
 }
 
 #[test]
+fn no_response_follows_a_part_of_an_interim_response() {
+    let ready = Rc::new(Cell::new(false));
+    let hints = {
+        let ready = ready.clone();
+        move |request: Request| {
+            let ready = ready.clone();
+            async move {
+                let mut fields = HeaderMap::new();
+                // More than the stream takes at once.
+                fields.insert("long", HeaderValue::try_from("x".repeat(4 << 20)).unwrap());
+                request.extensions().get::<Caller>().unwrap().inform(StatusCode::EARLY_HINTS, fields);
+                sleep(Duration::from_millis(1)).await;
+                ready.set(true);
+                "page"
+            }
+        }
+    };
+    let text = round_robin_with(&mut EventLoop::new().unwrap(), async move {
+        let site = Site::with_handler(hints, Config::default(), None);
+        let (client, server) = UnixStream::pair().unwrap();
+        let server = spawn_local(site.serve(server.into(), None));
+        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await.unwrap();
+        while !ready.get() {
+            yield_now().await;
+        }
+        let mut replies = Vec::with_capacity(8 << 20);
+        while let Ok(1..) = client.read_to_spare(&mut replies).await {}
+        server.await.unwrap();
+        String::from_utf8(replies).unwrap()
+    });
+    let text = text.unwrap();
+    assert!(text.starts_with("HTTP/1.1 103 Early Hints\r\nlong: xxx"));
+    assert!(!text.contains("HTTP/1.1 200"), "the response is in the field");
+}
+
+#[test]
 fn a_handler_gets_the_connection_behind_an_upgrade() {
     let shouts = async |_: Request| {
         let body = Body::upgrade(async |connection| {
@@ -258,6 +294,28 @@ fn a_handler_gets_the_connection_behind_an_upgrade() {
     let expected = "HTTP/1.1 101 Switching Protocols\nupgrade: shout\nConnection: upgrade\n\nEARLY LATE\n";
     assert_eq!(text, expected);
     assert_eq!(log, "\"GET / HTTP/1.1\" 101 - \"-\" \"-\"\n");
+}
+
+#[test]
+fn a_switch_of_protocols_needs_its_code_and_a_client_of_http_1_1() {
+    let switches = async |request: Request| {
+        let body = match request.uri().path() {
+            "/upgrade" => Body::upgrade(async |_| {}),
+            _ => Body::empty(),
+        };
+        Response::builder().status(StatusCode::SWITCHING_PROTOCOLS).body(body).unwrap()
+    };
+    let text = exchange(switches, &[b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"]);
+    assert!(text.starts_with("HTTP/1.1 500 Internal Server Error\n"), "{text}");
+    let text = exchange(switches, &[b"GET /upgrade HTTP/1.0\r\nUpgrade: shout\r\n\r\n"]);
+    assert!(text.starts_with("HTTP/1.1 500 Internal Server Error\n"), "{text}");
+    let tells = async |request: Request| {
+        format!("{:?} {:?}", request.version(), request.headers().get(header::UPGRADE))
+    };
+    let text = exchange(tells, &[b"GET / HTTP/1.0\r\nUpgrade: shout\r\n\r\n"]);
+    assert!(text.ends_with("\n\nHTTP/1.0 None\n"), "{text}");
+    let text = exchange(tells, &[b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: shout\r\n\r\n"]);
+    assert!(text.ends_with("\n\nHTTP/1.1 Some(\"shout\")\n"), "{text}");
 }
 
 #[test]

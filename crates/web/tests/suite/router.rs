@@ -5,8 +5,8 @@ use selvedge_http::{Config, DocumentRoot};
 use selvedge_io::EventLoop;
 use selvedge_web::testing::{TestRequest, TestResponse, ask, get, post};
 use selvedge_web::{
-    BodyLimit, Bytes, Form, Handler, HeaderMap, Json, Layering, Next, Path, Query, Redirect, Rejection,
-    Request, Response, ResponsePart, Router, State, StaticFiles, StatusCode, TimeLimit,
+    BodyLimit, Bytes, Form, Handler, HeaderMap, Json, Layering, Multipart, Next, Path, Query, Redirect,
+    Rejection, Request, Response, ResponsePart, Router, State, StaticFiles, StatusCode, TimeLimit,
 };
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
@@ -273,4 +273,32 @@ fn files_beneath_a_router_have_conditions_ranges_and_redirects() {
         }
         assert_eq!(get(&router, "/disk/large").await.bytes().len(), 200_000);
     });
+}
+
+#[test]
+#[should_panic(expected = "\"/{tenant}\" has no parameters")]
+fn a_prefix_with_a_parameter() {
+    let _ = Router::new().nest("/{tenant}", async |_: Request| "inner");
+}
+
+#[test]
+fn a_part_that_is_asked_again_behind_its_end_leaves_the_next_part() {
+    async fn lens(mut form: Multipart) -> Result<String, Rejection> {
+        let mut lens = String::new();
+        while let Some(mut part) = form.next().await? {
+            let mut len = 0;
+            while let Some(piece) = part.next().await? {
+                len += piece.len();
+            }
+            assert_eq!(part.next().await?, None);
+            lens += &format!("{len} ");
+        }
+        Ok(lens)
+    }
+    let part = |content: &str| format!("--x\r\nContent-Disposition: form-data; name=a\r\n\r\n{content}\r\n");
+    let body = format!("{}{}{}--x--\r\n", part("one"), part("three"), part(""));
+    let call = TestRequest::post("/").header("content-type", "multipart/form-data; boundary=x").body(body);
+    let main = async { ask(&Router::new().post("/", lens), call).await.text().to_string() };
+    let text = round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+    assert_eq!(text, "3 5 0 ");
 }

@@ -1,10 +1,18 @@
 //! WebSockets and events over a connection.
 
-use selvedge_core::{round_robin_with, spawn_local};
-use selvedge_handler::Upgraded;
+use std::cell::Cell;
+use std::io;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use selvedge_core::{Time, round_robin_with, spawn_local};
+use selvedge_handler::{Duplex, Upgraded};
 use selvedge_http::{Config, Site};
 use selvedge_io::EventLoop;
 use selvedge_io::net::UnixStream;
+use selvedge_sim::World;
 use selvedge_web::testing::{TestRequest, ask};
 use selvedge_web::{Message, Response, Router, WebSocket, WebSocketUpgrade};
 
@@ -93,4 +101,52 @@ fn a_request_that_asks_for_no_socket_is_told_so() {
         assert_eq!(ask(&router, asks().header("sec-websocket-version", "13")).await.status(), 400);
     };
     round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
+}
+
+/// A connection to a peer that sends nothing more. It takes bytes when `takes` says so.
+struct Quiet {
+    takes: Rc<Cell<bool>>,
+}
+
+impl Duplex for Quiet {
+    fn poll_read(&self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
+        Poll::Pending
+    }
+
+    fn poll_write(&self, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.takes.get() { Poll::Ready(Ok(bytes.len())) } else { Poll::Pending }
+    }
+
+    fn poll_finish(&self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[test]
+fn a_wait_that_is_given_up_while_a_pong_goes_out_loses_no_message() {
+    let takes = Rc::new(Cell::new(false));
+    let ping_and_text = b"\x89\x01p\x81\x04warp";
+    let quiet = Quiet { takes: takes.clone() };
+    let mut socket = WebSocket::client(Upgraded::new(ping_and_text.as_slice().into(), quiet));
+    let cx = &mut Context::from_waker(Waker::noop());
+    for _ in 0..3 {
+        assert!(pin!(socket.next()).poll(cx).is_pending());
+    }
+    takes.set(true);
+    let Poll::Ready(message) = pin!(socket.next()).poll(cx) else { panic!("the text is there") };
+    assert_eq!(message.unwrap(), Some(Message::text("warp")));
+}
+
+#[test]
+fn a_peer_that_does_not_agree_to_a_close_is_left() {
+    let main = async {
+        let quiet = Quiet { takes: Rc::new(Cell::new(true)) };
+        let start = Time::now();
+        let closed = WebSocket::client(Upgraded::new(Default::default(), quiet)).close().await;
+        assert!(Time::now() >= start + Duration::from_secs(5));
+        assert!(Time::now() < start + Duration::from_secs(6));
+        closed.unwrap_err().to_string()
+    };
+    let error = World::new(1).run(main).unwrap().output;
+    assert!(error.contains("timed out"), "{error}");
 }
