@@ -590,6 +590,10 @@ mod tests {
         std::fs::write(home.path().join(name), "").unwrap();
         let directory =
             ServedDirectory { listing: Listing::Json, ..ServedDirectory::new(home.path().into()) };
+        (home, site_of(directory))
+    }
+
+    fn site_of(directory: ServedDirectory) -> Routed {
         let action = RouteAction::Directory(directory);
         let route = Route { pattern: "/".parse().unwrap(), action, rules: Rules::default(), line: 1 };
         let table =
@@ -597,7 +601,35 @@ mod tests {
         let metrics = Metrics::new();
         let counters = metrics.worker();
         let routing = Routing::new(table).unwrap();
-        (home, Routed::new(routing, &Config::default(), metrics, counters, &|_| None))
+        Routed::new(routing, &Config::default(), metrics, counters, &|_| None)
+    }
+
+    /// The reply to `request`, after all questions.
+    fn asked(site: &mut Routed, request: &str) -> String {
+        let (stream, _peer) = UnixStream::pair().unwrap();
+        let (client, clock) = (ClientSide::new(stream.into(), None), Clock::at(0));
+        let terms =
+            Terms { now: now(), clock: &clock, persistence: Persistence::Implied, client: Some(&client) };
+        let request = parse(request.as_bytes(), &Limits::default()).unwrap().unwrap();
+        let (mut out, mut known, mut questions) = (Vec::new(), None, 0);
+        while let Handled::Search(question) = site.answer(&request, &terms, known, &mut out) {
+            questions += 1;
+            assert!(questions < 10, "the same question again and again");
+            known = Some(question.answer());
+        }
+        String::from_utf8(out).unwrap()
+    }
+
+    /// A name that is tried and is no file ends nothing: the next one is looked up with it.
+    #[test]
+    fn a_directory_among_the_names_that_are_tried() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("first")).unwrap();
+        std::fs::write(home.path().join("second"), "found").unwrap();
+        let index = vec!["first".to_owned(), "second".to_owned()];
+        let mut site = site_of(ServedDirectory { index, ..ServedDirectory::new(home.path().into()) });
+        let reply = asked(&mut site, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(reply.starts_with("HTTP/1.1 200 ") && reply.ends_with("found"), "{reply}");
     }
 
     /// Routes change while a question is answered: its answer belongs to the old ones.
