@@ -459,3 +459,27 @@ fn other_programs() {
     assert!(metrics.contains("selvedge_requests_total{class=\"2xx\"} 4\n"), "{metrics}");
     assert!(metrics.contains("selvedge_refused_total{reason=\"access\"} 1\n"), "{metrics}");
 }
+
+/// A program behind a password gets the name that was proved, and not the password.
+#[test]
+fn a_program_behind_a_password() {
+    let site = site();
+    let hash = include_str!("../../../../crates/site/tests/suite/six.txt").trim();
+    fs::write(site.path().join("users"), format!("ada:{hash}\n")).unwrap();
+    let program = site.path().join("bin/say");
+    fs::create_dir_all(site.path().join("bin")).unwrap();
+    let script = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n%s %s %s.' \
+        \"$AUTH_TYPE\" \"$REMOTE_USER\" \"$HTTP_AUTHORIZATION\"\n";
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let server =
+        configured(site.path(), "[[route]]\npath = '/bin/'\ncgi = 'bin'\nauth = { users = 'users' }\n");
+    assert_eq!(get(&server, "a", "/bin/say", "").status, 401);
+    // The second time the password is known.
+    for _ in 0..2 {
+        let mut client = server.connect();
+        client.send("GET /bin/say HTTP/1.0\r\nHost: a\r\nAuthorization: Basic YWRhOnNlY3JldA==\r\n\r\n");
+        let said = String::from_utf8(client.rest()).unwrap();
+        assert!(said.ends_with("\r\n\r\nBasic ada ."), "{said}");
+    }
+}

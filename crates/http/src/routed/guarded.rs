@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError};
 
 use selvedge_core::now;
 use selvedge_handler::{
-    Body, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse, Method, Request,
-    Response, StatusCode, header,
+    Authenticated, Body, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
+    Method, Request, Response, StatusCode, header,
 };
 use selvedge_io::blocking;
 use selvedge_site::password::credentials;
@@ -39,7 +39,7 @@ impl Handler for Guarded {
         let path = canonical(request.uri().path().as_bytes()).map(|path| path.into_owned());
         let path = path.unwrap_or_else(|_| b"/".to_vec());
         let mut fields = HeaderMap::new();
-        let mut response = match self.refuse(&request, route, &mut fields).await {
+        let mut response = match self.refuse(&mut request, route, &mut fields).await {
             Some(refused) => refused,
             None => {
                 rewrite(&mut request, route, &path);
@@ -73,8 +73,8 @@ impl Handler for Guarded {
 
 impl Guarded {
     /// The response to a request that the rules do not let through. `fields` gets what every
-    /// response has.
-    async fn refuse(&self, request: &Request, route: &Route, fields: &mut HeaderMap) -> Option<Response> {
+    /// response has, and `request` the name that its client has proved.
+    async fn refuse(&self, request: &mut Request, route: &Route, fields: &mut HeaderMap) -> Option<Response> {
         let rules = &route.rules;
         let peer = request.extensions().get::<Caller>().and_then(Caller::peer);
         if !rules.access.permits(peer) {
@@ -99,9 +99,11 @@ impl Guarded {
                 return Some(StatusCode::NO_CONTENT.into_response());
             }
         }
-        if let Some(auth) = &rules.auth
-            && !self.is_known(auth, request).await
-        {
+        if let Some(auth) = &rules.auth {
+            if let Some(user) = self.user(auth, request).await {
+                request.extensions_mut().insert(Authenticated { scheme: "Basic".to_owned(), user });
+                return None;
+            }
             add(&self.counters.refused.password, 1);
             let challenge = format!("Basic realm=\"{}\", charset=\"UTF-8\"", auth.realm);
             if let Ok(challenge) = HeaderValue::from_str(&challenge) {
@@ -119,20 +121,19 @@ impl Guarded {
         limiter.take(peer?, now().as_nanos()).err()
     }
 
-    async fn is_known(&self, auth: &BasicAuth, request: &Request) -> bool {
-        let given =
-            request.headers().get(header::AUTHORIZATION).and_then(|value| credentials(value.as_bytes()));
-        let Some((name, password)) = given else { return false };
+    /// The name in the request, if the password in it is right.
+    async fn user(&self, auth: &BasicAuth, request: &Request) -> Option<String> {
+        let given = request.headers().get(header::AUTHORIZATION)?;
+        let (name, password) = credentials(given.as_bytes())?;
         let mark = self.verified.borrow().mark(&auth.users, &name, &password);
         if self.verified.borrow().has(mark, now()) {
-            return true;
+            return Some(name);
         }
         let users = auth.users.clone();
-        let is_right = blocking(move || users.verify(&name, &password)).await.unwrap_or(false);
-        if is_right {
-            self.verified.borrow_mut().insert(mark, now());
-        }
-        is_right
+        let verify = move || users.verify(&name, &password).then_some(name);
+        let name = blocking(verify).await.ok()??;
+        self.verified.borrow_mut().insert(mark, now());
+        Some(name)
     }
 }
 
