@@ -632,6 +632,28 @@ mod tests {
         assert!(reply.starts_with("HTTP/1.1 200 ") && reply.ends_with("found"), "{reply}");
     }
 
+    /// The client chooses the host, so it must not choose a directory above the one for hosts.
+    #[test]
+    fn a_host_in_a_name_to_try() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join("hosts/a")).unwrap();
+        std::fs::write(home.path().join("page"), "above").unwrap();
+        std::fs::write(home.path().join("hosts/page"), "beside").unwrap();
+        std::fs::write(home.path().join("hosts/a/page"), "within").unwrap();
+        let try_files = vec!["/hosts/$host$rest".parse().unwrap()];
+        let mut site = site_of(ServedDirectory { try_files, ..ServedDirectory::new(home.path().into()) });
+        let mut status = |host: &str| {
+            let reply = asked(&mut site, &format!("GET /page HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+            (reply[9..12].to_owned(), reply.ends_with("within"))
+        };
+        for host in ["a", "a:8080", "a."] {
+            assert_eq!(status(host), ("200".to_owned(), true), "{host:?}");
+        }
+        for host in ["..", ".", "", "..:80", "%2e%2e", "b"] {
+            assert_eq!(status(host), ("404".to_owned(), false), "{host:?}");
+        }
+    }
+
     /// Routes change while a question is answered: its answer belongs to the old ones.
     #[test]
     fn what_old_routes_have_learned_is_forgotten() {

@@ -15,7 +15,7 @@ use selvedge_handler::{
 use selvedge_io::blocking;
 use selvedge_site::password::credentials;
 use selvedge_site::path::canonical;
-use selvedge_site::{BasicAuth, Route, RouteAction, Variables};
+use selvedge_site::{BasicAuth, Route, RouteAction, Variables, without_port};
 
 use super::fields::cache_control;
 use super::kept::Verified;
@@ -41,10 +41,8 @@ impl Handler for Guarded {
         let mut fields = HeaderMap::new();
         let mut response = match self.refuse(&mut request, route, &mut fields).await {
             Some(refused) => refused,
-            None => {
-                rewrite(&mut request, route, &path);
-                self.inner.call_boxed(request).await
-            }
+            None if !rewrite(&mut request, route, &path) => page(StatusCode::BAD_REQUEST),
+            None => self.inner.call_boxed(request).await,
         };
         let has_content = matches!(response.status().as_u16(), 200 | 206 | 304);
         let head = response.headers_mut();
@@ -137,15 +135,26 @@ impl Guarded {
     }
 }
 
-/// Gives the request the path that its upstream has.
-fn rewrite(request: &mut Request, route: &Route, path: &[u8]) {
-    let RouteAction::Proxy { path: template, .. } = &route.action else { return };
+/// Gives the request the path that its upstream has. Returns whether there is one: what the client
+/// has sent may make no path of it.
+fn rewrite(request: &mut Request, route: &Route, path: &[u8]) -> bool {
+    let RouteAction::Proxy { path: template, .. } = &route.action else { return true };
     let host = request.headers().get(header::HOST).map(|host| host.as_bytes().to_vec()).unwrap_or_default();
+    let host = without_port(&host);
+    if !template.permits_host(host) {
+        return false;
+    }
     let query = request.uri().query().map(|query| query.as_bytes().to_vec());
     let rest = &path[route.pattern.prefix_len().min(path.len())..];
-    let target = template.location(&Variables { path, rest, host: &host, query: query.as_deref() });
-    if let Ok(uri) = target.as_slice().try_into() {
-        *request.uri_mut() = uri;
+    let target = template.location(&Variables { path, rest, host, query: query.as_deref() });
+    let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
+    let Ok(upstream) = canonical(&target[..end]) else { return false };
+    match [&upstream[..], &target[end..]].concat().as_slice().try_into() {
+        Ok(uri) => {
+            *request.uri_mut() = uri;
+            true
+        }
+        Err(_) => false,
     }
 }
 
@@ -160,4 +169,33 @@ fn page(status: StatusCode) -> Response {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selvedge_site::Rules;
+
+    /// The target that an upstream gets for `/app/x?q`, or `None` for 400.
+    fn rewritten(template: &str, host: &str) -> Option<String> {
+        let action =
+            RouteAction::Proxy { upstreams: vec!["a:1".to_owned()], path: template.parse().unwrap() };
+        let route = Route { pattern: "/app/".parse().unwrap(), action, rules: Rules::default(), line: 1 };
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = "/app/x?q".parse().unwrap();
+        request.headers_mut().insert(header::HOST, host.parse().unwrap());
+        rewrite(&mut request, &route, b"/app/x").then(|| request.uri().to_string())
+    }
+
+    #[test]
+    fn the_path_of_an_upstream() {
+        assert_eq!(rewritten("$rest", "a").as_deref(), Some("/x?q"));
+        assert_eq!(rewritten("/$host$rest", "example.org:8080").as_deref(), Some("/example.org/x?q"));
+        assert_eq!(rewritten("/v/./..$rest?a=$query", "").as_deref(), Some("/x?a=q"));
+        for host in ["..", "..:80", "", "a/b", "%2e%2e", "a?b", "a#b"] {
+            assert_eq!(rewritten("/hosts/$host$rest", host), None, "{host:?}");
+        }
+        assert_eq!(rewritten("/../..$rest", "a"), None);
+        assert_eq!(rewritten("$rest?$host", "a b"), None);
+    }
 }
