@@ -241,6 +241,11 @@ fn sockets_that_systemd_has_bound() {
     for _ in 0..10 {
         assert_eq!(server.get("/ten.txt").status, 200);
     }
+    // A program that the server starts does not have the socket.
+    let pid = server.pid().as_raw_pid();
+    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/3")).unwrap();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
+    assert_ne!(u32::from_str_radix(flags, 8).unwrap() & 0o2_000_000, 0, "{info}");
 }
 
 #[test]
