@@ -344,6 +344,18 @@ fn behind_a_balancer() {
     std::thread::sleep(std::time::Duration::from_millis(30));
     client.send(".2.7 10.0.0.1 1 2\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.reply().status, 200);
+    // A server that ends waits for a client whose head is on its way.
+    let mut late = server.connect();
+    late.send("PROXY TCP4 192.0");
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    server.signal(rustix::process::Signal::TERM);
+    let until = std::time::Instant::now() + crate::common::PATIENCE;
+    while TcpStream::connect(server.address).is_ok() {
+        assert!(std::time::Instant::now() < until);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    late.send(".2.7 10.0.0.1 1 2\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(late.reply().status, 200);
     let server = configured(site.path(), routes);
     let mut client = server.connect();
     client.send("PROXY TCP4 192.0.2.7 10.0.0.1 51000 80\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n");
