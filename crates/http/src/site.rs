@@ -293,7 +293,7 @@ impl Site {
         }
     }
 
-    /// The number of open connections. A connection that has not passed the gate yet is one of them.
+    /// The number of open connections. One that has not passed the gate yet counts too.
     pub fn connections(&self) -> usize {
         self.links.borrow().len() + self.at_gate.get()
     }

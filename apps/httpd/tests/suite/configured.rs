@@ -344,7 +344,7 @@ fn behind_a_balancer() {
     std::thread::sleep(std::time::Duration::from_millis(30));
     client.send(".2.7 10.0.0.1 1 2\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.reply().status, 200);
-    // A server that ends waits for a client whose head is on its way.
+    // A server that ends waits for a head that is on its way.
     let mut late = server.connect();
     late.send("PROXY TCP4 192.0");
     std::thread::sleep(std::time::Duration::from_millis(30));
