@@ -5,10 +5,13 @@
 //! server was started.
 
 use std::env;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use rustix::fs::OFlags;
 
 use crate::options::Refusal;
 
@@ -54,6 +57,17 @@ pub(crate) fn begin() -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Opens a file that the server writes itself, perhaps as root. A link at its place is not
+/// followed, because in a directory such as `/tmp` another user may have made it.
+fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, Refusal> {
+    let options = options.create(true).mode(0o640).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    options.open(path).map_err(|error| naming(path, error))
+}
+
+fn naming(path: &Path, error: io::Error) -> Refusal {
+    Refusal { message: format!("{}: {error}", path.display()), status: 1 }
+}
+
 /// Where the server's reports go, and what a daemon writes to its standard output.
 #[derive(Debug)]
 pub(crate) struct Reports {
@@ -67,10 +81,7 @@ impl Reports {
     /// # Errors
     /// With the path in the message.
     pub(crate) fn open(path: Option<&Path>) -> Result<Reports, Refusal> {
-        let open = |path: &Path| {
-            let naming = |error| Refusal { message: format!("{}: {error}", path.display()), status: 1 };
-            File::options().append(true).create(true).open(path).map_err(naming)
-        };
+        let open = |path: &Path| open_own(File::options().append(true), path);
         let nowhere = is_daemon().then(|| open(Path::new("/dev/null"))).transpose()?;
         Ok(Reports { report: path.map(open).transpose()?, nowhere })
     }
@@ -103,9 +114,8 @@ impl PidFile {
     /// With the path in the message.
     pub(crate) fn write(path: Option<&Path>) -> Result<PidFile, Refusal> {
         if let Some(path) = path {
-            let write = || writeln!(File::create(path)?, "{}", std::process::id());
-            let naming = |error| Refusal { message: format!("{}: {error}", path.display()), status: 1 };
-            write().map_err(naming)?;
+            let mut file = open_own(File::options().write(true).truncate(true), path)?;
+            writeln!(file, "{}", std::process::id()).map_err(|error| naming(path, error))?;
         }
         Ok(PidFile(path.map(Path::to_owned)))
     }
@@ -117,5 +127,26 @@ impl Drop for PidFile {
         if let Some(path) = &self.0 {
             let _ = fs::remove_file(path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_not_followed() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let [target, link, own] = ["target", "link", "own"].map(|name| directory.path().join(name));
+        fs::write(&target, "precious").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(Reports::open(Some(&link)).unwrap_err().message.starts_with(link.to_str().unwrap()));
+        assert!(PidFile::write(Some(&link)).is_err());
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+        let kept = PidFile::write(Some(&own)).unwrap();
+        assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o137, 0);
+        drop(kept);
+        assert!(!own.exists());
     }
 }

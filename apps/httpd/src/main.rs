@@ -83,6 +83,11 @@ fn serve_by(source: ConfigurationFiles) -> Result<(), Refusal> {
     }
     background::begin()?;
     if process.processes > 1 && !prefork::is_one_of_several() {
+        // The processes share the addresses, so they would share them with another server too.
+        drop(
+            listeners::bind(&options.listen, options.unix_mode, 1, false)
+                .map_err(running::naming("--listen"))?,
+        );
         let _pid_file = background::PidFile::write(process.pid_file.as_deref())?;
         return prefork::run(process.processes);
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use rustix::process::{Gid, Uid, getuid};
+use rustix::process::{Gid, Uid, getgid, getuid};
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
 use crate::options::Refusal;
@@ -41,6 +41,11 @@ fn group(name: &str) -> Result<u32, Refusal> {
     }
 }
 
+/// Whether a process with the user and the group `own` is as `wanted`.
+fn is_own(wanted: (Option<u32>, Option<u32>), own: (u32, u32)) -> bool {
+    wanted.0.is_none_or(|uid| uid == own.0) && wanted.1.is_none_or(|gid| gid == own.1)
+}
+
 /// Makes the process that of `user_name` and `group_name`. The process must have one OS thread,
 /// because the kernel keeps the user for each; later ones inherit it.
 ///
@@ -57,7 +62,8 @@ pub(crate) fn drop_to(user_name: Option<&str>, group_name: Option<&str>) -> Resu
     };
     let uid = found.map(|(uid, _)| uid);
     if !getuid().is_root() {
-        let is_own = uid.is_none_or(|uid| uid == getuid().as_raw());
+        let named_gid = gid.filter(|_| group_name.is_some());
+        let is_own = is_own((uid, named_gid), (getuid().as_raw(), getgid().as_raw()));
         let message = "only root can become another user or group".to_owned();
         return if is_own { Ok(()) } else { Err(refusal(message)) };
     }
@@ -90,6 +96,14 @@ mod tests {
         assert_eq!(user("root").unwrap(), (0, 0));
         assert_eq!(user("1234").unwrap(), (1234, 1234));
         assert_eq!(group("root").unwrap(), 0);
+        for (wanted, is_same) in [
+            ((None, Some(7)), true),
+            ((None, Some(8)), false),
+            ((Some(5), None), true),
+            ((Some(6), Some(7)), false),
+        ] {
+            assert_eq!(is_own(wanted, (5, 7)), is_same, "{wanted:?}");
+        }
         assert!(user("no such user").is_err() && group("no such group").is_err());
     }
 }

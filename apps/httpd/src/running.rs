@@ -412,7 +412,7 @@ fn refusal(message: &str) -> Refusal {
 }
 
 /// Has a refusal name the option that it is about.
-fn naming(option: &str) -> impl FnOnce(std::io::Error) -> Refusal {
+pub(crate) fn naming(option: &str) -> impl FnOnce(std::io::Error) -> Refusal {
     move |error| refusal(&format!("{option}: {error}"))
 }
 

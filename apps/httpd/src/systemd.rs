@@ -9,6 +9,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use selvedge_io::sys::close_on_exec;
 
 /// The first descriptor that systemd passes.
 const FIRST: i32 = 3;
@@ -49,6 +50,11 @@ pub(crate) fn sockets() -> io::Result<Vec<OwnedFd>> {
     // The descriptors are copied by their numbers, which needs no unsafe code.
     let own = pidfd_open(getpid(), PidfdFlags::empty())?;
     (FIRST..FIRST + count)
-        .map(|fd| pidfd_getfd(&own, fd, PidfdGetfdFlags::empty()).map_err(io::Error::from))
+        .map(|fd| -> io::Result<OwnedFd> {
+            let copy = pidfd_getfd(&own, fd, PidfdGetfdFlags::empty())?;
+            // The original stays open, and a program that the server starts must not have it.
+            close_on_exec(fd)?;
+            Ok(copy)
+        })
         .collect()
 }

@@ -38,6 +38,7 @@
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 
+mod authenticated;
 mod body;
 mod body_error;
 mod caller;
@@ -48,6 +49,7 @@ mod mount;
 mod producer;
 mod upgrade;
 
+pub use authenticated::Authenticated;
 pub use body::{Body, FileSpan, OnUpgrade, Source};
 pub use body_error::{BodyError, Cause};
 pub use caller::{Caller, Interim};

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use selvedge_core::{JoinHandle, spawn_local};
 use selvedge_io::pool::{Limits, Pool};
 use selvedge_io::time::sleep;
@@ -85,6 +86,8 @@ struct LogState {
     since: Instant,
     /// The last write failed, which has been reported.
     failing: bool,
+    /// The file was to be renamed last time and was not, which has been reported.
+    unrotated: bool,
 }
 
 /// When the file of a log is renamed, so that a new one begins.
@@ -124,7 +127,7 @@ impl LogFile {
 
     fn over(path: Option<PathBuf>, file: File) -> LogFile {
         let pool = Pool::new(Limits { threads_max: NonZeroUsize::MIN, ..Limits::default() });
-        let state = Mutex::new(LogState { file, since: Instant::now(), failing: false });
+        let state = Mutex::new(LogState { file, since: Instant::now(), failing: false, unrotated: false });
         LogFile { path, format: None, rotation: Rotation::default(), state, pool }
     }
 
@@ -192,20 +195,32 @@ impl LogFile {
             if len == 0 || !(is_old || bytes > 0 && len >= bytes) {
                 return Ok(());
             }
-            // Another process may be about to rename the same file.
-            flock(&state.file, FlockOperation::LockExclusive)?;
-            if is_current(&state.file)? {
-                rename_all(path, backups)?;
+            // Another process may be about to rename the same file. Whatever has the lock, it does
+            // not hold the lines up: the next buffer tries again.
+            match flock(&state.file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => return Ok(()),
+                locked => locked?,
             }
-            (state.file, state.since) = (append(path)?, Instant::now());
+            let renamed = match is_current(&state.file) {
+                Ok(true) => rename_all(path, backups),
+                other => other.map(drop),
+            };
+            match renamed.and_then(|()| append(path)) {
+                Ok(file) => (state.file, state.since, state.unrotated) = (file, Instant::now(), false),
+                Err(error) => {
+                    flock(&state.file, FlockOperation::Unlock)?;
+                    return Err(error);
+                }
+            }
             Ok::<(), io::Error>(())
         })();
-        if let Err(error) = result
-            && !state.failing
-        {
-            eprintln!("selvedge: access log {}: it is not rotated: {error}", path.display());
-            // It is tried again after another period, or when the file is reopened.
+        if let Err(error) = result {
+            // It is tried again after another period, or with the next buffer of a file that is too
+            // large.
             state.since = Instant::now();
+            if !std::mem::replace(&mut state.unrotated, true) {
+                eprintln!("selvedge: access log {}: it is not rotated: {error}", path.display());
+            }
         }
     }
 
@@ -423,5 +438,43 @@ mod tests {
         assert_eq!(text("").unwrap(), "6\n7\n");
         assert_eq!((text(".1").unwrap(), text(".2").unwrap()), ("4\n5\n".into(), "2\n3\n".into()));
         assert!(text(".3").is_err());
+    }
+
+    /// Another program may hold the lock of the file for as long as it likes.
+    #[test]
+    fn a_lock_does_not_hold_lines_up() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let rotation = Rotation { bytes: 1, period: Duration::ZERO, backups: 1 };
+        let log = LogFile::open(&path).unwrap().with_rotation(rotation);
+        log.write(&line("0\n"));
+        let other = File::open(&path).unwrap();
+        flock(&other, FlockOperation::LockExclusive).unwrap();
+        log.write(&line("1\n"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "0\n1\n");
+        assert!(!log.lock().unrotated);
+        drop(other);
+        log.write(&line("2\n"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "2\n");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_renamed() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, first] = ["log", "log.1"].map(|name| directory.path().join(name));
+        std::fs::create_dir(&first).unwrap();
+        let rotation = Rotation { bytes: 1, period: Duration::ZERO, backups: 1 };
+        let log = LogFile::open(&path).unwrap().with_rotation(rotation);
+        for n in 0..3 {
+            log.write(&line(&format!("{n}\n")));
+            assert_eq!(log.lock().unrotated, n > 0, "reported with the first attempt");
+        }
+        // Nothing is kept locked meanwhile.
+        flock(File::open(&path).unwrap(), FlockOperation::NonBlockingLockExclusive).unwrap();
+        std::fs::remove_dir(&first).unwrap();
+        log.write(&line("3\n"));
+        assert!(!log.lock().unrotated);
+        let text = |path| std::fs::read_to_string(path).unwrap();
+        assert_eq!((text(&first), text(&path)), ("0\n1\n2\n".into(), "3\n".into()));
     }
 }

@@ -590,6 +590,10 @@ mod tests {
         std::fs::write(home.path().join(name), "").unwrap();
         let directory =
             ServedDirectory { listing: Listing::Json, ..ServedDirectory::new(home.path().into()) };
+        (home, site_of(directory))
+    }
+
+    fn site_of(directory: ServedDirectory) -> Routed {
         let action = RouteAction::Directory(directory);
         let route = Route { pattern: "/".parse().unwrap(), action, rules: Rules::default(), line: 1 };
         let table =
@@ -597,7 +601,57 @@ mod tests {
         let metrics = Metrics::new();
         let counters = metrics.worker();
         let routing = Routing::new(table).unwrap();
-        (home, Routed::new(routing, &Config::default(), metrics, counters, &|_| None))
+        Routed::new(routing, &Config::default(), metrics, counters, &|_| None)
+    }
+
+    /// The reply to `request`, after all questions.
+    fn asked(site: &mut Routed, request: &str) -> String {
+        let (stream, _peer) = UnixStream::pair().unwrap();
+        let (client, clock) = (ClientSide::new(stream.into(), None), Clock::at(0));
+        let terms =
+            Terms { now: now(), clock: &clock, persistence: Persistence::Implied, client: Some(&client) };
+        let request = parse(request.as_bytes(), &Limits::default()).unwrap().unwrap();
+        let (mut out, mut known, mut questions) = (Vec::new(), None, 0);
+        while let Handled::Search(question) = site.answer(&request, &terms, known, &mut out) {
+            questions += 1;
+            assert!(questions < 10, "the same question again and again");
+            known = Some(question.answer());
+        }
+        String::from_utf8(out).unwrap()
+    }
+
+    /// A name that is tried and is no file ends nothing: the next one is looked up with it.
+    #[test]
+    fn a_directory_among_the_names_that_are_tried() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("first")).unwrap();
+        std::fs::write(home.path().join("second"), "found").unwrap();
+        let index = vec!["first".to_owned(), "second".to_owned()];
+        let mut site = site_of(ServedDirectory { index, ..ServedDirectory::new(home.path().into()) });
+        let reply = asked(&mut site, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(reply.starts_with("HTTP/1.1 200 ") && reply.ends_with("found"), "{reply}");
+    }
+
+    /// The client chooses the host, so it must not choose a directory above the one for hosts.
+    #[test]
+    fn a_host_in_a_name_to_try() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(home.path().join("hosts/a")).unwrap();
+        std::fs::write(home.path().join("page"), "above").unwrap();
+        std::fs::write(home.path().join("hosts/page"), "beside").unwrap();
+        std::fs::write(home.path().join("hosts/a/page"), "within").unwrap();
+        let try_files = vec!["/hosts/$host$rest".parse().unwrap()];
+        let mut site = site_of(ServedDirectory { try_files, ..ServedDirectory::new(home.path().into()) });
+        let mut status = |host: &str| {
+            let reply = asked(&mut site, &format!("GET /page HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+            (reply[9..12].to_owned(), reply.ends_with("within"))
+        };
+        for host in ["a", "a:8080", "a."] {
+            assert_eq!(status(host), ("200".to_owned(), true), "{host:?}");
+        }
+        for host in ["..", ".", "", "..:80", "%2e%2e", "b"] {
+            assert_eq!(status(host), ("404".to_owned(), false), "{host:?}");
+        }
     }
 
     /// Routes change while a question is answered: its answer belongs to the old ones.

@@ -76,6 +76,8 @@ pub struct Site {
     /// `None` for a site without routes.
     by_route: Option<ByRoute>,
     links: RefCell<Vec<Rc<Link>>>,
+    /// The number of connections that have not passed the gate yet.
+    at_gate: Cell<usize>,
     /// The time before which the worker does not report again that it is full.
     quiet_until: Cell<Time>,
     /// The number of connections, and the threads that wait until there is none.
@@ -212,6 +214,7 @@ impl Site {
             connecting,
             by_route: None,
             links: RefCell::default(),
+            at_gate: Cell::new(0),
             quiet_until: Cell::new(Time::default()),
             connections: WaitQueue::new(0),
         }
@@ -286,25 +289,13 @@ impl Site {
         let gate = self.by_route.as_ref().and_then(|by_route| by_route.routes.borrow().gate.clone());
         match gate {
             None => detach_local(self.serve(stream, peer)),
-            Some(gate) => detach_local(self.clone().serve_behind(gate, stream, peer)),
+            Some(gate) => detach_local(AtGate::new(self).serve(gate, stream, peer)),
         }
     }
 
-    /// Serves a connection that has to pass a gate first. One that does not pass is closed.
-    async fn serve_behind(self: Rc<Site>, gate: Arc<ConnectionGate>, stream: Stream, peer: Option<IpAddr>) {
-        match gate.pass(&stream, peer, self.config().head).await {
-            Ok((_passed, client)) => self.serve(stream, client).await,
-            Err(_) => {
-                if let Some(by_route) = &self.by_route {
-                    add(&by_route.counters.refused.connections, 1);
-                }
-            }
-        }
-    }
-
-    /// The number of open connections.
+    /// The number of open connections. One that has not passed the gate yet counts too.
     pub fn connections(&self) -> usize {
-        self.links.borrow().len()
+        self.links.borrow().len() + self.at_gate.get()
     }
 
     /// Closes the connections that have been idle for longest, one in [`CLOSED_SHARE`] of all.
@@ -374,6 +365,16 @@ impl Site {
         }
     }
 
+    /// A connection has ended.
+    fn count_out(&self) {
+        self.connections.with(|connections, queue| {
+            *connections -= 1;
+            while *connections == 0 && !queue.is_empty() {
+                queue.grant();
+            }
+        });
+    }
+
     fn admit(self: &Rc<Site>, stream: Stream, peer: Option<IpAddr>) -> Admitted {
         let mut links = self.links.borrow_mut();
         let link = Rc::new(Link::new(stream, peer, links.len()));
@@ -415,12 +416,43 @@ impl Drop for Admitted {
         if let Some(by_route) = &self.site.by_route {
             by_route.counters.closed();
         }
-        self.site.connections.with(|connections, queue| {
-            *connections -= 1;
-            while *connections == 0 && !queue.is_empty() {
-                queue.grant();
+        self.site.count_out();
+    }
+}
+
+/// A connection that has not passed the gate yet. It counts until the value is dropped.
+struct AtGate(Rc<Site>);
+
+impl AtGate {
+    fn new(site: &Rc<Site>) -> AtGate {
+        site.at_gate.set(site.at_gate.get() + 1);
+        site.connections.with(|connections, _| *connections += 1);
+        AtGate(site.clone())
+    }
+
+    /// Serves the connection, if it passes. One that does not pass is closed.
+    async fn serve(self, gate: Arc<ConnectionGate>, stream: Stream, peer: Option<IpAddr>) {
+        let site = self.0.clone();
+        match gate.pass(&stream, peer, site.config().head).await {
+            Ok((_passed, client)) => {
+                let served = site.serve(stream, client);
+                // From here on the connection counts as one that is served.
+                drop(self);
+                served.await;
             }
-        });
+            Err(_) => {
+                if let Some(by_route) = &site.by_route {
+                    add(&by_route.counters.refused.connections, 1);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for AtGate {
+    fn drop(&mut self) {
+        self.0.at_gate.set(self.0.at_gate.get() - 1);
+        self.0.count_out();
     }
 }
 

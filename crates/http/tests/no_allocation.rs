@@ -45,12 +45,20 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-const REQUESTS: usize = 300;
+/// The requests in a row that allocate nothing.
+const STRETCH: usize = 100;
+
+/// The most stretches that are tried.
+///
+/// The log allocates too: by the clock, every 0.8 seconds, when its lines are written. On a slow
+/// machine that lies in many of the stretches, on a fast one in few. What a request allocates lies
+/// in all of them, so one that is free of allocations is enough.
+const STRETCHES: usize = 200;
 
 /// The count of the server's OS thread, as it was lately.
 static SERVER: AtomicU64 = AtomicU64::new(0);
 
-/// Asks for `path` often, and gives the allocations of the server's OS thread meanwhile.
+/// Asks for `path` often, and gives the fewest allocations of the server's OS thread in a stretch.
 fn allocations(address: SocketAddr, path: &str) -> u64 {
     let mut client = TcpStream::connect(address).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nUser-Agent: test\r\n\r\n");
@@ -72,9 +80,16 @@ fn allocations(address: SocketAddr, path: &str) -> u64 {
         }
     };
     (0..50).for_each(|_| ask());
-    let before = SERVER.load(Relaxed);
-    (0..REQUESTS).for_each(|_| ask());
-    SERVER.load(Relaxed) - before
+    let mut fewest = u64::MAX;
+    for _ in 0..STRETCHES {
+        let before = SERVER.load(Relaxed);
+        (0..STRETCH).for_each(|_| ask());
+        fewest = fewest.min(SERVER.load(Relaxed) - before);
+        if fewest == 0 {
+            break;
+        }
+    }
+    fewest
 }
 
 #[test]
@@ -109,8 +124,7 @@ fn a_cached_file_is_answered_without_allocation() {
     let address = address.recv().unwrap();
     for path in ["/small", "/large"] {
         let allocations = allocations(address, path);
-        // The log takes some to be written every 0.8 seconds, whatever the number of requests.
-        assert!(allocations < 20, "{path}: {allocations} allocations in {REQUESTS} requests");
+        assert_eq!(allocations, 0, "{path}: allocations in {STRETCH} requests");
     }
     stop.request();
     server.join().unwrap();

@@ -168,6 +168,21 @@ pub fn duplicate(fd: impl AsFd) -> Result<Fd> {
     on(Call::Duplicate, fd, real, |kernel, fd, _| Ok(Fd::simulated(kernel.duplicate(fd)?)))
 }
 
+/// Has the descriptor with this number closed in every program that the process starts. It is for
+/// descriptors that another program has passed to this process, and that are used by copies.
+///
+/// # Errors
+/// The number is no descriptor's, and those of `fcntl(F_SETFD)`.
+pub fn close_on_exec(number: RawFd) -> Result<()> {
+    if number < 0 {
+        return Err(Errno::BADF);
+    }
+    // SAFETY: the number is not -1, as the line above has checked. The borrow lasts for one call,
+    // which sets a flag and fails for a number that is not open.
+    let fd = unsafe { BorrowedFd::borrow_raw(number) };
+    rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC)
+}
+
 /// Puts an open file into non-blocking mode.
 ///
 /// # Errors

@@ -429,11 +429,19 @@ impl Reader<'_> {
             cache_control.push((glob, rule.value.get_ref().clone()));
         }
         let error_pages = route.error_pages.as_ref().map(|path| self.path(path));
+        if let Some(cors) = &route.cors
+            && *cors.credentials.get_ref()
+            && cors.origins.iter().any(|origin| origin == "*")
+        {
+            let message = "with `credentials` every site could read the replies to its visitors: \
+                           name the `origins` in place of \"*\"";
+            return Err(self.mistake(&cors.credentials, message));
+        }
         let cors = route.cors.as_ref().map(|cors| Cors {
             origins: cors.origins.clone(),
             methods: cors.methods.clone(),
             headers: cors.headers.clone(),
-            credentials: cors.credentials,
+            credentials: *cors.credentials.get_ref(),
             max_age: cors.max_age,
         });
         if let Some(cors) = &cors {
@@ -532,6 +540,7 @@ mod tests {
             (directory("headers = { Date = 'c' }"), (3, 13), "server itself"),
             (directory("rate = { burst = 0 }"), (3, 18), "burst of 0"),
             (directory("auth = { realm = 'x' }"), (3, 1), "needs `users`"),
+            (directory("cors = { credentials = true }"), (3, 24), "name the `origins`"),
             (directory("cache_control = [{ path = '{', value = 'x' }]"), (3, 27), "{ without a }"),
             ("[[host]]\nnames = ['a b']\n".into(), (2, 10), "not a name"),
         ] {

@@ -77,7 +77,7 @@ pub struct Cors {
     pub methods: Vec<String>,
     /// The request's fields.
     pub headers: Vec<String>,
-    /// Whether the scripts may send cookies.
+    /// Whether the scripts may send cookies. It has no effect with the origin `*`.
     pub credentials: bool,
     /// For how many seconds a browser need not ask again.
     pub max_age: u64,
@@ -89,17 +89,17 @@ impl Cors {
     pub fn fields(&self, origin: Option<&[u8]>, is_preflight: bool) -> Vec<(&'static str, String)> {
         let every = self.origins.iter().any(|allowed| allowed == "*");
         let mut fields = Vec::new();
-        if !every || self.credentials {
+        if !every {
             fields.push(("Vary", "Origin".to_owned()));
         }
         let Some(origin) = origin.and_then(|origin| std::str::from_utf8(origin).ok()) else { return fields };
         if !every && !self.origins.iter().any(|allowed| allowed == origin) {
             return fields;
         }
-        // A wildcard together with credentials would be refused by the browser.
-        let named = if every && !self.credentials { "*" } else { origin };
+        let named = if every { "*" } else { origin };
         fields.push(("Access-Control-Allow-Origin", named.to_owned()));
-        if self.credentials {
+        // With cookies for every origin, each site could read what the server tells its users.
+        if self.credentials && !every {
             fields.push(("Access-Control-Allow-Credentials", "true".to_owned()));
         }
         if is_preflight {
@@ -146,7 +146,8 @@ mod tests {
         let own = cors.fields(Some(b"https://a.example"), true);
         assert!(own.contains(&("Access-Control-Allow-Origin", "https://a.example".into())));
         assert!(own.contains(&("Access-Control-Allow-Methods", "PUT".into())));
-        let every = Cors { origins: vec!["*".into()], ..cors };
+        // Also with credentials no origin is named that was not chosen.
+        let every = Cors { origins: vec!["*".into()], credentials: true, ..cors };
         assert_eq!(every.fields(Some(b"x"), false), [("Access-Control-Allow-Origin", "*".into())]);
     }
 }

@@ -298,8 +298,8 @@ settings! {
             "[\"GET\", \"HEAD\", \"POST\"]";
         /// The request's fields.
         headers: Vec<String> = Vec::new(), "list of strings" "[]";
-        /// Whether the scripts may send cookies.
-        credentials: bool = false, "boolean" "false";
+        /// Whether the scripts may send cookies. The origins must be named then.
+        credentials: Spanned<bool> = spanned(false), "boolean" "false";
         /// How long a browser need not ask again.
         max_age: u64 = 600, "seconds" "600";
     }

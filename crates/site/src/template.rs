@@ -141,6 +141,15 @@ impl Template {
         out
     }
 
+    /// Whether `host`, which a client chooses, can be part of a path as this template names it: it
+    /// is one component that is not empty and not hidden. A template without `$host` permits every
+    /// host.
+    pub fn permits_host(&self, host: &[u8]) -> bool {
+        let is_component =
+            !host.is_empty() && host[0] != b'.' && !host.iter().any(|byte| b"/\\%?#".contains(byte));
+        is_component || !self.parts.contains(&TemplatePart::Host)
+    }
+
     /// The text as it was given.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -164,6 +173,11 @@ mod tests {
             assert_eq!(String::from_utf8(template.fill(&request)).unwrap(), filled);
             assert_eq!(String::from_utf8(template.location(&request)).unwrap(), location);
             assert_eq!(template.as_str(), text);
+        }
+        let [with, without] = ["/h/$host$rest", "/h$rest"].map(|text| text.parse::<Template>().unwrap());
+        assert!(with.permits_host(b"example.org") && with.permits_host(b"[::1]"));
+        for host in ["", ".", "..", ".git", "a/b", "a%2fb", "a?b"] {
+            assert!(!with.permits_host(host.as_bytes()) && without.permits_host(host.as_bytes()), "{host}");
         }
         for wrong in ["$", "$pathx", "${path", "a\r\nb"] {
             assert!(wrong.parse::<Template>().is_err(), "{wrong}");

@@ -344,6 +344,18 @@ fn behind_a_balancer() {
     std::thread::sleep(std::time::Duration::from_millis(30));
     client.send(".2.7 10.0.0.1 1 2\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(client.reply().status, 200);
+    // A server that ends waits for a head that is on its way.
+    let mut late = server.connect();
+    late.send("PROXY TCP4 192.0");
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    server.signal(rustix::process::Signal::TERM);
+    let until = std::time::Instant::now() + crate::common::PATIENCE;
+    while TcpStream::connect(server.address).is_ok() {
+        assert!(std::time::Instant::now() < until);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    late.send(".2.7 10.0.0.1 1 2\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(late.reply().status, 200);
     let server = configured(site.path(), routes);
     let mut client = server.connect();
     client.send("PROXY TCP4 192.0.2.7 10.0.0.1 51000 80\r\nGET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -458,4 +470,28 @@ fn other_programs() {
     let metrics = text(&get(&server, "a", "/metrics", ""));
     assert!(metrics.contains("selvedge_requests_total{class=\"2xx\"} 4\n"), "{metrics}");
     assert!(metrics.contains("selvedge_refused_total{reason=\"access\"} 1\n"), "{metrics}");
+}
+
+/// A program behind a password gets the name that was proved, and not the password.
+#[test]
+fn a_program_behind_a_password() {
+    let site = site();
+    let hash = include_str!("../../../../crates/site/tests/suite/six.txt").trim();
+    fs::write(site.path().join("users"), format!("ada:{hash}\n")).unwrap();
+    let program = site.path().join("bin/say");
+    fs::create_dir_all(site.path().join("bin")).unwrap();
+    let script = "#!/bin/sh\nprintf 'Content-Type: text/plain\\r\\n\\r\\n%s %s %s.' \
+        \"$AUTH_TYPE\" \"$REMOTE_USER\" \"$HTTP_AUTHORIZATION\"\n";
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let server =
+        configured(site.path(), "[[route]]\npath = '/bin/'\ncgi = 'bin'\nauth = { users = 'users' }\n");
+    assert_eq!(get(&server, "a", "/bin/say", "").status, 401);
+    // The second time the password is known.
+    for _ in 0..2 {
+        let mut client = server.connect();
+        client.send("GET /bin/say HTTP/1.0\r\nHost: a\r\nAuthorization: Basic YWRhOnNlY3JldA==\r\n\r\n");
+        let said = String::from_utf8(client.rest()).unwrap();
+        assert!(said.ends_with("\r\n\r\nBasic ada ."), "{said}");
+    }
 }

@@ -241,6 +241,11 @@ fn sockets_that_systemd_has_bound() {
     for _ in 0..10 {
         assert_eq!(server.get("/ten.txt").status, 200);
     }
+    // A program that the server starts does not have the socket.
+    let pid = server.pid().as_raw_pid();
+    let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/3")).unwrap();
+    let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
+    assert_ne!(u32::from_str_radix(flags, 8).unwrap() & 0o2_000_000, 0, "{info}");
 }
 
 #[test]
@@ -295,11 +300,9 @@ fn a_daemon() {
     assert!(String::from_utf8(failed.stderr).unwrap().contains("Cannot assign requested address"));
 }
 
-/// Several processes serve one address; one that dies is replaced; a signal reaches all.
-#[test]
-fn several_processes() {
-    let site = site();
-    let file = site.path().join("site.toml");
+/// The configuration of a site with three processes in `site`, and its port.
+fn three_processes(site: &Path) -> (std::path::PathBuf, u16) {
+    let file = site.join("site.toml");
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     fs::write(
         &file,
@@ -308,21 +311,65 @@ fn several_processes() {
         ),
     )
     .unwrap();
-    let server: Server = start(httpd(&[file.to_str().unwrap()]));
+    (file, port)
+}
+
+fn children_of(server: &Server) -> Vec<i32> {
     let parent = server.pid().as_raw_pid();
-    let children = || {
-        let path = format!("/proc/{parent}/task/{parent}/children");
-        let text = fs::read_to_string(path).unwrap_or_default();
-        text.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<i32>>()
-    };
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+fn kill(pid: i32) {
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
+}
+
+/// The program's file is gone when a process dies: the others end with the parent.
+#[test]
+fn several_processes_of_a_program_that_is_gone() {
+    let site = site();
+    let (file, port) = three_processes(site.path());
+    let program = site.path().join("program");
+    fs::copy(env!("CARGO_BIN_EXE_selvedge-httpd"), &program).unwrap();
+    let mut command = std::process::Command::new(&program);
+    command.arg(&file);
+    let server = start(command);
+    until("three processes", || children_of(&server).len() == 3);
+    std::thread::sleep(ms(1200));
+    fs::remove_file(&program).unwrap();
+    kill(children_of(&server)[0]);
+    assert!(!server.end().success());
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
+}
+
+/// Several processes serve one address; one that dies is replaced, also if it has begun just now; a
+/// signal reaches all. A second server does not share the address.
+#[test]
+fn several_processes() {
+    let site = site();
+    let (file, port) = three_processes(site.path());
+    let server: Server = start(httpd(&[file.to_str().unwrap()]));
+    let children = || children_of(&server);
     until("three processes", || children().len() == 3);
     // All of them have bound the address once they answer.
     std::thread::sleep(ms(1200));
     assert_eq!(server.get("/ten.txt").status, 200);
+    let pid = fs::read_to_string(site.path().join("pid")).unwrap();
+    let second = output(&[file.to_str().unwrap()]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(String::from_utf8(second.stderr).unwrap().contains("Address already in use"));
+    assert_eq!(fs::read_to_string(site.path().join("pid")).unwrap(), pid);
+    let first = children();
+    let replaced = |before: Vec<i32>| {
+        until("another process", || children().len() == 3 && children() != before);
+        children().into_iter().find(|pid| !before.contains(pid)).unwrap()
+    };
+    kill(first[0]);
+    let later = replaced(first);
     let before = children();
-    let victim = rustix::process::Pid::from_raw(before[0]).unwrap();
-    rustix::process::kill_process(victim, Signal::KILL).unwrap();
-    until("another process", || children().len() == 3 && children() != before);
+    kill(later);
+    replaced(before);
     until("an answer", || {
         let mut client = server.connect();
         client.send(GET);

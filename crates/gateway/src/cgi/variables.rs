@@ -6,18 +6,9 @@
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST};
 use http::request::Parts;
+pub use selvedge_handler::Authenticated;
 use std::net::IpAddr;
 use std::path::Path;
-
-/// The client's name as it was proved: an extension of a request, by a handler that has checked it.
-/// Programs get it as `AUTH_TYPE` and `REMOTE_USER`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Authenticated {
-    /// The scheme, such as `Basic`.
-    pub scheme: String,
-    /// The user's name.
-    pub user: String,
-}
 
 /// The program that a path names, and the rest of the path.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! A request from its meta-variables, and the head of an answer as a program writes it. No I/O.
 
-use crate::cgi::variables::Authenticated;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, Uri, response};
-use selvedge_handler::{Body, Caller, Request};
+use selvedge_handler::{Authenticated, Body, Caller, Request};
 
 /// The request that the variables describe, without its body, and the length of the body.
 ///

@@ -3,7 +3,7 @@
 
 use selvedge_site::accept::{Coding, codings, languages};
 use selvedge_site::path::canonical;
-use selvedge_site::{ServedDirectory, Variables};
+use selvedge_site::{ServedDirectory, Variables, without_port};
 
 use crate::cache::{split_key, typed_key};
 use crate::request::Request;
@@ -46,8 +46,8 @@ pub(super) fn candidates(
     } else {
         // What the client asks for is refused if it is hidden, whatever is tried.
         target::resolve(rest, &mut Vec::new())?;
-        let host = request.host.unwrap_or_default();
-        for template in &directory.try_files {
+        let host = without_port(request.host.unwrap_or_default());
+        for template in directory.try_files.iter().filter(|template| template.permits_host(host)) {
             let filled = template.fill(&Variables { path, rest, host, query: None });
             let Ok(filled) = canonical(&filled) else { continue };
             // A name that no file can have is left out.

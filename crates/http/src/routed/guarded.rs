@@ -4,23 +4,29 @@
 
 use std::cell::RefCell;
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
 use std::rc::Rc;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, LazyLock, PoisonError};
 
 use selvedge_core::now;
 use selvedge_handler::{
-    Body, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse, Method, Request,
-    Response, StatusCode, header,
+    Authenticated, Body, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
+    Method, Request, Response, StatusCode, header,
 };
-use selvedge_io::blocking;
+use selvedge_io::pool::{Limits, Pool};
 use selvedge_site::password::credentials;
 use selvedge_site::path::canonical;
-use selvedge_site::{BasicAuth, Route, RouteAction, Variables};
+use selvedge_site::{BasicAuth, Route, RouteAction, Variables, without_port};
 
 use super::fields::cache_control;
 use super::kept::Verified;
 use crate::metrics::{WorkerMetrics, add};
 use crate::routing::Routing;
+
+/// Verifies passwords for all workers, two at a time. Each takes a processor for tens of
+/// milliseconds, so a client that guesses keeps no other blocking call waiting.
+static PASSWORDS: LazyLock<Pool> =
+    LazyLock::new(|| Pool::new(Limits { threads_max: NonZeroUsize::new(2).unwrap(), ..Limits::default() }));
 
 /// A handler with the rules of its route.
 pub(super) struct Guarded {
@@ -39,12 +45,10 @@ impl Handler for Guarded {
         let path = canonical(request.uri().path().as_bytes()).map(|path| path.into_owned());
         let path = path.unwrap_or_else(|_| b"/".to_vec());
         let mut fields = HeaderMap::new();
-        let mut response = match self.refuse(&request, route, &mut fields).await {
+        let mut response = match self.refuse(&mut request, route, &mut fields).await {
             Some(refused) => refused,
-            None => {
-                rewrite(&mut request, route, &path);
-                self.inner.call_boxed(request).await
-            }
+            None if !rewrite(&mut request, route, &path) => page(StatusCode::BAD_REQUEST),
+            None => self.inner.call_boxed(request).await,
         };
         let has_content = matches!(response.status().as_u16(), 200 | 206 | 304);
         let head = response.headers_mut();
@@ -73,8 +77,8 @@ impl Handler for Guarded {
 
 impl Guarded {
     /// The response to a request that the rules do not let through. `fields` gets what every
-    /// response has.
-    async fn refuse(&self, request: &Request, route: &Route, fields: &mut HeaderMap) -> Option<Response> {
+    /// response has, and `request` the name that its client has proved.
+    async fn refuse(&self, request: &mut Request, route: &Route, fields: &mut HeaderMap) -> Option<Response> {
         let rules = &route.rules;
         let peer = request.extensions().get::<Caller>().and_then(Caller::peer);
         if !rules.access.permits(peer) {
@@ -99,9 +103,11 @@ impl Guarded {
                 return Some(StatusCode::NO_CONTENT.into_response());
             }
         }
-        if let Some(auth) = &rules.auth
-            && !self.is_known(auth, request).await
-        {
+        if let Some(auth) = &rules.auth {
+            if let Some(user) = self.user(auth, request).await {
+                request.extensions_mut().insert(Authenticated { scheme: "Basic".to_owned(), user });
+                return None;
+            }
             add(&self.counters.refused.password, 1);
             let challenge = format!("Basic realm=\"{}\", charset=\"UTF-8\"", auth.realm);
             if let Ok(challenge) = HeaderValue::from_str(&challenge) {
@@ -119,32 +125,42 @@ impl Guarded {
         limiter.take(peer?, now().as_nanos()).err()
     }
 
-    async fn is_known(&self, auth: &BasicAuth, request: &Request) -> bool {
-        let given =
-            request.headers().get(header::AUTHORIZATION).and_then(|value| credentials(value.as_bytes()));
-        let Some((name, password)) = given else { return false };
+    /// The name in the request, if the password in it is right.
+    async fn user(&self, auth: &BasicAuth, request: &Request) -> Option<String> {
+        let given = request.headers().get(header::AUTHORIZATION)?;
+        let (name, password) = credentials(given.as_bytes())?;
         let mark = self.verified.borrow().mark(&auth.users, &name, &password);
         if self.verified.borrow().has(mark, now()) {
-            return true;
+            return Some(name);
         }
         let users = auth.users.clone();
-        let is_right = blocking(move || users.verify(&name, &password)).await.unwrap_or(false);
-        if is_right {
-            self.verified.borrow_mut().insert(mark, now());
-        }
-        is_right
+        let verify = move || users.verify(&name, &password).then_some(name);
+        let name = PASSWORDS.run(verify).await.ok()??;
+        self.verified.borrow_mut().insert(mark, now());
+        Some(name)
     }
 }
 
-/// Gives the request the path that its upstream has.
-fn rewrite(request: &mut Request, route: &Route, path: &[u8]) {
-    let RouteAction::Proxy { path: template, .. } = &route.action else { return };
+/// Gives the request the path that its upstream has. Returns whether there is one: what the client
+/// has sent may make no path of it.
+fn rewrite(request: &mut Request, route: &Route, path: &[u8]) -> bool {
+    let RouteAction::Proxy { path: template, .. } = &route.action else { return true };
     let host = request.headers().get(header::HOST).map(|host| host.as_bytes().to_vec()).unwrap_or_default();
+    let host = without_port(&host);
+    if !template.permits_host(host) {
+        return false;
+    }
     let query = request.uri().query().map(|query| query.as_bytes().to_vec());
     let rest = &path[route.pattern.prefix_len().min(path.len())..];
-    let target = template.location(&Variables { path, rest, host: &host, query: query.as_deref() });
-    if let Ok(uri) = target.as_slice().try_into() {
-        *request.uri_mut() = uri;
+    let target = template.location(&Variables { path, rest, host, query: query.as_deref() });
+    let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
+    let Ok(upstream) = canonical(&target[..end]) else { return false };
+    match [&upstream[..], &target[end..]].concat().as_slice().try_into() {
+        Ok(uri) => {
+            *request.uri_mut() = uri;
+            true
+        }
+        Err(_) => false,
     }
 }
 
@@ -159,4 +175,33 @@ fn page(status: StatusCode) -> Response {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use selvedge_site::Rules;
+
+    /// The target that an upstream gets for `/app/x?q`, or `None` for 400.
+    fn rewritten(template: &str, host: &str) -> Option<String> {
+        let action =
+            RouteAction::Proxy { upstreams: vec!["a:1".to_owned()], path: template.parse().unwrap() };
+        let route = Route { pattern: "/app/".parse().unwrap(), action, rules: Rules::default(), line: 1 };
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = "/app/x?q".parse().unwrap();
+        request.headers_mut().insert(header::HOST, host.parse().unwrap());
+        rewrite(&mut request, &route, b"/app/x").then(|| request.uri().to_string())
+    }
+
+    #[test]
+    fn the_path_of_an_upstream() {
+        assert_eq!(rewritten("$rest", "a").as_deref(), Some("/x?q"));
+        assert_eq!(rewritten("/$host$rest", "example.org:8080").as_deref(), Some("/example.org/x?q"));
+        assert_eq!(rewritten("/v/./..$rest?a=$query", "").as_deref(), Some("/x?a=q"));
+        for host in ["..", "..:80", "", "a/b", "%2e%2e", "a?b", "a#b"] {
+            assert_eq!(rewritten("/hosts/$host$rest", host), None, "{host:?}");
+        }
+        assert_eq!(rewritten("/../..$rest", "a"), None);
+        assert_eq!(rewritten("$rest?$host", "a b"), None);
+    }
 }

@@ -11,7 +11,7 @@ use selvedge_site::password::Users;
 
 use super::compress::compress;
 use crate::cache::CachedFile;
-use crate::document_root::{Backing, DocumentRoot, Identity, LookUpError, Patience};
+use crate::document_root::{Backing, DocumentRoot, Found, Identity, LookUpError, Patience};
 use crate::files::{self, LookedUp};
 use crate::routing::Routing;
 use crate::status::Status;
@@ -88,7 +88,9 @@ impl Question {
                 let mut found = Vec::new();
                 for key in keys {
                     let result = files::search(&directory, &key, memory_bytes);
-                    let is_end = !matches!(result, Err(LookUpError::Refused(Status::NOT_FOUND)));
+                    // `Routed` goes on to the next name after every other result, and needs the
+                    // result for that name too.
+                    let is_end = matches!(result, Ok(Found::File(_)));
                     found.push((key, result));
                     if is_end {
                         break;
@@ -133,4 +135,24 @@ fn list(directory: &DocumentRoot, name: &[u8], shows: bool) -> Result<Vec<Listed
     };
     let root = directory.root(Patience::Disk).map_err(|_| Status::NOT_FOUND)?;
     directory.list(root.as_fd(), name, shows).map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only a file ends the look-up. If another name ended it, the names behind that one would be
+    /// asked for again and again, because `Routed` needs their results.
+    #[test]
+    fn names_are_looked_up_to_the_first_file() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::create_dir(home.path().join("directory")).unwrap();
+        std::fs::write(home.path().join("file"), "").unwrap();
+        let directory = DocumentRoot::new(home.path()).unwrap();
+        let keys = ["nothing", "directory", ".hidden", "file", "behind"].map(|key| key.as_bytes().to_vec());
+        let question = Question::Names { at: 0, directory, memory_bytes: 0, keys: keys.to_vec() };
+        let Learned::Names(0, found) = question.answer() else { panic!("it has asked for names") };
+        assert_eq!(found.len(), 4);
+        assert!(matches!(found[1].1, Ok(Found::Directory)) && matches!(found[3].1, Ok(Found::File(_))));
+    }
 }
