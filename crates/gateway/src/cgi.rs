@@ -45,7 +45,9 @@ use variables::{ServerNames, search_words, variables};
 ///   client, or, if its name begins with `nph-`, with a whole HTTP answer. Such an answer is passed
 ///   on as what it says, with a framing of the server's own.
 /// - When the client is gone, or the [time limit](Cgi::time_limit) has passed, the whole process
-///   group is ended: first asked (SIGTERM), and killed after two seconds.
+///   group is ended: first asked (SIGTERM), and killed after two seconds. The server notices that a
+///   client is gone when it reads from it or writes to it, so a silent program keeps its slot until
+///   its time limit.
 /// - The number of programs that run [at once](Cgi::slots) has a limit.
 ///
 /// The answer is 404 if no file has that name, 403 if the file is no program, 500 if the program

@@ -36,8 +36,9 @@ use talk::{ApplicationFailure, Limits, Talk};
 /// [scripts](FastCgi::scripts) below a directory.
 ///
 /// Connections are kept and used again. Bodies stream in both directions; a request's body of
-/// unknown length is read first, up to [a bound](FastCgi::unsized_body_max). When the client is
-/// gone, the application is told to give the request up, and the connection is closed.
+/// unknown length is read first, up to [a bound](FastCgi::unsized_body_max). When a read
+/// from the client or a write to it shows that the client is gone, the application is told to give
+/// the request up, and the connection is closed.
 ///
 /// The answer is 404 if no script has that name, 502 if the application cannot be reached or gives
 /// no valid answer, 503 if it says that it is overloaded, and 504 if a time limit has passed.
