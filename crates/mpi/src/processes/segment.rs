@@ -251,8 +251,8 @@ impl JobSegment {
     /// A `T` is at this offset of the layout, and made of atomics.
     unsafe fn at<T>(&self, offset: usize) -> &T {
         debug_assert!(offset + size_of::<T>() <= self.layout.length());
-        // SAFETY: the caller says so. The mapping lives as long as `self`. The file has this length:
-        // `create_with` has given it to it, or `open` has compared it. Seals keep it, which
+        // SAFETY: the caller says so. The mapping lives as long as `self`. The file has this
+        // length: `create_with` has set it, or `open` has compared it. Seals keep it, which
         // `create_with` has set, or `open` has found. All bits are valid for atomics.
         unsafe { self.base.add(offset).cast().as_ref() }
     }
