@@ -5,12 +5,12 @@
 
 use super::rings::{RankRings, wake};
 use crate::job::JobRank;
-use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::futex;
 use selvedge_core::CallUnderWay;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
 
 /// The OS thread that looks for messages.
@@ -21,22 +21,30 @@ pub(super) struct BellAttendant {
 }
 
 impl BellAttendant {
-    /// Starts the OS thread. `follows_its_parent` says that the process ends with the one that has
-    /// started it.
-    pub(super) fn start(job: Arc<JobRank<RankRings>>, follows_its_parent: bool) -> io::Result<BellAttendant> {
+    /// Starts the OS thread, which calls `begin` first. When this returns, `begin` has returned.
+    ///
+    /// # Errors
+    /// That of `begin`, and if the kernel has no OS thread left.
+    pub(super) fn start(
+        job: Arc<JobRank<RankRings>>,
+        begin: impl FnOnce() -> io::Result<()> + Send + 'static,
+    ) -> io::Result<BellAttendant> {
         let is_dismissed = Arc::new(AtomicBool::new(false));
         let (there, told) = (job.clone(), is_dismissed.clone());
         // The other ranks may rightly take long, so it is no standstill when all threads wait for
         // them.
         let others = CallUnderWay::new();
+        let (tell, begun) = channel();
         let os_thread = thread::Builder::new().name("selvedge-mpi".to_string()).spawn(move || {
-            if follows_its_parent {
-                // The kernel keeps this for an OS thread, and this one lives as long as the rank.
-                let _ = set_parent_process_death_signal(Some(Signal::KILL));
+            let begins = begin();
+            let is_right = begins.is_ok();
+            let _ = tell.send(begins);
+            if is_right {
+                attend(there.link(), &told);
             }
-            attend(there.link(), &told);
             drop(others);
         })?;
+        begun.recv().map_err(|_| io::Error::other("the attendant has panicked"))??;
         Ok(BellAttendant { job, is_dismissed, os_thread: Some(os_thread) })
     }
 
@@ -71,5 +79,35 @@ fn attend(rings: &RankRings, is_dismissed: &AtomicBool) {
         rings.look();
         // Another count, a signal: in each case it looks again.
         let _ = futex::wait(bell.count(), futex::Flags::empty(), rung, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::segment::JobSegment;
+    use super::*;
+
+    fn job() -> Arc<JobRank<RankRings>> {
+        let segment = Arc::new(JobSegment::create_inherited(1).unwrap());
+        // SAFETY: the segment is new, and this is the one call for rank 0.
+        let rings = Arc::new(unsafe { RankRings::new(segment, 0) });
+        let job = Arc::new(JobRank::new(0, 1, rings.clone()));
+        rings.serve(&job);
+        job
+    }
+
+    #[test]
+    fn an_attendant_has_begun_when_it_was_started() {
+        let error = BellAttendant::start(job(), || Err(io::Error::other("it may not"))).map(drop);
+        assert_eq!(error.unwrap_err().to_string(), "it may not");
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let begins = has_begun.clone();
+        let begin = move || {
+            begins.store(true, Ordering::Relaxed);
+            Ok(())
+        };
+        let mut attendant = BellAttendant::start(job(), begin).unwrap();
+        assert!(has_begun.load(Ordering::Relaxed));
+        attendant.dismiss().unwrap().join().unwrap();
     }
 }

@@ -46,7 +46,7 @@ impl LocalJob {
     /// # Errors
     /// With no ranks or more than 512, and if the kernel has no memory or no descriptor left.
     pub fn new(ranks: usize) -> io::Result<LocalJob> {
-        Ok(LocalJob { segment: Arc::new(JobSegment::create(ranks)?) })
+        Ok(LocalJob { segment: Arc::new(JobSegment::create_inherited(ranks)?) })
     }
 
     /// The number of ranks.

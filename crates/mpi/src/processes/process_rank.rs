@@ -7,8 +7,9 @@ use super::local_job::{LocalJob, RankSeat};
 use super::rings::RankRings;
 use super::segment::JobSegment;
 use crate::job::{JobRank, on_an_os_thread};
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, Signal, set_parent_process_death_signal, test_kill_process};
 use std::error::Error;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// One rank of a job on one machine.
@@ -27,9 +28,9 @@ impl ProcessRank {
             format!("the process was started as rank {} of a job, and finds no job: {error}", seat.rank)
         })?;
         let starter = i32::try_from(segment.starter()).ok().and_then(Pid::from_raw);
-        let rank = ProcessRank::new(Arc::new(segment), seat.rank, true)?;
-        // Asked after the attendant has begun to follow its parent, or the process would outlive
-        // it.
+        let rank = ProcessRank::new(Arc::new(segment), seat.rank, follow_the_parent)?;
+        // Asked after the attendant has begun to follow the parent, as `BellAttendant::start` says,
+        // or the process would outlive a parent that ended before.
         match starter.map(test_kill_process) {
             Some(Ok(())) => Ok(rank),
             _ => Err("the process that started the job has ended".into()),
@@ -38,13 +39,13 @@ impl ProcessRank {
 
     /// This process, which has started the others, is rank 0.
     pub(crate) fn first(job: &LocalJob) -> Result<ProcessRank, Box<dyn Error + Send + Sync>> {
-        ProcessRank::new(job.segment().clone(), 0, false)
+        ProcessRank::new(job.segment().clone(), 0, || Ok(()))
     }
 
     fn new(
         segment: Arc<JobSegment>,
         rank: usize,
-        follows_its_parent: bool,
+        begin: fn() -> io::Result<()>,
     ) -> Result<ProcessRank, Box<dyn Error + Send + Sync>> {
         let size = segment.size();
         if rank >= size {
@@ -64,7 +65,7 @@ impl ProcessRank {
         let rings = Arc::new(unsafe { RankRings::new(segment, rank) });
         let job = Arc::new(JobRank::new(rank, size, rings.clone()));
         rings.serve(&job);
-        let attendant = Mutex::new(BellAttendant::start(job.clone(), follows_its_parent)?);
+        let attendant = Mutex::new(BellAttendant::start(job.clone(), begin)?);
         Ok(ProcessRank { job, attendant })
     }
 
@@ -77,4 +78,10 @@ impl ProcessRank {
         }
         Ok(())
     }
+}
+
+/// The process ends with the one that has started it. The kernel keeps this for an OS thread, and
+/// the attendant, which calls it, lives as long as the rank.
+fn follow_the_parent() -> io::Result<()> {
+    Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }

@@ -64,6 +64,8 @@ struct RingArrivals {
     message: Option<(JobHeader, usize, Vec<u8>)>,
     /// What was read and not released.
     unreleased: usize,
+    /// What came made no sense, so the rest of it is read no more.
+    is_lost: bool,
 }
 
 /// The bytes before those of a message: its length, and its header.
@@ -107,7 +109,7 @@ impl RankRings {
         let incoming = |from| {
             // SAFETY: this is the one call for `rank`, and no other rank reads a ring to it.
             let reader = unsafe { RingReader::new(ring(from, rank)) };
-            Mutex::new(RingArrivals { reader, prefix: Vec::new(), message: None, unreleased: 0 })
+            Mutex::new(RingArrivals::new(reader))
         };
         RankRings {
             rank,
@@ -180,6 +182,10 @@ impl RankRings {
     fn take_in(&self, from: usize, job: &JobRank<RankRings>) -> bool {
         let mut has_happened = false;
         let mut incoming = lock(&self.incoming[from]);
+        // Its bytes stay in the ring, and a caller that looks on while something happens must end.
+        if incoming.is_lost {
+            return false;
+        }
         loop {
             let step = incoming.step();
             has_happened |= incoming.unreleased != 0;
@@ -197,6 +203,7 @@ impl RankRings {
                 RingStep::Piece => {}
                 RingStep::NoMore => return has_happened,
                 RingStep::Nonsense => {
+                    incoming.is_lost = true;
                     drop(incoming);
                     self.lose(from, job);
                     return true;
@@ -349,11 +356,15 @@ enum RingStep {
     /// A part of a message. There may be more.
     Piece,
     NoMore,
-    /// What cannot be a message.
+    /// What cannot be a message, or is one for which there is no memory.
     Nonsense,
 }
 
 impl RingArrivals {
+    fn new(reader: RingReader<SegmentRing>) -> RingArrivals {
+        RingArrivals { reader, prefix: Vec::new(), message: None, unreleased: 0, is_lost: false }
+    }
+
     fn step(&mut self) -> RingStep {
         if self.message.is_none() {
             self.unreleased += append(&mut self.reader, &mut self.prefix, PREFIX);
@@ -365,11 +376,14 @@ impl RingArrivals {
             };
             let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
             let header = header.first_chunk().and_then(JobHeader::from_bytes);
-            let Some(header) = header.filter(|_| length <= isize::MAX as usize) else {
+            let mut bytes = Vec::new();
+            // The length comes from another process, so one for which there is no memory is not
+            // the end of this one.
+            let (Some(header), Ok(())) = (header, bytes.try_reserve_exact(length)) else {
                 return RingStep::Nonsense;
             };
             self.prefix.clear();
-            self.message = Some((header, length, Vec::with_capacity(length)));
+            self.message = Some((header, length, bytes));
         }
         let Some((header, length, mut bytes)) = self.message.take() else { return RingStep::NoMore };
         let before = bytes.len();
@@ -391,4 +405,63 @@ fn append(reader: &mut RingReader<SegmentRing>, bytes: &mut Vec<u8>, length: usi
     // SAFETY: `read` has initialised the first `count` bytes of the spare capacity.
     unsafe { bytes.set_len(bytes.len() + count) };
     count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rank 0 of two, and what rank 1 writes to it.
+    fn pair() -> (Arc<JobRank<RankRings>>, RingWriter<SegmentRing>) {
+        let segment = Arc::new(JobSegment::create_inherited(2).unwrap());
+        // SAFETY: the segment is new, so no other process writes this ring.
+        let writer = unsafe { RingWriter::new(SegmentRing::new(segment.clone(), 1, 0)) };
+        // SAFETY: the segment is new, and this is the one call for rank 0.
+        let rings = Arc::new(unsafe { RankRings::new(segment, 0) });
+        let job = Arc::new(JobRank::new(0, 2, rings.clone()));
+        rings.serve(&job);
+        (job, writer)
+    }
+
+    /// How often a look finds something, before it finds nothing.
+    fn looks(rings: &RankRings) -> usize {
+        (0..).take_while(|&looks| looks < 10 && rings.look()).count()
+    }
+
+    fn header(kind: u8) -> JobHeader {
+        let mut bytes = [0; JobHeader::BYTES];
+        bytes[0] = kind;
+        JobHeader::from_bytes(&bytes).expect("it is a kind")
+    }
+
+    fn is_lost(rings: &RankRings) -> bool {
+        !rings.try_post(1, &header(0), b"") && rings.is_empty()
+    }
+
+    #[test]
+    fn bytes_after_a_nonsense_are_left_and_the_looking_ends() {
+        let (job, mut writer) = pair();
+        let mut nonsense = prefix(0, &header(0));
+        nonsense[8] = 200;
+        writer.write(&nonsense);
+        writer.write(b"more");
+        writer.publish();
+        assert_eq!(looks(job.link()), 1);
+        assert!(is_lost(job.link()));
+        // What comes later is no more read than that.
+        writer.write(&prefix(0, &header(0)));
+        writer.publish();
+        assert_eq!(looks(job.link()), 0);
+    }
+
+    #[test]
+    fn a_length_for_which_there_is_no_memory_loses_the_rank_and_does_not_abort() {
+        for length in [isize::MAX as usize, usize::MAX] {
+            let (job, mut writer) = pair();
+            writer.write(&prefix(length, &header(0)));
+            writer.publish();
+            assert_eq!(looks(job.link()), 1);
+            assert!(is_lost(job.link()));
+        }
+    }
 }

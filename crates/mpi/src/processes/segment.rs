@@ -16,7 +16,7 @@
 use super::bell::Bell;
 use super::primitives::{AtomicU32, ByteCell, Ordering};
 use super::ring::{RingControl, RingMemory};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
 use std::fmt;
@@ -26,10 +26,34 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// The first bytes of a segment. The last digit is the version of its layout.
+/// The first bytes of a segment.
 const MAGIC: u32 = 0x5e1d_ed01;
 
+/// The build to which a segment belongs: a hash of the version, and of the files that say what lies
+/// in a segment. So a change of them gives another number without a hand, and a process of another
+/// build is refused before it reads what it would not understand.
+const BUILD: u32 = {
+    let hash = hashed(0x811c_9dc5, env!("CARGO_PKG_VERSION").as_bytes());
+    let hash = hashed(hash, include_bytes!("segment.rs"));
+    let hash = hashed(hash, include_bytes!("bell.rs"));
+    let hash = hashed(hash, include_bytes!("ring.rs"));
+    let hash = hashed(hash, include_bytes!("rings.rs"));
+    hashed(hash, include_bytes!("../job.rs"))
+};
+
+/// Goes on with a hash of Fowler, Noll and Vo.
+const fn hashed(mut hash: u32, mut bytes: &[u8]) -> u32 {
+    while let [first, rest @ ..] = bytes {
+        hash = (hash ^ *first as u32).wrapping_mul(0x0100_0193);
+        bytes = rest;
+    }
+    hash
+}
+
 const PAGE: usize = 4096;
+
+/// What keeps the length of the file, so that no process takes mapped pages from another.
+const LENGTH_SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW);
 
 /// The most ranks of one job. The number of rings is its square.
 pub(crate) const RANKS_MAX: usize = 512;
@@ -44,6 +68,8 @@ const RING_MAX: usize = 256 << 10;
 #[repr(C)]
 struct SegmentHead {
     magic: AtomicU32,
+    /// The [`BUILD`] that has made it. It stays at this place, so that each build finds it.
+    build: AtomicU32,
     size: AtomicU32,
     ring_bytes: AtomicU32,
     /// The process that watches the others.
@@ -125,18 +151,31 @@ unsafe impl Send for JobSegment {}
 unsafe impl Sync for JobSegment {}
 
 impl JobSegment {
-    /// A segment for so many ranks. The processes that this one starts inherit its descriptor.
+    /// A segment for so many ranks, which other processes [open](JobSegment::open).
     ///
     /// # Errors
     /// With no ranks or too many, or if the kernel has no memory.
     pub(crate) fn create(size: usize) -> io::Result<JobSegment> {
+        JobSegment::create_with(size, MemfdFlags::CLOEXEC)
+    }
+
+    /// A segment for so many ranks. The processes that this one starts [inherit](Self::inherited)
+    /// its descriptor, also through a shell that starts the rank.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub(crate) fn create_inherited(size: usize) -> io::Result<JobSegment> {
+        JobSegment::create_with(size, MemfdFlags::empty())
+    }
+
+    fn create_with(size: usize, flags: MemfdFlags) -> io::Result<JobSegment> {
         let layout = SegmentLayout::of_size(size)?;
-        // Without CLOEXEC, so that it is inherited, also through a shell that starts the rank.
-        let file = memfd_create("selvedge-mpi", MemfdFlags::ALLOW_SEALING)?;
+        let file = memfd_create("selvedge-mpi", flags | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, layout.length() as u64)?;
-        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        fcntl_add_seals(&file, LENGTH_SEALS | SealFlags::SEAL)?;
         let segment = JobSegment::map(File::from(file), layout)?;
         let head = segment.head();
+        head.build.store(BUILD, Ordering::Relaxed);
         head.size.store(layout.size as u32, Ordering::Relaxed);
         head.ring_bytes.store(layout.ring_bytes as u32, Ordering::Relaxed);
         head.starter.store(std::process::id(), Ordering::Relaxed);
@@ -147,7 +186,7 @@ impl JobSegment {
     /// The segment with this descriptor, which the process has inherited.
     ///
     /// # Errors
-    /// If there is no such descriptor, or it is no segment.
+    /// If there is no such descriptor, or it is no segment of this build.
     pub(crate) fn inherited(descriptor: u32) -> io::Result<JobSegment> {
         JobSegment::open(format!("/proc/self/fd/{descriptor}"))
     }
@@ -155,11 +194,17 @@ impl JobSegment {
     /// The segment of another process of the same user, by its [path](segment_path).
     ///
     /// # Errors
-    /// If this process may not open it, or it is no segment.
+    /// If this process may not open it, or it is no segment of this build.
     pub(crate) fn open(path: String) -> io::Result<JobSegment> {
         let file = File::options().read(true).write(true).open(path)?;
+        let refused = |text: String| io::Error::new(io::ErrorKind::InvalidData, text);
+        let other = || refused("the descriptor is of no job".to_string());
+        // A file of another kind has no seals.
+        if !fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(LENGTH_SEALS)) {
+            return Err(other());
+        }
+        // The seals keep this length.
         let length = file.metadata()?.len();
-        let other = || io::Error::new(io::ErrorKind::InvalidData, "the descriptor is of no job");
         if length < PAGE as u64 {
             return Err(other());
         }
@@ -168,9 +213,15 @@ impl JobSegment {
         if head.head().magic.load(Ordering::Acquire) != MAGIC {
             return Err(other());
         }
+        let build = head.head().build.load(Ordering::Relaxed);
+        if build != BUILD {
+            return Err(refused(format!(
+                "another build of selvedge-mpi has made the job ({build:08x}, and this one is {BUILD:08x}): \
+                 build the program and what starts it from the same sources"
+            )));
+        }
         let number = |word: &AtomicU32| word.load(Ordering::Relaxed) as usize;
         let layout = SegmentLayout::new(number(&head.head().size), number(&head.head().ring_bytes))?;
-        // The seals of `create` keep this length.
         if length != layout.length() as u64 {
             return Err(other());
         }
@@ -200,8 +251,9 @@ impl JobSegment {
     /// A `T` is at this offset of the layout, and made of atomics.
     unsafe fn at<T>(&self, offset: usize) -> &T {
         debug_assert!(offset + size_of::<T>() <= self.layout.length());
-        // SAFETY: the caller says so. The mapping lives as long as `self`, `create` has given the
-        // file this length, and its seals keep it. All bits are valid for atomics.
+        // SAFETY: the caller says so. The mapping lives as long as `self`. The file has this
+        // length: `create_with` has set it, or `open` has compared it. Seals keep it, which
+        // `create_with` has set, or `open` has found. All bits are valid for atomics.
         unsafe { self.base.add(offset).cast().as_ref() }
     }
 
@@ -303,6 +355,7 @@ impl RingMemory for SegmentRing {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write as _;
 
     #[test]
     fn the_parts_of_a_segment_do_not_overlap() {
@@ -321,7 +374,7 @@ mod tests {
 
     #[test]
     fn another_process_finds_the_segment_by_its_descriptor() {
-        let segment = JobSegment::create(3).unwrap();
+        let segment = JobSegment::create_inherited(3).unwrap();
         let again = JobSegment::inherited(segment.descriptor() as u32).unwrap();
         assert_eq!((again.size(), again.starter()), (3, std::process::id()));
         again.take_rank(2).unwrap();
@@ -334,14 +387,47 @@ mod tests {
     #[test]
     fn what_is_no_segment_is_refused() {
         assert!(JobSegment::inherited(u32::MAX).is_err());
-        let file = tempfile_of(PAGE * 2);
-        let error = JobSegment::inherited(file.as_raw_fd() as u32).unwrap_err();
-        assert_eq!(error.to_string(), "the descriptor is of no job");
+        let wrong = "the descriptor is of no job";
+        assert_eq!(refusal(&file_with(&[], LENGTH_SEALS)), wrong);
+        assert_eq!(refusal(&File::open("/dev/null").unwrap()), wrong);
     }
 
-    fn tempfile_of(length: usize) -> File {
-        let file = memfd_create("not-a-job", MemfdFlags::empty()).unwrap();
-        ftruncate(&file, length as u64).unwrap();
-        File::from(file)
+    #[test]
+    fn a_file_that_can_become_shorter_is_no_segment() {
+        let words = [MAGIC, BUILD, 1, RING_MAX as u32];
+        JobSegment::inherited(file_with(&words, LENGTH_SEALS).as_raw_fd() as u32).unwrap();
+        for seals in [SealFlags::empty(), SealFlags::SHRINK, SealFlags::GROW] {
+            assert_eq!(refusal(&file_with(&words, seals)), "the descriptor is of no job");
+        }
+    }
+
+    #[test]
+    fn a_segment_of_another_build_is_refused() {
+        let error = refusal(&file_with(&[MAGIC, BUILD ^ 1, 1, RING_MAX as u32], LENGTH_SEALS));
+        assert!(error.starts_with("another build of selvedge-mpi has made the job ("), "{error}");
+    }
+
+    #[test]
+    fn a_descriptor_is_inherited_only_where_that_is_asked_for() {
+        let is_inherited = |segment: JobSegment| {
+            let flags = rustix::io::fcntl_getfd(&segment.file).unwrap();
+            !flags.contains(rustix::io::FdFlags::CLOEXEC)
+        };
+        assert!(is_inherited(JobSegment::create_inherited(2).unwrap()));
+        assert!(!is_inherited(JobSegment::create(2).unwrap()));
+    }
+
+    fn refusal(file: &File) -> String {
+        JobSegment::inherited(file.as_raw_fd() as u32).unwrap_err().to_string()
+    }
+
+    /// A file that is as long as a segment of one rank, and begins with these words.
+    fn file_with(words: &[u32], seals: SealFlags) -> File {
+        let file = File::from(memfd_create("not-a-job", MemfdFlags::ALLOW_SEALING).unwrap());
+        file.set_len(SegmentLayout::of_size(1).unwrap().length() as u64).unwrap();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        (&file).write_all(&bytes).unwrap();
+        fcntl_add_seals(&file, seals).unwrap();
+        file
     }
 }
