@@ -53,7 +53,7 @@ fn check(source: &ConfigurationFiles) -> Result<(), Refusal> {
     let Loaded { routing, warnings, .. } = configuration::load(source)?;
     warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
     let (hosts, routes) = (routing.table().hosts.len(), routing.table().routes().count());
-    println!("The configuration is right: {routes} routes of {hosts} hosts.");
+    println!("The configuration is right (hosts: {hosts}, routes: {routes}).");
     Ok(())
 }
 

@@ -13,7 +13,7 @@ pub fn markdown() -> String {
             head => format!("`{head}`").replace(" or ", "` or `"),
         };
         let _ = writeln!(page, "## {title}\n\n{}\n", joined(section.docs));
-        page.push_str("| SettingKey | Type | Default | Meaning |\n|---|---|---|---|\n");
+        page.push_str("| Key | Type | Default | Meaning |\n|---|---|---|---|\n");
         for key in section.keys {
             let default = match key.default {
                 "" => String::new(),
