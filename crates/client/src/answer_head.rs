@@ -76,6 +76,10 @@ impl Malformed {
 /// # Errors
 /// As for [`parse`].
 pub(crate) fn length(read: &[u8], bytes_max: usize) -> Result<Option<usize>, Malformed> {
+    // `httparse` skips empty lines in front of the status line. They belong to no answer.
+    if matches!(read.first(), Some(b'\r' | b'\n')) {
+        return Err(Malformed::Head);
+    }
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut answer = httparse::Response::new(&mut fields);
     match answer.parse(read) {
@@ -215,6 +219,14 @@ mod tests {
         assert!(!keeps("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n"));
         assert!(keeps("HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n"));
         assert!(!keeps("HTTP/1.1 200 OK\r\n\r\n"));
+    }
+
+    #[test]
+    fn no_line_comes_before_the_status_line() {
+        for before in ["\r\n", "\n", "\n\r\n"] {
+            let answer = format!("{before}HTTP/1.1 200 OK\r\n\r\n");
+            assert_eq!(length(answer.as_bytes(), 100), Err(Malformed::Head), "{before:?}");
+        }
     }
 
     #[test]
