@@ -84,7 +84,7 @@ impl Children {
         }
     }
 
-    /// Has all processes end.
+    /// Notes the failure, and asks all processes to end.
     fn fail(&mut self, message: String) {
         if !self.ending {
             self.ending = true;

@@ -411,7 +411,7 @@ fn refusal(message: &str) -> Refusal {
     Refusal { message: message.to_owned(), status: 1 }
 }
 
-/// Has a refusal name the option that it is about.
+/// Makes a refusal of an error, with the name of the option in front.
 pub(crate) fn naming(option: &str) -> impl FnOnce(std::io::Error) -> Refusal {
     move |error| refusal(&format!("{option}: {error}"))
 }

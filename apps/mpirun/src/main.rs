@@ -1,4 +1,4 @@
-//! The binary `selvedge-mpirun`: starts so many processes of a program as the ranks of one job on
+//! The binary `selvedge-mpirun`: starts several processes of a program as the ranks of one job on
 //! this machine, and waits for them.
 //!
 //! `options.rs` reads the command line, `job.rs` runs the processes, and `lines.rs` has the lines

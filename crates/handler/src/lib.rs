@@ -1,5 +1,5 @@
 //! What a web application is made of: [`Request`], [`Response`], [`Body`], and [`Handler`], the
-//! trait of what makes the one of the other.
+//! trait of what turns a request into a response.
 //!
 //! A handler is an `async fn` from a request to a response. It knows nothing of connections and of
 //! versions of HTTP. Engines call it: `selvedge-http` for each request on a connection, an adapter

@@ -23,7 +23,7 @@ const BOUNDS: [u64; 14] =
 pub struct Metrics {
     began: Time,
     workers: Mutex<Vec<Arc<WorkerMetrics>>>,
-    /// Configurations that were taken over while the server ran, and those that were refused.
+    /// The number of configurations taken over while the server ran, and of refused ones.
     reloads: [AtomicU64; 2],
 }
 

@@ -124,7 +124,7 @@ impl Attendant<'_> {
         self.broken || self.expects_continue || !self.decoder.as_mut().is_none_or(is_short)
     }
 
-    /// Has a client send the body that it holds back.
+    /// Asks a client for the body that it holds back.
     async fn go_on(&mut self) {
         self.expects_continue = false;
         self.write_interim(b"HTTP/1.1 100 Continue\r\n\r\n").await;

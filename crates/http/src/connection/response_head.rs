@@ -106,7 +106,7 @@ pub(super) fn put_interim(interim: &Interim, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends fields, without those that frame a message.
+/// Appends the fields that do not frame a message.
 pub(super) fn put_fields(fields: &HeaderMap, out: &mut Vec<u8>) {
     for (name, value) in fields {
         if !is_framing(name) {

@@ -58,7 +58,7 @@ struct ResponseEnd {
 }
 
 impl<H: Responder> Exchange<H> {
-    /// Has a handler answer, and sends its response.
+    /// Calls a handler, and sends its response.
     ///
     /// # Errors
     /// If the connection is of no more use.
