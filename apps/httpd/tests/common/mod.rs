@@ -285,6 +285,29 @@ impl Client {
         }
     }
 
+    /// Waits until the next reply has begun.
+    pub fn wait_for_reply(&mut self) {
+        while self.read.is_empty() {
+            self.more().expect("a reply");
+        }
+    }
+
+    /// Waits until the server has read all bytes that this client has sent. The kernel's table of
+    /// sockets has the bytes that wait to be read in the server's row.
+    pub fn wait_until_read(&self) {
+        let port = |end: std::io::Result<SocketAddr>| format!(":{:04X}", end.unwrap().port());
+        let (here, there) = (port(self.stream.local_addr()), port(self.stream.peer_addr()));
+        let is_read = || {
+            let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+            table.lines().map(|row| row.split_whitespace().collect::<Vec<_>>()).any(|row| {
+                row[1].ends_with(&there) && row[2].ends_with(&here) && row[4].ends_with(":00000000")
+            })
+        };
+        while !is_read() {
+            std::thread::sleep(ms(5));
+        }
+    }
+
     /// Whether a part of a reply has come.
     pub fn is_amid_reply(&self) -> bool {
         !self.read.is_empty()

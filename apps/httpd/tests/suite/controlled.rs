@@ -68,6 +68,7 @@ fn a_reload_changes_routes_and_closes_nothing() {
     // A download that has begun goes on.
     let mut download = server.connect();
     download.send("GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+    download.wait_for_reply();
     let begin = fs::read_to_string(&file).unwrap();
     fs::write(&file, begin.replace("directory = '.'", "path = '/docs/'\ndirectory = 'docs'")).unwrap();
     assert_eq!(ctl(&file, "reload").unwrap(), "1 routes\n");
@@ -150,6 +151,7 @@ fn commands() {
     // It retires: connections that ask may go on, and the process ends with the last.
     let mut busy = server.connect();
     busy.send(&GET[..10]);
+    busy.wait_until_read();
     client.ask(GET);
     ctl(&file, "retire").unwrap();
     until("no more connections", || std::net::TcpStream::connect(server.address).is_err());

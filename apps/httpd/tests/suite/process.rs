@@ -197,23 +197,6 @@ fn it_stops_under_load() {
     }
 }
 
-/// Waits until the server has read all bytes that the client has sent. The kernel's table of
-/// sockets has the bytes that wait to be read in the server's row.
-fn until_read(client: &Client) {
-    let port = |end: std::io::Result<std::net::SocketAddr>| format!(":{:04X}", end.unwrap().port());
-    let (here, there) = (port(client.stream.local_addr()), port(client.stream.peer_addr()));
-    let is_read = || {
-        let table = fs::read_to_string("/proc/net/tcp").unwrap();
-        table
-            .lines()
-            .map(|row| row.split_whitespace().collect::<Vec<_>>())
-            .any(|row| row[1].ends_with(&there) && row[2].ends_with(&here) && row[4].ends_with(":00000000"))
-    };
-    while !is_read() {
-        std::thread::sleep(ms(5));
-    }
-}
-
 /// A client that never finishes does not keep the server from stopping; a second signal ends it at
 /// once.
 #[test]
@@ -222,7 +205,7 @@ fn stopping_takes_no_longer_than_it_may() {
     let server = serve(site.path(), &["--drain", "0.3"]);
     let mut client = server.connect();
     client.send(&GET[..10]);
-    until_read(&client);
+    client.wait_until_read();
     let start = Instant::now();
     server.signal(Signal::TERM);
     assert!(server.end().success());
@@ -231,7 +214,7 @@ fn stopping_takes_no_longer_than_it_may() {
     let server = serve(site.path(), &["--drain", "60"]);
     let mut client = server.connect();
     client.send(&GET[..10]);
-    until_read(&client);
+    client.wait_until_read();
     server.signal(Signal::TERM);
     // The kernel makes one signal of two that the process has not seen yet.
     while TcpStream::connect(server.address).is_ok() {
