@@ -210,6 +210,12 @@ impl CpuSet {
         (self.count() > 0).then_some(self)
     }
 
+    /// Whether the CPU of this number is one of them.
+    pub(crate) fn contains(&self, cpu: usize) -> bool {
+        // SAFETY: the number is within the set, which the first condition ensures.
+        cpu < libc::CPU_SETSIZE as usize && unsafe { libc::CPU_ISSET(cpu, &self.0) }
+    }
+
     fn count(&self) -> i32 {
         // SAFETY: the call reads the set.
         unsafe { libc::CPU_COUNT(&self.0) }

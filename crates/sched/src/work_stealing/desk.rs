@@ -156,6 +156,8 @@ pub(super) struct WorkerView {
     desk: Guest<Desk>,
     /// The number of turns that the worker has begun, modulo 2³².
     turns: AtomicU32,
+    /// The number of steps of the worker's last turn.
+    load: AtomicU32,
     /// Serves the threads that wait in the worker's event source.
     relief: OnceLock<Weak<dyn Relief>>,
 }
@@ -164,7 +166,8 @@ impl WorkerView {
     /// A view, and its worker's end of the desk.
     pub(super) fn new(ring: RunRing<SendThread>) -> (WorkerView, Owner<Desk>) {
         let (owner, desk) = biased(Desk::new(ring));
-        (WorkerView { desk, turns: AtomicU32::new(0), relief: OnceLock::new() }, owner)
+        let (turns, load) = (AtomicU32::new(0), AtomicU32::new(0));
+        (WorkerView { desk, turns, load, relief: OnceLock::new() }, owner)
     }
 
     /// Notes the relief of the worker's event source.
@@ -180,6 +183,17 @@ impl WorkerView {
         // A failure of the system's interface is left to the worker, which meets and reports it
         // too.
         relief.and_then(|relief| relief.relieve(cpu).ok()).unwrap_or(0)
+    }
+
+    /// The number of steps of the worker's last turn: how many threads it has to run.
+    pub(super) fn load(&self) -> u32 {
+        self.load.load(Ordering::Relaxed)
+    }
+
+    /// Notes the number of steps of a turn that has ended.
+    #[inline]
+    pub(super) fn set_load(&self, steps: u32) {
+        self.load.store(steps, Ordering::Relaxed);
     }
 
     /// Counts a turn that the worker begins.

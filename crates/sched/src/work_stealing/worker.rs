@@ -9,12 +9,14 @@
 //! - `crowding`: whether the worker gets a CPU when it wants one, and when it stands aside.
 //! - `idle`: how a worker without threads searches and sleeps.
 //! - `pairing`: how two threads that talk through the kernel come together on one worker.
+//! - `vacancy`: whether a CPU is free on which the worker may run.
 
 mod arrivals;
 mod crowding;
 mod idle;
 mod next;
 mod pairing;
+mod vacancy;
 
 use super::desk::{Desk, Lookout};
 use super::pool::WorkerPool;
@@ -140,6 +142,7 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
             self.cpu.poll(&mut self.events, false)?;
             if self.workers > 1 {
                 self.arrivals.measured(steps, self.cpu.now().since(begun));
+                self.pool.views[self.me].set_load(steps);
                 self.mind_the_crowd();
                 self.take_arrivals();
             }

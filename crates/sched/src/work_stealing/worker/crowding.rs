@@ -14,6 +14,10 @@
 //! threads that events wake there off to a worker that works. These threads wait in the event loop
 //! of that worker from then on, so the one that stands aside sleeps.
 //!
+//! A worker may also wait for a CPU while another CPU is idle, because Linux wakes it on the CPU of
+//! the worker that has woken it. Then all CPUs are not too few, and to stand aside would leave one
+//! unused. So a crowded worker stands aside only if there is no vacancy (`vacancy.rs`).
+//!
 //! # Why it comes back
 //! The worker comes back after a time that doubles as long as it finds itself crowded again. Then
 //! the others share their threads with it as with each sleeper (`arrivals.rs`).
@@ -22,6 +26,7 @@
 //! wrong: two workers get more of the CPUs than one. So a worker that stays crowded while others
 //! stand aside **recalls** them, and they stay for a time that doubles with each recall.
 
+use super::vacancy::Vacancy;
 use selvedge_core::Time;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -83,6 +88,8 @@ pub(super) struct Crowding {
     stays: Time,
     /// How long the worker stays after the next recall.
     stay: Duration,
+    /// Whether another CPU was free.
+    vacancy: Vacancy,
 }
 
 impl Crowding {
@@ -101,6 +108,7 @@ impl Crowding {
             recalls: 0,
             stays: Time::default(),
             stay: STAY.0,
+            vacancy: Vacancy::default(),
         }
     }
 
@@ -148,6 +156,11 @@ impl Crowding {
     /// Whether the worker may stand aside, as far as recalls go.
     pub(super) fn may_stand_aside(&self, now: Time) -> bool {
         now >= self.stays
+    }
+
+    /// Whether the worker, which is crowded, could have had no other CPU.
+    pub(super) fn is_no_cpu_free(&mut self, now: Time) -> bool {
+        self.vacancy.is_none(now)
     }
 
     /// Whether the worker has been crowded for so long that it recalls the others.

@@ -69,7 +69,7 @@ impl<E: Events> WorkerLoop<'_, E> {
         } else if self.crowding.is_crowded(now) {
             let has_recalled = self.crowding.recalls_others() && idle.recall();
             let may = !has_recalled && self.arrivals.keeps() && self.crowding.may_stand_aside(now);
-            if may && idle.stand_aside(self.me) {
+            if may && self.crowding.is_no_cpu_free(now) && idle.stand_aside(self.me) {
                 self.crowding.stand_aside(now, idle.recalls());
             }
         }

@@ -19,9 +19,13 @@ use selvedge_core::{Events, RunError};
 /// The kernel does not tell which worker made a descriptor ready. But if a worker polls its event
 /// source twice and runs no thread in between, an event of the second poll comes from elsewhere. So
 /// a worker polls twice from time to time, and hands the threads that the second poll has woken off
-/// to another worker. With two workers that is the worker on which the partners run. With more
-/// workers it may be. Two threads that have come together are not found again, and so stay
-/// together.
+/// to the other worker that has the least to do. With two workers that is the worker on which the
+/// partners run. With more workers both of a pair go there. Two threads that have come together are
+/// not found again, and so stay together.
+///
+/// A worker that has less to do than all others hands none off. Otherwise a worker with few
+/// threads, which polls more often, would lose them to the one with many, and in the end one worker
+/// would have all threads while the other sleeps.
 ///
 /// The second poll also finds threads that another process wakes. To hand them off is of no use.
 /// Where such threads are common, the second polls become rare.
@@ -34,7 +38,7 @@ pub(super) struct Pairing {
 
 impl Pairing {
     const TURNS_MIN: u32 = 8;
-    const TURNS_MAX: u32 = 128;
+    const TURNS_MAX: u32 = 32;
 
     pub(super) fn new() -> Pairing {
         Pairing { turns_left: Self::TURNS_MIN, turns: Self::TURNS_MIN }
@@ -82,12 +86,20 @@ impl<E: Events> WorkerLoop<'_, E> {
         }
         self.pairing.polled(!woken.is_empty());
         if !woken.is_empty() {
-            self.victim = self.victim.wrapping_add(1);
-            for thread in idle.hand_off(self.me, self.victim, woken).err().into_iter().flatten() {
-                self.enqueue(thread.into_thread());
-            }
+            let refused = match self.lighter() {
+                Some(lighter) => idle.hand_off(self.me, lighter, woken).err().unwrap_or_default(),
+                None => woken,
+            };
+            refused.into_iter().for_each(|thread| self.arrive(thread.into_thread()));
         }
         Ok(())
+    }
+
+    /// The worker with the smallest load, unless this worker's load is smaller.
+    fn lighter(&self) -> Option<usize> {
+        let load = |worker: usize| self.pool.views[worker].load();
+        let others = (0..self.pool.views.len()).filter(|&worker| worker != self.me);
+        others.min_by_key(|&worker| load(worker)).filter(|&lightest| load(lightest) <= load(self.me))
     }
 }
 
