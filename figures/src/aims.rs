@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// The bound of an aim.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Bound {
-    /// Ours is at least so many times better than the row.
+    /// Ours is at least this number of times better than the row.
     Times(f64),
     /// The row's own value must not exceed this.
     AtMost(f64),

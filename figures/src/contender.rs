@@ -96,7 +96,7 @@ pub(crate) fn outer_on(
 }
 
 impl Contender {
-    /// On so many CPUs: 1 or 2.
+    /// On this number of CPUs: 1 or 2.
     pub(crate) fn on(mut self, cpus: usize) -> Contender {
         self.cpus = &BOTH_CPUS[..cpus];
         self

@@ -45,8 +45,8 @@ const FIO_DEPTH_MAX: u64 = 32_768;
 /// The most buffers that the kernel registers for a ring.
 const FIO_BUFFERS_MAX: u64 = 16_384;
 
-/// The file of so many blocks that is read, made once and kept: in the target directory, which is
-/// on a disk.
+/// The file of this number of blocks that is read, made once and kept: in the target directory,
+/// which is on a disk.
 pub(crate) fn data_file(blocks: u64) -> PathBuf {
     target_directory().join(format!("disk-random-{blocks}.data"))
 }

@@ -27,13 +27,13 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// The same with so many rounds at most.
+    /// The same with this number of rounds at most.
     pub(crate) fn rounds_at_most(self, rounds: usize) -> Effort {
         Effort { rounds: self.rounds.min(rounds), ..self }
     }
 
-    /// The same with so many times as many rounds, if times are measured. For cases with short
-    /// runs, because one disturbance of the machine lasts longer than such a run.
+    /// The same with the rounds multiplied by this number, if times are measured. For cases with
+    /// short runs, because one disturbance of the machine lasts longer than such a run.
     pub(crate) fn rounds_times(self, times: usize) -> Effort {
         if self.is_small() { self } else { Effort { rounds: self.rounds * times, ..self } }
     }

@@ -41,7 +41,8 @@ struct StampProgram {
 }
 
 impl StampProgram {
-    /// Ours and GHC's with so many threads on as many CPUs. The threads are the first number.
+    /// Ours and GHC's with this number of threads on as many CPUs. The threads are the first
+    /// number.
     fn contenders(&self, threads: usize) -> Vec<Contender> {
         let numbers = [&[threads as u64], &self.numbers[..]].concat();
         let ours = |system, name: &str| inner(system, name, &numbers).on(threads);

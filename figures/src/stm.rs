@@ -48,7 +48,7 @@ fn rust((system, prefix): (&str, &str), program: &str, numbers: &[u64], cpus: us
     outer_on(cpus, RUST_STM, system, &format!("{prefix}-{program}"), numbers)
 }
 
-/// The case about so many threads.
+/// The case about this number of threads.
 fn on(what: &str, threads: usize) -> String {
     match threads {
         1 => format!("{what}, 1 thread on 1 CPU"),

@@ -358,7 +358,7 @@ fn optimized() -> [Proof; 6] {
         Proof::of(format!("optimized {}", short(package[0])), tested(package), vec![invocation])
     };
     [
-        // `cargo xtask soak` takes so many seeds for all tests of graphs.
+        // `cargo xtask soak` takes this number of seeds for all tests of graphs.
         of(&["selvedge-cnc"], &["--test", "suite", "--", "results::", "composing::"], "1000"),
         of(&["selvedge-sim"], &["--test", "orders"], ""),
         of(&["selvedge-direct"], &["--test", "stacks"], ""),

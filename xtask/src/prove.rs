@@ -32,7 +32,7 @@ use crate::steps::{self, Outcome};
 use crate::workspace::Workspace;
 use crate::{packages, setup, side_by_side};
 
-/// CI runs one in so many of the recorded proofs again.
+/// CI runs one in this number of the recorded proofs again.
 const ONE_IN: usize = 8;
 
 /// Which proofs run.

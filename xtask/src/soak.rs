@@ -24,7 +24,7 @@ const OPACITY: Long = Long { test: "opacity", variable: "PROBE_SECONDS" };
 /// The profile of programs that have to be fast but are not measured.
 pub(crate) const CHECKED: &str = "checked";
 
-/// Runs the list of a night, each part for so many seconds: the web server, the runtime,
+/// Runs the list of a night, each part for this number of seconds: the web server, the runtime,
 /// transactions, graphs, builds that are killed, the fuzz targets, and real projects beside ninja.
 /// A part runs also after another has failed.
 ///

@@ -24,8 +24,8 @@ const PROCESS: u64 = 10;
 /// gone.
 const WORKER: u64 = 8;
 
-/// One descriptor of so many is kept for files that are sent and no longer cached, and this many at
-/// most.
+/// One descriptor in this number is kept for files that are sent and no longer cached, and this
+/// many at most.
 const SPARE: (u64, u64) = (16, 64);
 
 /// If all workers together may have fewer connections, `shares` says so on standard error.

@@ -13,7 +13,7 @@ use selvedge_coroutine::pipeline::ItemKind;
 use std::fmt::Write;
 
 /// The plan of a script that is checked: what each stage takes, yields and keeps, and which stages
-/// run in so many threads.
+/// run in this number of threads.
 ///
 /// # Examples
 /// ```

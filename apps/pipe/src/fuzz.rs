@@ -148,8 +148,8 @@ fn cause_of(failure: &str) -> String {
     format!("{stage}: {cause}")
 }
 
-/// As [`outcome`], with the first stages in so many threads, each of which takes a block in its
-/// turn. A failure tells its stage and its cause. `None` if the stages do not run in parts.
+/// As [`outcome`], with the first stages in this number of threads, each of which takes a block in
+/// its turn. A failure tells its stage and its cause. `None` if the stages do not run in parts.
 ///
 /// # Panics
 /// As [`outcome`].
@@ -168,7 +168,7 @@ pub fn outcome_in_parts(stages: &[Stage], blocks: &[&[u8]], threads: usize) -> O
     Some(parts.with(InTurn { blocks, threads, behind }))
 }
 
-/// Runs stages on blocks, as if by so many threads that take turns.
+/// Runs stages on blocks, as if by this number of threads that take turns.
 struct InTurn<'a> {
     blocks: &'a [&'a [u8]],
     threads: usize,

@@ -185,8 +185,8 @@ impl<'a> PartStages<'a> {
         }
     }
 
-    /// What comes of the file behind these stages, made by so many threads, and what makes the
-    /// items of `kind` of it.
+    /// What comes of the file behind these stages, made by this number of threads, and what makes
+    /// the items of `kind` of it.
     pub fn origin(&self, file: Files, threads: usize, progress: &Progress) -> (Origin, Option<DynStage>) {
         let origin = self.with(SideBySide { file, threads, progress: progress.clone() });
         (origin, self.behind())
@@ -221,7 +221,7 @@ pub fn runs_in_parts(pipeline: &[Stage]) -> Option<PartStages<'_>> {
     PartStages::of(stages)
 }
 
-/// As [`runs_in_parts`], if the file is there and has at least so many bytes.
+/// As [`runs_in_parts`], if the file is there and has at least this number of bytes.
 pub fn now_in_parts(pipeline: &[Stage], least: u64) -> Option<PartStages<'_>> {
     let parts = runs_in_parts(pipeline)?;
     let StageKind::File(names) = &pipeline[0].kind else { return None };

@@ -123,7 +123,7 @@ fn nowhere(error: &impl ToString) -> Complaint {
     Complaint::new(Span::default(), error.to_string())
 }
 
-/// Runs a future on so many OS threads, each with an event loop of its own.
+/// Runs a future on this number of OS threads, each with an event loop of its own.
 fn with_events<T: Send + 'static>(
     threads: usize,
     main: impl Future<Output = Result<T, Complaint>> + Send + 'static,

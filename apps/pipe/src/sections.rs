@@ -74,7 +74,7 @@ struct CutSections<A: Item + ?Sized> {
 
 #[derive(Debug, Clone, Copy)]
 enum CutPart {
-    /// So many items with this verdict.
+    /// This number of items with this verdict.
     Items(bool, usize),
     /// The section ends.
     Close(bool),

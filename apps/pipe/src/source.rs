@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// How many bytes one read of a file asks for.
 const BLOCK: usize = 128 << 10;
 
-/// A failure of a source or a target, after so many bytes.
+/// A failure of a source or a target, after this number of bytes.
 pub fn failed(name: &str, bytes: u64, cause: impl Into<Box<dyn Error + Send + Sync>>) -> StageFailure {
     StageFailure::new(name.to_string(), StreamPlace { items: bytes, elements: bytes }, cause)
 }

@@ -112,7 +112,8 @@ impl<S> From<S> for Compat<S> {
 ///
 /// # Safety
 /// The adapters hand out as initialised what [`poll_read_uninit`](Self::poll_read_uninit) says it
-/// has read: an implementation must have initialised so many bytes from the start of the buffer.
+/// has read: an implementation must have initialised this number of bytes from the start of the
+/// buffer.
 pub unsafe trait PollRead {
     /// Reads what is there, but at least one byte, and returns how much; 0 at the end. When there
     /// is nothing yet, the task of `cx` is woken once there may be.
@@ -217,7 +218,7 @@ impl PollWrite for Stream {
         cx: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        // One call takes so many; the caller sees a short write and goes on.
+        // One call takes at most this number of parts; the caller sees a short write and goes on.
         let parts = &parts[..parts.len().min(PARTS_MAX)];
         self.poll_write_with(state, cx, |stream| stream.try_write_vectored(parts))
     }

@@ -115,8 +115,8 @@ struct Limits {
 type ErrorHandler = Arc<dyn Fn(ServeError) + Send + Sync>;
 
 impl<S, F> Serve<S, F> {
-    /// Serves at most `most` connections at a time. While there are so many, further connections
-    /// wait in the kernel's queue, and are accepted when others have ended.
+    /// Serves at most `most` connections at a time. While it serves this number, further
+    /// connections wait in the kernel's queue, and are accepted when others have ended.
     ///
     /// Without this, the number of descriptors that the process may have is the only limit.
     ///

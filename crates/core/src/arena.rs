@@ -44,8 +44,8 @@ const CHUNK_BYTES: usize = CHUNK_GRANULES as usize * GRANULE;
 const CHUNKS_MAX: usize = if cfg!(miri) { 256 } else { (1 << (32 - CHUNK_SHIFT)) - 1 };
 /// The largest number of chunks that a CPU takes at once: 1 MiB.
 const RUN_MAX: u32 = if cfg!(miri) { 4 } else { 16 };
-/// A CPU with so many runs of one size (4 GiB) asks for huge pages under further runs. They cause
-/// fewer page faults. A huge page that stays mostly unused is small compared with 4 GiB.
+/// A CPU with this number of runs of one size (4 GiB) asks for huge pages under further runs. They
+/// cause fewer page faults. A huge page that stays mostly unused is small compared with 4 GiB.
 const RUNS_BEFORE_HUGE_PAGES: usize = 4096;
 /// Chunks reserved behind the last one (4 MiB), because [`advise_huge_pages_under`] may reach
 /// beyond it.

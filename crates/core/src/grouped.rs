@@ -15,7 +15,7 @@ const SHOWN: usize = 2;
 pub enum Line<'a, T> {
     /// A thread.
     One(&'a T),
-    /// So many more threads that all do this: "waits at src/main.rs:12:5".
+    /// This number of further threads that all do this: "waits at src/main.rs:12:5".
     More(usize, String),
 }
 

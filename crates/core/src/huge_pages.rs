@@ -104,8 +104,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs `prepare_pages` on zeroed memory after so many calls `without` huge pages were asked
-    /// for, and returns how many are left and the sum of the memory's bytes.
+    /// Runs `prepare_pages` on zeroed memory after this number of calls `without` huge pages were
+    /// asked for, and returns how many are left and the sum of the memory's bytes.
     fn prepared(without: u32) -> (u32, u64) {
         let layout = Layout::from_size_align(2 * HUGE_PAGE, HUGE_PAGE).unwrap();
         // SAFETY: the size is not 0, and the memory is freed below with the same layout.

@@ -235,7 +235,7 @@ impl Drop for StopsGraph {
 /// How the run of a graph has ended.
 enum GraphOver {
     Ended,
-    /// The run has failed, after so many results.
+    /// The run has failed, after this number of results.
     Failed(GraphError, u64),
     /// The graph came to rest without the result of this number, and there was no more input.
     Missing(String, u64),

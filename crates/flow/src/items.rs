@@ -371,7 +371,7 @@ impl<C> Stores<C> {
     }
 }
 
-/// The failure of a source after so many elements.
+/// The failure of a source after this number of elements.
 pub(crate) fn failed(
     stage: &'static str,
     elements: u64,

@@ -48,8 +48,8 @@
 //! The thread that runs a pipeline waits at its source or at its target, and runs all stages on
 //! each chunk in between. So a pipeline needs no thread of its own, no queue, and no lock.
 //! [`ahead`] adds a thread and a queue: the thread runs all that is upstream of it, and is ahead by
-//! at most so many chunks. [`map_par`], [`in_parts`] and [`through`] add threads too. The items
-//! that come through are the same, whether a pipeline has such places or not.
+//! at most this number of chunks. [`map_par`], [`in_parts`] and [`through`] add threads too. The
+//! items that come through are the same, whether a pipeline has such places or not.
 //!
 //! When a consumer is finished, or a stage fails, the source is closed before the pipeline gives
 //! its result: a file is shut, the thread of an [`ahead`] has stopped and has run its destructors,

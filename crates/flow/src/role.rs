@@ -82,7 +82,7 @@ impl WholeFile {
 /// The inside of an [`Outflow`]: it takes items when it can.
 pub trait Accept<B: Item + ?Sized>: Send {
     /// Up to how many items the target would rather take at once than one after the other. The
-    /// pipeline gathers so many while its source [is prompt](Supply::is_prompt). An item
+    /// pipeline gathers this number while its source [is prompt](Supply::is_prompt). An item
     /// may wait for one read of a source that was prompt and now waits, because the source only
     /// guesses.
     const GATHERS: usize = 0;

@@ -26,7 +26,7 @@ use crate::date::Clock;
 use crate::log::{Line, Lines};
 use crate::log_format::LogFormat;
 
-/// A worker hands a buffer over when it has at least so many bytes of lines.
+/// A worker hands a buffer over when it has at least this number of bytes of lines.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Room behind [`BUFFER_BYTES`] for the lines of the exchange that fills the buffer. If those are

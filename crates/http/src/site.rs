@@ -141,7 +141,7 @@ const FULL_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::f
 /// closes others.
 const CLOSING: Duration = Duration::from_millis(100);
 
-/// A full worker closes one in so many connections at a time.
+/// A full worker closes one in this number of connections at a time.
 const CLOSED_SHARE: usize = 32;
 
 /// The time between two reports that a worker is full.

@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub enum Fault {
     /// The call fails with this error number, without effect.
     Errno(i32),
-    /// The call transfers at most so many bytes.
+    /// The call transfers at most this number of bytes.
     ///
     /// This fault is for [`Call::SendFile`], [`Call::Pread`] and [`Call::Pwrite`], because the
     /// kernel may cut a transfer of a file short at any time. It cuts a transfer of a socket short

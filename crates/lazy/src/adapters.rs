@@ -24,7 +24,7 @@ use crate::strategy::{ParBuffer, par_buffer, par_chunks};
 /// # Ok::<(), selvedge::Failure>(())
 /// ```
 pub trait InPieces<T> {
-    /// The slice in pieces of so many items; the last may be shorter.
+    /// The slice in pieces of this number of items; the last may be shorter.
     ///
     /// # Panics
     /// If `grain` is 0.

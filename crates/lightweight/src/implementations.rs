@@ -20,11 +20,11 @@ pub struct Implementation {
     pub name: &'static str,
     /// How the programs are written for it.
     pub style: Style,
-    /// The numbers 2^a 3^b 5^c, the first so many.
+    /// How many of the numbers 2^a 3^b 5^c, from the smallest on.
     pub kpn: fn(usize) -> AppFound,
     /// The primes up to a number.
     pub sieve: fn(u64) -> AppFound,
-    /// So many numbers sorted, or the network for them only built.
+    /// This number of numbers sorted, or the network for them only built.
     pub sorter: fn(usize, bool) -> AppFound,
 }
 
@@ -80,13 +80,13 @@ pub fn named(name: &str) -> Option<&'static Implementation> {
 /// A program with its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Application {
-    /// So many numbers of the network with circles.
+    /// This number of numbers of the network with circles.
     Kpn(usize),
     /// The primes up to the first that is not below the number.
     Sieve(u64),
-    /// So many numbers sorted.
+    /// This number of numbers sorted.
     Sorter(usize),
-    /// The network for so many numbers, built and not started.
+    /// The network for this number of numbers, built and not started.
     SorterBuilt(usize),
 }
 
@@ -115,7 +115,7 @@ impl fmt::Display for Wrong {
 
 impl std::error::Error for Wrong {}
 
-/// Runs a program so many times, and checks what it finds each time.
+/// Runs a program this number of times, and checks what it finds each time.
 ///
 /// # Errors
 /// If an answer is wrong.

@@ -78,8 +78,8 @@ enum SystemPhase {
     Stopped,
 }
 
-/// After so many nested calls the stack is given up: the rest of the thread is called from the
-/// queue's loop.
+/// After this number of nested calls the stack is given up: the rest of the thread is called from
+/// the queue's loop.
 const NESTED_MAX: u32 = 64;
 
 impl<K> System<K> {

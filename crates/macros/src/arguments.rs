@@ -11,7 +11,7 @@ pub(super) enum Under {
     Environment,
     /// By the runner that an expression gives.
     Runner(TokenStream),
-    /// On so many workers.
+    /// On this number of workers.
     Workers(TokenStream),
     /// On the calling OS thread.
     Local,

@@ -18,7 +18,7 @@ pub struct RankThreads {
 }
 
 impl RankThreads {
-    /// A world of so many ranks. `moves_values` says whether values move; otherwise they are
+    /// A world of this number of ranks. `moves_values` says whether values move; otherwise they are
     /// serialised as between processes.
     pub(crate) fn new(ranks: usize, moves_values: bool) -> RankThreads {
         RankThreads { mailboxes: (0..ranks).map(|_| Arc::new(Mailbox::new())).collect(), moves_values }

@@ -22,8 +22,8 @@ use std::process::ExitStatus;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs `body` once for each of so many ranks, side by side, and waits until all have returned.
-/// Gives their results, in the order of the ranks.
+/// Runs `body` once for each of this number of ranks, side by side, and waits until all have
+/// returned. Gives their results, in the order of the ranks.
 ///
 /// If a launcher (`selvedge-mpirun`, `mpirun`, `srun`) has started this process, the process is one
 /// rank of its job, and the launcher's number of ranks holds. The messages then go through memory
@@ -135,8 +135,8 @@ pub enum Cause<E> {
 }
 
 impl Ranks {
-    /// A world of so many ranks, which are threads of this process; or if `mpirun` or the like has
-    /// started this process, the ranks of that job, of which this process is one.
+    /// A world of this number of ranks, which are threads of this process; or if `mpirun` or the
+    /// like has started this process, the ranks of that job, of which this process is one.
     ///
     /// # Panics
     /// With 0 ranks.
@@ -398,7 +398,7 @@ enum RankEnd<T, E> {
 }
 
 impl<T, E> RankEnds<T, E> {
-    /// The ends of so many ranks from `first` on.
+    /// The ends of this number of ranks from `first` on.
     fn new(first: usize, ranks: usize) -> RankEnds<T, E> {
         let ends = Mutex::new((0..ranks).map(|_| None).collect());
         RankEnds { first, ends, failures: AtomicUsize::new(0) }

@@ -283,8 +283,8 @@ pub(crate) struct SleeperCpus {
 const CPU_BITS: u32 = (libc::CPU_SETSIZE as u32).ilog2();
 
 impl SleeperCpus {
-    /// One for each of so many `workers`, which may run on the CPUs of the caller. With one worker,
-    /// or one CPU, nothing is done for the sleepers.
+    /// One for each of this number of `workers`, which may run on the CPUs of the caller. With one
+    /// worker, or one CPU, nothing is done for the sleepers.
     ///
     /// # Complexity
     /// One system call.

@@ -64,7 +64,7 @@ struct TokenNode {
 struct Family {
     cancelled: bool,
     children: Vec<Weak<TokenNode>>,
-    /// When so many are listed, those that are gone are taken out.
+    /// When this number is listed, those that are gone are taken out.
     prune_at: usize,
 }
 

@@ -67,7 +67,7 @@ pub(crate) static SURVEY: AtomicU64 = AtomicU64::new(0);
 const LENGTHS_MAX: Duration = Duration::from_millis(100);
 
 const PARTS: usize = 64;
-/// Chunks of threads are of so many bits.
+/// Chunks of threads are of this number of bits.
 const CHUNK_SHIFT: u32 = 17;
 /// It is locked once for each step, so with the lock that costs least.
 static TABLE: [LazyLock<WordLock<Records>>; PARTS] =

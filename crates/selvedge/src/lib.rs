@@ -106,7 +106,7 @@ pub use selvedge_lazy as lazy;
 ///
 /// | Argument | What it does |
 /// |---|---|
-/// | `workers = number` | so many workers, whatever the environment says |
+/// | `workers = number` | this number of workers, whatever the environment says |
 /// | `local` | the calling OS thread alone, as [`run_local`] |
 /// | `runner = expression` | the [`Runner`] that the expression gives |
 /// | `crate = path` | the path to this crate, where it has another name |

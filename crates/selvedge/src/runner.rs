@@ -99,7 +99,8 @@ pub struct Runner {
 enum Workers {
     /// The calling one alone, round-robin.
     Local,
-    /// So many that steal from one another; 0 stands for one for each CPU that the process may use.
+    /// This number of workers that steal from one another; 0 stands for one for each CPU that the
+    /// process may use.
     Stealing(usize),
 }
 
@@ -144,8 +145,8 @@ impl Runner {
         Ok(Runner { workers, ..Runner::default() })
     }
 
-    /// So many workers that steal threads from one another; with 0, one for each CPU that the
-    /// process may use.
+    /// This number of workers that steal threads from one another; with 0, one for each CPU that
+    /// the process may use.
     pub fn workers(self, number: usize) -> Runner {
         Runner { workers: Workers::Stealing(number), ..self }
     }
@@ -163,7 +164,7 @@ impl Runner {
         Runner { name: Some(name.into()), ..self }
     }
 
-    /// At most so many OS threads at once make the calls that threads hand to
+    /// At most this number of OS threads at once make the calls that threads hand to
     /// [`blocking`](crate::blocking); further calls wait until one has ended. The default is 64.
     ///
     /// The pool belongs to the process and has no OS thread before the first call. So this bound

@@ -99,7 +99,7 @@ settings! {
         unix_mode: Option<Spanned<String>> = None, "string" "";
         /// OS threads that serve in each process. By default one for each processor.
         workers: Option<Spanned<i64>> = None, "integer" "";
-        /// Processes that serve. 1 is no further process; with more, a parent starts so many
+        /// Processes that serve. 1 is no further process; with more, a parent starts this number
         /// processes at the same addresses and starts a new one for each that dies.
         processes: Spanned<i64> = spanned(1), "integer" "1";
         /// The user that the server becomes after it has bound its addresses.
@@ -174,10 +174,10 @@ settings! {
         /// `combined`, `json`, or a format of your own with `$address`, `$time`, `$request`,
         /// `$method`, `$path`, `$status`, `$bytes`, `$referer`, `$user_agent` and `$host`.
         format: Spanned<String> = spanned("combined".to_owned()), "string" "\"combined\"";
-        /// The file is renamed to `FILE.1` when it has so many bytes, and `FILE.1` to `FILE.2` and
-        /// so on. 0 is never.
+        /// The file is renamed to `FILE.1` when it has this number of bytes, and `FILE.1` to
+        /// `FILE.2` and so on. 0 is never.
         rotate_bytes: u64 = 0, "bytes" "0";
-        /// The file is renamed when so many seconds have passed. 0 is never.
+        /// The file is renamed when this number of seconds have passed. 0 is never.
         rotate_seconds: u64 = 0, "seconds" "0";
         /// How many renamed files are kept.
         backups: u32 = 10, "integer" "10";

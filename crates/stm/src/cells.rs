@@ -302,8 +302,8 @@ impl<V, E, H> Cells<V, E, H> {
 }
 
 impl<V: CellValue, E: Engine, H: Send + Sync + 'static> Cells<V, E, H> {
-    /// A block with so many cells, with the values that `value` gives one after the other. With a
-    /// name, the cells are `NAME[0]` and so on, and a single cell is `NAME`.
+    /// A block with this number of cells, with the values that `value` gives one after the other.
+    /// With a name, the cells are `NAME[0]` and so on, and a single cell is `NAME`.
     pub(crate) fn new(
         head: H,
         len: usize,
@@ -317,8 +317,8 @@ impl<V: CellValue, E: Engine, H: Send + Sync + 'static> Cells<V, E, H> {
         let kind = if name.is_some() { KindsOfCells::<V, H>::NAMED } else { KindsOfCells::<V, H>::PLAIN };
         let (owners, live) = (AtomicUsize::new(1), AtomicUsize::new(len + 1));
         let begin = CellBlock { owners, live, len, free: free_block::<V, H>, head, cells: [] };
-        // SAFETY: the allocation is that of a block with so many cells, and nothing else has a
-        // pointer to it yet. If `value` panics, the block is forgotten.
+        // SAFETY: the allocation is that of a block with this number of cells, and nothing else has
+        // a pointer to it yet. If `value` panics, the block is forgotten.
         unsafe {
             block.write(begin);
             for at in 0..len {

@@ -21,7 +21,7 @@ struct RowName {
 }
 
 impl RowName {
-    /// The name of the variable so many bytes behind the first one.
+    /// The name of the variable this number of bytes behind the first one.
     fn at(&self, offset: usize) -> Option<Arc<str>> {
         let index = offset / self.stride;
         match self.len {
@@ -46,8 +46,8 @@ pub(crate) fn give(inner: NonNull<Inner>, name: Arc<str>) {
     give_row(inner, 1, size_of::<Inner>(), name);
 }
 
-/// Gives the name `NAME[0]` to the first of so many new variables, which lie `stride` bytes apart,
-/// and so on; `NAME`, if there is one. All of them are of a kind that has names.
+/// Gives the name `NAME[0]` to the first of this number of new variables, which lie `stride` bytes
+/// apart, and so on; `NAME`, if there is one. All of them are of a kind that has names.
 pub(crate) fn give_row(first: NonNull<Inner>, len: usize, stride: usize, name: Arc<str>) {
     names().insert(first.addr().get(), RowName { name, len, stride });
 }

@@ -34,7 +34,7 @@ impl Reads {
         reads
     }
 
-    /// Sets the pointers, for so many entries.
+    /// Sets the pointers, for this number of entries.
     fn point(&mut self, len: usize) {
         let (first, room) = (self.buffer.as_mut_ptr(), self.buffer.capacity());
         assert!(len <= room, "the entries are within the capacity");
@@ -74,7 +74,8 @@ impl Reads {
     #[inline(never)]
     fn grow(&mut self) {
         let len = self.len();
-        // SAFETY: so many entries are written. They are copied into the larger buffer as elements.
+        // SAFETY: this number of entries are written. They are copied into the larger buffer as
+        // elements.
         unsafe { self.buffer.set_len(len) };
         self.buffer.reserve(len);
         self.buffer.truncate(0);
@@ -94,7 +95,7 @@ impl Reads {
     /// Keeps those entries for which the function returns true, in their order.
     pub(crate) fn retain(&mut self, keep: impl FnMut(&ReadEntry) -> bool) {
         let len = self.len();
-        // SAFETY: so many entries are written.
+        // SAFETY: this number of entries are written.
         unsafe { self.buffer.set_len(len) };
         self.buffer.retain(keep);
         let kept = self.buffer.len();

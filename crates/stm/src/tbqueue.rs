@@ -92,7 +92,7 @@ impl<T: Send + Sync + 'static, E: Engine> QueueRing<T, E> {
 }
 
 impl<T: Send + Sync + 'static> TBQueue<T> {
-    /// An empty queue for at most so many values, for transactions of the default engine.
+    /// An empty queue for at most this number of values, for transactions of the default engine.
     ///
     /// # Panics
     /// If the capacity is 0.
@@ -116,7 +116,7 @@ impl<T: Send + Sync + 'static> TBQueue<T> {
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
-    /// An empty queue for at most so many values, for transactions of the engine `E`.
+    /// An empty queue for at most this number of values, for transactions of the engine `E`.
     ///
     /// # Panics
     /// If the capacity is 0.

@@ -30,7 +30,7 @@ mod on {
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-    /// One in so many comparisons fails. 0: none.
+    /// One in this number of comparisons fails. 0: none.
     static ONE_IN: AtomicU32 = AtomicU32::new(0);
     static TICKETS: AtomicU64 = AtomicU64::new(0);
 

@@ -166,7 +166,7 @@ impl<'tx, T: Send + Sync + 'static, const LINKS: usize, E: Engine> TNodeRef<'tx,
     #[inline(always)]
     pub fn link(self, at: usize) -> TLinkRef<'tx, T, LINKS, E> {
         assert!(at < LINKS, "no link {at} among {LINKS}");
-        // SAFETY: `TNode::new` has made so many cells.
+        // SAFETY: `TNode::new` has made this number of cells.
         TLinkRef { cell: unsafe { self.cells.cell_of_tx(at) } }
     }
 

@@ -44,20 +44,20 @@ pub struct TSem<E: Engine = Versioned> {
 }
 
 impl TSem {
-    /// A semaphore with so many units, for transactions of the default engine.
+    /// A semaphore with this number of units, for transactions of the default engine.
     pub fn new(units: u64) -> TSem {
         TSem::with_engine(units)
     }
 
-    /// A semaphore with so many units and a name, for transactions of the default engine. Reports
-    /// of waiting threads show the name: see [`TVar::named`](crate::TVar::named).
+    /// A semaphore with this number of units and a name, for transactions of the default engine.
+    /// Reports of waiting threads show the name: see [`TVar::named`](crate::TVar::named).
     pub fn named(name: impl Into<Arc<str>>, units: u64) -> TSem {
         TSem::named_with_engine(name, units)
     }
 }
 
 impl<E: Engine> TSem<E> {
-    /// A semaphore with so many units, for transactions of the engine `E`.
+    /// A semaphore with this number of units, for transactions of the engine `E`.
     pub fn with_engine(units: u64) -> TSem<E> {
         TSem { units: TWord::with_engine(units) }
     }
@@ -104,7 +104,7 @@ impl<E: Engine> TSem<E> {
         self.signal_n(tx, 1)
     }
 
-    /// Gives so many units back, or adds them.
+    /// Gives this number of units back, or adds them.
     ///
     /// # Errors
     /// As [`TWord::read`].

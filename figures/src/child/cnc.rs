@@ -139,7 +139,8 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
     Ok(())
 }
 
-/// Has the environment begin, and runs the graph. Prints the time of one of so many operations.
+/// Has the environment begin, and runs the graph. Prints the time of one of this number of
+/// operations.
 ///
 /// # Panics
 /// When the run does not end well.

@@ -251,7 +251,7 @@ fn tree<R: Runtime>(number: u64, size: u64) -> impl Future<Output = u64> + Send 
     }
 }
 
-/// The tree with so many leaves, a power of ten.
+/// The tree with this number of leaves, a power of ten.
 pub(super) fn skynet<R: Runtime>(workers: u64, leaves: u64) {
     let (ms, sum) = R::run(workers as usize, Waits::Nothing, async move {
         let first = Instant::now();

@@ -26,8 +26,8 @@ thread_local! {
 
 const WARM_UP: Duration = Duration::from_millis(200);
 
-/// A thread that reads random ones of so many blocks for ever, and checks each: the number in a
-/// block is its own.
+/// A thread that reads random ones of this number of blocks for ever, and checks each: the number
+/// in a block is its own.
 async fn reader(file: &'static File, blocks: u64, mut random: u64, off: u64) {
     BEGUN.set(BEGUN.get() + 1);
     loop {
@@ -43,7 +43,7 @@ async fn reader(file: &'static File, blocks: u64, mut random: u64, off: u64) {
     }
 }
 
-/// `n` threads read blocks of a file that has so many, for some time.
+/// `n` threads read blocks of a file that has this number, for some time.
 pub(super) fn random(blocks: u64, n: u64, milliseconds: u64, driver: Driver) {
     let mut events = EventLoop::with_driver(driver).expect("there are descriptors left");
     let main = async move {

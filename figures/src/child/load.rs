@@ -138,7 +138,7 @@ impl Latencies {
         (power as usize) * 32 + ((ns >> (power - 5)) & 31) as usize
     }
 
-    /// The time that so many of a thousand messages did not exceed, in microseconds.
+    /// The time that this number of a thousand messages did not exceed, in microseconds.
     fn quantile(&self, of_a_thousand: u64) -> f64 {
         let total: u64 = self.0.iter().sum();
         let mut left = total * of_a_thousand / 1000;

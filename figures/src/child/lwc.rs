@@ -55,8 +55,8 @@ pub(super) fn theirs(program: &str, numbers: &[u64], fault: u64) -> Result<(), S
     Ok(())
 }
 
-/// Runs a program so many times, and prints the CPU time of a round, the memory of a thread, and
-/// the answer. `fault` makes the answer wrong.
+/// Runs a program this number of times, and prints the CPU time of a round, the memory of a thread,
+/// and the answer. `fault` makes the answer wrong.
 fn measure(fault: u64, rounds: u64, program: impl Fn() -> AppFound) {
     let before = status("VmRSS");
     let start = Times::now();

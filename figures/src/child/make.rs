@@ -59,7 +59,7 @@ impl BuildTree {
         fs::write(self.directory.join(name), text).expect("the target directory can be written");
     }
 
-    /// Makes a file that was last written so many seconds ago.
+    /// Makes a file that was last written this number of seconds ago.
     fn touch(&self, name: &str, seconds: u64) {
         let file = File::create(self.directory.join(name)).expect("the target directory can be written");
         let then = SystemTime::now() - Duration::from_secs(seconds);
@@ -207,7 +207,7 @@ pub(super) fn imports(count: u64, module: u64) -> Vec<u64> {
     above.map_or(Vec::new(), |first| vec![first + module % 3, first + (module + 1) % 3])
 }
 
-/// The module graph of a program with so many modules.
+/// The module graph of a program with this number of modules.
 fn modules(count: u64) -> Vec<(String, String)> {
     let imports = |module| imports(count, module).into_iter().map(output).collect::<Vec<_>>().join(" ");
     (0..count).map(|module| (output(module), imports(module))).collect()
@@ -223,7 +223,7 @@ pub(super) fn interface(package: u64, steps: u64) -> u64 {
     compute(package, steps / INTERFACE)
 }
 
-/// Compiles a program of so many modules with one command at a time, and with two.
+/// Compiles a program of this number of modules with one command at a time, and with two.
 pub(super) fn speed_up(runner: u64, count: u64, percent: u64) {
     let compiler = std::env::current_exe().expect("the running executable has a path");
     let compiler = format!("{} child make-compile {} $out $in", compiler.display(), STEPS / 100 * percent);
@@ -241,7 +241,7 @@ pub(super) fn speed_up(runner: u64, count: u64, percent: u64) {
 }
 
 /// Stands for a compiler: reads the interfaces of the modules that it imports and of the packages
-/// that it needs, computes for so many steps, and writes its own interface.
+/// that it needs, computes for this number of steps, and writes its own interface.
 pub(super) fn compile(steps: u64, output: &str, imports: &[String]) -> std::io::Result<()> {
     let mut state = 0;
     for import in imports {
@@ -252,7 +252,7 @@ pub(super) fn compile(steps: u64, output: &str, imports: &[String]) -> std::io::
     fs::write(Path::new(output), compute(state, steps).to_string())
 }
 
-/// Computes for so many steps.
+/// Computes for this number of steps.
 pub(super) fn compute(state: u64, steps: u64) -> u64 {
     let mut state = state ^ 0x9e37_79b9_7f4a_7c15;
     for _ in 0..steps {

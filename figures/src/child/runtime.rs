@@ -64,7 +64,7 @@ pub(super) struct Ours;
 #[derive(Debug)]
 pub(super) struct Tokio;
 
-/// Runs `main` on so many workers, between which threads move.
+/// Runs `main` on this number of workers, between which threads move.
 fn multi<F>(workers: usize, waits: Waits, main: F) -> F::Output
 where
     F: Future + Send + 'static,

@@ -21,7 +21,7 @@ pub(super) const PACKAGES: u64 = 16;
 /// The results of the modules so far, by their numbers.
 type Tables = Arc<BTreeMap<u64, u64>>;
 
-/// Compiles a program of so many modules on one worker, and on two.
+/// Compiles a program of this number of modules on one worker, and on two.
 pub(super) fn session(count: u64, percent: u64) {
     let steps = STEPS / 100 * percent;
     let run = |workers: usize| Ours::run(workers, Waits::Nothing, program(count, steps, workers as u32));

@@ -15,7 +15,7 @@ use selvedge_sim::{Simulation, VirtualTime, World};
 use super::clock::Times;
 use super::fault;
 
-/// So many threads that yield so many times each.
+/// This number of threads that yield this number of times each.
 pub(super) fn yields(threads: u64, yields: u64) {
     let count = Rc::new(Cell::new(0));
     let counted = count.clone();
@@ -52,7 +52,8 @@ async fn serve(stream: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// So many clients that each get so many bytes back, one after the other, in good conditions.
+/// This number of clients that each get this number of bytes back, one after the other, in good
+/// conditions.
 pub(super) fn echo(clients: u64, messages: u64) {
     let main = async move {
         let listener = TcpListener::bind("10.0.0.1:7".parse().expect("an address")).expect("a listener");

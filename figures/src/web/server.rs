@@ -268,8 +268,8 @@ impl Running {
         &self.command
     }
 
-    /// Notes that the server answered so many requests more. It may have logged up to `in_flight`
-    /// requests more than the client counted.
+    /// Notes that the server answered this number of requests more. It may have logged up to
+    /// `in_flight` requests more than the client counted.
     pub(super) fn answered(&mut self, requests: u64, in_flight: usize) {
         self.answered += requests;
         self.in_flight += in_flight as u64;

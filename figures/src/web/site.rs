@@ -30,8 +30,8 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// Writes the site, with files that are so many bytes too long: 0 unless a figure is to notice
-    /// it.
+    /// Writes the site, with files that are this number of bytes too long: 0 unless a figure is to
+    /// notice it.
     pub(super) fn create(longer: u64) -> Result<Site, String> {
         let directory = std::env::temp_dir().join(format!("selvedge-figures-{}", std::process::id()));
         let failed = |error: std::io::Error| format!("{}: {error}", directory.display());

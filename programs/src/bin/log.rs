@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The log begins a new part when it has so many bytes.
+/// The log begins a new part when it has this number of bytes.
 const PART: u64 = 600;
 
 /// The file that lines are appended to, and the number of parts before it.

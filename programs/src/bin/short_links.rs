@@ -32,7 +32,7 @@ use std::time::Duration;
 struct Links {
     /// The addresses by their numbers. A handler takes the map, and puts it back.
     addresses: Arc<MVar<BTreeMap<usize, String>>>,
-    /// How many links were followed. A handler can wait until there are so many.
+    /// How many links were followed. A handler can wait until a given number has been followed.
     visits: TVar<u64>,
     /// How many requests have asked to wait for visits.
     patient: TVar<u64>,
@@ -77,7 +77,7 @@ async fn reach(count: &TVar<u64>, enough: u64) -> u64 {
     reached.await
 }
 
-/// Answers when so many links have been followed.
+/// Answers when this number of links have been followed.
 async fn visited(State(links): State<Links>, Path(enough): Path<u64>) -> String {
     add_one(&links.patient).await;
     reach(&links.visits, enough).await.to_string()

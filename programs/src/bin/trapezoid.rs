@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The area under `f` by `count` trapezoids, in so many pieces.
+/// The area under `f` by `count` trapezoids, in this number of pieces.
 fn integrate(f: impl Fn(f64) -> f64 + Sync, from: f64, to: f64, count: u64, pieces: u64) -> f64 {
     let width = (to - from) / count as f64;
     let ends: Vec<Range<u64>> =

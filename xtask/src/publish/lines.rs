@@ -22,10 +22,11 @@ const OTHERS: [&str; 5] = [
     "stroke:var(--p3)",
     "stroke:var(--p4);stroke-dasharray:2 3",
 ];
-/// The values of one plot lie on a logarithmic axis if the greatest is so many times the least.
+/// The values of one plot lie on a logarithmic axis if the greatest is this number of times the
+/// least.
 const LOGARITHMIC: f64 = 25.0;
 
-/// So many lines have their names at their ends, and no legend.
+/// This number of lines have their names at their ends, and no legend.
 const MANY: usize = 12;
 /// The patterns of many lines, beside the colours.
 const DASHES: [&str; 4] = ["", ";stroke-dasharray:7 3", ";stroke-dasharray:2 2", ";stroke-dasharray:8 2 2 2"];

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Problem, Tree, rust};
 
-/// Of so many names of the library crates, one may stand in several crates.
+/// Of this number of names of the library crates, one may stand in several crates.
 const NAMES_TO_A_SHARED_ONE: usize = 20;
 
 /// Names that a crate may declare twice: the paper's roles, once as `trampoline` steps them and

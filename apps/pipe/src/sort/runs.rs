@@ -20,7 +20,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
 /// How many bytes one call reads or writes.
 const BLOCK: usize = 128 << 10;
 
-/// So many runs of one generation are merged to one of the next generation.
+/// This number of runs of one generation are merged to one of the next generation.
 const MOST: usize = 16;
 
 /// The sorted pieces of a stream, in the order in which the pieces came.

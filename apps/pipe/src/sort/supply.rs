@@ -46,7 +46,7 @@ pub struct SortedSupply<A: Sorted + ?Sized> {
 enum Sorting<A: Sorted + ?Sized> {
     /// The source has not ended.
     Gathers,
-    /// All are in memory, and so many have been passed on.
+    /// All are in memory, and this number have been passed on.
     InMemory(Gathered<A::Store>, usize),
     Merges(Merge<A>),
     /// They were lost with a thread of the pool, or by a failure of the files.

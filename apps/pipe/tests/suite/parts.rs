@@ -33,8 +33,8 @@ fn files_of_some_blocks() -> tempfile::TempDir {
     directory
 }
 
-/// What a script makes in `directory` with so many threads: a file `out` that holds its output, its
-/// outcome, and its complaint.
+/// What a script makes in `directory` with this number of threads: a file `out` that holds its
+/// output, its outcome, and its complaint.
 fn by(threads: usize, directory: &Path, script: &str) -> (Vec<u8>, Result<Outcome, String>) {
     let name = |word: &str| format!("{:?}", directory.join(word));
     let script =

@@ -6,7 +6,7 @@ use selvedge_cnc::models::{
     workers_stay,
 };
 
-/// Checks all interleavings with at most so many preemptions.
+/// Checks all interleavings with at most this number of preemptions.
 fn model(preemptions: Option<usize>, check: impl Fn() + Sync + Send + 'static) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = preemptions;

@@ -161,7 +161,7 @@ fn steps_of_the_environment_begin_though_a_scheduler_starts_with_endless_ones() 
     }
 }
 
-/// The schedulers with workers that stay, with so many workers each.
+/// The schedulers with workers that stay, with this number of workers each.
 fn staying(workers: usize) -> [(&'static str, Box<dyn Scheduler>); 7] {
     [
         ("stealing", Box::new(Stealing::new(workers))),

@@ -11,7 +11,7 @@ use crate::on_rayon::OnRayon;
 /// The seeds that a test tries with one worker, without `CNC_SEEDS`. More workers try fewer.
 const SEEDS: u64 = 40;
 
-/// The seeds that a test tries with so many workers: `CNC_SEEDS`, or its part of [`SEEDS`].
+/// The seeds that a test tries with this number of workers: `CNC_SEEDS`, or its part of [`SEEDS`].
 fn seeds(workers: usize) -> u64 {
     let asked = std::env::var("CNC_SEEDS").ok().and_then(|seeds| seeds.parse().ok());
     asked.unwrap_or(SEEDS / workers as u64)

@@ -44,7 +44,8 @@ impl Fields {
         Fields::default()
     }
 
-    /// A record without fields, with room for so many fields and for so many bytes in them.
+    /// A record without fields, with room for this number of fields and for this number of bytes in
+    /// them.
     pub fn with_capacity(fields: usize, bytes: usize) -> Fields {
         Fields { text: Vec::with_capacity(bytes), ends: Vec::with_capacity(fields) }
     }

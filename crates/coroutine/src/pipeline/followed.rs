@@ -41,7 +41,7 @@ struct Search<T, C> {
 /// What the first splitter says.
 #[derive(Debug, Clone, Copy)]
 enum Said {
-    /// So many items have this verdict.
+    /// This number of items have this verdict.
     Items(bool, usize),
     /// The section ends.
     Close(bool),
@@ -51,7 +51,7 @@ enum Said {
 enum Progress<T> {
     /// There is no candidate.
     Searches,
-    /// So many items of a candidate have come, and it is open.
+    /// This number of items of a candidate have come, and it is open.
     Candidate(usize),
     /// The candidate has ended.
     Tries(SecondRun<T>),
@@ -217,7 +217,7 @@ impl<T, C> Search<T, C> {
         GO_ON
     }
 
-    /// The trial behind a candidate of so many items.
+    /// The trial behind a candidate of this number of items.
     fn trial(&self, length: usize) -> Progress<T>
     where
         T: Clone,

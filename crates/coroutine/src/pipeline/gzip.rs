@@ -164,7 +164,7 @@ impl fmt::Debug for Gunzip {
 }
 
 impl Gunzip {
-    /// Fails at the byte that lies so many bytes behind the place.
+    /// Fails at the byte that lies this number of bytes behind the place.
     #[cold]
     fn fail(&mut self, behind: usize, error: impl Into<Box<dyn Error + Send + Sync>>) -> Flow {
         let StreamPlace { items, elements } = self.place;

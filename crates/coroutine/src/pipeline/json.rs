@@ -35,7 +35,7 @@ enum InValue {
         escaped: bool,
         depth: u64,
     },
-    /// Within so many brackets, and in no string.
+    /// Within this number of brackets, and in no string.
     Brackets(u64),
 }
 
@@ -189,8 +189,8 @@ impl Split<u8> for Values {
 enum Seek {
     /// Outside of strings and of wanted values.
     Outside,
-    /// In a string, of which so many bytes are those of the name, up to its first escape. `None`:
-    /// it is not the name.
+    /// In a string, of which this number of bytes are those of the name, up to its first escape.
+    /// `None`: it is not the name.
     String { matched: Option<usize>, escaped: bool },
     /// After a string. `true`: it was the name.
     AfterString(bool),

@@ -109,9 +109,9 @@ pub trait PartByPart<A: Clone + 'static, B: Item + ?Sized>: Transduce<A, B> + Cl
     /// stream that has it. So one element makes the end.
     fn ends(&self) -> &dyn Cut<A>;
 
-    /// A part begins behind so many lists and elements. The stage is fed the part, and not what
-    /// lies between this part and the last one. Returns the place in what it yields, as far as that
-    /// is known.
+    /// A part begins behind this number of lists and elements. The stage is fed the part, and not
+    /// what lies between this part and the last one. Returns the place in what it yields, as far as
+    /// that is known.
     fn begin_part(&mut self, place: StreamPlace) -> StreamPlace;
 }
 

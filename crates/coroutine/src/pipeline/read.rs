@@ -3,7 +3,7 @@
 //! | the result is | iteratee |
 //! |---|---|
 //! | a line, without its end | [`line()`] |
-//! | so many items | [`exactly`] |
+//! | this number of items | [`exactly`] |
 //! | a record with its length before it | [`framed`] |
 //! | the first record of CSV, behind a byte order mark | [`csv_head`] |
 //! | a record of CSV | [`csv_record`] |

@@ -22,13 +22,13 @@ enum Deed {
     Peek,
     /// Asks for an item, and drops the future that has not been polled.
     NextUnawaited,
-    /// Gives back so many of the items that were taken last.
+    /// Gives back this number of the items that were taken last.
     Unread(usize),
     /// Takes a chunk, and gives back all but its first item, because the cuts decide its length.
     Chunk,
-    /// Puts so many items, one by one.
+    /// Puts this number of items, one by one.
     Put(usize),
-    /// Puts so many items, and awaits nothing.
+    /// Puts this number of items, and awaits nothing.
     PutUnawaited(usize),
     PutChunk(usize),
 }

@@ -13,7 +13,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 struct Calls {
     items: u64,
     calls: u64,
-    /// It breaks at so many items.
+    /// It breaks at this number of items.
     most: Option<u64>,
 }
 

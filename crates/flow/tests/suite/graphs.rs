@@ -58,7 +58,7 @@ fn the_results_are_in_the_order_of_the_items(scheduler: Scheduler) {
     }
 }
 
-/// The greatest of an item and of the `reach` items after it, as far as there are so many.
+/// The greatest of an item and of the `reach` items after it, as far as they exist.
 macro_rules! greatest {
     ($under_way:expr, $reach:expr, $last:expr) => {
         through_graph($under_way, Stealing::new(2), move |graph| {

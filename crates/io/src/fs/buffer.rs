@@ -175,7 +175,7 @@ impl fmt::Debug for AlignedBuf {
 }
 
 /// A vector of zeros, if there is memory for it. The length of a file alone does not show that the
-/// file has so many bytes.
+/// file has this number of bytes.
 pub(super) fn zeros(length: usize) -> io::Result<Vec<u8>> {
     Vec::<u8>::new().try_reserve_exact(length)?;
     // Not in that room: memory that comes from the kernel is zeros already.

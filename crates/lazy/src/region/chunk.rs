@@ -19,7 +19,7 @@ use std::slice;
 pub(super) const CHUNK_FIRST: usize = if cfg!(any(loom, miri)) { 1 << 10 } else { 1 << 15 };
 /// The most bytes of a chunk, but for one that a larger value needs.
 const CHUNK_MAX: usize = if cfg!(any(loom, miri)) { 1 << 12 } else { 1 << 23 };
-/// The chunks of which the pages are prepared have at least so many bytes.
+/// The chunks of which the pages are prepared have at least this number of bytes.
 const PREPARED: usize = 1 << 23;
 
 /// A piece of memory, freed with the region.

@@ -39,10 +39,11 @@ pub enum LockFree {}
 /// As [`LockFree`]. Each [quantum](crate::Nursery::QUANTUM) the thread claims what it is
 /// evaluating, so no duplicate is longer than a quantum.
 ///
-/// After so many entries the nursery goes through the thunks that its OS thread is evaluating, and
-/// claims each by an atomic exchange. A thunk that another thread has claimed or updated first is
-/// evaluated twice. Then the thread leaves that evaluation, and all within it, by unwinding, and
-/// takes the other thread's result. A closure that catches the unwinding keeps its evaluation.
+/// After this number of entries the nursery goes through the thunks that its OS thread is
+/// evaluating, and claims each by an atomic exchange. A thunk that another thread has claimed or
+/// updated first is evaluated twice. Then the thread leaves that evaluation, and all within it, by
+/// unwinding, and takes the other thread's result. A closure that catches the unwinding keeps its
+/// evaluation.
 ///
 /// A nursery counts the entries of thunks. A closure that computes for long without forcing a thunk
 /// calls [`safe_point`](crate::Nursery::safe_point).

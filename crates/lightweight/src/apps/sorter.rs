@@ -19,7 +19,7 @@ use super::answers::shuffled;
 use super::{AppFound, Printed};
 use crate::{Async, Direct, Indirect, RunEnd};
 
-/// How many comparators sort so many numbers.
+/// How many comparators sort this number of numbers.
 pub fn comparators(n: usize) -> u64 {
     let n = n as u64;
     n * n.saturating_sub(1) / 2

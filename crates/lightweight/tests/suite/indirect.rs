@@ -5,7 +5,7 @@ use selvedge_lightweight::equeue::{After, Directed, InTurn};
 use selvedge_lightweight::{ContMonad, Equeue, Indirect, PromiseMonad, RunEnd, Tramp};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Yields so many times, and goes on.
+/// Yields this number of times, and goes on.
 fn yields<S: Indirect>(times: u32, rest: impl FnOnce() -> S::Rest + 'static) -> S::Rest {
     let rest: Box<dyn FnOnce() -> S::Rest> = Box::new(rest);
     match times {

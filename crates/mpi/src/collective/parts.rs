@@ -24,8 +24,8 @@ pub struct Parts<T> {
 }
 
 impl<T> Parts<T> {
-    /// The elements in so many parts, of which the first ones have one element more if they cannot
-    /// all have the same number.
+    /// The elements in this number of parts, of which the first ones have one element more if they
+    /// cannot all have the same number.
     ///
     /// # Panics
     /// With 0 parts.

@@ -41,7 +41,7 @@ pub struct LocalJob {
 }
 
 impl LocalJob {
-    /// A job of so many ranks.
+    /// A job of this number of ranks.
     ///
     /// # Errors
     /// With no ranks or more than 512, and if the kernel has no memory or no descriptor left.

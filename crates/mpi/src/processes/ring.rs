@@ -94,7 +94,7 @@ pub(crate) struct RingReader<M> {
     read: u64,
 }
 
-/// The two pieces of the ring from this position on, for so many bytes.
+/// The two pieces of the ring from this position on, for this number of bytes.
 fn pieces(cells: &[ByteCell], position: u64, length: usize) -> (&[ByteCell], &[ByteCell]) {
     let start = (position % cells.len() as u64) as usize;
     let first = length.min(cells.len() - start);
@@ -120,7 +120,7 @@ impl<M: RingMemory> RingWriter<M> {
         room(self.read)
     }
 
-    /// Whether there is room for so many bytes.
+    /// Whether there is room for this number of bytes.
     pub(crate) fn has_room(&mut self, length: usize) -> bool {
         self.room(length) >= length
     }
@@ -247,7 +247,7 @@ mod tests {
     fn read(reader: &mut RingReader<Arc<HeapRing>>, most: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(most);
         let count = reader.read(&mut bytes.spare_capacity_mut()[..most]);
-        // SAFETY: `read` has initialised so many.
+        // SAFETY: `read` has initialised this number.
         unsafe { bytes.set_len(count) };
         bytes
     }

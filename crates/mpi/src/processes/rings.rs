@@ -78,8 +78,8 @@ const PIECE: usize = 32 << 10;
 /// kernel, because the other rank may have parked too.
 const PATIENCE_MAX: u32 = 200;
 const PATIENCE_MIN: u32 = 10;
-/// One in so many waits looks for the longest time, or two ranks that have parked would park for
-/// ever.
+/// One in this number of waits looks for the longest time, or two ranks that have parked would park
+/// for ever.
 const TRIES: u32 = 8;
 
 fn prefix(length: usize, header: &JobHeader) -> [u8; PREFIX] {

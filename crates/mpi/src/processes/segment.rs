@@ -151,7 +151,7 @@ unsafe impl Send for JobSegment {}
 unsafe impl Sync for JobSegment {}
 
 impl JobSegment {
-    /// A segment for so many ranks, which other processes [open](JobSegment::open).
+    /// A segment for this number of ranks, which other processes [open](JobSegment::open).
     ///
     /// # Errors
     /// With no ranks or too many, or if the kernel has no memory.
@@ -159,8 +159,8 @@ impl JobSegment {
         JobSegment::create_with(size, MemfdFlags::CLOEXEC)
     }
 
-    /// A segment for so many ranks. The processes that this one starts [inherit](Self::inherited)
-    /// its descriptor, also through a shell that starts the rank.
+    /// A segment for this number of ranks. The processes that this one starts
+    /// [inherit](Self::inherited) its descriptor, also through a shell that starts the rank.
     ///
     /// # Errors
     /// As [`create`](Self::create).

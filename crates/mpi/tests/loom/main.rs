@@ -81,7 +81,7 @@ fn write_all(shared: &TwoProcesses, bytes: &[u8]) {
     }
 }
 
-/// Reads so many bytes.
+/// Reads this number of bytes.
 fn read_all(shared: &TwoProcesses, count: usize) -> Vec<u8> {
     // SAFETY: each model calls it once.
     let mut reader = unsafe { RingReader::new(shared.clone()) };
@@ -96,7 +96,7 @@ fn read_all(shared: &TwoProcesses, count: usize) -> Vec<u8> {
             sleep(bell, rung);
             continue;
         }
-        // SAFETY: `read` has initialised so many.
+        // SAFETY: `read` has initialised this number.
         bytes.extend(piece[..length].iter().map(|byte| unsafe { byte.assume_init() }));
         reader.release();
         if reader.control().is_writer_starved() {

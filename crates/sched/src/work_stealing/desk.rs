@@ -302,7 +302,7 @@ mod tests {
     use super::*;
     use selvedge_core::Group;
 
-    /// So many ready threads.
+    /// This number of ready threads.
     fn threads(cpu: &mut Cpu, count: usize) -> Vec<SendThread> {
         (0..count).for_each(|_| drop(cpu.spawn_main(async {}).unwrap()));
         std::iter::from_fn(|| cpu.woken()).map(|thread| thread.into_send().unwrap()).collect()

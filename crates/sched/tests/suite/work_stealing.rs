@@ -25,7 +25,7 @@ where
     work_stealing(workers, |_| Ok(Naps::new()), main).unwrap()
 }
 
-/// A step that does not end before `count` of these steps run at once, on so many workers.
+/// A step that does not end before `count` of these steps run at once, on this number of workers.
 async fn meet(count: usize, here: Arc<AtomicUsize>) {
     here.fetch_add(1, Ordering::SeqCst);
     while here.load(Ordering::SeqCst) < count {

@@ -59,7 +59,7 @@ impl FileContent {
         length
     }
 
-    /// How many bytes of a write fit if the file may take so many pages more.
+    /// How many bytes of a write fit if the file may take this number of pages more.
     pub(super) fn fits(&self, offset: u64, length: usize, mut pages_left: u64) -> usize {
         for (page, _, part) in pages_of(offset, length) {
             if !self.pages.contains_key(&page) {

@@ -6,7 +6,7 @@
 
 use super::*;
 
-/// A write of so many bytes at most is made as a whole, or not at all.
+/// A write of this number of bytes at most is made as a whole, or not at all.
 const PIPE_BUF: usize = 4096;
 
 /// One end of a pipe.

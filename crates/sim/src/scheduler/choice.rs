@@ -38,7 +38,8 @@ pub(super) enum Chooser {
 }
 
 impl Chooser {
-    /// Chooses among the threads in `ready` and so many `arrivals`; one of the two is not empty.
+    /// Chooses among the threads in `ready` and this number of `arrivals`; one of the two is not
+    /// empty.
     /// `last` is the number of the thread that made the last step. Only a replay chooses an
     /// arrival, so the other ways are given none.
     #[inline]

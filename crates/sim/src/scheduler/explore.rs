@@ -63,14 +63,14 @@ impl Explorer {
         Explorer::default()
     }
 
-    /// The explorer runs only the orders with at most so many preemptions. A preemption is a step
-    /// of another thread, or an arrival, while the thread of the last step is ready. Most bugs need
-    /// one or two.
+    /// The explorer runs only the orders with at most this number of preemptions. A preemption is a
+    /// step of another thread, or an arrival, while the thread of the last step is ready. Most bugs
+    /// need one or two.
     pub fn preemptions_max(self, preemptions_max: u32) -> Explorer {
         Explorer { preemptions_max, ..self }
     }
 
-    /// The explorer ends after so many orders.
+    /// The explorer ends after this number of orders.
     pub fn schedules_max(self, schedules_max: u64) -> Explorer {
         Explorer { schedules_max, ..self }
     }

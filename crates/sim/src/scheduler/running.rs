@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The virtual time that a step takes.
 const STEP: Duration = Duration::from_micros(1);
 
-/// While threads are ready, the run polls the event source after so many steps at most.
+/// While threads are ready, the run polls the event source after this number of steps at most.
 const STEPS_BETWEEN_POLLS_MAX: u64 = 16;
 
 /// The events of a simulated kernel that are due, in a run with given choices: the scheduler

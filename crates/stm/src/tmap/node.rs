@@ -245,7 +245,7 @@ where
         at.and_then(|at| Some((at, self.entry(at)?)))
     }
 
-    /// The entry at a place, if there are so many.
+    /// The entry at a place, if the node has that place.
     #[inline(always)]
     pub(super) fn entry(&self, at: usize) -> Option<&'tx TrieEntry<K, V>> {
         match self {

@@ -44,7 +44,7 @@ pub(crate) struct Body {
     mass: f64,
 }
 
-/// So many bodies at places that a sequence of numbers gives.
+/// This number of bodies at places that a sequence of numbers gives.
 pub(crate) fn bodies(n: u64) -> Vec<Body> {
     let mut numbers = Numbers::new(n);
     (0..n)
@@ -80,7 +80,7 @@ pub(crate) fn bodies_check(bodies: &[Body], accelerations: &[[f64; 3]]) -> u64 {
     mixed(accelerations.iter().flatten().map(|x| x.to_bits()))
 }
 
-/// The answer for so many bodies.
+/// The answer for this number of bodies.
 pub(crate) fn bodies_answer(n: u64) -> u64 {
     let bodies = bodies(n);
     let all: Vec<_> = (0..bodies.len()).map(|of| acceleration(&bodies, of)).collect();
@@ -98,7 +98,7 @@ pub(crate) struct StockOption {
     is_put: bool,
 }
 
-/// So many options that a sequence of numbers gives.
+/// This number of options that a sequence of numbers gives.
 pub(crate) fn options(n: u64) -> Vec<StockOption> {
     let mut numbers = Numbers::new(n);
     let mut between = |low: f32, high: f32| low + (high - low) * numbers.unit() as f32;
@@ -152,7 +152,7 @@ pub(crate) fn prices_check(options: &[StockOption], prices: impl Iterator<Item =
     if wrong { 0 } else { mixed(prices.map(|price| u64::from(price.to_bits()))) }
 }
 
-/// The answer for so many options.
+/// The answer for this number of options.
 pub(crate) fn prices_answer(n: u64) -> u64 {
     let options = options(n);
     let prices = prices(&options);

@@ -46,7 +46,7 @@ where
     print(region, 2 << depth, sum);
 }
 
-/// Prints the counts of a region, in which the answer needs so many thunks.
+/// Prints the counts of a region, in which the answer needs this number of thunks.
 fn print<E: ThunkEntry>(region: &Region<E>, needed: u64, sum: u64) {
     let counts = region.counts();
     println!("duplicates {}", counts.duplicates as f64 / counts.evaluated as f64);

@@ -176,7 +176,7 @@ fn knapsack<E: ThunkEntry>(nursery: &Nursery<'_, E>, items: u64) -> u64 {
     row[CAPACITY].force(nursery)
 }
 
-/// A number as a list of so many elements.
+/// A number as a list of this number of elements.
 type Natural<'r, E> = LazyList<'r, (), E>;
 
 fn number<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, n: u64) -> Natural<'r, E> {

@@ -201,13 +201,13 @@ impl Chains {
     }
 }
 
-/// The part of so many things that falls to one of the threads.
+/// The part of this number of things that falls to one of the threads.
 fn part(things: usize, thread: u64, threads: u64) -> Range<usize> {
     let bound = |thread| things * thread as usize / threads as usize;
     bound(thread)..bound(thread + 1)
 }
 
-/// Rebuilds a gene in so many threads.
+/// Rebuilds a gene in this number of threads.
 async fn rebuild(threads: u64, length: u64, segments: Arc<Vec<u64>>, set: Arc<WordTable>) -> Vec<u8> {
     together(threads, |thread| {
         let (segments, set) = (segments.clone(), set.clone());

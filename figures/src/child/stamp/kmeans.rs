@@ -26,7 +26,7 @@ const DIMENSIONS: usize = 32;
 /// The number of points that a thread takes at a time.
 const CHUNK: u64 = 3;
 
-/// When fewer points than one in so many have changed their cluster, the centres are final.
+/// When fewer points than one in this number have changed their cluster, the centres are final.
 const FINAL: u64 = 1000;
 
 /// Whole numbers, because their sums do not depend on the order of the additions.

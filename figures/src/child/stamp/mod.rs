@@ -49,7 +49,8 @@ fn mixed(sum: u64, number: u64) -> u64 {
     (sum ^ number).wrapping_mul(0x0000_0100_0000_01B3)
 }
 
-/// Runs `part` in so many threads of ours, on as many workers; their results, in their order.
+/// Runs `part` in this number of threads of ours, on as many workers; their results, in their
+/// order.
 async fn together<F>(threads: u64, mut part: impl FnMut(u64) -> F) -> Vec<F::Output>
 where
     F: Future + Send + 'static,
@@ -63,7 +64,7 @@ where
     ends
 }
 
-/// Runs `main` on so many workers, and prints the milliseconds that it took.
+/// Runs `main` on this number of workers, and prints the milliseconds that it took.
 fn timed<F>(workers: u64, main: F) -> F::Output
 where
     F: Future + Send + 'static,

@@ -45,8 +45,8 @@ where
     ours_on(0, input, output, pipeline);
 }
 
-/// Runs a pipeline of ours on so many workers. Prints the rate at which it read, the CPU time of
-/// the process in it, and what it wrote.
+/// Runs a pipeline of ours on this number of workers. Prints the rate at which it read, the CPU
+/// time of the process in it, and what it wrote.
 fn ours_on<F>(workers: usize, input: &str, output: &str, pipeline: F)
 where
     F: Future<Output = Result<(), StageFailure>> + Send + 'static,
@@ -102,7 +102,7 @@ pub(super) fn grep(input: &str, output: &str) {
     ours(input, output, (found >> flow::create(output)).run());
 }
 
-/// The same `grep`, with its stages in so many threads, each on a part of the file.
+/// The same `grep`, with its stages in this number of threads, each on a part of the file.
 pub(super) fn grep_in_parts(threads: u32, input: &str, output: &str) {
     let stages = group_by(whole_line())
         >> if_then_else(any(substring(RARE.as_bytes())), id(), suppress())
@@ -111,8 +111,8 @@ pub(super) fn grep_in_parts(threads: u32, input: &str, output: &str) {
     ours_on(threads as usize, input, output, (found >> flow::create(output)).run());
 }
 
-/// The same `grep -n` as [`grep_numbered`], with its stages in so many threads, each on a part of
-/// the file.
+/// The same `grep -n` as [`grep_numbered`], with its stages in this number of threads, each on a
+/// part of the file.
 pub(super) fn grep_numbered_in_parts(threads: u32, input: &str, output: &str) {
     let stages = group_by(whole_line())
         >> join_with(naturals_from(1) >> decimal() >> append(b":"), join::zip_lists())

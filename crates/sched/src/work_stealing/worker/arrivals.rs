@@ -53,8 +53,8 @@ impl Arrivals {
         Arrivals { step: Duration::ZERO, rested: Time::default(), served: 0 }
     }
 
-    /// Notes that a turn of so many `steps` took the time `turn`. A longer time counts less than a
-    /// shorter one, because another process may have had the CPU meanwhile.
+    /// Notes that a turn of this number of `steps` took the time `turn`. A longer time counts less
+    /// than a shorter one, because another process may have had the CPU meanwhile.
     pub(super) fn measured(&mut self, steps: u32, turn: Duration) {
         let step = turn / steps.max(1);
         self.step = if step < self.step { (self.step + step) / 2 } else { (7 * self.step + step) / 8 };
