@@ -10,8 +10,8 @@ use selvedge_cnc::{AsyncStep, GraphError, Items, graph};
 
 use crate::schedulers::each;
 
-const ITEMS: u32 = if cfg!(miri) { 9 } else { 40 };
-const ROUNDS: u64 = 3;
+const ITEMS: u32 = if cfg!(miri) { 4 } else { 40 };
+const ROUNDS: u64 = if cfg!(miri) { 2 } else { 3 };
 
 fn kinds() -> [fn() -> Items<'static, u32, String>; 4] {
     [|| Items::dense(2 * ITEMS), || Items::paged(2 * ITEMS), Items::hashed, Items::streamed]

@@ -199,7 +199,7 @@ fn long<S: Indirect>() {
             empty::<S>(inp, sum + number, log)
         })
     }
-    let n = if cfg!(miri) { 200 } else { 40 * MANY };
+    let n = if cfg!(miri) { 60 } else { 40 * MANY };
     let (log, numbers) = (Log::default(), S::make_fifo());
     let said = log.clone();
     S::spawn(move || fill::<S>(numbers, n));

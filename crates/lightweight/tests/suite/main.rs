@@ -44,4 +44,4 @@ impl Drop for SaysDropped {
 }
 
 /// How many threads the test of many threads has.
-const MANY: u64 = if cfg!(miri) { 50 } else { 2000 };
+const MANY: u64 = if cfg!(miri) { 20 } else { 2000 };

@@ -162,7 +162,7 @@ fn is_in_the_same_order(by: fn(u64) -> (Log, RunEnd), seeds: u64) {
     assert!(blocked > 0, "no network has a thread that stays blocked");
 }
 
-const SEEDS: u64 = if cfg!(miri) { 5 } else { 100 };
+const SEEDS: u64 = if cfg!(miri) { 2 } else { 100 };
 
 #[test]
 fn cont() {
