@@ -14,6 +14,7 @@
 //! | graphs of steps with one result under every scheduler | [`cnc`] |
 //! | ranks that send messages to one another | [`mpi`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
+//! | TCP and UDP in the program itself, over a TAP device | [`stack`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
 //! | a web application | [`web`] |
 //! | a web server | [`http`] |
@@ -186,6 +187,8 @@ pub use selvedge_see as see;
 pub use selvedge_sim as sim;
 #[doc(inline)]
 pub use selvedge_site as site;
+#[doc(inline)]
+pub use selvedge_stack as stack;
 #[doc(inline)]
 pub use selvedge_sync as sync;
 #[doc(inline)]
@@ -408,6 +411,7 @@ mod guide {
         Seeing = "seeing.md",
         Lazy = "lazy.md",
         Make = "make.md",
+        Stack = "stack.md",
         WebGateway = "web-gateway.md",
     }
 }

@@ -1,0 +1,36 @@
+//! TCP and UDP in the program itself.
+//!
+//! A [`Stack`] is an event loop whose source is a [`Wire`] that carries Ethernet frames: a
+//! [`Tap`] device of the kernel, or a [`SimulatedWire`] in memory. Two threads drive it: one takes
+//! frames from the wire, the other sleeps until the next timer. The sockets are those that threads
+//! know from `selvedge_io::net`, but each is made with its stack.
+//!
+//! The logic of the protocols is smoltcp's. Which frame is for which socket, the timers, the
+//! backlog of a listener and its limits, and who waits for what, are this crate's.
+//!
+//! # Paper
+//! [LZ07 §6]: the application-level TCP stack.
+//!
+//! # What there is not
+//! Loopback, fragments of IP, SYN cookies, congestion control, urgent data, path MTU discovery,
+//! and zero copies. A connection takes twice [`StackOptions::buffer`] from its first segment on.
+#![deny(unsafe_op_in_unsafe_fn)]
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
+
+mod engine;
+mod flow;
+mod frames;
+mod options;
+mod stack;
+mod tcp;
+mod udp;
+mod waiters;
+mod wire;
+
+pub use options::StackOptions;
+pub use stack::Stack;
+pub use tcp::{TcpListener, TcpStream};
+pub use udp::UdpSocket;
+pub use wire::simulated::{SimulatedWire, Weather};
+pub use wire::tap::Tap;
+pub use wire::{Receiving, Wire};

@@ -1,0 +1,96 @@
+//! What a stack is made with.
+
+use smoltcp::wire::{EthernetAddress, IpCidr};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::io;
+use std::net::IpAddr;
+
+/// Addresses and limits of a [`Stack`](crate::Stack).
+#[derive(Clone, Debug)]
+pub struct StackOptions {
+    pub(crate) hardware: EthernetAddress,
+    pub(crate) addresses: Vec<IpCidr>,
+    pub(crate) gateways: Vec<IpAddr>,
+    pub(crate) buffer: usize,
+    pub(crate) backlog: usize,
+    pub(crate) half_open: usize,
+    pub(crate) seed: u64,
+}
+
+impl Default for StackOptions {
+    fn default() -> StackOptions {
+        StackOptions::new()
+    }
+}
+
+impl StackOptions {
+    /// No address; buffers of 16 KiB; 128 connections that no thread has accepted, and 64 that are
+    /// half open, for each listener.
+    pub fn new() -> StackOptions {
+        StackOptions {
+            hardware: EthernetAddress([2, 0, 0, 0, 0, 1]),
+            addresses: Vec::new(),
+            gateways: Vec::new(),
+            buffer: 16 << 10,
+            backlog: 128,
+            half_open: 64,
+            seed: RandomState::new().hash_one(0),
+        }
+    }
+
+    /// The Ethernet address; `02:00:00:00:00:01` unless this is called.
+    pub fn hardware(mut self, address: [u8; 6]) -> StackOptions {
+        self.hardware = EthernetAddress(address);
+        self
+    }
+
+    /// One more address, with the length of its network's prefix. A stack has two at most.
+    ///
+    /// # Errors
+    /// `InvalidInput` if the prefix is too long, if the address is no address of one host, or if
+    /// there are two already.
+    pub fn address(mut self, address: IpAddr, prefix: u8) -> io::Result<StackOptions> {
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let one_host = !address.is_multicast() && !address.is_unspecified();
+        if prefix > longest || !one_host || self.addresses.len() == 2 {
+            let message = format!("{address}/{prefix} cannot be an address of the stack");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        self.addresses.push(IpCidr::new(address.into(), prefix));
+        Ok(self)
+    }
+
+    /// The router for addresses outside of the stack's networks; the last one of each family counts.
+    pub fn gateway(mut self, address: IpAddr) -> StackOptions {
+        self.gateways.push(address);
+        self
+    }
+
+    /// The bytes of the buffer of a socket in each direction. A connection has both from its first
+    /// segment on, so it takes twice as much, and they do not grow.
+    pub fn buffer(mut self, bytes: usize) -> StackOptions {
+        self.buffer = bytes.clamp(1, 1 << 28);
+        self
+    }
+
+    /// The connections of a listener that no thread has accepted. What asks for one more is
+    /// dropped, and asks again.
+    pub fn backlog(mut self, connections: usize) -> StackOptions {
+        self.backlog = connections;
+        self
+    }
+
+    /// The connections of a listener whose handshake has begun and not ended.
+    pub fn half_open(mut self, connections: usize) -> StackOptions {
+        self.half_open = connections;
+        self
+    }
+
+    /// What determines the sequence numbers, for tests. It is random unless this is called, and a
+    /// stack with a known seed must not stand in a network of strangers.
+    pub fn seed(mut self, seed: u64) -> StackOptions {
+        self.seed = seed;
+        self
+    }
+}

@@ -1,0 +1,181 @@
+//! The stack, and the two threads that are its event loop.
+
+use crate::engine::Engine;
+use crate::options::StackOptions;
+use crate::wire::Wire;
+use selvedge_core::{JoinHandle, Time, spawn};
+use selvedge_io::time::sleep_until;
+use smoltcp::time::Instant;
+use std::fmt;
+use std::future::{pending, poll_fn};
+use std::io;
+use std::mem;
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+/// A network stack of the program, at one end of a [`Wire`].
+///
+/// Its clones are the same stack. When the last clone and the last socket are gone, it ends, and
+/// what it has not sent yet is lost.
+///
+/// A frame costs one search in an ordered map of the connections, and each operation of a socket
+/// takes the one lock of the stack. A frame for an address of the stack itself goes to the wire: a
+/// stack has no loopback.
+///
+/// # Paper
+/// [LZ07 §6]: "this loop is driven by packet I/O events, timer events, and user thread requests".
+#[derive(Clone)]
+pub struct Stack(Arc<Running>);
+
+/// A stack and its threads, which end with it.
+struct Running {
+    shared: Arc<Shared>,
+    workers: [JoinHandle<()>; 2],
+}
+
+struct Shared {
+    engine: Mutex<Engine>,
+    wire: Arc<dyn Wire>,
+    alarm: Mutex<Alarm>,
+}
+
+/// The thread that sleeps until the next timer.
+#[derive(Default)]
+struct Alarm {
+    set_to: Option<Instant>,
+    sleeper: Option<Waker>,
+}
+
+impl Stack {
+    /// Starts a stack: two threads, within a running program.
+    ///
+    /// # Panics
+    /// Outside of a thread.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::stack::{SimulatedWire, Stack, StackOptions, TcpListener, TcpStream, Weather};
+    ///
+    /// # fn main() -> Result<(), selvedge::Failure> {
+    /// selvedge::run(async {
+    ///     let (left, right) = SimulatedWire::pair(7, Weather { lost: 20, ..Weather::default() });
+    ///     let options = |last: u8| {
+    ///         let options = StackOptions::new().hardware([2, 0, 0, 0, 0, last]);
+    ///         options.address([10, 0, 0, last].into(), 24).unwrap()
+    ///     };
+    ///     let (loom, mill) = (Stack::start(options(1), left), Stack::start(options(2), right));
+    ///
+    ///     let listener = TcpListener::bind(&mill, "10.0.0.2:80".parse().unwrap()).unwrap();
+    ///     selvedge::spawn(async move {
+    ///         let (stream, _) = listener.accept().await.unwrap();
+    ///         stream.write_all(b"cloth").await.unwrap();
+    ///     });
+    ///     let stream = TcpStream::connect(&loom, "10.0.0.2:80".parse().unwrap()).await.unwrap();
+    ///     let mut cloth = [0; 5];
+    ///     stream.read_exact(&mut cloth).await.unwrap();
+    ///     assert_eq!(&cloth, b"cloth");
+    /// })
+    /// # }
+    /// ```
+    pub fn start(options: StackOptions, wire: impl Wire) -> Stack {
+        let engine = Mutex::new(Engine::new(options, instant(Time::now())));
+        let shared = Arc::new(Shared { engine, wire: Arc::new(wire), alarm: Mutex::default() });
+        let input = spawn(worker_tcp_input(shared.clone()));
+        let timer = spawn(worker_tcp_timer(shared.clone()));
+        Stack(Arc::new(Running { shared, workers: [input, timer] }))
+    }
+
+    /// Does something with the state, sends the frames that come of it, and wakes threads.
+    pub(crate) fn operate<R>(&self, f: impl FnOnce(&mut Engine, Instant) -> R) -> R {
+        self.0.shared.operate(f)
+    }
+}
+
+impl fmt::Debug for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stack").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        for worker in &self.workers {
+            worker.cancel();
+        }
+    }
+}
+
+impl Shared {
+    fn operate<R>(&self, f: impl FnOnce(&mut Engine, Instant) -> R) -> R {
+        let (result, frames, woken, next) = {
+            let mut engine = self.engine.lock().unwrap();
+            let result = f(&mut engine, instant(selvedge_core::now()));
+            let woken = mem::take(&mut *engine.woken.lock().unwrap());
+            (result, mem::take(&mut engine.frames.to_go), woken, engine.next_timer())
+        };
+        for frame in frames {
+            self.wire.send(&frame);
+        }
+        let sleeper = {
+            let mut alarm = self.alarm.lock().unwrap();
+            let sooner = next.is_some_and(|next| alarm.set_to.is_none_or(|set_to| next < set_to));
+            if sooner { alarm.sleeper.take() } else { None }
+        };
+        woken.into_iter().chain(sleeper).for_each(Waker::wake);
+        result
+    }
+}
+
+/// Takes frames from the wire to their sockets: the packet I/O of the paper.
+async fn worker_tcp_input(shared: Arc<Shared>) {
+    loop {
+        match shared.wire.receive().await {
+            Ok(frames) => shared.operate(|engine, now| {
+                for frame in frames {
+                    engine.take(frame, now);
+                }
+            }),
+            Err(error) => return shared.operate(|engine, _| engine.fail(error.kind())),
+        }
+        // A wire that always has frames must not hold up the other threads.
+        selvedge_core::yield_now().await;
+    }
+}
+
+/// Sleeps until the next timer, and lets its socket send again: the timer events of the paper.
+async fn worker_tcp_timer(shared: Arc<Shared>) {
+    loop {
+        let next = shared.operate(|engine, now| {
+            engine.expire(now);
+            engine.next_timer()
+        });
+        let expiry = async {
+            match next {
+                Some(at) => sleep_until(Time::from_nanos(at.total_micros() as u64 * 1000)).await,
+                None => pending().await,
+            }
+        };
+        let mut expiry = pin!(expiry);
+        poll_fn(|cx| {
+            *shared.alarm.lock().unwrap() = Alarm { set_to: next, sleeper: Some(cx.waker().clone()) };
+            // A timer that was set before the line above found no sleeper to wake.
+            let now_next = shared.engine.lock().unwrap().next_timer();
+            if now_next.is_some_and(|at| next.is_none_or(|next| at < next)) {
+                return Poll::Ready(());
+            }
+            expiry.as_mut().poll(cx)
+        })
+        .await;
+    }
+}
+
+/// A time as smoltcp counts it, rounded up, so that no timer that has expired seems to be ahead.
+fn instant(time: Time) -> Instant {
+    Instant::from_micros(time.as_nanos().div_ceil(1000) as i64)
+}
+
+/// The error of a socket whose stack takes no more frames.
+pub(crate) fn broken(kind: io::ErrorKind) -> io::Error {
+    io::Error::new(kind, "the wire of the stack is broken")
+}

@@ -1,0 +1,73 @@
+//! A TAP device of Linux as a wire.
+
+use super::{Receiving, Wire};
+use rustix::fs::{Mode, OFlags};
+use selvedge_io::NonBlocking;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// The frames that one call takes at most.
+const BATCH: usize = 64;
+/// Longer than a frame of an MTU of 1500.
+const FRAME: usize = 2048;
+
+/// A TAP device: the other end of its wire is a network interface of the kernel.
+///
+/// The program needs the right `CAP_NET_ADMIN`, or a device that an administrator has made for its
+/// user: `ip tuntap add dev tap0 mode tap user NAME`.
+#[derive(Debug)]
+pub struct Tap {
+    device: NonBlocking<OwnedFd>,
+}
+
+impl Tap {
+    /// Opens the device of that name, and makes it if it does not exist.
+    ///
+    /// # Errors
+    /// If there is no `/dev/net/tun`, if the name is longer than 15 bytes, or if the kernel
+    /// refuses.
+    pub fn open(name: &str) -> io::Result<Tap> {
+        let fail = |error: io::Error| io::Error::new(error.kind(), format!("TAP device {name}: {error}"));
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(|e| fail(e.into()))?;
+        if name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains('\0') {
+            return Err(fail(io::ErrorKind::InvalidInput.into()));
+        }
+        let mut request = libc::ifreq {
+            ifr_name: [0; libc::IFNAMSIZ],
+            ifr_ifru: libc::__c_anonymous_ifr_ifru {
+                ifru_flags: (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short,
+            },
+        };
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = from as libc::c_char;
+        }
+        // SAFETY: `TUNSETIFF` reads and writes one `ifreq`. `request` is one, which this function
+        // has filled, and it lives until the call returns; `device` is open, by `open` above.
+        if unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) } < 0 {
+            return Err(fail(io::Error::last_os_error()));
+        }
+        Ok(Tap { device: NonBlocking::new(device)? })
+    }
+}
+
+impl Wire for Tap {
+    fn send(&self, frame: &[u8]) {
+        // The trait promises no delivery: a full queue loses the frame.
+        let _ = rustix::io::write(self.device.get_ref(), frame);
+    }
+
+    fn receive(&self) -> Receiving<'_> {
+        Box::pin(self.device.read_with(|device| {
+            let (mut frames, mut buffer) = (Vec::new(), [0; FRAME]);
+            while frames.len() < BATCH {
+                match rustix::io::read(device, &mut buffer[..]) {
+                    Ok(length) => frames.push(buffer[..length].to_vec()),
+                    Err(_) if !frames.is_empty() => break,
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Ok(frames)
+        }))
+    }
+}

@@ -1,0 +1,75 @@
+//! A stream of bytes stays one on wires that lose, double, delay and reorder frames.
+
+use crate::{address, options};
+use selvedge_core::spawn;
+use selvedge_sim::simulate;
+use selvedge_stack::{SimulatedWire, Stack, TcpListener, TcpStream, Weather};
+use std::cell::Cell;
+use std::net::Shutdown;
+use std::time::Duration;
+
+const SEEDS: u64 = 1000;
+
+/// The byte at `place` of the stream that `seed` determines.
+fn byte(seed: u64, place: usize) -> u8 {
+    (seed.wrapping_mul(31) as usize + place * 7 + place / 251) as u8
+}
+
+/// One echo: the client writes, ends its half, and reads the same bytes and the end.
+async fn echo(seed: u64) {
+    let weather = Weather {
+        lost: (seed % 4) as u32 * 30,
+        doubled: (seed % 3) as u32 * 50,
+        delay: Duration::from_millis(seed % 5 * 10),
+    };
+    let (left, right) = SimulatedWire::pair(seed, weather);
+    let buffer = 600 + (seed % 7) as usize * 1000;
+    let client = Stack::start(options(1).buffer(buffer), left);
+    let server = Stack::start(options(2).buffer(buffer), right);
+    let at = address(if seed % 2 == 0 { "10.0.0.2:7" } else { "[fd00::2]:7" });
+    let listener = TcpListener::bind(&server, at).unwrap();
+    let echoing = spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut buffer = [0; 700];
+        loop {
+            match stream.read(&mut buffer).await.unwrap() {
+                0 => break,
+                read => stream.write_all(&buffer[..read]).await.unwrap(),
+            }
+        }
+    });
+    let length = 1 + (seed * 977 % 20_000) as usize;
+    let stream = std::sync::Arc::new(TcpStream::connect(&client, at).await.unwrap());
+    let writing = spawn({
+        let stream = stream.clone();
+        async move {
+            let bytes: Vec<u8> = (0..length).map(|place| byte(seed, place)).collect();
+            stream.write_all(&bytes).await.unwrap();
+            stream.shutdown(Shutdown::Write).unwrap();
+        }
+    });
+    let (mut came, mut buffer) = (0, [0; 900]);
+    loop {
+        let read = stream.read(&mut buffer).await.unwrap();
+        if read == 0 {
+            break;
+        }
+        for &is in &buffer[..read] {
+            assert_eq!(is, byte(seed, came), "byte {came}");
+            came += 1;
+        }
+    }
+    assert_eq!(came, length);
+    writing.await.unwrap();
+    echoing.await.unwrap();
+}
+
+#[test]
+fn a_stream_is_a_stream_under_each_seed() {
+    let next = Cell::new(0);
+    simulate(0..SEEDS, || {
+        let seed = next.replace(next.get() + 1);
+        echo(seed)
+    });
+    assert_eq!(next.get(), SEEDS);
+}

@@ -1,0 +1,26 @@
+//! The tests of this crate over simulated wires, in one program.
+
+mod bad_networks;
+mod connections;
+mod datagrams;
+mod limits;
+
+use selvedge_stack::{SimulatedWire, Stack, StackOptions, Weather};
+use std::net::SocketAddr;
+
+/// The options of the stack with this number, which determines its addresses.
+fn options(number: u8) -> StackOptions {
+    let options = StackOptions::new().hardware([2, 0, 0, 0, 0, number]).seed(u64::from(number));
+    let options = options.address([10, 0, 0, number].into(), 24).unwrap();
+    options.address([0xfd00, 0, 0, 0, 0, 0, 0, u16::from(number)].into(), 64).unwrap()
+}
+
+/// Two stacks with a wire between them.
+fn two_stacks(seed: u64, weather: Weather) -> (Stack, Stack) {
+    let (left, right) = SimulatedWire::pair(seed, weather);
+    (Stack::start(options(1), left), Stack::start(options(2), right))
+}
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
