@@ -4,15 +4,24 @@
 //! smoltcp looks at every socket of a set at each turn. Here each socket is a set of its own, so a
 //! turn concerns one socket: the one that the frame is for ([`Cargo`]), whose time has come
 //! (`timers`), or that a thread has used.
+//!
+//! `connections.rs` has the stages of a connection and the listeners, `datagrams.rs` the UDP
+//! sockets, and `addresses.rs` the ports.
 
+mod addresses;
+mod connections;
+mod datagrams;
+
+use addresses::EPHEMERAL;
+use connections::{ListenQueue, StackConnection};
 use crate::flow::{Cargo, Flow};
 use crate::frames::Frames;
 use crate::options::StackOptions;
 use crate::waiters::Waiters;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
-use smoltcp::socket::{tcp, udp};
+use smoltcp::socket::{AnySocket, tcp};
 use smoltcp::time::{Duration, Instant};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -22,18 +31,16 @@ use std::task::Waker;
 const SILENCE: Duration = Duration::from_secs(1);
 /// How soon a socket is looked at again that has something to do now.
 const SOON: Duration = Duration::from_millis(1);
-/// The ports of sockets that asked for none.
-const EPHEMERAL: std::ops::RangeInclusive<u16> = 49152..=65535;
 
 pub(crate) struct Engine {
     pub(crate) interface: Interface,
     pub(crate) frames: Frames,
     /// For frames that are for no socket.
     nothing: SocketSet<'static>,
-    connections: BTreeMap<Flow, Connection>,
-    listeners: BTreeMap<SocketAddr, Backlog>,
-    datagrams: BTreeMap<SocketAddr, Seat>,
-    timers: BTreeSet<(Instant, Owner)>,
+    connections: BTreeMap<Flow, StackConnection>,
+    listeners: BTreeMap<SocketAddr, ListenQueue>,
+    datagrams: BTreeMap<SocketAddr, OwnSocket>,
+    timers: BTreeSet<(Instant, TimerOwner)>,
     next_port: u16,
     options: StackOptions,
     pub(crate) woken: Arc<Mutex<Vec<Waker>>>,
@@ -43,43 +50,17 @@ pub(crate) struct Engine {
 
 /// Which socket a timer is for.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-enum Owner {
+enum TimerOwner {
     Connection(Flow),
     Datagrams(SocketAddr),
 }
 
 /// A socket in a set of its own.
-struct Seat {
+struct OwnSocket {
     set: SocketSet<'static>,
     handle: SocketHandle,
-    waiters: Arc<Waiters>,
+    waiters: Arc<SocketWaiters>,
     timer: Option<Instant>,
-}
-
-struct Connection {
-    seat: Seat,
-    stage: Stage,
-}
-
-/// Which part of the program a connection belongs to.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Stage {
-    /// To the listener with this address; the handshake goes on.
-    HalfOpen(SocketAddr),
-    /// To a listener, whose next `accept` takes it, or to a `TcpStream`.
-    Open,
-    /// To no part: it lives until its last bytes are acknowledged.
-    Orphan,
-}
-
-struct Backlog {
-    half_open: usize,
-    ready: VecDeque<Flow>,
-    waiters: Arc<Waiters>,
-}
-
-fn in_use(address: SocketAddr) -> io::Error {
-    io::Error::new(io::ErrorKind::AddrInUse, format!("{address} is in use"))
 }
 
 impl Engine {
@@ -125,13 +106,13 @@ impl Engine {
                 }
                 self.frames.came = Some(frame);
                 if self.connections.contains_key(&flow) {
-                    return self.turn(Owner::Connection(flow), now);
+                    return self.turn(TimerOwner::Connection(flow), now);
                 }
             }
             Cargo::Datagram { to } => {
                 self.frames.came = Some(frame);
                 if let Some(to) = self.bound(&self.datagrams, to) {
-                    return self.turn(Owner::Datagrams(to), now);
+                    return self.turn(TimerOwner::Datagrams(to), now);
                 }
             }
             Cargo::Other => self.frames.came = Some(frame),
@@ -139,46 +120,16 @@ impl Engine {
         self.interface.poll(now, &mut self.frames, &mut self.nothing);
         // The frame may have told an Ethernet address for which sockets are silent.
         let silent = self.timers.iter().take_while(|(at, _)| *at <= now + SILENCE);
-        let silent: Vec<Owner> = silent.map(|(_, owner)| *owner).collect();
+        let silent: Vec<TimerOwner> = silent.map(|(_, owner)| *owner).collect();
         for owner in silent {
             self.turn(owner, now);
         }
     }
 
-    /// The address at which `address` is served: itself, or that of all addresses.
-    fn bound<T>(&self, table: &BTreeMap<SocketAddr, T>, address: SocketAddr) -> Option<SocketAddr> {
-        let all = SocketAddr::new(all_addresses(address), address.port());
-        [address, all].into_iter().find(|address| table.contains_key(address))
-    }
-
-    /// Makes the socket of a connection that a peer asks for; false if the listener has no room.
-    fn begin(&mut self, flow: Flow, listener: SocketAddr) -> bool {
-        let Some(backlog) = self.listeners.get_mut(&listener) else { return false };
-        let full = backlog.half_open + backlog.ready.len() >= self.options.backlog;
-        if full || backlog.half_open >= self.options.half_open {
-            return false;
-        }
-        backlog.half_open += 1;
-        let mut socket = self.new_socket();
-        // The address has a port, and the socket is new: these are all its conditions.
-        let listens = socket.listen(flow.local);
-        debug_assert!(listens.is_ok());
-        let seat = self.seat(socket);
-        self.connections.insert(flow, Connection { seat, stage: Stage::HalfOpen(listener) });
-        true
-    }
-
-    fn new_socket(&self) -> tcp::Socket<'static> {
-        let buffer = || tcp::SocketBuffer::new(vec![0; self.options.buffer]);
-        let mut socket = tcp::Socket::new(buffer(), buffer());
-        socket.set_timeout(Some(Duration::from_secs(60)));
-        socket
-    }
-
-    fn seat(&self, socket: impl smoltcp::socket::AnySocket<'static>) -> Seat {
+    fn seat(&self, socket: impl AnySocket<'static>) -> OwnSocket {
         let mut set = SocketSet::new(Vec::with_capacity(1));
         let handle = set.add(socket);
-        Seat { set, handle, waiters: Waiters::new(&self.woken), timer: None }
+        OwnSocket { set, handle, waiters: SocketWaiters::new(&self.woken), timer: None }
     }
 
     /// Looks at the sockets whose time has come.
@@ -197,10 +148,10 @@ impl Engine {
 
     /// Lets a socket take the frame that has come and send what it has to send, and notes when it
     /// is to be looked at again.
-    fn turn(&mut self, owner: Owner, now: Instant) {
+    fn turn(&mut self, owner: TimerOwner, now: Instant) {
         let seat = match owner {
-            Owner::Connection(flow) => self.connections.get_mut(&flow).map(|c| &mut c.seat),
-            Owner::Datagrams(address) => self.datagrams.get_mut(&address),
+            TimerOwner::Connection(flow) => self.connections.get_mut(&flow).map(|c| &mut c.seat),
+            TimerOwner::Datagrams(address) => self.datagrams.get_mut(&address),
         };
         let Some(seat) = seat else {
             // The socket has gone, and its timer goes too.
@@ -216,188 +167,9 @@ impl Engine {
             self.timers.extend(next.map(|at| (at, owner)));
             seat.timer = next;
         }
-        if let Owner::Connection(flow) = owner {
+        if let TimerOwner::Connection(flow) = owner {
             self.settle(flow);
         }
-    }
-
-    /// Moves a connection to its next stage.
-    fn settle(&mut self, flow: Flow) {
-        let Some(connection) = self.connections.get_mut(&flow) else { return };
-        let state = connection.seat.set.get::<tcp::Socket<'_>>(connection.seat.handle).state();
-        match (connection.stage, state) {
-            (Stage::HalfOpen(_), tcp::State::SynReceived) => {}
-            (Stage::HalfOpen(listener), tcp::State::Closed | tcp::State::Listen) => {
-                self.forget(flow);
-                if let Some(backlog) = self.listeners.get_mut(&listener) {
-                    backlog.half_open -= 1;
-                }
-            }
-            (Stage::HalfOpen(listener), _) => {
-                connection.stage = Stage::Open;
-                connection.seat.socket().set_timeout(None);
-                if let Some(backlog) = self.listeners.get_mut(&listener) {
-                    backlog.half_open -= 1;
-                    backlog.ready.push_back(flow);
-                    Waker::from(backlog.waiters.clone()).wake();
-                }
-            }
-            (Stage::Orphan, tcp::State::Closed) => self.forget(flow),
-            (Stage::Open | Stage::Orphan, _) => {}
-        }
-    }
-
-    fn forget(&mut self, flow: Flow) {
-        if let Some(Connection { seat, .. }) = self.connections.remove(&flow) {
-            if let Some(at) = seat.timer {
-                self.timers.remove(&(at, Owner::Connection(flow)));
-            }
-        }
-    }
-
-    /// Does something with the socket of a connection, and lets it send.
-    pub(crate) fn with_tcp<R>(
-        &mut self,
-        flow: Flow,
-        now: Instant,
-        f: impl FnOnce(&mut tcp::Socket<'static>, &Arc<Waiters>) -> R,
-    ) -> Option<R> {
-        let seat = &mut self.connections.get_mut(&flow)?.seat;
-        let waiters = seat.waiters.clone();
-        let result = f(seat.socket(), &waiters);
-        self.turn(Owner::Connection(flow), now);
-        Some(result)
-    }
-
-    /// Begins a connection to a peer.
-    pub(crate) fn connect(&mut self, peer: SocketAddr, now: Instant) -> io::Result<Flow> {
-        let unreachable = || {
-            let message = format!("{peer}: the stack has no address of this family");
-            io::Error::new(io::ErrorKind::AddrNotAvailable, message)
-        };
-        let local = self.interface.get_source_address(&peer.ip().into()).ok_or_else(unreachable)?;
-        let local = self.free_port(local.into(), |engine, local| {
-            engine.connections.contains_key(&Flow { local, peer })
-                || engine.bound(&engine.listeners, local).is_some()
-        })?;
-        let mut socket = self.new_socket();
-        let refused = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{peer}: {error}"));
-        socket.connect(self.interface.context(), peer, local).map_err(refused)?;
-        let (flow, seat) = (Flow { local, peer }, self.seat(socket));
-        self.connections.insert(flow, Connection { seat, stage: Stage::Open });
-        self.turn(Owner::Connection(flow), now);
-        Ok(flow)
-    }
-
-    /// A `TcpStream` has gone. A peer whose bytes were not read is told so by a reset.
-    pub(crate) fn release(&mut self, flow: Flow, now: Instant) {
-        let Some(connection) = self.connections.get_mut(&flow) else { return };
-        connection.stage = Stage::Orphan;
-        let socket = connection.seat.socket();
-        if socket.can_recv() {
-            socket.abort();
-        } else {
-            socket.close();
-        }
-        socket.set_timeout(Some(Duration::from_secs(60)));
-        self.turn(Owner::Connection(flow), now);
-    }
-
-    pub(crate) fn listen(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let address = self.free_address(address, |engine, at| engine.listeners.contains_key(&at))?;
-        let waiters = Waiters::new(&self.woken);
-        self.listeners.insert(address, Backlog { half_open: 0, ready: VecDeque::new(), waiters });
-        Ok(address)
-    }
-
-    /// The next connection of a listener; if there is none, the waker waits for it.
-    pub(crate) fn accept(&mut self, listener: SocketAddr, waker: &Waker) -> Option<Flow> {
-        let backlog = self.listeners.get_mut(&listener)?;
-        let flow = backlog.ready.pop_front();
-        if flow.is_none() {
-            backlog.waiters.add(waker);
-        }
-        flow
-    }
-
-    /// A `TcpListener` has gone: its connections that no thread has accepted are reset.
-    pub(crate) fn unlisten(&mut self, listener: SocketAddr, now: Instant) {
-        let ready = self.listeners.remove(&listener).map(|backlog| backlog.ready);
-        let unaccepted = self.connections.iter().filter(|(_, c)| c.stage == Stage::HalfOpen(listener));
-        let mut flows: Vec<Flow> = unaccepted.map(|(flow, _)| *flow).collect();
-        flows.extend(ready.into_iter().flatten());
-        for flow in flows {
-            if let Some(connection) = self.connections.get_mut(&flow) {
-                connection.stage = Stage::Orphan;
-                connection.seat.socket().abort();
-            }
-            self.turn(Owner::Connection(flow), now);
-        }
-    }
-
-    pub(crate) fn bind(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let address = self.free_address(address, |engine, at| engine.datagrams.contains_key(&at))?;
-        let buffer = || {
-            let bytes = vec![0; self.options.buffer.max(2048)];
-            udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; 64], bytes)
-        };
-        let mut socket = udp::Socket::new(buffer(), buffer());
-        // The port is not 0, and the socket is new: these are all its conditions.
-        let bound = socket.bind(address.port());
-        debug_assert!(bound.is_ok());
-        let seat = self.seat(socket);
-        self.datagrams.insert(address, seat);
-        Ok(address)
-    }
-
-    pub(crate) fn with_udp<R>(
-        &mut self,
-        address: SocketAddr,
-        now: Instant,
-        f: impl FnOnce(&mut udp::Socket<'static>, &Arc<Waiters>) -> R,
-    ) -> Option<R> {
-        let seat = self.datagrams.get_mut(&address)?;
-        let waiters = seat.waiters.clone();
-        let result = f(seat.set.get_mut(seat.handle), &waiters);
-        self.turn(Owner::Datagrams(address), now);
-        Some(result)
-    }
-
-    pub(crate) fn unbind(&mut self, address: SocketAddr) {
-        if let Some(Seat { timer: Some(at), .. }) = self.datagrams.remove(&address) {
-            self.timers.remove(&(at, Owner::Datagrams(address)));
-        }
-    }
-
-    /// `address` with a port, if it is the stack's and free.
-    fn free_address(
-        &mut self,
-        address: SocketAddr,
-        taken: impl Fn(&Engine, SocketAddr) -> bool,
-    ) -> io::Result<SocketAddr> {
-        if !address.ip().is_unspecified() && !self.interface.has_ip_addr(address.ip()) {
-            let message = format!("{address} is no address of the stack");
-            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
-        }
-        if address.port() == 0 {
-            return self.free_port(address.ip(), taken);
-        }
-        if taken(self, address) { Err(in_use(address)) } else { Ok(address) }
-    }
-
-    fn free_port(
-        &mut self,
-        address: IpAddr,
-        taken: impl Fn(&Engine, SocketAddr) -> bool,
-    ) -> io::Result<SocketAddr> {
-        for _ in EPHEMERAL {
-            let at = SocketAddr::new(address, self.next_port);
-            self.next_port = self.next_port.checked_add(1).unwrap_or(*EPHEMERAL.start());
-            if !taken(self, at) {
-                return Ok(at);
-            }
-        }
-        Err(in_use(SocketAddr::new(address, 0)))
     }
 
     /// No more frames come: every waiting thread hears of it.
@@ -411,16 +183,9 @@ impl Engine {
     }
 }
 
-impl Seat {
+impl OwnSocket {
     /// The socket of a connection.
     fn socket(&mut self) -> &mut tcp::Socket<'static> {
         self.set.get_mut(self.handle)
-    }
-}
-
-fn all_addresses(address: SocketAddr) -> IpAddr {
-    match address {
-        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
     }
 }

@@ -26,23 +26,23 @@ use std::task::{Poll, Waker};
 /// # Paper
 /// [LZ07 §6]: "this loop is driven by packet I/O events, timer events, and user thread requests".
 #[derive(Clone)]
-pub struct Stack(Arc<Running>);
+pub struct Stack(Arc<StackThreads>);
 
 /// A stack and its threads, which end with it.
-struct Running {
-    shared: Arc<Shared>,
+struct StackThreads {
+    shared: Arc<StackState>,
     workers: [JoinHandle<()>; 2],
 }
 
-struct Shared {
+struct StackState {
     engine: Mutex<Engine>,
     wire: Arc<dyn Wire>,
-    alarm: Mutex<Alarm>,
+    alarm: Mutex<NextTimer>,
 }
 
 /// The thread that sleeps until the next timer.
 #[derive(Default)]
-struct Alarm {
+struct NextTimer {
     set_to: Option<Instant>,
     sleeper: Option<Waker>,
 }
@@ -80,10 +80,10 @@ impl Stack {
     /// ```
     pub fn start(options: StackOptions, wire: impl Wire) -> Stack {
         let engine = Mutex::new(Engine::new(options, instant(Time::now())));
-        let shared = Arc::new(Shared { engine, wire: Arc::new(wire), alarm: Mutex::default() });
+        let shared = Arc::new(StackState { engine, wire: Arc::new(wire), alarm: Mutex::default() });
         let input = spawn(worker_tcp_input(shared.clone()));
         let timer = spawn(worker_tcp_timer(shared.clone()));
-        Stack(Arc::new(Running { shared, workers: [input, timer] }))
+        Stack(Arc::new(StackThreads { shared, workers: [input, timer] }))
     }
 
     /// Does something with the state, sends the frames that come of it, and wakes threads.
@@ -98,7 +98,7 @@ impl fmt::Debug for Stack {
     }
 }
 
-impl Drop for Running {
+impl Drop for StackThreads {
     fn drop(&mut self) {
         for worker in &self.workers {
             worker.cancel();
@@ -106,7 +106,7 @@ impl Drop for Running {
     }
 }
 
-impl Shared {
+impl StackState {
     fn operate<R>(&self, f: impl FnOnce(&mut Engine, Instant) -> R) -> R {
         let (result, frames, woken, next) = {
             let mut engine = self.engine.lock().unwrap();
@@ -128,7 +128,7 @@ impl Shared {
 }
 
 /// Takes frames from the wire to their sockets: the packet I/O of the paper.
-async fn worker_tcp_input(shared: Arc<Shared>) {
+async fn worker_tcp_input(shared: Arc<StackState>) {
     loop {
         match shared.wire.receive().await {
             Ok(frames) => shared.operate(|engine, now| {
@@ -144,7 +144,7 @@ async fn worker_tcp_input(shared: Arc<Shared>) {
 }
 
 /// Sleeps until the next timer, and lets its socket send again: the timer events of the paper.
-async fn worker_tcp_timer(shared: Arc<Shared>) {
+async fn worker_tcp_timer(shared: Arc<StackState>) {
     loop {
         let next = shared.operate(|engine, now| {
             engine.expire(now);
@@ -158,7 +158,7 @@ async fn worker_tcp_timer(shared: Arc<Shared>) {
         };
         let mut expiry = pin!(expiry);
         poll_fn(|cx| {
-            *shared.alarm.lock().unwrap() = Alarm { set_to: next, sleeper: Some(cx.waker().clone()) };
+            *shared.alarm.lock().unwrap() = NextTimer { set_to: next, sleeper: Some(cx.waker().clone()) };
             // A timer that was set before the line above found no sleeper to wake.
             let now_next = shared.engine.lock().unwrap().next_timer();
             if now_next.is_some_and(|at| next.is_none_or(|next| at < next)) {

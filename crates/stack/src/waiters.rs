@@ -6,14 +6,14 @@ use std::task::{Wake, Waker};
 
 /// What smoltcp wakes under the lock of the stack: the threads of one socket. It notes their
 /// wakers, and the stack wakes these when it has released the lock.
-pub(crate) struct Waiters {
+pub(crate) struct SocketWaiters {
     waiting: Mutex<Vec<Waker>>,
     woken: Arc<Mutex<Vec<Waker>>>,
 }
 
-impl Waiters {
-    pub(crate) fn new(woken: &Arc<Mutex<Vec<Waker>>>) -> Arc<Waiters> {
-        Arc::new(Waiters { waiting: Mutex::default(), woken: woken.clone() })
+impl SocketWaiters {
+    pub(crate) fn new(woken: &Arc<Mutex<Vec<Waker>>>) -> Arc<SocketWaiters> {
+        Arc::new(SocketWaiters { waiting: Mutex::default(), woken: woken.clone() })
     }
 
     pub(crate) fn add(&self, waker: &Waker) {
@@ -24,7 +24,7 @@ impl Waiters {
     }
 }
 
-impl Wake for Waiters {
+impl Wake for SocketWaiters {
     fn wake(self: Arc<Self>) {
         let waiting = mem::take(&mut *self.waiting.lock().unwrap());
         self.woken.lock().unwrap().extend(waiting);

@@ -1,0 +1,59 @@
+//! The addresses and ports of a stack: which are bound, and which are free.
+
+use super::Engine;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+/// The ports of sockets that asked for none.
+pub(super) const EPHEMERAL: std::ops::RangeInclusive<u16> = 49152..=65535;
+
+fn in_use(address: SocketAddr) -> io::Error {
+    io::Error::new(io::ErrorKind::AddrInUse, format!("{address} is in use"))
+}
+
+impl Engine {
+    /// The address at which `address` is served: itself, or that of all addresses.
+    pub(super) fn bound<T>(&self, table: &BTreeMap<SocketAddr, T>, address: SocketAddr) -> Option<SocketAddr> {
+        let all = SocketAddr::new(all_addresses(address), address.port());
+        [address, all].into_iter().find(|address| table.contains_key(address))
+    }
+
+    /// `address` with a port, if it is the stack's and free.
+    pub(super) fn free_address(
+        &mut self,
+        address: SocketAddr,
+        taken: impl Fn(&Engine, SocketAddr) -> bool,
+    ) -> io::Result<SocketAddr> {
+        if !address.ip().is_unspecified() && !self.interface.has_ip_addr(address.ip()) {
+            let message = format!("{address} is no address of the stack");
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
+        }
+        if address.port() == 0 {
+            return self.free_port(address.ip(), taken);
+        }
+        if taken(self, address) { Err(in_use(address)) } else { Ok(address) }
+    }
+
+    pub(super) fn free_port(
+        &mut self,
+        address: IpAddr,
+        taken: impl Fn(&Engine, SocketAddr) -> bool,
+    ) -> io::Result<SocketAddr> {
+        for _ in EPHEMERAL {
+            let at = SocketAddr::new(address, self.next_port);
+            self.next_port = self.next_port.checked_add(1).unwrap_or(*EPHEMERAL.start());
+            if !taken(self, at) {
+                return Ok(at);
+            }
+        }
+        Err(in_use(SocketAddr::new(address, 0)))
+    }
+}
+
+fn all_addresses(address: SocketAddr) -> IpAddr {
+    match address {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    }
+}

@@ -1,0 +1,45 @@
+//! The UDP sockets of a stack.
+
+use super::{Engine, TimerOwner, OwnSocket};
+use crate::waiters::Waiters;
+use smoltcp::socket::udp;
+use smoltcp::time::Instant;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+impl Engine {
+    pub(crate) fn bind(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
+        let address = self.free_address(address, |engine, at| engine.datagrams.contains_key(&at))?;
+        let buffer = || {
+            let bytes = vec![0; self.options.buffer.max(2048)];
+            udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; 64], bytes)
+        };
+        let mut socket = udp::Socket::new(buffer(), buffer());
+        // The port is not 0, and the socket is new: these are all its conditions.
+        let bound = socket.bind(address.port());
+        debug_assert!(bound.is_ok());
+        let seat = self.seat(socket);
+        self.datagrams.insert(address, seat);
+        Ok(address)
+    }
+
+    pub(crate) fn with_udp<R>(
+        &mut self,
+        address: SocketAddr,
+        now: Instant,
+        f: impl FnOnce(&mut udp::Socket<'static>, &Arc<SocketWaiters>) -> R,
+    ) -> Option<R> {
+        let seat = self.datagrams.get_mut(&address)?;
+        let waiters = seat.waiters.clone();
+        let result = f(seat.set.get_mut(seat.handle), &waiters);
+        self.turn(TimerOwner::Datagrams(address), now);
+        Some(result)
+    }
+
+    pub(crate) fn unbind(&mut self, address: SocketAddr) {
+        if let Some(OwnSocket { timer: Some(at), .. }) = self.datagrams.remove(&address) {
+            self.timers.remove(&(at, TimerOwner::Datagrams(address)));
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The stack and the kernel's own, over a TAP device. It needs `/dev/net/tun`, the right to make a
+//! device, and the program `ip`; a machine that lacks one of them is told so, and nothing is tested
+//! there.
+
+use selvedge::stack::{Stack, StackOptions, Tap, TcpListener, TcpStream, UdpSocket};
+use selvedge::{blocking, spawn};
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::process::{Command, id};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const LENGTH: usize = 300_000;
+
+/// The networks of the device, one for each family: the kernel has the host 1, the stack the host 2.
+fn hosts(host: u8) -> [IpAddr; 2] {
+    [[10, 213, 7, host].into(), [0xfd2d, 0, 0, 7, 0, 0, 0, u16::from(host)].into()]
+}
+
+/// A device whose kernel's end has its addresses, or why there is none.
+fn device() -> Result<Tap, String> {
+    let name = format!("selv{}", id() % 1_000_000);
+    let tap = Tap::open(&name).map_err(|error| error.to_string())?;
+    let ip = |words: &[&str]| {
+        let output = Command::new("ip").args(words).output().map_err(|error| format!("ip: {error}"))?;
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.success() { Ok(()) } else { Err(format!("ip {words:?}: {message}")) }
+    };
+    let [four, six] = hosts(1);
+    ip(&["addr", "add", &format!("{four}/24"), "dev", &name])?;
+    ip(&["-6", "addr", "add", &format!("{six}/64"), "dev", &name, "nodad"])?;
+    ip(&["link", "set", &name, "up"])?;
+    Ok(tap)
+}
+
+fn pattern() -> Vec<u8> {
+    (0..LENGTH).map(|place| (place % 251) as u8).collect()
+}
+
+/// A client of the kernel: what it writes comes back, and then the end.
+fn ask(at: SocketAddr) {
+    let mut stream = std::net::TcpStream::connect_timeout(&at, PATIENCE).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    let mut writing = stream.try_clone().unwrap();
+    let writer = std::thread::spawn(move || {
+        writing.write_all(&pattern()).unwrap();
+        writing.shutdown(std::net::Shutdown::Write).unwrap();
+    });
+    let mut came = Vec::new();
+    stream.read_to_end(&mut came).unwrap();
+    writer.join().unwrap();
+    assert!(came == pattern(), "{} bytes", came.len());
+}
+
+async fn echo(stream: TcpStream) {
+    let mut buffer = [0; 4096];
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+        stream.write_all(&buffer[..read]).await.unwrap();
+    }
+}
+
+async fn serve(listener: TcpListener) {
+    while let Ok((stream, _)) = listener.accept().await {
+        drop(spawn(echo(stream)));
+    }
+}
+
+/// Both directions over one family.
+async fn over(stack: &Stack, kernel: IpAddr, own: IpAddr) {
+    let at = SocketAddr::new(own, 7);
+    let server = spawn(serve(TcpListener::bind(stack, at).unwrap()));
+    let clients: Vec<_> = (0..4).map(|_| spawn(blocking(move || ask(at)))).collect();
+    for client in clients {
+        client.await.unwrap();
+    }
+    server.cancel();
+
+    // The stack is the client, and the kernel the server.
+    let listener = std::net::TcpListener::bind((kernel, 0)).unwrap();
+    let there = listener.local_addr().unwrap();
+    let serving = spawn(blocking(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut came = Vec::new();
+        stream.read_to_end(&mut came).unwrap();
+        assert!(came == pattern(), "{} bytes", came.len());
+    }));
+    let stream = TcpStream::connect(stack, there).await.unwrap();
+    stream.write_all(&pattern()).await.unwrap();
+    drop(stream);
+    serving.await.unwrap();
+
+    let socket = UdpSocket::bind(stack, SocketAddr::new(own, 53)).unwrap();
+    let answering = spawn(async move {
+        let mut buffer = [0; 1500];
+        let (length, from) = socket.recv_from(&mut buffer).await.unwrap();
+        socket.send_to(&buffer[..length], from).await.unwrap();
+    });
+    blocking(move || {
+        let socket = std::net::UdpSocket::bind((kernel, 0)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.send_to(b"thread", (own, 53)).unwrap();
+        let mut buffer = [0; 100];
+        let (length, _) = socket.recv_from(&mut buffer).unwrap();
+        assert_eq!(&buffer[..length], b"thread");
+    })
+    .await;
+    answering.await.unwrap();
+}
+
+#[test]
+fn the_kernel_and_the_stack_talk_over_a_device() {
+    selvedge::run(async {
+        let tap = match device() {
+            Ok(tap) => tap,
+            Err(why) => return println!("there is no device here, so nothing is tested: {why}"),
+        };
+        let mut options = StackOptions::new();
+        for (own, prefix) in hosts(2).into_iter().zip([24, 64]) {
+            options = options.address(own, prefix).unwrap();
+        }
+        let stack = Stack::start(options, tap);
+        for (kernel, own) in hosts(1).into_iter().zip(hosts(2)) {
+            over(&stack, kernel, own).await;
+        }
+    })
+    .unwrap();
+}
