@@ -12,12 +12,12 @@ mod addresses;
 mod connections;
 mod datagrams;
 
-use addresses::EPHEMERAL;
-use connections::{ListenQueue, StackConnection};
 use crate::flow::{Cargo, Flow};
 use crate::frames::Frames;
 use crate::options::StackOptions;
-use crate::waiters::Waiters;
+use crate::waiters::SocketWaiters;
+use addresses::EPHEMERAL;
+use connections::{ListenQueue, StackConnection};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::socket::{AnySocket, tcp};
 use smoltcp::time::{Duration, Instant};

@@ -70,7 +70,7 @@ async fn serve(listener: TcpListener) {
 async fn over(stack: &Stack, kernel: IpAddr, own: IpAddr) {
     let at = SocketAddr::new(own, 7);
     let server = spawn(serve(TcpListener::bind(stack, at).unwrap()));
-    let clients: Vec<_> = (0..4).map(|_| spawn(blocking(move || ask(at)))).collect();
+    let clients: Vec<_> = (0..4).map(|_| spawn(async move { blocking(move || ask(at)).await.unwrap() })).collect();
     for client in clients {
         client.await.unwrap();
     }
@@ -89,7 +89,7 @@ async fn over(stack: &Stack, kernel: IpAddr, own: IpAddr) {
     let stream = TcpStream::connect(stack, there).await.unwrap();
     stream.write_all(&pattern()).await.unwrap();
     drop(stream);
-    serving.await.unwrap();
+    serving.await.unwrap().unwrap();
 
     let socket = UdpSocket::bind(stack, SocketAddr::new(own, 53)).unwrap();
     let answering = spawn(async move {
@@ -105,7 +105,8 @@ async fn over(stack: &Stack, kernel: IpAddr, own: IpAddr) {
         let (length, _) = socket.recv_from(&mut buffer).unwrap();
         assert_eq!(&buffer[..length], b"thread");
     })
-    .await;
+    .await
+    .unwrap();
     answering.await.unwrap();
 }
 

@@ -14,7 +14,11 @@ fn in_use(address: SocketAddr) -> io::Error {
 
 impl Engine {
     /// The address at which `address` is served: itself, or that of all addresses.
-    pub(super) fn bound<T>(&self, table: &BTreeMap<SocketAddr, T>, address: SocketAddr) -> Option<SocketAddr> {
+    pub(super) fn bound<T>(
+        &self,
+        table: &BTreeMap<SocketAddr, T>,
+        address: SocketAddr,
+    ) -> Option<SocketAddr> {
         let all = SocketAddr::new(all_addresses(address), address.port());
         [address, all].into_iter().find(|address| table.contains_key(address))
     }

@@ -1,9 +1,9 @@
 //! The connections of a stack and its listeners: their stages, from the first segment to the last
 //! acknowledgement. `Engine` has the turns in which their sockets take and send segments.
 
-use super::{Engine, TimerOwner, OwnSocket};
+use super::{Engine, OwnSocket, TimerOwner};
 use crate::flow::Flow;
-use crate::waiters::Waiters;
+use crate::waiters::SocketWaiters;
 use smoltcp::socket::tcp;
 use smoltcp::time::{Duration, Instant};
 use std::collections::VecDeque;
@@ -164,7 +164,8 @@ impl Engine {
     /// A `TcpListener` has gone: its connections that no thread has accepted are reset.
     pub(crate) fn unlisten(&mut self, listener: SocketAddr, now: Instant) {
         let ready = self.listeners.remove(&listener).map(|backlog| backlog.ready);
-        let unaccepted = self.connections.iter().filter(|(_, c)| c.stage == ConnectionStage::HalfOpen(listener));
+        let unaccepted =
+            self.connections.iter().filter(|(_, c)| c.stage == ConnectionStage::HalfOpen(listener));
         let mut flows: Vec<Flow> = unaccepted.map(|(flow, _)| *flow).collect();
         flows.extend(ready.into_iter().flatten());
         for flow in flows {

@@ -1,7 +1,7 @@
 //! The UDP sockets of a stack.
 
-use super::{Engine, TimerOwner, OwnSocket};
-use crate::waiters::Waiters;
+use super::{Engine, OwnSocket, TimerOwner};
+use crate::waiters::SocketWaiters;
 use smoltcp::socket::udp;
 use smoltcp::time::Instant;
 use std::io;

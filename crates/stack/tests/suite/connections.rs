@@ -10,7 +10,7 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 /// Both ends of a connection.
-async fn connection(at: &str) -> (TcpStream, TcpStream) {
+async fn connection(at: &'static str) -> (TcpStream, TcpStream) {
     let (client, server) = two_stacks(1, Weather::default());
     let listener = TcpListener::bind(&server, address(at)).unwrap();
     let connecting = spawn(async move { TcpStream::connect(&client, listener_at(at)).await.unwrap() });
