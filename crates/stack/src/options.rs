@@ -68,9 +68,10 @@ impl StackOptions {
     }
 
     /// The bytes of the buffer of a socket in each direction. A connection has both from its first
-    /// segment on, so it takes twice as much, and they do not grow.
+    /// segment on, so it takes twice as much, and they do not grow. A smaller number than 4 KiB stands
+    /// for 4 KiB, because a window must have room for two segments.
     pub fn buffer(mut self, bytes: usize) -> StackOptions {
-        self.buffer = bytes.clamp(1, 1 << 28);
+        self.buffer = bytes.clamp(4 << 10, 1 << 28);
         self
     }
 

@@ -67,7 +67,7 @@ impl Stack {
     ///     let (loom, mill) = (Stack::start(options(1), left), Stack::start(options(2), right));
     ///
     ///     let listener = TcpListener::bind(&mill, "10.0.0.2:80".parse().unwrap()).unwrap();
-    ///     selvedge::spawn(async move {
+    ///     let weaver = selvedge::spawn(async move {
     ///         let (stream, _) = listener.accept().await.unwrap();
     ///         stream.write_all(b"cloth").await.unwrap();
     ///     });
@@ -75,6 +75,7 @@ impl Stack {
     ///     let mut cloth = [0; 5];
     ///     stream.read_exact(&mut cloth).await.unwrap();
     ///     assert_eq!(&cloth, b"cloth");
+    ///     weaver.await.unwrap();
     /// })
     /// # }
     /// ```

@@ -23,7 +23,7 @@ async fn echo(seed: u64) {
         delay: Duration::from_millis(seed % 5 * 10),
     };
     let (left, right) = SimulatedWire::pair(seed, weather);
-    let buffer = 600 + (seed % 7) as usize * 1000;
+    let buffer = 4096 + (seed % 7) as usize * 1000;
     let client = Stack::start(options(1).buffer(buffer), left);
     let server = Stack::start(options(2).buffer(buffer), right);
     let at = address(if seed % 2 == 0 { "10.0.0.2:7" } else { "[fd00::2]:7" });
@@ -38,7 +38,7 @@ async fn echo(seed: u64) {
             }
         }
     });
-    let length = 1 + (seed * 977 % 20_000) as usize;
+    let length = 1 + (seed * 977 % 40_000) as usize;
     let stream = std::sync::Arc::new(TcpStream::connect(&client, at).await.unwrap());
     let writing = spawn({
         let stream = stream.clone();
