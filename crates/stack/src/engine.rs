@@ -97,12 +97,12 @@ impl Engine {
     pub(crate) fn take(&mut self, frame: Vec<u8>, now: Instant) {
         match Cargo::of(&frame) {
             Cargo::Segment { flow, opens } => {
-                if opens && !self.connections.contains_key(&flow) {
-                    if let Some(listener) = self.bound(&self.listeners, flow.local) {
-                        if !self.begin(flow, listener) {
-                            return;
-                        }
-                    }
+                if opens
+                    && !self.connections.contains_key(&flow)
+                    && let Some(listener) = self.bound(&self.listeners, flow.local)
+                    && !self.begin(flow, listener)
+                {
+                    return;
                 }
                 self.frames.came = Some(frame);
                 if self.connections.contains_key(&flow) {

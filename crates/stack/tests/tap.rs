@@ -70,7 +70,8 @@ async fn serve(listener: TcpListener) {
 async fn over(stack: &Stack, kernel: IpAddr, own: IpAddr) {
     let at = SocketAddr::new(own, 7);
     let server = spawn(serve(TcpListener::bind(stack, at).unwrap()));
-    let clients: Vec<_> = (0..4).map(|_| spawn(async move { blocking(move || ask(at)).await.unwrap() })).collect();
+    let clients: Vec<_> =
+        (0..4).map(|_| spawn(async move { blocking(move || ask(at)).await.unwrap() })).collect();
     for client in clients {
         client.await.unwrap();
     }

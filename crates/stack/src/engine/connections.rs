@@ -89,10 +89,10 @@ impl Engine {
     }
 
     fn forget(&mut self, flow: Flow) {
-        if let Some(StackConnection { seat, .. }) = self.connections.remove(&flow) {
-            if let Some(at) = seat.timer {
-                self.timers.remove(&(at, TimerOwner::Connection(flow)));
-            }
+        if let Some(StackConnection { seat, .. }) = self.connections.remove(&flow)
+            && let Some(at) = seat.timer
+        {
+            self.timers.remove(&(at, TimerOwner::Connection(flow)));
         }
     }
 

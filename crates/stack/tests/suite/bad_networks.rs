@@ -26,7 +26,7 @@ async fn echo(seed: u64) {
     let buffer = 4096 + (seed % 7) as usize * 1000;
     let client = Stack::start(options(1).buffer(buffer), left);
     let server = Stack::start(options(2).buffer(buffer), right);
-    let at = address(if seed % 2 == 0 { "10.0.0.2:7" } else { "[fd00::2]:7" });
+    let at = address(if seed.is_multiple_of(2) { "10.0.0.2:7" } else { "[fd00::2]:7" });
     let listener = TcpListener::bind(&server, at).unwrap();
     let echoing = spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
