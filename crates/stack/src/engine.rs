@@ -2,8 +2,8 @@
 //! looked at again.
 //!
 //! smoltcp looks at every socket of a set at each turn. Here each socket is a set of its own, so a
-//! turn concerns one socket: the one that the frame is for ([`Cargo`]), whose time has come
-//! (`timers`), or that a thread has used.
+//! turn concerns one socket: the frame is for it ([`Cargo`]), its time has come (`timers`), or a
+//! thread has used it.
 //!
 //! `connections.rs` has the stages of a connection and the listeners, `datagrams.rs` the UDP
 //! sockets, and `addresses.rs` the ports.
@@ -12,7 +12,7 @@ mod addresses;
 mod connections;
 mod datagrams;
 
-use crate::flow::{Cargo, Flow};
+use crate::flow::{Cargo, SocketPair};
 use crate::frames::Frames;
 use crate::options::StackOptions;
 use crate::waiters::SocketWaiters;
@@ -32,12 +32,12 @@ const SILENCE: Duration = Duration::from_secs(1);
 /// How soon a socket is looked at again that has something to do now.
 const SOON: Duration = Duration::from_millis(1);
 
-pub(crate) struct Engine {
+pub(crate) struct StackEngine {
     pub(crate) interface: Interface,
     pub(crate) frames: Frames,
     /// For frames that are for no socket.
     nothing: SocketSet<'static>,
-    connections: BTreeMap<Flow, StackConnection>,
+    connections: BTreeMap<SocketPair, StackConnection>,
     listeners: BTreeMap<SocketAddr, ListenQueue>,
     datagrams: BTreeMap<SocketAddr, OwnSocket>,
     timers: BTreeSet<(Instant, TimerOwner)>,
@@ -51,7 +51,7 @@ pub(crate) struct Engine {
 /// Which socket a timer is for.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum TimerOwner {
-    Connection(Flow),
+    Connection(SocketPair),
     Datagrams(SocketAddr),
 }
 
@@ -63,8 +63,8 @@ struct OwnSocket {
     timer: Option<Instant>,
 }
 
-impl Engine {
-    pub(crate) fn new(options: StackOptions, now: Instant) -> Engine {
+impl StackEngine {
+    pub(crate) fn new(options: StackOptions, now: Instant) -> StackEngine {
         let mut config = Config::new(options.hardware.into());
         config.random_seed = options.seed;
         let mut frames = Frames::default();
@@ -78,7 +78,7 @@ impl Engine {
             };
         }
         let ports = u64::from(EPHEMERAL.end() - EPHEMERAL.start());
-        Engine {
+        StackEngine {
             interface,
             frames,
             nothing: SocketSet::new(Vec::new()),
@@ -132,7 +132,7 @@ impl Engine {
         OwnSocket { set, handle, waiters: SocketWaiters::new(&self.woken), timer: None }
     }
 
-    /// Looks at the sockets whose time has come.
+    /// Looks at the sockets that have a timer which has expired.
     pub(crate) fn expire(&mut self, now: Instant) {
         while let Some(&(at, owner)) = self.timers.first() {
             if at > now {

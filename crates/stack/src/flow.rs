@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Both ends of a connection, seen from the stack.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(crate) struct Flow {
+pub(crate) struct SocketPair {
     pub(crate) local: SocketAddr,
     pub(crate) peer: SocketAddr,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Flow {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Cargo {
     /// A segment of TCP; `opens` says that it asks for a new connection.
-    Segment { flow: Flow, opens: bool },
+    Segment { flow: SocketPair, opens: bool },
     /// A datagram of UDP for this address.
     Datagram { to: SocketAddr },
     /// ARP, ICMP, and what is malformed: smoltcp alone sees to it.
@@ -52,7 +52,7 @@ impl Cargo {
                 let local = SocketAddr::new(to, segment.dst_port());
                 let peer = SocketAddr::new(from, segment.src_port());
                 let opens = segment.syn() && !segment.ack() && !segment.rst();
-                Some(Cargo::Segment { flow: Flow { local, peer }, opens })
+                Some(Cargo::Segment { flow: SocketPair { local, peer }, opens })
             }
             IpProtocol::Udp => {
                 let datagram = UdpPacket::new_checked(payload).ok()?;

@@ -13,12 +13,12 @@ pub(crate) struct Frames {
 }
 
 /// A frame that has come.
-pub(crate) struct Came(Vec<u8>);
+pub(crate) struct FrameThatCame(Vec<u8>);
 
 /// Room for a frame that is to go.
 pub(crate) struct ToGo<'a>(&'a mut Vec<Vec<u8>>);
 
-impl RxToken for Came {
+impl RxToken for FrameThatCame {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, read: F) -> R {
         read(&self.0)
     }
@@ -34,11 +34,11 @@ impl TxToken for ToGo<'_> {
 }
 
 impl Device for Frames {
-    type RxToken<'a> = Came;
+    type RxToken<'a> = FrameThatCame;
     type TxToken<'a> = ToGo<'a>;
 
-    fn receive(&mut self, _: Instant) -> Option<(Came, ToGo<'_>)> {
-        Some((Came(self.came.take()?), ToGo(&mut self.to_go)))
+    fn receive(&mut self, _: Instant) -> Option<(FrameThatCame, ToGo<'_>)> {
+        Some((FrameThatCame(self.came.take()?), ToGo(&mut self.to_go)))
     }
 
     fn transmit(&mut self, _: Instant) -> Option<ToGo<'_>> {

@@ -1,12 +1,12 @@
 //! TCP and UDP in the program itself.
 //!
-//! A [`Stack`] is an event loop whose source is a [`Wire`] that carries Ethernet frames: a
+//! A [`Stack`] is an event loop. Its source is a [`Wire`] that carries Ethernet frames: a
 //! [`Tap`] device of the kernel, or a [`SimulatedWire`] in memory. Two threads drive it: one takes
 //! frames from the wire, the other sleeps until the next timer. The sockets are those that threads
 //! know from `selvedge_io::net`, but each is made with its stack.
 //!
 //! The logic of the protocols is smoltcp's. Which frame is for which socket, the timers, the
-//! backlog of a listener and its limits, and who waits for what, are this crate's.
+//! backlog of a listener and its limits, and which thread waits for what, are this crate's.
 //!
 //! # Paper
 //! [LZ07 §6]: the application-level TCP stack.

@@ -61,15 +61,16 @@ impl StackOptions {
         Ok(self)
     }
 
-    /// The router for addresses outside of the stack's networks; the last one of each family counts.
+    /// The router for addresses outside of the stack's networks; the last one of each family
+    /// counts.
     pub fn gateway(mut self, address: IpAddr) -> StackOptions {
         self.gateways.push(address);
         self
     }
 
     /// The bytes of the buffer of a socket in each direction. A connection has both from its first
-    /// segment on, so it takes twice as much, and they do not grow. A smaller number than 4 KiB stands
-    /// for 4 KiB, because a window must have room for two segments.
+    /// segment on, so it takes twice as much, and they do not grow. A smaller number than 4 KiB
+    /// stands for 4 KiB, because a window must have room for two segments.
     pub fn buffer(mut self, bytes: usize) -> StackOptions {
         self.buffer = bytes.clamp(4 << 10, 1 << 28);
         self
@@ -82,7 +83,7 @@ impl StackOptions {
         self
     }
 
-    /// The connections of a listener whose handshake has begun and not ended.
+    /// The connections of a listener that have begun their handshake and not ended it.
     pub fn half_open(mut self, connections: usize) -> StackOptions {
         self.half_open = connections;
         self

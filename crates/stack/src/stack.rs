@@ -1,6 +1,6 @@
 //! The stack, and the two threads that are its event loop.
 
-use crate::engine::Engine;
+use crate::engine::StackEngine;
 use crate::options::StackOptions;
 use crate::wire::Wire;
 use selvedge_core::{JoinHandle, Time, spawn};
@@ -35,7 +35,7 @@ struct StackThreads {
 }
 
 struct StackState {
-    engine: Mutex<Engine>,
+    engine: Mutex<StackEngine>,
     wire: Arc<dyn Wire>,
     alarm: Mutex<NextTimer>,
 }
@@ -80,7 +80,7 @@ impl Stack {
     /// # }
     /// ```
     pub fn start(options: StackOptions, wire: impl Wire) -> Stack {
-        let engine = Mutex::new(Engine::new(options, instant(Time::now())));
+        let engine = Mutex::new(StackEngine::new(options, instant(Time::now())));
         let shared = Arc::new(StackState { engine, wire: Arc::new(wire), alarm: Mutex::default() });
         let input = spawn(worker_tcp_input(shared.clone()));
         let timer = spawn(worker_tcp_timer(shared.clone()));
@@ -88,7 +88,7 @@ impl Stack {
     }
 
     /// Does something with the state, sends the frames that come of it, and wakes threads.
-    pub(crate) fn operate<R>(&self, f: impl FnOnce(&mut Engine, Instant) -> R) -> R {
+    pub(crate) fn operate<R>(&self, f: impl FnOnce(&mut StackEngine, Instant) -> R) -> R {
         self.0.shared.operate(f)
     }
 }
@@ -108,7 +108,7 @@ impl Drop for StackThreads {
 }
 
 impl StackState {
-    fn operate<R>(&self, f: impl FnOnce(&mut Engine, Instant) -> R) -> R {
+    fn operate<R>(&self, f: impl FnOnce(&mut StackEngine, Instant) -> R) -> R {
         let (result, frames, woken, next) = {
             let mut engine = self.engine.lock().unwrap();
             let result = f(&mut engine, instant(selvedge_core::now()));
@@ -176,7 +176,7 @@ fn instant(time: Time) -> Instant {
     Instant::from_micros(time.as_nanos().div_ceil(1000) as i64)
 }
 
-/// The error of a socket whose stack takes no more frames.
+/// The error of a socket if the stack takes no more frames.
 pub(crate) fn broken(kind: io::ErrorKind) -> io::Error {
     io::Error::new(kind, "the wire of the stack is broken")
 }

@@ -1,6 +1,6 @@
 //! Connections of a stack, with the methods of the kernel's in `selvedge_io::net`.
 
-use crate::flow::Flow;
+use crate::flow::SocketPair;
 use crate::stack::{Stack, broken};
 use selvedge_io::io::{Read, Write};
 use smoltcp::socket::tcp::{RecvError, Socket, State};
@@ -30,7 +30,7 @@ impl TcpListener {
         Ok(TcpListener { stack: stack.clone(), address })
     }
 
-    /// Waits for the next connection whose handshake is complete.
+    /// Waits for the next connection that has completed its handshake.
     ///
     /// # Errors
     /// That of the wire, if it is broken.
@@ -69,13 +69,13 @@ impl fmt::Debug for TcpListener {
 /// and then the end; if bytes have come that were not read, it resets the connection instead.
 pub struct TcpStream {
     stack: Stack,
-    flow: Flow,
+    flow: SocketPair,
     read_shut: AtomicBool,
     write_shut: AtomicBool,
 }
 
 impl TcpStream {
-    fn new(stack: &Stack, flow: Flow) -> TcpStream {
+    fn new(stack: &Stack, flow: SocketPair) -> TcpStream {
         let (read_shut, write_shut) = (AtomicBool::new(false), AtomicBool::new(false));
         TcpStream { stack: stack.clone(), flow, read_shut, write_shut }
     }
@@ -266,7 +266,7 @@ impl Drop for TcpStream {
 
 impl fmt::Debug for TcpStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Flow { local, peer } = &self.flow;
+        let SocketPair { local, peer } = &self.flow;
         f.debug_struct("stack::TcpStream").field("local", local).field("peer", peer).finish()
     }
 }

@@ -1,9 +1,10 @@
-//! The stack and the kernel's own, over a TAP device. It needs `/dev/net/tun`, the right to make a
-//! device, and the program `ip`; a machine that lacks one of them is told so, and nothing is tested
-//! there.
+//! The stack and the kernel's own, over a TAP device. The test needs `/dev/net/tun`, the right to
+//! make a device, and the program `ip`. Where one of them is missing, it says so and tests nothing.
 
-use selvedge::stack::{Stack, StackOptions, Tap, TcpListener, TcpStream, UdpSocket};
-use selvedge::{blocking, spawn};
+use selvedge_core::spawn;
+use selvedge_io::{EventLoop, blocking};
+use selvedge_sched::work_stealing;
+use selvedge_stack::{Stack, StackOptions, Tap, TcpListener, TcpStream, UdpSocket};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, id};
@@ -12,12 +13,13 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(20);
 const LENGTH: usize = 300_000;
 
-/// The networks of the device, one for each family: the kernel has the host 1, the stack the host 2.
+/// The networks of the device, one for each family. The kernel has the host 1, and the stack the
+/// host 2.
 fn hosts(host: u8) -> [IpAddr; 2] {
     [[10, 213, 7, host].into(), [0xfd2d, 0, 0, 7, 0, 0, 0, u16::from(host)].into()]
 }
 
-/// A device whose kernel's end has its addresses, or why there is none.
+/// A device, with addresses at the kernel's end; or why there is none.
 fn device() -> Result<Tap, String> {
     let name = format!("selv{}", id() % 1_000_000);
     let tap = Tap::open(&name).map_err(|error| error.to_string())?;
@@ -113,7 +115,7 @@ async fn over(stack: &Stack, kernel: IpAddr, own: IpAddr) {
 
 #[test]
 fn the_kernel_and_the_stack_talk_over_a_device() {
-    selvedge::run(async {
+    let main = async {
         let tap = match device() {
             Ok(tap) => tap,
             Err(why) => return println!("there is no device here, so nothing is tested: {why}"),
@@ -126,6 +128,6 @@ fn the_kernel_and_the_stack_talk_over_a_device() {
         for (kernel, own) in hosts(1).into_iter().zip(hosts(2)) {
             over(&stack, kernel, own).await;
         }
-    })
-    .unwrap();
+    };
+    work_stealing(2, |_| EventLoop::new(), main).unwrap();
 }

@@ -1,6 +1,6 @@
 //! The addresses and ports of a stack: which are bound, and which are free.
 
-use super::Engine;
+use super::StackEngine;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,7 +12,7 @@ fn in_use(address: SocketAddr) -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, format!("{address} is in use"))
 }
 
-impl Engine {
+impl StackEngine {
     /// The address at which `address` is served: itself, or that of all addresses.
     pub(super) fn bound<T>(
         &self,
@@ -27,7 +27,7 @@ impl Engine {
     pub(super) fn free_address(
         &mut self,
         address: SocketAddr,
-        taken: impl Fn(&Engine, SocketAddr) -> bool,
+        taken: impl Fn(&StackEngine, SocketAddr) -> bool,
     ) -> io::Result<SocketAddr> {
         if !address.ip().is_unspecified() && !self.interface.has_ip_addr(address.ip()) {
             let message = format!("{address} is no address of the stack");
@@ -42,7 +42,7 @@ impl Engine {
     pub(super) fn free_port(
         &mut self,
         address: IpAddr,
-        taken: impl Fn(&Engine, SocketAddr) -> bool,
+        taken: impl Fn(&StackEngine, SocketAddr) -> bool,
     ) -> io::Result<SocketAddr> {
         for _ in EPHEMERAL {
             let at = SocketAddr::new(address, self.next_port);

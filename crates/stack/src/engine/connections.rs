@@ -1,8 +1,8 @@
 //! The connections of a stack and its listeners: their stages, from the first segment to the last
-//! acknowledgement. `Engine` has the turns in which their sockets take and send segments.
+//! acknowledgement. `StackEngine` has the turns in which their sockets take and send segments.
 
-use super::{Engine, OwnSocket, TimerOwner};
-use crate::flow::Flow;
+use super::{OwnSocket, StackEngine, TimerOwner};
+use crate::flow::SocketPair;
 use crate::waiters::SocketWaiters;
 use smoltcp::socket::tcp;
 use smoltcp::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(super) struct StackConnection {
 enum ConnectionStage {
     /// To the listener with this address; the handshake goes on.
     HalfOpen(SocketAddr),
-    /// To a listener, whose next `accept` takes it, or to a `TcpStream`.
+    /// To a listener, and the next `accept` there takes it; or to a `TcpStream`.
     Open,
     /// To no part: it lives until its last bytes are acknowledged.
     Orphan,
@@ -33,13 +33,13 @@ enum ConnectionStage {
 
 pub(super) struct ListenQueue {
     half_open: usize,
-    ready: VecDeque<Flow>,
+    ready: VecDeque<SocketPair>,
     pub(super) waiters: Arc<SocketWaiters>,
 }
 
-impl Engine {
+impl StackEngine {
     /// Makes the socket of a connection that a peer asks for; false if the listener has no room.
-    pub(super) fn begin(&mut self, flow: Flow, listener: SocketAddr) -> bool {
+    pub(super) fn begin(&mut self, flow: SocketPair, listener: SocketAddr) -> bool {
         let Some(backlog) = self.listeners.get_mut(&listener) else { return false };
         let full = backlog.half_open + backlog.ready.len() >= self.options.backlog;
         if full || backlog.half_open >= self.options.half_open {
@@ -63,7 +63,7 @@ impl Engine {
     }
 
     /// Moves a connection to its next stage.
-    pub(super) fn settle(&mut self, flow: Flow) {
+    pub(super) fn settle(&mut self, flow: SocketPair) {
         let Some(connection) = self.connections.get_mut(&flow) else { return };
         let state = connection.seat.set.get::<tcp::Socket<'_>>(connection.seat.handle).state();
         match (connection.stage, state) {
@@ -88,7 +88,7 @@ impl Engine {
         }
     }
 
-    fn forget(&mut self, flow: Flow) {
+    fn forget(&mut self, flow: SocketPair) {
         if let Some(StackConnection { seat, .. }) = self.connections.remove(&flow)
             && let Some(at) = seat.timer
         {
@@ -99,7 +99,7 @@ impl Engine {
     /// Does something with the socket of a connection, and lets it send.
     pub(crate) fn with_tcp<R>(
         &mut self,
-        flow: Flow,
+        flow: SocketPair,
         now: Instant,
         f: impl FnOnce(&mut tcp::Socket<'static>, &Arc<SocketWaiters>) -> R,
     ) -> Option<R> {
@@ -111,27 +111,27 @@ impl Engine {
     }
 
     /// Begins a connection to a peer.
-    pub(crate) fn connect(&mut self, peer: SocketAddr, now: Instant) -> io::Result<Flow> {
+    pub(crate) fn connect(&mut self, peer: SocketAddr, now: Instant) -> io::Result<SocketPair> {
         let unreachable = || {
             let message = format!("{peer}: the stack has no address of this family");
             io::Error::new(io::ErrorKind::AddrNotAvailable, message)
         };
         let local = self.interface.get_source_address(&peer.ip().into()).ok_or_else(unreachable)?;
         let local = self.free_port(local.into(), |engine, local| {
-            engine.connections.contains_key(&Flow { local, peer })
+            engine.connections.contains_key(&SocketPair { local, peer })
                 || engine.bound(&engine.listeners, local).is_some()
         })?;
         let mut socket = self.new_socket();
         let refused = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{peer}: {error}"));
         socket.connect(self.interface.context(), peer, local).map_err(refused)?;
-        let (flow, seat) = (Flow { local, peer }, self.seat(socket));
+        let (flow, seat) = (SocketPair { local, peer }, self.seat(socket));
         self.connections.insert(flow, StackConnection { seat, stage: ConnectionStage::Open });
         self.turn(TimerOwner::Connection(flow), now);
         Ok(flow)
     }
 
-    /// A `TcpStream` has gone. A peer whose bytes were not read is told so by a reset.
-    pub(crate) fn release(&mut self, flow: Flow, now: Instant) {
+    /// A `TcpStream` has gone. A reset tells the peer if bytes of it were not read.
+    pub(crate) fn release(&mut self, flow: SocketPair, now: Instant) {
         let Some(connection) = self.connections.get_mut(&flow) else { return };
         connection.stage = ConnectionStage::Orphan;
         let socket = connection.seat.socket();
@@ -152,7 +152,7 @@ impl Engine {
     }
 
     /// The next connection of a listener; if there is none, the waker waits for it.
-    pub(crate) fn accept(&mut self, listener: SocketAddr, waker: &Waker) -> Option<Flow> {
+    pub(crate) fn accept(&mut self, listener: SocketAddr, waker: &Waker) -> Option<SocketPair> {
         let backlog = self.listeners.get_mut(&listener)?;
         let flow = backlog.ready.pop_front();
         if flow.is_none() {
@@ -166,7 +166,7 @@ impl Engine {
         let ready = self.listeners.remove(&listener).map(|backlog| backlog.ready);
         let unaccepted =
             self.connections.iter().filter(|(_, c)| c.stage == ConnectionStage::HalfOpen(listener));
-        let mut flows: Vec<Flow> = unaccepted.map(|(flow, _)| *flow).collect();
+        let mut flows: Vec<SocketPair> = unaccepted.map(|(flow, _)| *flow).collect();
         flows.extend(ready.into_iter().flatten());
         for flow in flows {
             if let Some(connection) = self.connections.get_mut(&flow) {

@@ -1,6 +1,6 @@
 //! The UDP sockets of a stack.
 
-use super::{Engine, OwnSocket, TimerOwner};
+use super::{OwnSocket, StackEngine, TimerOwner};
 use crate::waiters::SocketWaiters;
 use smoltcp::socket::udp;
 use smoltcp::time::Instant;
@@ -8,7 +8,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-impl Engine {
+impl StackEngine {
     pub(crate) fn bind(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
         let address = self.free_address(address, |engine, at| engine.datagrams.contains_key(&at))?;
         let buffer = || {

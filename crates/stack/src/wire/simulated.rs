@@ -28,13 +28,13 @@ pub struct Weather {
 /// simulated world can be run again.
 #[derive(Debug)]
 pub struct SimulatedWire {
-    outgoing: Arc<Mutex<Way>>,
-    incoming: Arc<Mutex<Way>>,
+    outgoing: Arc<Mutex<WireDirection>>,
+    incoming: Arc<Mutex<WireDirection>>,
 }
 
 /// The frames on their way in one direction.
 #[derive(Debug)]
-struct Way {
+struct WireDirection {
     weather: Weather,
     random: u64,
     sent: u64,
@@ -47,7 +47,7 @@ impl SimulatedWire {
     pub fn pair(seed: u64, weather: Weather) -> (SimulatedWire, SimulatedWire) {
         let way = |random| {
             let frames = BTreeMap::new();
-            Arc::new(Mutex::new(Way { weather, random, sent: 0, frames, receiver: None }))
+            Arc::new(Mutex::new(WireDirection { weather, random, sent: 0, frames, receiver: None }))
         };
         let (there, back) = (way(seed), way(!seed));
         let left = SimulatedWire { outgoing: there.clone(), incoming: back.clone() };
@@ -55,7 +55,7 @@ impl SimulatedWire {
     }
 }
 
-impl Way {
+impl WireDirection {
     /// The next number of the sequence SplitMix64.
     fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
