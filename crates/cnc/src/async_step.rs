@@ -39,11 +39,10 @@ use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::take_message;
 use crate::frames::{free_memory, size_of_frame};
 use crate::hints::StepHints;
-use crate::key::{ItemKey, hash_of, is_word, text_of};
+use crate::key::{ItemKey, NO_TAG, hash_of, is_word, text_of};
 use crate::primitives::{AtomicU64, Ordering};
 use crate::step::{Phase, StepContext};
 use crate::stuck::MadeItem;
-use crate::tags::NO_TAG;
 
 thread_local! {
     /// The poll of an async step that began last on this OS thread, of those that have not ended;

@@ -19,13 +19,13 @@ use crate::arena::{Owned, UntilTheEnd};
 use crate::code::ReadyStep;
 use crate::core::Core;
 use crate::error::{FaultCause, StepFault};
-use crate::faults::{FaultOrder, FaultyItem, PutBy};
+use crate::faults::{FaultOrder, FaultyItem};
 use crate::first_panic::FirstPanic;
 use crate::in_use::{InUse, InUseWaiters};
 use crate::key::{Grid, ItemKey, is_word, text_of};
 use crate::primitives::{AtomicBool, Ordering};
 use crate::slot::{GetCount, ItemSlot, Left};
-use crate::step::StepContext;
+use crate::statistics::ItemStatistics;
 use crate::storage::{ItemPlace, Shape, Storage};
 use crate::stuck::{AwaitedItem, MadeItem, WaitingStep};
 use crate::tags::{TagCol, TagStore};
@@ -429,18 +429,6 @@ pub(crate) trait AnyItems<'g>: Sync {
     fn drop_waiting(&self, panics: &mut FirstPanic);
 }
 
-/// What became of the items of a collection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct ItemStatistics {
-    /// The name of the collection.
-    pub name: String,
-    /// The number of items that were put.
-    pub put: usize,
-    /// The number of items that are there.
-    pub there: usize,
-}
-
 impl<'g, K: ItemKey, V: Send + Sync> AnyItems<'g> for ItemStore<'g, K, V> {
     fn name(&self) -> &str {
         &self.name
@@ -600,10 +588,4 @@ impl<K: ItemKey, V> Owned for ItemStore<'_, K, V> {
         // SAFETY: as promised by the caller.
         unsafe { self.storage.reset() };
     }
-}
-
-/// The step that has put an item.
-pub(crate) fn maker_of<V>(slot: &ItemSlot<V, ReadyStep<'_>>, step: &StepContext<'_>) -> PutBy {
-    slot.state.until_full();
-    step.core().put_by_maker(slot.state.maker())
 }

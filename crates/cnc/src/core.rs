@@ -3,14 +3,17 @@
 //! `Graph` (`graph.rs`) owns the `Core`, and the `StepContext` of each worker borrows it for `'g`.
 //! `Core` owns the arena with the collections and the steps. It also has the steps that are ready
 //! for the next run, the faults, and the counts that each worker adds with [`Core::account`] at its
-//! end, or before it sleeps.
+//! end, or before it sleeps. `core/observe.rs` makes plain data of all this: the picture, the
+//! recording and the statistics.
 //!
 //! A run calls [`Core::take_start`] first. After the scheduler has returned, `Graph::run`
-//! compares [`Core::outstanding`] with 0, has the steps of [`Core::waiting`] get their items once
-//! more (`StepContext::get_again`), takes the faults, and asks for the [`Core::missing`] items. No
-//! other worker may run then, because `waiting` and `missing` read the lists of waiters without a
+//! compares [`Core::outstanding`] with 0. It repeats the gets of the steps of [`Core::waiting`]
+//! (`StepContext::get_again`), takes the faults, and asks for the [`Core::missing`] items. No other
+//! worker may run then, because `waiting` and `missing` read the lists of waiters without a
 //! lock. At the end of the graph, [`Core::close`] drops the steps that still wait; `graph` calls it
 //! before it drops the `Core`.
+
+mod observe;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem::{self, ManuallyDrop};
@@ -20,23 +23,20 @@ use std::sync::{Arc, OnceLock};
 use crate::arena::{Arena, Owned, UntilTheEnd};
 use crate::cancel::Attention;
 use crate::code::{Code, EnvironmentCode, ForkCode, ReadyStep, StepEntry, free_forked};
-use crate::collections::{AnyItems, ItemCol, ItemStatistics, Items};
+use crate::collections::{AnyItems, ItemCol, Items};
 use crate::error::StepFault;
 use crate::faults::{PutBy, settle};
 use crate::first_panic::FirstPanic;
 use crate::frames::FrameMemory;
-use crate::key::ItemKey;
+use crate::key::{ItemKey, NO_TAG};
 use crate::monitor::Monitor;
-use crate::picture::Picture;
 use crate::primitives::{AtomicU64, AtomicUsize, Mutex, Ordering, lock};
-use crate::record::{Edge, Recorder};
-use crate::slot::STEPS_MAX;
+use crate::record::Recorder;
+use crate::slot::NO_STEP;
 use crate::stuck::AwaitedItem;
-use crate::tags::{AnyTags, NO_TAG, TagCol, TagStore};
+use crate::tags::{AnyTags, TagCol, TagStore};
 use crate::waiters::WaiterMemory;
 
-/// A number that no step has.
-pub(crate) const NO_STEP: usize = STEPS_MAX;
 /// How many numbers for async steps a worker takes at a time.
 pub(crate) const SERIALS: u64 = 1 << 16;
 
@@ -99,16 +99,16 @@ pub(crate) struct Core<'g> {
     wake: Mutex<ManuallyDrop<Option<WakeWorker<'g>>>>,
 }
 
-/// How a put of the living environment has a scheduler wake a worker.
+/// Wakes a worker of the scheduler. A put of the living environment calls it.
 pub(crate) type WakeWorker<'g> = Arc<dyn Fn() + Send + Sync + 'g>;
 
 /// The ready steps that no scheduler has taken.
 #[derive(Default)]
 struct PendingSteps<'g> {
-    /// Those that were ready when the run began, or that late steps have made ready between two
-    /// rounds.
+    /// The steps that were ready when the run began, and the steps that late steps have made ready
+    /// between two rounds.
     first: Vec<ReadyStep<'g>>,
-    /// Those that came later: from the environment between two runs, or while it lives on.
+    /// The steps that came later: from the environment between two runs, or while it lives on.
     later: Vec<ReadyStep<'g>>,
 }
 
@@ -338,20 +338,6 @@ impl<'g> Core<'g> {
         self.monitor.get()
     }
 
-    /// Shows the monitor the collections that there are now.
-    pub(crate) fn show_to_monitor(&'g self) {
-        if let Some(monitor) = self.monitor.get() {
-            monitor.show(Picture::of(self));
-        }
-    }
-
-    /// The uses of collections that were recorded or monitored.
-    pub(crate) fn used_edges(&self) -> BTreeSet<Edge> {
-        let mut edges = self.recorder().map(Recorder::edges).unwrap_or_default();
-        edges.extend(self.monitor_if_any().into_iter().flat_map(Monitor::edges));
-        edges
-    }
-
     pub(crate) fn next_fork_of_environment(&self) -> u64 {
         self.environment_forks.fetch_add(1, Ordering::Relaxed)
     }
@@ -458,19 +444,6 @@ impl<'g> Core<'g> {
             (entry.name.clone(), runs, misses, cancelled(entry.row))
         });
         counted.collect()
-    }
-
-    /// What became of the items: of the environment's collections by their numbers, then of those
-    /// that steps have made by their names.
-    pub(crate) fn item_statistics(&self) -> Vec<ItemStatistics> {
-        let (mut of_steps, mut all) = (Vec::new(), Vec::new());
-        for items in self.each_items() {
-            let rows = if items.is_made_by_step() { &mut of_steps } else { &mut all };
-            rows.push(items.statistics());
-        }
-        of_steps.sort_by(|a, b| (&a.name, a.put, a.there).cmp(&(&b.name, b.put, b.there)));
-        all.append(&mut of_steps);
-        all
     }
 
     /// Keeps ready steps for a scheduler that starts, or for a worker that looks at the bell.

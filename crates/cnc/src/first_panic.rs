@@ -9,10 +9,12 @@
 //! the value.
 
 use std::any::Any;
+use std::collections::HashSet;
 use std::panic::{self, AssertUnwindSafe};
 use std::{mem, thread};
 
 use crate::error::message;
+use crate::primitives::{Mutex, lock};
 
 /// Runs the parts of a cleaning, each to its end, and remembers the first panic. So a destructor
 /// that panics keeps no other part from being cleaned.
@@ -62,4 +64,13 @@ pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(another) = panic::catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         mem::forget(another);
     }
+}
+
+/// Drops the tags of a set, and keeps its memory. Their destructors run without the lock.
+pub(crate) fn clear<T>(set: &Mutex<HashSet<T>>) {
+    let mut tags = std::mem::take(&mut *lock(set));
+    let mut panics = FirstPanic::default();
+    panics.run(|| tags.clear());
+    *lock(set) = tags;
+    panics.go_on();
 }

@@ -11,6 +11,8 @@
 //!
 //! Paper: [NCM11 §2.1].
 
+mod observe;
+
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
@@ -22,13 +24,14 @@ use crate::collections::{ItemCol, Items};
 use crate::core::Core;
 use crate::error::{GraphError, StepResult};
 use crate::first_panic::FirstPanic;
-use crate::hints::{StepCol, StepHints};
+use crate::hints::StepHints;
 use crate::key::ItemKey;
 use crate::live::LiveEnvironment;
 use crate::schedulers::{GraphJob, Scheduler};
 use crate::slot::ItemSlot;
 use crate::statistics::Statistics;
 use crate::step::{Needs, StepContext};
+use crate::step_col::StepCol;
 use crate::storage::KeyOf;
 use crate::stuck::Stuck;
 use crate::tags::TagCol;
@@ -315,10 +318,11 @@ impl<'g> Graph<'g, '_> {
         if faults.is_empty() { GraphError::Cancelled } else { GraphError::Failed(faults) }
     }
 
-    /// Has the others go on when a step fails, so that all that does not depend on it is done. Then
-    /// the faults are the same under every scheduler, unless a step would have put more after a
-    /// fault that names another step elsewhere: of two puts of an item, or of more gets than its
-    /// count, the step that comes last in time does not go on.
+    /// Lets the run go on after a step fails: all steps run that do not depend on the failed one.
+    /// Then the faults are the same under every scheduler, with one exception. Of two puts of an
+    /// item, or of more gets than its count, the step that comes last in time does not go on, and
+    /// the schedule decides which step that is. If this step would have put more, these puts are
+    /// missing.
     ///
     /// Without this, no step begins after a fault. Then it is determined that the run fails, and
     /// each fault is one of those that would be reported with this. Which of them are reported, and
@@ -402,11 +406,6 @@ impl<'g> Graph<'g, '_> {
         } else {
             Err(GraphError::Failed(faults))
         }
-    }
-
-    /// How often each step has run, and how many items were put and are still there.
-    pub fn statistics(&'g self) -> Statistics {
-        Statistics::of(&self.core)
     }
 
     /// Makes the graph as it was when the program had built it, so that it runs again with other
@@ -535,7 +534,7 @@ impl<'g> FinishedGraph<'g> {
 
     /// How often each step has run, and how many items were put and are still there.
     pub fn statistics(&self) -> Statistics {
-        Statistics::of(self.core)
+        self.core.statistics()
     }
 }
 

@@ -21,6 +21,9 @@ use std::sync::Arc;
 
 use crate::first_panic::drop_payload;
 
+/// The text for a tag that does not fit in a word and is not kept.
+pub(crate) const NO_TAG: &str = "..";
+
 /// The most axes that a grid may have.
 const AXES_MAX: usize = 4;
 

@@ -1,7 +1,7 @@
 //! What a graph does now: [`Monitor`], which any OS thread may ask while the graph runs, and
 //! [`Stalled`], which the scheduler `Watchdog` tells.
 //!
-//! `Core` has one monitor after [`Graph::monitor`]. Then `Attention` is set, so workers leave the
+//! `Core` has one monitor after `Graph::monitor`. Then `Attention` is set, so workers leave the
 //! short way and call `begin` and `end` in `StepContext::attend`, `used` for each get and put, and
 //! `waits` before a step is suspended. Without a monitor no step pays for it.
 //!
@@ -16,8 +16,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::code::ReadyStep;
-use crate::graph::Graph;
 use crate::picture::{Picture, Place};
 use crate::primitives::{Mutex, lock};
 use crate::record::{Edge, EdgeEnd};
@@ -30,7 +28,7 @@ use crate::svg::svg;
 /// It may outlive its graph; then it shows the end of it.
 ///
 /// # Examples
-/// See [`Graph::monitor`].
+/// See [`Graph::monitor`](crate::Graph::monitor).
 #[derive(Clone)]
 pub struct Monitor(Arc<Mutex<MonitorState>>);
 
@@ -86,7 +84,7 @@ struct RunningAt {
 /// How far the steps of a collection are.
 ///
 /// # Examples
-/// See [`Graph::monitor`].
+/// See [`Graph::monitor`](crate::Graph::monitor).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StepProgress {
@@ -247,10 +245,10 @@ impl Monitor {
         *lock(&self.0).uses.entry(edge).or_default() += 1;
     }
 
-    /// Notes that a worker begins a step, or goes on with it.
-    pub(crate) fn begin(&self, worker: usize, ready: &ReadyStep<'_>) {
-        let (entry, step, tag) = (ready.entry.number, ready.step().to_owned(), ready.tag());
-        let running = RunningAt { entry, step, tag, since: Instant::now() };
+    /// Notes that a worker begins a step, or goes on with it: the number of the entry, the name of
+    /// the step, and the tag.
+    pub(crate) fn begin(&self, worker: usize, entry: usize, step: &str, tag: String) {
+        let running = RunningAt { entry, step: step.to_owned(), tag, since: Instant::now() };
         let mut state = lock(&self.0);
         state.changes += 1;
         state.running.insert(worker, running);
@@ -269,14 +267,13 @@ impl Monitor {
 
     /// Notes that a step waits no more. The instance is not known by its entry and word alone, as
     /// two instances may have the same tag. So this is called for each step that has waited, once.
-    pub(crate) fn woken(&self, ready: &ReadyStep<'_>) {
-        lock(&self.0).goes_on(ready.entry.number, ready.word);
+    pub(crate) fn woken(&self, entry: usize, word: u64) {
+        lock(&self.0).goes_on(entry, word);
     }
 
     /// Notes that a step waits for an item, before it is in the item's list.
-    pub(crate) fn waits(&self, ready: &ReadyStep<'_>, item: MissedItem) {
-        let (number, word, step) = (ready.entry.number, ready.word, ready.describe());
-        lock(&self.0).waiting.entry((number, word)).or_default().push(WaitingAt { item, step });
+    pub(crate) fn waits(&self, entry: usize, word: u64, step: WaitingStep, item: MissedItem) {
+        lock(&self.0).waiting.entry((entry, word)).or_default().push(WaitingAt { item, step });
     }
 
     /// Counts the begins and ends of steps.
@@ -347,40 +344,5 @@ impl Monitor {
 impl fmt::Debug for Monitor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Monitor").finish_non_exhaustive()
-    }
-}
-
-impl<'g> Graph<'g, '_> {
-    /// A view of the graph for other OS threads, while it runs. Each call returns the same one. It
-    /// counts from the first call on, so that comes before the environment puts tags.
-    ///
-    /// # Complexity
-    /// A step of a monitored graph takes a lock when it begins, when it ends, and with each get and
-    /// put, and its tag is written as text. All workers take the same lock. A step that waits takes
-    /// some 300 bytes. Without a monitor there is no cost. The figure `cnc-trace` measures it.
-    ///
-    /// # Examples
-    /// ```
-    /// use selvedge::cnc::{self, Items, schedulers::Stealing};
-    ///
-    /// # fn main() -> Result<(), cnc::GraphError> {
-    /// cnc::graph(|graph| {
-    ///     let loops = graph.tags("loops");
-    ///     let squares = graph.items_with("squares", Items::dense(100_u32));
-    ///     graph.prescribe_range(loops, "square", 10, move |range, step| {
-    ///         range.into_iter().try_for_each(|n| step.put(squares, n, n * n))
-    ///     });
-    ///     let monitor = graph.monitor();
-    ///     graph.initialize(|env| env.put_tag(loops, (0, 100)))?;
-    ///     assert_eq!(monitor.progress()[0].to_string(), "square 0 of 100");
-    ///     graph.run(&Stealing::new(2))?;
-    ///     assert_eq!(monitor.progress()[0].bar(10), "[##########]");
-    ///     assert!(monitor.svg().contains("100 put"));
-    ///     Ok(())
-    /// })
-    /// # }
-    /// ```
-    pub fn monitor(&'g self) -> Monitor {
-        self.core().monitor().clone()
     }
 }

@@ -1,5 +1,5 @@
 //! What a picture of a graph shows: [`Picture`], with the collections as nodes and their uses as
-//! arrows. `dot.rs` and `svg.rs` draw it.
+//! arrows. `Core::picture` makes it, `dot.rs` and `svg.rs` draw it.
 //!
 //! The steps that a tag collection prescribes are always known, and the puts that the program has
 //! declared (`StepCol::makes`). The gets and puts of steps are [`Edge`]s, which workers note while
@@ -11,10 +11,7 @@
 //! steps, and their numbers depend on the schedule.
 
 use std::collections::BTreeSet;
-use std::iter;
 
-use crate::collections::AnyItems;
-use crate::core::Core;
 use crate::record::{Edge, EdgeEnd};
 
 /// A collection, by its number among those of its kind.
@@ -59,75 +56,14 @@ pub(crate) struct Picture {
     pub(crate) nodes: Vec<Node>,
     pub(crate) arrows: Vec<Arrow>,
     /// The number under which each entry is shown.
-    shown: Vec<usize>,
+    pub(crate) shown: Vec<usize>,
     /// The number under which each item collection is shown.
-    shown_items: Vec<usize>,
+    pub(crate) shown_items: Vec<usize>,
     /// The number of the forked steps.
-    forked: usize,
-}
-
-/// The number under which each item collection is shown, and the names of those numbers: first the
-/// collections of the environment, then the names of those that steps have made.
-fn shown_items<'g>(core: &Core<'g>) -> (Vec<usize>, Vec<&'g str>) {
-    let items = core.each_items();
-    type Several<'g> = Vec<&'g dyn AnyItems<'g>>;
-    let (of_steps, others): (Several<'g>, Several<'g>) =
-        items.iter().copied().partition(|items| items.is_made_by_step());
-    let mut names: Vec<&'g str> = others.into_iter().map(|items| items.name()).collect();
-    let first = names.len();
-    names.extend(of_steps.into_iter().map(|items| items.name()).collect::<BTreeSet<_>>());
-    let mut next = 0..first;
-    let number = |items: &&'g dyn AnyItems<'g>| match items.is_made_by_step() {
-        true => first + names[first..].binary_search(&items.name()).unwrap_or(0),
-        false => next.next().unwrap_or(first),
-    };
-    (items.iter().map(number).collect(), names)
+    pub(crate) forked: usize,
 }
 
 impl Picture {
-    /// The collections, which tags prescribe which steps, and the declared puts.
-    pub(crate) fn of<'g>(core: &'g Core<'g>) -> Picture {
-        let forks = core.has_forks().then(|| core.forked().number);
-        let entries: Vec<_> = (0..core.entries()).filter_map(|number| core.entry(number)).collect();
-        let mut shown: Vec<usize> = (0..entries.len()).collect();
-        for entry in &entries {
-            if let Some(rest) = entry.code.rest() {
-                shown[rest] = entry.number;
-            }
-        }
-        let environment = core.environment().number;
-        let steps = entries.iter().filter(|entry| shown[entry.number] == entry.number).map(|entry| Node {
-            place: Place::Step(entry.number),
-            name: entry.name.clone(),
-            is_environment: entry.number == environment,
-        });
-        let (shown_items, items) = shown_items(core);
-        let tags = core.each_tags();
-        let node = |place, name: &str| Node { place, name: name.to_owned(), is_environment: false };
-        let items = items.into_iter().enumerate().map(|(number, name)| node(Place::Items(number), name));
-        let prescribed = tags.iter().enumerate().flat_map(|(number, tags)| {
-            iter::successors(tags.first(), |entry| entry.next.get().copied())
-                .map(move |entry| (Place::Tags(number), Place::Step(entry.number)))
-        });
-        let prescribed = prescribed.map(|(from, to)| Arrow { from, to, kind: ArrowKind::Prescribes });
-        let declared: BTreeSet<(Place, Place)> = entries
-            .iter()
-            .filter(|entry| shown[entry.number] == entry.number)
-            .flat_map(|entry| entry.code.made_collections().into_iter().map(|items| (entry.number, items)))
-            .map(|(step, items)| (Place::Step(step), Place::Items(shown_items[items])))
-            .collect();
-        let of_puts = core.each_items().into_iter().zip(&shown_items).filter_map(|(items, &shown)| {
-            let (from, to) = (Place::Items(shown), Place::Tags(items.put_tags()?));
-            Some(Arrow { from, to, kind: ArrowKind::Prescribes })
-        });
-        let of_puts: Vec<Arrow> = of_puts.collect();
-        let declared = declared.into_iter().map(|(from, to)| Arrow { from, to, kind: ArrowKind::Declared });
-        let arrows = prescribed.chain(of_puts).chain(declared).collect();
-        let tags = tags.iter().enumerate().map(|(number, tags)| node(Place::Tags(number), tags.name()));
-        let nodes = steps.chain(items).chain(tags).collect();
-        Picture { nodes, arrows, shown, shown_items, forked: forks.unwrap_or(usize::MAX) }
-    }
-
     /// The number under which an entry is shown. An entry that is younger than the picture has its
     /// own.
     pub(crate) fn shown(&self, entry: usize) -> usize {

@@ -12,9 +12,10 @@ use std::ops::Range;
 use crate::code::{Code, about_tags, free_of, to_word, with_tag};
 use crate::error::StepResult;
 use crate::graph::Graph;
-use crate::hints::{StepCol, StepHints};
+use crate::hints::StepHints;
 use crate::key::{Grid, ItemKey, hash_of, is_word};
 use crate::step::StepContext;
+use crate::step_col::StepCol;
 use crate::stuck::MadeItem;
 use crate::tags::TagCol;
 

@@ -1,4 +1,4 @@
-//! The record of a run: which step ran when, and which collections it used. [`Graph::record`]
+//! The record of a run: which step ran when, and which collections it used. `Graph::record`
 //! begins it, and [`Recording`] is the result.
 //!
 //! A worker collects a [`WorkerRecord`] in `StepContext::attend` (`step/attend.rs`), and hands it
@@ -9,16 +9,14 @@
 //! worker leaves the short way.
 
 use std::collections::BTreeSet;
+use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use std::{fmt, mem};
+use std::{convert, fmt, mem};
 
 use selvedge_core::advise_huge_pages;
 
-use crate::core::Core;
-use crate::graph::Graph;
 use crate::primitives::{Mutex, lock};
-use crate::schedulers::RunOrder;
 
 /// The number of runs with which a worker hands its record over.
 const HELD_MAX: usize = 1024;
@@ -123,6 +121,31 @@ impl Recorder {
     pub(crate) fn edges(&self) -> BTreeSet<Edge> {
         lock(&self.recorded).edges.clone()
     }
+
+    /// What was recorded so far. `see` returns the name of a step, how many steps before it have
+    /// the same name, and the text of the tag.
+    pub(crate) fn recording(&self, see: impl Fn(usize, RecordedTag) -> (String, usize, String)) -> Recording {
+        let mut recorded = lock(&self.recorded);
+        let Recorded { runs, texts, forgotten, .. } = &mut *recorded;
+        runs.sort_by_key(|run| (run.began, run.worker));
+        let see_run = |run: &RunRecord| {
+            let tag = match run.is_text {
+                false => RecordedTag::Word(run.tag),
+                true => RecordedTag::Text(texts[run.tag as usize].clone()),
+            };
+            let (step, twin, tag) = see(run.step as usize, tag);
+            StepRun {
+                worker: run.worker.into(),
+                step,
+                twin,
+                tag,
+                began: Duration::from_nanos(run.began),
+                ended: Duration::from_nanos(run.ended),
+                missed: run.missed,
+            }
+        };
+        Recording { runs: runs.iter().map(see_run).collect(), forgotten: *forgotten }
+    }
 }
 
 impl WorkerRecord {
@@ -191,7 +214,7 @@ pub struct StepRun {
     pub missed: bool,
 }
 
-/// What a graph has recorded, by [`Graph::record`].
+/// What a graph has recorded, by [`Graph::record`](crate::Graph::record).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Recording {
@@ -202,80 +225,53 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// The recording of a graph that records nothing.
+    pub(crate) fn nothing() -> Recording {
+        Recording { runs: Vec::new(), forgotten: 0 }
+    }
+
     /// The order in which the steps began, for [`Replay`](crate::schedulers::Replay).
     pub fn order(&self) -> RunOrder {
         RunOrder::of(self.runs.iter().map(|run| (run.step.as_str(), run.twin, run.tag.as_str())))
     }
+}
 
-    fn of(core: &Core<'_>) -> Recording {
-        let Some(recorder) = core.recorder() else { return Recording { runs: Vec::new(), forgotten: 0 } };
-        let mut recorded = lock(&recorder.recorded);
-        let Recorded { runs, texts, forgotten, .. } = &mut *recorded;
-        runs.sort_by_key(|run| (run.began, run.worker));
-        let see = |run: &RunRecord| {
-            let entry = core.entry(run.step as usize).expect("the step was run");
-            let tag = match run.is_text {
-                false => entry.tag_of_word(run.tag).unwrap_or_default(),
-                true => texts[run.tag as usize].clone(),
-            };
-            StepRun {
-                worker: run.worker.into(),
-                step: entry.name.clone(),
-                twin: entry.twin,
-                tag,
-                began: Duration::from_nanos(run.began),
-                ended: Duration::from_nanos(run.ended),
-                missed: run.missed,
-            }
-        };
-        Recording { runs: runs.iter().map(see).collect(), forgotten: *forgotten }
+/// The order in which steps began, a line for each: its name, a tabulator, and its tag. Of several
+/// steps with one name, the second has ` (2)` behind its name. The tag of a forked step is a number
+/// that is the same in each run. The text is for files; it is read with `parse`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunOrder(Vec<String>);
+
+/// A line of a [`RunOrder`]. `twin` steps before this one have the same name.
+pub(crate) fn line(step: &str, twin: usize, tag: &str) -> String {
+    let twin = if twin == 0 { String::new() } else { format!(" ({})", twin + 1) };
+    format!("{step}{twin}\t{tag}").replace('\n', " ")
+}
+
+impl RunOrder {
+    /// Of steps in their order: the name of each, how many steps before it have the same name, and
+    /// its tag.
+    fn of<'a>(steps: impl Iterator<Item = (&'a str, usize, &'a str)>) -> RunOrder {
+        RunOrder(steps.map(|(step, twin, tag)| line(step, twin, tag)).collect())
+    }
+
+    /// The lines, in their order.
+    pub(crate) fn lines(&self) -> &[String] {
+        &self.0
     }
 }
 
-impl<'g> Graph<'g, '_> {
-    /// Records from now on which steps run when, at most `runs_max` of them, and which collections
-    /// each step uses. The first call counts. [`Graph::dot`] then shows the edges that were used.
-    ///
-    /// # Complexity
-    /// A step that is recorded reads the clock at its end. It reads the clock at its begin too,
-    /// unless its worker had it ready when the step before ended. It takes 32 bytes. Without a
-    /// record there is no cost.
-    ///
-    /// # Examples
-    /// ```
-    /// use selvedge::cnc::{self, schedulers::{Replay, TaskPool}};
-    ///
-    /// # fn main() -> Result<(), cnc::GraphError> {
-    /// let steps_of = |scheduler: &dyn cnc::schedulers::Scheduler| {
-    ///     cnc::graph(|graph| {
-    ///         let tags = graph.tags::<u32>("tags");
-    ///         let items = graph.items::<u32, u32>("items");
-    ///         graph.prescribe(tags, "next", move |n, step| {
-    ///             step.put(items, n + 1, step.get(items, n)? + 1)
-    ///         });
-    ///         graph.record(1_000);
-    ///         graph.initialize(|env| {
-    ///             (0..20).try_for_each(|n| env.put_tag(tags, n))?;
-    ///             env.put(items, 0, 0)
-    ///         })?;
-    ///         graph.run(scheduler)?;
-    ///         Ok::<_, cnc::GraphError>(graph.recording())
-    ///     })
-    /// };
-    /// let recording = steps_of(&TaskPool::fuzz(1, 7))?;
-    /// let replayed = steps_of(&Replay::new(recording.order()))?;
-    /// assert!(recording.runs.len() > 20, "some steps have missed an item");
-    /// assert_eq!(recording.order(), replayed.order());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn record(&'g self, runs_max: usize) {
-        self.core().record(runs_max);
+impl fmt::Display for RunOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|line| writeln!(f, "{line}"))
     }
+}
 
-    /// What was recorded so far; nothing without [`Graph::record`].
-    pub fn recording(&'g self) -> Recording {
-        Recording::of(self.core())
+impl FromStr for RunOrder {
+    type Err = convert::Infallible;
+
+    fn from_str(text: &str) -> Result<RunOrder, convert::Infallible> {
+        Ok(RunOrder(text.lines().map(str::to_owned).collect()))
     }
 }
 

@@ -61,11 +61,10 @@ mod threads;
 mod watchdog;
 
 pub use crate::live::bell::Leave;
+pub use crate::record::RunOrder;
 pub use affine::Affine;
 pub use pool::TaskPool;
-#[cfg(all(test, not(loom)))]
-pub(crate) use pool::random;
-pub use replay::{Replay, RunOrder};
+pub use replay::Replay;
 pub use sequential::OneByOne;
 pub use stealing::Stealing;
 pub use threads::{MainThread, ThreadPerStep};

@@ -85,6 +85,9 @@ const PAUSE: Duration = Duration::from_micros(20);
 /// The most steps that a graph may have, so that their numbers fit in a state word.
 pub(crate) const STEPS_MAX: usize = STEP_MASK as usize;
 
+/// A number that no step has.
+pub(crate) const NO_STEP: usize = STEPS_MAX;
+
 /// The bytes of the least array that asks the system for huge pages: two of them. In an array with
 /// a few million items the interrupts of small pages take as much time as all puts and gets
 /// together, and two workers wait for each other in them.

@@ -1,10 +1,7 @@
 //! What a graph has done, in numbers: [`Statistics`]. `Graph::statistics` and
-//! `FinishedGraph::statistics` make it of the counts that the workers have added to the `Core`.
+//! `FinishedGraph::statistics` return it. `Core::statistics` makes it of the counts of the workers.
 
 use std::fmt;
-
-use crate::collections::ItemStatistics;
-use crate::core::Core;
 
 /// What a graph has done so far.
 ///
@@ -56,20 +53,22 @@ pub struct StepStatistics {
     pub cancelled: u64,
 }
 
+/// What became of the items of a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ItemStatistics {
+    /// The name of the collection.
+    pub name: String,
+    /// The number of items that were put.
+    pub put: usize,
+    /// The number of items that are there.
+    pub there: usize,
+}
+
 impl StepStatistics {
     /// The number of instances that have come to their end.
     pub fn ended(&self) -> u64 {
         self.runs - self.misses
-    }
-}
-
-impl Statistics {
-    pub(crate) fn of(core: &Core<'_>) -> Statistics {
-        let step = |(name, runs, misses, cancelled)| StepStatistics { name, runs, misses, cancelled };
-        Statistics {
-            steps: core.step_counts().into_iter().map(step).collect(),
-            items: core.item_statistics(),
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A picture of a graph as SVG: [`Graph::svg`], and [`Monitor::svg`] with numbers. `picture.rs` has
+//! A picture of a graph as SVG: `Graph::svg`, and [`Monitor::svg`] with numbers. `picture.rs` has
 //! the nodes and arrows; this file has the layout and the drawing.
 //!
 //! The layout has layers, as Sugiyama's has: arrows that close a circle are turned round, each
@@ -11,7 +11,6 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use crate::graph::Graph;
 use crate::picture::{ArrowKind, Picture, Place};
 
 /// The height of a node, the distance of layers, and the least distance of neighbours.
@@ -23,36 +22,6 @@ const BEND: f64 = 8.0;
 const CHARACTER: f64 = 7.5;
 /// How often the layers are sorted, and how often vertices are moved to their neighbours.
 const SWEEPS: usize = 12;
-
-impl<'g> Graph<'g, '_> {
-    /// The graph as SVG: steps are ovals, item collections boxes, tag collections triangles. It
-    /// shows the same as [`Graph::dot`], and needs no other program.
-    /// [`Monitor::svg`](crate::Monitor::svg) shows numbers too.
-    ///
-    /// # Examples
-    /// ```
-    /// use selvedge::cnc::{self, schedulers::OneByOne};
-    ///
-    /// # fn main() -> Result<(), cnc::GraphError> {
-    /// let picture = cnc::graph(|graph| {
-    ///     let tags = graph.tags::<u32>("numbers < 9");
-    ///     let squares = graph.items("squares");
-    ///     graph.prescribe(tags, "square", move |n, step| step.put(squares, n, n * n));
-    ///     graph.record(0);
-    ///     graph.initialize(|env| env.put_tag(tags, 3))?;
-    ///     graph.run(&OneByOne)?;
-    ///     Ok::<_, cnc::GraphError>(graph.svg())
-    /// })?;
-    /// assert!(picture.starts_with("<svg") && picture.contains("numbers &lt; 9"));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn svg(&'g self) -> String {
-        let mut picture = Picture::of(self.core());
-        picture.add(self.core().used_edges());
-        svg(&picture, |_| "")
-    }
-}
 
 /// A node, or a bend of an arrow.
 struct Vertex {
@@ -334,7 +303,7 @@ fn path(layout: &Layout, way: &[usize], middle: impl Fn(usize) -> f64) -> String
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::{GAP, Layout};
-    use crate::schedulers::random;
+    use crate::random::random;
 
     #[test]
     fn no_two_vertices_of_a_layer_overlap_and_each_arrow_goes_by_single_layers() {

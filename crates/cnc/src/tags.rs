@@ -12,12 +12,9 @@ use std::sync::OnceLock;
 
 use crate::arena::{Owned, UntilTheEnd};
 use crate::code::StepEntry;
-use crate::first_panic::FirstPanic;
+use crate::first_panic::clear;
 use crate::key::{ItemKey, fold, hash_of, is_word};
 use crate::primitives::{Mutex, lock};
-
-/// The text for a tag that does not fit in a word and is not kept.
-pub(crate) const NO_TAG: &str = "..";
 
 /// A handle of a tag collection: a message board for steps. Each tag that is put runs every step
 /// that the collection prescribes, once.
@@ -157,15 +154,6 @@ impl<'g, T: Send + Sync> AnyTags<'g> for TagStore<'g, T> {
     fn first(&self) -> Option<&'g StepEntry<'g>> {
         self.first.get().copied()
     }
-}
-
-/// Drops the tags of a set, and keeps its memory. Their destructors run without the lock.
-pub(crate) fn clear<T>(set: &Mutex<HashSet<T>>) {
-    let mut tags = std::mem::take(&mut *lock(set));
-    let mut panics = FirstPanic::default();
-    panics.run(|| tags.clear());
-    *lock(set) = tags;
-    panics.go_on();
 }
 
 impl<T> Owned for TagStore<'_, T> {

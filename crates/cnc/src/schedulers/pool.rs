@@ -20,6 +20,7 @@ use std::{cmp, fmt, iter, thread};
 use super::circle::{LOOKS, pause};
 use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
 use crate::code::ReadyStep;
+use crate::random::random;
 use crate::step::{Outlet, Worker};
 
 /// One stack, queue or heap of ready steps, from which all workers take.
@@ -180,15 +181,6 @@ struct SharedPool<'g> {
     wanted: AtomicBool,
     workers: usize,
     spins: bool,
-}
-
-/// The next number of a random sequence (splitmix64).
-pub(crate) fn random(seed: &mut u64) -> u64 {
-    *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut word = *seed;
-    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
 }
 
 impl<'g> TaskPoolState<'g> {

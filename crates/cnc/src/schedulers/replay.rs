@@ -1,4 +1,5 @@
-//! The order of a recorded run once more: [`Replay`], with the order as text, [`RunOrder`].
+//! The order of a recorded run once more: [`Replay`]. `record.rs` has the order as text,
+//! [`RunOrder`].
 //!
 //! `Recording::order` makes the order, and `Graph::run` calls `Replay::run`. A test or a debugger
 //! uses it to see one schedule again.
@@ -8,46 +9,12 @@
 //! and the same tag, so one does what the other would.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::str::FromStr;
-use std::{convert, fmt, iter};
+use std::iter;
 
 use super::{GraphJob, Scheduler};
 use crate::code::ReadyStep;
+use crate::record::{RunOrder, line};
 use crate::step::Worker;
-
-/// The order in which steps began, a line for each: its name, a tabulator, and its tag. Of several
-/// steps with one name, the second has ` (2)` behind its name. The tag of a forked step is a number
-/// that is the same in each run. The text is for files; it is read with `parse`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RunOrder(Vec<String>);
-
-/// A line of a [`RunOrder`]. `twin` steps before this one have the same name.
-fn line(step: &str, twin: usize, tag: &str) -> String {
-    let twin = if twin == 0 { String::new() } else { format!(" ({})", twin + 1) };
-    format!("{step}{twin}\t{tag}").replace('\n', " ")
-}
-
-impl RunOrder {
-    /// Of steps in their order: the name of each, how many steps before it have the same name, and
-    /// its tag.
-    pub(crate) fn of<'a>(steps: impl Iterator<Item = (&'a str, usize, &'a str)>) -> RunOrder {
-        RunOrder(steps.map(|(step, twin, tag)| line(step, twin, tag)).collect())
-    }
-}
-
-impl fmt::Display for RunOrder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|line| writeln!(f, "{line}"))
-    }
-}
-
-impl FromStr for RunOrder {
-    type Err = convert::Infallible;
-
-    fn from_str(text: &str) -> Result<RunOrder, convert::Infallible> {
-        Ok(RunOrder(text.lines().map(str::to_owned).collect()))
-    }
-}
 
 /// Runs the steps on the calling OS thread, in the order of a recorded run.
 ///
@@ -103,7 +70,7 @@ impl Scheduler for Replay {
         let mut worker = job.worker();
         let mut steps = StepsByLine::default();
         job.start().into_iter().for_each(|ready| steps.add(ready));
-        for line in &self.order.0 {
+        for line in self.order.lines() {
             if let Some(ready) = steps.take(line) {
                 steps.run(&mut worker, ready);
             }

@@ -65,7 +65,7 @@ impl<'g> StepContext<'g> {
     fn run_monitored(&self, ready: ReadyStep<'g>, monitor: &Monitor) {
         // Only this worker has the address while it exists.
         let (worker, code) = (ptr::from_ref(self).addr(), &ready.entry.code);
-        monitor.begin(worker, &ready);
+        monitor.begin(worker, ready.entry.number, ready.step(), ready.tag());
         self.run_recorded(ready);
         let has_ended = self.flags.get() & MISSED == 0;
         monitor.end(worker, has_ended.then(|| code.parts(self.word.get())));
@@ -140,7 +140,7 @@ impl<'g> StepContext<'g> {
         if self.flags.get() & OBSERVED != 0
             && let (Some(monitor), Some(item)) = (self.core.monitor_if_any(), self.missed_item.take())
         {
-            monitor.waits(ready, item);
+            monitor.waits(ready.entry.number, ready.word, ready.describe(), item);
         }
     }
 
@@ -150,7 +150,7 @@ impl<'g> StepContext<'g> {
         if self.flags.get() & OBSERVED != 0
             && let Some(monitor) = self.core.monitor_if_any()
         {
-            monitor.woken(ready);
+            monitor.woken(ready.entry.number, ready.word);
         }
     }
 

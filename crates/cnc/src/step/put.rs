@@ -13,22 +13,27 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::code::{ForkedStep, ReadyStep, StepEntry, to_word};
-use crate::collections::{ItemCol, ItemStore, Items, maker_of};
-use crate::core::NO_STEP;
+use crate::collections::{ItemCol, ItemStore, Items};
 use crate::error::{Halted, StepResult};
-use crate::faults::DoublePut;
+use crate::faults::{DoublePut, PutBy};
 use crate::first_panic::FirstPanic;
 use crate::key::{ItemKey, fold};
 use crate::record::EdgeEnd;
 #[cfg(all(test, not(loom)))]
 use crate::seeded::{SeededFault, is_seeded};
-use crate::slot::{GetCount, ItemSlot};
+use crate::slot::{GetCount, ItemSlot, NO_STEP};
 use crate::storage::NoPlace;
 use crate::tags::{TagCol, TagStore};
 
 use super::{DECLARES, ENVIRONMENT, FAILED, FORKED, MISSED, OBSERVED, ONCE, PUT, StepContext};
 
 impl<'g> StepContext<'g> {
+    /// The step that has put an item.
+    fn maker_of<V>(&self, slot: &ItemSlot<V, ReadyStep<'g>>) -> PutBy {
+        slot.state.until_full();
+        self.core.put_by_maker(slot.state.maker())
+    }
+
     /// Puts an item. The steps that wait for it become ready.
     ///
     /// # Errors
@@ -147,7 +152,7 @@ impl<'g> StepContext<'g> {
         (maker, word): (usize, u64),
     ) -> Halted {
         let first = match slot {
-            Some(slot) if !store.forgets_puts() => maker_of(slot, self),
+            Some(slot) if !store.forgets_puts() => self.maker_of(slot),
             _ => self.core.put_by(NO_STEP, 0),
         };
         let puts = [self.core.put_by(maker, word), first];

@@ -25,8 +25,8 @@ use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::{FirstPanic, drop_payload, take_message};
 use crate::in_use::InUse;
+use crate::key::NO_TAG;
 use crate::slot::SlotState;
-use crate::tags::NO_TAG;
 
 use super::{CLAIMED, DECLARES, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
 
@@ -286,12 +286,12 @@ impl<'g> StepContext<'g> {
     pub(super) fn note_taken_out(&self, ready: &ReadyStep<'g>) {
         self.suspended.set(self.suspended.get().wrapping_sub(1));
         if let Some(monitor) = self.core.monitor_if_any() {
-            monitor.woken(ready);
+            monitor.woken(ready.entry.number, ready.word);
         }
     }
 
-    /// Has the steps that wait get their items once more, at the end of a run in which no step can
-    /// run. None of them has an effect, because none has passed its gets.
+    /// Repeats the gets of the steps that wait, at the end of a run in which no step can run. No
+    /// such step has an effect, because it has not passed its gets.
     ///
     /// A step that may run again gives its claims back when it misses an item. Another step may
     /// then get the last count of an item, and ends well; in the other order it is the waiting step

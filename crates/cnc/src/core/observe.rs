@@ -1,0 +1,124 @@
+//! What a [`Core`] shows of itself: its picture, its record and its statistics, as plain data. The
+//! face (`graph/observe.rs`) hands them to the program. A monitor gets the picture from here too.
+
+use std::collections::BTreeSet;
+use std::iter;
+
+use super::Core;
+use crate::collections::AnyItems;
+use crate::monitor::Monitor;
+use crate::picture::{Arrow, ArrowKind, Node, Picture, Place};
+use crate::record::{Edge, RecordedTag, Recorder, Recording};
+use crate::statistics::{ItemStatistics, Statistics, StepStatistics};
+
+/// The number under which each item collection is shown, and the names of those numbers: first the
+/// collections of the environment, then the names of those that steps have made.
+fn shown_items<'g>(core: &Core<'g>) -> (Vec<usize>, Vec<&'g str>) {
+    let items = core.each_items();
+    type Several<'g> = Vec<&'g dyn AnyItems<'g>>;
+    let (of_steps, others): (Several<'g>, Several<'g>) =
+        items.iter().copied().partition(|items| items.is_made_by_step());
+    let mut names: Vec<&'g str> = others.into_iter().map(|items| items.name()).collect();
+    let first = names.len();
+    names.extend(of_steps.into_iter().map(|items| items.name()).collect::<BTreeSet<_>>());
+    let mut next = 0..first;
+    let number = |items: &&'g dyn AnyItems<'g>| match items.is_made_by_step() {
+        true => first + names[first..].binary_search(&items.name()).unwrap_or(0),
+        false => next.next().unwrap_or(first),
+    };
+    (items.iter().map(number).collect(), names)
+}
+
+impl<'g> Core<'g> {
+    /// The collections, which tags prescribe which steps, and the declared puts.
+    pub(crate) fn picture(&'g self) -> Picture {
+        let forks = self.has_forks().then(|| self.forked().number);
+        let entries: Vec<_> = (0..self.entries()).filter_map(|number| self.entry(number)).collect();
+        let mut shown: Vec<usize> = (0..entries.len()).collect();
+        for entry in &entries {
+            if let Some(rest) = entry.code.rest() {
+                shown[rest] = entry.number;
+            }
+        }
+        let environment = self.environment().number;
+        let steps = entries.iter().filter(|entry| shown[entry.number] == entry.number).map(|entry| Node {
+            place: Place::Step(entry.number),
+            name: entry.name.clone(),
+            is_environment: entry.number == environment,
+        });
+        let (shown_items, items) = shown_items(self);
+        let tags = self.each_tags();
+        let node = |place, name: &str| Node { place, name: name.to_owned(), is_environment: false };
+        let items = items.into_iter().enumerate().map(|(number, name)| node(Place::Items(number), name));
+        let prescribed = tags.iter().enumerate().flat_map(|(number, tags)| {
+            iter::successors(tags.first(), |entry| entry.next.get().copied())
+                .map(move |entry| (Place::Tags(number), Place::Step(entry.number)))
+        });
+        let prescribed = prescribed.map(|(from, to)| Arrow { from, to, kind: ArrowKind::Prescribes });
+        let declared: BTreeSet<(Place, Place)> = entries
+            .iter()
+            .filter(|entry| shown[entry.number] == entry.number)
+            .flat_map(|entry| entry.code.made_collections().into_iter().map(|items| (entry.number, items)))
+            .map(|(step, items)| (Place::Step(step), Place::Items(shown_items[items])))
+            .collect();
+        let of_puts = self.each_items().into_iter().zip(&shown_items).filter_map(|(items, &shown)| {
+            let (from, to) = (Place::Items(shown), Place::Tags(items.put_tags()?));
+            Some(Arrow { from, to, kind: ArrowKind::Prescribes })
+        });
+        let of_puts: Vec<Arrow> = of_puts.collect();
+        let declared = declared.into_iter().map(|(from, to)| Arrow { from, to, kind: ArrowKind::Declared });
+        let arrows = prescribed.chain(of_puts).chain(declared).collect();
+        let tags = tags.iter().enumerate().map(|(number, tags)| node(Place::Tags(number), tags.name()));
+        let nodes = steps.chain(items).chain(tags).collect();
+        Picture { nodes, arrows, shown, shown_items, forked: forks.unwrap_or(usize::MAX) }
+    }
+
+    /// Shows the monitor the collections that there are now.
+    pub(crate) fn show_to_monitor(&'g self) {
+        if let Some(monitor) = self.monitor.get() {
+            monitor.show(self.picture());
+        }
+    }
+
+    /// The uses of collections that were recorded or monitored.
+    pub(crate) fn used_edges(&self) -> BTreeSet<Edge> {
+        let mut edges = self.recorder().map(Recorder::edges).unwrap_or_default();
+        edges.extend(self.monitor_if_any().into_iter().flat_map(Monitor::edges));
+        edges
+    }
+
+    /// What was recorded so far.
+    pub(crate) fn recording(&self) -> Recording {
+        let Some(recorder) = self.recorder() else { return Recording::nothing() };
+        recorder.recording(|step, tag| {
+            let entry = self.entry(step).expect("the step was run");
+            let tag = match tag {
+                RecordedTag::Word(word) => entry.tag_of_word(word).unwrap_or_default(),
+                RecordedTag::Text(text) => text,
+            };
+            (entry.name.clone(), entry.twin, tag)
+        })
+    }
+
+    /// What the steps and items have done so far.
+    pub(crate) fn statistics(&self) -> Statistics {
+        let step = |(name, runs, misses, cancelled)| StepStatistics { name, runs, misses, cancelled };
+        Statistics {
+            steps: self.step_counts().into_iter().map(step).collect(),
+            items: self.item_statistics(),
+        }
+    }
+
+    /// Returns a row for each item collection: first the collections of the environment by their
+    /// numbers, then the collections of steps by their names.
+    fn item_statistics(&self) -> Vec<ItemStatistics> {
+        let (mut of_steps, mut all) = (Vec::new(), Vec::new());
+        for items in self.each_items() {
+            let rows = if items.is_made_by_step() { &mut of_steps } else { &mut all };
+            rows.push(items.statistics());
+        }
+        of_steps.sort_by(|a, b| (&a.name, a.put, a.there).cmp(&(&b.name, b.put, b.there)));
+        all.append(&mut of_steps);
+        all
+    }
+}
