@@ -1,4 +1,5 @@
-//! [`Stack`]: where a stack lies, the [`Control`] block beside it, and how stacks are used again.
+//! [`NativeStack`]: where a stack lies, the [`Control`] block beside it, and how stacks are used
+//! again.
 //!
 //! `thread.rs` takes a stack for each direct-style thread and reads its control block at each
 //! switch; `overflow.rs` asks the control block whether an address lies in the guard. A stack stays
@@ -158,20 +159,20 @@ fn live_max() -> usize {
 }
 
 /// A stack in use.
-pub(crate) struct Stack {
+pub(crate) struct NativeStack {
     control: NonNull<Control>,
 }
 
-impl Stack {
+impl NativeStack {
     /// A stack of at least `bytes`, kept from an earlier thread of this OS thread if there is one.
-    pub(crate) fn take(bytes: usize, name: &'static str) -> Result<Stack, NoStack> {
+    pub(crate) fn take(bytes: usize, name: &'static str) -> Result<NativeStack, NoStack> {
         let bytes = bytes.clamp(BYTES_MIN, 1 << (SIZES - 1)).next_power_of_two();
         let kept = KEPT.try_with(|kept| kept.borrow_mut().0[bytes.trailing_zeros() as usize].pop());
         let control = match kept {
             Ok(Some(control)) => control,
             _ => map(bytes)?,
         };
-        let stack = Stack { control };
+        let stack = NativeStack { control };
         let fresh = stack.control();
         fresh.cancelled.set(false);
         fresh.unwinding.set(false);
@@ -188,7 +189,7 @@ impl Stack {
     }
 }
 
-impl Drop for Stack {
+impl Drop for NativeStack {
     fn drop(&mut self) {
         let (kept, around) = (self.control().kept.take(), self.control().around.take());
         self.control().frame.set(ptr::null());
@@ -215,7 +216,7 @@ impl Drop for Stack {
 // SAFETY: `map` has made room for far more than MIN_STACK_SIZE between base and limit, all of it
 // this stack's alone, with GUARD inaccessible bytes at its limit. The base is aligned to 16 as the
 // control block is.
-unsafe impl corosensei::stack::Stack for Stack {
+unsafe impl corosensei::stack::Stack for NativeStack {
     #[inline(always)]
     fn base(&self) -> StackPointer {
         self.control.addr()

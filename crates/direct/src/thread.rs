@@ -14,7 +14,7 @@
 //! lends the same waker to every step, and most executors have one waker for each task, so the rule
 //! holds there.
 
-use crate::stack::{Control, STACK_BYTES, Stack, current};
+use crate::stack::{Control, NativeStack, STACK_BYTES, current};
 use crate::unwinding;
 use corosensei::{Coroutine, CoroutineResult};
 use selvedge_core::{
@@ -237,7 +237,7 @@ type BodyResult<T> = Result<T, Box<dyn Any + Send>>;
 
 /// A body that has begun and is not over, on its stack.
 struct Fiber<T: 'static> {
-    coroutine: Coroutine<(), (), BodyResult<T>, Stack>,
+    coroutine: Coroutine<(), (), BodyResult<T>, NativeStack>,
     /// The block beside its stack, which lives as long as the coroutine.
     control: *const Control,
 }
@@ -246,7 +246,7 @@ impl<T: 'static> Fiber<T> {
     /// Takes a stack, on which the body waits to be resumed.
     fn new<F: FnOnce() -> T + 'static>(body: F, options: Options) -> Fiber<T> {
         let name = options.name.unwrap_or(std::any::type_name::<F>());
-        let stack = Stack::take(options.bytes, name).unwrap_or_else(|error| panic!("{error}"));
+        let stack = NativeStack::take(options.bytes, name).unwrap_or_else(|error| panic!("{error}"));
         stack.control().around.set(around());
         let control: *const Control = stack.control();
         let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {

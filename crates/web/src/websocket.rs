@@ -1,7 +1,7 @@
 //! [`WebSocket`]: messages in both directions over one connection (RFC 6455).
 //!
-//! `tungstenite` reads and writes frames, without I/O: [`Wire`] is what it takes for a stream, two
-//! buffers. [`WebSocket`] fills the one from the connection and empties the other into it.
+//! `tungstenite` reads and writes frames, without I/O. It takes [`BufferedFrames`], two buffers,
+//! for a stream. [`WebSocket`] fills the one from the connection and empties the other into it.
 
 use std::error::Error;
 use std::fmt;
@@ -153,13 +153,13 @@ impl WebSocketUpgrade {
 /// Dropping it closes the connection without a farewell; [`close`](Self::close) says why.
 pub struct WebSocket {
     context: WebSocketContext,
-    wire: Wire,
+    wire: BufferedFrames,
     connection: Upgraded,
 }
 
 /// The two buffers that stand for the connection.
 #[derive(Default)]
-struct Wire {
+struct BufferedFrames {
     input: Vec<u8>,
     /// The bytes of the input that have been read.
     read: usize,
@@ -168,7 +168,7 @@ struct Wire {
     ended: bool,
 }
 
-impl Read for Wire {
+impl Read for BufferedFrames {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let unread = &self.input[self.read..];
         if unread.is_empty() {
@@ -181,7 +181,7 @@ impl Read for Wire {
     }
 }
 
-impl Write for Wire {
+impl Write for BufferedFrames {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.output.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -197,7 +197,11 @@ pub struct SocketError(Box<tungstenite::Error>);
 
 impl WebSocket {
     fn new(connection: Upgraded, role: Role, config: WebSocketConfig) -> WebSocket {
-        WebSocket { context: WebSocketContext::new(role, Some(config)), wire: Wire::default(), connection }
+        WebSocket {
+            context: WebSocketContext::new(role, Some(config)),
+            wire: BufferedFrames::default(),
+            connection,
+        }
     }
 
     /// The client's end of a connection that has become a WebSocket, for tests and clients.
