@@ -61,7 +61,7 @@ struct Built {
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// Builds each project by both, or those that `names` names. No project is begun after this number
+/// Builds each project by both, or those that `names` names. No project is begun after this number of
 /// seconds.
 ///
 /// # Errors

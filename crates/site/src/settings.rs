@@ -100,7 +100,7 @@ settings! {
         /// OS threads that serve in each process. By default one for each processor.
         workers: Option<Spanned<i64>> = None, "integer" "";
         /// Processes that serve. 1 is no further process; with more, a parent starts this number
-        /// processes at the same addresses and starts a new one for each that dies.
+        /// of processes at the same addresses and starts a new one for each that dies.
         processes: Spanned<i64> = spanned(1), "integer" "1";
         /// The user that the server becomes after it has bound its addresses.
         user: Option<Spanned<String>> = None, "string" "";
