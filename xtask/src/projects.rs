@@ -61,8 +61,8 @@ struct Built {
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// Builds each project by both, or those that `names` names. No project is begun after this number of
-/// seconds.
+/// Builds each project by both, or those that `names` names. No project is begun after this number
+/// of seconds.
 ///
 /// # Errors
 /// When `seconds` is no number, no project has one of the names, a source cannot be fetched, or the
