@@ -17,7 +17,7 @@ use crate::workspace::Workspace;
 /// What builds every test binary, and every example. It finds nothing to do when the binaries are
 /// up to date.
 const BUILD: [&str; 5] = ["cargo", "test", "--workspace", "--no-run", "--locked"];
-const BUILD_LIMIT: Duration = Duration::from_secs(15 * 60);
+const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
 const EXAMPLES: [&str; 6] = ["cargo", "test", "--workspace", "--doc", "--no-fail-fast", "--locked"];
 const RUN_LIMIT: Duration = Duration::from_secs(5 * 60);
 
