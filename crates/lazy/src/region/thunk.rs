@@ -121,7 +121,10 @@ pub(super) fn shared<V: ThunkWord>(word: *mut ()) -> Option<NonNull<ThunkHead>> 
     }
     // The atomics of loom are not made before a model runs.
     #[cfg(loom)]
-    None
+    {
+        let _ = word;
+        None
+    }
 }
 
 /// The numbers below 0 that have a shared thunk.
