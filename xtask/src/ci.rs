@@ -51,10 +51,11 @@ pub(crate) fn test() -> ExitCode {
 
 /// Runs the tests, the checks and the chosen proofs.
 pub(crate) fn ci(choice: Choice) -> ExitCode {
+    let started = Instant::now();
     run("ci", Extent::TestsAndProofs, |workspace| {
         let mut outcomes = of_list(workspace, TESTS);
         outcomes.extend(of_list(workspace, CHECKS));
-        outcomes.extend(prove::every(choice));
+        outcomes.extend(prove::every(choice, started));
         outcomes
     })
 }

@@ -9,7 +9,9 @@
 //!    proof over the same inputs, so it need not run again.
 //! 3. CI runs one in [`ONE_IN`] of the recorded proofs all the same. The commit's hash chooses
 //!    them, so that a record that should not be there is found within some commits, and a commit
-//!    always runs the same ones.
+//!    always chooses the same ones. They come last, and none begins after the command has taken
+//!    [`AGAIN_WITHIN`]: a slow machine checks fewer records and misses nothing that is new. The
+//!    output names each one that did not begin.
 //! 4. A proof that passes is recorded at once, if its inputs are still the same. A proof that fails
 //!    loses its record.
 //!
@@ -20,7 +22,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
@@ -34,6 +36,9 @@ use crate::{packages, setup, side_by_side};
 
 /// CI runs one in this number of the recorded proofs again.
 const ONE_IN: usize = 8;
+
+/// A recorded proof runs again only if the command has taken less than this.
+const AGAIN_WITHIN: Duration = Duration::from_mins(25);
 
 /// Which proofs run.
 #[derive(Clone, Copy, Debug)]
@@ -79,20 +84,21 @@ fn run(choice: Choice) -> ExitCode {
     let setup = steps::one(Tally::of("setup", false), |_| setup::run(setup::Extent::TestsAndProofs));
     let mut outcomes = vec![setup];
     if outcomes[0].result.is_ok() {
-        outcomes.extend(every(choice));
+        outcomes.extend(every(choice, started));
     }
     steps::close("prove", started.elapsed().as_secs_f64(), outcomes)
 }
 
-/// Runs the chosen proofs. An error before the first is an outcome too.
-pub(crate) fn every(choice: Choice) -> Vec<Outcome> {
-    match prepared(choice) {
+/// Runs the chosen proofs for a command that has begun at `started`. An error before the first is
+/// an outcome too.
+pub(crate) fn every(choice: Choice, started: Instant) -> Vec<Outcome> {
+    match prepared(choice, started) {
         Ok(outcomes) => outcomes,
         Err(error) => vec![steps::one(Tally::of("proofs", false), |_| Err(error))],
     }
 }
 
-fn prepared(choice: Choice) -> Result<Vec<Outcome>, String> {
+fn prepared(choice: Choice, started: Instant) -> Result<Vec<Outcome>, String> {
     let workspace = Workspace::load()?;
     let all = proofs::all();
     let mut records = Records::read(&workspace.root)?;
@@ -106,12 +112,21 @@ fn prepared(choice: Choice) -> Result<Vec<Outcome>, String> {
         }
     }
     let run = Run { workspace: &workspace, records: Mutex::new(records) };
-    let at = |turn| chosen.iter().copied().filter(|known| known.proof.turn == turn).collect::<Vec<_>>();
-    let mut outcomes: Vec<Outcome> = Vec::new();
-    outcomes.extend(at(Turn::Alone).into_iter().map(|known| run.one(known, false)));
-    outcomes.extend(side_by_side::each(&at(Turn::Beside), |known| run.one(known, true)));
-    outcomes.extend(at(Turn::Last).into_iter().map(|known| run.one(known, false)));
+    // Only CI chooses recorded proofs that no reader has asked for.
+    let (again, new): (Vec<_>, Vec<_>) =
+        chosen.into_iter().partition(|known| matches!(choice, Choice::NewAndSome) && known.record.is_some());
+    let mut outcomes = run.all(&new, |_| true);
+    outcomes.extend(run.all(&again, |known| within(known, started.elapsed())));
     Ok(outcomes)
+}
+
+/// Whether a recorded proof begins in a command that has taken `elapsed`. Says so if not.
+fn within(known: &Known, elapsed: Duration) -> bool {
+    let begins = elapsed < AGAIN_WITHIN;
+    if !begins {
+        println!("not again: {}: {} minutes are over", known.proof.name, elapsed.as_secs() / 60);
+    }
+    begins
 }
 
 /// Prints every proof with its state.
@@ -224,6 +239,18 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Runs those of these proofs that may begin, in the order of their turns.
+    fn all(&self, chosen: &[&Known], begins: impl Fn(&Known) -> bool + Sync) -> Vec<Outcome> {
+        let at = |turn| chosen.iter().filter(move |known| known.proof.turn == turn);
+        let alone = |known: &&&Known| begins(known).then(|| self.one(known, false));
+        let mut outcomes: Vec<Outcome> = at(Turn::Alone).filter_map(|known| alone(&known)).collect();
+        let beside: Vec<_> = at(Turn::Beside).collect();
+        let beside = side_by_side::each(&beside, |known| begins(known).then(|| self.one(known, true)));
+        outcomes.extend(beside.into_iter().flatten());
+        outcomes.extend(at(Turn::Last).filter_map(|known| alone(&known)));
+        outcomes
+    }
+
     /// Runs one proof, and records it or forgets it.
     fn one(&self, known: &Known, beside_others: bool) -> Outcome {
         let proof = known.proof;
@@ -361,6 +388,29 @@ mod tests {
         let drawn: std::collections::BTreeSet<String> =
             (0..100).flat_map(|commit| of(&commit.to_string())).collect();
         assert_eq!(drawn.len(), 17, "within a hundred commits each proof runs");
+    }
+
+    #[test]
+    fn a_recorded_proof_does_not_begin_late_and_a_new_one_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace {
+            root: dir.path().into(),
+            target_dir: dir.path().join("target"),
+            packages: Vec::new(),
+        };
+        let run = Run { workspace: &workspace, records: Mutex::new(Records::read(dir.path()).unwrap()) };
+        let mut proofs = proofs(3);
+        (proofs[0].turn, proofs[2].turn) = (Turn::Last, Turn::Alone);
+        let known = known(&proofs, 3);
+        let all: Vec<_> = known.iter().collect();
+        let names = |elapsed| {
+            let outcomes = run.all(&all, |known| within(known, elapsed));
+            outcomes.into_iter().map(|outcome| outcome.name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(AGAIN_WITHIN), [""; 0]);
+        assert_eq!(names(AGAIN_WITHIN / 2), ["proof 2", "proof 1", "proof 0"]);
+        let outcomes = run.all(&all, |_| true);
+        assert_eq!(outcomes.len(), 3);
     }
 
     #[test]
