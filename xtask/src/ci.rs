@@ -46,13 +46,12 @@ const EXAMPLES: &str = "selvedge-examples";
 
 /// Runs the tests.
 pub(crate) fn test() -> ExitCode {
-    run("test", Extent::Tests, |workspace| of_list(workspace, TESTS))
+    run("test", Extent::Tests, |workspace, _| of_list(workspace, TESTS))
 }
 
 /// Runs the tests, the checks and the chosen proofs.
 pub(crate) fn ci(choice: Choice) -> ExitCode {
-    let started = Instant::now();
-    run("ci", Extent::TestsAndProofs, |workspace| {
+    run("ci", Extent::TestsAndProofs, |workspace, started| {
         let mut outcomes = of_list(workspace, TESTS);
         outcomes.extend(of_list(workspace, CHECKS));
         outcomes.extend(prove::every(choice, started));
@@ -60,15 +59,16 @@ pub(crate) fn ci(choice: Choice) -> ExitCode {
     })
 }
 
-/// Runs every step, also after one has failed. Without the set-up it runs none. The last line of
-/// the output is the number of tests that passed and failed.
-fn run(command: &str, extent: Extent, rest: impl FnOnce(&Workspace) -> Vec<Outcome>) -> ExitCode {
+/// Runs every step, also after one has failed. Without the set-up it runs none. `rest` is told
+/// when the command began. The last line of the output is the number of tests that passed and
+/// failed.
+fn run(command: &str, extent: Extent, rest: impl FnOnce(&Workspace, Instant) -> Vec<Outcome>) -> ExitCode {
     let started = Instant::now();
     let mut outcomes = vec![steps::one(Tally::of("setup", false), |_| setup::run(extent))];
     if outcomes[0].result.is_ok() {
         match Workspace::load() {
             Ok(workspace) => {
-                outcomes.extend(rest(&workspace));
+                outcomes.extend(rest(&workspace, started));
                 println!("\n{command}: {}", disk::used(&workspace));
             }
             Err(error) => outcomes.push(steps::one(Tally::of("workspace", false), |_| Err(error))),

@@ -37,7 +37,7 @@ use crate::{packages, setup, side_by_side};
 /// CI runs one in this number of the recorded proofs again.
 const ONE_IN: usize = 8;
 
-/// A recorded proof runs again only if the command has taken less than this.
+/// CI begins a recorded proof only if it has taken less than this.
 const AGAIN_WITHIN: Duration = Duration::from_mins(25);
 
 /// Which proofs run.
@@ -112,12 +112,7 @@ fn prepared(choice: Choice, started: Instant) -> Result<Vec<Outcome>, String> {
         }
     }
     let run = Run { workspace: &workspace, records: Mutex::new(records) };
-    // Only CI chooses recorded proofs that no reader has asked for.
-    let (again, new): (Vec<_>, Vec<_>) =
-        chosen.into_iter().partition(|known| matches!(choice, Choice::NewAndSome) && known.record.is_some());
-    let mut outcomes = run.all(&new, |_| true);
-    outcomes.extend(run.all(&again, |known| within(known, started.elapsed())));
-    Ok(outcomes)
+    Ok(run.all(chosen, choice, || started.elapsed()))
 }
 
 /// Whether a recorded proof begins in a command that has taken `elapsed`. Says so if not.
@@ -239,15 +234,29 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Runs the chosen proofs: what is new first, and then, while there is time, the records that
+    /// CI checks.
+    fn all(
+        &self,
+        chosen: Vec<&Known>,
+        choice: Choice,
+        elapsed: impl Fn() -> Duration + Sync,
+    ) -> Vec<Outcome> {
+        let drawn = |known: &&Known| matches!(choice, Choice::NewAndSome) && known.record.is_some();
+        let (again, first): (Vec<_>, Vec<_>) = chosen.into_iter().partition(drawn);
+        let mut outcomes = self.in_turns(&first, |_| true);
+        outcomes.extend(self.in_turns(&again, |known| within(known, elapsed())));
+        outcomes
+    }
+
     /// Runs those of these proofs that may begin, in the order of their turns.
-    fn all(&self, chosen: &[&Known], begins: impl Fn(&Known) -> bool + Sync) -> Vec<Outcome> {
-        let at = |turn| chosen.iter().filter(move |known| known.proof.turn == turn);
-        let alone = |known: &&&Known| begins(known).then(|| self.one(known, false));
-        let mut outcomes: Vec<Outcome> = at(Turn::Alone).filter_map(|known| alone(&known)).collect();
+    fn in_turns(&self, proofs: &[&Known], begins: impl Fn(&Known) -> bool + Sync) -> Vec<Outcome> {
+        let at = |turn| proofs.iter().copied().filter(move |known| known.proof.turn == turn);
+        let one = |known: &Known, beside| begins(known).then(|| self.one(known, beside));
+        let mut outcomes: Vec<Outcome> = at(Turn::Alone).filter_map(|known| one(known, false)).collect();
         let beside: Vec<_> = at(Turn::Beside).collect();
-        let beside = side_by_side::each(&beside, |known| begins(known).then(|| self.one(known, true)));
-        outcomes.extend(beside.into_iter().flatten());
-        outcomes.extend(at(Turn::Last).filter_map(|known| alone(&known)));
+        outcomes.extend(side_by_side::each(&beside, |known| one(known, true)).into_iter().flatten());
+        outcomes.extend(at(Turn::Last).filter_map(|known| one(known, false)));
         outcomes
     }
 
@@ -401,16 +410,15 @@ mod tests {
         let run = Run { workspace: &workspace, records: Mutex::new(Records::read(dir.path()).unwrap()) };
         let mut proofs = proofs(3);
         (proofs[0].turn, proofs[2].turn) = (Turn::Last, Turn::Alone);
-        let known = known(&proofs, 3);
-        let all: Vec<_> = known.iter().collect();
-        let names = |elapsed| {
-            let outcomes = run.all(&all, |known| within(known, elapsed));
+        let names = |recorded, choice, elapsed| {
+            let known = known(&proofs, recorded);
+            let outcomes = run.all(known.iter().collect(), choice, || elapsed);
             outcomes.into_iter().map(|outcome| outcome.name).collect::<Vec<_>>()
         };
-        assert_eq!(names(AGAIN_WITHIN), [""; 0]);
-        assert_eq!(names(AGAIN_WITHIN / 2), ["proof 2", "proof 1", "proof 0"]);
-        let outcomes = run.all(&all, |_| true);
-        assert_eq!(outcomes.len(), 3);
+        assert_eq!(names(3, Choice::NewAndSome, AGAIN_WITHIN), [""; 0]);
+        assert_eq!(names(3, Choice::NewAndSome, AGAIN_WITHIN / 2), ["proof 2", "proof 1", "proof 0"]);
+        assert_eq!(names(2, Choice::NewAndSome, AGAIN_WITHIN), ["proof 2"], "the one without a record");
+        assert_eq!(names(3, Choice::All, AGAIN_WITHIN).len(), 3, "a reader has asked for them");
     }
 
     #[test]
