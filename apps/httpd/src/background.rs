@@ -7,13 +7,14 @@
 use std::env;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::fs::OFlags;
 
 use crate::options::Refusal;
+use crate::takeover::{HandedFiles, HandedName};
 
 /// In the environment of the second process.
 const MARK: &str = "SELVEDGE_HTTPD_DAEMON";
@@ -76,6 +77,11 @@ pub(crate) struct Reports {
 }
 
 impl Reports {
+    /// The streams as they are: a process that takes over writes where its predecessor wrote.
+    pub(crate) fn inherited() -> Reports {
+        Reports { report: None, nowhere: None }
+    }
+
     /// Opens the files. It is done while the process has all its privileges.
     ///
     /// # Errors
@@ -105,26 +111,56 @@ impl Reports {
 
 /// The file with the number of the process. It is removed when the server ends.
 #[derive(Debug)]
-pub(crate) struct PidFile(Option<PathBuf>);
+pub(crate) struct PidFile(Option<(PathBuf, File)>);
 
 impl PidFile {
-    /// Writes the file, if there is to be one.
+    /// Opens the file, if there is to be one: the `handed` one of that path, or a new one.
     ///
     /// # Errors
     /// With the path in the message.
-    pub(crate) fn write(path: Option<&Path>) -> Result<PidFile, Refusal> {
-        if let Some(path) = path {
-            let mut file = open_own(File::options().write(true).truncate(true), path)?;
-            writeln!(file, "{}", std::process::id()).map_err(|error| naming(path, error))?;
+    pub(crate) fn open(path: Option<&Path>, handed: &mut HandedFiles) -> Result<PidFile, Refusal> {
+        let open = |path: &Path| -> Result<(PathBuf, File), Refusal> {
+            let file = match handed.take_file(&HandedName::Pid(path.to_owned())) {
+                Some(file) => file,
+                None => open_own(File::options().write(true), path)?,
+            };
+            Ok((path.to_owned(), file))
+        };
+        Ok(PidFile(path.map(open).transpose()?))
+    }
+
+    /// Writes the number of this process into it.
+    ///
+    /// # Errors
+    /// With the path in the message.
+    pub(crate) fn write(&self) -> Result<(), Refusal> {
+        let Some((path, file)) = &self.0 else { return Ok(()) };
+        let number = format!("{}\n", std::process::id());
+        let written = file.set_len(0).and_then(|()| file.write_all_at(number.as_bytes(), 0));
+        written.map_err(|error| naming(path, error))
+    }
+
+    /// Hands the file to a process that takes over.
+    ///
+    /// # Errors
+    /// The process has no descriptors left.
+    pub(crate) fn hand(&self, files: &mut HandedFiles) -> io::Result<()> {
+        if let Some((path, file)) = &self.0 {
+            files.push(HandedName::Pid(path.clone()), file.try_clone()?);
         }
-        Ok(PidFile(path.map(Path::to_owned)))
+        Ok(())
+    }
+
+    /// Leaves the file where it is, because another process has taken it over.
+    pub(crate) fn leave(&mut self) {
+        self.0 = None;
     }
 }
 
 impl Drop for PidFile {
     fn drop(&mut self) {
         // After the user was changed the directory may not permit it.
-        if let Some(path) = &self.0 {
+        if let Some((path, _)) = &self.0 {
             let _ = fs::remove_file(path);
         }
     }
@@ -142,9 +178,21 @@ mod tests {
         fs::write(&target, "precious").unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
         assert!(Reports::open(Some(&link)).unwrap_err().message.starts_with(link.to_str().unwrap()));
-        assert!(PidFile::write(Some(&link)).is_err());
+        assert!(PidFile::open(Some(&link), &mut HandedFiles::default()).is_err());
         assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
-        let kept = PidFile::write(Some(&own)).unwrap();
+        let kept = PidFile::open(Some(&own), &mut HandedFiles::default()).unwrap();
+        kept.write().unwrap();
+        // A process that takes over writes its number over the former one, without a right to open
+        // the file.
+        let mut handed = HandedFiles::default();
+        kept.hand(&mut handed).unwrap();
+        let mut later = PidFile::open(Some(&own), &mut handed).unwrap();
+        fs::write(&own, "12345678901234567890\n").unwrap();
+        later.write().unwrap();
+        assert_eq!(fs::read_to_string(&own).unwrap(), format!("{}\n", std::process::id()));
+        later.leave();
+        drop(later);
+        assert!(own.exists());
         assert_eq!(fs::metadata(&own).unwrap().permissions().mode() & 0o137, 0);
         drop(kept);
         assert!(!own.exists());

@@ -8,59 +8,77 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::time::Duration;
 
+use selvedge_http::Stop;
 use selvedge_io::net::{UnixListener, UnixStream};
 use selvedge_io::time::timeout;
+use selvedge_scope::{Selected, select};
 
 use crate::options::Refusal;
 
 /// The commands, and what each does.
-pub(crate) const COMMANDS: [(&str, &str); 6] = [
+pub(crate) const COMMANDS: [(&str, &str); 7] = [
     ("status", "the server's state, its routes and counters"),
     ("reload", "reads the configuration again; a mistake in it is told, and changes nothing"),
     ("retire", "accepts no more connections, and ends when those that are open have ended"),
+    ("upgrade", "starts the program's file anew, hands its sockets over, and retires"),
     ("stop", "finishes the requests in flight, and ends"),
     ("threads", "what each thread waits for"),
     ("counters", "the counters, in the format of Prometheus"),
 ];
 
-/// How long a client may take to send its command.
+/// How long a client may take to send its command, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a client waits for the answer. An upgrade takes as long as the new process does.
+const LONGEST: Duration = Duration::from_secs(90);
 
 /// What the commands do.
 pub(crate) trait Commands {
     /// The answer to a command: text, or why not.
     async fn obey(&self, command: &str) -> Result<String, String>;
+
+    /// The client has the answer, which was no refusal: what a command does to the process itself.
+    fn answered(&self, command: &str);
 }
 
-/// Answers at `listener` for ever, one client after the other.
-pub(crate) async fn answer(listener: UnixListener, commands: &impl Commands) {
-    loop {
-        match listener.accept().await {
-            Ok(client) => {
-                // A client that fails has its own end for an answer.
-                let _ = timeout(2 * PATIENCE, serve(&client, commands)).await;
-            }
-            Err(error) => {
+/// Answers at `listener` until `over` is requested, one client after the other.
+pub(crate) async fn answer(listener: UnixListener, commands: &impl Commands, over: &Stop) {
+    while !over.is_requested() {
+        match select((listener.accept(), over.requested())).await {
+            // A client that fails has its own end for an answer.
+            Selected::First(Ok(client)) => drop(serve(&client, commands).await),
+            Selected::First(Err(error)) => {
                 eprintln!("selvedge-httpd: control: {error}");
                 return;
             }
+            Selected::Second(()) => return,
         }
     }
 }
 
 async fn serve(client: &UnixStream, commands: &impl Commands) -> std::io::Result<()> {
-    let mut line = Vec::with_capacity(128);
-    while !line.contains(&b'\n') && line.len() < line.capacity() {
-        if client.read_to_spare(&mut line).await? == 0 {
-            break;
+    let read = async {
+        let mut line = Vec::with_capacity(128);
+        while !line.contains(&b'\n') && line.len() < line.capacity() {
+            if client.read_to_spare(&mut line).await? == 0 {
+                break;
+            }
         }
-    }
+        std::io::Result::Ok(line)
+    };
+    let line = timeout(PATIENCE, read).await??;
     let command = String::from_utf8_lossy(&line);
-    let answer = match commands.obey(command.trim()).await {
+    let command = command.trim();
+    let obeyed = commands.obey(command).await;
+    let answer = match &obeyed {
         Ok(text) => format!("ok\n{text}"),
         Err(why) => format!("error: {why}\n"),
     };
-    client.write_all(answer.as_bytes()).await
+    let written = timeout(PATIENCE, client.write_all(answer.as_bytes())).await;
+    if obeyed.is_ok() {
+        commands.answered(command);
+    }
+    written?
 }
 
 /// Sends `command` to the server with the control socket at `path`, and returns its answer.
@@ -71,7 +89,7 @@ pub(crate) fn ask(path: &Path, command: &str) -> Result<String, Refusal> {
     let refusal = |message: String| Refusal { message, status: 1 };
     let talk = || -> std::io::Result<String> {
         let mut server = StdStream::connect(path)?;
-        server.set_read_timeout(Some(4 * PATIENCE))?;
+        server.set_read_timeout(Some(LONGEST))?;
         server.write_all(format!("{command}\n").as_bytes())?;
         let mut answer = String::new();
         server.read_to_string(&mut answer)?;

@@ -6,9 +6,10 @@
 //! socket without the option finds out whether the port is free. At a Unix address, where there is
 //! no such option, the workers share one socket, and the kernel wakes one of them.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,7 @@ use rustix::process::umask;
 use selvedge_io::net::{ListenOptions, TcpListener, UnixListener};
 
 use crate::options::Address;
+use crate::takeover::{HandedFiles, HandedName};
 
 /// The sockets of one worker.
 #[derive(Debug, Default)]
@@ -28,6 +30,13 @@ pub(crate) struct Listeners {
 /// The paths of Unix sockets, removed when the server ends.
 #[derive(Debug, Default)]
 pub(crate) struct Paths(Vec<PathBuf>);
+
+impl Paths {
+    /// Leaves the sockets where they are, because another process has taken them over.
+    pub(crate) fn leave(&mut self) {
+        self.0.clear();
+    }
+}
 
 impl Drop for Paths {
     fn drop(&mut self) {
@@ -46,12 +55,15 @@ pub(crate) struct Bound {
     /// Where they can be reached, as URLs as far as there are such.
     pub(crate) urls: Vec<String>,
     pub(crate) paths: Paths,
+    /// Each socket once more, for a process that takes over.
+    pub(crate) handing: HandedFiles,
     /// Whether other processes bind the same addresses.
     is_shared: bool,
 }
 
 /// Binds all addresses for `workers` workers, Unix sockets with the permissions `unix_mode`. With
-/// `is_shared` other processes may bind the same addresses.
+/// `is_shared` other processes may bind the same addresses. An address for which there are sockets
+/// in `handed` is not bound again.
 ///
 /// # Errors
 /// With the address in the message.
@@ -60,50 +72,57 @@ pub(crate) fn bind(
     unix_mode: Option<u32>,
     workers: usize,
     is_shared: bool,
+    handed: &mut HandedFiles,
 ) -> io::Result<Bound> {
     let mut bound = Bound::new(workers, is_shared);
     for address in addresses {
-        match address {
-            Address::Tcp(address) => bound.tcp(*address)?,
-            Address::Port(port) => {
-                // One socket serves both families, unless this machine knows no IPv6.
-                let everywhere = SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port));
-                match bound.tcp(everywhere) {
-                    Err(error) if error.kind() != ErrorKind::AddrInUse => {
-                        bound.tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, *port)))?;
-                    }
-                    result => result?,
-                }
+        let name = HandedName::Listener(address.to_string());
+        let present = bound.counts();
+        let sockets = handed.take(&name);
+        if sockets.is_empty() {
+            bound.bind(address, unix_mode)?;
+        } else {
+            bound.spread(sockets)?;
+            if let Address::Unix(path) = address {
+                bound.paths.0.push(std::path::absolute(path)?);
             }
-            Address::Name(host, port) => bound.name(host, *port)?,
-            Address::Unix(path) => match unix_mode {
-                None => bound.unix(path)?,
-                Some(mode) => {
-                    // The socket has its mode from the beginning; nothing else makes a file at this
-                    // point.
-                    let masked = umask(Mode::from_raw_mode(0o777 & !mode));
-                    let bind = bound.unix(path);
-                    umask(masked);
-                    bind?;
-                }
-            },
         }
+        bound.keep_for_handing(&name, &present)?;
     }
     Ok(bound)
 }
 
-/// A Unix socket at `path` for commands, which only its owner may use, and the path to remove.
+/// Sockets that systemd has bound, for `workers` workers that share each of them.
+///
+/// # Errors
+/// A descriptor is no listening socket.
+pub(crate) fn inherited(sockets: Vec<OwnedFd>, workers: usize) -> io::Result<Bound> {
+    let mut bound = Bound::new(workers, false);
+    for socket in sockets {
+        let present = bound.counts();
+        bound.spread(vec![socket])?;
+        bound.keep_for_handing(&HandedName::Inherited, &present)?;
+    }
+    Ok(bound)
+}
+
+/// A Unix socket at `path` for commands, which only its owner may use. It is among the `handed`
+/// ones, or it is bound.
 ///
 /// # Errors
 /// With the path in the message.
-pub(crate) fn bind_unix(path: &Path) -> io::Result<(UnixListener, Paths)> {
+pub(crate) fn bind_control(path: &Path, handed: &mut HandedFiles) -> io::Result<Bound> {
     let mut bound = Bound::new(1, false);
-    let masked = umask(Mode::from_raw_mode(0o177));
-    let result = bound.unix(path);
-    umask(masked);
-    result?;
-    let socket = bound.listeners[0].unix.pop().expect("it was just bound");
-    Ok((socket, bound.paths))
+    let name = HandedName::Control(path.to_owned());
+    let sockets = handed.take(&name);
+    if sockets.is_empty() {
+        bound.bind(&Address::Unix(path.to_owned()), Some(0o600))?;
+    } else {
+        bound.spread(sockets)?;
+        bound.paths.0.push(std::path::absolute(path)?);
+    }
+    bound.keep_for_handing(&name, &[(0, 0)])?;
+    Ok(bound)
 }
 
 impl Bound {
@@ -112,36 +131,99 @@ impl Bound {
             listeners: (0..workers).map(|_| Listeners::default()).collect(),
             urls: Vec::new(),
             paths: Paths::default(),
+            handing: HandedFiles::default(),
             is_shared,
         }
     }
 
-    /// Sockets that were bound by another program, for `workers` workers that share them.
-    ///
-    /// # Errors
-    /// A descriptor is no listening socket.
-    pub(crate) fn inherited(sockets: Vec<OwnedFd>, workers: usize) -> io::Result<Bound> {
-        let mut bound = Bound::new(workers, false);
-        for socket in sockets {
-            match TcpListener::from_fd(socket.try_clone()?) {
-                Ok(first) => {
-                    bound.urls.push(url(first.local_addr()));
-                    for listeners in &mut bound.listeners[1..] {
-                        listeners.tcp.push(first.share()?);
-                    }
-                    bound.listeners[0].tcp.push(first);
+    /// The numbers of sockets of each worker.
+    fn counts(&self) -> Vec<(usize, usize)> {
+        self.listeners.iter().map(|worker| (worker.tcp.len(), worker.unix.len())).collect()
+    }
+
+    /// Keeps a descriptor of each socket that was added since the workers had `present` ones.
+    fn keep_for_handing(&mut self, name: &HandedName, present: &[(usize, usize)]) -> io::Result<()> {
+        for (worker, (tcp, _)) in self.listeners.iter().zip(present) {
+            for socket in &worker.tcp[*tcp..] {
+                // A shared socket leaves its event loop when it is closed here and open elsewhere.
+                drop(socket.share()?);
+                self.handing.push(name.clone(), socket.as_fd().try_clone_to_owned()?);
+            }
+        }
+        let unix = self.listeners.iter().zip(present).flat_map(|(worker, (_, unix))| &worker.unix[*unix..]);
+        // The workers' sockets are the same one.
+        if let Some(socket) = unix.into_iter().next() {
+            drop(socket.share()?);
+            self.handing.push(name.clone(), socket.as_fd().try_clone_to_owned()?);
+        }
+        Ok(())
+    }
+
+    /// Gives sockets of one address that were bound by another process to the workers. If there are
+    /// fewer sockets than workers, workers share them.
+    fn spread(&mut self, sockets: Vec<OwnedFd>) -> io::Result<()> {
+        let workers = self.listeners.len();
+        let tcp: io::Result<Vec<TcpListener>> =
+            sockets.iter().map(|socket| TcpListener::from_fd(socket.try_clone()?)).collect();
+        match tcp {
+            Ok(sockets) => {
+                // A name may stand for several addresses.
+                let mut by_address: BTreeMap<SocketAddr, Vec<TcpListener>> = BTreeMap::new();
+                for socket in sockets {
+                    by_address.entry(socket.local_addr()).or_default().push(socket);
                 }
-                Err(_) => {
-                    let first = UnixListener::from_fd(socket)?;
-                    bound.urls.push(format!("unix:{}", first.path().display()));
-                    for listeners in &mut bound.listeners[1..] {
-                        listeners.unix.push(first.share()?);
+                for (address, sockets) in by_address {
+                    self.urls.push(url(address));
+                    for index in sockets.len()..workers {
+                        self.listeners[index].tcp.push(sockets[index % sockets.len()].share()?);
                     }
-                    bound.listeners[0].unix.push(first);
+                    for (index, socket) in sockets.into_iter().enumerate() {
+                        self.listeners[index % workers].tcp.push(socket);
+                    }
+                }
+            }
+            Err(_) => {
+                for (index, socket) in sockets.into_iter().enumerate() {
+                    let first = UnixListener::from_fd(socket)?;
+                    if index == 0 {
+                        self.urls.push(format!("unix:{}", first.path().display()));
+                    }
+                    for worker in &mut self.listeners[1..] {
+                        worker.unix.push(first.share()?);
+                    }
+                    self.listeners[0].unix.push(first);
                 }
             }
         }
-        Ok(bound)
+        Ok(())
+    }
+
+    fn bind(&mut self, address: &Address, unix_mode: Option<u32>) -> io::Result<()> {
+        match address {
+            Address::Tcp(address) => self.tcp(*address),
+            Address::Port(port) => {
+                // One socket serves both families, unless this machine knows no IPv6.
+                let everywhere = SocketAddr::from((Ipv6Addr::UNSPECIFIED, *port));
+                match self.tcp(everywhere) {
+                    Err(error) if error.kind() != ErrorKind::AddrInUse => {
+                        self.tcp(SocketAddr::from((Ipv4Addr::UNSPECIFIED, *port)))
+                    }
+                    result => result,
+                }
+            }
+            Address::Name(host, port) => self.name(host, *port),
+            Address::Unix(path) => match unix_mode {
+                None => self.unix(path),
+                Some(mode) => {
+                    // The socket has its mode from the beginning; nothing else makes a file at this
+                    // point.
+                    let masked = umask(Mode::from_raw_mode(0o777 & !mode));
+                    let bind = self.unix(path);
+                    umask(masked);
+                    bind
+                }
+            },
+        }
     }
 
     fn tcp(&mut self, address: SocketAddr) -> io::Result<()> {

@@ -18,32 +18,46 @@ mod prefork;
 mod privileges;
 mod running;
 mod systemd;
+mod takeover;
 
 use std::process::ExitCode;
 
 use configuration::{ConfigurationFiles, Loaded};
 use options::{CommandTarget, Options, Refusal, Request};
 use running::{Served, ServedContent};
+use takeover::{HandedFiles, Predecessor};
 
 fn main() -> ExitCode {
-    match run() {
+    let mut predecessor = match Predecessor::from_environment() {
+        Ok(predecessor) => predecessor,
+        Err(error) => {
+            eprintln!("selvedge-httpd: what another process hands over: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match run(&mut predecessor) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Refusal { message, status }) => {
-            eprintln!("selvedge-httpd: {message}");
+            match predecessor {
+                // It says so.
+                Some(predecessor) => predecessor.refuse(&message),
+                None => eprintln!("selvedge-httpd: {message}"),
+            }
             ExitCode::from(status)
         }
     }
 }
 
-fn run() -> Result<(), Refusal> {
+/// Does what the command line asks for. The server takes `predecessor` when it serves.
+fn run(predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
     match options::parse(std::env::args_os().skip(1))? {
         Request::Help => println!("{}", options::HELP),
         Request::Version => println!("selvedge-httpd {}", env!("CARGO_PKG_VERSION")),
         Request::Keys => print!("{}", selvedge_site::reference::markdown()),
         Request::Check(source) => check(&source)?,
         Request::Ctl(target, command) => print!("{}", ctl(target, &command)?),
-        Request::Serve(options) => serve_directory(*options)?,
-        Request::Configured(source) => serve_by(source)?,
+        Request::Serve(options) => serve_directory(*options, predecessor)?,
+        Request::Configured(source) => serve_by(source, predecessor)?,
     }
     Ok(())
 }
@@ -70,12 +84,13 @@ fn ctl(target: CommandTarget, command: &str) -> Result<String, Refusal> {
     control::ask(&socket, command)
 }
 
-fn serve_directory(options: Options) -> Result<(), Refusal> {
+fn serve_directory(options: Options, predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
     let tree = selvedge_http::DocumentRoot::new(&options.directory)?;
-    running::serve(Served { options, process: Default::default(), content: ServedContent::Directory(tree) })
+    let process = Default::default();
+    running::serve(Served { options, process, content: ServedContent::Directory(tree) }, predecessor)
 }
 
-fn serve_by(source: ConfigurationFiles) -> Result<(), Refusal> {
+fn serve_by(source: ConfigurationFiles, predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
     let Loaded { routing, options, process, warnings } = configuration::load(&source)?;
     if process.daemon && !background::is_daemon() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
@@ -85,14 +100,15 @@ fn serve_by(source: ConfigurationFiles) -> Result<(), Refusal> {
     if process.processes > 1 && !prefork::is_one_of_several() {
         // The processes share the addresses, so they would share them with another server too.
         drop(
-            listeners::bind(&options.listen, options.unix_mode, 1, false)
+            listeners::bind(&options.listen, options.unix_mode, 1, false, &mut HandedFiles::default())
                 .map_err(running::naming("--listen"))?,
         );
-        let _pid_file = background::PidFile::write(process.pid_file.as_deref())?;
+        let pid_file = background::PidFile::open(process.pid_file.as_deref(), &mut HandedFiles::default())?;
+        pid_file.write()?;
         return prefork::run(process.processes);
     }
     if !background::is_daemon() && !prefork::is_one_of_several() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
     }
-    running::serve(Served { options, process, content: ServedContent::Routes(source, routing) })
+    running::serve(Served { options, process, content: ServedContent::Routes(source, routing) }, predecessor)
 }

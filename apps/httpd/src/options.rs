@@ -39,7 +39,8 @@ Usage: selvedge-httpd [OPTIONS] [DIR]
   FILE.conf FILE.route   a configuration and a route file of Mighttpd.
   check                  reads a configuration and tells the first mistake in it.
   ctl                    sends a COMMAND to the server that runs by this configuration: status, reload,
-                         retire, stop, threads or counters. In place of FILE it takes --socket PATH.
+                         retire, upgrade, stop, threads or counters. In place of FILE it takes
+                         --socket PATH.
 
 Options:
   -c, --config FILE      the configuration; no other option may be given with it.
@@ -77,8 +78,10 @@ When all descriptors (ulimit -n) are in use, the server closes idle connections 
 SIGTERM, SIGQUIT and SIGINT (Ctrl-C) stop the server: it accepts no more connections, finishes the requests
 in flight and exits with status 0. A second such signal stops it at once. After SIGHUP the server looks
 again at every file that it serves, and opens the log again; it reads its configuration again, if it has
-one, and keeps the old one if there is a mistake in the new one. After SIGUSR1 it opens the log again. Its
-exit status is 1 if it cannot start, and 2 if the command line or the configuration has an error.";
+one, and keeps the old one if there is a mistake in the new one. After SIGUSR1 it opens the log again.
+After SIGUSR2 it starts the program's file anew, hands its sockets to the new process, and ends when the
+last of its own connections has ended; if the new process cannot serve, all stays as it was. Its exit
+status is 1 if it cannot start, and 2 if the command line or the configuration has an error.";
 
 /// The command line, parsed.
 #[derive(Debug, PartialEq)]

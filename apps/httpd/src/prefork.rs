@@ -132,7 +132,8 @@ impl Children {
 }
 
 async fn supervise(program: PathBuf, count: usize) -> Result<(), Refusal> {
-    let mut heard = signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1])?;
+    let mut heard =
+        signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1, Signal::USR2])?;
     let mut children = Children {
         program,
         running: BTreeMap::new(),
@@ -148,6 +149,10 @@ async fn supervise(program: PathBuf, count: usize) -> Result<(), Refusal> {
     while !children.running.is_empty() || !(children.ending || children.absent.is_empty()) {
         if let Ok(Ok(signal)) = timeout(LOOK, heard.next()).await {
             let passed = match signal {
+                Signal::USR2 => {
+                    eprintln!("selvedge-httpd: several processes cannot hand over to a new program");
+                    continue;
+                }
                 Signal::HUP => Kill::HUP,
                 Signal::USR1 => Kill::USR1,
                 Signal::QUIT => Kill::QUIT,

@@ -4,10 +4,12 @@
 //! [`Changeable`] and rings the bell, and each worker takes them over between two requests.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal as Kill, kill_process};
 use selvedge_core::{detach_local, round_robin_with, spawn_local};
 use selvedge_http::request::Limits;
 use selvedge_http::{
@@ -23,8 +25,9 @@ use selvedge_sched::per_core;
 use crate::background::{PidFile, Reports};
 use crate::configuration::{self, ConfigurationFiles, ProcessSettings};
 use crate::control::{self, Commands};
-use crate::listeners::{self, Bound, Listeners};
+use crate::listeners::{self, Listeners};
 use crate::options::{Log, Options, Refusal};
+use crate::takeover::{HandedFiles, HandedName, Predecessor, hand_over};
 use crate::{descriptors, handlers, prefork, privileges, systemd};
 
 /// What is served, and how.
@@ -65,6 +68,14 @@ enum SiteKind {
 /// What changes while the server runs.
 #[derive(Default)]
 struct Changeable {
+    /// What a process that takes over gets; `None` once the server stops, so that no socket stays
+    /// open that no worker accepts from, and while a process takes over.
+    handing: Mutex<Option<HandedFiles>>,
+    /// Where the program was when the server started. An upgrade puts another file at the path, and
+    /// the kernel tells no path of a file that is gone.
+    program: PathBuf,
+    /// Thrown when another process has taken over.
+    handed_over: Stop,
     /// The routes of a site with routes.
     routing: Mutex<Option<Arc<Routing>>>,
     /// Whether open connections may take as long as they like to end.
@@ -83,11 +94,12 @@ const LOG_FLUSH: Duration = Duration::from_secs(5);
 /// How often a worker that retires looks whether it is to stop.
 const RETIRE_LOOK: Duration = Duration::from_millis(500);
 
-/// Serves until a signal or a command ends it.
+/// Serves until a signal or a command ends it, or another process takes over. If there is a
+/// predecessor, its sockets are taken over, and it is told and taken when the server serves.
 ///
 /// # Errors
 /// It cannot start, or a listener fails.
-pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
+pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
     let Served { options, process, content } = served;
     let workers = match options.workers {
         Some(workers) => workers,
@@ -95,26 +107,39 @@ pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
         None if process.processes > 1 => 1,
         None => std::thread::available_parallelism()?.get(),
     };
-    let log = log(&options, &process)?;
+    let program = std::env::current_exe()?;
+    let mut none = HandedFiles::default();
+    let handed = predecessor.as_mut().map_or(&mut none, |predecessor| &mut predecessor.files);
+    let log = log(&options, &process, handed)?;
     let config = config(&options, workers)?;
     selvedge_see::name_panics();
     let several = prefork::is_one_of_several();
-    let inherited = systemd::sockets()?;
+    let mut inherited = systemd::sockets()?;
+    inherited.append(&mut handed.take(&HandedName::Inherited));
     let mut bound = match inherited.is_empty() {
-        true => listeners::bind(&options.listen, options.unix_mode, workers, several),
-        false => Bound::inherited(inherited, workers),
+        true => listeners::bind(&options.listen, options.unix_mode, workers, several, handed),
+        false => listeners::inherited(inherited, workers),
     }
     .map_err(naming("--listen"))?;
-    let control = match &process.control {
+    let mut handing = std::mem::take(&mut bound.handing);
+    let mut control = match &process.control {
         // The parent of several processes has none.
-        Some(path) if !several => Some(listeners::bind_unix(path)?),
+        Some(path) if !several => Some(listeners::bind_control(path, handed)?),
         _ => None,
     };
-    let _pid_file = PidFile::write(process.pid_file.as_deref().filter(|_| !several))?;
-    let reports = Reports::open(process.report.as_deref())?;
+    if let Some(control) = &mut control {
+        handing.append(&mut control.handing);
+    }
+    let mut pid_file = PidFile::open(process.pid_file.as_deref().filter(|_| !several), handed)?;
+    pid_file.hand(&mut handing)?;
+    let reports = match predecessor {
+        None => Reports::open(process.report.as_deref())?,
+        Some(_) => Reports::inherited(),
+    };
     privileges::drop_to(process.user.as_deref(), process.group.as_deref())?;
     let _seeing = selvedge_see::from_environment().map_err(|error| refusal(&error.to_string()))?;
-    let signals = signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1])?;
+    let signals =
+        signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1, Signal::USR2])?;
     let (site, routing, what) = match content {
         ServedContent::Directory(tree) => {
             let what = tree.path().display().to_string();
@@ -125,6 +150,7 @@ pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
             (SiteKind::Routes { source, gate: process.gate(), metrics: Metrics::new() }, Some(routing), what)
         }
     };
+    pid_file.write()?;
     for url in &bound.urls {
         let line = format!("Serving {what} at {url}");
         // An error says that the stream has no reader. The server serves all the same.
@@ -134,7 +160,11 @@ pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
         };
     }
     reports.begin()?;
-    systemd::notify("READY=1");
+    match predecessor.take() {
+        None => systemd::notify("READY=1"),
+        // It tells systemd.
+        Some(predecessor) => predecessor.relieve(),
+    }
     let watched = systemd::watchdog().map_or(0, |_| workers);
     let server = Server {
         site,
@@ -145,6 +175,8 @@ pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
         reload: Reload::new(),
         nudge: Reload::new(),
         shared: Arc::new(Changeable {
+            handing: Mutex::new(Some(handing).filter(|_| !several)),
+            program,
             routing: Mutex::new(routing),
             beats: (0..watched).map(|_| AtomicU64::new(0)).collect(),
             urls: bound.urls.clone(),
@@ -155,7 +187,7 @@ pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
     // Signals and commands are heard on an OS thread of their own, to the end of the process,
     // whichever worker ends first.
     let heard = server.clone();
-    let (socket, _control_path) = control.map_or((None, None), |(socket, path)| (Some(socket), Some(path)));
+    let socket = control.as_mut().and_then(|control| control.listeners[0].unix.pop());
     let hearing = move || match EventLoop::new() {
         Ok(mut events) => {
             round_robin_with(&mut events, hear(signals, socket, heard)).map_err(|error| error.to_string())
@@ -176,7 +208,15 @@ pub(crate) fn serve(served: Served) -> Result<(), Refusal> {
             worker(server.clone(), index, listeners)
         },
     );
-    systemd::notify("STOPPING=1");
+    if server.shared.handed_over.is_requested() {
+        bound.paths.leave();
+        pid_file.leave();
+        if let Some(control) = &mut control {
+            control.paths.leave();
+        }
+    } else {
+        systemd::notify("STOPPING=1");
+    }
     match ended {
         Ok(results) => results.into_iter().collect(),
         Err(failure) => Err(refusal(&failure.to_string())),
@@ -187,11 +227,18 @@ fn lock<T>(slot: &Mutex<T>) -> MutexGuard<'_, T> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn log(options: &Options, process: &ProcessSettings) -> Result<Option<Arc<LogFile>>, Refusal> {
+fn log(
+    options: &Options,
+    process: &ProcessSettings,
+    handed: &mut HandedFiles,
+) -> Result<Option<Arc<LogFile>>, Refusal> {
     let log = match &options.log {
         Log::Off => return Ok(None),
         Log::Stdout => LogFile::stdout()?,
-        Log::File(path) => LogFile::open(path).map_err(naming("--log"))?,
+        Log::File(path) => match handed.take_file(&HandedName::Log(path.clone())) {
+            Some(file) => LogFile::opened(path, file),
+            None => LogFile::open(path).map_err(naming("--log"))?,
+        },
     };
     Ok(Some(Arc::new(log.with_format(process.format.clone()).with_rotation(process.rotation))))
 }
@@ -259,7 +306,7 @@ async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<()
         result = result.and(accepted);
     }
     while shared.retires.load(Relaxed) {
-        if timeout(RETIRE_LOOK, site.drain()).await.is_ok() {
+        if timeout(RETIRE_LOOK, site.retire()).await.is_ok() {
             break;
         }
     }
@@ -277,7 +324,11 @@ async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<()
 async fn hear(signals: Signals, socket: Option<UnixListener>, server: Server) {
     if let Some(socket) = socket {
         let server = server.clone();
-        detach_local(async move { control::answer(socket, &server).await });
+        detach_local(async move {
+            // The process that takes over answers from then on.
+            let handed_over = server.shared.handed_over.clone();
+            control::answer(socket, &server, &handed_over).await
+        });
     }
     if let Some(period) = systemd::watchdog() {
         let shared = server.shared.clone();
@@ -306,6 +357,13 @@ async fn obey(mut signals: Signals, server: Server) {
                 }
             }
             Signal::USR1 => server.reopen_log().await,
+            Signal::USR2 => match server.upgrade().await {
+                Ok(said) => {
+                    eprint!("selvedge-httpd: {said}");
+                    server.retire();
+                }
+                Err(why) => eprintln!("selvedge-httpd: {why}; this process goes on"),
+            },
             _ if server.stop.is_requested() && !server.shared.retires.load(Relaxed) => std::process::exit(1),
             _ => server.stop(),
         }
@@ -315,12 +373,59 @@ async fn obey(mut signals: Signals, server: Server) {
 impl Server {
     fn stop(&self) {
         self.shared.retires.store(false, Relaxed);
+        lock(&self.shared.handing).take();
         self.stop.request();
     }
 
     fn retire(&self) {
         self.shared.retires.store(true, Relaxed);
+        lock(&self.shared.handing).take();
         self.stop.request();
+    }
+
+    /// Has the program's file started anew. When the new process serves, this one is to retire.
+    ///
+    /// # Errors
+    /// Why this process goes on.
+    async fn upgrade(&self) -> Result<String, String> {
+        let Some(mut files) = lock(&self.shared.handing).take() else {
+            return Err(match prefork::is_one_of_several() {
+                true => "one of several processes cannot hand over".to_owned(),
+                false => "the server stops, or hands over already".to_owned(),
+            });
+        };
+        let (program, log) = (self.shared.program.clone(), self.log.clone());
+        let handed = blocking(move || {
+            if let Some(Ok(Some((path, file)))) = log.map(|log| log.file()) {
+                // The one of an earlier try may be closed by now.
+                drop(files.take_file(&HandedName::Log(path.clone())));
+                files.push(HandedName::Log(path), file);
+            }
+            (hand_over(&program, &files), files)
+        });
+        let (handed, files) = handed.await.map_err(|error| error.to_string())?;
+        let is_stopped = self.stop.is_requested();
+        match handed {
+            Ok(process) if is_stopped => {
+                if let Some(process) = Pid::from_raw(process) {
+                    // A process that has ended by itself is stopped too.
+                    let _ = kill_process(process, Kill::TERM);
+                }
+                Err("the server was stopped meanwhile".to_owned())
+            }
+            Ok(process) => {
+                systemd::notify(&format!("MAINPID={process}"));
+                self.shared.handed_over.request();
+                Ok(format!(
+                    "process {process} serves; process {} ends with its last connection\n",
+                    std::process::id()
+                ))
+            }
+            Err(why) => {
+                *lock(&self.shared.handing) = Some(files).filter(|_| !is_stopped);
+                Err(why)
+            }
+        }
     }
 
     /// Reads the configuration again, if there is one, and has all workers take it over.
@@ -381,14 +486,8 @@ impl Commands for Server {
         match command {
             "status" => Ok(self.status()),
             "reload" => self.reload().await,
-            "retire" => {
-                self.retire();
-                Ok(String::new())
-            }
-            "stop" => {
-                self.stop();
-                Ok(String::new())
-            }
+            "retire" | "stop" => Ok(String::new()),
+            "upgrade" => self.upgrade().await,
             "threads" => {
                 selvedge_see::on();
                 // The CPUs take notice with their next turn.
@@ -403,6 +502,14 @@ impl Commands for Server {
                 SiteKind::Directory(_) => Err("a directory alone is not counted".to_owned()),
             },
             other => Err(format!("{other:?} is no command")),
+        }
+    }
+
+    fn answered(&self, command: &str) {
+        match command {
+            "retire" | "upgrade" => self.retire(),
+            "stop" => self.stop(),
+            _ => {}
         }
     }
 }

@@ -115,6 +115,21 @@ impl LogFile {
         Ok(LogFile::over(Some(path), file))
     }
 
+    /// Appends to `file`, which was opened at `path`, perhaps by another process or user.
+    pub fn opened(path: impl AsRef<Path>, file: File) -> LogFile {
+        LogFile::over(Some(path.as_ref().to_owned()), file)
+    }
+
+    /// The file that lines go to at present, and its path; `None` for the standard output stream.
+    /// It waits while lines are being written.
+    ///
+    /// # Errors
+    /// If its descriptor cannot be duplicated.
+    pub fn file(&self) -> io::Result<Option<(PathBuf, File)>> {
+        let Some(path) = self.path.clone() else { return Ok(None) };
+        Ok(Some((path, self.lock().file.try_clone()?)))
+    }
+
     /// Writes to the standard output stream.
     ///
     /// # Errors

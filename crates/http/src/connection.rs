@@ -133,7 +133,7 @@ impl Link {
         let mut due = Deadline::after(now(), connecting.worker.config.idle);
         loop {
             self.idle.set(due);
-            if connecting.worker.is_draining() {
+            if connecting.worker.ends_idle() {
                 self.end_if_idle();
             }
             self.client.stream.set_read_deadline(due.time(now()));

@@ -357,6 +357,15 @@ impl Site {
         self.connections.wait::<Gone>(()).await;
     }
 
+    /// Ends the site when its clients have ended. Each connection is closed after its next reply,
+    /// which says so to the client. An idle connection stays open until then, or until its time is
+    /// up: a client that is about to send a request on it does not lose the request, as it may when
+    /// the site [drains](Self::drain). It waits until all connections are gone.
+    pub async fn retire(&self) {
+        self.connecting.worker.begin_retiring();
+        self.connections.wait::<Gone>(()).await;
+    }
+
     /// Waits until all lines of the log are written.
     pub async fn flush_log(&self) {
         let log = self.connecting.worker.state.borrow().log.clone();

@@ -17,7 +17,18 @@ use crate::date::{self, Clock};
 pub(crate) struct WorkerContext<H> {
     pub(crate) config: Config,
     pub(crate) state: RefCell<WorkerState<H>>,
-    draining: Cell<bool>,
+    ending: Cell<Ending>,
+}
+
+/// How a worker ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ending {
+    /// Not yet.
+    No,
+    /// Each connection is closed after its next reply.
+    AfterReplies,
+    /// As before, and idle connections are closed.
+    AtOnce,
 }
 
 /// The part of a worker that requests change.
@@ -32,18 +43,31 @@ pub(crate) struct WorkerState<H> {
 impl<H> WorkerContext<H> {
     pub(crate) fn new(config: Config, log: Option<Rc<WorkerLog>>, handler: H) -> WorkerContext<H> {
         let state = WorkerState { clock: Clock::now(), clock_due: Time::default(), log, handler };
-        WorkerContext { config, state: RefCell::new(state), draining: Cell::new(false) }
+        WorkerContext { config, state: RefCell::new(state), ending: Cell::new(Ending::No) }
     }
 
     /// Whether each connection is to be closed after the reply at hand.
     #[inline]
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.get()
+        self.ending.get() != Ending::No
     }
 
-    /// From now on each connection is closed after the reply at hand.
+    /// Whether each connection that is idle is to be closed.
+    pub(crate) fn ends_idle(&self) -> bool {
+        self.ending.get() == Ending::AtOnce
+    }
+
+    /// From now on each connection is closed after the reply at hand, and at once if it is idle.
     pub(crate) fn begin_draining(&self) {
-        self.draining.set(true);
+        self.ending.set(Ending::AtOnce);
+    }
+
+    /// From now on each connection is closed after the reply at hand. One that is idle stays open
+    /// until it has had a reply or its time is up.
+    pub(crate) fn begin_retiring(&self) {
+        if self.ending.get() == Ending::No {
+            self.ending.set(Ending::AfterReplies);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 const GET: &str = "GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
         assert!(start.elapsed() < crate::common::PATIENCE, "{what}");
@@ -20,7 +20,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn ctl(file: &Path, command: &str) -> Result<String, String> {
+pub(crate) fn ctl(file: &Path, command: &str) -> Result<String, String> {
     let output = output(&["ctl", file.to_str().unwrap(), command]);
     let text = |bytes| String::from_utf8(bytes).unwrap();
     if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
@@ -152,10 +152,12 @@ fn commands() {
     let mut busy = server.connect();
     busy.send(&GET[..10]);
     busy.wait_until_read();
-    client.ask(GET);
     ctl(&file, "retire").unwrap();
     until("no more connections", || std::net::TcpStream::connect(server.address).is_err());
     let mut server = server;
+    // The idle connection has one more reply, which says that it is the last.
+    let last = client.ask(GET);
+    assert_eq!((last.status, last.field("Connection")), (200, Some("close")));
     assert!(server.is_running());
     busy.send(&GET[10..]);
     assert_eq!(busy.reply().status, 200);

@@ -11,3 +11,4 @@ mod files;
 mod guide;
 mod probes;
 mod process;
+mod upgraded;
