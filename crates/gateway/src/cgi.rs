@@ -11,12 +11,12 @@ pub(crate) mod head;
 pub(crate) mod place;
 pub(crate) mod redirects;
 mod running;
+pub(crate) mod spool;
 pub(crate) mod variables;
 
 use crate::error_log::ErrorLog;
 use crate::proxy::plain;
 use crate::slots::ProgramSlots;
-use claimed_length::with_length;
 use head::ProgramHead;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Method, StatusCode};
@@ -25,6 +25,7 @@ use redirects::LocalRedirects;
 use running::{Orders, ProgramFailure, Running};
 use selvedge_handler::{Body, Caller, DynHandler, Handler, Request, Response};
 use selvedge_io::process::Launch;
+use spool::{Spool, SpoolFailure};
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
@@ -40,7 +41,8 @@ use variables::{ServerNames, search_words, variables};
 /// - A program begins in its own directory, with the meta-variables of RFC 3875 and `PATH` as its
 ///   whole environment, in a process group of its own.
 /// - Its input is the request's body, of any size, as it comes. A body of unknown length is read
-///   first, up to [a bound](Cgi::unsized_body_max), because a program has to know the length.
+///   first, into [a file](Cgi::spool_directory) if it is long, because a program has to know the
+///   length.
 /// - It answers with a document, a local redirect (which the server follows), a redirect for the
 ///   client, or, if its name begins with `nph-`, with a whole HTTP answer. Such an answer is passed
 ///   on as what it says, with a framing of the server's own.
@@ -71,7 +73,7 @@ pub struct Cgi {
     server: ServerNames,
     slots: ProgramSlots,
     time_limit: Duration,
-    unsized_body_max: u64,
+    spool: Spool,
     log: ErrorLog,
     redirects: LocalRedirects,
 }
@@ -87,7 +89,7 @@ impl Cgi {
             server,
             slots: ProgramSlots::new(64),
             time_limit: Duration::from_secs(60),
-            unsized_body_max: 1 << 20,
+            spool: Spool::default(),
             log: ErrorLog::default(),
             redirects: LocalRedirects::default(),
         }
@@ -123,12 +125,19 @@ impl Cgi {
         self
     }
 
-    /// The most bytes of a body of unknown length, because they are read into memory before the
-    /// program starts. A longer one is answered `411 Length Required`. 1 MiB if
-    /// not set.
+    /// The most bytes of a body of unknown length. A longer one is answered
+    /// `413 Content Too Large`. 1 GiB if not set.
     #[must_use]
     pub fn unsized_body_max(mut self, bytes: u64) -> Cgi {
-        self.unsized_body_max = bytes;
+        self.spool.bytes_max = bytes;
+        self
+    }
+
+    /// Where bodies of unknown length are kept, if they have more than 256 KiB. If not set, it is
+    /// the system's directory for such files: that in the variable `TMPDIR`, or `/tmp`.
+    #[must_use]
+    pub fn spool_directory(mut self, directory: impl Into<PathBuf>) -> Cgi {
+        self.spool.directory = Some(directory.into());
         self
     }
 
@@ -167,7 +176,12 @@ impl Cgi {
         let program = String::from_utf8_lossy(&target.name).into_owned();
         let file = PathBuf::from(OsStr::from_bytes(&target.file));
         let is_raw = file.file_name().is_some_and(|name| name.as_bytes().starts_with(b"nph-"));
-        let (length, body) = with_length(body, self.unsized_body_max).await?;
+        let (length, body) = self.spool.with_length(body).await.map_err(|why| {
+            if let SpoolFailure::File(error) = &why {
+                self.log.say(&program, &error.to_string());
+            }
+            why.status()
+        })?;
         let peer = parts.extensions.get::<Caller>().and_then(Caller::peer);
         let mut launch = Launch::new(&file);
         launch.directory(file.parent().unwrap_or(Path::new("/")));

@@ -9,10 +9,10 @@
 pub(crate) mod record;
 mod talk;
 
-use crate::cgi::claimed_length::with_length;
 use crate::cgi::head::ProgramHead;
 use crate::cgi::place::Place;
 use crate::cgi::redirects::LocalRedirects;
+use crate::cgi::spool::{Spool, SpoolFailure};
 use crate::cgi::variables::{ProgramTarget, ServerNames, variables};
 use crate::error_log::ErrorLog;
 use crate::proxy::{is_idempotent, plain};
@@ -36,7 +36,7 @@ use talk::{ApplicationFailure, Limits, Talk};
 /// [scripts](FastCgi::scripts) below a directory.
 ///
 /// Connections are kept and used again. Bodies stream in both directions; a request's body of
-/// unknown length is read first, up to [a bound](FastCgi::unsized_body_max). When a read
+/// unknown length is read first, into [a file](FastCgi::spool_directory) if it is long. When a read
 /// from the client or a write to it shows that the client is gone, the application is told to give
 /// the request up, and the connection is closed.
 ///
@@ -67,7 +67,7 @@ pub struct FastCgi {
     server: ServerNames,
     connect_limit: Duration,
     limits: Limits,
-    unsized_body_max: u64,
+    spool: Spool,
     log: ErrorLog,
     redirects: LocalRedirects,
 }
@@ -84,7 +84,7 @@ impl FastCgi {
             server: ServerNames::default(),
             connect_limit: Duration::from_secs(5),
             limits: Limits { send: Duration::from_secs(30), read: Duration::from_secs(60) },
-            unsized_body_max: 1 << 20,
+            spool: Spool::default(),
             log: ErrorLog::default(),
             redirects: LocalRedirects::default(),
         }
@@ -142,10 +142,18 @@ impl FastCgi {
     }
 
     /// The most bytes of a body of unknown length. A longer one is answered
-    /// `411 Length Required`. 1 MiB if not set.
+    /// `413 Content Too Large`. 1 GiB if not set.
     #[must_use]
     pub fn unsized_body_max(mut self, bytes: u64) -> FastCgi {
-        self.unsized_body_max = bytes;
+        self.spool.bytes_max = bytes;
+        self
+    }
+
+    /// Where bodies of unknown length are kept, if they have more than 256 KiB. If not set, it is
+    /// the system's directory for such files: that in the variable `TMPDIR`, or `/tmp`.
+    #[must_use]
+    pub fn spool_directory(mut self, directory: impl Into<PathBuf>) -> FastCgi {
+        self.spool.directory = Some(directory.into());
         self
     }
 
@@ -212,7 +220,12 @@ impl FastCgi {
         let (parts, body) = request.into_parts();
         let target = self.target(parts.uri.path()).await?;
         let program = String::from_utf8_lossy(&target.name).into_owned();
-        let (length, body) = with_length(body, self.unsized_body_max).await?;
+        let (length, body) = self.spool.with_length(body).await.map_err(|why| {
+            if let SpoolFailure::File(error) = &why {
+                self.log.say(&program, &error.to_string());
+            }
+            why.status()
+        })?;
         let peer = parts.extensions.get::<Caller>().and_then(Caller::peer);
         let mut params = Vec::with_capacity(2 << 10);
         for (name, value) in variables(&parts, peer, Some(length), &target, &self.place.root, &self.server) {

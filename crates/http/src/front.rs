@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use selvedge_handler::DynHandler;
+use selvedge_io::pool::Pool;
 
 use crate::config::Config;
 use crate::document_root::DocumentRoot;
@@ -101,6 +102,13 @@ impl Responder for Front {
             }
             (None, NotOneDirectory::Routes(routes)) => answer_by_route(routes, request, terms, found, out),
             (None, _) => Handled::Reply(nothing(request, terms, out)),
+        }
+    }
+
+    fn pool(&self, search: &FrontSearch) -> Option<&'static Pool> {
+        match search {
+            FrontSearch::File(_) => None,
+            FrontSearch::Route(asked) => asked.pool(),
         }
     }
 

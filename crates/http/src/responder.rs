@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use selvedge_core::Time;
 use selvedge_handler::DynHandler;
+use selvedge_io::pool::Pool;
 
 use crate::cache::CachedFile;
 use crate::connection::ClientSide;
@@ -41,7 +42,14 @@ pub(crate) trait Responder {
         out: &mut Vec<u8>,
     ) -> Handled<Self::Search>;
 
-    /// The call that answers `search`. The connection makes it on the blocking pool.
+    /// The pool on which the connection makes the call that answers `search`, if it is not the
+    /// blocking pool of the process.
+    fn pool(&self, search: &Self::Search) -> Option<&'static Pool> {
+        let _ = search;
+        None
+    }
+
+    /// The call that answers `search`.
     fn search(&self, search: Self::Search) -> impl FnOnce() -> Box<Self::Found> + Send + use<Self> + 'static;
 }
 

@@ -170,6 +170,68 @@ fn passwords() {
     }
 }
 
+/// Clients that guess passwords keep two OS threads busy, and no other request waits for them.
+#[test]
+fn guesses_wait_for_each_other() {
+    let site = site();
+    let hash = include_str!("../../../../crates/site/tests/suite/six.txt").trim();
+    fs::write(site.path().join("users"), format!("ada:{hash}\n")).unwrap();
+    let server = configured(
+        site.path(),
+        "[[route]]\npath = '/docs/'\ndirectory = 'docs'\nauth = { users = 'users' }\n[[route]]\ndirectory = '.'\n",
+    );
+    let threads = || fs::read_dir(format!("/proc/{}/task", server.pid().as_raw_pid())).unwrap().count();
+    let before = threads();
+    let mut guessing: Vec<Client> = (0..40).map(|_| server.connect()).collect();
+    for client in &mut guessing {
+        client.send("GET /docs/ HTTP/1.1\r\nHost: a\r\nAuthorization: Basic YWRhOlNlY3JldA==\r\n\r\n");
+    }
+    // The file is not in the server's cache, so it takes a blocking call.
+    assert_eq!(get(&server, "a", "/ten.txt", "").status, 200);
+    let mut most = 0;
+    for client in &mut guessing {
+        most = most.max(threads());
+        assert_eq!(client.reply().status, 401);
+    }
+    // Two for the passwords, and a few for the file.
+    assert!(most <= before + 6, "{before} OS threads, and {most} meanwhile");
+}
+
+/// A program gets a chunked body that does not fit into memory.
+#[test]
+fn a_long_body_for_a_program() {
+    let site = site();
+    fs::create_dir(site.path().join("bin")).unwrap();
+    let program = site.path().join("bin/count");
+    fs::write(&program, "#!/bin/sh\necho 'Content-Type: text/plain'\necho\necho $CONTENT_LENGTH $(wc -c)\n")
+        .unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let server = configured(
+        site.path(),
+        "limits = { body_bytes = 10_000_000 }\n[[route]]\npath = '/bin/'\ncgi = 'bin'\n",
+    );
+    let mut client = server.connect();
+    let post =
+        "POST /bin/count HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n";
+    client.send(post);
+    let chunk = [b"186a0\r\n", &[b'x'; 100_000][..], b"\r\n"].concat();
+    for _ in 0..50 {
+        client.send(&chunk);
+    }
+    client.send("0\r\n\r\n");
+    let reply = String::from_utf8(client.rest()).unwrap();
+    assert!(reply.contains("\r\n5000000 5000000\n"), "{reply}");
+    // Beyond the limit it is refused.
+    let mut client = server.connect();
+    client.send(post);
+    for _ in 0..101 {
+        if client.stream.write_all(&chunk).is_err() {
+            break;
+        }
+    }
+    assert_eq!(client.reply().status, 413);
+}
+
 #[test]
 fn listings() {
     let site = site();

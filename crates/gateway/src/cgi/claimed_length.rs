@@ -1,27 +1,7 @@
-//! The lengths of bodies: [`with_length`] finds that of a request, because a program has to know
-//! it; [`ClaimedLength`] holds a program's answer to the length that the program has claimed.
+//! [`ClaimedLength`] holds a program's answer to the length that the program has claimed.
 
 use bytes::Bytes;
-use http::StatusCode;
-use selvedge_handler::{Body, Cause};
 use std::io;
-
-/// The length of a body, and the body. If the client has not said the length, the body is read
-/// first.
-///
-/// # Errors
-/// 411 if a body of unknown length has more than `bytes_max` bytes, and what
-/// [`status`](selvedge_handler::BodyError::status) says of a body that breaks off.
-pub(crate) async fn with_length(body: Body, bytes_max: u64) -> Result<(u64, Body), StatusCode> {
-    if let Some(length) = body.len() {
-        return Ok((length, body));
-    }
-    match body.read_all(bytes_max).await {
-        Ok(bytes) => Ok((bytes.len() as u64, bytes.into())),
-        Err(error) if error.cause() == Cause::TooLarge => Err(StatusCode::LENGTH_REQUIRED),
-        Err(error) => Err(error.status()),
-    }
-}
 
 /// Counts the content of an answer.
 #[derive(Clone, Copy, Debug)]

@@ -79,7 +79,16 @@ fn the_length_of_a_chunked_body_is_found_out_4_1_2() {
         assert!(text_of(scripts.cgi().call(asked).await).await.ends_with("| 8"));
         let asked = request("POST", "/cgi/print?CONTENT_LENGTH", &[], chunked());
         let refused = scripts.cgi().unsized_body_max(7).call(asked).await;
-        assert_eq!(refused.status(), 411);
+        assert_eq!(refused.status(), 413);
+        // A long one is in a file meanwhile.
+        let long = Body::produce(async |mut out| {
+            for _ in 0..3000 {
+                out.put("cloth".repeat(200)).await;
+            }
+            Ok::<(), std::io::Error>(())
+        });
+        let asked = request("POST", "/cgi/print?CONTENT_LENGTH", &[], long);
+        assert!(text_of(scripts.cgi().call(asked).await).await.ends_with("| 3000000"));
     });
 }
 

@@ -420,8 +420,11 @@ impl<H: Responder> Exchange<H> {
             NextTask::Search(search) => {
                 // Replies that are ready do not wait for the disk.
                 self.out.send(client, patience, false).await?;
-                let call = worker.state.borrow().handler.search(search);
-                self.found = Some(aside(call).await?);
+                let (pool, call) = {
+                    let handler = &worker.state.borrow().handler;
+                    (handler.pool(&search), handler.search(search))
+                };
+                self.found = Some(aside(pool, call).await?);
                 Ok(())
             }
         }

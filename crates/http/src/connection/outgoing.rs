@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use selvedge_core::{now, spawn, yield_now};
 use selvedge_io::blocking;
 use selvedge_io::fs::Handle;
+use selvedge_io::pool::Pool;
 
 use super::client::ClientSide;
 use crate::cache::CachedFile;
@@ -146,7 +147,7 @@ impl Outgoing {
             start = piece.end;
             if !is_resident(file, open, piece) {
                 let file = open.duplicate()?;
-                aside(move || warm(&file, piece.start, piece.len() as usize)).await?;
+                aside(None, move || warm(&file, piece.start, piece.len() as usize)).await?;
             }
             while let Some(left) = self.send_piece(client, file, open, piece)? {
                 piece = left;
@@ -183,11 +184,18 @@ impl Outgoing {
     }
 }
 
-/// Makes a call that may block on the blocking pool, in a thread of its own. The connection's
-/// thread waits for that thread only. So it leaves no waker behind that would make its later waits
+/// Makes a call that may block on `pool`, or on the blocking pool of the process, in a thread of its
+/// own. The connection's thread waits for that thread only. So it leaves no waker behind that would make its later waits
 /// dearer.
-pub(super) async fn aside<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
-    match spawn(blocking(call)).await {
+pub(super) async fn aside<T: Send + 'static>(
+    pool: Option<&'static Pool>,
+    call: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<T> {
+    let thread = match pool {
+        Some(pool) => spawn(pool.run(call)),
+        None => spawn(blocking(call)),
+    };
+    match thread.await {
         Ok(result) => result.map_err(io::Error::from),
         Err(ended) => Err(io::Error::other(ended)),
     }

@@ -4,29 +4,23 @@
 
 use std::cell::RefCell;
 use std::net::IpAddr;
-use std::num::NonZeroUsize;
 use std::rc::Rc;
-use std::sync::{Arc, LazyLock, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use selvedge_core::now;
 use selvedge_handler::{
     Authenticated, Body, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
     Method, Request, Response, StatusCode, header,
 };
-use selvedge_io::pool::{Limits, Pool};
 use selvedge_site::password::credentials;
 use selvedge_site::path::canonical;
 use selvedge_site::{BasicAuth, Route, RouteAction, Variables, without_port};
 
 use super::fields::cache_control;
 use super::kept::Verified;
+use super::question::PASSWORDS;
 use crate::metrics::{WorkerMetrics, add};
 use crate::routing::Routing;
-
-/// Verifies passwords for all workers, two at a time. Each takes a processor for tens of
-/// milliseconds, so a client that guesses keeps no other blocking call waiting.
-static PASSWORDS: LazyLock<Pool> =
-    LazyLock::new(|| Pool::new(Limits { threads_max: NonZeroUsize::new(2).unwrap(), ..Limits::default() }));
 
 /// A handler with the rules of its route.
 pub(super) struct Guarded {

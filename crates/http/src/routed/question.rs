@@ -1,10 +1,12 @@
 //! What a route asks on the blocking pool: [`Question`], and what is [`Learned`] there.
 
+use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use selvedge_core::Time;
 use selvedge_io::fs::Handle;
+use selvedge_io::pool::{Limits, Pool};
 use selvedge_site::accept::Coding;
 use selvedge_site::listing::ListedEntry;
 use selvedge_site::password::Users;
@@ -15,6 +17,11 @@ use crate::document_root::{Backing, DocumentRoot, Found, Identity, LookUpError, 
 use crate::files::{self, LookedUp};
 use crate::routing::Routing;
 use crate::status::Status;
+
+/// Verifies passwords for all workers, two at a time. Each takes a processor for tens of
+/// milliseconds, so a client that guesses keeps no other blocking call waiting.
+pub(super) static PASSWORDS: LazyLock<Pool> =
+    LazyLock::new(|| Pool::new(Limits { threads_max: NonZeroUsize::new(2).unwrap(), ..Limits::default() }));
 
 /// A question about one request, with what was learned for it before.
 pub(crate) struct AskedQuestion {
@@ -64,6 +71,11 @@ pub(crate) enum Learned {
 }
 
 impl AskedQuestion {
+    /// The pool on which it is answered, if it has one of its own.
+    pub(crate) fn pool(&self) -> Option<&'static Pool> {
+        matches!(self.question, Question::Verify { .. }).then(|| &*PASSWORDS)
+    }
+
     /// Answers the question. The call blocks.
     pub(crate) fn answer(self) -> LearnedFacts {
         let AskedQuestion { routing, began, mut learned, question } = self;
