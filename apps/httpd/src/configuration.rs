@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use selvedge_http::{ConnectionGate, LogFormat, Rotation, Routing};
+use selvedge_http::{ConnectionGate, LogFormat, Rotation, Routing, Severity};
 use selvedge_site::settings::Settings;
 use selvedge_site::{ConfigMistake, RouteTable, mighty};
 
@@ -31,7 +31,7 @@ pub(crate) struct Loaded {
 }
 
 /// What concerns the process and not what it serves.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProcessSettings {
     pub(crate) processes: usize,
     pub(crate) user: Option<String>,
@@ -40,10 +40,32 @@ pub(crate) struct ProcessSettings {
     pub(crate) report: Option<PathBuf>,
     pub(crate) daemon: bool,
     pub(crate) control: Option<PathBuf>,
+    /// The least of the reports that are written.
+    pub(crate) level: Severity,
     pub(crate) format: LogFormat,
     pub(crate) rotation: Rotation,
     pub(crate) connections_per_address: u32,
     pub(crate) balancers: Vec<String>,
+}
+
+impl Default for ProcessSettings {
+    /// Those of a server for a directory.
+    fn default() -> ProcessSettings {
+        ProcessSettings {
+            processes: 1,
+            user: None,
+            group: None,
+            pid_file: None,
+            report: None,
+            daemon: false,
+            control: None,
+            level: Severity::Notice,
+            format: LogFormat::default(),
+            rotation: Rotation::default(),
+            connections_per_address: 0,
+            balancers: Vec::new(),
+        }
+    }
 }
 
 impl ProcessSettings {
@@ -155,6 +177,11 @@ fn split(settings: &Settings, file: &str, text: &str) -> Result<(Options, Proces
     };
     let format = log.format.get_ref().parse::<LogFormat>();
     let format = format.map_err(|error| mistake(log.format.span().start, error.to_string()))?;
+    let level = Severity::ALL.iter().find(|(name, _)| name == log.level.get_ref());
+    let Some((_, level)) = level.copied() else {
+        let why = format!("{:?} is not \"error\", \"warning\" or \"notice\"", log.level.get_ref());
+        return Err(mistake(log.level.span().start, why));
+    };
     let rotation = Rotation {
         bytes: log.rotate_bytes,
         period: Duration::from_secs(log.rotate_seconds),
@@ -173,6 +200,7 @@ fn split(settings: &Settings, file: &str, text: &str) -> Result<(Options, Proces
         report: settings.report.clone(),
         daemon: settings.daemon,
         control: settings.control.clone(),
+        level,
         format,
         rotation: if matches!(options.log, Log::File(_)) { rotation } else { Rotation::default() },
         connections_per_address: limits.connections_per_address,

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::time::Duration;
 
-use selvedge_http::Stop;
+use selvedge_http::{Severity, Stop, report};
 use selvedge_io::net::{UnixListener, UnixStream};
 use selvedge_io::time::timeout;
 use selvedge_scope::{Selected, select};
@@ -48,7 +48,7 @@ pub(crate) async fn answer(listener: UnixListener, commands: &impl Commands, ove
             // A client that fails has its own end for an answer.
             Selected::First(Ok(client)) => drop(serve(&client, commands).await),
             Selected::First(Err(error)) => {
-                eprintln!("selvedge-httpd: control: {error}");
+                report(Severity::Error, format_args!("control: {error}"));
                 return;
             }
             Selected::Second(()) => return,

@@ -1,43 +1,204 @@
-//! The handlers of routes that are answered by other programs: [`make`].
+//! The handlers of routes that are answered by other programs: [`WorkerHandlers`] makes them for a
+//! worker, of the [`SharedParts`] that all workers of the process have.
 //!
-//! Each worker makes its own when it takes a configuration over, so their pools and counts are the
-//! worker's. The rules of a route stand around its handler (`routed/guarded.rs` in
-//! `selvedge-http`), and give the request of a proxy its path.
+//! What the workers share is what counts for a route as a whole: which of its servers are in order
+//! and how many programs run. A worker has connections of its own to the servers, because they
+//! belong to its event loop. Both are kept when a configuration is read again in which the route is
+//! the same, so a reload closes no connection and forgets no server that has failed.
+//!
+//! The rules of a route stand around its handler (`routed/guarded.rs` in `selvedge-http`), and give
+//! the request of a proxy its path.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use selvedge_client::Address;
-use selvedge_gateway::{Cgi, FastCgi, Proxy, Upstreams};
+use selvedge_client::{Address, Client};
+use selvedge_gateway::{Balance, Cgi, FastCgi, ProgramSlots, Proxy, Upstreams};
 use selvedge_http::DynHandler;
-use selvedge_site::{PathPattern, Route, RouteAction};
+use selvedge_site::{Balancing, GatewayTimes, PathPattern, Route, RouteAction, RouteTable};
 
-/// The handler of `route`, if another program answers for it.
-pub(crate) fn make(route: &Route) -> Option<Rc<dyn DynHandler>> {
-    let prefix = match &route.pattern {
-        PathPattern::Below(path) => String::from_utf8_lossy(path).trim_end_matches('/').to_owned(),
-        PathPattern::Exact(_) | PathPattern::Glob(_) => String::new(),
-    };
-    match &route.action {
-        RouteAction::Proxy { upstreams, .. } => {
-            Some(Rc::new(Proxy::new(Upstreams::new(upstreams.iter().map(|one| address(one))))))
+/// What a route's handler is known by: the action, and the front of the paths.
+type HandlerKey = String;
+
+fn key(route: &Route) -> HandlerKey {
+    format!("{}\0{:?}", prefix(&route.pattern), route.action)
+}
+
+/// The part of a handler that all workers share.
+#[derive(Clone, Debug)]
+enum SharedPart {
+    Upstreams { upstreams: Upstreams, health: Option<(String, Duration)>, times: GatewayTimes },
+    Programs(ProgramSlots),
+}
+
+/// The parts of all handlers that the workers of a process share, by the newest configuration.
+#[derive(Debug, Default)]
+pub(crate) struct SharedParts {
+    parts: Mutex<HashMap<HandlerKey, SharedPart>>,
+    /// A number that grows with each configuration.
+    generation: AtomicU64,
+}
+
+/// Servers that are to be asked regularly whether they are in order.
+#[derive(Clone, Debug)]
+pub(crate) struct WatchedServers {
+    upstreams: Upstreams,
+    client: Client,
+    path: String,
+    period: Duration,
+}
+
+impl WatchedServers {
+    /// Asks them for ever.
+    pub(crate) async fn watch(self) {
+        self.upstreams.watch(&self.client, &self.path, self.period).await;
+    }
+}
+
+impl SharedParts {
+    /// Makes the parts for the routes of `table`. Those that are there already are kept. It is to
+    /// be called before a worker makes handlers for the table.
+    pub(crate) fn renew(&self, table: &RouteTable) {
+        let mut parts = self.lock();
+        let mut before = std::mem::take(&mut *parts);
+        for (_, route) in table.routes() {
+            let key = key(route);
+            if parts.contains_key(&key) {
+                continue;
+            }
+            if let Some(part) = before.remove(&key).or_else(|| SharedPart::new(&route.action)) {
+                parts.insert(key, part);
+            }
         }
-        RouteAction::Cgi { directory, index } => {
-            let cgi = Cgi::new(directory).prefix(prefix);
+        self.generation.fetch_add(1, Relaxed);
+    }
+
+    /// The servers that are to be watched, by the names of their handlers.
+    pub(crate) fn watched(&self) -> HashMap<HandlerKey, WatchedServers> {
+        let watched = |(key, part): (&HandlerKey, &SharedPart)| match part {
+            SharedPart::Upstreams { upstreams, health: Some((path, period)), times } => {
+                let client = client(times);
+                let (upstreams, path, period) = (upstreams.clone(), path.clone(), *period);
+                Some((key.clone(), WatchedServers { upstreams, client, path, period }))
+            }
+            _ => None,
+        };
+        self.lock().iter().filter_map(watched).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<HandlerKey, SharedPart>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SharedPart {
+    fn new(action: &RouteAction) -> Option<SharedPart> {
+        match action {
+            RouteAction::Proxy { upstreams, balancing, health, times, .. } => {
+                let policy = match balancing {
+                    Balancing::RoundRobin => Balance::RoundRobin,
+                    Balancing::LeastConnections => Balance::LeastConnections,
+                    Balancing::Client => Balance::ByClient,
+                    Balancing::Path => Balance::ByPath,
+                };
+                let upstreams = Upstreams::new(upstreams.iter().map(|one| address(one)))
+                    .policy(policy)
+                    .failures(health.failures)
+                    .pause(health.pause);
+                let health = health.path.clone().map(|path| (path, health.period));
+                Some(SharedPart::Upstreams { upstreams, health, times: *times })
+            }
+            RouteAction::Cgi { programs, .. } => {
+                let slots = ProgramSlots::new(programs.at_once);
+                Some(SharedPart::Programs(slots.queue(programs.queue).patience(programs.patience)))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The handlers of one worker.
+pub(crate) struct WorkerHandlers {
+    shared: Arc<SharedParts>,
+    made: RefCell<MadeHandlers>,
+}
+
+#[derive(Default)]
+struct MadeHandlers {
+    /// The configuration for which `now` is.
+    generation: u64,
+    now: HashMap<HandlerKey, Rc<dyn DynHandler>>,
+    /// The handlers of the configuration before it, as far as `now` does not have them.
+    before: HashMap<HandlerKey, Rc<dyn DynHandler>>,
+}
+
+impl WorkerHandlers {
+    pub(crate) fn new(shared: Arc<SharedParts>) -> WorkerHandlers {
+        WorkerHandlers { shared, made: RefCell::default() }
+    }
+
+    /// The handler of `route`, if another program answers for it.
+    pub(crate) fn make(&self, route: &Route) -> Option<Rc<dyn DynHandler>> {
+        let mut made = self.made.borrow_mut();
+        let generation = self.shared.generation.load(Relaxed);
+        if made.generation != generation {
+            made.generation = generation;
+            made.before = std::mem::take(&mut made.now);
+        }
+        let key = key(route);
+        if let Some(handler) = made.now.get(&key) {
+            return Some(handler.clone());
+        }
+        let handler = match made.before.remove(&key) {
+            Some(handler) => handler,
+            None => {
+                // The routes may be those of a configuration that was replaced meanwhile.
+                let part = self.shared.lock().get(&key).cloned();
+                handler(route, part.or_else(|| SharedPart::new(&route.action)).as_ref())?
+            }
+        };
+        made.now.insert(key, handler.clone());
+        Some(handler)
+    }
+}
+
+fn handler(route: &Route, part: Option<&SharedPart>) -> Option<Rc<dyn DynHandler>> {
+    let prefix = prefix(&route.pattern);
+    match (&route.action, part) {
+        (RouteAction::Proxy { .. }, Some(SharedPart::Upstreams { upstreams, times, .. })) => {
+            Some(Rc::new(Proxy::new(upstreams.clone()).client(client(times))))
+        }
+        (RouteAction::Cgi { directory, index, programs }, Some(SharedPart::Programs(slots))) => {
+            let cgi = Cgi::new(directory).prefix(prefix).slots(slots.clone()).time_limit(programs.time);
             Some(Rc::new(match index {
                 Some(index) => cgi.index(index),
                 None => cgi,
             }))
         }
-        RouteAction::FastCgi { address: at, root, index } => {
+        (RouteAction::FastCgi { address: at, root, index, times }, _) => {
             // The end of the index says what is a script.
             let suffix = index.rfind('.').map_or("", |dot| &index[dot..]);
-            Some(Rc::new(FastCgi::scripts(address(at), root, suffix).prefix(prefix).index(index)))
+            let scripts = FastCgi::scripts(address(at), root, suffix).prefix(prefix).index(index);
+            let scripts = scripts.connect_limit(times.connect).send_limit(times.send).read_limit(times.read);
+            Some(Rc::new(scripts))
         }
-        RouteAction::Directory(_)
-        | RouteAction::Redirect { .. }
-        | RouteAction::Status
-        | RouteAction::Metrics
-        | RouteAction::Answer(_) => None,
+        _ => None,
+    }
+}
+
+fn client(times: &GatewayTimes) -> Client {
+    let builder = Client::builder().connect_limit(times.connect).send_limit(times.send);
+    builder.answer_limit(times.answer).read_limit(times.read).build()
+}
+
+fn prefix(pattern: &PathPattern) -> String {
+    match pattern {
+        PathPattern::Below(path) => String::from_utf8_lossy(path).trim_end_matches('/').to_owned(),
+        PathPattern::Exact(_) | PathPattern::Glob(_) => String::new(),
     }
 }
 
@@ -46,5 +207,45 @@ fn address(text: &str) -> Address {
     match text.strip_prefix("unix:") {
         Some(path) => Address::unix(path),
         None => Address::tcp(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn table(text: &str) -> RouteTable {
+        selvedge_site::read("site.toml", text, Path::new("/"), |_| unreachable!()).unwrap().1
+    }
+
+    fn all(table: &RouteTable, worker: &WorkerHandlers) -> Vec<Rc<dyn DynHandler>> {
+        table.routes().filter_map(|(_, route)| worker.make(route)).collect()
+    }
+
+    #[test]
+    fn what_stays_the_same_is_kept() {
+        let shared = Arc::new(SharedParts::default());
+        let worker = WorkerHandlers::new(shared.clone());
+        let other = WorkerHandlers::new(shared.clone());
+        let proxy = "[[route]]\npath = '/a/'\nproxy = 'a:1'\nhealth = { path = '/up' }\n";
+        let (cgi, static_files) = ("[[route]]\npath = '/c/'\ncgi = 'bin'\n", "[[route]]\ndirectory = '.'\n");
+        let first = table(&[proxy, cgi, static_files].concat());
+        shared.renew(&first);
+        let handlers = all(&first, &worker);
+        assert_eq!((handlers.len(), all(&first, &other).len(), shared.watched().len()), (2, 2, 1));
+        // A route changes its place and its rules, and the other one its action.
+        let second = table(&[cgi, "programs = { at_once = 3 }\n", proxy, "deny = ['all']\n"].concat());
+        shared.renew(&second);
+        let later = all(&second, &worker);
+        assert!(Rc::ptr_eq(&handlers[0], &later[1]) && !Rc::ptr_eq(&handlers[1], &later[0]));
+        assert_eq!(shared.lock().len(), 2);
+        // What is gone for one configuration is made anew.
+        let third = table(static_files);
+        shared.renew(&third);
+        assert!(all(&third, &worker).is_empty() && shared.watched().is_empty());
+        assert!(worker.made.borrow().now.is_empty());
+        shared.renew(&second);
+        assert!(!Rc::ptr_eq(&later[1], &all(&second, &worker)[1]));
     }
 }

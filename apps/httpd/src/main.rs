@@ -16,6 +16,7 @@ mod listeners;
 mod options;
 mod prefork;
 mod privileges;
+mod reporting;
 mod running;
 mod systemd;
 mod takeover;

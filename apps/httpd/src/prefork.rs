@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal as Kill, kill_process};
 use selvedge_core::{Time, now, round_robin_with};
+use selvedge_http::{Severity, report};
 use selvedge_io::EventLoop;
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::timeout;
@@ -116,7 +117,7 @@ impl Children {
                 continue;
             }
             if !is_success {
-                eprintln!("selvedge-httpd: process {number} has died; a new one takes its place");
+                report(Severity::Error, format_args!("process {number} has died; a new one takes its place"));
             }
             self.absent.insert(number, if is_short { now() + SHORT } else { now() });
         }
@@ -150,7 +151,10 @@ async fn supervise(program: PathBuf, count: usize) -> Result<(), Refusal> {
         if let Ok(Ok(signal)) = timeout(LOOK, heard.next()).await {
             let passed = match signal {
                 Signal::USR2 => {
-                    eprintln!("selvedge-httpd: several processes cannot hand over to a new program");
+                    report(
+                        Severity::Error,
+                        format_args!("several processes cannot hand over to a new program"),
+                    );
                     continue;
                 }
                 Signal::HUP => Kill::HUP,

@@ -3,6 +3,7 @@
 //! `main.rs` calls [`serve`] once. Each worker has a site of its own. A reload puts new routes into
 //! [`Changeable`] and rings the bell, and each worker takes them over between two requests.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -10,25 +11,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal as Kill, kill_process};
-use selvedge_core::{detach_local, round_robin_with, spawn_local};
+use selvedge_core::{JoinHandle, detach_local, round_robin_with, spawn_local};
 use selvedge_http::request::Limits;
 use selvedge_http::{
-    Config, ConnectionGate, DocumentRoot, HandlerLimits, LogFile, Metrics, Reload, Routes, Routing, Site,
-    Stop,
+    Config, ConnectionGate, DocumentRoot, HandlerLimits, LogFile, Metrics, Reload, Routes, Routing, Severity,
+    Site, Stop, report,
 };
 use selvedge_io::net::UnixListener;
 use selvedge_io::signal::{Signal, Signals, signals};
 use selvedge_io::time::{sleep, timeout};
 use selvedge_io::{EventLoop, blocking};
 use selvedge_sched::per_core;
+use selvedge_site::Route;
 
-use crate::background::{PidFile, Reports};
+use crate::background::{self, PidFile, Reports};
 use crate::configuration::{self, ConfigurationFiles, ProcessSettings};
 use crate::control::{self, Commands};
+use crate::handlers::{SharedParts, WorkerHandlers};
 use crate::listeners::{self, Listeners};
 use crate::options::{Log, Options, Refusal};
 use crate::takeover::{HandedFiles, HandedName, Predecessor, hand_over};
-use crate::{descriptors, handlers, prefork, privileges, systemd};
+use crate::{descriptors, prefork, privileges, reporting, systemd};
 
 /// What is served, and how.
 pub(crate) struct Served {
@@ -74,6 +77,8 @@ struct Changeable {
     /// Where the program was when the server started. An upgrade puts another file at the path, and
     /// the kernel tells no path of a file that is gone.
     program: PathBuf,
+    /// What the handlers of all workers share.
+    parts: Arc<SharedParts>,
     /// Thrown when another process has taken over.
     handed_over: Stop,
     /// The routes of a site with routes.
@@ -136,6 +141,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
         None => Reports::open(process.report.as_deref())?,
         Some(_) => Reports::inherited(),
     };
+    reporting::begin(process.level, process.report.is_some() || background::is_daemon());
     privileges::drop_to(process.user.as_deref(), process.group.as_deref())?;
     let _seeing = selvedge_see::from_environment().map_err(|error| refusal(&error.to_string()))?;
     let signals =
@@ -151,6 +157,10 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
         }
     };
     pid_file.write()?;
+    let parts = Arc::new(SharedParts::default());
+    if let Some(routing) = &routing {
+        parts.renew(routing.table());
+    }
     for url in &bound.urls {
         let line = format!("Serving {what} at {url}");
         // An error says that the stream has no reader. The server serves all the same.
@@ -176,6 +186,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
         nudge: Reload::new(),
         shared: Arc::new(Changeable {
             handing: Mutex::new(Some(handing).filter(|_| !several)),
+            parts,
             program,
             routing: Mutex::new(routing),
             beats: (0..watched).map(|_| AtomicU64::new(0)).collect(),
@@ -196,7 +207,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         if let Err(error) = hearing() {
-            eprintln!("selvedge-httpd: signals: {error}");
+            report(Severity::Error, format_args!("signals: {error}"));
         }
     })?;
     let listeners: Vec<_> = bound.listeners.drain(..).map(|one| Mutex::new(Some(one))).collect();
@@ -250,11 +261,9 @@ async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<()
         SiteKind::Directory(tree) => Site::new(tree, config, log),
         SiteKind::Routes { gate, metrics, .. } => {
             let routing = lock(&shared.routing).clone().expect("a site with routes has them");
-            Site::with_routes(
-                Routes { routing, metrics, gate, handlers: Box::new(handlers::make) },
-                config,
-                log,
-            )
+            let handlers = WorkerHandlers::new(shared.parts.clone());
+            let handlers = Box::new(move |route: &Route| handlers.make(route));
+            Site::with_routes(Routes { routing, metrics, gate, handlers }, config, log)
         }
     };
     detach_local({
@@ -311,11 +320,14 @@ async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<()
         }
     }
     if timeout(drain, site.drain()).await.is_err() {
-        eprintln!("selvedge-httpd: {} connections were cut off", site.connections());
+        report(Severity::Warning, format_args!("{} connections were cut off", site.connections()));
         site.break_off().await;
     }
     if timeout(LOG_FLUSH, site.flush_log()).await.is_err() {
-        eprintln!("selvedge-httpd: the log takes too long to be written: its last lines are lost");
+        report(
+            Severity::Error,
+            format_args!("the log takes too long to be written: its last lines are lost"),
+        );
     }
     result
 }
@@ -344,7 +356,25 @@ async fn hear(signals: Signals, socket: Option<UnixListener>, server: Server) {
             }
         });
     }
+    let watching = server.clone();
+    detach_local(async move { watch_servers(&watching).await });
     obey(signals, server).await;
+}
+
+/// Has each server behind a proxy asked whether it is in order, as the configuration says.
+async fn watch_servers(server: &Server) {
+    let mut watched: HashMap<String, JoinHandle<()>> = HashMap::new();
+    let mut heard = 0;
+    loop {
+        let wanted = server.shared.parts.watched();
+        for (_, thread) in watched.extract_if(|key, _| !wanted.contains_key(key)) {
+            thread.cancel();
+        }
+        for (key, servers) in wanted {
+            watched.entry(key).or_insert_with(|| spawn_local(servers.watch()));
+        }
+        server.reload.requested(&mut heard).await;
+    }
 }
 
 /// Does what signals ask for.
@@ -352,17 +382,16 @@ async fn obey(mut signals: Signals, server: Server) {
     while let Ok(signal) = signals.next().await {
         match signal {
             Signal::HUP => {
-                if let Err(why) = server.reload().await {
-                    eprintln!("selvedge-httpd: {why}; the server goes on as it was");
-                }
+                // It reports a mistake itself.
+                let _ = server.reload().await;
             }
             Signal::USR1 => server.reopen_log().await,
             Signal::USR2 => match server.upgrade().await {
                 Ok(said) => {
-                    eprint!("selvedge-httpd: {said}");
+                    report(Severity::Notice, format_args!("{}", said.trim_end()));
                     server.retire();
                 }
-                Err(why) => eprintln!("selvedge-httpd: {why}; this process goes on"),
+                Err(why) => report(Severity::Error, format_args!("{why}; this process goes on")),
             },
             _ if server.stop.is_requested() && !server.shared.retires.load(Relaxed) => std::process::exit(1),
             _ => server.stop(),
@@ -439,7 +468,11 @@ impl Server {
             let loaded =
                 blocking(move || configuration::load(&source)).await.map_err(|error| error.to_string())?;
             metrics.reloaded(loaded.is_ok());
-            let loaded = loaded.map_err(|refusal| refusal.message)?;
+            let loaded = loaded.map_err(|refusal| {
+                let why = refusal.message;
+                report(Severity::Error, format_args!("{why}; the server goes on as it was"));
+                why
+            })?;
             answer = format!("{} routes\n", loaded.routing.table().routes().count());
             if self
                 .shared
@@ -449,6 +482,8 @@ impl Server {
             {
                 answer += "what concerns listening, limits, logs and the process takes a restart\n";
             }
+            report(Severity::Notice, format_args!("the configuration was read again: {}", answer.trim_end()));
+            self.shared.parts.renew(loaded.routing.table());
             *lock(&self.shared.routing) = Some(loaded.routing);
         }
         self.reload.request();
@@ -459,7 +494,7 @@ impl Server {
     async fn reopen_log(&self) {
         let Some(log) = self.log.clone() else { return };
         if let Ok(Err(error)) = blocking(move || log.reopen()).await {
-            eprintln!("selvedge-httpd: {error}");
+            report(Severity::Error, format_args!("{error}"));
         }
     }
 

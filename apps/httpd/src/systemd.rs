@@ -9,6 +9,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use selvedge_http::{Severity, report};
 use selvedge_io::sys::close_on_exec;
 
 /// The first descriptor that systemd passes.
@@ -26,7 +27,7 @@ pub(crate) fn notify(state: &str) {
         Ok(())
     };
     if let Err(error) = send() {
-        eprintln!("selvedge-httpd: NOTIFY_SOCKET: {error}");
+        report(Severity::Error, format_args!("NOTIFY_SOCKET: {error}"));
     }
 }
 

@@ -1,5 +1,6 @@
 //! [`ErrorLog`]: where programs' error output and failures go.
 
+use selvedge_handler::{Severity, report};
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,9 +33,9 @@ impl ErrorLog {
 }
 
 impl Default for ErrorLog {
-    /// Writes to the standard error output of the process.
+    /// [Reports](selvedge_handler::report) each line as an error.
     fn default() -> ErrorLog {
-        ErrorLog::new(|program, line| eprintln!("{program}: {line}"))
+        ErrorLog::new(|program, line| report(Severity::Error, format_args!("{program}: {line}")))
     }
 }
 

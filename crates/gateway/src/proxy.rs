@@ -9,6 +9,7 @@
 //! with a framing of its own; likewise the answer. So a message that two readers see differently
 //! ends here, in either direction.
 
+use crate::error_log::ErrorLog;
 use crate::forwarding::{Hop, cleaned, is_passed_on};
 use crate::replay::{Replay, Replayed};
 use crate::upstreams::{Picked, Upstreams, host_of};
@@ -18,7 +19,7 @@ use http::request::Parts;
 use http::{Method, StatusCode, Uri};
 use http_body::{Body as _, Frame, SizeHint};
 use selvedge_client::{AnswerBody, Client, Error, OnInterim, Switched};
-use selvedge_handler::{Body, BodyError, Caller, Handler, Request, Response, Upgraded};
+use selvedge_handler::{Body, BodyError, Caller, Handler, Placeholder, Request, Response, Upgraded};
 use selvedge_scope::try_join;
 use std::error::Error as StdError;
 use std::io;
@@ -61,13 +62,14 @@ pub struct Proxy {
     hop: Hop,
     prefix: Option<(String, String)>,
     host: Option<HeaderValue>,
+    log: ErrorLog,
 }
 
 impl Proxy {
     /// A proxy before these servers.
     pub fn new(upstreams: Upstreams) -> Proxy {
         let hop = Hop { name: "selvedge".into(), trusts: false };
-        Proxy { upstreams, client: Client::new(), hop, prefix: None, host: None }
+        Proxy { upstreams, client: Client::new(), hop, prefix: None, host: None, log: ErrorLog::default() }
     }
 
     /// The client that sends the requests: its time limits and its pool. (Redirects are passed on,
@@ -105,6 +107,13 @@ impl Proxy {
     #[must_use]
     pub fn host(mut self, host: HeaderValue) -> Proxy {
         self.host = Some(host);
+        self
+    }
+
+    /// Where failures go, each under the address of its server.
+    #[must_use]
+    pub fn error_log(mut self, log: ErrorLog) -> Proxy {
+        self.log = log;
         self
     }
 
@@ -166,6 +175,7 @@ impl Proxy {
                 return Err(Failure::Client(error));
             }
             picked.failed();
+            self.log.say(&picked.address().to_string(), &with_causes(&error));
             let goes_on = error.is_connect() || error.is_unanswered() && !error.is_timeout() && may_repeat;
             // What was sent and not answered is repeated once.
             may_repeat &= error.is_connect();
@@ -272,6 +282,22 @@ fn last_hop(parts: &mut Parts) -> Option<Response> {
     }
 }
 
+/// The words of an error and of what has caused it.
+fn with_causes(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(one) = cause {
+        let words = one.to_string();
+        // Some errors say their cause themselves, without its number.
+        let words = words.split(" (os error").next().unwrap_or_default();
+        if !text.contains(words) {
+            text = format!("{text}: {words}");
+        }
+        cause = one.source();
+    }
+    text
+}
+
 /// A response that says its status.
 pub(crate) fn plain(status: StatusCode) -> Response {
     let text = format!("{status}\n");
@@ -280,6 +306,7 @@ pub(crate) fn plain(status: StatusCode) -> Response {
     *response.status_mut() = status;
     let content_type = HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(HeaderName::from_static("content-type"), content_type);
+    response.extensions_mut().insert(Placeholder);
     response
 }
 

@@ -46,7 +46,9 @@ mod handler;
 mod incoming;
 mod into_response;
 mod mount;
+mod placeholder;
 mod producer;
+mod report;
 mod upgrade;
 
 pub use authenticated::Authenticated;
@@ -57,7 +59,9 @@ pub use handler::{BoxResponse, DynHandler, Handler};
 pub use incoming::{Feeder, Incoming, Wanted, incoming};
 pub use into_response::{IntoResponse, ResponsePart};
 pub use mount::Mount;
+pub use placeholder::Placeholder;
 pub use producer::{Out, Produced};
+pub use report::{Severity, report, report_to};
 pub use upgrade::{Duplex, Upgraded};
 
 #[doc(no_inline)]

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use selvedge_core::{JoinHandle, spawn_local};
+use selvedge_handler::{Severity, report};
 use selvedge_io::pool::{Limits, Pool};
 use selvedge_io::time::sleep;
 
@@ -184,11 +185,11 @@ impl LogFile {
             (Ok(()), false) | (Err(_), true) => {}
             (Ok(()), true) => {
                 state.failing = false;
-                eprintln!("selvedge: access log {}: writing again", name());
+                report(Severity::Notice, format_args!("access log {}: writing again", name()));
             }
             (Err(error), false) => {
                 state.failing = true;
-                eprintln!("selvedge: access log {}: {error}; lines are lost", name());
+                report(Severity::Error, format_args!("access log {}: {error}; lines are lost", name()));
             }
         }
     }
@@ -234,7 +235,10 @@ impl LogFile {
             // large.
             state.since = Instant::now();
             if !std::mem::replace(&mut state.unrotated, true) {
-                eprintln!("selvedge: access log {}: it is not rotated: {error}", path.display());
+                report(
+                    Severity::Error,
+                    format_args!("access log {}: it is not rotated: {error}", path.display()),
+                );
             }
         }
     }
@@ -405,8 +409,9 @@ impl WorkerLog {
             });
             let written = written.await;
             if dropped > 0 {
-                eprintln!(
-                    "selvedge: {dropped} lines of the access log were dropped: it was written too slowly"
+                report(
+                    Severity::Error,
+                    format_args!("{dropped} lines of the access log were dropped: it was written too slowly"),
                 );
             }
             let reused = written.ok().and_then(|mut buffers| buffers.pop_back());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use selvedge_handler::{Body, Mount, Request, Response};
+use selvedge_handler::{Body, Mount, Request, Response, Severity, report};
 use selvedge_io::fs::Handle;
 
 use crate::conditional::ETag;
@@ -150,7 +150,7 @@ async fn look_up(store: &impl FileStore, path: &[u8]) -> Result<StoredName, Stat
         name.push_str(INDEX);
     }
     let unavailable = |error: io::Error| {
-        eprintln!("selvedge: /{name}: {error}", name = name.escape_debug());
+        report(Severity::Error, format_args!("/{name}: {error}", name = name.escape_debug()));
         Status::SERVICE_UNAVAILABLE
     };
     match store.find(&name).await.map_err(unavailable)? {

@@ -91,5 +91,5 @@ pub use stop::Stop;
 #[doc(inline)]
 pub use selvedge_handler::{
     Body, BodyError, Bytes, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
-    Method, Request, Response, StatusCode, Upgraded, Uri, header,
+    Method, Placeholder, Request, Response, Severity, StatusCode, Upgraded, Uri, header, report, report_to,
 };

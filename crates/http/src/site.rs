@@ -17,7 +17,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use selvedge_core::{Local, Queue, Role, Time, WaitQueue, detach_local, now, yield_now};
-use selvedge_handler::Handler;
+use selvedge_handler::{Handler, Severity, report};
 use selvedge_io::net::{Stream, TcpListener, UnixListener};
 use selvedge_io::time::{sleep, timeout};
 
@@ -324,7 +324,7 @@ impl Site {
         self.quiet_until.set(now() + FULL_REPORT);
         let most = self.config().connections;
         let then = if closed { "idle ones are closed for new ones" } else { "new ones wait" };
-        eprintln!("selvedge: a worker has {most} connections, as many as it may: {then}");
+        report(Severity::Warning, format_args!("a worker has {most} connections, as many as it may: {then}"));
     }
 
     /// Empties the cache, so that the next request for a file looks at the file again.

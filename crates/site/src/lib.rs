@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `table.rs` | hosts, routes, actions, and how a request finds its route |
 //! | `rules.rs` | what holds for a route besides its action: access, headers, CORS |
+//! | `behind.rs` | how other programs answer: balance, health, times, how many at once |
 //! | `path.rs` | the canonical form of a path, in which paths and patterns are compared |
 //! | `pattern.rs` | patterns of paths |
 //! | `template.rs` | texts with `$path` and the like, for redirects and rewriting |
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accept;
+mod behind;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod listing;
@@ -49,6 +51,7 @@ pub mod settings;
 mod table;
 mod template;
 
+pub use behind::{BALANCINGS, Balancing, GatewayTimes, HealthRule, ProgramRule};
 #[cfg(feature = "config")]
 pub use mistake::ConfigMistake;
 pub use network::{Network, NetworkError};

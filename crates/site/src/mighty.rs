@@ -16,6 +16,7 @@
 
 use std::path::PathBuf;
 
+use crate::behind::{Balancing, GatewayTimes, HealthRule, ProgramRule};
 use crate::mistake::{ConfigMistake, meant};
 use crate::pattern::PathPattern;
 use crate::rules::Rules;
@@ -262,7 +263,7 @@ pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<RouteTable,
             "->" => RouteAction::Directory(files(target, defaults)),
             "=>" => {
                 let index = Some(defaults.index_cgi.clone()).filter(|index| !index.is_empty());
-                RouteAction::Cgi { directory: target.into(), index }
+                RouteAction::Cgi { directory: target.into(), index, programs: ProgramRule::default() }
             }
             ">>" => proxy(target).map_err(|why| mistake(target, why))?,
             "<<" => redirect(target).map_err(|why| mistake(target, why))?,
@@ -327,7 +328,13 @@ fn proxy(target: &str) -> Result<RouteAction, String> {
     let (host, port, path) = parts(target)?;
     let host = if host.is_empty() { "127.0.0.1" } else { host };
     let upstream = format!("{host}:{}", port.unwrap_or(80));
-    Ok(RouteAction::Proxy { upstreams: vec![upstream], path: template(&with_rest(&path))? })
+    Ok(RouteAction::Proxy {
+        upstreams: vec![upstream],
+        path: template(&with_rest(&path))?,
+        balancing: Balancing::default(),
+        health: HealthRule::default(),
+        times: GatewayTimes::default(),
+    })
 }
 
 fn redirect(target: &str) -> Result<RouteAction, String> {
@@ -400,7 +407,7 @@ mod tests {
                     format!("-> {} {}", directory.path.display(), String::from_utf8_lossy(rest))
                 }
                 RouteAction::Cgi { directory, .. } => format!("=> {}", directory.display()),
-                RouteAction::Proxy { upstreams, path } => format!(">> {}{}", upstreams[0], filled(path)),
+                RouteAction::Proxy { upstreams, path, .. } => format!(">> {}{}", upstreams[0], filled(path)),
                 RouteAction::Redirect { to, .. } => format!("<< {}", filled(to)),
                 _ => unreachable!(),
             }

@@ -5,6 +5,8 @@
 //! for each route. The files that a configuration names are not opened, except password files,
 //! which a function of the caller's reads.
 
+mod behind;
+
 use std::path::{Path, PathBuf};
 
 use toml::Spanned;
@@ -231,11 +233,19 @@ impl Reader<'_> {
                 Some(rewrite) => self.parse(rewrite)?,
                 None => "$path".parse().expect("a template"),
             };
-            actions.push(("proxy", RouteAction::Proxy { upstreams: upstreams.to_vec(), path }));
+            let action = RouteAction::Proxy {
+                upstreams: upstreams.to_vec(),
+                path,
+                balancing: self.balancing(route)?,
+                health: self.health(route)?,
+                times: self.times(route)?,
+            };
+            actions.push(("proxy", action));
         }
         if let Some(directory) = &route.cgi {
             let index = route.index.as_ref().and_then(|index| index.get_ref().first().cloned());
-            actions.push(("cgi", RouteAction::Cgi { directory: self.path(directory), index }));
+            let (directory, programs) = (self.path(directory), self.programs(route)?);
+            actions.push(("cgi", RouteAction::Cgi { directory, index, programs }));
         }
         if let Some(address) = &route.fastcgi {
             self.check_address(address, address.get_ref())?;
@@ -244,9 +254,8 @@ impl Reader<'_> {
             };
             let index = route.index.as_ref().and_then(|index| index.get_ref().first().cloned());
             let index = index.unwrap_or_else(|| "index.php".to_owned());
-            let root = self.path(root);
-            actions
-                .push(("fastcgi", RouteAction::FastCgi { address: address.get_ref().clone(), root, index }));
+            let (root, times, address) = (self.path(root), self.times(route)?, address.get_ref().clone());
+            actions.push(("fastcgi", RouteAction::FastCgi { address, root, index, times }));
         }
         if let Some(page) = &route.page {
             let action = match page.get_ref().as_str() {
@@ -322,6 +331,15 @@ impl Reader<'_> {
         }
         let others = [
             ("status", "redirect", start(route.status.as_ref().map(Spanned::span)), route.redirect.is_some()),
+            ("balance", "proxy", start(route.balance.as_ref().map(Spanned::span)), route.proxy.is_some()),
+            ("health", "proxy", start(route.health.as_ref().map(Spanned::span)), route.proxy.is_some()),
+            ("programs", "cgi", start(route.programs.as_ref().map(Spanned::span)), route.cgi.is_some()),
+            (
+                "times",
+                "proxy",
+                start(route.times.as_ref().map(Spanned::span)),
+                route.proxy.is_some() || route.fastcgi.is_some(),
+            ),
             ("rewrite", "proxy", start(route.rewrite.as_ref().map(Spanned::span)), route.proxy.is_some()),
             ("root", "fastcgi", route.root.as_ref().map(|_| place.span().start), route.fastcgi.is_some()),
             (

@@ -167,7 +167,7 @@ settings! {
 }
 
 settings! {
-    /// The access log.
+    /// The logs: of requests, and of reports.
     LogSettings "[log]" {
         /// The file, `-` for the standard output, or `off`.
         access: String = "off".to_owned(), "string" "\"off\"";
@@ -181,6 +181,9 @@ settings! {
         rotate_seconds: u64 = 0, "seconds" "0";
         /// How many renamed files are kept.
         backups: u32 = 10, "integer" "10";
+        /// Which reports are written: `error` for failures; `warning` for limits that are reached
+        /// and replies that are cut, too; `notice` for reloads and upgrades, too.
+        level: Spanned<String> = spanned("notice".to_owned()), "string" "\"notice\"";
     }
 }
 
@@ -223,6 +226,15 @@ settings! {
         status: Option<Spanned<u16>> = None, "integer" "301";
         /// With `proxy`: the path at the server. By default the path of the request.
         rewrite: Option<Spanned<String>> = None, "string" "\"$path\"";
+        /// With `proxy` to several servers: how one is chosen: `round_robin`; `least_connections`,
+        /// the fewest requests under way; `client` or `path`, the same server for the same one.
+        balance: Option<Spanned<String>> = None, "string" "\"round_robin\"";
+        /// With `proxy`: which servers get requests.
+        health: Option<Spanned<HealthSettings>> = None, "table" "";
+        /// With `proxy` and `fastcgi`: how long the other server may take.
+        times: Option<Spanned<TimeSettings>> = None, "table" "";
+        /// With `cgi`: how many programs run at once, and for how long.
+        programs: Option<Spanned<ProgramSettings>> = None, "table" "";
         /// With `fastcgi`: the directory of the scripts.
         root: Option<PathBuf> = None, "string" "";
         /// With `directory`: the names that stand for a directory. With `fastcgi` and `cgi`: the
@@ -250,7 +262,7 @@ settings! {
         language: Option<Spanned<String>> = None, "string" "";
         /// Fields that each reply gets. An empty text takes the field away.
         headers: BTreeMap<Spanned<String>, String> = BTreeMap::new(), "table of strings" "{}";
-        /// `CacheSettings-Control` by path: a list of tables with `path`, a pattern, and `value`.
+        /// `Cache-Control` by path: a list of tables with `path`, a pattern, and `value`.
         cache_control: Vec<CacheControl> = Vec::new(), "list of tables" "[]";
         /// The addresses and networks that may ask. If there are any, others may not.
         allow: Vec<Spanned<String>> = Vec::new(), "list of strings" "[]";
@@ -268,7 +280,7 @@ settings! {
 }
 
 settings! {
-    /// A rule for `CacheSettings-Control`.
+    /// A rule for `Cache-Control`.
     CacheControl "cache_control" {
         /// The paths, as a pattern.
         path: Option<Spanned<String>> = None, "string" "\"**\"";
@@ -306,6 +318,52 @@ settings! {
 }
 
 settings! {
+    /// Which of a proxy's servers get requests. A server that fails several times in a row gets
+    /// none for a while.
+    HealthSettings "health" {
+        /// The path that each server is asked for regularly. One that does not answer, or with a
+        /// status of 500 or more, gets no requests until it does. By default none is asked.
+        path: Option<Spanned<String>> = None, "string" "";
+        /// The time between two such questions.
+        seconds: Spanned<f64> = spanned(5.0), "seconds" "5.0";
+        /// The number of failures in a row after which a server gets no requests. 0 is never.
+        failures: u32 = 3, "integer" "3";
+        /// For how long it gets none then.
+        pause: Spanned<f64> = spanned(10.0), "seconds" "10.0";
+    }
+}
+
+settings! {
+    /// How long another server may take. After it the answer is 504, or 502 if no connection was
+    /// made.
+    TimeSettings "times" {
+        /// Until a connection is made.
+        connect: Spanned<f64> = spanned(5.0), "seconds" "5.0";
+        /// Without taking a byte of the request.
+        send: Spanned<f64> = spanned(30.0), "seconds" "30.0";
+        /// From the end of the request to the head of the answer. With `fastcgi` it is `read`.
+        answer: Spanned<f64> = spanned(60.0), "seconds" "60.0";
+        /// Between two parts of the answer.
+        read: Spanned<f64> = spanned(60.0), "seconds" "60.0";
+    }
+}
+
+settings! {
+    /// How many CGI programs of the route run at once in each process, and for how long.
+    ProgramSettings "programs" {
+        /// The most programs at once.
+        at_once: Spanned<u32> = spanned(64), "integer" "64";
+        /// The most requests that wait until one has ended. One more is answered 503.
+        queue: u32 = 128, "integer" "128";
+        /// The longest time that a request waits. After it the answer is 503.
+        patience: Spanned<f64> = spanned(10.0), "seconds" "10.0";
+        /// The longest time that a program may take. After it the program is ended, and the
+        /// answer is 504.
+        time: Spanned<f64> = spanned(60.0), "seconds" "60.0";
+    }
+}
+
+settings! {
     /// How often one address may ask. Requests beyond it are answered 429.
     RateSettings "rate" {
         /// Requests a second over a long time.
@@ -327,6 +385,9 @@ pub const SECTIONS: &[SettingSection] = &[
     CacheControl::SECTION,
     CorsSettings::SECTION,
     RateSettings::SECTION,
+    HealthSettings::SECTION,
+    TimeSettings::SECTION,
+    ProgramSettings::SECTION,
 ];
 
 /// A value that stands nowhere in a file.
@@ -370,6 +431,9 @@ mod tests {
         check::<CacheControl>(CacheControl::SECTION);
         check::<CorsSettings>(CorsSettings::SECTION);
         check::<RateSettings>(RateSettings::SECTION);
+        check::<HealthSettings>(HealthSettings::SECTION);
+        check::<TimeSettings>(TimeSettings::SECTION);
+        check::<ProgramSettings>(ProgramSettings::SECTION);
     }
 
     #[test]

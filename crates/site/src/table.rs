@@ -7,6 +7,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::behind::{Balancing, GatewayTimes, HealthRule, ProgramRule};
 use crate::pattern::{Glob, PathPattern};
 use crate::rules::Rules;
 use crate::template::Template;
@@ -44,7 +45,7 @@ pub struct Route {
 }
 
 /// What is done with a request.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum RouteAction {
     /// A file of a directory is sent.
     Directory(ServedDirectory),
@@ -61,6 +62,12 @@ pub enum RouteAction {
         upstreams: Vec<String>,
         /// The path at the server.
         path: Template,
+        /// How one of them is chosen.
+        balancing: Balancing,
+        /// Which of them get requests.
+        health: HealthRule,
+        /// How long one may take.
+        times: GatewayTimes,
     },
     /// A program of this directory is run.
     Cgi {
@@ -68,6 +75,8 @@ pub enum RouteAction {
         directory: PathBuf,
         /// The program for the path of a directory.
         index: Option<String>,
+        /// How many run at once, and for how long.
+        programs: ProgramRule,
     },
     /// The request is passed to a FastCGI server at this address, `host:port` or `unix:path`.
     FastCgi {
@@ -77,6 +86,8 @@ pub enum RouteAction {
         root: PathBuf,
         /// The script for the path of a directory.
         index: String,
+        /// How long the server may take.
+        times: GatewayTimes,
     },
     /// The live page of the server's state.
     Status,
@@ -209,7 +220,7 @@ impl fmt::Display for RouteAction {
         match self {
             RouteAction::Directory(directory) => write!(f, "directory {}", directory.path.display()),
             RouteAction::Redirect { to, status } => write!(f, "redirect {status} to {}", to.as_str()),
-            RouteAction::Proxy { upstreams, path } => {
+            RouteAction::Proxy { upstreams, path, .. } => {
                 write!(f, "proxy to {} {}", upstreams.join(" "), path.as_str())
             }
             RouteAction::Cgi { directory, .. } => write!(f, "CGI in {}", directory.display()),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
-use selvedge_handler::{Body, IntoResponse, Request, Response};
+use selvedge_handler::{Body, IntoResponse, Request, Response, Severity, report};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -44,7 +44,7 @@ impl<T: Serialize> IntoResponse for Json<T> {
                 response
             }
             Err(error) => {
-                eprintln!("selvedge: a reply cannot be written as JSON: {error}");
+                report(Severity::Error, format_args!("a reply cannot be written as JSON: {error}"));
                 StatusCode::INTERNAL_SERVER_ERROR.into_response()
             }
         }

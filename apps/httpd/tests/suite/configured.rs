@@ -534,6 +534,123 @@ fn other_programs() {
     assert!(metrics.contains("selvedge_refused_total{reason=\"access\"} 1\n"), "{metrics}");
 }
 
+/// The server's own pages for what other programs do not answer, and the reports that say why.
+#[test]
+fn own_pages_for_failures() {
+    let site = site();
+    for (name, text) in [
+        ("errors/502.html", "<p>nothing there"),
+        ("errors/403.html", "<p>not you"),
+        ("errors/500.html", "<p>broken"),
+    ] {
+        fs::create_dir_all(site.path().join("errors")).unwrap();
+        fs::write(site.path().join(name), text).unwrap();
+    }
+    fs::create_dir_all(site.path().join("bin")).unwrap();
+    for (name, text) in
+        [("bad", "#!/bin/sh\necho nonsense\n"), ("own", "#!/bin/sh\nprintf 'Status: 502 No\\n\\nmine'\n")]
+    {
+        let program = site.path().join("bin").join(name);
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let route =
+        |path: &str, action: &str| format!("[[route]]\npath = '{path}'\n{action}\nerror_pages = 'errors'\n");
+    let server = configured(
+        site.path(),
+        &[
+            "report = 'report'\n".to_owned(),
+            route("/app/", "proxy = '127.0.0.1:9'"),
+            route("/bin/", "cgi = 'bin'"),
+            route("/php/", "fastcgi = '127.0.0.1:9'\nroot = '.'\nindex = ['ten.txt']"),
+            route("/closed/", "proxy = '127.0.0.1:9'\ndeny = ['all']"),
+            "[[route]]\nproxy = '127.0.0.1:9'\n".to_owned(),
+        ]
+        .concat(),
+    );
+    for (path, status, page) in [
+        ("/app/", 502, "<p>nothing there"),
+        ("/php/ten.txt", 502, "<p>nothing there"),
+        ("/closed/", 403, "<p>not you"),
+        ("/bin/bad", 500, "<p>broken"),
+    ] {
+        let reply = get(&server, "a", path, "");
+        let kind = reply.head.to_ascii_lowercase();
+        assert_eq!((reply.status, &text(&reply)[..]), (status, page), "{path}");
+        assert!(kind.contains("content-type: text/html; charset=utf-8\r\n"), "{kind}");
+        assert_eq!(ask(&server, "HEAD", "a", path, "").status, status);
+    }
+    // Without pages there are words, and a program's own page is its own.
+    assert_eq!(text(&get(&server, "a", "/other", "")), "502 Bad Gateway\n");
+    let mut client = server.connect();
+    client.send("GET /bin/own HTTP/1.0\r\n\r\n");
+    assert!(String::from_utf8(client.rest()).unwrap().ends_with("\r\n\r\nmine"));
+    let report = fs::read_to_string(site.path().join("report")).unwrap();
+    for words in [" error ", "127.0.0.1:9: ", "refused", "bad: it ended without an answer"] {
+        assert!(report.contains(words), "{report}");
+    }
+}
+
+/// Which reports are written.
+#[test]
+fn levels_of_reports() {
+    for (level, notices) in [("notice", 1), ("warning", 0), ("error", 0)] {
+        let site = site();
+        let server = configured(
+            site.path(),
+            &format!(
+                "report = 'report'\ncontrol = 'control'\nlog = {{ level = '{level}' }}\n[[route]]\ndirectory = '.'\n"
+            ),
+        );
+        let file = site.path().join("site.toml");
+        let reload = || output(&["ctl", "--socket", site.path().join("control").to_str().unwrap(), "reload"]);
+        assert!(reload().status.success());
+        let right = fs::read_to_string(&file).unwrap();
+        fs::write(&file, right.replace("directory", "directroy")).unwrap();
+        assert!(!reload().status.success());
+        let report = fs::read_to_string(site.path().join("report")).unwrap();
+        assert_eq!(report.matches("] notice ").count(), notices, "{report}");
+        assert_eq!(report.matches("] error ").count(), 1, "{report}");
+        drop(server);
+    }
+}
+
+/// Of two servers behind this one, the one that says that it is out of order gets no requests.
+#[test]
+fn servers_that_are_out_of_order() {
+    let [site, other] = [site(), site()];
+    for (directory, name) in [(&site, "first"), (&other, "second")] {
+        fs::write(directory.path().join("name.txt"), name).unwrap();
+        fs::write(directory.path().join("up"), "").unwrap();
+    }
+    let [first, second] =
+        [&site, &other].map(|site| crate::common::serve(site.path(), &["--validity", "0.01"]));
+    let server = configured(
+        site.path(),
+        &format!(
+            "control = 'control'\n[[route]]\nproxy = ['{}', '{}']\nbalance = 'least_connections'\n\
+            health = {{ path = '/up', seconds = 0.05 }}\ntimes = {{ connect = 1.0 }}\n",
+            first.address, second.address
+        ),
+    );
+    let names = || -> std::collections::BTreeSet<String> {
+        (0..8).map(|_| text(&get(&server, "a", "/name.txt", ""))).collect()
+    };
+    let both: std::collections::BTreeSet<String> = ["first", "second"].map(String::from).into();
+    assert_eq!(names(), both);
+    drop(second);
+    crate::controlled::until("no requests for a server that is gone", || {
+        let names = names();
+        names.len() == 1 && names.contains("first")
+    });
+    // A reload keeps what is known.
+    let socket = site.path().join("control");
+    assert!(output(&["ctl", "--socket", socket.to_str().unwrap(), "reload"]).status.success());
+    for _ in 0..4 {
+        assert_eq!(names().len(), 1);
+    }
+}
+
 /// A program behind a password gets the name that was proved, and not the password.
 #[test]
 fn a_program_behind_a_password() {

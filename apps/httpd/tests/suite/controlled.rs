@@ -45,6 +45,12 @@ fn mistakes_are_told() {
         ("[[route]]\ndirectory = 'nothing'\n", ":1:1: "),
         ("listen = ['nonsense']\n[[route]]\nanswer = 404\n", ":1:11: no address to listen at"),
         ("[log]\nformat = '$nothing'\n[[route]]\nanswer = 404\n", ":2:10: $nothing is no variable"),
+        ("log = { level = 'debug' }\n[[route]]\nanswer = 404\n", ":1:17: \"debug\" is not \"error\""),
+        ("[[route]]\nproxy = 'a:1'\nbalance = 'random'\n", ":3:11: \"random\" is not one of \"round_robin\""),
+        ("[[route]]\ncgi = '.'\nbalance = 'path'\n", ":3:11: `balance` belongs to `proxy`"),
+        ("[[route]]\ncgi = '.'\nprograms = { at_once = 0 }\n", ":3:24: no program could ever run"),
+        ("[[route]]\nproxy = 'a:1'\ntimes = { read = 0 }\n", ":3:18: not a number of seconds above 0"),
+        ("[[route]]\nproxy = 'a:1'\nhealth = { path = 'up' }\n", ":3:19: a path begins with /"),
         ("processes = 2\nlisten = ['unix:/x']\n[[route]]\nanswer = 404\n", ":1:13: several processes"),
     ] {
         let (status, message) = say(text, &["check", path]);

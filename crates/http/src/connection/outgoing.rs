@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use selvedge_core::{now, spawn, yield_now};
+use selvedge_handler::{Severity, report};
 use selvedge_io::blocking;
 use selvedge_io::fs::Handle;
 use selvedge_io::pool::Pool;
@@ -224,6 +225,9 @@ fn is_resident(file: &CachedFile, open: &Handle, span: Span) -> bool {
 fn got_shorter(file: &CachedFile, end: u64) -> io::Error {
     let name = file.name.escape_ascii();
     let len = file.identity.len;
-    eprintln!("selvedge: /{name} got shorter while it was sent: a reply of {len} bytes was cut at {end}");
+    report(
+        Severity::Error,
+        format_args!("/{name} got shorter while it was sent: a reply of {len} bytes was cut at {end}"),
+    );
     io::ErrorKind::UnexpectedEof.into()
 }

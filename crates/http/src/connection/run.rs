@@ -21,7 +21,7 @@ use bytes::Bytes;
 use http::response::Parts;
 use http::{HeaderMap, StatusCode};
 use selvedge_core::{Exception, catch, now};
-use selvedge_handler::{Body, BodyError, Duplex, OnUpgrade, Response, Source, Upgraded};
+use selvedge_handler::{Body, BodyError, Duplex, OnUpgrade, Response, Severity, Source, Upgraded, report};
 use selvedge_io::nonblocking::PollState;
 use selvedge_io::time::timeout;
 
@@ -179,7 +179,7 @@ impl<H: Responder> Exchange<H> {
 #[cold]
 fn report_exception(entry: &LogEntry, exception: &Exception) {
     let line = entry.line().escape_ascii();
-    eprintln!("selvedge: \"{line}\": the handler ended with an exception: {exception}");
+    report(Severity::Error, format_args!("\"{line}\": the handler ended with an exception: {exception}"));
 }
 
 /// A response that can be sent. An interim status is none, unless it is 101 with the code that gets
@@ -193,7 +193,7 @@ fn check(response: Response, version: Version) -> Result<Response, Status> {
     match body.into_source() {
         source @ Source::Upgrade(_) if may_upgrade => Ok(Response::from_parts(parts, source.into())),
         _ => {
-            eprintln!("selvedge: a handler gave {} for a response", parts.status);
+            report(Severity::Error, format_args!("a handler gave {} for a response", parts.status));
             Err(Status::INTERNAL_SERVER_ERROR)
         }
     }
@@ -288,7 +288,7 @@ impl ResponseSending<'_, '_> {
             let frame = match frame {
                 Ok(frame) => frame,
                 Err(error) => {
-                    report(&error);
+                    report_cut(&error);
                     // The client gets the part that there was.
                     self.flush().await?;
                     return Err(error.into());
@@ -349,14 +349,17 @@ impl ResponseSending<'_, '_> {
 }
 
 #[cold]
-fn report(error: &BodyError) {
-    eprintln!("selvedge: a response was cut: {error}");
+fn report_cut(error: &BodyError) {
+    report(Severity::Warning, format_args!("a response was cut: {error}"));
 }
 
 /// The error for a body that has another length than its head has said.
 #[cold]
 fn wrong_length() -> io::Error {
-    eprintln!("selvedge: a response was cut: its body has another length than its head says");
+    report(
+        Severity::Error,
+        format_args!("a response was cut: its body has another length than its head says"),
+    );
     io::ErrorKind::InvalidData.into()
 }
 

@@ -10,8 +10,9 @@ use std::sync::{Arc, PoisonError};
 use selvedge_core::now;
 use selvedge_handler::{
     Authenticated, Body, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
-    Method, Request, Response, StatusCode, header,
+    Method, Placeholder, Request, Response, StatusCode, header,
 };
+use selvedge_io::blocking;
 use selvedge_site::password::credentials;
 use selvedge_site::path::canonical;
 use selvedge_site::{BasicAuth, Route, RouteAction, Variables, without_port};
@@ -19,8 +20,15 @@ use selvedge_site::{BasicAuth, Route, RouteAction, Variables, without_port};
 use super::fields::cache_control;
 use super::kept::Verified;
 use super::question::PASSWORDS;
+use crate::document_root::{Backing, Found};
+use crate::files::search;
 use crate::metrics::{WorkerMetrics, add};
+use crate::mime;
 use crate::routing::Routing;
+
+/// A page for an error up to this length is read into memory, and a longer one is sent from its
+/// file.
+const OWN_PAGE_BYTES: u64 = 64 << 10;
 
 /// A handler with the rules of its route.
 pub(super) struct Guarded {
@@ -44,6 +52,9 @@ impl Handler for Guarded {
             None if !rewrite(&mut request, route, &path) => page(StatusCode::BAD_REQUEST),
             None => self.inner.call_boxed(request).await,
         };
+        if response.extensions_mut().remove::<Placeholder>().is_some() {
+            self.put_own_page(&mut response).await;
+        }
         let has_content = matches!(response.status().as_u16(), 200 | 206 | 304);
         let head = response.headers_mut();
         for (name, value) in &fields {
@@ -112,6 +123,28 @@ impl Guarded {
         None
     }
 
+    /// Puts the route's page for an error into a response, if there is one.
+    async fn put_own_page(&self, response: &mut Response) {
+        let status = response.status();
+        if let Some(at) = self.routing.place_of(self.place).error_pages
+            && (status.is_client_error() || status.is_server_error())
+        {
+            let (name, directory) =
+                (format!("{}.html", status.as_u16()), self.routing.directories[at].clone());
+            let key = name.clone().into_bytes();
+            let found = blocking(move || search(&directory, &key, OWN_PAGE_BYTES)).await;
+            if let Ok(Ok(Found::File(file))) = found {
+                *response.body_mut() = match file.body {
+                    Backing::Memory(content) => Vec::from(content).into(),
+                    Backing::Open(handle) => Body::file(Arc::new(handle), 0..file.identity.len),
+                };
+                let kind = HeaderValue::from_static(mime::by_name(name.as_bytes()));
+                response.headers_mut().insert(header::CONTENT_TYPE, kind);
+                response.headers_mut().remove(header::CONTENT_LENGTH);
+            }
+        }
+    }
+
     /// The seconds after which `peer` may ask again, if it may not now.
     fn wait(&self, peer: Option<IpAddr>) -> Option<u64> {
         let limiter = self.routing.place_of(self.place).limiter.as_ref()?;
@@ -158,7 +191,7 @@ fn rewrite(request: &mut Request, route: &Route, path: &[u8]) -> bool {
     }
 }
 
-/// The page for a refusal.
+/// The page for a refusal, in whose place the route's own may come.
 fn page(status: StatusCode) -> Response {
     let line = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
     let text = format!(
@@ -168,6 +201,7 @@ fn page(status: StatusCode) -> Response {
     *response.status_mut() = status;
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response.extensions_mut().insert(Placeholder);
     response
 }
 
@@ -178,8 +212,13 @@ mod tests {
 
     /// The target that an upstream gets for `/app/x?q`, or `None` for 400.
     fn rewritten(template: &str, host: &str) -> Option<String> {
-        let action =
-            RouteAction::Proxy { upstreams: vec!["a:1".to_owned()], path: template.parse().unwrap() };
+        let action = RouteAction::Proxy {
+            upstreams: vec!["a:1".to_owned()],
+            path: template.parse().unwrap(),
+            balancing: Default::default(),
+            health: Default::default(),
+            times: Default::default(),
+        };
         let route = Route { pattern: "/app/".parse().unwrap(), action, rules: Rules::default(), line: 1 };
         let mut request = Request::new(Body::empty());
         *request.uri_mut() = "/app/x?q".parse().unwrap();

@@ -17,7 +17,7 @@ fn answer(table: &RouteTable, host: &str, path: &str) -> Option<String> {
             format!("{}{}", directory.path.display(), String::from_utf8_lossy(rest))
         }
         RouteAction::Redirect { to, .. } => String::from_utf8(to.location(&request)).unwrap(),
-        RouteAction::Proxy { upstreams, path } => {
+        RouteAction::Proxy { upstreams, path, .. } => {
             format!("{} {}", upstreams[0], String::from_utf8(path.fill(&request)).unwrap())
         }
         other => panic!("{other:?}"),
