@@ -19,7 +19,7 @@ use std::time::Duration;
 use selvedge_client::{Address, Client};
 use selvedge_gateway::{Balance, Cgi, FastCgi, ProgramSlots, Proxy, Upstreams};
 use selvedge_http::DynHandler;
-use selvedge_site::{Balancing, GatewayTimes, PathPattern, Route, RouteAction, RouteTable};
+use selvedge_site::{Balancing, GatewayTerms, PathPattern, Route, RouteAction, RouteTable};
 
 /// What a route's handler is known by: the action, and the front of the paths.
 type HandlerKey = String;
@@ -31,7 +31,7 @@ fn key(route: &Route) -> HandlerKey {
 /// The part of a handler that all workers share.
 #[derive(Clone, Debug)]
 enum SharedPart {
-    Upstreams { upstreams: Upstreams, health: Option<(String, Duration)>, times: GatewayTimes },
+    Upstreams { upstreams: Upstreams, health: Option<(String, Duration)>, times: GatewayTerms },
     Programs(ProgramSlots),
 }
 
@@ -170,10 +170,12 @@ fn handler(route: &Route, part: Option<&SharedPart>) -> Option<Rc<dyn DynHandler
     let prefix = prefix(&route.pattern);
     match (&route.action, part) {
         (RouteAction::Proxy { .. }, Some(SharedPart::Upstreams { upstreams, times, .. })) => {
-            Some(Rc::new(Proxy::new(upstreams.clone()).client(client(times))))
+            let proxy = Proxy::new(upstreams.clone()).client(client(times));
+            Some(Rc::new(proxy.outlives_client(times.outlives_client)))
         }
         (RouteAction::Cgi { directory, index, programs }, Some(SharedPart::Programs(slots))) => {
             let cgi = Cgi::new(directory).prefix(prefix).slots(slots.clone()).time_limit(programs.time);
+            let cgi = cgi.outlives_client(programs.outlives_client);
             Some(Rc::new(match index {
                 Some(index) => cgi.index(index),
                 None => cgi,
@@ -184,13 +186,13 @@ fn handler(route: &Route, part: Option<&SharedPart>) -> Option<Rc<dyn DynHandler
             let suffix = index.rfind('.').map_or("", |dot| &index[dot..]);
             let scripts = FastCgi::scripts(address(at), root, suffix).prefix(prefix).index(index);
             let scripts = scripts.connect_limit(times.connect).send_limit(times.send).read_limit(times.read);
-            Some(Rc::new(scripts))
+            Some(Rc::new(scripts.outlives_client(times.outlives_client)))
         }
         _ => None,
     }
 }
 
-fn client(times: &GatewayTimes) -> Client {
+fn client(times: &GatewayTerms) -> Client {
     let builder = Client::builder().connect_limit(times.connect).send_limit(times.send);
     builder.answer_limit(times.answer).read_limit(times.read).build()
 }

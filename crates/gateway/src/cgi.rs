@@ -14,6 +14,7 @@ mod running;
 pub(crate) mod spool;
 pub(crate) mod variables;
 
+use crate::departure::attended;
 use crate::error_log::ErrorLog;
 use crate::proxy::plain;
 use crate::slots::ProgramSlots;
@@ -47,9 +48,9 @@ use variables::{ServerNames, search_words, variables};
 ///   client, or, if its name begins with `nph-`, with a whole HTTP answer. Such an answer is passed
 ///   on as what it says, with a framing of the server's own.
 /// - When the client is gone, or the [time limit](Cgi::time_limit) has passed, the whole process
-///   group is ended: first asked (SIGTERM), and killed after two seconds. The server notices that a
-///   client is gone when it reads from it or writes to it, so a silent program keeps its slot until
-///   its time limit.
+///   group is ended: first asked (SIGTERM), and killed after two seconds. A client that closes its
+///   direction of the connection is gone, unless the program [is to run
+///   on](Cgi::outlives_client).
 /// - The number of programs that run [at once](Cgi::slots) has a limit.
 ///
 /// The answer is 404 if no file has that name, 403 if the file is no program, 500 if the program
@@ -74,6 +75,7 @@ pub struct Cgi {
     slots: ProgramSlots,
     time_limit: Duration,
     spool: Spool,
+    outlives_client: bool,
     log: ErrorLog,
     redirects: LocalRedirects,
 }
@@ -90,6 +92,7 @@ impl Cgi {
             slots: ProgramSlots::new(64),
             time_limit: Duration::from_secs(60),
             spool: Spool::default(),
+            outlives_client: false,
             log: ErrorLog::default(),
             redirects: LocalRedirects::default(),
         }
@@ -138,6 +141,14 @@ impl Cgi {
     #[must_use]
     pub fn spool_directory(mut self, directory: impl Into<PathBuf>) -> Cgi {
         self.spool.directory = Some(directory.into());
+        self
+    }
+
+    /// Whether a program runs on when its client has left: for clients that close their direction of the
+    /// connection and still read. `false` if not set.
+    #[must_use]
+    pub fn outlives_client(mut self, outlives: bool) -> Cgi {
+        self.outlives_client = outlives;
         self
     }
 
@@ -229,13 +240,16 @@ impl Cgi {
 
 impl Handler for Cgi {
     async fn call(&self, request: Request) -> Response {
-        self.answer(request).await.unwrap_or_else(|status| {
-            let mut response = plain(status);
-            if status == StatusCode::SERVICE_UNAVAILABLE {
-                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            response
-        })
+        let answer = async |request| {
+            self.answer(request).await.unwrap_or_else(|status| {
+                let mut response = plain(status);
+                if status == StatusCode::SERVICE_UNAVAILABLE {
+                    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                }
+                response
+            })
+        };
+        if self.outlives_client { answer(request).await } else { attended(request, answer).await }
     }
 }
 

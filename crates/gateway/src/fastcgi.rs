@@ -14,6 +14,7 @@ use crate::cgi::place::Place;
 use crate::cgi::redirects::LocalRedirects;
 use crate::cgi::spool::{Spool, SpoolFailure};
 use crate::cgi::variables::{ProgramTarget, ServerNames, variables};
+use crate::departure::attended;
 use crate::error_log::ErrorLog;
 use crate::proxy::{is_idempotent, plain};
 use crate::replay::Replay;
@@ -36,9 +37,10 @@ use talk::{ApplicationFailure, Limits, Talk};
 /// [scripts](FastCgi::scripts) below a directory.
 ///
 /// Connections are kept and used again. Bodies stream in both directions; a request's body of
-/// unknown length is read first, into [a file](FastCgi::spool_directory) if it is long. When a read
-/// from the client or a write to it shows that the client is gone, the application is told to give
-/// the request up, and the connection is closed.
+/// unknown length is read first, into [a file](FastCgi::spool_directory) if it is long. When the
+/// client is gone, the application is told to give the request up, and the connection is closed. A
+/// client that closes its direction of the connection is gone, unless the application [is to go
+/// on](FastCgi::outlives_client).
 ///
 /// The answer is 404 if no script has that name, 502 if the application cannot be reached or gives
 /// no valid answer, 503 if it says that it is overloaded, and 504 if a time limit has passed.
@@ -68,6 +70,7 @@ pub struct FastCgi {
     connect_limit: Duration,
     limits: Limits,
     spool: Spool,
+    outlives_client: bool,
     log: ErrorLog,
     redirects: LocalRedirects,
 }
@@ -85,6 +88,7 @@ impl FastCgi {
             connect_limit: Duration::from_secs(5),
             limits: Limits { send: Duration::from_secs(30), read: Duration::from_secs(60) },
             spool: Spool::default(),
+            outlives_client: false,
             log: ErrorLog::default(),
             redirects: LocalRedirects::default(),
         }
@@ -162,6 +166,14 @@ impl FastCgi {
     #[must_use]
     pub fn kept_connections(mut self, most: usize, idle: Duration) -> FastCgi {
         self.pool = Arc::new(ConnectionPool::new(most, idle));
+        self
+    }
+
+    /// Whether the application goes on when its client has left: for clients that close their direction of the
+    /// connection and still read. `false` if not set.
+    #[must_use]
+    pub fn outlives_client(mut self, outlives: bool) -> FastCgi {
+        self.outlives_client = outlives;
         self
     }
 
@@ -293,7 +305,8 @@ async fn is_file(target: &ProgramTarget) -> bool {
 
 impl Handler for FastCgi {
     async fn call(&self, request: Request) -> Response {
-        self.answer(request).await.unwrap_or_else(plain)
+        let answer = async |request| self.answer(request).await.unwrap_or_else(plain);
+        if self.outlives_client { answer(request).await } else { attended(request, answer).await }
     }
 }
 

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod cgi;
+mod departure;
 mod error_log;
 mod fastcgi;
 mod forwarding;

@@ -9,6 +9,7 @@
 //! with a framing of its own; likewise the answer. So a message that two readers see differently
 //! ends here, in either direction.
 
+use crate::departure::attended;
 use crate::error_log::ErrorLog;
 use crate::forwarding::{Hop, cleaned, is_passed_on};
 use crate::replay::{Replay, Replayed};
@@ -63,13 +64,22 @@ pub struct Proxy {
     prefix: Option<(String, String)>,
     host: Option<HeaderValue>,
     log: ErrorLog,
+    outlives_client: bool,
 }
 
 impl Proxy {
     /// A proxy before these servers.
     pub fn new(upstreams: Upstreams) -> Proxy {
         let hop = Hop { name: "selvedge".into(), trusts: false };
-        Proxy { upstreams, client: Client::new(), hop, prefix: None, host: None, log: ErrorLog::default() }
+        Proxy {
+            upstreams,
+            client: Client::new(),
+            hop,
+            prefix: None,
+            host: None,
+            log: ErrorLog::default(),
+            outlives_client: false,
+        }
     }
 
     /// The client that sends the requests: its time limits and its pool. (Redirects are passed on,
@@ -107,6 +117,14 @@ impl Proxy {
     #[must_use]
     pub fn host(mut self, host: HeaderValue) -> Proxy {
         self.host = Some(host);
+        self
+    }
+
+    /// Whether a request goes on when its client has left: for clients that close their direction
+    /// of the connection and still read. `false` if not set.
+    #[must_use]
+    pub fn outlives_client(mut self, outlives: bool) -> Proxy {
+        self.outlives_client = outlives;
         self
     }
 
@@ -225,6 +243,13 @@ impl Failure {
 
 impl Handler for Proxy {
     async fn call(&self, request: Request) -> Response {
+        let answer = async |request| self.answer(request).await;
+        if self.outlives_client { answer(request).await } else { attended(request, answer).await }
+    }
+}
+
+impl Proxy {
+    async fn answer(&self, request: Request) -> Response {
         let (mut parts, body) = request.into_parts();
         if let Some(response) = last_hop(&mut parts) {
             return response;
@@ -241,9 +266,7 @@ impl Handler for Proxy {
             Err(failure) => failure.response(),
         }
     }
-}
 
-impl Proxy {
     /// The answer for the client.
     fn pass_on(&self, PassedAnswer { answer, picked }: PassedAnswer) -> Response {
         let (parts, body) = answer.into_parts();

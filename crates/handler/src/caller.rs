@@ -1,8 +1,9 @@
 //! [`Caller`]: the client of a request, as a handler sees it.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use http::{HeaderMap, StatusCode};
@@ -26,13 +27,19 @@ pub struct Caller(Arc<CallerState>);
 
 struct CallerState {
     peer: Option<IpAddr>,
-    queue: Mutex<InterimQueue>,
+    talk: Mutex<CallerTalk>,
 }
 
+/// What a handler and an engine tell each other.
 #[derive(Default)]
-struct InterimQueue {
+struct CallerTalk {
     interims: Vec<Interim>,
+    /// The engine's waker, if the engine waits for something to do.
     engine: Option<Waker>,
+    /// Whether the client has left, as far as the engine knows.
+    has_left: bool,
+    /// Those that wait until the client has left.
+    waiting: Vec<Waker>,
 }
 
 /// An interim response: a status from 102 to 199, and fields.
@@ -47,7 +54,7 @@ pub struct Interim {
 impl Caller {
     /// A client with this address; `None` if it came by a Unix socket.
     pub fn new(peer: Option<IpAddr>) -> Caller {
-        Caller(Arc::new(CallerState { peer, queue: Mutex::default() }))
+        Caller(Arc::new(CallerState { peer, talk: Mutex::default() }))
     }
 
     /// The address from which the client came, as the server sees it: that of a proxy, if one is
@@ -63,27 +70,93 @@ impl Caller {
     /// If `status` is not from 102 to 199: the engine itself sends 100, and 101 ends the exchange.
     pub fn inform(&self, status: StatusCode, fields: HeaderMap) {
         assert!(status.is_informational() && status.as_u16() >= 102, "{status} is no interim response");
-        let mut queued = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queued.interims.push(Interim { status, fields });
-        let waker = queued.engine.take();
-        drop(queued);
+        let mut talk = self.talk();
+        talk.interims.push(Interim { status, fields });
+        let waker = talk.engine.take();
+        drop(talk);
         waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until the client has left: it has closed its connection, or its direction of it, or
+    /// has vanished. A handler that works long for one client has a reason to stop then. It waits
+    /// for ever if the client stays, or if the engine does not look: behind a long row of requests
+    /// that the client has sent in advance, and while a body is to be read, of which the handler
+    /// learns the same.
+    ///
+    /// A client that closes only its direction, and still reads, counts as one that has left. Few
+    /// clients do, and the two are not to be told apart.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::scope::{Selected, select};
+    /// use selvedge_handler::{Caller, Request};
+    /// use std::time::Duration;
+    ///
+    /// async fn tide(request: Request) -> &'static str {
+    ///     let caller = request.extensions().get::<Caller>().cloned().expect("engines add it");
+    ///     let turn = selvedge::time::sleep(Duration::from_secs(6 * 3600));
+    ///     match select((turn, caller.left())).await {
+    ///         Selected::First(()) => "It turns.\n",
+    ///         // The connection's end is not read.
+    ///         Selected::Second(()) => "",
+    ///     }
+    /// }
+    /// ```
+    pub async fn left(&self) {
+        let mut is_asked = false;
+        poll_fn(|cx| {
+            let mut talk = self.talk();
+            if talk.has_left {
+                return Poll::Ready(());
+            }
+            if !talk.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+                talk.waiting.push(cx.waker().clone());
+            }
+            let engine = if std::mem::replace(&mut is_asked, true) { None } else { talk.engine.take() };
+            drop(talk);
+            engine.into_iter().for_each(Waker::wake);
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// For an engine: waits until a handler wants to know whether the client has left.
+    pub fn poll_watched(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut talk = self.talk();
+        if talk.waiting.is_empty() || talk.has_left {
+            talk.engine = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+
+    /// For an engine: the client has left.
+    pub fn tell_left(&self) {
+        let mut talk = self.talk();
+        talk.has_left = true;
+        let waiting = std::mem::take(&mut talk.waiting);
+        drop(talk);
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    fn talk(&self) -> MutexGuard<'_, CallerTalk> {
+        self.0.talk.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// For an engine: waits for interim responses that are to be sent.
     pub fn poll_interims(&self, cx: &mut Context<'_>) -> Poll<Vec<Interim>> {
-        let mut queued = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        if queued.interims.is_empty() {
-            queued.engine = Some(cx.waker().clone());
+        let mut talk = self.talk();
+        if talk.interims.is_empty() {
+            talk.engine = Some(cx.waker().clone());
             return Poll::Pending;
         }
-        Poll::Ready(std::mem::take(&mut queued.interims))
+        Poll::Ready(std::mem::take(&mut talk.interims))
     }
 
     /// For an engine: interim responses that are to be sent, if there are any now.
     pub fn take_interims(&self) -> Vec<Interim> {
-        let mut queued = self.0.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut queued.interims)
+        let mut talk = self.talk();
+        std::mem::take(&mut talk.interims)
     }
 }
 

@@ -1,5 +1,5 @@
 //! How other programs answer for a route: [`Balancing`] over several servers and their
-//! [`HealthRule`], how long one may take ([`GatewayTimes`]), and how many programs run at once
+//! [`HealthRule`], how long one may take ([`GatewayTerms`]), and how many programs run at once
 //! ([`ProgramRule`]). The defaults are those of the configuration's keys.
 
 use std::time::Duration;
@@ -45,9 +45,9 @@ impl Default for HealthRule {
     }
 }
 
-/// How long another server may take.
+/// How long another server may take, and whether it works for a client that has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GatewayTimes {
+pub struct GatewayTerms {
     /// Until a connection is made.
     pub connect: Duration,
     /// Without taking a byte of the request.
@@ -56,12 +56,20 @@ pub struct GatewayTimes {
     pub answer: Duration,
     /// Between two parts of the answer's body.
     pub read: Duration,
+    /// Whether a request goes on when its client has left.
+    pub outlives_client: bool,
 }
 
-impl Default for GatewayTimes {
-    fn default() -> GatewayTimes {
+impl Default for GatewayTerms {
+    fn default() -> GatewayTerms {
         let seconds = Duration::from_secs;
-        GatewayTimes { connect: seconds(5), send: seconds(30), answer: seconds(60), read: seconds(60) }
+        GatewayTerms {
+            connect: seconds(5),
+            send: seconds(30),
+            answer: seconds(60),
+            read: seconds(60),
+            outlives_client: false,
+        }
     }
 }
 
@@ -76,11 +84,19 @@ pub struct ProgramRule {
     pub patience: Duration,
     /// The longest time that a program may take.
     pub time: Duration,
+    /// Whether a program runs on when its client has left.
+    pub outlives_client: bool,
 }
 
 impl Default for ProgramRule {
     fn default() -> ProgramRule {
         let seconds = Duration::from_secs;
-        ProgramRule { at_once: 64, queue: 128, patience: seconds(10), time: seconds(60) }
+        ProgramRule {
+            at_once: 64,
+            queue: 128,
+            patience: seconds(10),
+            time: seconds(60),
+            outlives_client: false,
+        }
     }
 }

@@ -51,7 +51,7 @@ pub mod settings;
 mod table;
 mod template;
 
-pub use behind::{BALANCINGS, Balancing, GatewayTimes, HealthRule, ProgramRule};
+pub use behind::{BALANCINGS, Balancing, GatewayTerms, HealthRule, ProgramRule};
 #[cfg(feature = "config")]
 pub use mistake::ConfigMistake;
 pub use network::{Network, NetworkError};

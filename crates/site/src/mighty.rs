@@ -16,7 +16,7 @@
 
 use std::path::PathBuf;
 
-use crate::behind::{Balancing, GatewayTimes, HealthRule, ProgramRule};
+use crate::behind::{Balancing, GatewayTerms, HealthRule, ProgramRule};
 use crate::mistake::{ConfigMistake, meant};
 use crate::pattern::PathPattern;
 use crate::rules::Rules;
@@ -333,7 +333,7 @@ fn proxy(target: &str) -> Result<RouteAction, String> {
         path: template(&with_rest(&path))?,
         balancing: Balancing::default(),
         health: HealthRule::default(),
-        times: GatewayTimes::default(),
+        times: GatewayTerms::default(),
     })
 }
 

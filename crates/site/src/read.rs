@@ -335,6 +335,12 @@ impl Reader<'_> {
             ("health", "proxy", start(route.health.as_ref().map(Spanned::span)), route.proxy.is_some()),
             ("programs", "cgi", start(route.programs.as_ref().map(Spanned::span)), route.cgi.is_some()),
             (
+                "outlive_client",
+                "proxy",
+                route.outlive_client.then(|| place.span().start),
+                route.proxy.is_some() || route.fastcgi.is_some() || route.cgi.is_some(),
+            ),
+            (
                 "times",
                 "proxy",
                 start(route.times.as_ref().map(Spanned::span)),

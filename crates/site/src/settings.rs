@@ -233,6 +233,10 @@ settings! {
         health: Option<Spanned<HealthSettings>> = None, "table" "";
         /// With `proxy` and `fastcgi`: how long the other server may take.
         times: Option<Spanned<TimeSettings>> = None, "table" "";
+        /// With `proxy`, `fastcgi` and `cgi`: whether the work for a client that has left goes on.
+        /// By default a client that closes its direction of the connection has left, and the
+        /// program is ended.
+        outlive_client: bool = false, "boolean" "false";
         /// With `cgi`: how many programs run at once, and for how long.
         programs: Option<Spanned<ProgramSettings>> = None, "table" "";
         /// With `fastcgi`: the directory of the scripts.

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::behind::{Balancing, GatewayTimes, HealthRule, ProgramRule};
+use crate::behind::{Balancing, GatewayTerms, HealthRule, ProgramRule};
 use crate::pattern::{Glob, PathPattern};
 use crate::rules::Rules;
 use crate::template::Template;
@@ -67,7 +67,7 @@ pub enum RouteAction {
         /// Which of them get requests.
         health: HealthRule,
         /// How long one may take.
-        times: GatewayTimes,
+        times: GatewayTerms,
     },
     /// A program of this directory is run.
     Cgi {
@@ -87,7 +87,7 @@ pub enum RouteAction {
         /// The script for the path of a directory.
         index: String,
         /// How long the server may take.
-        times: GatewayTimes,
+        times: GatewayTerms,
     },
     /// The live page of the server's state.
     Status,

@@ -615,6 +615,68 @@ fn levels_of_reports() {
     }
 }
 
+/// A program ends when its client has left, before its answer and amid it, and not because the
+/// client has asked for more in advance.
+#[test]
+fn clients_that_leave() {
+    let site = site();
+    fs::create_dir_all(site.path().join("bin")).unwrap();
+    let place = site.path().display().to_string();
+    // Each says that it has begun, then waits for a file, and says how it has ended.
+    let script = |name: &str, head: &str| {
+        let program = site.path().join("bin").join(name);
+        let text = format!(
+            "#!/bin/sh\ntrap 'echo >{place}/$QUERY_STRING.ended; exit' TERM\n{head}\necho >{place}/$QUERY_STRING.begun\n\
+            while [ ! -e {place}/go ]; do sleep 0.02; done\nprintf 'Content-Type: text/plain\\n\\nwhole'\n"
+        );
+        fs::write(&program, text).unwrap();
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    script("silent", "");
+    script("amid", "printf 'Content-Type: text/plain\\n\\nbegin'");
+    let server = configured(
+        site.path(),
+        "log = { access = 'access.log' }\n[[route]]\npath = '/bin/'\ncgi = 'bin'\n[[route]]\npath = '/stay/'\ncgi = 'bin'\noutlive_client = true\n[[route]]\ndirectory = '.'\n",
+    );
+    let is_there = |name: &str| site.path().join(name).exists();
+    let until = |what: &str, name: &str| crate::controlled::until(what, || is_there(name));
+    let request = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let begin = |path: &str, name: &str| {
+        let mut client = server.connect();
+        client.send(request(path));
+        until("the program has begun", &format!("{name}.begun"));
+        client
+    };
+    // It stays, and asks for a file in advance.
+    let mut stays = server.connect();
+    stays.send("GET /bin/silent?stays HTTP/1.1\r\nHost: a\r\n\r\n");
+    until("the program has begun", "stays.begun");
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    stays.send(request("/ten.txt"));
+    drop(begin("/bin/silent?gone", "gone"));
+    until("the end of a silent program", "gone.ended");
+    let mut amid = begin("/bin/amid?half", "half");
+    amid.wait_for_reply();
+    drop(amid);
+    until("the end of a program amid its answer", "half.ended");
+    // A client that closes its direction has left, unless the route says otherwise.
+    let shut = |client: &Client| client.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let closed = begin("/bin/silent?closed", "closed");
+    shut(&closed);
+    until("the end of a program without a client", "closed.ended");
+    let mut waits = begin("/stay/silent?waits", "waits");
+    shut(&waits);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    fs::write(site.path().join("go"), "").unwrap();
+    assert!(String::from_utf8(waits.rest()).unwrap().contains("whole"));
+    let rest = String::from_utf8(stays.rest()).unwrap();
+    assert!(rest.contains("whole") && rest.ends_with("0123456789"), "{rest}");
+    assert!(!is_there("stays.ended") && !is_there("waits.ended"));
+    let lines = crate::common::log_lines(&site.path().join("access.log"), 5);
+    let of = |name: &str| lines.iter().find(|line| line.contains(name)).unwrap();
+    assert!(of("?gone ").contains("\" 499 ") && of("?waits ").contains("\" 200 "), "{lines:?}");
+}
+
 /// Of two servers behind this one, the one that says that it is out of order gets no requests.
 #[test]
 fn servers_that_are_out_of_order() {

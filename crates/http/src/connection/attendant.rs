@@ -56,6 +56,8 @@ enum AttendantTask {
     Feed,
     /// The handler has dropped the body.
     Leave,
+    /// The handler wants to know when the client leaves.
+    Watch,
 }
 
 impl Attendant<'_> {
@@ -89,12 +91,15 @@ impl Attendant<'_> {
                 match self.feeder.as_ref().map(|feeder| feeder.poll_wanted(cx)) {
                     Some(Poll::Ready(Wanted::Piece)) => Poll::Ready(AttendantTask::Feed),
                     Some(Poll::Ready(Wanted::Nothing)) => Poll::Ready(AttendantTask::Leave),
-                    Some(Poll::Pending) | None => Poll::Pending,
+                    Some(Poll::Pending) => Poll::Pending,
+                    None if self.can_watch() => self.caller.poll_watched(cx).map(|()| AttendantTask::Watch),
+                    None => Poll::Pending,
                 }
             });
             match task.await {
                 AttendantTask::Inform(interims) => self.inform(&interims).await,
                 AttendantTask::Leave => self.feeder = None,
+                AttendantTask::Watch => self.watch().await,
                 AttendantTask::Feed => {
                     self.feed().await;
                     fed.set(true);
@@ -106,6 +111,40 @@ impl Attendant<'_> {
                     })
                     .await;
                 }
+            }
+        }
+    }
+
+    /// Whether what the client sends now belongs to later requests, and there is room for it.
+    fn can_watch(&self) -> bool {
+        let is_read = self.decoder.as_ref().is_none_or(Decoder::is_done);
+        is_read && !self.broken && self.input.len() - *self.start < self.input.capacity()
+    }
+
+    /// Reads later requests in advance until there is something else to do, there is no more room,
+    /// or the client has left, which the handler is told then.
+    async fn watch(&mut self) {
+        if *self.start > 0 {
+            self.input.drain(..*self.start);
+            *self.start = 0;
+        }
+        self.client.stream.set_read_deadline(None);
+        while self.input.len() < self.input.capacity() {
+            let event = {
+                let Attendant { client, input, caller, informs, .. } = self;
+                let mut read = pin!(client.stream.read_to_spare(input));
+                poll_fn(|cx| {
+                    if *informs && let Poll::Ready(interims) = caller.poll_interims(cx) {
+                        return Poll::Ready(Err(interims));
+                    }
+                    read.as_mut().poll(cx).map(Ok)
+                })
+                .await
+            };
+            match event {
+                Err(interims) => self.inform(&interims).await,
+                Ok(Ok(1..)) => {}
+                Ok(Ok(0) | Err(_)) => return self.caller.tell_left(),
             }
         }
     }

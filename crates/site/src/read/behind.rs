@@ -5,7 +5,7 @@ use std::time::Duration;
 use toml::Spanned;
 
 use super::{Reader, SECONDS_MAX};
-use crate::behind::{BALANCINGS, Balancing, GatewayTimes, HealthRule, ProgramRule};
+use crate::behind::{BALANCINGS, Balancing, GatewayTerms, HealthRule, ProgramRule};
 use crate::mistake::ConfigMistake;
 use crate::settings;
 
@@ -43,10 +43,14 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn times(&self, route: &settings::RouteSettings) -> Result<GatewayTimes, ConfigMistake> {
-        let Some(times) = &route.times else { return Ok(GatewayTimes::default()) };
+    pub(super) fn times(&self, route: &settings::RouteSettings) -> Result<GatewayTerms, ConfigMistake> {
+        let outlives_client = route.outlive_client;
+        let Some(times) = &route.times else {
+            return Ok(GatewayTerms { outlives_client, ..GatewayTerms::default() });
+        };
         let times = times.get_ref();
-        Ok(GatewayTimes {
+        Ok(GatewayTerms {
+            outlives_client,
             connect: self.seconds(&times.connect)?,
             send: self.seconds(&times.send)?,
             answer: self.seconds(&times.answer)?,
@@ -55,12 +59,16 @@ impl Reader<'_> {
     }
 
     pub(super) fn programs(&self, route: &settings::RouteSettings) -> Result<ProgramRule, ConfigMistake> {
-        let Some(programs) = &route.programs else { return Ok(ProgramRule::default()) };
+        let outlives_client = route.outlive_client;
+        let Some(programs) = &route.programs else {
+            return Ok(ProgramRule { outlives_client, ..ProgramRule::default() });
+        };
         let programs = programs.get_ref();
         if *programs.at_once.get_ref() == 0 {
             return Err(self.mistake(&programs.at_once, "no program could ever run"));
         }
         Ok(ProgramRule {
+            outlives_client,
             at_once: *programs.at_once.get_ref(),
             queue: programs.queue as usize,
             patience: self.seconds(&programs.patience)?,

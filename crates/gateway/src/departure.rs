@@ -1,0 +1,85 @@
+//! What a client that leaves brings to its end: [`attended`] runs a handler and its response's body
+//! as long as the client stays.
+//!
+//! Dropping what another program does for the client ends it: a CGI program's process group, a
+//! FastCGI request, a request to a server.
+
+use bytes::Bytes;
+use http::StatusCode;
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use selvedge_handler::{Body, BodyError, Caller, Cause, Request, Response, Source};
+use selvedge_io::time::sleep;
+use selvedge_scope::{Selected, select};
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A request that takes no longer is not looked after, because the look takes a system call.
+const UNATTENDED: Duration = Duration::from_millis(50);
+
+/// The status in the log for a client that has left before the response.
+const LEFT: u16 = 499;
+
+/// Waits for the client's departure.
+type Departure = Pin<Box<dyn Future<Output = ()>>>;
+
+async fn departure(caller: Caller) {
+    sleep(UNATTENDED).await;
+    caller.left().await;
+}
+
+/// Has `answer` answer a request, and drops the answer and its body when the client has left.
+pub(crate) async fn attended(request: Request, answer: impl AsyncFnOnce(Request) -> Response) -> Response {
+    let Some(caller) = request.extensions().get::<Caller>().cloned() else { return answer(request).await };
+    let response = match select((answer(request), departure(caller.clone()))).await {
+        Selected::First(response) => response,
+        Selected::Second(()) => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::from_u16(LEFT).expect("it has three digits");
+            return response;
+        }
+    };
+    let (parts, body) = response.into_parts();
+    let body = match body.into_source() {
+        Source::Stream(stream) => Body::new(AttendedBody { stream, departure: Box::pin(departure(caller)) }),
+        source => source.into(),
+    };
+    Response::from_parts(parts, body)
+}
+
+/// A body that breaks off when the client has left, although the client is owed nothing at the
+/// moment.
+struct AttendedBody<S: ?Sized> {
+    departure: Departure,
+    stream: Pin<Box<S>>,
+}
+
+impl<S> HttpBody for AttendedBody<S>
+where
+    S: HttpBody<Data = Bytes, Error = BodyError> + ?Sized,
+{
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if let Poll::Ready(frame) = self.stream.as_mut().poll_frame(cx) {
+            return Poll::Ready(frame);
+        }
+        match self.departure.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Some(Err(BodyError::new(Cause::Disconnected)))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.stream.size_hint()
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+}
