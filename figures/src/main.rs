@@ -287,6 +287,16 @@ const FIGURES: &[Figure] = &[
     },
     Figure { name: "web-log", about: "CPU per request, access log on against off", measure: web::log },
     Figure {
+        name: "web-app",
+        about: "an application: JSON, a body, a part of the path",
+        measure: web::application,
+    },
+    Figure { name: "web-multicore", about: "a 612-byte file by two workers", measure: web::multicore },
+    Figure { name: "web-proxy", about: "a reverse proxy, small and large answers", measure: web::proxied },
+    Figure { name: "web-cgi", about: "CGI and FastCGI", measure: web::programs },
+    Figure { name: "web-reload", about: "ten reloads a second under load", measure: web::reloaded },
+    Figure { name: "web-idle", about: "memory of 15,000 idle connections", measure: web::idle },
+    Figure {
         name: "disk-random",
         about: "random 4 KB reads past the page cache, 1 to 65536 threads; a million that wait",
         measure: disk::random,

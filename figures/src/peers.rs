@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 23] = [
+pub(crate) const PACKAGES: [&str; 25] = [
     "golang-go",
     "ghc",
     "libghc-parallel-dev",
@@ -25,6 +25,8 @@ pub(crate) const PACKAGES: [&str; 23] = [
     "nginx-light",
     "lighttpd",
     "h2o",
+    "apache2-bin",
+    "haproxy",
     "valgrind",
     "ninja-build",
     "make",
@@ -247,6 +249,16 @@ pub(crate) const RUST_STREAMS: Compiled =
 pub(crate) const RUST_ITEMS: Compiled =
     Compiled { name: "stm-rust/release/items-rust", source: "rust/src/items.rs", ..RUST_STM };
 
+/// A web application with axum. It is in the package of [`RUST_STM`].
+pub(crate) const AXUM: Compiled =
+    Compiled { name: "stm-rust/release/app-rust", source: "rust/src/app.rs", ..RUST_STM };
+
+/// A web application with Go's standard library.
+pub(crate) const GO_APP: Compiled = Compiled { name: "app-go", source: "go/app.go", ..GO };
+
+/// A small CGI program.
+pub(crate) const C_CGI: Compiled = c_with_threads("cgi-c", "c/cgi.c");
+
 /// samurai, as a program of muon's: `muon samu`.
 pub(crate) const SAMURAI: Compiled = Compiled {
     name: "samurai/muon",
@@ -321,6 +333,9 @@ pub(crate) const COMPILED: &[Compiled] = &[
     RUST_LAZY,
     RUST_STREAMS,
     RUST_ITEMS,
+    AXUM,
+    GO_APP,
+    C_CGI,
     SAMURAI,
     GHC_CONDUIT,
     TBB,

@@ -6,10 +6,18 @@
 //! status and length, and the access log, where it is on, only if it has a line for every request.
 //!
 //! `main.rs` calls the figures. `web/server.rs` starts the servers, `web/load.rs` loads them, and
-//! `web/site.rs` has the files.
+//! `web/site.rs` has the files. The figures about files alone are in this file; the others have one
+//! each: applications (`application.rs`), two CPUs (`multicore.rs`), CGI and FastCGI
+//! (`programs.rs`), proxies (`proxied.rs`), reloads (`reloaded.rs`), idle connections (`idle.rs`).
 
+mod application;
+mod idle;
 mod instructions;
 mod load;
+mod multicore;
+mod programs;
+mod proxied;
+mod reloaded;
 mod server;
 mod site;
 
@@ -24,11 +32,17 @@ use self::load::Load;
 use self::server::{Kind, Log, Running};
 use self::site::Site;
 
+pub(crate) use self::application::application;
+pub(crate) use self::idle::idle;
 pub(crate) use self::instructions::Counted;
+pub(crate) use self::multicore::multicore;
+pub(crate) use self::programs::programs;
+pub(crate) use self::proxied::proxied;
+pub(crate) use self::reloaded::reloaded;
 pub(crate) use self::site::SMALL;
 
 /// The servers that have to be installed to be measured.
-pub(crate) const PEERS: [&str; 3] = ["nginx", "lighttpd", "h2o"];
+pub(crate) const PEERS: [&str; 5] = ["nginx", "lighttpd", "h2o", "apache2", "haproxy"];
 
 const RATE: Metric = Metric { key: "rate", unit: "requests/s", better: Better::Higher };
 const CPU: Metric = Metric { key: "cpu", unit: "us CPU/request", better: Better::Lower };
@@ -104,11 +118,7 @@ fn compare(
 ) -> Result<Table, String> {
     let machine = Machine::now();
     let (contenders, samples) = measure(name, file, depth, entrants, effort)?;
-    let part = |pick: fn(&(f64, f64)) -> f64| -> Vec<Result<Vec<f64>, String>> {
-        samples.iter().map(|sample| sample.clone().map(|pairs| pairs.iter().map(pick).collect())).collect()
-    };
-    let mut table_rows = rows("request rate", &contenders, RATE, &part(|pair| pair.0));
-    table_rows.extend(rows("CPU of the server", &contenders, CPU, &part(|pair| pair.1)));
+    let mut table_rows = rate_and_cpu("", &contenders, &samples);
     if file == site::SMALL && depth == 1 {
         let place = |server: &str| format!("Mighty, Performance tuning: {server}, 2011, no log");
         let papers = [("Mighttpd 2", 21_601.0), ("nginx", 22_713.0)]
@@ -198,33 +208,60 @@ fn measure(
         }
         Ok(server)
     };
-    let mut running: Vec<Result<Running, String>> = entrants.iter().map(start).collect();
-    for (entrant, server) in entrants.iter().zip(&running) {
+    let candidates = entrants
+        .iter()
+        .map(|entrant| Candidate {
+            system: server::name(entrant.kind, entrant.log),
+            ours: entrant.kind == Kind::Selvedge,
+            cpus: &[SERVER_CPU],
+            server: start(entrant),
+        })
+        .collect();
+    compete(name, file, &load, candidates, effort)
+}
+
+/// A server that takes part in a figure, or why it does not.
+struct Candidate {
+    system: String,
+    ours: bool,
+    cpus: &'static [usize],
+    server: Result<Running, String>,
+}
+
+/// Loads the servers in turn, stops them and checks their logs.
+fn compete(
+    name: &str,
+    file: site::File,
+    load: &Load,
+    mut candidates: Vec<Candidate>,
+    effort: Effort,
+) -> Result<(Vec<Contender>, Vec<Samples>), String> {
+    let faults = effort.purpose == Purpose::Faults;
+    for candidate in &candidates {
         // A peer may be missing, or is not run for its faults. One that is there has to start.
-        let peer = entrant.kind != Kind::Selvedge;
-        match server {
-            Err(why) if peer && (faults || is_missing(why)) => {}
-            Err(why) => return Err(format!("{}: {why}", server::name(entrant.kind, entrant.log))),
+        match &candidate.server {
+            Err(why) if !candidate.ours && (faults || is_missing(why)) => {}
+            Err(why) => return Err(format!("{}: {why}", candidate.system)),
             Ok(_) => {}
         }
     }
-    let mut samples: Vec<Samples> =
-        running.iter().map(|server| server.as_ref().map(|_| Vec::new()).map_err(Clone::clone)).collect();
+    let none = |candidate: &Candidate| candidate.server.as_ref().map(|_| Vec::new()).map_err(Clone::clone);
+    let mut samples: Vec<Samples> = candidates.iter().map(none).collect();
     for round in 1..=effort.rounds {
-        for (index, server) in running.iter_mut().enumerate() {
-            let (Ok(server), Ok(pairs)) = (server, &mut samples[index]) else { continue };
+        for (candidate, pairs) in candidates.iter_mut().zip(&mut samples) {
+            let (Ok(server), Ok(so_far)) = (&mut candidate.server, &mut *pairs) else { continue };
             eprintln!("{name}: round {round}: {}", server.name());
             match load.run(server) {
                 Ok(_) if faults => return Err(format!("{}: a fault was not noticed", server.name())),
-                Err(_) if faults => samples[index] = Err(NOTICED.to_owned()),
-                Ok(pair) => pairs.push(pair),
+                Err(_) if faults => *pairs = Err(NOTICED.to_owned()),
+                Ok(pair) => so_far.push(pair),
                 Err(why) => return Err(format!("{}: {why}", server.name())),
             }
         }
     }
     let mut contenders = Vec::new();
-    for ((entrant, server), sample) in entrants.iter().zip(running).zip(&samples) {
-        let system = server::name(entrant.kind, entrant.log);
+    for (candidate, sample) in candidates.into_iter().zip(&samples) {
+        let Candidate { system, ours, cpus, server } = candidate;
         let command = match server {
             Ok(server) => {
                 let command = server.command().to_vec();
@@ -239,14 +276,24 @@ fn measure(
         };
         contenders.push(Contender {
             system,
-            ours: entrant.kind == Kind::Selvedge,
+            ours,
             command,
             environment: vec![],
-            cpus: &[SERVER_CPU],
+            cpus,
             input: None,
             may_fail: false,
             answers: vec![],
         });
     }
     Ok((contenders, samples))
+}
+
+/// The rows of two metrics: the rate, and the CPU time of a request.
+fn rate_and_cpu(case: &str, contenders: &[Contender], samples: &[Samples]) -> Vec<Row> {
+    let part = |pick: fn(&(f64, f64)) -> f64| -> Vec<Result<Vec<f64>, String>> {
+        samples.iter().map(|sample| sample.clone().map(|pairs| pairs.iter().map(pick).collect())).collect()
+    };
+    let mut all = rows(&format!("{case}request rate"), contenders, RATE, &part(|pair| pair.0));
+    all.extend(rows(&format!("{case}CPU of the server"), contenders, CPU, &part(|pair| pair.1)));
+    all
 }

@@ -6,6 +6,7 @@
 //! gives a wrong answer, so that each figure's check is checked.
 
 mod abstractions;
+mod app;
 mod clock;
 pub(crate) mod cnc;
 pub(crate) mod cores;
@@ -21,6 +22,7 @@ pub(crate) mod make;
 mod ours;
 mod pipes;
 pub(crate) mod projects;
+mod reloading;
 mod requests;
 mod runtime;
 mod session;
@@ -101,6 +103,12 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("disk-pool", &[blocks, n, milliseconds]) => disk::random(blocks, n, milliseconds, Driver::Pool),
         ("simulated-yields", &[threads, yields]) => simulation::yields(threads, yields),
         ("simulated-echo", &[clients, messages]) => simulation::echo(clients, messages),
+        ("web-app", &[port]) => app::ours(port),
+        ("fastcgi-app", &[port, bytes]) => app::fastcgi(port, bytes),
+        ("tokio-web-app", &[port]) => app::theirs(port),
+        ("web-session", &[port, process, peer, milliseconds]) => {
+            reloading::session(port, process, peer, milliseconds)?;
+        }
         ("requests", &[port, connections, total]) => requests::requests(port, connections, total)?,
         ("tokio-memory", &[n]) => tokio_peer::memory(n),
         ("tokio-switch-self-wake", &[n, total]) => tokio_peer::switch_self_wake(n, total),

@@ -24,12 +24,40 @@ pub(super) struct Load {
     file: File,
     depth: usize,
     seconds: u64,
+    connections: usize,
+    /// The file with the content of POST requests, if they are such.
+    post: Option<String>,
+    cpus: &'static [usize],
+    /// Whether the generator never sleeps, because it is alone on its CPU.
+    polls: bool,
 }
 
 impl Load {
     /// Builds the load generator if need be.
     pub(super) fn new(file: File, depth: usize, seconds: u64) -> Result<Load, String> {
-        Ok(Load { program: built("selvedge-httpd", "selvedge-load")?, file, depth, seconds })
+        let program = built("selvedge-httpd", "selvedge-load")?;
+        let cpus = &[pinned::CLIENT_CPU];
+        Ok(Load { program, file, depth, seconds, connections: CONNECTIONS, post: None, cpus, polls: true })
+    }
+
+    /// With this number of connections.
+    pub(super) fn connections(self, connections: usize) -> Load {
+        Load { connections, ..self }
+    }
+
+    /// With POST requests whose content is in this file.
+    pub(super) fn post(self, file: String) -> Load {
+        Load { post: Some(file), ..self }
+    }
+
+    /// On the CPUs of the server.
+    pub(super) fn beside_the_server(self) -> Load {
+        Load { cpus: &pinned::BOTH_CPUS, polls: false, ..self }
+    }
+
+    /// With a generator that sleeps while no reply comes, because it is not alone on its CPU.
+    pub(super) fn asleep(self) -> Load {
+        Load { polls: false, ..self }
     }
 
     /// Loads a server and returns its requests per second and its CPU time per request in
@@ -41,13 +69,21 @@ impl Load {
     pub(super) fn run(&self, server: &mut Running) -> Result<(f64, f64), String> {
         let mut words =
             vec![self.program.clone(), format!("http://127.0.0.1:{}{}", server.port(), self.file.path)];
-        words.extend(["-c", &CONNECTIONS.to_string(), "-d", &self.seconds.to_string()].map(str::to_owned));
+        words.extend(
+            ["-c", &self.connections.to_string(), "-d", &self.seconds.to_string()].map(str::to_owned),
+        );
         if self.depth > 1 {
             words.extend(["--pipeline".to_owned(), self.depth.to_string()]);
         }
-        words.extend(["--busy-poll", "--json"].map(str::to_owned));
+        if let Some(content) = &self.post {
+            words.extend(["--post".to_owned(), content.clone()]);
+        }
+        if self.polls {
+            words.push("--busy-poll".to_owned());
+        }
+        words.push("--json".to_owned());
         let before = server.cpu_ns()?;
-        let output = pinned::command(pinned::CLIENT_CPU, &words)
+        let output = pinned::command_on(self.cpus, &words)
             .stdin(Stdio::null())
             .stderr(Stdio::inherit())
             .output()
@@ -69,7 +105,7 @@ impl Load {
         if bytes != expected {
             return Err(format!("{bytes} bytes of bodies instead of {expected}"));
         }
-        server.answered(requests as u64, CONNECTIONS * self.depth);
+        server.answered(requests as u64, self.connections * self.depth);
         Ok((number("requests_per_second")?, used as f64 / 1e3 / requests))
     }
 }

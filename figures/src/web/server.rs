@@ -106,21 +106,40 @@ pub(super) fn start(kind: Kind, log: Log, site: &Site) -> Result<Running, String
 ///
 /// As for [`start`].
 pub(super) fn start_under(words: &[String], kind: Kind, log: Log, site: &Site) -> Result<Running, String> {
+    start_as(&name(kind, log), log, site, &[pinned::SERVER_CPU], |set_up| {
+        let server = match kind {
+            Kind::Selvedge => set_up.selvedge()?,
+            Kind::NginxTuned => set_up.nginx(true)?,
+            Kind::NginxSmallFiles => set_up.nginx(false)?,
+            Kind::Lighttpd => set_up.lighttpd()?,
+            Kind::H2o => set_up.h2o()?,
+            Kind::Limit => {
+                vec![peers::LIMIT.executable()?, set_up.port.to_string(), site::SMALL.bytes.to_string()]
+            }
+        };
+        Ok([words, &server].concat())
+    })
+}
+
+/// Starts the server that `configure` says, on `cpus`, and waits until it accepts connections.
+///
+/// # Errors
+///
+/// As for [`start`].
+pub(super) fn start_as(
+    name: &str,
+    log: Log,
+    site: &Site,
+    cpus: &[usize],
+    configure: impl FnOnce(&SetUp) -> Result<Vec<String>, String>,
+) -> Result<Running, String> {
     let port = free_port()?;
-    let directory = site.directory_for(&name(kind, log))?;
+    let directory = site.directory_for(name)?;
     let set_up = SetUp { directory, root: site.root().display().to_string(), port, log };
-    let server = match kind {
-        Kind::Selvedge => set_up.selvedge()?,
-        Kind::NginxTuned => set_up.nginx(true)?,
-        Kind::NginxSmallFiles => set_up.nginx(false)?,
-        Kind::Lighttpd => set_up.lighttpd()?,
-        Kind::H2o => set_up.h2o()?,
-        Kind::Limit => vec![peers::LIMIT.executable()?, port.to_string(), site::SMALL.bytes.to_string()],
-    };
-    let command = [words, &server].concat();
+    let command = configure(&set_up)?;
     let output = File::create(set_up.file("output")).map_err(|error| format!("output: {error}"))?;
     let errors = output.try_clone().map_err(|error| format!("output: {error}"))?;
-    let process = pinned::command(pinned::SERVER_CPU, &command)
+    let process = pinned::command_on(cpus, &command)
         .stdin(Stdio::null())
         .stdout(output)
         .stderr(errors)
@@ -128,7 +147,7 @@ pub(super) fn start_under(words: &[String], kind: Kind, log: Log, site: &Site) -
         .map_err(|error| format!("did not start: {error}"))?;
     let log = (log != Log::Off).then(|| set_up.file("access.log"));
     let mut running = Running {
-        name: name(kind, set_up.log),
+        name: name.to_owned(),
         command,
         process,
         port,
@@ -149,12 +168,13 @@ fn free_port() -> Result<u16, String> {
 }
 
 /// The values from which every configuration is made.
-struct SetUp {
+pub(super) struct SetUp {
     /// For its configuration, its log and its other files.
     directory: PathBuf,
     /// The directory that it serves.
-    root: String,
-    port: u16,
+    pub(super) root: String,
+    /// The port at which it is to listen.
+    pub(super) port: u16,
     log: Log,
 }
 
@@ -164,11 +184,16 @@ impl SetUp {
         self.directory.join(what)
     }
 
-    fn shown(&self, what: &str) -> String {
+    /// The path of a file of this server.
+    pub(super) fn shown(&self, what: &str) -> String {
         self.file(what).display().to_string()
     }
 
-    fn write(&self, what: &str, text: &str) -> Result<String, String> {
+    /// Writes a file of this server, and returns its path.
+    ///
+    /// # Errors
+    /// With the path.
+    pub(super) fn write(&self, what: &str, text: &str) -> Result<String, String> {
         let path = self.shown(what);
         fs::write(&path, text).map_err(|error| format!("{path}: {error}"))?;
         Ok(path)
@@ -182,31 +207,50 @@ impl SetUp {
     }
 
     fn nginx(&self, sendfile: bool) -> Result<Vec<String>, String> {
-        let program = program_path("nginx")?;
         let log = match self.log {
             Log::Off => "off".to_owned(),
             Log::On => format!("{} combined buffer=64k flush=1s", self.shown("access.log")),
             Log::Unbuffered => format!("{} combined", self.shown("access.log")),
         };
-        let user = if getuid().is_root() { "user root;" } else { "" };
         let copying = if sendfile { "sendfile on; tcp_nopush on;" } else { "sendfile off;" };
+        let http = format!(
+            "  {copying}\n  open_file_cache max=1000 inactive=60s;\n  open_file_cache_valid 60s;\n\
+             \x20 access_log {log};\n  server {{ listen 127.0.0.1:{}; root {}; }}\n",
+            self.port, self.root
+        );
+        self.nginx_with(1, &http)
+    }
+
+    /// nginx with these workers and these lines in its part `http`.
+    ///
+    /// # Errors
+    /// It is not installed, or its configuration cannot be written.
+    pub(super) fn nginx_with(&self, workers: usize, http: &str) -> Result<Vec<String>, String> {
+        let program = program_path("nginx")?;
+        let user = if getuid().is_root() { "user root;" } else { "" };
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|kind| format!("  {kind}_temp_path {};\n", self.shown(kind)))
             .concat();
         let text = format!(
-            "daemon off;\n{user}\nworker_processes 1;\npid {pid};\nerror_log {errors} error;\n\
-             events {{ worker_connections 1024; }}\n\
-             http {{\n{temporary}  types {{ text/html html; }}\n  {copying}\n\
-             \x20 keepalive_requests 1000000000;\n  keepalive_timeout 75s;\n\
-             \x20 open_file_cache max=1000 inactive=60s;\n  open_file_cache_valid 60s;\n  access_log {log};\n\
-             \x20 server {{ listen 127.0.0.1:{port}; root {root}; }}\n}}\n",
+            "daemon off;\n{user}\nworker_processes {workers};\nworker_rlimit_nofile 40000;\npid {pid};\n\
+             error_log {errors} error;\nevents {{ worker_connections 20000; }}\n\
+             http {{\n{temporary}  types {{ text/html html; }}\n\
+             \x20 keepalive_requests 1000000000;\n  keepalive_timeout 75s;\n{http}}}\n",
             pid = self.shown("nginx.pid"),
             errors = self.shown("errors.log"),
-            port = self.port,
-            root = self.root,
         );
         let configuration = self.write("nginx.conf", &text)?;
         Ok([program, "-c".to_owned(), configuration, "-e".to_owned(), self.shown("errors.log")].into())
+    }
+
+    /// Ours by this configuration.
+    ///
+    /// # Errors
+    /// It does not build, or its configuration cannot be written.
+    pub(super) fn configured(&self, text: &str) -> Result<Vec<String>, String> {
+        let text = format!("listen = ['127.0.0.1:{}']\n{text}", self.port);
+        let configuration = self.write("site.toml", &text)?;
+        Ok(vec![built("selvedge-httpd", "selvedge-httpd")?, configuration])
     }
 
     fn lighttpd(&self) -> Result<Vec<String>, String> {
@@ -231,6 +275,14 @@ impl SetUp {
     }
 
     fn h2o(&self) -> Result<Vec<String>, String> {
+        self.h2o_with(1)
+    }
+
+    /// h2o with this number of threads.
+    ///
+    /// # Errors
+    /// It is not installed, or its configuration cannot be written.
+    pub(super) fn h2o_with(&self, threads: usize) -> Result<Vec<String>, String> {
         let program = program_path("h2o")?;
         let log = if self.log == Log::Off {
             String::new()
@@ -239,7 +291,7 @@ impl SetUp {
         };
         let user = if getuid().is_root() { "user: root\n" } else { "" };
         let text = format!(
-            "{user}num-threads: 1\npid-file: {pid}\nerror-log: {errors}\n{log}\
+            "{user}num-threads: {threads}\nmax-connections: 20000\npid-file: {pid}\nerror-log: {errors}\n{log}\
              listen:\n  host: 127.0.0.1\n  port: {port}\n\
              hosts:\n  default:\n    paths:\n      /:\n        file.dir: {root}\n",
             pid = self.shown("h2o.pid"),
@@ -261,6 +313,11 @@ impl Running {
     /// The port it listens on.
     pub(super) fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The number of its process.
+    pub(super) fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// The command it was started with.
@@ -299,11 +356,24 @@ impl Running {
         Ok(())
     }
 
-    /// The CPU time that all processes of its session have had so far, in nanoseconds.
-    pub(super) fn cpu_ns(&self) -> Result<u64, String> {
+    /// The resident memory of all processes of its session, in bytes; pages that several share count
+    /// in part for each.
+    pub(super) fn resident_bytes(&self) -> Result<u64, String> {
+        let mut sum = 0;
+        for path in self.processes()? {
+            // A process may be gone by the time its file is read.
+            let text = fs::read_to_string(path.join("smaps_rollup")).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap_or("0 kB");
+            sum += line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap_or(0) * 1024;
+        }
+        if sum == 0 { Err("no process of the server is left".to_owned()) } else { Ok(sum) }
+    }
+
+    /// The directories in `/proc` of all processes of its session.
+    fn processes(&self) -> Result<Vec<PathBuf>, String> {
         let lost = |error: std::io::Error| format!("/proc: {error}");
         let session = self.process.id().to_string();
-        let mut sum = 0;
+        let mut found = Vec::new();
         for entry in fs::read_dir("/proc").map_err(lost)? {
             let path = entry.map_err(lost)?.path();
             // A process may be gone by the time its files are read; then it is not one of ours.
@@ -311,9 +381,15 @@ impl Running {
             // After the name in parentheses: state, parent, group, session.
             let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
             if fields.split(' ').nth(3) == Some(session.as_str()) {
-                sum += tasks_cpu_ns(&path);
+                found.push(path);
             }
         }
+        Ok(found)
+    }
+
+    /// The CPU time that all processes of its session have had so far, in nanoseconds.
+    pub(super) fn cpu_ns(&self) -> Result<u64, String> {
+        let sum: u64 = self.processes()?.iter().map(|path| tasks_cpu_ns(path)).sum();
         if sum == 0 { Err("no process of the server is left".to_owned()) } else { Ok(sum) }
     }
 

@@ -42,14 +42,21 @@ impl Site {
         for place in [&directory, &root] {
             fs::set_permissions(place, open.clone()).map_err(failed)?;
         }
+        let site = Site { directory };
         for file in [SMALL, SIXTEEN_K] {
-            let line = "A line of a page that is as long as it has to be.\n";
-            let text: String = line.chars().cycle().take(file.bytes + longer as usize).collect();
-            let path = root.join(&file.path[1..]);
-            fs::write(&path, text).map_err(failed)?;
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).map_err(failed)?;
+            site.add(file, longer)?;
         }
-        Ok(Site { directory })
+        Ok(site)
+    }
+
+    /// Writes another file, this number of bytes too long.
+    pub(super) fn add(&self, file: File, longer: u64) -> Result<(), String> {
+        let line = "A line of a page that is as long as it has to be.\n";
+        let text: String = line.chars().cycle().take(file.bytes + longer as usize).collect();
+        let path = self.path(file);
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        fs::write(&path, text).map_err(failed)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).map_err(failed)
     }
 
     /// A new directory for a server's configuration and logs.
@@ -71,6 +78,15 @@ impl Site {
     /// The directory that is served.
     pub(super) fn root(&self) -> PathBuf {
         self.directory.join("site")
+    }
+}
+
+impl Site {
+    /// Writes a file that is not served, and returns its path.
+    pub(super) fn write(&self, name: &str, text: &str) -> Result<String, String> {
+        let path = self.directory.join(name);
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(path.display().to_string())
     }
 }
 

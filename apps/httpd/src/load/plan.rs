@@ -20,6 +20,7 @@ usage: selvedge-load URL [OPTIONS]
       --pipeline N      requests in flight on each connection (1)
       --files FILE      ask for a random one of the paths in FILE, one per line; - reads
                         them from standard input
+      --post FILE       send POST requests with the content of FILE in place of GET
       --timeout S       seconds a reply may take (10)
       --busy-poll       never sleep in the kernel: takes a CPU of its own, and spares the
                         server the cost of waking this program
@@ -62,6 +63,7 @@ struct Words {
     duration: Duration,
     timeout: Duration,
     files: Option<String>,
+    post: Option<String>,
     busy_poll: bool,
     json: bool,
 }
@@ -104,10 +106,23 @@ impl Plan {
                 listed(&text).map_err(|what| NoPlan::Unavailable(format!("{file}: {what}")))?
             }
         };
+        let content = match &words.post {
+            None => None,
+            Some(file) => {
+                Some(fs::read(file).map_err(|error| NoPlan::Unavailable(format!("{file}: {error}")))?)
+            }
+        };
         let request = |path: &String| {
-            format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: selvedge-load\r\n\r\n")
-                .into_bytes()
-                .into()
+            let fields = format!("Host: {host}\r\nUser-Agent: selvedge-load\r\n");
+            let (method, length) = match &content {
+                None => ("GET", String::new()),
+                Some(content) => (
+                    "POST",
+                    format!("Content-Type: application/json\r\nContent-Length: {}\r\n", content.len()),
+                ),
+            };
+            let head = format!("{method} {path} HTTP/1.1\r\n{fields}{length}\r\n");
+            [head.as_bytes(), content.as_deref().unwrap_or_default()].concat().into()
         };
         Ok(Plan {
             address,
@@ -132,6 +147,7 @@ fn words(mut parser: lexopt::Parser) -> Result<Words, NoPlan> {
         duration: Duration::from_secs(10),
         timeout: Duration::from_secs(10),
         files: None,
+        post: None,
         busy_poll: false,
         json: false,
     };
@@ -142,6 +158,7 @@ fn words(mut parser: lexopt::Parser) -> Result<Words, NoPlan> {
             Long("pipeline") => words.pipeline = number(&mut parser).map_err(usage)?,
             Long("timeout") => words.timeout = seconds(&mut parser).map_err(usage)?,
             Long("files") => words.files = Some(parser.value().and_then(|v| v.string()).map_err(usage)?),
+            Long("post") => words.post = Some(parser.value().and_then(|v| v.string()).map_err(usage)?),
             Long("busy-poll") => words.busy_poll = true,
             Long("json") => words.json = true,
             Short('h') | Long("help") => return Err(NoPlan::Help),
@@ -231,6 +248,17 @@ mod tests {
         assert!(plan.json && !plan.busy_poll);
         let request = std::str::from_utf8(&plan.requests[0]).unwrap();
         assert!(request.starts_with("GET /a.html?b HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n"), "{request}");
+    }
+
+    #[test]
+    fn a_body_is_sent() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("body");
+        fs::write(&file, "[1,2]").unwrap();
+        let plan = plan(&["http://127.0.0.1/sum", "--post", file.to_str().unwrap()]).unwrap();
+        let request = std::str::from_utf8(&plan.requests[0]).unwrap();
+        assert!(request.starts_with("POST /sum HTTP/1.1\r\n"), "{request}");
+        assert!(request.ends_with("Content-Length: 5\r\n\r\n[1,2]"), "{request}");
     }
 
     #[test]

@@ -1,0 +1,162 @@
+//! The figure about programs that answer: a small C program by CGI, and one application by FastCGI
+//! behind each server. The servers have CPU 0, with the programs that they start. The load
+//! generator has CPU 1, which it shares with the FastCGI application.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::contender::inner;
+use crate::effort::{Effort, Purpose};
+use crate::machine::Machine;
+use crate::measure::rows;
+use crate::peers::{C_CGI, program_of, program_path};
+use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
+use crate::table::Table;
+
+use super::load::Load;
+use super::server::{Log, SetUp, start_as};
+use super::site::{File, Site};
+use super::{Candidate, RATE, compete, rate_and_cpu};
+
+const CGI: File = File { path: "/cgi-bin/answer?1000", bytes: 1000 };
+const FAST_CGI: File = File { path: "/answer.app", bytes: 1000 };
+
+/// Where Debian has Apache's modules.
+const MODULES: &str = "/usr/lib/apache2/modules";
+
+/// `web-cgi`.
+pub(crate) fn programs(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let faults = effort.purpose == Purpose::Faults;
+    let seconds = if effort.is_small() { 1 } else { effort.seconds };
+    let longer = |file: File| File { bytes: file.bytes + usize::from(faults), ..file };
+    let site = Site::create(0)?;
+    let candidate = |system: &str, ours: bool, configure: &dyn Fn(&SetUp) -> Result<Vec<String>, String>| {
+        let start = || {
+            if faults && !ours {
+                return Err("not run for its faults".to_owned());
+            }
+            start_as(system, Log::Off, &site, &[SERVER_CPU], configure)
+        };
+        Candidate { system: system.to_owned(), ours, cpus: &BOTH_CPUS[..1], server: start() }
+    };
+
+    let program = C_CGI.executable()?;
+    let bin = site.root().join("cgi-bin");
+    let place = |error: std::io::Error| format!("{}: {error}", bin.display());
+    fs::create_dir_all(&bin).map_err(place)?;
+    fs::copy(&program, bin.join("answer")).map_err(place)?;
+    for path in [bin.clone(), bin.join("answer")] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(place)?;
+    }
+    let bin = bin.display().to_string();
+    let file = longer(CGI);
+    let load = Load::new(file, 1, seconds)?.connections(8);
+    let candidates = vec![
+        candidate("selvedge-httpd", true, &|set_up| {
+            set_up.configured(&format!("workers = 1\n[[route]]\npath = '/cgi-bin/'\ncgi = '{bin}'\n"))
+        }),
+        candidate("lighttpd", false, &|set_up| lighttpd(set_up, &bin)),
+        candidate("Apache", false, &|set_up| apache(set_up, &bin)),
+    ];
+    let (contenders, samples) = compete("web-cgi: CGI", file, &load, candidates, effort)?;
+    let rates: Vec<Result<Vec<f64>, String>> = samples
+        .iter()
+        .map(|sample| sample.clone().map(|pairs| pairs.iter().map(|pair| pair.0).collect()))
+        .collect();
+    let mut all = rows("CGI, 8 connections: request rate", &contenders, RATE, &rates);
+
+    let file = longer(FAST_CGI);
+    fs::write(site.root().join("answer.app"), "").map_err(|error| format!("answer.app: {error}"))?;
+    let behind = start_as("application", Log::Off, &site, &[CLIENT_CPU], |set_up| {
+        inner("application", "fastcgi-app", &[u64::from(set_up.port), FAST_CGI.bytes as u64]).command
+    })?;
+    let upstream = behind.port();
+    let load = Load::new(file, 1, seconds)?.connections(8).asleep();
+    let candidates = vec![
+        candidate("selvedge-httpd", true, &|set_up| {
+            set_up.configured(&format!(
+                "workers = 1\n[[route]]\nfastcgi = '127.0.0.1:{upstream}'\nroot = '{}'\nindex = ['index.app']\n",
+                set_up.root
+            ))
+        }),
+        candidate("nginx", false, &|set_up| {
+            let parameters = [
+                ("SCRIPT_FILENAME", "$document_root$fastcgi_script_name"),
+                ("QUERY_STRING", "$query_string"),
+                ("REQUEST_METHOD", "$request_method"),
+                ("CONTENT_TYPE", "$content_type"),
+                ("CONTENT_LENGTH", "$content_length"),
+                ("SCRIPT_NAME", "$fastcgi_script_name"),
+                ("REQUEST_URI", "$request_uri"),
+                ("DOCUMENT_URI", "$document_uri"),
+                ("DOCUMENT_ROOT", "$document_root"),
+                ("SERVER_PROTOCOL", "$server_protocol"),
+                ("REQUEST_SCHEME", "$scheme"),
+                ("GATEWAY_INTERFACE", "CGI/1.1"),
+                ("SERVER_SOFTWARE", "nginx/$nginx_version"),
+                ("REMOTE_ADDR", "$remote_addr"),
+                ("REMOTE_PORT", "$remote_port"),
+                ("SERVER_ADDR", "$server_addr"),
+                ("SERVER_PORT", "$server_port"),
+                ("SERVER_NAME", "$server_name"),
+            ];
+            let lines: String = parameters
+                .iter()
+                .map(|(name, value)| format!("    fastcgi_param {name} {value};\n"))
+                .collect();
+            let http = format!(
+                "  access_log off;\n  upstream behind {{ server 127.0.0.1:{upstream}; keepalive 64; }}\n\
+                 \x20 server {{ listen 127.0.0.1:{}; root {}; location / {{\n{lines}    \
+                 fastcgi_pass behind; fastcgi_keep_conn on; }} }}\n",
+                set_up.port, set_up.root
+            );
+            set_up.nginx_with(1, &http)
+        }),
+    ];
+    let (contenders, samples) = compete("web-cgi: FastCGI", file, &load, candidates, effort)?;
+    all.extend(rate_and_cpu("FastCGI, 8 connections: ", &contenders, &samples));
+    Ok(Table {
+        name: "web-cgi",
+        title: "answers of 1000 bytes by other programs: a C program by CGI, an application by FastCGI".to_owned(),
+        machine,
+        rows: all,
+        notes: vec![
+            "CGI: the server and its programs on CPU 0, the busy-polling client on CPU 1; Apache with the event MPM and cgid".to_owned(),
+            "FastCGI: the application is ours for both, on CPU 1 beside the client; kept connections".to_owned(),
+        ],
+    })
+}
+
+fn lighttpd(set_up: &SetUp, bin: &str) -> Result<Vec<String>, String> {
+    let text = format!(
+        "server.modules = (\"mod_alias\", \"mod_cgi\")\nserver.document-root = \"{root}\"\n\
+         server.bind = \"127.0.0.1\"\nserver.port = {port}\nserver.max-worker = 0\n\
+         server.max-keep-alive-requests = 65535\nserver.max-keep-alive-idle = 75\n\
+         server.errorlog = \"{errors}\"\nalias.url = (\"/cgi-bin/\" => \"{bin}/\")\n\
+         $HTTP[\"url\"] =~ \"^/cgi-bin/\" {{ cgi.assign = (\"\" => \"\") }}\n",
+        root = set_up.root,
+        port = set_up.port,
+        errors = set_up.shown("errors.log"),
+    );
+    let configuration = set_up.write("lighttpd.conf", &text)?;
+    Ok([program_path("lighttpd")?, "-D".to_owned(), "-f".to_owned(), configuration].into())
+}
+
+fn apache(set_up: &SetUp, bin: &str) -> Result<Vec<String>, String> {
+    let program = program_of("apache2-bin", "apache2")?;
+    let modules: String = ["mpm_event", "authz_core", "alias", "cgid"]
+        .map(|name| format!("LoadModule {name}_module {MODULES}/mod_{name}.so\n"))
+        .concat();
+    let text = format!(
+        "{modules}ServerRoot {directory}\nDefaultRuntimeDir {directory}\nPidFile {directory}/apache.pid\n\
+         ErrorLog {directory}/errors.log\nScriptSock {directory}/cgid.sock\nListen 127.0.0.1:{port}\n\
+         ServerName localhost\nUser www-data\nGroup www-data\nStartServers 1\nServerLimit 1\n\
+         ThreadsPerChild 64\nMaxRequestWorkers 64\nMaxKeepAliveRequests 0\nKeepAliveTimeout 75\n\
+         ScriptAlias /cgi-bin/ {bin}/\n<Directory {bin}>\n  Require all granted\n</Directory>\n",
+        directory = set_up.shown("."),
+        port = set_up.port,
+    );
+    let configuration = set_up.write("apache.conf", &text)?;
+    Ok([program, "-DFOREGROUND".to_owned(), "-f".to_owned(), configuration].into())
+}
