@@ -31,7 +31,7 @@
 //! | connections that stay | [`WebSocketUpgrade`], [`EventStream`] |
 //! | what wraps handlers | [`Layer`], [`Layered`], [`TimeLimit`], [`BodyLimit`] |
 //! | files beneath | [`StaticFiles`], [`FileTree`] |
-//! | serving | [`serve()`], [`Site`](selvedge_http::Site) |
+//! | serving | [`Server`] on all processors, [`serve()`] in a thread, [`Site`](selvedge_http::Site) |
 //! | tests without sockets | [`testing`] |
 //!
 //! A handler is a thread of ours while it runs: it may sleep, take an `MVar`, run a transaction,
@@ -55,6 +55,7 @@ mod rejection;
 mod reply;
 mod router;
 mod serve;
+mod server;
 pub mod testing;
 mod time_limit;
 mod tree;
@@ -72,6 +73,7 @@ pub use rejection::Rejection;
 pub use reply::{Html, Redirect};
 pub use router::Router;
 pub use serve::serve;
+pub use server::Server;
 pub use time_limit::TimeLimit;
 pub use tree::FileTree;
 pub use websocket::{Message, SocketError, WebSocket, WebSocketUpgrade};

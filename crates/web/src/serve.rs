@@ -9,29 +9,8 @@ use selvedge_io::net::bind;
 /// Serves `handler` on `address`, which is a name or a number with a port, until the future is
 /// dropped. All connections stay on the calling OS thread; what the handler spawns does not.
 ///
-/// A program that has a configuration, a log, a graceful end, or a worker on each core makes a
-/// [`Site`] itself:
-///
-/// ```
-/// use selvedge::http::{Config, Site, Stop};
-/// use selvedge::net::ListenOptions;
-/// use selvedge::web::Router;
-///
-/// fn on_each_core(address: std::net::SocketAddr, stop: &Stop) -> Result<(), selvedge::Failure> {
-///     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-///     let serve = move |stop: Stop| async move {
-///         let router = Router::new().get("/", async || "woven");
-///         let site = Site::with_handler(router, Config::default(), None);
-///         // Each worker has a listener, and the kernel spreads the connections.
-///         let listener = ListenOptions::new().reuse_port(true).bind(address)?;
-///         site.serve_tcp(listener, &stop).await?;
-///         site.drain().await;
-///         Ok::<(), std::io::Error>(())
-///     };
-///     selvedge::per_core(cores, |_| serve(stop.clone()))?;
-///     Ok(())
-/// }
-/// ```
+/// A [`Server`](crate::Server) has a worker on each processor, and ends gracefully. A program with a
+/// log, or with several addresses, makes a [`Site`] itself.
 ///
 /// # Errors
 /// If the address cannot be bound, and those of accepting that waiting does not remove.

@@ -1,0 +1,69 @@
+//! A server on several processors.
+
+use selvedge::client::Client;
+use selvedge::http::Stop;
+use selvedge::time::sleep;
+use selvedge::web::{Router, Server};
+use std::collections::HashSet;
+use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+fn ask(address: SocketAddr, path: &'static str) -> String {
+    let asking = async move {
+        let answer = Client::new().get(format!("http://{address}{path}")).await.unwrap();
+        answer.into_body().text(100).await.unwrap()
+    };
+    selvedge::run_local(asking).unwrap()
+}
+
+fn router() -> Router {
+    Router::new().get("/where", async || format!("{:?}", thread::current().id())).get("/slow", async || {
+        sleep(Duration::from_millis(300)).await;
+        "woven"
+    })
+}
+
+#[test]
+fn every_worker_serves_and_requests_in_flight_are_finished() {
+    let server = Server::bind("127.0.0.1:0").unwrap().workers(3);
+    let (address, stop) = (server.address(), Stop::new());
+    let told = stop.clone();
+    let running = thread::spawn(move || server.run_until(&told, router));
+    // Each request has a connection of its own, and the kernel spreads them.
+    let mut seen = HashSet::new();
+    for _ in 0..1000 {
+        seen.insert(ask(address, "/where"));
+        if seen.len() == 3 {
+            break;
+        }
+    }
+    assert_eq!(seen.len(), 3);
+    let slow = thread::spawn(move || ask(address, "/slow"));
+    thread::sleep(Duration::from_millis(100));
+    stop.request();
+    assert_eq!(slow.join().unwrap(), "woven");
+    running.join().unwrap().unwrap();
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_signal_ends_it() {
+    let server = Server::bind("127.0.0.1:0").unwrap().workers(2).drain_limit(Duration::from_secs(5));
+    let address = server.address();
+    let running = thread::spawn(move || server.run(router));
+    let slow = thread::spawn(move || ask(address, "/slow"));
+    thread::sleep(Duration::from_millis(100));
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM).unwrap();
+    assert_eq!(slow.join().unwrap(), "woven");
+    running.join().unwrap().unwrap();
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn an_address_that_is_taken_is_refused() {
+    let first = Server::bind("127.0.0.1:0").unwrap();
+    let taken = Server::bind(first.address()).unwrap_err();
+    assert_eq!(taken.kind(), std::io::ErrorKind::AddrInUse);
+    assert!(Server::bind("no such name:80").is_err());
+}
