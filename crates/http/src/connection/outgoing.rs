@@ -84,7 +84,7 @@ impl Outgoing {
     ) -> io::Result<Option<Span>> {
         match &file.body {
             Backing::Open(open) if span.len() <= PIECE_BYTES && is_resident(file, open, span) => {
-                self.send_piece(client, file, open, span)
+                self.send_piece(client, open, span, |end| got_shorter(file, end))
             }
             _ => Ok(Some(span)),
         }
@@ -96,15 +96,15 @@ impl Outgoing {
     fn send_piece(
         &mut self,
         client: &ClientSide,
-        file: &CachedFile,
         open: &Handle,
         piece: Span,
+        shorter: impl Fn(u64) -> io::Error,
     ) -> io::Result<Option<Span>> {
         let mut at = piece.start;
         while at < piece.end {
             let left = (piece.end - at) as usize;
             match client.stream.try_send_file(open, &mut at, left) {
-                Ok(0) => return Err(got_shorter(file, at)),
+                Ok(0) => return Err(shorter(at)),
                 Ok(sent) => self.gone += sent as u64,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -142,15 +142,45 @@ impl Outgoing {
         span: Span,
     ) -> io::Result<()> {
         let Backing::Open(open) = &file.body else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let (is_resident, shorter) = (|piece| is_resident(file, open, piece), |end| got_shorter(file, end));
+        self.send_open_file(client, patience, open, span, is_resident, shorter).await
+    }
+
+    /// Sends a span of an open file, which a handler has given, behind the bytes.
+    pub(super) async fn send_span(
+        &mut self,
+        client: &ClientSide,
+        patience: Duration,
+        open: &Handle,
+        span: Span,
+    ) -> io::Result<()> {
+        self.send(client, patience, true).await?;
+        let shorter = |end| {
+            let what = "a handler's file got shorter while it was sent: its reply was cut at";
+            report(Severity::Error, format_args!("{what} {end}"));
+            io::ErrorKind::UnexpectedEof.into()
+        };
+        self.send_open_file(client, patience, open, span, |piece| seems_resident(open, piece), shorter).await
+    }
+
+    async fn send_open_file(
+        &mut self,
+        client: &ClientSide,
+        patience: Duration,
+        open: &Handle,
+        span: Span,
+        is_resident: impl Fn(Span) -> bool,
+        shorter: impl Fn(u64) -> io::Error,
+    ) -> io::Result<()> {
         let mut start = span.start;
         while start < span.end {
             let mut piece = Span { start, end: span.end.min(start + PIECE_BYTES) };
             start = piece.end;
-            if !is_resident(file, open, piece) {
+            if !is_resident(piece) {
                 let file = open.duplicate()?;
                 aside(None, move || warm(&file, piece.start, piece.len() as usize)).await?;
             }
-            while let Some(left) = self.send_piece(client, file, open, piece)? {
+            while let Some(left) = self.send_piece(client, open, piece, &shorter)? {
                 piece = left;
                 client.room(patience).await?;
             }
@@ -209,14 +239,19 @@ fn is_resident(file: &CachedFile, open: &Handle, span: Span) -> bool {
     if now < file.resident_until.get() {
         return true;
     }
-    let resident = [span.start, span.end - 1].iter().all(|&at| {
-        // Sending the file meets every other error again, and reports it.
-        open.read_cached_at(&mut [0], at) != Err(Errno::AGAIN)
-    });
+    let resident = seems_resident(open, span);
     if resident && file.identity.len <= PIECE_BYTES {
         file.resident_until.set(now + RESIDENCE);
     }
     resident
+}
+
+/// Whether the first byte of a span and its last byte are in memory.
+fn seems_resident(open: &Handle, span: Span) -> bool {
+    [span.start, span.end - 1].iter().all(|&at| {
+        // Sending the file meets every other error again, and reports it.
+        open.read_cached_at(&mut [0], at) != Err(Errno::AGAIN)
+    })
 }
 
 /// The error for a file that ends at byte `end`, before the end of its reply. The reply must not

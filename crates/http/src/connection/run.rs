@@ -21,7 +21,9 @@ use bytes::Bytes;
 use http::response::Parts;
 use http::{HeaderMap, StatusCode};
 use selvedge_core::{Exception, catch, now};
-use selvedge_handler::{Body, BodyError, Duplex, OnUpgrade, Response, Severity, Source, Upgraded, report};
+use selvedge_handler::{
+    Body, BodyError, Duplex, FileSpan, OnUpgrade, Response, Severity, Source, Upgraded, report,
+};
 use selvedge_io::nonblocking::PollState;
 use selvedge_io::time::timeout;
 
@@ -35,6 +37,7 @@ use super::response_head::{self, Delimiter};
 use crate::date::Clock;
 use crate::error_page::{self, Extra};
 use crate::log::Line;
+use crate::range::Span;
 use crate::request::Version;
 use crate::responder::Responder;
 use crate::response::Persistence;
@@ -253,6 +256,16 @@ impl ResponseSending<'_, '_> {
             Source::Bytes(bytes) => {
                 self.put(&bytes, delimiter);
                 self.end(delimiter, bytes.len() as u64, None)?;
+            }
+            Source::File(FileSpan { file, span }) if matches!(delimiter, Delimiter::Length(len) if len == span.end - span.start) =>
+            {
+                let (start, before) = (span.start, self.out.gone);
+                let head = self.out.bytes.len() as u64;
+                let span = Span { start, end: span.end };
+                let sent = self.out.send_span(self.client, self.patience, &file, span).await;
+                // What is gone beyond the head is content.
+                self.sent.content_bytes += (self.out.gone - before).saturating_sub(head);
+                sent?;
             }
             Source::Incoming(incoming) => self.send_stream(Box::pin(incoming), delimiter, terms).await?,
             Source::Stream(stream) => self.send_stream(stream, delimiter, terms).await?,

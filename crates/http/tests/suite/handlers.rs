@@ -6,12 +6,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::{CWD, OFlags};
 use selvedge_core::{round_robin_with, sleep, spawn_local, yield_now};
 use selvedge_handler::{
     Body, Caller, Handler, HeaderMap, HeaderValue, Request, Response, StatusCode, header,
 };
 use selvedge_http::{Config, HandlerLimits, LogFile, Site};
 use selvedge_io::EventLoop;
+use selvedge_io::fs::Handle;
 use selvedge_io::net::UnixStream;
 
 /// Sends the pieces of `input` to a site with `handler`, one after the other, and returns all that
@@ -329,4 +331,35 @@ fn bodies_beyond_the_limit_are_refused() {
     let text = exchange_with(config(), tell, &[chunked]).0;
     assert!(text.starts_with("HTTP/1.1 413 Payload Too Large\n"), "{text}");
     assert!(text.contains("Connection: close"), "{text}");
+}
+
+/// A file goes from the kernel to the connection, whatever part of it the handler gives.
+#[test]
+fn a_span_of_a_file_is_sent() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("cloth");
+    let content: String = (0..300_000).map(|line| format!("{line:09}\n")).collect();
+    std::fs::write(&path, &content).unwrap();
+    let open = Handle::open(CWD, &path, OFlags::RDONLY).unwrap();
+    let file = Arc::new(open);
+    let shortened = path.clone();
+    let handler = move |request: Request| {
+        let (file, shortened) = (file.clone(), shortened.clone());
+        async move {
+            if request.uri().path() == "/shortened" {
+                std::fs::File::options().write(true).open(shortened).unwrap().set_len(1000).unwrap();
+            }
+            Response::new(Body::file(file, 10..2_500_000))
+        }
+    };
+    let get = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".as_slice();
+    let head = b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\n".as_slice();
+    let shortened = b"GET /shortened HTTP/1.1\r\nHost: a\r\n\r\n".as_slice();
+    let (replies, log) = exchange_with(Config::default(), handler, &[get, head, shortened]);
+    let heading = "HTTP/1.1 200 OK\nContent-Length: 2499990\n\n";
+    let parts: Vec<&str> = replies.split(heading).collect();
+    assert_eq!(parts.len(), 4, "{} bytes", replies.len());
+    assert!(parts[1] == &content[10..2_500_000] && parts[2].is_empty() && parts[3] == &content[10..1000]);
+    let bytes: Vec<&str> = log.lines().map(|line| line.split(' ').nth(4).unwrap()).collect();
+    assert_eq!(bytes, ["2499990", "-", "990"], "{log}");
 }
