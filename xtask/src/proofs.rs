@@ -277,6 +277,7 @@ fn miri() -> Vec<Proof> {
 const FUZZ: &[(&[&str], &[&str])] = &[
     (&["selvedge-http"], &["chunks", "paths", "requests"]),
     (&["selvedge-client"], &["answers"]),
+    (&["selvedge-web"], &["forms"]),
     (&["selvedge-gateway"], &["fastcgi_records", "program_heads"]),
     (&["selvedge-coroutine"], &["csv", "gzip", "json", "pipelines", "records", "xml"]),
     (&["selvedge-site"], &["configuration", "mighty_routes", "proxy_protocol", "route_paths"]),

@@ -2,14 +2,15 @@
 //! [`ConfigurationFiles`] names the files, [`load`] reads them. `main.rs` loads them at the start
 //! and for `check`, `running.rs` at each reload.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use selvedge_http::{ConnectionGate, LogFormat, Rotation, Routing, Severity};
+use selvedge_http::{ConnectionGate, LogFormat, Rotation, Routing, Severity, ZipStore};
 use selvedge_site::settings::Settings;
-use selvedge_site::{ConfigMistake, RouteTable, mighty};
+use selvedge_site::{ConfigMistake, RouteAction, RouteTable, mighty};
 
 use crate::options::{Address, Log, Options, Refusal};
 
@@ -25,10 +26,14 @@ pub(crate) enum ConfigurationFiles {
 /// A configuration that was read and found right.
 pub(crate) struct Loaded {
     pub(crate) routing: Arc<Routing>,
+    pub(crate) archives: OpenArchives,
     pub(crate) options: Options,
     pub(crate) process: ProcessSettings,
     pub(crate) warnings: Vec<ConfigMistake>,
 }
+
+/// The zip archives of a configuration, by their paths.
+pub(crate) type OpenArchives = HashMap<PathBuf, ZipStore>;
 
 /// What concerns the process and not what it serves.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,12 +127,21 @@ fn finish(
     process: ProcessSettings,
     warnings: Vec<ConfigMistake>,
 ) -> Result<Loaded, Refusal> {
-    let routing = Routing::new(table).map_err(|error| {
-        let (line, message) = (error.line, error.to_string());
+    let refusal = |line: usize, message: String| {
         let mistake = ConfigMistake { file: file.to_owned(), line, column: usize::from(line > 0), message };
         Refusal { message: mistake.to_string(), status: 2 }
-    })?;
-    Ok(Loaded { routing, options, process, warnings })
+    };
+    let mut archives = OpenArchives::new();
+    for (_, route) in table.routes() {
+        if let RouteAction::Archive(path) = &route.action
+            && !archives.contains_key(path)
+        {
+            let opened = ZipStore::open(path).map_err(|error| refusal(route.line, error.to_string()))?;
+            archives.insert(path.clone(), opened);
+        }
+    }
+    let routing = Routing::new(table).map_err(|error| refusal(error.line, error.to_string()))?;
+    Ok(Loaded { routing, archives, options, process, warnings })
 }
 
 fn contents(path: &Path) -> Result<String, Refusal> {

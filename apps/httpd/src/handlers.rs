@@ -16,9 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::configuration::OpenArchives;
 use selvedge_client::{Address, Client};
 use selvedge_gateway::{Balance, Cgi, FastCgi, ProgramSlots, Proxy, Upstreams};
-use selvedge_http::DynHandler;
+use selvedge_http::{
+    DynHandler, Handler, IntoResponse, Mount, Request, Response, StatusCode, ZipStore, answer_from,
+};
 use selvedge_site::{Balancing, GatewayTerms, PathPattern, Route, RouteAction, RouteTable};
 
 /// What a route's handler is known by: the action, and the front of the paths.
@@ -33,6 +36,7 @@ fn key(route: &Route) -> HandlerKey {
 enum SharedPart {
     Upstreams { upstreams: Upstreams, health: Option<(String, Duration)>, times: GatewayTerms },
     Programs(ProgramSlots),
+    Archive(ZipStore),
 }
 
 /// The parts of all handlers that the workers of a process share, by the newest configuration.
@@ -62,7 +66,7 @@ impl WatchedServers {
 impl SharedParts {
     /// Makes the parts for the routes of `table`. Those that are there already are kept. It is to
     /// be called before a worker makes handlers for the table.
-    pub(crate) fn renew(&self, table: &RouteTable) {
+    pub(crate) fn renew(&self, table: &RouteTable, archives: &OpenArchives) {
         let mut parts = self.lock();
         let mut before = std::mem::take(&mut *parts);
         for (_, route) in table.routes() {
@@ -70,7 +74,13 @@ impl SharedParts {
             if parts.contains_key(&key) {
                 continue;
             }
-            if let Some(part) = before.remove(&key).or_else(|| SharedPart::new(&route.action)) {
+            let kept = before.remove(&key);
+            let part = match &route.action {
+                // Another file may be in the archive's place.
+                RouteAction::Archive(path) => archives.get(path).cloned().map(SharedPart::Archive),
+                action => kept.or_else(|| SharedPart::new(action)),
+            };
+            if let Some(part) = part {
                 parts.insert(key, part);
             }
         }
@@ -153,7 +163,9 @@ impl WorkerHandlers {
         if let Some(handler) = made.now.get(&key) {
             return Some(handler.clone());
         }
-        let handler = match made.before.remove(&key) {
+        let kept = made.before.remove(&key);
+        // An archive is in the part, so its handler is made anew.
+        let handler = match kept.filter(|_| !matches!(route.action, RouteAction::Archive(_))) {
             Some(handler) => handler,
             None => {
                 // The routes may be those of a configuration that was replaced meanwhile.
@@ -181,6 +193,9 @@ fn handler(route: &Route, part: Option<&SharedPart>) -> Option<Rc<dyn DynHandler
                 None => cgi,
             }))
         }
+        (RouteAction::Archive(_), Some(SharedPart::Archive(store))) => {
+            Some(Rc::new(MountedArchive { store: store.clone(), prefix }))
+        }
         (RouteAction::FastCgi { address: at, root, index, times }, _) => {
             // The end of the index says what is a script.
             let suffix = index.rfind('.').map_or("", |dot| &index[dot..]);
@@ -189,6 +204,27 @@ fn handler(route: &Route, part: Option<&SharedPart>) -> Option<Rc<dyn DynHandler
             Some(Rc::new(scripts.outlives_client(times.outlives_client)))
         }
         _ => None,
+    }
+}
+
+/// An archive whose names begin behind the front of a route's paths.
+struct MountedArchive {
+    store: ZipStore,
+    prefix: String,
+}
+
+impl Handler for MountedArchive {
+    async fn call(&self, mut request: Request) -> Response {
+        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+        if let Some(rest) = target.strip_prefix(&self.prefix) {
+            let rest = if rest.starts_with('/') { rest.to_owned() } else { format!("/{rest}") };
+            match rest.parse() {
+                Ok(uri) => *request.uri_mut() = uri,
+                Err(_) => return StatusCode::BAD_REQUEST.into_response(),
+            }
+            request.extensions_mut().insert(Mount(self.prefix.clone()));
+        }
+        answer_from(&self.store, request).await
     }
 }
 
@@ -227,27 +263,27 @@ mod tests {
 
     #[test]
     fn what_stays_the_same_is_kept() {
-        let shared = Arc::new(SharedParts::default());
+        let (shared, none) = (Arc::new(SharedParts::default()), OpenArchives::new());
         let worker = WorkerHandlers::new(shared.clone());
         let other = WorkerHandlers::new(shared.clone());
         let proxy = "[[route]]\npath = '/a/'\nproxy = 'a:1'\nhealth = { path = '/up' }\n";
         let (cgi, static_files) = ("[[route]]\npath = '/c/'\ncgi = 'bin'\n", "[[route]]\ndirectory = '.'\n");
         let first = table(&[proxy, cgi, static_files].concat());
-        shared.renew(&first);
+        shared.renew(&first, &none);
         let handlers = all(&first, &worker);
         assert_eq!((handlers.len(), all(&first, &other).len(), shared.watched().len()), (2, 2, 1));
         // A route changes its place and its rules, and the other one its action.
         let second = table(&[cgi, "programs = { at_once = 3 }\n", proxy, "deny = ['all']\n"].concat());
-        shared.renew(&second);
+        shared.renew(&second, &none);
         let later = all(&second, &worker);
         assert!(Rc::ptr_eq(&handlers[0], &later[1]) && !Rc::ptr_eq(&handlers[1], &later[0]));
         assert_eq!(shared.lock().len(), 2);
         // What is gone for one configuration is made anew.
         let third = table(static_files);
-        shared.renew(&third);
+        shared.renew(&third, &none);
         assert!(all(&third, &worker).is_empty() && shared.watched().is_empty());
         assert!(worker.made.borrow().now.is_empty());
-        shared.renew(&second);
+        shared.renew(&second, &none);
         assert!(!Rc::ptr_eq(&later[1], &all(&second, &worker)[1]));
     }
 }

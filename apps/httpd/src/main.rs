@@ -92,7 +92,7 @@ fn serve_directory(options: Options, predecessor: &mut Option<Predecessor>) -> R
 }
 
 fn serve_by(source: ConfigurationFiles, predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
-    let Loaded { routing, options, process, warnings } = configuration::load(&source)?;
+    let Loaded { routing, archives, options, process, warnings } = configuration::load(&source)?;
     if process.daemon && !background::is_daemon() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
         return background::start();
@@ -111,5 +111,8 @@ fn serve_by(source: ConfigurationFiles, predecessor: &mut Option<Predecessor>) -
     if !background::is_daemon() && !prefork::is_one_of_several() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
     }
-    running::serve(Served { options, process, content: ServedContent::Routes(source, routing) }, predecessor)
+    running::serve(
+        Served { options, process, content: ServedContent::Routes(source, routing, archives) },
+        predecessor,
+    )
 }

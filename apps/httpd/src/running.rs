@@ -25,7 +25,7 @@ use selvedge_sched::per_core;
 use selvedge_site::Route;
 
 use crate::background::{self, PidFile, Reports};
-use crate::configuration::{self, ConfigurationFiles, ProcessSettings};
+use crate::configuration::{self, ConfigurationFiles, OpenArchives, ProcessSettings};
 use crate::control::{self, Commands};
 use crate::handlers::{SharedParts, WorkerHandlers};
 use crate::listeners::{self, Listeners};
@@ -45,7 +45,7 @@ pub(crate) enum ServedContent {
     /// The files of a directory.
     Directory(DocumentRoot),
     /// A site by its configuration.
-    Routes(ConfigurationFiles, Arc<Routing>),
+    Routes(ConfigurationFiles, Arc<Routing>, OpenArchives),
 }
 
 /// What all workers are made of.
@@ -146,21 +146,19 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let _seeing = selvedge_see::from_environment().map_err(|error| refusal(&error.to_string()))?;
     let signals =
         signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1, Signal::USR2])?;
+    let parts = Arc::new(SharedParts::default());
     let (site, routing, what) = match content {
         ServedContent::Directory(tree) => {
             let what = tree.path().display().to_string();
             (SiteKind::Directory(tree), None, what)
         }
-        ServedContent::Routes(source, routing) => {
+        ServedContent::Routes(source, routing, archives) => {
+            parts.renew(routing.table(), &archives);
             let what = format!("{} routes", routing.table().routes().count());
             (SiteKind::Routes { source, gate: process.gate(), metrics: Metrics::new() }, Some(routing), what)
         }
     };
     pid_file.write()?;
-    let parts = Arc::new(SharedParts::default());
-    if let Some(routing) = &routing {
-        parts.renew(routing.table());
-    }
     for url in &bound.urls {
         let line = format!("Serving {what} at {url}");
         // An error says that the stream has no reader. The server serves all the same.
@@ -483,7 +481,7 @@ impl Server {
                 answer += "what concerns listening, limits, logs and the process takes a restart\n";
             }
             report(Severity::Notice, format_args!("the configuration was read again: {}", answer.trim_end()));
-            self.shared.parts.renew(loaded.routing.table());
+            self.shared.parts.renew(loaded.routing.table(), &loaded.archives);
             *lock(&self.shared.routing) = Some(loaded.routing);
         }
         self.reload.request();

@@ -73,6 +73,8 @@ mod stop;
 pub mod target;
 pub mod trailers;
 mod worker;
+#[cfg(feature = "zip")]
+mod zip_store;
 
 pub use access_log::{BACKLOG_MAX, LogFile, Rotation};
 pub use config::{Config, HandlerLimits};
@@ -87,9 +89,12 @@ pub use routing::{Routing, RoutingError};
 pub use site::{Routes, Site};
 pub use static_files::StaticFiles;
 pub use stop::Stop;
+#[cfg(feature = "zip")]
+pub use zip_store::{UNPACKED_BYTES_MAX, ZipStore};
 
 #[doc(inline)]
 pub use selvedge_handler::{
     Body, BodyError, Bytes, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
-    Method, Placeholder, Request, Response, Severity, StatusCode, Upgraded, Uri, header, report, report_to,
+    Method, Mount, Placeholder, Request, Response, Severity, StatusCode, Upgraded, Uri, header, report,
+    report_to,
 };

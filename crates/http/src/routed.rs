@@ -217,9 +217,10 @@ impl Routed {
                 self.directory(directory, &matched, place, &path, visit, out)
             }
             // The program gave no handler for it.
-            RouteAction::Proxy { .. } | RouteAction::Cgi { .. } | RouteAction::FastCgi { .. } => {
-                self.error(Status::NOT_IMPLEMENTED, place, visit, out)
-            }
+            RouteAction::Archive(_)
+            | RouteAction::Proxy { .. }
+            | RouteAction::Cgi { .. }
+            | RouteAction::FastCgi { .. } => self.error(Status::NOT_IMPLEMENTED, place, visit, out),
         }
     }
 

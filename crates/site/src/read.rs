@@ -213,6 +213,9 @@ impl Reader<'_> {
         if let Some(path) = &route.directory {
             actions.push(("directory", RouteAction::Directory(self.directory(route, path)?)));
         }
+        if let Some(path) = &route.archive {
+            actions.push(("archive", RouteAction::Archive(self.path(path))));
+        }
         if let Some(to) = &route.redirect {
             let status = match &route.status {
                 None => 301,
@@ -280,7 +283,7 @@ impl Reader<'_> {
             1 => Ok(actions.remove(0).1),
             0 => Err(self.mistake(
                 place,
-                "the route has no action: directory, redirect, proxy, cgi, fastcgi, page or answer",
+                "the route has no action: directory, archive, redirect, proxy, cgi, fastcgi, page or answer",
             )),
             _ => Err(self.mistake(
                 place,

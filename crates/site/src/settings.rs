@@ -208,6 +208,9 @@ settings! {
         /// Action: the directory of the files to send. The part of the path behind `path` is
         /// looked up in it.
         directory: Option<PathBuf> = None, "string" "";
+        /// Action: the zip archive of the files to send. It is opened when the configuration is
+        /// read.
+        archive: Option<PathBuf> = None, "string" "";
         /// Action: the address that the client is sent to. `$path` is the path, `$rest` the part
         /// behind `path`, `$host` the host, `$query` the query, which is added if it is not named.
         redirect: Option<Spanned<String>> = None, "string" "";

@@ -49,6 +49,8 @@ pub struct Route {
 pub enum RouteAction {
     /// A file of a directory is sent.
     Directory(ServedDirectory),
+    /// A file of this zip archive is sent.
+    Archive(PathBuf),
     /// The client is sent elsewhere.
     Redirect {
         /// Where to.
@@ -220,6 +222,7 @@ impl fmt::Display for RouteAction {
         match self {
             RouteAction::Directory(directory) => write!(f, "directory {}", directory.path.display()),
             RouteAction::Redirect { to, status } => write!(f, "redirect {status} to {}", to.as_str()),
+            RouteAction::Archive(path) => write!(f, "archive {}", path.display()),
             RouteAction::Proxy { upstreams, path, .. } => {
                 write!(f, "proxy to {} {}", upstreams.join(" "), path.as_str())
             }

@@ -713,6 +713,51 @@ fn servers_that_are_out_of_order() {
     }
 }
 
+/// The files of an archive, which a reload replaces.
+#[test]
+fn an_archive() {
+    let site = site();
+    let zip = |content: &str| {
+        let make = format!(
+            "import zipfile\nz = zipfile.ZipFile('new.zip', 'w', zipfile.ZIP_DEFLATED)\n\
+            z.writestr('index.html', '{content}')\nz.writestr('css/loom.css', 'h1 {{}}' * 100)\n\
+            z.writestr(zipfile.ZipInfo('raw.txt'), '0123456789')\nz.close()\nimport os\nos.rename('new.zip', 'a.zip')\n"
+        );
+        let made = Command::new("python3").args(["-c", &make]).current_dir(site.path()).status();
+        assert!(made.unwrap().success());
+    };
+    zip("first");
+    let server = configured(
+        site.path(),
+        "control = 'control'\n[[route]]\npath = '/manual/'\narchive = 'a.zip'\nheaders = { X-Frame-Options = 'DENY' }\n\
+        [[route]]\ndirectory = '.'\n",
+    );
+    let page = get(&server, "a", "/manual/", "");
+    let field = page.head.to_ascii_lowercase();
+    assert_eq!((page.status, &page.body[..]), (200, &b"first"[..]));
+    assert!(
+        field.contains("x-frame-options: deny\r\n") && field.contains("content-type: text/html"),
+        "{field}"
+    );
+    assert_eq!(get(&server, "a", "/manual/css/loom.css", "").body.len(), 500);
+    assert_eq!(&get(&server, "a", "/manual/raw.txt", "Range: bytes=3-5").body, b"345");
+    let moved = get(&server, "a", "/manual/css", "");
+    assert!(moved.head.to_ascii_lowercase().contains("location: /manual/css/\r\n"), "{}", moved.head);
+    assert_eq!(get(&server, "a", "/manual/nothing", "").status, 404);
+    let etag = field.lines().find_map(|line| line.strip_prefix("etag: ")).unwrap().to_owned();
+    assert_eq!(get(&server, "a", "/manual/", &format!("If-None-Match: {etag}")).status, 304);
+    zip("second");
+    assert_eq!(&get(&server, "a", "/manual/", "").body, b"first");
+    let socket = site.path().join("control");
+    let reload = || output(&["ctl", "--socket", socket.to_str().unwrap(), "reload"]);
+    assert!(reload().status.success());
+    crate::controlled::until("the new archive", || get(&server, "a", "/manual/", "").body == b"second");
+    fs::write(site.path().join("a.zip"), "no archive").unwrap();
+    let told = String::from_utf8(reload().stderr).unwrap();
+    assert!(told.contains("site.toml:") && told.contains("a.zip: "), "{told}");
+    assert_eq!(&get(&server, "a", "/manual/css/loom.css", "").body[..6], b"h1 {}h");
+}
+
 /// A program behind a password gets the name that was proved, and not the password.
 #[test]
 fn a_program_behind_a_password() {

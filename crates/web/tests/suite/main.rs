@@ -1,5 +1,6 @@
 //! Applications, with and without a connection.
 
+mod frames;
 mod router;
 mod server;
 mod simulated;
