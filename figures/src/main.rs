@@ -295,6 +295,7 @@ const FIGURES: &[Figure] = &[
     Figure { name: "web-proxy", about: "a reverse proxy, small and large answers", measure: web::proxied },
     Figure { name: "web-cgi", about: "CGI and FastCGI", measure: web::programs },
     Figure { name: "web-reload", about: "ten reloads a second under load", measure: web::reloaded },
+    Figure { name: "web-disk", about: "files that are not in memory", measure: web::cold },
     Figure { name: "web-idle", about: "memory of 15,000 idle connections", measure: web::idle },
     Figure {
         name: "disk-random",

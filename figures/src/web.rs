@@ -8,9 +8,10 @@
 //! `main.rs` calls the figures. `web/server.rs` starts the servers, `web/load.rs` loads them, and
 //! `web/site.rs` has the files. The figures about files alone are in this file; the others have one
 //! each: applications (`application.rs`), two CPUs (`multicore.rs`), CGI and FastCGI
-//! (`programs.rs`), proxies (`proxied.rs`), reloads (`reloaded.rs`), idle connections (`idle.rs`).
+//! (`programs.rs`), proxies (`proxied.rs`), reloads (`reloaded.rs`), files on the disk (`cold.rs`), idle connections (`idle.rs`).
 
 mod application;
+mod cold;
 mod idle;
 mod instructions;
 mod load;
@@ -33,6 +34,7 @@ use self::server::{Kind, Log, Running};
 use self::site::Site;
 
 pub(crate) use self::application::application;
+pub(crate) use self::cold::cold;
 pub(crate) use self::idle::idle;
 pub(crate) use self::instructions::Counted;
 pub(crate) use self::multicore::multicore;

@@ -497,6 +497,11 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("lightweight", &["selvedge-lightweight"], &["lwc"]),
     ("web", &["selvedge-httpd"], &["web-small", "web-16k", "web-pipelined", "web-log"]),
+    (
+        "web servers",
+        &["selvedge-httpd", "selvedge-web"],
+        &["web-app", "web-multicore", "web-proxy", "web-cgi", "web-reload", "web-disk", "web-idle"],
+    ),
 ];
 
 /// The figure that has a command of its own: no operation takes more instructions than were

@@ -20,8 +20,8 @@ pub(crate) struct Shares {
 const PROCESS: u64 = 10;
 
 /// The descriptors of a worker: its event loop, its rings, the root, a file that is being looked
-/// up. For each address it has two more: a listener, and a connection that waits until others have
-/// gone.
+/// up. For each address it has three more: a listener, the same for a process that takes over, and a
+/// connection that waits until others have gone.
 const WORKER: u64 = 8;
 
 /// One descriptor in this number is kept for files that are sent and no longer cached, and this
@@ -62,7 +62,7 @@ pub(crate) fn shares(addresses: usize, workers: usize, cache_files: usize) -> Re
 /// The share of each worker in `limit` descriptors; `None` if no connection is left to it.
 fn share(limit: u64, addresses: u64, workers: u64, cache_files: usize) -> Option<Shares> {
     let spare = (limit / SPARE.0).min(SPARE.1);
-    let fixed = PROCESS + workers * (WORKER + 2 * addresses) + spare;
+    let fixed = PROCESS + workers * (WORKER + 3 * addresses) + spare;
     let each = usize::try_from(limit.saturating_sub(fixed) / workers).unwrap_or(usize::MAX);
     let cache_files = cache_files.min(each / 8);
     (each > cache_files).then(|| Shares { cache_files, connections: each - cache_files })
@@ -75,10 +75,10 @@ mod tests {
     #[test]
     fn what_is_kept_back_is_in_proportion() {
         let shared = |limit, workers| share(limit, 1, workers, 1024);
-        assert_eq!(shared(64, 1), Some(Shares { cache_files: 5, connections: 35 }));
-        assert_eq!(shared(64, 2), Some(Shares { cache_files: 1, connections: 14 }));
+        assert_eq!(shared(64, 1), Some(Shares { cache_files: 4, connections: 35 }));
+        assert_eq!(shared(64, 2), Some(Shares { cache_files: 1, connections: 13 }));
         assert_eq!(shared(64, 8), None);
-        assert_eq!(shared(1024, 2), Some(Shares { cache_files: 58, connections: 407 }));
+        assert_eq!(shared(1024, 2), Some(Shares { cache_files: 58, connections: 406 }));
         assert_eq!(shared(u64::MAX, 2).map(|shares| shares.cache_files), Some(1024));
         assert!(shared(20_000, 2).is_some_and(|shares| 2 * shares.connections > 17_000));
     }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::peers::built;
 use crate::pinned;
 
+use super::cold::forget_files;
 use super::server::Running;
 use super::site::File;
 
@@ -28,6 +29,10 @@ pub(super) struct Load {
     /// The file with the content of POST requests, if they are such.
     post: Option<String>,
     cpus: &'static [usize],
+    /// The list of the paths, if there are several.
+    files: Option<String>,
+    /// Whether the kernel forgets all files before a run.
+    forgets: bool,
     /// Whether the generator never sleeps, because it is alone on its CPU.
     polls: bool,
 }
@@ -37,7 +42,18 @@ impl Load {
     pub(super) fn new(file: File, depth: usize, seconds: u64) -> Result<Load, String> {
         let program = built("selvedge-httpd", "selvedge-load")?;
         let cpus = &[pinned::CLIENT_CPU];
-        Ok(Load { program, file, depth, seconds, connections: CONNECTIONS, post: None, cpus, polls: true })
+        Ok(Load {
+            program,
+            file,
+            depth,
+            seconds,
+            connections: CONNECTIONS,
+            post: None,
+            cpus,
+            files: None,
+            forgets: false,
+            polls: true,
+        })
     }
 
     /// With this number of connections.
@@ -48,6 +64,16 @@ impl Load {
     /// With POST requests whose content is in this file.
     pub(super) fn post(self, file: String) -> Load {
         Load { post: Some(file), ..self }
+    }
+
+    /// With random ones of the paths in this file.
+    pub(super) fn files(self, list: String) -> Load {
+        Load { files: Some(list), ..self }
+    }
+
+    /// With files that the kernel has to read from the disk.
+    pub(super) fn forgetting(self, forgets: bool) -> Load {
+        Load { forgets, ..self }
     }
 
     /// On the CPUs of the server.
@@ -74,6 +100,12 @@ impl Load {
         );
         if self.depth > 1 {
             words.extend(["--pipeline".to_owned(), self.depth.to_string()]);
+        }
+        if let Some(list) = &self.files {
+            words.extend(["--files".to_owned(), list.clone()]);
+        }
+        if self.forgets {
+            forget_files();
         }
         if let Some(content) = &self.post {
             words.extend(["--post".to_owned(), content.clone()]);
