@@ -57,13 +57,10 @@ pub(crate) struct Bound {
     pub(crate) paths: Paths,
     /// Each socket once more, for a process that takes over.
     pub(crate) handing: HandedFiles,
-    /// Whether other processes bind the same addresses.
-    is_shared: bool,
 }
 
-/// Binds all addresses for `workers` workers, Unix sockets with the permissions `unix_mode`. With
-/// `is_shared` other processes may bind the same addresses. An address for which there are sockets
-/// in `handed` is not bound again.
+/// Binds all addresses for `workers` workers, Unix sockets with the permissions `unix_mode`. An
+/// address for which there are sockets in `handed` is not bound again.
 ///
 /// # Errors
 /// With the address in the message.
@@ -71,10 +68,9 @@ pub(crate) fn bind(
     addresses: &[Address],
     unix_mode: Option<u32>,
     workers: usize,
-    is_shared: bool,
     handed: &mut HandedFiles,
 ) -> io::Result<Bound> {
-    let mut bound = Bound::new(workers, is_shared);
+    let mut bound = Bound::new(workers);
     for address in addresses {
         let name = HandedName::Listener(address.to_string());
         let present = bound.counts();
@@ -97,7 +93,7 @@ pub(crate) fn bind(
 /// # Errors
 /// A descriptor is no listening socket.
 pub(crate) fn inherited(sockets: Vec<OwnedFd>, workers: usize) -> io::Result<Bound> {
-    let mut bound = Bound::new(workers, false);
+    let mut bound = Bound::new(workers);
     for socket in sockets {
         let present = bound.counts();
         bound.spread(vec![socket])?;
@@ -112,7 +108,7 @@ pub(crate) fn inherited(sockets: Vec<OwnedFd>, workers: usize) -> io::Result<Bou
 /// # Errors
 /// With the path in the message.
 pub(crate) fn bind_control(path: &Path, handed: &mut HandedFiles) -> io::Result<Bound> {
-    let mut bound = Bound::new(1, false);
+    let mut bound = Bound::new(1);
     let name = HandedName::Control(path.to_owned());
     let sockets = handed.take(&name);
     if sockets.is_empty() {
@@ -126,13 +122,12 @@ pub(crate) fn bind_control(path: &Path, handed: &mut HandedFiles) -> io::Result<
 }
 
 impl Bound {
-    fn new(workers: usize, is_shared: bool) -> Bound {
+    fn new(workers: usize) -> Bound {
         Bound {
             listeners: (0..workers).map(|_| Listeners::default()).collect(),
             urls: Vec::new(),
             paths: Paths::default(),
             handing: HandedFiles::default(),
-            is_shared,
         }
     }
 
@@ -230,10 +225,6 @@ impl Bound {
         let options = ListenOptions::new().only_v6(false);
         let workers = self.listeners.len();
         let sockets = match workers {
-            _ if self.is_shared => {
-                let options = options.reuse_port(true);
-                (0..workers).map(|_| options.bind(address)).collect::<io::Result<_>>()?
-            }
             1 => vec![options.bind(address)?],
             _ => {
                 if address.port() != 0 {

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 use configuration::{ConfigurationFiles, Loaded};
 use options::{CommandTarget, Options, Refusal, Request};
 use running::{Served, ServedContent};
-use takeover::{HandedFiles, Predecessor};
+use takeover::Predecessor;
 
 fn main() -> ExitCode {
     let mut predecessor = match Predecessor::from_environment() {
@@ -99,14 +99,7 @@ fn serve_by(source: ConfigurationFiles, predecessor: &mut Option<Predecessor>) -
     }
     background::begin()?;
     if process.processes > 1 && !prefork::is_one_of_several() {
-        // The processes share the addresses, so they would share them with another server too.
-        drop(
-            listeners::bind(&options.listen, options.unix_mode, 1, false, &mut HandedFiles::default())
-                .map_err(running::naming("--listen"))?,
-        );
-        let pid_file = background::PidFile::open(process.pid_file.as_deref(), &mut HandedFiles::default())?;
-        pid_file.write()?;
-        return prefork::run(process.processes);
+        return prefork::run(&options, &process, predecessor);
     }
     if !background::is_daemon() && !prefork::is_one_of_several() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));

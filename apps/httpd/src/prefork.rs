@@ -5,24 +5,34 @@
 //! \[Mighty\] "Scaling": pre-fork makes use of all cores, because processes share nothing.
 //!
 //! # Differences
-//! 1. Each process is the program started anew, and binds the addresses itself with `SO_REUSEPORT`.
-//!    So the kernel gives each connection to one process, and no process waits at a socket that
-//!    another one drains.
+//! 1. Each process is the program started anew, with sockets of its own (`SO_REUSEPORT`), which the
+//!    parent has bound and hands over as in an upgrade (`takeover.rs`). So the kernel gives each
+//!    connection to one process, no process waits at a socket that another one drains, and the
+//!    connections that wait for a process that dies are those of the process that takes its place.
+//! 2. In an upgrade a new parent gets all sockets, and starts processes of its own. The old
+//!    processes retire.
 
 use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal as Kill, kill_process};
 use selvedge_core::{Time, now, round_robin_with};
 use selvedge_http::{Severity, report};
-use selvedge_io::EventLoop;
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::timeout;
+use selvedge_io::{EventLoop, blocking};
 
-use crate::options::Refusal;
+use crate::background::PidFile;
+use crate::configuration::ProcessSettings;
+use crate::listeners;
+use crate::options::{Options, Refusal};
+use crate::running::naming;
+
+use crate::takeover::{HandedFiles, Predecessor, Successor, hand_over};
+use crate::{reporting, systemd};
 
 /// In the environment of each process: its number.
 const MARK: &str = "SELVEDGE_HTTPD_PROCESS";
@@ -38,22 +48,65 @@ pub(crate) fn is_one_of_several() -> bool {
     env::var_os(MARK).is_some()
 }
 
-/// Runs `count` processes until a signal ends them.
+/// Runs the processes until a signal ends them. If there is a predecessor, its sockets are taken
+/// over, and it is told and taken when all processes serve.
 ///
 /// # Errors
-/// A process could not be started, or one ended with a failure at the start.
-pub(crate) fn run(count: usize) -> Result<(), Refusal> {
+/// An address cannot be bound, a process could not be started, or one ended with a failure at the
+/// start.
+pub(crate) fn run(
+    options: &Options,
+    process: &ProcessSettings,
+    predecessor: &mut Option<Predecessor>,
+) -> Result<(), Refusal> {
     // An upgrade may put another file at the path, and the kernel tells no path of a file that is
     // gone.
     let program = env::current_exe()?;
+    let mut none = HandedFiles::default();
+    let handed = predecessor.as_mut().map_or(&mut none, |predecessor| &mut predecessor.files);
+    let sockets = process.processes * options.workers.unwrap_or(1);
+    let bound = listeners::bind(&options.listen, options.unix_mode, sockets, handed);
+    let mut bound = bound.map_err(naming("--listen"))?;
+    let pid_file = PidFile::open(process.pid_file.as_deref(), handed)?;
+    let mut children = Children {
+        program,
+        count: process.processes,
+        handing: std::mem::take(&mut bound.handing),
+        pid_file,
+        running: BTreeMap::new(),
+        absent: BTreeMap::new(),
+        ending: false,
+        result: Ok(()),
+    };
+    reporting::begin(process.level, false);
+    // The parent accepts nothing.
+    drop(bound);
+    for number in 0..children.count {
+        if !children.ending {
+            children.start(number, false);
+        }
+    }
+    if predecessor.is_some() && !children.ending {
+        children.wait_until_they_serve();
+    }
+    if !children.ending {
+        children.pid_file.write()?;
+        if let Some(predecessor) = predecessor.take() {
+            predecessor.relieve();
+        }
+    }
     let mut events = EventLoop::new()?;
-    let ended = round_robin_with(&mut events, supervise(program, count));
+    let ended = round_robin_with(&mut events, supervise(children));
     ended.map_err(|error| Refusal { message: error.to_string(), status: 1 })?
 }
 
 /// The processes, by their numbers.
 struct Children {
     program: PathBuf,
+    count: usize,
+    /// The sockets of all of them.
+    handing: HandedFiles,
+    pid_file: PidFile,
     running: BTreeMap<usize, PreforkedChild>,
     /// Numbers without a process, and when each is to have one again.
     absent: BTreeMap<usize, Time>,
@@ -63,7 +116,7 @@ struct Children {
 }
 
 struct PreforkedChild {
-    process: Child,
+    successor: Successor,
     since: Time,
     /// Whether it has taken the place of another one.
     is_later: bool,
@@ -77,11 +130,20 @@ impl Children {
             // The first says where it serves.
             command.stdout(Stdio::null());
         }
-        match command.spawn() {
-            Ok(process) => {
-                self.running.insert(number, PreforkedChild { process, since: now(), is_later });
+        let started = self.handing.share(number, self.count);
+        match started.and_then(|sockets| Successor::start(&mut command, &sockets)) {
+            Ok(successor) => {
+                self.running.insert(number, PreforkedChild { successor, since: Time::now(), is_later });
             }
             Err(error) => self.fail(format!("{}: {error}", self.program.display())),
+        }
+    }
+
+    /// Waits until each process has said that it serves.
+    fn wait_until_they_serve(&mut self) {
+        let failed = self.running.values_mut().find_map(|child| child.successor.wait_until_it_serves().err());
+        if let Some(why) = failed {
+            self.fail(why);
         }
     }
 
@@ -97,16 +159,19 @@ impl Children {
     fn pass_on(&self, signal: Kill) {
         for child in self.running.values() {
             // A process that has ended is no reason to stop.
-            let _ = kill_process(Pid::from_child(&child.process), signal);
+            let _ = kill_process(Pid::from_child(&child.successor.process), signal);
         }
     }
 
     /// Looks which processes have ended, and starts others in their places.
     fn look(&mut self) {
-        let ended = self.running.extract_if(.., |_, child| matches!(child.process.try_wait(), Ok(Some(_))));
+        let has_ended =
+            |child: &mut PreforkedChild| matches!(child.successor.process.try_wait(), Ok(Some(_)));
+        let ended = self.running.extract_if(.., |_, child| has_ended(child));
         let ended: Vec<(usize, PreforkedChild)> = ended.collect();
         for (number, mut child) in ended {
-            let is_success = matches!(child.process.try_wait(), Ok(Some(status)) if status.success());
+            let status = child.successor.process.try_wait();
+            let is_success = matches!(status, Ok(Some(status)) if status.success());
             let is_short = now().since(child.since) < SHORT;
             if self.ending {
                 continue;
@@ -130,31 +195,48 @@ impl Children {
             }
         }
     }
-}
 
-async fn supervise(program: PathBuf, count: usize) -> Result<(), Refusal> {
-    let mut heard =
-        signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1, Signal::USR2])?;
-    let mut children = Children {
-        program,
-        running: BTreeMap::new(),
-        absent: BTreeMap::new(),
-        ending: false,
-        result: Ok(()),
-    };
-    for number in 0..count {
-        if !children.ending {
-            children.start(number, false);
+    /// Has a new parent take all sockets over. Then the processes retire.
+    async fn upgrade(&mut self) {
+        let mut files = std::mem::take(&mut self.handing);
+        if let Err(error) = self.pid_file.hand(&mut files) {
+            report(Severity::Error, format_args!("{error}; these processes go on"));
+            self.handing = files;
+            return;
+        }
+        let program = self.program.clone();
+        let handed = blocking(move || (hand_over(&program, &files), files)).await;
+        match handed {
+            Ok((Ok(process), _)) => {
+                systemd::notify(&format!("MAINPID={process}"));
+                let own = std::process::id();
+                report(
+                    Severity::Notice,
+                    format_args!("process {process} serves; process {own} ends with its last connection"),
+                );
+                self.pid_file.leave();
+                self.ending = true;
+                self.pass_on(Kill::USR2);
+            }
+            Ok((Err(why), files)) => {
+                report(Severity::Error, format_args!("{why}; these processes go on"));
+                self.handing = files;
+                self.handing.forget_pid_file();
+            }
+            Err(error) => self.fail(error.to_string()),
         }
     }
+}
+
+async fn supervise(mut children: Children) -> Result<(), Refusal> {
+    let mut heard =
+        signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1, Signal::USR2])?;
     while !children.running.is_empty() || !(children.ending || children.absent.is_empty()) {
         if let Ok(Ok(signal)) = timeout(LOOK, heard.next()).await {
             let passed = match signal {
+                Signal::USR2 if children.ending => continue,
                 Signal::USR2 => {
-                    report(
-                        Severity::Error,
-                        format_args!("several processes cannot hand over to a new program"),
-                    );
+                    children.upgrade().await;
                     continue;
                 }
                 Signal::HUP => Kill::HUP,

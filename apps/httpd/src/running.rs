@@ -122,7 +122,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let mut inherited = systemd::sockets()?;
     inherited.append(&mut handed.take(&HandedName::Inherited));
     let mut bound = match inherited.is_empty() {
-        true => listeners::bind(&options.listen, options.unix_mode, workers, several, handed),
+        true => listeners::bind(&options.listen, options.unix_mode, workers, handed),
         false => listeners::inherited(inherited, workers),
     }
     .map_err(naming("--listen"))?;
@@ -137,9 +137,10 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     }
     let mut pid_file = PidFile::open(process.pid_file.as_deref().filter(|_| !several), handed)?;
     pid_file.hand(&mut handing)?;
-    let reports = match predecessor {
-        None => Reports::open(process.report.as_deref())?,
-        Some(_) => Reports::inherited(),
+    let takes_over = predecessor.is_some() && !several;
+    let reports = match takes_over {
+        false => Reports::open(process.report.as_deref())?,
+        true => Reports::inherited(),
     };
     reporting::begin(process.level, process.report.is_some() || background::is_daemon());
     privileges::drop_to(process.user.as_deref(), process.group.as_deref())?;
@@ -168,10 +169,12 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
         };
     }
     reports.begin()?;
-    match predecessor.take() {
-        None => systemd::notify("READY=1"),
-        // It tells systemd.
-        Some(predecessor) => predecessor.relieve(),
+    if !takes_over {
+        systemd::notify("READY=1");
+    }
+    // One that hands over tells systemd itself.
+    if let Some(predecessor) = predecessor.take() {
+        predecessor.relieve();
     }
     let watched = systemd::watchdog().map_or(0, |_| workers);
     let server = Server {
@@ -384,6 +387,8 @@ async fn obey(mut signals: Signals, server: Server) {
                 let _ = server.reload().await;
             }
             Signal::USR1 => server.reopen_log().await,
+            // Its parent has handed over.
+            Signal::USR2 if prefork::is_one_of_several() => server.retire(),
             Signal::USR2 => match server.upgrade().await {
                 Ok(said) => {
                     report(Severity::Notice, format_args!("{}", said.trim_end()));
@@ -416,10 +421,7 @@ impl Server {
     /// Why this process goes on.
     async fn upgrade(&self) -> Result<String, String> {
         let Some(mut files) = lock(&self.shared.handing).take() else {
-            return Err(match prefork::is_one_of_several() {
-                true => "one of several processes cannot hand over".to_owned(),
-                false => "the server stops, or hands over already".to_owned(),
-            });
+            return Err("the server stops, or hands over already".to_owned());
         };
         let (program, log) = (self.shared.program.clone(), self.log.clone());
         let handed = blocking(move || {

@@ -22,7 +22,7 @@ use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -112,6 +112,28 @@ impl HandedFiles {
         taken.map(|(_, file)| file).collect()
     }
 
+    /// Leaves the file with the number of the process out.
+    pub(crate) fn forget_pid_file(&mut self) {
+        self.0.retain(|(name, _)| !matches!(name, HandedName::Pid(_)));
+    }
+
+    /// One of `parts` equal parts of them, by each name: the part with this number.
+    ///
+    /// # Errors
+    /// The process has no descriptors left.
+    pub(crate) fn share(&self, part: usize, parts: usize) -> io::Result<HandedFiles> {
+        let mut share = HandedFiles::default();
+        for (at, (name, file)) in self.0.iter().enumerate() {
+            let of_name =
+                |files: &[(HandedName, OwnedFd)]| files.iter().filter(|(one, _)| one == name).count();
+            let (before, all) = (of_name(&self.0[..at]), of_name(&self.0));
+            if before * parts / all == part {
+                share.push(name.clone(), file.try_clone()?);
+            }
+        }
+        Ok(share)
+    }
+
     /// Takes the file out that was opened at a path.
     pub(crate) fn take_file(&mut self, name: &HandedName) -> Option<File> {
         self.take(name).pop().map(File::from)
@@ -151,49 +173,92 @@ fn receive(socket: impl AsFd) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     Ok((packet, file))
 }
 
-/// Starts the program at the path `program`, and hands it the files. Returns the number of the new
-/// process when that one serves.
+/// A process that was started with files. Its word comes through the socket.
+#[derive(Debug)]
+pub(crate) struct Successor {
+    pub(crate) process: Child,
+    socket: OwnedFd,
+}
+
+impl Successor {
+    /// Starts `command` with its arguments, and hands it the files.
+    ///
+    /// # Errors
+    /// The program cannot be started, or has ended before it took the files.
+    pub(crate) fn start(command: &mut Command, files: &HandedFiles) -> io::Result<Successor> {
+        let (socket, other) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        for what in [Timeout::Recv, Timeout::Send] {
+            set_socket_timeout(&socket, what, Some(PATIENCE))?;
+        }
+        command.env(MARK, "1").stdin(Stdio::from(other));
+        let process = command.spawn();
+        // The command holds the other end of the pair, and the end of the process is to be seen.
+        command.stdin(Stdio::null());
+        let mut successor = Successor { process: process?, socket };
+        let send_all = || -> io::Result<()> {
+            for (name, file) in &files.0 {
+                send(&successor.socket, &name.to_packet(), Some(file.as_fd()))?;
+            }
+            send(&successor.socket, ALL, None)
+        };
+        match send_all() {
+            Ok(()) => Ok(successor),
+            Err(error) if is_end(&error) => Ok(successor),
+            Err(error) => {
+                // It may have ended already.
+                let _ = successor.process.kill();
+                let _ = successor.process.wait();
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits for the word of the process. It blocks.
+    ///
+    /// # Errors
+    /// The process does not serve: why. It has ended then.
+    pub(crate) fn wait_until_it_serves(&mut self) -> Result<(), String> {
+        let why = match receive(&self.socket) {
+            Ok((word, _)) if word == READY => return Ok(()),
+            Ok((word, _)) if word.is_empty() => None,
+            Ok((word, _)) => Some(String::from_utf8_lossy(&word).into_owned()),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                Some(format!("no word of it within {} seconds", PATIENCE.as_secs()))
+            }
+            Err(error) if is_end(&error) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        // It may have ended already.
+        let _ = self.process.kill();
+        let ended = self.process.wait();
+        let ended = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
+        Err(why.unwrap_or_else(|| format!("the new process has ended before it served: {ended}")))
+    }
+}
+
+/// Whether the error says that the other process has ended.
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
+}
+
+/// Starts the program at the path `program` with this process's arguments, and hands it the files.
+/// Returns the number of the new process when that one serves.
 ///
 /// It waits, so a thread calls it by [`blocking`](selvedge_io::blocking).
 ///
 /// # Errors
 /// The new process does not serve: why. It has ended then.
 pub(crate) fn hand_over(program: &Path, files: &HandedFiles) -> Result<i32, String> {
-    let failed = |error: io::Error| format!("{}: {error}", program.display());
-    let (own, other) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-        .map_err(|errno| failed(errno.into()))?;
     let mut command = Command::new(program);
-    command.args(env::args_os().skip(1)).env(MARK, "1").stdin(Stdio::from(other));
+    command.args(env::args_os().skip(1));
     for name in OF_THE_OLD {
         command.env_remove(name);
     }
-    let mut child = command.spawn().map_err(failed)?;
-    // It holds the other end of the pair, so that the end of the new process would not be seen.
-    drop(command);
-    let talk = || -> io::Result<Vec<u8>> {
-        set_socket_timeout(&own, Timeout::Recv, Some(PATIENCE))?;
-        set_socket_timeout(&own, Timeout::Send, Some(PATIENCE))?;
-        for (name, file) in &files.0 {
-            send(&own, &name.to_packet(), Some(file.as_fd()))?;
-        }
-        send(&own, ALL, None)?;
-        Ok(receive(&own)?.0)
-    };
-    let why = match talk() {
-        Ok(word) if word == READY => return Ok(Pid::from_child(&child).as_raw_pid()),
-        Ok(word) if word.is_empty() => None,
-        Ok(word) => Some(String::from_utf8_lossy(&word).into_owned()),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => {
-            Some(format!("no word of it within {} seconds", PATIENCE.as_secs()))
-        }
-        // It has ended before it read all.
-        Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => None,
-        Err(error) => Some(error.to_string()),
-    };
-    // It may have ended already.
-    let _ = child.kill();
-    let ended = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-    Err(why.unwrap_or_else(|| format!("the new process has ended before it served: {ended}")))
+    let started = Successor::start(&mut command, files);
+    let mut successor = started.map_err(|error| format!("{}: {error}", program.display()))?;
+    successor.wait_until_it_serves()?;
+    Ok(Pid::from_child(&successor.process).as_raw_pid())
 }
 
 /// The process that has started this one and waits for its word.
@@ -289,6 +354,23 @@ mod tests {
         assert_eq!(files.take(&at("a")).len(), 0);
         assert!(files.take_file(&HandedName::Inherited).is_some());
         assert_eq!(files.take(&at("b")).len(), 1);
+    }
+
+    #[test]
+    fn each_process_has_its_share() {
+        let mut files = HandedFiles::default();
+        for (name, count) in [("a", 4), ("b", 8)] {
+            for _ in 0..count {
+                files.push(HandedName::Listener(name.to_owned()), tempfile::tempfile().unwrap());
+            }
+        }
+        for parts in [1, 2, 4] {
+            for part in 0..parts {
+                let mut share = files.share(part, parts).unwrap();
+                let mut count = |name: &str| share.take(&HandedName::Listener(name.to_owned())).len();
+                assert_eq!((count("a"), count("b")), (4 / parts, 8 / parts));
+            }
+        }
     }
 
     #[test]

@@ -269,3 +269,41 @@ fn a_user_without_rights_hands_over() {
     assert_eq!(log_lines(&open("access.log"), 1).len(), 1);
     line.stop();
 }
+
+/// A parent hands over the sockets of all its processes.
+#[test]
+fn several_processes_lose_no_request() {
+    let line = Line::new("processes = 3", &[]);
+    let (done, served) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for keeps in [true, false, false] {
+            let (line, done, served) = (&line, &done, &served);
+            scope.spawn(move || ask_on(line.first.address, keeps, done, served));
+        }
+        let upgrades = || {
+            for _ in 0..3 {
+                install(line.site.path());
+                let before = line.process().unwrap();
+                kill_process(before, Signal::USR2).unwrap();
+                until("another parent", || line.process().is_some_and(|process| process != before));
+                let count = served.load(Relaxed);
+                until("requests are served", || served.load(Relaxed) > count + 50);
+                until("the end of the old parent", || {
+                    !Path::new(&format!("/proc/{}/fd/0", before.as_raw_pid())).exists()
+                });
+            }
+        };
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(upgrades));
+        done.store(true, Relaxed);
+        result.unwrap();
+    });
+    // A parent that cannot serve changes nothing.
+    let (right, serving) = (fs::read_to_string(line.file()).unwrap(), line.process().unwrap());
+    fs::write(line.file(), right.replace("directory", "directroy")).unwrap();
+    kill_process(serving, Signal::USR2).unwrap();
+    std::thread::sleep(ms(300));
+    assert_eq!((line.process(), line.connect().ask(GET).status), (Some(serving), 200));
+    fs::write(line.file(), right).unwrap();
+    kill_process(serving, Signal::TERM).unwrap();
+    until("the end", || TcpStream::connect(line.first.address).is_err() && line.process().is_none());
+}
