@@ -8,7 +8,8 @@
 //! `main.rs` calls the figures. `web/server.rs` starts the servers, `web/load.rs` loads them, and
 //! `web/site.rs` has the files. The figures about files alone are in this file; the others have one
 //! each: applications (`application.rs`), two CPUs (`multicore.rs`), CGI and FastCGI
-//! (`programs.rs`), proxies (`proxied.rs`), reloads (`reloaded.rs`), files on the disk (`cold.rs`), idle connections (`idle.rs`).
+//! (`programs.rs`), proxies (`proxied.rs`), reloads (`reloaded.rs`), files on the disk (`cold.rs`),
+//! idle connections (`idle.rs`).
 
 mod application;
 mod cold;

@@ -20,8 +20,8 @@ pub(crate) struct Shares {
 const PROCESS: u64 = 10;
 
 /// The descriptors of a worker: its event loop, its rings, the root, a file that is being looked
-/// up. For each address it has three more: a listener, the same for a process that takes over, and a
-/// connection that waits until others have gone.
+/// up. For each address it has three more: a listener, the same for a process that takes over, and
+/// a connection that waits until others have gone.
 const WORKER: u64 = 8;
 
 /// One descriptor in this number is kept for files that are sent and no longer cached, and this

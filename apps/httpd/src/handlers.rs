@@ -207,7 +207,7 @@ fn handler(route: &Route, part: Option<&SharedPart>) -> Option<Rc<dyn DynHandler
     }
 }
 
-/// An archive whose names begin behind the front of a route's paths.
+/// An archive with names that begin behind the front of a route's paths.
 struct MountedArchive {
     store: ZipStore,
     prefix: String,

@@ -144,8 +144,8 @@ impl Cgi {
         self
     }
 
-    /// Whether a program runs on when its client has left: for clients that close their direction of the
-    /// connection and still read. `false` if not set.
+    /// Whether a program runs on when its client has left: for clients that close their direction
+    /// of the connection and still read. `false` if not set.
     #[must_use]
     pub fn outlives_client(mut self, outlives: bool) -> Cgi {
         self.outlives_client = outlives;

@@ -169,8 +169,8 @@ impl FastCgi {
         self
     }
 
-    /// Whether the application goes on when its client has left: for clients that close their direction of the
-    /// connection and still read. `false` if not set.
+    /// Whether the application goes on when its client has left: for clients that close their
+    /// direction of the connection and still read. `false` if not set.
     #[must_use]
     pub fn outlives_client(mut self, outlives: bool) -> FastCgi {
         self.outlives_client = outlives;

@@ -1,7 +1,7 @@
 //! [`Placeholder`]: the mark of a response that says nothing but its status.
 
-/// The mark of a response whose body says nothing but its status: an extension of a response. A
-/// server may put a page of its own into the body's place.
+/// The mark of a response with a body that says nothing but the status: an extension of a response.
+/// A server may put a page of its own into the body's place.
 ///
 /// `selvedge-gateway` marks the responses that no other program has made, such as
 /// `502 Bad Gateway`, and `selvedge-http` sends the route's own page for them, if there is one. A

@@ -31,9 +31,9 @@ impl Severity {
 }
 
 /// Where reports go.
-type Sink = dyn Fn(Severity, fmt::Arguments<'_>) + Send + Sync;
+type ReportSink = dyn Fn(Severity, fmt::Arguments<'_>) + Send + Sync;
 
-static SINK: OnceLock<Box<Sink>> = OnceLock::new();
+static SINK: OnceLock<Box<ReportSink>> = OnceLock::new();
 
 /// Tells the operator something. Without [`report_to`] it is a line on the standard error stream.
 ///

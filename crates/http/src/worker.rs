@@ -17,12 +17,12 @@ use crate::date::{self, Clock};
 pub(crate) struct WorkerContext<H> {
     pub(crate) config: Config,
     pub(crate) state: RefCell<WorkerState<H>>,
-    ending: Cell<Ending>,
+    ending: Cell<WorkerEnding>,
 }
 
 /// How a worker ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Ending {
+enum WorkerEnding {
     /// Not yet.
     No,
     /// Each connection is closed after its next reply.
@@ -43,30 +43,30 @@ pub(crate) struct WorkerState<H> {
 impl<H> WorkerContext<H> {
     pub(crate) fn new(config: Config, log: Option<Rc<WorkerLog>>, handler: H) -> WorkerContext<H> {
         let state = WorkerState { clock: Clock::now(), clock_due: Time::default(), log, handler };
-        WorkerContext { config, state: RefCell::new(state), ending: Cell::new(Ending::No) }
+        WorkerContext { config, state: RefCell::new(state), ending: Cell::new(WorkerEnding::No) }
     }
 
     /// Whether each connection is to be closed after the reply at hand.
     #[inline]
     pub(crate) fn is_draining(&self) -> bool {
-        self.ending.get() != Ending::No
+        self.ending.get() != WorkerEnding::No
     }
 
     /// Whether each connection that is idle is to be closed.
     pub(crate) fn ends_idle(&self) -> bool {
-        self.ending.get() == Ending::AtOnce
+        self.ending.get() == WorkerEnding::AtOnce
     }
 
     /// From now on each connection is closed after the reply at hand, and at once if it is idle.
     pub(crate) fn begin_draining(&self) {
-        self.ending.set(Ending::AtOnce);
+        self.ending.set(WorkerEnding::AtOnce);
     }
 
     /// From now on each connection is closed after the reply at hand. One that is idle stays open
     /// until it has had a reply or its time is up.
     pub(crate) fn begin_retiring(&self) {
-        if self.ending.get() == Ending::No {
-            self.ending.set(Ending::AfterReplies);
+        if self.ending.get() == WorkerEnding::No {
+            self.ending.set(WorkerEnding::AfterReplies);
         }
     }
 }

@@ -9,8 +9,8 @@ use selvedge_io::net::bind;
 /// Serves `handler` on `address`, which is a name or a number with a port, until the future is
 /// dropped. All connections stay on the calling OS thread; what the handler spawns does not.
 ///
-/// A [`Server`](crate::Server) has a worker on each processor, and ends gracefully. A program with a
-/// log, or with several addresses, makes a [`Site`] itself.
+/// A [`Server`](crate::Server) has a worker on each processor, and ends gracefully. A program with
+/// a log, or with several addresses, makes a [`Site`] itself.
 ///
 /// # Errors
 /// If the address cannot be bound, and those of accepting that waiting does not remove.

@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// What was counted.
 #[derive(Default)]
-struct Counts {
+struct SessionCounts {
     failed: Cell<u64>,
     closed: Cell<u64>,
     requests: Cell<u64>,
@@ -49,7 +49,7 @@ pub(super) fn session(port: u64, process: u64, peer: u64, milliseconds: u64) -> 
         exchange(&mut past).await.map_err(at("the application behind"))?;
         let mut first = open(address(port)).await.map_err(at("the server"))?;
         exchange(&mut first).await.map_err(at("the server"))?;
-        let counts = Rc::new(Counts::default());
+        let counts = Rc::new(SessionCounts::default());
         let mut threads = Vec::new();
         let server = address(port);
         for number in 0..8 {
@@ -84,7 +84,7 @@ pub(super) fn session(port: u64, process: u64, peer: u64, milliseconds: u64) -> 
 }
 
 /// Requests on one connection, as long as the server keeps it.
-async fn kept(server: SocketAddr, counts: Rc<Counts>, number: u64) {
+async fn kept(server: SocketAddr, counts: Rc<SessionCounts>, number: u64) {
     let mut connection = None;
     while !counts.over.get() {
         let stream = match connection.take() {
@@ -109,7 +109,7 @@ async fn kept(server: SocketAddr, counts: Rc<Counts>, number: u64) {
 }
 
 /// Requests on a connection each.
-async fn one_by_one(server: SocketAddr, counts: Rc<Counts>) {
+async fn one_by_one(server: SocketAddr, counts: Rc<SessionCounts>) {
     while !counts.over.get() {
         let once = async {
             let stream = TcpStream::connect(server).await?;
@@ -159,7 +159,7 @@ async fn exchange(socket: &mut WebSocket) -> io::Result<()> {
 }
 
 /// A WebSocket with a message now and then.
-async fn socket(server: SocketAddr, counts: Rc<Counts>) {
+async fn socket(server: SocketAddr, counts: Rc<SessionCounts>) {
     let mut connection = None;
     while !counts.over.get() {
         let mut socket = match connection.take() {
@@ -181,7 +181,7 @@ async fn socket(server: SocketAddr, counts: Rc<Counts>) {
 }
 
 /// Downloads of a large file, slowly.
-async fn download(server: SocketAddr, counts: Rc<Counts>) {
+async fn download(server: SocketAddr, counts: Rc<SessionCounts>) {
     while !counts.over.get() {
         if slowly(server, &counts).await.is_err() {
             add(&counts.closed);
@@ -189,7 +189,7 @@ async fn download(server: SocketAddr, counts: Rc<Counts>) {
     }
 }
 
-async fn slowly(server: SocketAddr, counts: &Counts) -> io::Result<()> {
+async fn slowly(server: SocketAddr, counts: &SessionCounts) -> io::Result<()> {
     let stream = TcpStream::connect(server).await?;
     let request = b"GET /large.bin HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     stream.write_all(request).await?;

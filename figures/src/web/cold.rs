@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use crate::effort::{Effort, Purpose};
 use crate::machine::Machine;
@@ -123,11 +122,4 @@ fn limit() -> bool {
 fn within_group(words: Vec<String>) -> Vec<String> {
     let enter = format!("echo $$ >{GROUP}/cgroup.procs && exec \"$@\"");
     ["sh", "-c", &enter, "sh"].map(str::to_owned).into_iter().chain(words).collect()
-}
-
-/// Has the kernel write what it has and forget all files. Needs root; without it the files are
-/// those that the kernel happens to have.
-pub(super) fn forget_files() {
-    let _ = Command::new("sync").status();
-    let _ = fs::write("/proc/sys/vm/drop_caches", "3");
 }

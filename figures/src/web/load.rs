@@ -4,14 +4,14 @@
 //! It returns requests per second and the server's CPU time of a request. A reply with another
 //! status or length than the file's is an error, so a server that sends less is not faster.
 
-use std::process::Stdio;
+use std::fs;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::peers::built;
 use crate::pinned;
 
-use super::cold::forget_files;
 use super::server::Running;
 use super::site::File;
 
@@ -61,7 +61,7 @@ impl Load {
         Load { connections, ..self }
     }
 
-    /// With POST requests whose content is in this file.
+    /// With POST requests. Their content is in this file.
     pub(super) fn post(self, file: String) -> Load {
         Load { post: Some(file), ..self }
     }
@@ -140,4 +140,11 @@ impl Load {
         server.answered(requests as u64, self.connections * self.depth);
         Ok((number("requests_per_second")?, used as f64 / 1e3 / requests))
     }
+}
+
+/// Has the kernel write what it has and forget all files. Needs root; without it the files are
+/// those that the kernel happens to have.
+fn forget_files() {
+    let _ = Command::new("sync").status();
+    let _ = fs::write("/proc/sys/vm/drop_caches", "3");
 }

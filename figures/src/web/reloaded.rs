@@ -36,14 +36,13 @@ pub(crate) fn reloaded(effort: Effort) -> Result<Table, String> {
         inner("sockets", "web-app", &[u64::from(set_up.port)]).command
     })?;
     let upstream = peer.port();
-    type Configure<'a> = &'a dyn Fn(&SetUp) -> Result<Vec<String>, String>;
-    let ours: Configure<'_> = &|set_up| {
+    let ours: &dyn Fn(&SetUp) -> Result<Vec<String>, String> = &|set_up| {
         set_up.configured(&format!(
             "workers = 1\n[[route]]\npath = '/echo'\nproxy = '127.0.0.1:{upstream}'\n[[route]]\ndirectory = '{}'\n",
             set_up.root
         ))
     };
-    let nginx: Configure<'_> = &|set_up| {
+    let nginx: &dyn Fn(&SetUp) -> Result<Vec<String>, String> = &|set_up| {
         let http = format!(
             "  access_log off;\n  server {{ listen 127.0.0.1:{}; root {}; location /echo {{ \
              proxy_pass http://127.0.0.1:{upstream}; proxy_http_version 1.1; \

@@ -356,8 +356,8 @@ impl Running {
         Ok(())
     }
 
-    /// The resident memory of all processes of its session, in bytes; pages that several share count
-    /// in part for each.
+    /// The resident memory of all processes of its session, in bytes; pages that several share
+    /// count in part for each.
     pub(super) fn resident_bytes(&self) -> Result<u64, String> {
         let mut sum = 0;
         for path in self.processes()? {

@@ -1,6 +1,6 @@
-//! [`Spool`]: a request's body whose length the client has not said is read before the program
-//! starts, because the program has to know the length. What is beyond [`MEMORY_BYTES`] goes to a
-//! file without a name.
+//! [`Spool`]: if the client has not said how long a request's body is, the body is read before the
+//! program starts, because the program has to know the length. What is beyond [`MEMORY_BYTES`] goes
+//! to a file without a name.
 
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -169,7 +169,7 @@ mod tests {
     use selvedge_core::round_robin_with;
     use selvedge_io::EventLoop;
 
-    /// A body of unknown length whose byte at each place tells the place.
+    /// A body of unknown length, in which the byte at each place tells the place.
     fn body(len: usize, piece: usize) -> Body {
         Body::produce(async move |mut out| {
             let all: Vec<u8> = (0..len).map(|at| (at % 251) as u8).collect();

@@ -215,9 +215,9 @@ impl Outgoing {
     }
 }
 
-/// Makes a call that may block on `pool`, or on the blocking pool of the process, in a thread of its
-/// own. The connection's thread waits for that thread only. So it leaves no waker behind that would make its later waits
-/// dearer.
+/// Makes a call that may block on `pool`, or on the blocking pool of the process, in a thread of
+/// its own. The connection's thread waits for that thread only. So it leaves no waker behind that
+/// would make its later waits dearer.
 pub(super) async fn aside<T: Send + 'static>(
     pool: Option<&'static Pool>,
     call: impl FnOnce() -> T + Send + 'static,

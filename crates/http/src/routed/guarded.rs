@@ -191,7 +191,7 @@ fn rewrite(request: &mut Request, route: &Route, path: &[u8]) -> bool {
     }
 }
 
-/// The page for a refusal, in whose place the route's own may come.
+/// The page for a refusal. The route's own page may come into its place.
 fn page(status: StatusCode) -> Response {
     let line = format!("{} {}", status.as_u16(), status.canonical_reason().unwrap_or_default());
     let text = format!(

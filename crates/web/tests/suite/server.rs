@@ -1,20 +1,23 @@
 //! A server on several processors.
 
-use selvedge::client::Client;
-use selvedge::http::Stop;
-use selvedge::time::sleep;
-use selvedge::web::{Router, Server};
+use selvedge_http::Stop;
+use selvedge_io::time::sleep;
+use selvedge_web::{Router, Server};
 use std::collections::HashSet;
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-fn ask(address: SocketAddr, path: &'static str) -> String {
-    let asking = async move {
-        let answer = Client::new().get(format!("http://{address}{path}")).await.unwrap();
-        answer.into_body().text(100).await.unwrap()
-    };
-    selvedge::run_local(asking).unwrap()
+fn ask(address: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 200 OK\r\n"), "{reply}");
+    reply.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
 fn router() -> Router {
