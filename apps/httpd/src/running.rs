@@ -390,11 +390,9 @@ async fn obey(mut signals: Signals, server: Server) {
             // Its parent has handed over.
             Signal::USR2 if prefork::is_one_of_several() => server.retire(),
             Signal::USR2 => match server.upgrade().await {
-                Ok(said) => {
-                    report(Severity::Notice, format_args!("{}", said.trim_end()));
-                    server.retire();
-                }
-                Err(why) => report(Severity::Error, format_args!("{why}; this process goes on")),
+                Ok(_) => server.retire(),
+                // It is reported.
+                Err(_) => {}
             },
             _ if server.stop.is_requested() && !server.shared.retires.load(Relaxed) => std::process::exit(1),
             _ => server.stop(),
@@ -445,12 +443,13 @@ impl Server {
             Ok(process) => {
                 systemd::notify(&format!("MAINPID={process}"));
                 self.shared.handed_over.request();
-                Ok(format!(
-                    "process {process} serves; process {} ends with its last connection\n",
-                    std::process::id()
-                ))
+                let own = std::process::id();
+                let said = format!("process {process} serves; process {own} ends with its last connection");
+                report(Severity::Notice, format_args!("{said}"));
+                Ok(said + "\n")
             }
             Err(why) => {
+                report(Severity::Error, format_args!("{why}; this process goes on"));
                 *lock(&self.shared.handing) = Some(files).filter(|_| !is_stopped);
                 Err(why)
             }
