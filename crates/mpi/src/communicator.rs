@@ -13,7 +13,7 @@ use crate::error::{CallSite, Error, ErrorClass};
 use crate::group::{ComparisonResult, Group};
 use crate::mailbox::{Arrived, AwaitedRanks, Mailbox, Posted, ReceiveOutcome};
 use crate::matching::Pattern;
-use crate::tag::{Source, Tags};
+use crate::tag::{PROC_NULL, Source, Tags};
 use selvedge_core::budget;
 use std::fmt;
 use std::sync::Arc;
@@ -171,14 +171,23 @@ impl Communicator {
         Err(call.error(class, format!("the {role} is rank {rank}, but there are ranks 0 to {}", size - 1)))
     }
 
-    /// Whether a body for this rank may be a value that is moved.
+    /// Whether a body for this rank may be a value that is moved. To the null rank each may,
+    /// because no receive opens it.
     pub(crate) fn moves_values(&self, to: usize) -> bool {
-        self.shared.engine.moves_values(self.world_rank(to))
+        to == PROC_NULL || self.shared.engine.moves_values(self.world_rank(to))
     }
 
     /// Whether a rank runs in this process.
     pub(crate) fn is_here(&self, rank: usize) -> bool {
         self.shared.engine.is_here(self.world_rank(rank))
+    }
+
+    /// As [`check_rank`](Self::check_rank), of the other side of a message.
+    ///
+    /// # Errors
+    /// If it is neither a rank of the communicator nor the null rank.
+    pub(crate) fn check_peer(&self, rank: usize, call: CallSite) -> Result<(), Error> {
+        if rank == PROC_NULL { Ok(()) } else { self.check_rank(rank, call, ErrorClass::Rank) }
     }
 
     /// Starts a send. The completion, if there is one, ends it.
@@ -194,9 +203,12 @@ impl Communicator {
         body: MessageContent,
         mode: SendMode,
     ) -> Result<Underway, Error> {
-        self.check_rank(to, call, ErrorClass::Rank)?;
+        self.check_peer(to, call)?;
         if tag > Tag::MAX {
             return Err(call.error(ErrorClass::Tag, format!("to rank {to}: tag {tag} is above {}", Tag::MAX)));
+        }
+        if to == PROC_NULL {
+            return Ok(None);
         }
         let envelope = Envelope {
             context: lane.context,
@@ -278,6 +290,9 @@ impl Communicator {
         tags: Tags,
         takes: bool,
     ) -> Result<Posted, Error> {
+        if source.is_null() {
+            return Ok(Posted::of_null_rank(self.mailbox().clone(), takes));
+        }
         let (pattern, awaited) = self.asked(call, lane, source, tags)?;
         Ok(self.mailbox().post(pattern, awaited, takes))
     }
@@ -320,6 +335,9 @@ impl Communicator {
         source: Source,
         tags: Tags,
     ) -> Result<Option<Arrived>, Error> {
+        if source.is_null() {
+            return Ok(Some(Arrived::of_null_rank()));
+        }
         let (pattern, _) = self.asked(call, lane, source, tags)?;
         Ok(self.mailbox().try_take(&pattern))
     }
@@ -331,6 +349,9 @@ impl Communicator {
         source: Source,
         tags: Tags,
     ) -> Result<Option<Status>, Error> {
+        if source.is_null() {
+            return Ok(Some(Arrived::of_null_rank().status()));
+        }
         let (pattern, _) = self.asked(call, self.own(), source, tags)?;
         Ok(self.mailbox().try_see(&pattern))
     }

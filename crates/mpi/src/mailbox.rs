@@ -251,8 +251,12 @@ impl Mailbox {
         Posted { mailbox: self.clone(), cell, key }
     }
 
-    /// Puts a message back that was taken, at its place in the order.
+    /// Puts a message back that was taken, at its place in the order. One of the null rank has no
+    /// place.
     pub(crate) fn put_back(&self, arrived: Arrived) {
+        if arrived.envelope.is_of_null_rank() {
+            return;
+        }
         let mut after = After::default();
         let mut state = self.lock();
         let left = match state.closed {
@@ -323,6 +327,11 @@ impl MailboxState {
 }
 
 impl Arrived {
+    /// The empty message of the null rank.
+    pub(crate) fn of_null_rank() -> Arrived {
+        Arrived { envelope: Envelope::of_null_rank(), order: 0 }
+    }
+
     pub(crate) fn into_envelope(self) -> Envelope {
         self.envelope
     }
@@ -350,6 +359,17 @@ pub(crate) struct Posted {
 }
 
 impl Posted {
+    /// A receive, or a probe, from the null rank: its outcome has come.
+    pub(crate) fn of_null_rank(mailbox: Arc<Mailbox>, takes: bool) -> Posted {
+        let arrived = Arrived::of_null_rank();
+        let cell = Arc::new(Completion::new());
+        cell.set(match takes {
+            true => ReceiveOutcome::Took(arrived),
+            false => ReceiveOutcome::Saw(arrived.status()),
+        });
+        Posted { mailbox, cell, key: None }
+    }
+
     /// The outcome, if it has come.
     pub(crate) fn try_collect(&mut self) -> Option<ReceiveOutcome> {
         let outcome = self.cell.take()?;

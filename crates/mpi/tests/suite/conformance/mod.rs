@@ -8,6 +8,7 @@ mod communicators;
 mod elements;
 mod errors;
 mod functions;
+mod null_rank;
 mod values;
 
 use selvedge_mpi::{Communicator, Error};
@@ -32,6 +33,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         communicators::CASES,
         errors::CASES,
         functions::CASES,
+        null_rank::CASES,
     ];
     files.into_iter().flatten()
 }
