@@ -6,14 +6,16 @@
 //! | `collective.rs` | what each operation needs: its messages, and the check that all ranks call the same one |
 //! | `collective/algorithms.rs` | how the messages go, once for both interfaces |
 //! | `collective/simple.rs` | the operations on values |
+//! | `collective/started.rs` | the same without waiting for their end |
+//! | `collective/values.rs` | what these two files have in common |
 //! | `collective/fast.rs` | the operations on elements |
 //! | `collective/parts.rs` | elements in a part for each rank: [`Parts`] |
 //!
 //! # How operations are kept apart
 //! The collectives of a communicator have a context of their own, so no receive of the program sees
 //! their messages. Each rank numbers its operations, and the number is the tag of their messages:
-//! a rank that is two operations ahead disturbs none. Each message bears the operation and its
-//! root, and the receiver compares them with its own call.
+//! a rank that is two operations ahead disturbs none, and several may be under way at once. Each
+//! message bears the operation and its root, and the receiver compares them with its own call.
 //!
 //! # The order of a reduction
 //! The values are combined from the left, in the order of the ranks: `((v0 + v1) + v2) + v3`. So
@@ -24,6 +26,8 @@ mod algorithms;
 mod fast;
 mod parts;
 mod simple;
+mod started;
+mod values;
 
 use crate::communicator::{Communicator, MessageLane, Underway};
 use crate::engine::SendMode;
@@ -68,33 +72,29 @@ pub(crate) enum CollectiveKind {
 const ROOT_BITS: u32 = 24;
 
 /// One collective operation on one rank.
-pub(crate) struct CollectiveRound<'a> {
-    communicator: &'a Communicator,
+pub(crate) struct CollectiveRound {
+    communicator: Communicator,
     call: CallSite,
     lane: MessageLane,
     /// The sends that are not over.
     sends: Vec<(usize, Underway)>,
 }
 
-impl<'a> CollectiveRound<'a> {
+impl CollectiveRound {
     /// Begins an operation with a root, or with root 0 if it has none.
     ///
     /// # Errors
     /// If the communicator has no such root.
     pub(crate) fn begin(
-        communicator: &'a Communicator,
+        communicator: &Communicator,
         call: CallSite,
         operation: CollectiveKind,
         root: usize,
-    ) -> Result<CollectiveRound<'a>, Error> {
+    ) -> Result<CollectiveRound, Error> {
         communicator.check_rank(root, call, ErrorClass::Root)?;
         let mark = (operation as u32) << ROOT_BITS | root as u32 & ((1 << ROOT_BITS) - 1);
-        Ok(CollectiveRound {
-            communicator,
-            call,
-            lane: communicator.next_collective(mark),
-            sends: Vec::new(),
-        })
+        let lane = communicator.next_collective(mark);
+        Ok(CollectiveRound { communicator: communicator.clone(), call, lane, sends: Vec::new() })
     }
 
     pub(crate) fn rank(&self) -> usize {

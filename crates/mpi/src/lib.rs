@@ -10,6 +10,7 @@
 //! | looking before receiving | [`probe`](Communicator::probe), [`iprobe`](Communicator::iprobe), [`mprobe`](Communicator::mprobe), [`improbe`](Communicator::improbe) |
 //! | no rank, where a neighbour is missing | [`PROC_NULL`] |
 //! | all ranks together, on values | [`barrier`](Communicator::barrier), [`bcast`](Communicator::bcast), [`gather`](Communicator::gather), [`scatter`](Communicator::scatter), [`allgather`](Communicator::allgather), [`alltoall`](Communicator::alltoall), [`reduce`](Communicator::reduce), [`allreduce`](Communicator::allreduce), [`reduce_scatter`](Communicator::reduce_scatter), [`scan`](Communicator::scan), [`exscan`](Communicator::exscan) |
+//! | the same without waiting for the end | [`ibarrier`](Communicator::ibarrier), [`ibcast`](Communicator::ibcast), [`ireduce`](Communicator::ireduce) and so on |
 //! | the same on elements | [`bcast_into`](Communicator::bcast_into), [`gather_slice`](Communicator::gather_slice) and so on, with [`Parts`] |
 //! | functions that other ranks execute | [`Functions`], [`RankPool::call`], [`RankPool::submit`], [`RankPool::map`] |
 //! | some of the ranks | [`split`](Communicator::split), [`dup`](Communicator::dup), [`create`](Communicator::create), [`Group`] |

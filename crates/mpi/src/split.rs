@@ -110,10 +110,7 @@ impl Communicator {
 
     /// What each rank gives, for every rank.
     async fn exchange<T: Message + Clone>(&self, call: CallSite, own: T) -> Result<Vec<T>, Error> {
-        let mut round = CollectiveRound::begin(self, call, CollectiveKind::Split, 0)?;
-        let all = round.allgather_values(own).await?;
-        round.end().await?;
-        Ok(all)
+        CollectiveRound::begin(self, call, CollectiveKind::Split, 0)?.allgather_values(own).await
     }
 
     /// The new communicator, if this rank is in its group.

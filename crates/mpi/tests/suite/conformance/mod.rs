@@ -9,6 +9,7 @@ mod elements;
 mod errors;
 mod functions;
 mod null_rank;
+mod started;
 mod values;
 
 use selvedge_mpi::{Communicator, Error};
@@ -34,6 +35,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         errors::CASES,
         functions::CASES,
         null_rank::CASES,
+        started::CASES,
     ];
     files.into_iter().flatten()
 }
