@@ -29,15 +29,17 @@ mod simple;
 mod started;
 mod values;
 
-use crate::communicator::{Communicator, MessageLane, Underway};
+use crate::communicator::{Communicator, Underway};
 use crate::engine::SendMode;
+use crate::envelope::Envelope;
 use crate::error::{CallSite, Error, ErrorClass};
+use crate::lane::MessageLane;
 use crate::payload::{MessagePayload, open, pack};
 use crate::tag::{Source, Tags};
 pub use parts::Parts;
 
 /// Which operation: the upper 8 bits of a mark. The lower ones are the root.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 14] = [
     "barrier",
     "bcast",
     "gather",
@@ -50,6 +52,8 @@ const NAMES: [&str; 12] = [
     "scan",
     "exscan",
     "split, dup or create",
+    "agree",
+    "shrink",
 ];
 
 /// The operations, by their place in [`NAMES`].
@@ -67,6 +71,8 @@ pub(crate) enum CollectiveKind {
     Scan,
     Exscan,
     Split,
+    Agree,
+    Shrink,
 }
 
 const ROOT_BITS: u32 = 24;
@@ -94,7 +100,18 @@ impl CollectiveRound {
         communicator.check_rank(root, call, ErrorClass::Root)?;
         let mark = (operation as u32) << ROOT_BITS | root as u32 & ((1 << ROOT_BITS) - 1);
         let lane = communicator.next_collective(mark);
+        communicator.check_revoked(call, lane)?;
         Ok(CollectiveRound { communicator: communicator.clone(), call, lane, sends: Vec::new() })
+    }
+
+    /// Begins an agreement, which goes on where a collective fails.
+    pub(crate) fn agreement(
+        communicator: &Communicator,
+        call: CallSite,
+        operation: CollectiveKind,
+    ) -> CollectiveRound {
+        let lane = communicator.next_agreement((operation as u32) << ROOT_BITS);
+        CollectiveRound { communicator: communicator.clone(), call, lane, sends: Vec::new() }
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -125,6 +142,22 @@ impl CollectiveRound {
     pub(crate) async fn recv<P: MessagePayload>(&self, from: usize) -> Result<P, Error> {
         let tags = Tags::One(self.lane.number);
         let envelope = self.communicator.receive(self.call, self.lane, Source::Rank(from), tags).await?;
+        self.open(from, envelope)
+    }
+
+    /// The next payload of an agreement, with its sender. `None` if there is none and `awaited` has
+    /// ended.
+    pub(crate) async fn recv_unless_ended<P: MessagePayload>(
+        &self,
+        awaited: usize,
+    ) -> Result<Option<(usize, P)>, Error> {
+        let received = self.communicator.receive_unless_ended(self.call, self.lane, awaited).await?;
+        let Some(envelope) = received else { return Ok(None) };
+        let from = envelope.source as usize;
+        Ok(Some((from, self.open(from, envelope)?)))
+    }
+
+    fn open<P: MessagePayload>(&self, from: usize, envelope: Envelope) -> Result<P, Error> {
         if envelope.mark != self.lane.mark {
             let at = envelope.sent.map_or(String::new(), |sent| format!(" ({})", sent.place));
             let (theirs, mine) = (named(envelope.mark), named(self.lane.mark));
@@ -132,6 +165,11 @@ impl CollectiveRound {
             return Err(self.error(ErrorClass::Mismatch, text));
         }
         Ok(open(self.call, envelope)?.0)
+    }
+
+    /// Ends an agreement. Its messages go their way.
+    pub(crate) fn end_agreement(self) {
+        self.communicator.end_agreements(self.lane);
     }
 
     /// Waits until the sends of this rank are over.

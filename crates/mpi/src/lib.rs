@@ -13,6 +13,7 @@
 //! | the same without waiting for the end | [`ibarrier`](Communicator::ibarrier), [`ibcast`](Communicator::ibcast), [`ireduce`](Communicator::ireduce) and so on |
 //! | the same on elements | [`bcast_into`](Communicator::bcast_into), [`gather_slice`](Communicator::gather_slice) and so on, with [`Parts`] |
 //! | functions that other ranks execute | [`Functions`], [`RankPool::call`], [`RankPool::submit`], [`RankPool::map`] |
+//! | going on when a rank has ended | [`revoke`](Communicator::revoke), [`shrink`](Communicator::shrink), [`agree`](Communicator::agree), [`acknowledge_failed`](Communicator::acknowledge_failed) |
 //! | some of the ranks | [`split`](Communicator::split), [`dup`](Communicator::dup), [`create`](Communicator::create), [`Group`] |
 //!
 //! ```
@@ -56,9 +57,12 @@
 #![deny(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
+mod agreement;
 mod collective;
 mod communicator;
 pub mod completion;
+#[cfg(all(test, not(loom)))]
+mod cut_short;
 pub mod engine;
 pub mod envelope;
 mod error;
@@ -66,6 +70,7 @@ mod fast;
 mod functions;
 mod group;
 mod job;
+mod lane;
 mod launched;
 #[allow(unsafe_code, reason = "it calls the MPI library")]
 pub mod libmpi;
@@ -76,7 +81,9 @@ mod payload;
 mod probe;
 #[allow(unsafe_code, reason = "it uses memory that processes share")]
 pub mod processes;
+mod recovery;
 mod request;
+mod revocation;
 mod sending;
 mod simple;
 mod split;

@@ -4,7 +4,7 @@
 //! `simple.rs` and `fast.rs` make requests, and `collective/started.rs` those of collectives. A
 //! request owns all that the operation needs, so it may be dropped at any time.
 
-use crate::communicator::{Communicator, Underway};
+use crate::communicator::{Communicator, Underway, revoked};
 use crate::envelope::Envelope;
 use crate::error::{CallSite, Error};
 use crate::mailbox::{Posted, ReceiveOutcome};
@@ -141,6 +141,7 @@ impl<T: Send + 'static> Request<T> {
                     ReceiveOutcome::Ended(ended) => {
                         Err(self.communicator.no_message(self.call, ended, source, tags))
                     }
+                    ReceiveOutcome::Revoked => Err(revoked(self.call)),
                     ReceiveOutcome::Saw(_) => unreachable!("a receive takes its message"),
                 })
             }

@@ -114,7 +114,7 @@ impl Communicator {
     }
 
     /// The new communicator, if this rank is in its group.
-    fn made(&self, context: u64, group: Group) -> Option<Communicator> {
+    pub(crate) fn made(&self, context: u64, group: Group) -> Option<Communicator> {
         let me = self.group().world_ranks()[self.rank()];
         let rank = group.position(me)?;
         Some(Communicator::new(self.engine().clone(), context, group, rank))

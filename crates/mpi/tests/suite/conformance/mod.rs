@@ -9,6 +9,7 @@ mod elements;
 mod errors;
 mod functions;
 mod null_rank;
+mod recovery;
 mod started;
 mod values;
 
@@ -36,6 +37,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         functions::CASES,
         null_rank::CASES,
         started::CASES,
+        recovery::CASES,
     ];
     files.into_iter().flatten()
 }
