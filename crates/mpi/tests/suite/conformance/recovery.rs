@@ -123,7 +123,8 @@ cases! {
         let shrunk = world.shrink().await?;
         assert_eq!(shrunk.compare(&world), ComparisonResult::Congruent);
         assert_eq!(shrunk.allreduce(shrunk.rank(), op::sum).await?, 6);
-        // It can be revoked in turn.
+        // It can be revoked in turn, when no rank is in the sum any more.
+        assert!(shrunk.agree(true).await?);
         if shrunk.rank() == 3 {
             shrunk.revoke();
         }
