@@ -6,14 +6,16 @@
 //! | `collective.rs` | what each operation needs: its messages, and the check that all ranks call the same one |
 //! | `collective/algorithms.rs` | how the messages go, once for both interfaces |
 //! | `collective/simple.rs` | the operations on values |
+//! | `collective/started.rs` | the same without waiting for their end |
+//! | `collective/values.rs` | what these two files have in common |
 //! | `collective/fast.rs` | the operations on elements |
 //! | `collective/parts.rs` | elements in a part for each rank: [`Parts`] |
 //!
 //! # How operations are kept apart
 //! The collectives of a communicator have a context of their own, so no receive of the program sees
 //! their messages. Each rank numbers its operations, and the number is the tag of their messages:
-//! a rank that is two operations ahead disturbs none. Each message bears the operation and its
-//! root, and the receiver compares them with its own call.
+//! a rank that is two operations ahead disturbs none, and several may be under way at once. Each
+//! message bears the operation and its root, and the receiver compares them with its own call.
 //!
 //! # The order of a reduction
 //! The values are combined from the left, in the order of the ranks: `((v0 + v1) + v2) + v3`. So
@@ -24,16 +26,20 @@ mod algorithms;
 mod fast;
 mod parts;
 mod simple;
+mod started;
+mod values;
 
-use crate::communicator::{Communicator, MessageLane, Underway};
+use crate::communicator::{Communicator, Underway};
 use crate::engine::SendMode;
+use crate::envelope::Envelope;
 use crate::error::{CallSite, Error, ErrorClass};
+use crate::lane::MessageLane;
 use crate::payload::{MessagePayload, open, pack};
 use crate::tag::{Source, Tags};
 pub use parts::Parts;
 
 /// Which operation: the upper 8 bits of a mark. The lower ones are the root.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 14] = [
     "barrier",
     "bcast",
     "gather",
@@ -46,6 +52,8 @@ const NAMES: [&str; 12] = [
     "scan",
     "exscan",
     "split, dup or create",
+    "agree",
+    "shrink",
 ];
 
 /// The operations, by their place in [`NAMES`].
@@ -63,38 +71,47 @@ pub(crate) enum CollectiveKind {
     Scan,
     Exscan,
     Split,
+    Agree,
+    Shrink,
 }
 
 const ROOT_BITS: u32 = 24;
 
 /// One collective operation on one rank.
-pub(crate) struct CollectiveRound<'a> {
-    communicator: &'a Communicator,
+pub(crate) struct CollectiveRound {
+    communicator: Communicator,
     call: CallSite,
     lane: MessageLane,
     /// The sends that are not over.
     sends: Vec<(usize, Underway)>,
 }
 
-impl<'a> CollectiveRound<'a> {
+impl CollectiveRound {
     /// Begins an operation with a root, or with root 0 if it has none.
     ///
     /// # Errors
     /// If the communicator has no such root.
     pub(crate) fn begin(
-        communicator: &'a Communicator,
+        communicator: &Communicator,
         call: CallSite,
         operation: CollectiveKind,
         root: usize,
-    ) -> Result<CollectiveRound<'a>, Error> {
+    ) -> Result<CollectiveRound, Error> {
         communicator.check_rank(root, call, ErrorClass::Root)?;
         let mark = (operation as u32) << ROOT_BITS | root as u32 & ((1 << ROOT_BITS) - 1);
-        Ok(CollectiveRound {
-            communicator,
-            call,
-            lane: communicator.next_collective(mark),
-            sends: Vec::new(),
-        })
+        let lane = communicator.next_collective(mark);
+        communicator.check_revoked(call, lane)?;
+        Ok(CollectiveRound { communicator: communicator.clone(), call, lane, sends: Vec::new() })
+    }
+
+    /// Begins an agreement, which goes on where a collective fails.
+    pub(crate) fn agreement(
+        communicator: &Communicator,
+        call: CallSite,
+        operation: CollectiveKind,
+    ) -> CollectiveRound {
+        let lane = communicator.next_agreement((operation as u32) << ROOT_BITS);
+        CollectiveRound { communicator: communicator.clone(), call, lane, sends: Vec::new() }
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -125,6 +142,22 @@ impl<'a> CollectiveRound<'a> {
     pub(crate) async fn recv<P: MessagePayload>(&self, from: usize) -> Result<P, Error> {
         let tags = Tags::One(self.lane.number);
         let envelope = self.communicator.receive(self.call, self.lane, Source::Rank(from), tags).await?;
+        self.open(from, envelope)
+    }
+
+    /// The next payload of an agreement, with its sender. `None` if there is none and `awaited` has
+    /// ended.
+    pub(crate) async fn recv_unless_ended<P: MessagePayload>(
+        &self,
+        awaited: usize,
+    ) -> Result<Option<(usize, P)>, Error> {
+        let received = self.communicator.receive_unless_ended(self.call, self.lane, awaited).await?;
+        let Some(envelope) = received else { return Ok(None) };
+        let from = envelope.source as usize;
+        Ok(Some((from, self.open(from, envelope)?)))
+    }
+
+    fn open<P: MessagePayload>(&self, from: usize, envelope: Envelope) -> Result<P, Error> {
         if envelope.mark != self.lane.mark {
             let at = envelope.sent.map_or(String::new(), |sent| format!(" ({})", sent.place));
             let (theirs, mine) = (named(envelope.mark), named(self.lane.mark));
@@ -132,6 +165,11 @@ impl<'a> CollectiveRound<'a> {
             return Err(self.error(ErrorClass::Mismatch, text));
         }
         Ok(open(self.call, envelope)?.0)
+    }
+
+    /// Ends an agreement. Its messages go their way.
+    pub(crate) fn end_agreement(self) {
+        self.communicator.end_agreements(self.lane);
     }
 
     /// Waits until the sends of this rank are over.

@@ -3,18 +3,20 @@
 //!
 //! `simple.rs`, `fast.rs`, `probe.rs` and the collectives add its public operations, each in its
 //! file. What belongs to which communicator is told apart by the context, a number that its ranks
-//! have in common: see [`MessageLane`].
+//! have in common: see [`MessageLane`]. `communicator/receiving.rs` has the side of receives.
+
+mod receiving;
 
 use crate::Tag;
 use crate::completion::{Completion, EndedRank};
 use crate::engine::{Engine, SendMode, Sending};
-use crate::envelope::{Envelope, MessageContent, Status};
+use crate::envelope::{Envelope, MessageContent};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::group::{ComparisonResult, Group};
-use crate::mailbox::{Arrived, AwaitedRanks, Mailbox, Posted, ReceiveOutcome};
-use crate::matching::Pattern;
-use crate::tag::{Source, Tags};
-use selvedge_core::budget;
+use crate::lane::{CONTEXTS, MessageLane};
+use crate::mailbox::Mailbox;
+use crate::revocation::Revocation;
+use crate::tag::PROC_NULL;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -44,39 +46,25 @@ struct CommunicatorInside {
     rank: usize,
     /// The number of the next collective operation.
     collective: AtomicU32,
-}
-
-/// Which messages of a communicator: those of the program, or those of one collective operation.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MessageLane {
-    context: u64,
-    /// Which operation it is, with its root: see [`Envelope::mark`].
-    pub(crate) mark: u32,
-    /// The number of the collective operation, which is the tag of its messages.
-    pub(crate) number: Tag,
-}
-
-impl MessageLane {
-    fn is_collective(self) -> bool {
-        self.context & COLLECTIVE != 0
-    }
+    /// The number of the next agreement: ranks that differ in the number of collectives, because
+    /// one has failed, agree in this.
+    agreement: AtomicU32,
 }
 
 /// What is left of a send that was started: nothing, or the event that ends it.
 pub(crate) type Underway = Option<Arc<Completion>>;
 
-/// Marks the contexts of collectives, so that no receive of the program sees their messages.
-const COLLECTIVE: u64 = 1 << 63;
-
 impl Communicator {
     pub(crate) fn new(engine: Arc<dyn Engine>, context: u64, group: Group, rank: usize) -> Communicator {
-        let collective = AtomicU32::new(0);
-        Communicator { shared: Arc::new(CommunicatorInside { engine, context, group, rank, collective }) }
+        let (collective, agreement) = (AtomicU32::new(0), AtomicU32::new(0));
+        let inside = CommunicatorInside { engine, context, group, rank, collective, agreement };
+        Communicator { shared: Arc::new(inside) }
     }
 
     /// The communicator of all ranks of an engine's world, for a rank that runs in this process.
     pub(crate) fn world(engine: Arc<dyn Engine>, rank: usize) -> Communicator {
         let group = Group::of((0..engine.size() as u32).collect::<Vec<_>>());
+        hand_revocations_on(&engine, rank);
         Communicator::new(engine, 0, group, rank)
     }
 
@@ -139,13 +127,19 @@ impl Communicator {
 
     /// The messages that the program sends itself.
     pub(crate) fn own(&self) -> MessageLane {
-        MessageLane { context: self.shared.context, mark: 0, number: Tag::UNIT }
+        MessageLane::own(self.shared.context)
     }
 
     /// The messages of the next collective operation.
     pub(crate) fn next_collective(&self, mark: u32) -> MessageLane {
-        let number = self.shared.collective.fetch_add(1, Ordering::Relaxed) & Tag::MAX.0;
-        MessageLane { context: self.shared.context | COLLECTIVE, mark, number: Tag(number) }
+        let number = self.shared.collective.fetch_add(1, Ordering::Relaxed);
+        MessageLane::collective(self.shared.context, mark, number)
+    }
+
+    /// The messages of the next agreement.
+    pub(crate) fn next_agreement(&self, mark: u32) -> MessageLane {
+        let number = self.shared.agreement.fetch_add(1, Ordering::Relaxed);
+        MessageLane::agreement(self.shared.context, mark, number)
     }
 
     /// A context that no communicator of the world has, if one rank alone uses what it proposes.
@@ -153,7 +147,9 @@ impl Communicator {
         let rank = self.world_rank(self.rank());
         let number = self.mailbox().propose();
         assert!(number < 1 << 32, "a rank has made 2^32 communicators");
-        (rank as u64) << 32 | number
+        let context = (rank as u64) << 32 | number;
+        assert!(context < CONTEXTS, "the world has 2^29 ranks at most");
+        context
     }
 
     fn world_rank(&self, rank: usize) -> usize {
@@ -171,14 +167,53 @@ impl Communicator {
         Err(call.error(class, format!("the {role} is rank {rank}, but there are ranks 0 to {}", size - 1)))
     }
 
-    /// Whether a body for this rank may be a value that is moved.
+    /// # Errors
+    /// If the communicator is revoked, but for an agreement.
+    pub(crate) fn check_revoked(&self, call: CallSite, lane: MessageLane) -> Result<(), Error> {
+        match !lane.is_agreement() && self.knows_of_revocation() {
+            true => Err(revoked(call)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the communicator is revoked, as far as this rank knows.
+    pub(crate) fn knows_of_revocation(&self) -> bool {
+        self.mailbox().is_revoked(self.shared.context)
+    }
+
+    /// Ends all calls on this communicator, on every rank.
+    pub(crate) fn revoke_everywhere(&self) {
+        let (context, group) = (self.shared.context, self.group().world_ranks().clone());
+        self.mailbox().revoke(&Revocation { context, group, from: self.world_rank(self.rank()) as u32 });
+    }
+
+    /// Whether this rank knows that another one, or itself, has ended.
+    pub(crate) fn has_ended(&self, rank: usize) -> bool {
+        self.mailbox().has_ended(self.world_rank(rank) as u32)
+    }
+
+    /// The agreements up to this one are over: messages of theirs that come late are dropped.
+    pub(crate) fn end_agreements(&self, last: MessageLane) {
+        self.mailbox().end_agreements(last.context, last.number.0 + 1);
+    }
+
+    /// Whether a body for this rank may be a value that is moved. To the null rank each may,
+    /// because no receive opens it.
     pub(crate) fn moves_values(&self, to: usize) -> bool {
-        self.shared.engine.moves_values(self.world_rank(to))
+        to == PROC_NULL || self.shared.engine.moves_values(self.world_rank(to))
     }
 
     /// Whether a rank runs in this process.
     pub(crate) fn is_here(&self, rank: usize) -> bool {
         self.shared.engine.is_here(self.world_rank(rank))
+    }
+
+    /// As [`check_rank`](Self::check_rank), of the other side of a message.
+    ///
+    /// # Errors
+    /// If it is neither a rank of the communicator nor the null rank.
+    pub(crate) fn check_peer(&self, rank: usize, call: CallSite) -> Result<(), Error> {
+        if rank == PROC_NULL { Ok(()) } else { self.check_rank(rank, call, ErrorClass::Rank) }
     }
 
     /// Starts a send. The completion, if there is one, ends it.
@@ -194,9 +229,13 @@ impl Communicator {
         body: MessageContent,
         mode: SendMode,
     ) -> Result<Underway, Error> {
-        self.check_rank(to, call, ErrorClass::Rank)?;
+        self.check_revoked(call, lane)?;
+        self.check_peer(to, call)?;
         if tag > Tag::MAX {
             return Err(call.error(ErrorClass::Tag, format!("to rank {to}: tag {tag} is above {}", Tag::MAX)));
+        }
+        if to == PROC_NULL {
+            return Ok(None);
         }
         let envelope = Envelope {
             context: lane.context,
@@ -210,7 +249,12 @@ impl Communicator {
         let (from, to_world) = (self.world_rank(self.rank()), self.world_rank(to));
         match self.shared.engine.send(from, to_world, envelope, mode) {
             Sending::Done => Ok(None),
-            Sending::Underway(completion) => Ok(Some(completion)),
+            Sending::Underway(completion) => {
+                if mode == SendMode::Synchronous {
+                    self.mailbox().end_with_revocation(self.shared.context, &completion);
+                }
+                Ok(Some(completion))
+            }
             Sending::Refused(ended) => Err(self.ended(call, ended, "no message can be sent to it")),
         }
     }
@@ -228,6 +272,7 @@ impl Communicator {
 
     /// The result of a send that has ended.
     pub(crate) fn sent(&self, call: CallSite, end: Option<Result<(), EndedRank>>) -> Result<(), Error> {
+        self.check_revoked(call, self.own())?;
         match end {
             Some(Err(ended)) => Err(self.ended(call, ended, "no receive has taken the message")),
             _ => Ok(()),
@@ -244,134 +289,34 @@ impl Communicator {
         call.error(ErrorClass::Ended, format!("{rank} has {how}: {so}"))
     }
 
-    /// What a receive or probe asks the mailbox for.
-    ///
-    /// # Errors
-    /// If there is no such rank.
-    fn asked(
-        &self,
-        call: CallSite,
-        lane: MessageLane,
-        source: Source,
-        tags: Tags,
-    ) -> Result<(Pattern, AwaitedRanks), Error> {
-        let (source, awaited) = match source {
-            Source::Rank(rank) => {
-                self.check_rank(rank, call, ErrorClass::Rank)?;
-                (Some(rank as u32), AwaitedRanks::One(self.world_rank(rank) as u32))
-            }
-            Source::Any => (None, AwaitedRanks::AnyOf(self.group().world_ranks().clone())),
-        };
-        let tag = match tags {
-            Tags::One(tag) => Some(tag.0),
-            Tags::Any => None,
-        };
-        Ok((Pattern { context: lane.context, source, tag }, awaited))
-    }
-
-    /// Posts a receive, or a probe.
-    pub(crate) fn post(
-        &self,
-        call: CallSite,
-        lane: MessageLane,
-        source: Source,
-        tags: Tags,
-        takes: bool,
-    ) -> Result<Posted, Error> {
-        let (pattern, awaited) = self.asked(call, lane, source, tags)?;
-        Ok(self.mailbox().post(pattern, awaited, takes))
-    }
-
-    /// Waits for the outcome of a posted receive or probe.
-    pub(crate) async fn outcome(
-        &self,
-        call: CallSite,
-        lane: MessageLane,
-        posted: &mut Posted,
-        source: Source,
-        tags: Tags,
-    ) -> Result<ReceiveOutcome, Error> {
-        let object = || {
-            let CallSite { name, rank, place } = call;
-            match lane.is_collective() {
-                true => format!("the message of {name} from {source}, as rank {rank}, at {place}"),
-                false => format!("a message from {source} with {tags}, as rank {rank}, at {place}"),
-            }
-        };
-        match posted.collect(call, object).await {
-            ReceiveOutcome::Ended(ended) if lane.is_collective() => {
-                Err(self.ended(call, ended, &format!("no part of {source} will come")))
-            }
-            ReceiveOutcome::Ended(ended) => Err(self.no_message(call, ended, source, tags)),
-            outcome => Ok(outcome),
-        }
-    }
-
-    /// The error of a receive for which no message will come.
-    pub(crate) fn no_message(&self, call: CallSite, ended: EndedRank, source: Source, tags: Tags) -> Error {
-        self.ended(call, ended, &format!("no message from {source} with {tags} will come"))
-    }
-
-    /// The first message that matches, if it is there.
-    pub(crate) fn try_take(
-        &self,
-        call: CallSite,
-        lane: MessageLane,
-        source: Source,
-        tags: Tags,
-    ) -> Result<Option<Arrived>, Error> {
-        let (pattern, _) = self.asked(call, lane, source, tags)?;
-        Ok(self.mailbox().try_take(&pattern))
-    }
-
-    /// The status of the first message of the program that matches, if it is there.
-    pub(crate) fn try_see(
-        &self,
-        call: CallSite,
-        source: Source,
-        tags: Tags,
-    ) -> Result<Option<Status>, Error> {
-        let (pattern, _) = self.asked(call, self.own(), source, tags)?;
-        Ok(self.mailbox().try_see(&pattern))
-    }
-
-    /// Puts a message back that was taken, at its place in the order.
-    pub(crate) fn put_back(&self, arrived: Arrived) {
-        self.mailbox().put_back(arrived);
-    }
-
     fn mailbox(&self) -> &Arc<Mailbox> {
         self.shared.engine.mailbox(self.world_rank(self.rank()))
     }
+}
 
-    /// The first message that matches, when it comes.
-    pub(crate) async fn receive(
-        &self,
-        call: CallSite,
-        lane: MessageLane,
-        source: Source,
-        tags: Tags,
-    ) -> Result<Envelope, Error> {
-        // Paid before, because a message that was taken would be lost if this were dropped here.
-        budget::pay(1).await;
-        if let Some(arrived) = self.try_take(call, lane, source, tags)? {
-            return Ok(arrived.into_envelope());
+/// The error of a call on a communicator that is revoked.
+pub(crate) fn revoked(call: CallSite) -> Error {
+    call.error(ErrorClass::Revoked, "the communicator is revoked")
+}
+
+/// Lets the mailbox of a rank tell the others of the revocations that it hears of.
+fn hand_revocations_on(engine: &Arc<dyn Engine>, rank: usize) {
+    let way = Arc::downgrade(engine);
+    engine.mailbox(rank).hand_revocations_on(move |revocation| {
+        let Some(engine) = way.upgrade() else { return };
+        let told_by = revocation.from as usize;
+        // A rank of this process tells all the others itself.
+        if told_by != rank && engine.is_here(told_by) {
+            return;
         }
-        budget::refund(1);
-        let mut found = Ok(None);
-        self.shared.engine.look_out(self.world_rank(self.rank()), &mut || {
-            found = self.try_take(call, lane, source, tags);
-            !matches!(found, Ok(None))
-        });
-        if let Some(arrived) = found? {
-            return Ok(arrived.into_envelope());
+        let mine = Revocation { from: rank as u32, ..revocation.clone() };
+        for other in revocation.group.iter().map(|&other| other as usize) {
+            if other != rank && other != told_by {
+                // A rank that has ended need not hear of it, and a message goes its way by itself.
+                drop(engine.send(rank, other, mine.envelope(), SendMode::Standard));
+            }
         }
-        let mut posted = self.post(call, lane, source, tags, true)?;
-        match self.outcome(call, lane, &mut posted, source, tags).await? {
-            ReceiveOutcome::Took(arrived) => Ok(arrived.into_envelope()),
-            other => unreachable!("a receive takes its message: {other:?}"),
-        }
-    }
+    });
 }
 
 impl fmt::Debug for Communicator {

@@ -8,6 +8,7 @@ use crate::Tag;
 use crate::completion::EndedRank;
 use crate::error::CallSite;
 use crate::matching::Pattern;
+use crate::tag::PROC_NULL;
 use std::any::{Any, type_name};
 use std::fmt;
 
@@ -72,6 +73,16 @@ impl Moved {
         Moved { value: Box::new(value), type_name: type_name::<T>(), bytes }
     }
 
+    /// No value: what the null rank sends.
+    fn nothing() -> Moved {
+        Moved::new((), 0)
+    }
+
+    /// Whether it is [`nothing`](Self::nothing), which no payload is.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.value.is::<()>()
+    }
+
     /// The value, if it is of this type.
     pub(crate) fn downcast<T: 'static>(self) -> Result<T, Moved> {
         let Moved { value, type_name, bytes } = self;
@@ -98,6 +109,24 @@ impl Envelope {
         Pattern { context: self.context, source: Some(self.source), tag: Some(self.tag) }
     }
 
+    /// The empty message of the null rank.
+    pub(crate) fn of_null_rank() -> Envelope {
+        Envelope {
+            context: 0,
+            mark: 0,
+            source: PROC_NULL as u32,
+            tag: Tag::UNIT.0,
+            body: MessageContent::Moved(Moved::nothing()),
+            sent: None,
+            matched: None,
+        }
+    }
+
+    /// Whether it is of the null rank, so that no mailbox keeps it.
+    pub(crate) fn is_of_null_rank(&self) -> bool {
+        self.source as usize == PROC_NULL
+    }
+
     pub(crate) fn status(&self) -> Status {
         let bytes = match &self.body {
             MessageContent::Bytes(bytes) => bytes.len(),
@@ -110,7 +139,8 @@ impl Envelope {
 /// What a receive or a probe tells of a message beside its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
-    /// The rank that has sent it, in the communicator of the receive.
+    /// The rank that has sent it, in the communicator of the receive; or
+    /// [`PROC_NULL`](crate::PROC_NULL).
     pub source: usize,
     /// Its tag.
     pub tag: Tag,

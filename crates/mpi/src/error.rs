@@ -43,6 +43,10 @@ pub enum ErrorClass {
     /// The other rank has ended, so the message will not come, or will not be received.
     #[doc(alias = "MPI_ERR_PROC_FAILED")]
     Ended,
+    /// The communicator is revoked: no call on it goes on.
+    #[doc(alias = "MPIX_ERR_REVOKED")]
+    #[doc(alias = "MPI_ERR_REVOKED")]
+    Revoked,
     /// A function that another rank called here has panicked, or is not the function that the other
     /// rank means.
     Function,

@@ -111,7 +111,7 @@ impl Communicator {
         elements: Vec<T>,
         mode: SendMode,
     ) -> Result<Underway, Error> {
-        self.check_rank(to, call, ErrorClass::Rank)?;
+        self.check_peer(to, call)?;
         let body = pack(call, Elements(elements), self.moves_values(to))?;
         self.start_send(call, self.own(), to, tag, body, mode)
     }

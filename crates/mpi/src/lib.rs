@@ -8,9 +8,12 @@
 //! | elements of plain data (the paper's fast interface) | [`send_slice`](Communicator::send_slice), [`send_vec`](Communicator::send_vec), [`recv_into`](Communicator::recv_into), [`recv_vec`](Communicator::recv_vec), [`sendrecv_into`](Communicator::sendrecv_into) |
 //! | operations that go on by themselves | [`isend`](Communicator::isend), [`issend`](Communicator::issend), [`irecv`](Communicator::irecv), [`isend_vec`](Communicator::isend_vec), [`irecv_into`](Communicator::irecv_into), [`Request`], [`wait_all`] |
 //! | looking before receiving | [`probe`](Communicator::probe), [`iprobe`](Communicator::iprobe), [`mprobe`](Communicator::mprobe), [`improbe`](Communicator::improbe) |
+//! | no rank, where a neighbour is missing | [`PROC_NULL`] |
 //! | all ranks together, on values | [`barrier`](Communicator::barrier), [`bcast`](Communicator::bcast), [`gather`](Communicator::gather), [`scatter`](Communicator::scatter), [`allgather`](Communicator::allgather), [`alltoall`](Communicator::alltoall), [`reduce`](Communicator::reduce), [`allreduce`](Communicator::allreduce), [`reduce_scatter`](Communicator::reduce_scatter), [`scan`](Communicator::scan), [`exscan`](Communicator::exscan) |
+//! | the same without waiting for the end | [`ibarrier`](Communicator::ibarrier), [`ibcast`](Communicator::ibcast), [`ireduce`](Communicator::ireduce) and so on |
 //! | the same on elements | [`bcast_into`](Communicator::bcast_into), [`gather_slice`](Communicator::gather_slice) and so on, with [`Parts`] |
 //! | functions that other ranks execute | [`Functions`], [`RankPool::call`], [`RankPool::submit`], [`RankPool::map`] |
+//! | going on when a rank has ended | [`revoke`](Communicator::revoke), [`shrink`](Communicator::shrink), [`agree`](Communicator::agree), [`acknowledge_failed`](Communicator::acknowledge_failed) |
 //! | some of the ranks | [`split`](Communicator::split), [`dup`](Communicator::dup), [`create`](Communicator::create), [`Group`] |
 //!
 //! ```
@@ -54,9 +57,12 @@
 #![deny(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
+mod agreement;
 mod collective;
 mod communicator;
 pub mod completion;
+#[cfg(all(test, not(loom)))]
+mod cut_short;
 pub mod engine;
 pub mod envelope;
 mod error;
@@ -64,6 +70,7 @@ mod fast;
 mod functions;
 mod group;
 mod job;
+mod lane;
 mod launched;
 #[allow(unsafe_code, reason = "it calls the MPI library")]
 pub mod libmpi;
@@ -74,7 +81,9 @@ mod payload;
 mod probe;
 #[allow(unsafe_code, reason = "it uses memory that processes share")]
 pub mod processes;
+mod recovery;
 mod request;
+mod revocation;
 mod sending;
 mod simple;
 mod split;
@@ -92,5 +101,5 @@ pub use group::{ComparisonResult, Group};
 pub use payload::Message;
 pub use probe::Matched;
 pub use request::{Request, wait_all};
-pub use tag::{ANY, Any, Source, Tag, Tags};
+pub use tag::{ANY, Any, PROC_NULL, Source, Tag, Tags};
 pub use world::{Cause, Failure, Ranks, run};

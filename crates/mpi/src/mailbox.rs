@@ -13,19 +13,29 @@
 //! the second it takes the message out of the completion and delivers it again, with its old number
 //! in the order of arrival. So the next receive finds the messages as if the other had never been.
 
+mod posted;
+mod revoked;
+
 use crate::completion::{Completion, EndedRank};
 use crate::envelope::{Envelope, OnMatch, Status};
-use crate::error::CallSite;
 use crate::matching::{EntryKey, MatchTable, Pattern};
+use crate::revocation::Revocation;
 use crate::sending::{SendMode, Sending};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::mem;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+pub(crate) use posted::Posted;
+use revoked::{HandOn, RevokedContexts};
 
 /// The messages that have come for one rank, and the receives that wait for some.
 pub struct Mailbox {
     state: Mutex<MailboxState>,
+    /// Whether any context is revoked: asked without the lock.
+    has_revoked: AtomicBool,
+    hand_on: OnceLock<HandOn>,
 }
 
 struct MailboxState {
@@ -40,6 +50,10 @@ struct MailboxState {
     closed: Option<EndedRank>,
     /// Counts the contexts that this rank has proposed.
     contexts: u64,
+    revoked: RevokedContexts,
+    /// In each lane of agreements, the number of the first that is not over: messages of earlier
+    /// ones are dropped.
+    agreements: HashMap<u64, u32>,
 }
 
 /// A message with its number in the order of arrival.
@@ -70,6 +84,7 @@ pub(crate) enum ReceiveOutcome {
     Took(Arrived),
     Saw(Status),
     Ended(EndedRank),
+    Revoked,
 }
 
 /// What must be done after the lock is released.
@@ -101,8 +116,10 @@ impl Mailbox {
             acknowledged: HashMap::new(),
             closed: None,
             contexts: 0,
+            revoked: RevokedContexts::default(),
+            agreements: HashMap::new(),
         };
-        Mailbox { state: Mutex::new(state) }
+        Mailbox { state: Mutex::new(state), has_revoked: AtomicBool::new(false), hand_on: OnceLock::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, MailboxState> {
@@ -121,6 +138,16 @@ impl Mailbox {
         let mut state = self.lock();
         if let Some(ended) = state.closed {
             return Err((ended, envelope));
+        }
+        if let Some(revocation) = Revocation::told_by(&envelope) {
+            drop(state);
+            self.revoke(&revocation);
+            return Ok(());
+        }
+        if state.is_unwanted(&envelope) {
+            // It is dropped after the lock.
+            drop(state);
+            return Ok(());
         }
         let order = state.number();
         state.place(Arrived { envelope, order }, &mut after);
@@ -160,7 +187,7 @@ impl Mailbox {
             })
             .map(|(key, ..)| key)
             .collect();
-        state.end_receives(hopeless, ended, &mut after);
+        state.end_receives(hopeless, || ReceiveOutcome::Ended(ended), &mut after);
         drop(state);
         after.happen();
     }
@@ -173,7 +200,7 @@ impl Mailbox {
         state.closed = Some(ended);
         let arrived = mem::replace(&mut state.arrived, MatchTable::new());
         let posted: Vec<EntryKey> = state.posted.iter().map(|(key, ..)| key).collect();
-        state.end_receives(posted, ended, &mut after);
+        state.end_receives(posted, || ReceiveOutcome::Ended(ended), &mut after);
         drop(state);
         after.happen();
         let left = arrived.len();
@@ -193,6 +220,26 @@ impl Mailbox {
         let failed: Vec<u32> = group.iter().copied().filter(failed).collect();
         state.acknowledged.entry(context).or_default().extend(&failed);
         failed
+    }
+
+    /// Whether this mailbox has been told that a rank has ended.
+    pub(crate) fn has_ended(&self, rank: u32) -> bool {
+        self.lock().ended.contains_key(&rank)
+    }
+
+    /// The agreements of this lane before the one with this number are over.
+    pub(crate) fn end_agreements(&self, context: u64, before: u32) {
+        let mut state = self.lock();
+        state.agreements.insert(context, before);
+        let over: Vec<EntryKey> = state
+            .arrived
+            .iter()
+            .filter(|(.., it)| state.is_unwanted(&it.envelope))
+            .map(|(key, ..)| key)
+            .collect();
+        let over: Vec<Arrived> = over.into_iter().map(|key| state.arrived.remove(key)).collect();
+        drop(state);
+        drop(over);
     }
 
     /// A number that no other call on this mailbox gives.
@@ -237,6 +284,8 @@ impl Mailbox {
                 true => taken = Some(state.arrived.remove(first)),
                 false => cell.set(ReceiveOutcome::Saw(state.arrived.get(first).envelope.status())),
             }
+        } else if state.is_revoked(pattern.context) {
+            cell.set(ReceiveOutcome::Revoked);
         } else if let Some(ended) = state.hopeless(&pattern, &awaited) {
             cell.set(ReceiveOutcome::Ended(ended));
         } else {
@@ -251,13 +300,17 @@ impl Mailbox {
         Posted { mailbox: self.clone(), cell, key }
     }
 
-    /// Puts a message back that was taken, at its place in the order.
+    /// Puts a message back that was taken, at its place in the order. One of the null rank has no
+    /// place.
     pub(crate) fn put_back(&self, arrived: Arrived) {
+        if arrived.envelope.is_of_null_rank() {
+            return;
+        }
         let mut after = After::default();
         let mut state = self.lock();
-        let left = match state.closed {
-            Some(_) => Some(arrived),
-            None => {
+        let left = match state.closed.is_some() || state.is_unwanted(&arrived.envelope) {
+            true => Some(arrived),
+            false => {
                 state.place(arrived, &mut after);
                 None
             }
@@ -293,12 +346,19 @@ impl MailboxState {
         self.arrived.arrive(pattern, order, arrived);
     }
 
-    fn end_receives(&mut self, keys: Vec<EntryKey>, ended: EndedRank, after: &mut After) {
+    fn end_receives(&mut self, keys: Vec<EntryKey>, outcome: impl Fn() -> ReceiveOutcome, after: &mut After) {
         for key in keys {
             let post = self.posted.remove(key);
-            post.cell.set(ReceiveOutcome::Ended(ended));
+            post.cell.set(outcome());
             after.wake.push(post.cell);
         }
+    }
+
+    /// Whether no receive will take this message: its communicator is revoked, or its agreement is
+    /// over.
+    fn is_unwanted(&self, envelope: &Envelope) -> bool {
+        self.is_revoked(envelope.context)
+            || self.agreements.get(&envelope.context).is_some_and(|&first| envelope.tag < first)
     }
 
     /// The rank because of which a receive that finds no message would wait in vain.
@@ -323,6 +383,11 @@ impl MailboxState {
 }
 
 impl Arrived {
+    /// The empty message of the null rank.
+    pub(crate) fn of_null_rank() -> Arrived {
+        Arrived { envelope: Envelope::of_null_rank(), order: 0 }
+    }
+
     pub(crate) fn into_envelope(self) -> Envelope {
         self.envelope
     }
@@ -335,50 +400,6 @@ impl Arrived {
     fn told(&mut self) {
         if let Some(matched) = self.envelope.matched.take() {
             matched.tell(Ok(()));
-        }
-    }
-}
-
-/// A receive or a probe that may be in the table. Dropping it gives it up: the message that it has
-/// got and that no call has collected is delivered again.
-#[derive(Debug)]
-pub(crate) struct Posted {
-    mailbox: Arc<Mailbox>,
-    cell: Arc<Completion<ReceiveOutcome>>,
-    /// Its place in the table, if it was put there and its outcome has not been collected.
-    key: Option<EntryKey>,
-}
-
-impl Posted {
-    /// The outcome, if it has come.
-    pub(crate) fn try_collect(&mut self) -> Option<ReceiveOutcome> {
-        let outcome = self.cell.take()?;
-        self.key = None;
-        Some(outcome)
-    }
-
-    /// Whether the outcome has come.
-    pub(crate) fn has_come(&self) -> bool {
-        self.cell.has_come()
-    }
-
-    /// Waits for the outcome.
-    pub(crate) async fn collect(&mut self, call: CallSite, reason: impl Fn() -> String) -> ReceiveOutcome {
-        self.cell.wait(call.place, "receive", reason).await;
-        self.try_collect().expect("the outcome has come, and this borrow of it is the only one")
-    }
-}
-
-impl Drop for Posted {
-    fn drop(&mut self) {
-        let mut state = self.mailbox.lock();
-        match (self.cell.take(), self.key) {
-            (Some(ReceiveOutcome::Took(arrived)), _) => {
-                drop(state);
-                self.mailbox.put_back(arrived);
-            }
-            (Some(_), _) | (None, None) => {}
-            (None, Some(key)) => drop(state.posted.remove(key)),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::envelope::{Envelope, MessageContent, Moved, Status};
 use crate::error::{CallSite, Error, ErrorClass};
+use crate::tag::PROC_NULL;
 use crate::wire;
 use bytemuck::Pod;
 use serde::Serialize;
@@ -45,6 +46,9 @@ pub(crate) fn open<P: MessagePayload>(call: CallSite, envelope: Envelope) -> Res
     let Envelope { source, tag, sent, .. } = envelope;
     match P::unpack(envelope.body) {
         Ok(payload) => Ok((payload, status)),
+        Err(what) if source as usize == PROC_NULL => {
+            Err(call.error(ErrorClass::Type, format!("the message of the null rank {what}")))
+        }
         Err(what) => {
             let sent = sent.map_or(String::new(), |sent| format!(", which {sent} sent"));
             let text = format!("the message from rank {source} with tag {tag}{sent}, {what}");
@@ -79,6 +83,10 @@ impl<T: Message> MessagePayload for Value<T> {
 
     fn unpack(body: MessageContent) -> Result<Value<T>, String> {
         match body {
+            MessageContent::Moved(moved) if moved.is_nothing() => match wire::empty() {
+                Ok(value) => Ok(Value(value)),
+                Err(error) => Err(format!("holds no value of type {}: {error}", type_name::<T>())),
+            },
             MessageContent::Moved(moved) => downcast(moved),
             MessageContent::Bytes(bytes) => match wire::decode(&bytes) {
                 Ok(value) => Ok(Value(value)),
@@ -103,6 +111,7 @@ impl<T: Pod + Send> MessagePayload for Elements<T> {
 
     fn unpack(body: MessageContent) -> Result<Elements<T>, String> {
         let bytes = match body {
+            MessageContent::Moved(moved) if moved.is_nothing() => return Ok(Elements(Vec::new())),
             MessageContent::Moved(moved) => return downcast(moved),
             MessageContent::Bytes(bytes) => bytes,
         };

@@ -1,22 +1,25 @@
-//! [`Request`]: a send or a receive that has begun and goes on by itself; and [`wait_all`].
+//! [`Request`]: a send, a receive or a collective that has begun and goes on by itself; and
+//! [`wait_all`].
 //!
-//! `simple.rs` and `fast.rs` make requests. A request owns all that the operation needs, so it may
-//! be dropped at any time.
+//! `simple.rs` and `fast.rs` make requests, and `collective/started.rs` those of collectives. A
+//! request owns all that the operation needs, so it may be dropped at any time.
 
-use crate::communicator::{Communicator, Underway};
+use crate::communicator::{Communicator, Underway, revoked};
 use crate::envelope::Envelope;
 use crate::error::{CallSite, Error};
 use crate::mailbox::{Posted, ReceiveOutcome};
 use crate::tag::{Source, Tags};
+use selvedge_core::{JoinError, JoinHandle};
 use std::fmt;
 use std::pin::Pin;
 
-/// A send or a receive that has begun. Its result comes by `await`, [`test`](Request::test) or
-/// [`wait_all`].
+/// A send, a receive or a collective that has begun. Its result comes by `await`,
+/// [`test`](Request::test) or [`wait_all`].
 ///
 /// # Cancellation
 /// Dropping a request of a receive gives the receive up, and no message is lost: one that has come
-/// is there for the next receive. A message that is being sent goes its way.
+/// is there for the next receive. A message that is being sent goes its way, and a collective goes
+/// on.
 ///
 /// # Examples
 /// ```
@@ -60,6 +63,8 @@ enum RequestState<T> {
         tags: Tags,
         open: OpenMessage<T>,
     },
+    /// A collective, in a thread of its own.
+    InThread(JoinHandle<Result<T, Error>>),
     /// The result was given by `test`.
     Told,
 }
@@ -96,6 +101,19 @@ impl<T: Send + 'static> Request<T> {
         Request { communicator: communicator.clone(), call, state }
     }
 
+    /// The request of a collective. The thread has its result.
+    pub(crate) fn of_collective(
+        communicator: &Communicator,
+        call: CallSite,
+        begun: Result<JoinHandle<Result<T, Error>>, Error>,
+    ) -> Request<T> {
+        let state = match begun {
+            Ok(thread) => RequestState::InThread(thread),
+            Err(error) => RequestState::Ended(Err(error)),
+        };
+        Request { communicator: communicator.clone(), call, state }
+    }
+
     /// The result, if the operation is over. The result is given once; afterwards it is `None`.
     #[doc(alias = "MPI_Test")]
     #[doc(alias = "pollFuture")]
@@ -104,6 +122,7 @@ impl<T: Send + 'static> Request<T> {
             RequestState::Ended(_) => true,
             RequestState::Sending { underway, .. } => underway.as_ref().is_none_or(|it| it.has_come()),
             RequestState::Receiving { posted, .. } => posted.has_come(),
+            RequestState::InThread(thread) => thread.is_finished(),
             RequestState::Told => false,
         };
         if !is_over {
@@ -122,9 +141,11 @@ impl<T: Send + 'static> Request<T> {
                     ReceiveOutcome::Ended(ended) => {
                         Err(self.communicator.no_message(self.call, ended, source, tags))
                     }
+                    ReceiveOutcome::Revoked => Err(revoked(self.call)),
                     ReceiveOutcome::Saw(_) => unreachable!("a receive takes its message"),
                 })
             }
+            RequestState::InThread(mut thread) => Some(joined(thread.try_join()?)),
             RequestState::Told => None,
         }
     }
@@ -152,12 +173,13 @@ impl<T: Send + 'static> Request<T> {
                     other => unreachable!("a receive takes its message: {other:?}"),
                 }
             }
+            RequestState::InThread(thread) => joined(thread.await),
             RequestState::Told => panic!("the result of the request was given before"),
         }
     }
 
     /// Gives the operation up. The result, if it was over before; a message that is being sent goes
-    /// its way.
+    /// its way, and a collective goes on.
     #[doc(alias = "MPI_Cancel")]
     #[doc(alias = "cancelFuture")]
     pub fn cancel(mut self) -> Option<Result<T, Error>> {
@@ -171,6 +193,15 @@ impl<T: Send + 'static> IntoFuture for Request<T> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.wait())
+    }
+}
+
+/// The result of a collective's thread. A panic goes on in the caller.
+fn joined<T>(end: Result<Result<T, Error>, JoinError>) -> Result<T, Error> {
+    match end {
+        Ok(result) => result,
+        Err(JoinError::Panicked(exception)) => exception.rethrow(),
+        Err(JoinError::Cancelled) => unreachable!("the request alone has the handle, and cancels nothing"),
     }
 }
 
@@ -195,7 +226,9 @@ impl<T> fmt::Debug for Request<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             RequestState::Ended(_) => "over",
-            RequestState::Sending { .. } | RequestState::Receiving { .. } => "under way",
+            RequestState::Sending { .. } | RequestState::Receiving { .. } | RequestState::InThread(_) => {
+                "under way"
+            }
             RequestState::Told => "told",
         };
         write!(f, "Request({}, {state})", self.call)

@@ -6,7 +6,7 @@
 use crate::communicator::{Communicator, Underway};
 use crate::engine::SendMode;
 use crate::envelope::Status;
-use crate::error::{CallSite, Error, ErrorClass};
+use crate::error::{CallSite, Error};
 use crate::payload::{Message, Value, open, pack};
 use crate::request::Request;
 use crate::tag::{Source, Tag, Tags};
@@ -103,7 +103,7 @@ impl Communicator {
         value: T,
         mode: SendMode,
     ) -> Result<Underway, Error> {
-        self.check_rank(to, call, ErrorClass::Rank)?;
+        self.check_peer(to, call)?;
         let body = pack(call, Value(value), self.moves_values(to))?;
         self.start_send(call, self.own(), to, tag, body, mode)
     }

@@ -110,14 +110,11 @@ impl Communicator {
 
     /// What each rank gives, for every rank.
     async fn exchange<T: Message + Clone>(&self, call: CallSite, own: T) -> Result<Vec<T>, Error> {
-        let mut round = CollectiveRound::begin(self, call, CollectiveKind::Split, 0)?;
-        let all = round.allgather_values(own).await?;
-        round.end().await?;
-        Ok(all)
+        CollectiveRound::begin(self, call, CollectiveKind::Split, 0)?.allgather_values(own).await
     }
 
     /// The new communicator, if this rank is in its group.
-    fn made(&self, context: u64, group: Group) -> Option<Communicator> {
+    pub(crate) fn made(&self, context: u64, group: Group) -> Option<Communicator> {
         let me = self.group().world_ranks()[self.rank()];
         let rank = group.position(me)?;
         Some(Communicator::new(self.engine().clone(), context, group, rank))

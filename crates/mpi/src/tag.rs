@@ -1,5 +1,5 @@
 //! What a message is marked with, and what a receive asks for: [`Tag`], [`Tags`], [`Source`], and
-//! [`ANY`] for either.
+//! [`ANY`] for either, or the null rank, [`PROC_NULL`].
 //!
 //! Every call that sends or receives takes them by `Into`, so that a program writes `()`, a number
 //! or `ANY`. The matching (`matching.rs`) sees numbers only.
@@ -81,10 +81,54 @@ pub struct Any;
 /// From which rank a receive takes its message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// This rank of the communicator.
+    /// This rank of the communicator, or the [null rank](crate::PROC_NULL).
     Rank(usize),
     /// Whichever has sent the earliest message that matches.
     Any,
+}
+
+/// The null rank: every call that sends to one rank or receives from one takes it.
+///
+/// A send to it ends at once, and its message is dropped. A receive from it ends at once with an
+/// empty message, of which the status has this source, the tag 0 and no bytes. So a program of a
+/// field with borders need not ask whether a neighbour is there.
+///
+/// In the fast interface an empty message has no elements, and [`recv_into`] leaves its slice as it
+/// was. In the simple interface it holds `()`, `None`, or a string or collection with nothing in
+/// it, as the receive asks. A receive that asks for another type, such as a number, is an error of
+/// class [`ErrorClass::Type`].
+///
+/// A root, and the rank that executes a [function](crate::Functions), are never the null rank.
+///
+/// [`recv_into`]: crate::Communicator::recv_into
+/// [`ErrorClass::Type`]: crate::ErrorClass::Type
+///
+/// # Examples
+/// ```
+/// use selvedge::mpi::{self, PROC_NULL};
+///
+/// # selvedge::round_robin(async {
+/// mpi::run(3, |world| async move {
+///     let rank = world.rank();
+///     let left = if rank == 0 { PROC_NULL } else { rank - 1 };
+///     let right = if rank + 1 == world.size() { PROC_NULL } else { rank + 1 };
+///     let mut border = [-1.0];
+///     world.sendrecv_into(right, (), &[rank as f64], left, (), &mut border).await?;
+///     assert_eq!(border, [[-1.0], [0.0], [1.0]][rank]);
+///     Ok::<_, mpi::Error>(())
+/// })
+/// .await
+/// # })?.unwrap();
+/// # Ok::<(), selvedge::RunError>(())
+/// ```
+#[doc(alias = "procNull")]
+#[doc(alias = "MPI_PROC_NULL")]
+pub const PROC_NULL: usize = u32::MAX as usize;
+
+impl Source {
+    pub(crate) fn is_null(self) -> bool {
+        self == Source::Rank(PROC_NULL)
+    }
 }
 
 /// With which tag a message has to be marked for a receive to take it.
@@ -135,6 +179,7 @@ impl From<Tag> for Tags {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Source::Rank(PROC_NULL) => f.write_str("the null rank"),
             Source::Rank(rank) => write!(f, "rank {rank}"),
             Source::Any => f.write_str("any rank"),
         }

@@ -11,14 +11,19 @@
 //! |---|---|
 //! | `wire/writer.rs` | the serialiser |
 //! | `wire/reader.rs` | the deserialiser |
+//! | `wire/empty.rs` | the deserialiser of a message without a value |
+//! | `wire/error.rs` | why a value was not written or read |
 
+mod empty;
+mod error;
 mod reader;
 mod writer;
 
+use empty::EmptyReader;
+pub(crate) use error::WireError;
 use reader::WireReader;
-use serde::{Deserialize, Serialize, de, ser};
+use serde::{Deserialize, Serialize};
 use std::any::type_name;
-use std::fmt::{self, Display};
 use writer::WireWriter;
 
 /// The first byte of a message.
@@ -26,36 +31,6 @@ const FORM: u8 = 0xA1;
 
 /// The length of what stands before the value.
 const HEAD: usize = 9;
-
-/// Why a value was not written or read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct WireError(String);
-
-impl WireError {
-    fn new(text: impl Into<String>) -> WireError {
-        WireError(text.into())
-    }
-}
-
-impl Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for WireError {}
-
-impl ser::Error for WireError {
-    fn custom<T: Display>(text: T) -> WireError {
-        WireError(text.to_string())
-    }
-}
-
-impl de::Error for WireError {
-    fn custom<T: Display>(text: T) -> WireError {
-        WireError(text.to_string())
-    }
-}
 
 /// A hash of a type's name: FNV-1a.
 fn schema<T>() -> u64 {
@@ -70,6 +45,11 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, WireError> {
     bytes.extend_from_slice(&schema::<T>().to_le_bytes());
     value.serialize(&mut WireWriter(&mut bytes))?;
     Ok(bytes)
+}
+
+/// The value with nothing in it, if the type has one.
+pub(crate) fn empty<'a, T: Deserialize<'a>>() -> Result<T, WireError> {
+    T::deserialize(EmptyReader)
 }
 
 /// The value of these bytes, which all belong to it.

@@ -8,6 +8,7 @@
 mod conformance;
 
 use conformance::all;
+use rustix::process::{Signal, getpid, kill_process};
 use selvedge_mpi::processes::LocalJob;
 use selvedge_mpi::{Communicator, Error, ErrorClass, Ranks};
 use std::collections::BTreeSet;
@@ -18,6 +19,9 @@ use std::time::{Duration, Instant};
 /// Says to a process that it is a rank, and what it runs.
 const PROGRAM: &str = "SELVEDGE_TEST_LAUNCHED";
 
+/// Says to the ranks that are killed for how long they run, in microseconds.
+const WAIT: &str = "SELVEDGE_TEST_WAIT";
+
 /// How long a job may run: far more than any needs.
 const JOB_LIMIT: Duration = Duration::from_secs(90);
 
@@ -27,6 +31,7 @@ fn main() -> ExitCode {
         Ok("failure") => run(a_failure),
         Ok("departure") => run(a_departure),
         Ok("itself") => starts_itself(),
+        Ok("recovery") => run(a_recovery),
         Ok(other) => panic!("no program is called {other}"),
         Err(_) => start_jobs(),
     }
@@ -111,6 +116,43 @@ async fn a_departure(world: Communicator) -> Result<(), Error> {
     Ok(())
 }
 
+/// Ranks 0 and 2 are killed while all compute, agree, revoke or shrink. The others go on without
+/// them, in the same rounds.
+async fn a_recovery(world: Communicator) -> Result<(), Error> {
+    let wait: u64 = std::env::var(WAIT).expect("the job sets it").parse().expect("a number");
+    let wait = match world.rank() {
+        0 => Some(wait),
+        2 => Some(wait * 7919 % 5_000),
+        _ => None,
+    };
+    // The rounds revoke a communicator of their own.
+    let mut comm = world.dup().await?;
+    world.barrier().await?;
+    if let Some(wait) = wait {
+        std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_micros(wait));
+            let _ = kill_process(getpid(), Signal::KILL);
+        });
+    }
+    let (rank, me) = (world.rank(), 1_u32 << world.rank());
+    let mut seen = Vec::new();
+    // Until the two that live have had some rounds.
+    while seen.iter().filter(|mask| **mask == 0b1010).count() < 10 {
+        let step = comm.allreduce(me, |a, b| a | b).await;
+        if step.is_err() {
+            comm.revoke();
+        }
+        match (comm.agree(step.is_ok()).await?, step) {
+            (true, Ok(mask)) => seen.push(mask),
+            _ => comm = comm.shrink().await?,
+        }
+    }
+    let all = comm.allgather(seen.clone()).await?;
+    assert_eq!(all, [seen.clone(), seen]);
+    println!("rank {rank} goes on");
+    Ok(())
+}
+
 /// A program that starts itself as four ranks.
 fn starts_itself() -> ExitCode {
     let body = |world: Communicator| async move {
@@ -154,6 +196,14 @@ fn more_over_shared_memory() -> usize {
         println!("shared memory: a departure was not borne:\n{text}");
         failed += 1;
     }
+    for wait in (0..25).map(|number| number * number * 10) {
+        let job = LocalJob::new(4).expect("the kernel has memory");
+        let (_, text) = output(ranks_of(&job, "recovery", Some(wait)), |rank| job.departed(rank));
+        if !["rank 1 goes on", "rank 3 goes on"].iter().all(|seen| text.contains(seen)) {
+            println!("shared memory: no recovery of ranks killed after {wait} us:\n{text}");
+            failed += 1;
+        }
+    }
     let mut command = itself("itself");
     command.args(["--ranks", "4"]);
     let (succeeded, text) = output(vec![command], |_| {});
@@ -183,13 +233,21 @@ fn wrapped(mpirun: &str, options: &[&str], ranks: usize, command: Command) -> Co
 /// Runs a job of processes that share memory.
 fn local_job(program: &str, ranks: usize) -> (bool, String) {
     let job = LocalJob::new(ranks).expect("the kernel has memory");
-    let commands = (0..ranks).map(|rank| {
+    output(ranks_of(&job, program, None), |rank| job.departed(rank))
+}
+
+/// This program as each rank of a job.
+fn ranks_of(job: &LocalJob, program: &str, wait: Option<u64>) -> Vec<Command> {
+    let command = |rank| {
         let (name, value) = job.variable(rank);
         let mut command = itself(program);
         command.env(name, value);
+        if let Some(wait) = wait {
+            command.env(WAIT, wait.to_string());
+        }
         command
-    });
-    output(commands.collect(), |rank| job.departed(rank))
+    };
+    (0..job.ranks()).map(command).collect()
 }
 
 /// Runs all jobs of one kind, and gives the number of those that failed.

@@ -8,7 +8,7 @@ use super::CollectiveRound;
 use crate::error::{Error, ErrorClass};
 use crate::payload::{MessagePayload, SeveralPayloads};
 
-impl CollectiveRound<'_> {
+impl CollectiveRound {
     /// Each rank sends to those at distances 1, 2, 4 and so on behind it, and waits for those
     /// before it. After the last distance each has heard, directly or not, of every other.
     pub(super) async fn barrier<P: MessagePayload + Clone>(&mut self, nothing: P) -> Result<(), Error> {

@@ -301,7 +301,7 @@ impl Communicator {
     }
 }
 
-impl CollectiveRound<'_> {
+impl CollectiveRound {
     /// Combines the elements of two ranks at each place.
     fn combine<T: Copy>(
         &self,

@@ -5,7 +5,7 @@
 use super::{CollectiveKind, CollectiveRound};
 use crate::communicator::Communicator;
 use crate::error::Error;
-use crate::payload::{Message, Value};
+use crate::payload::Message;
 
 /// # Collectives
 /// Every rank of the communicator makes the same calls in the same order. That one rank calls
@@ -21,9 +21,8 @@ impl Communicator {
     pub fn barrier(&self) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("barrier");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Barrier, 0)?;
-            round.barrier(Value(())).await?;
-            round.end().await
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Barrier, 0)?;
+            round.barrier_of_values().await
         }
     }
 
@@ -62,11 +61,9 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("bcast");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Bcast, root)?;
-            let own = (self.rank() == root).then(|| Value(value()));
-            let Value(value) = round.bcast(root, own).await?;
-            round.end().await?;
-            Ok(value)
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Bcast, root)?;
+            let own = (self.rank() == root).then(value);
+            round.bcast_value(root, own).await
         }
     }
 
@@ -106,10 +103,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<Vec<T>>, Error>> + Send {
         let call = self.call("gather");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Gather, root)?;
-            let gathered = round.gather(root, Value(value)).await?;
-            round.end().await?;
-            Ok(gathered.map(values))
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Gather, root)?;
+            round.gather_values(root, value).await
         }
     }
 
@@ -130,11 +125,9 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("scatter");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Scatter, root)?;
-            let all = (self.rank() == root).then(|| values().into_iter().map(Value).collect());
-            let Value(value) = round.scatter(root, all).await?;
-            round.end().await?;
-            Ok(value)
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Scatter, root)?;
+            let all = (self.rank() == root).then(values);
+            round.scatter_values(root, all).await
         }
     }
 
@@ -151,10 +144,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("allgather");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Allgather, 0)?;
-            let all = round.allgather(Value(value)).await?;
-            round.end().await?;
-            Ok(values(all))
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Allgather, 0)?;
+            round.allgather_values(value).await
         }
     }
 
@@ -169,10 +160,8 @@ impl Communicator {
     pub fn alltoall<T: Message>(&self, values: Vec<T>) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("alltoall");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Alltoall, 0)?;
-            let all = round.alltoall(values.into_iter().map(Value).collect()).await?;
-            round.end().await?;
-            Ok(self::values(all))
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Alltoall, 0)?;
+            round.alltoall_values(values).await
         }
     }
 
@@ -212,10 +201,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
         let call = self.call("reduce");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Reduce, root)?;
-            let gathered = round.gather(root, Value(value)).await?;
-            round.end().await?;
-            Ok(gathered.and_then(|all| values(all).into_iter().reduce(op)))
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Reduce, root)?;
+            round.reduce_values(root, value, op).await
         }
     }
 
@@ -232,12 +219,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("allreduce");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Allreduce, 0)?;
-            let gathered = round.gather(0, Value(value)).await?;
-            let combined = gathered.and_then(|all| values(all).into_iter().reduce(op));
-            let Value(value) = round.bcast(0, combined.map(Value)).await?;
-            round.end().await?;
-            Ok(value)
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Allreduce, 0)?;
+            round.allreduce_values(value, op).await
         }
     }
 
@@ -257,10 +240,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("reduce_scatter");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::ReduceScatter, 0)?;
-            let mine = round.alltoall(values.into_iter().map(Value).collect()).await?;
-            round.end().await?;
-            Ok(self::values(mine).into_iter().reduce(op).expect("there is a value of each rank"))
+            let round = CollectiveRound::begin(self, call, CollectiveKind::ReduceScatter, 0)?;
+            round.reduce_scatter_values(values, op).await
         }
     }
 
@@ -295,14 +276,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let call = self.call("scan");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Scan, 0)?;
-            let upto = match round.received_before().await? {
-                Some(Value(before)) => op(before, value),
-                None => value,
-            };
-            round.pass_on(|_| Ok(Value(upto.clone())))?;
-            round.end().await?;
-            Ok(upto)
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Scan, 0)?;
+            round.scan_values(value, op).await
         }
     }
 
@@ -320,27 +295,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
         let call = self.call("exscan");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Exscan, 0)?;
-            let before = round.received_before().await?.map(|Value(before)| before);
-            round.pass_on(|_| {
-                Ok(Value(match before.clone() {
-                    Some(before) => op(before, value),
-                    None => value,
-                }))
-            })?;
-            round.end().await?;
-            Ok(before)
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Exscan, 0)?;
+            round.exscan_values(value, op).await
         }
-    }
-}
-
-fn values<T>(payloads: Vec<Value<T>>) -> Vec<T> {
-    payloads.into_iter().map(|Value(value)| value).collect()
-}
-
-impl CollectiveRound<'_> {
-    /// The values of all ranks: for operations that are made of this one.
-    pub(crate) async fn allgather_values<T: Message + Clone>(&mut self, own: T) -> Result<Vec<T>, Error> {
-        self.allgather(Value(own)).await.map(values)
     }
 }

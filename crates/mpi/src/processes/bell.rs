@@ -15,6 +15,11 @@
 //!
 //! Several OS threads of the process may arm the bell and disarm it. One that has disarmed it looks
 //! again after it has armed it, so at any time the bell is armed, or an OS thread will look.
+//!
+//! # A process that is killed while it rings
+//! It may have taken the mark that the bell is armed, and not have rung. The process at the bell
+//! then sleeps although something has come, and others see no need to ring. So the end of a process
+//! rings each bell, armed or not: the sleeper looks, and finds both what has come and the end.
 
 use super::primitives::{AtomicU32, Ordering, fence};
 

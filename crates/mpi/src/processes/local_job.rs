@@ -1,7 +1,7 @@
 //! [`LocalJob`]: what a program needs that starts the processes of a job; and [`RankSeat`], what
 //! such a process finds in its environment.
 
-use super::rings::ring;
+use super::rings::wake;
 use super::segment::JobSegment;
 use std::fmt;
 use std::io;
@@ -68,7 +68,10 @@ impl LocalJob {
     pub fn departed(&self, rank: usize) {
         self.segment.departed(rank);
         for other in 0..self.ranks() {
-            ring(self.segment.bell(other));
+            // Killed while it rang, it may have left a bell that is neither armed nor rung.
+            let bell = self.segment.bell(other);
+            bell.ring_anyway();
+            wake(bell);
         }
     }
 
@@ -105,6 +108,19 @@ impl RankSeat {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A process that is killed between the two steps of a ring leaves a bell that is not armed, at
+    /// which a process sleeps.
+    #[test]
+    fn a_departure_rings_a_bell_that_is_not_armed() {
+        let job = LocalJob::new(3).unwrap();
+        let bells = || (0..3).map(|rank| job.segment().bell(rank));
+        bells().for_each(|bell| bell.arm());
+        bells().for_each(|bell| bell.disarm());
+        let before: Vec<u32> = bells().map(|bell| bell.rung()).collect();
+        job.departed(1);
+        assert!(bells().zip(before).all(|(bell, before)| bell.rung() == before + 1));
+    }
 
     #[test]
     fn the_variable_names_the_rank() {

@@ -4,7 +4,7 @@
 //! ([`Deserializer::deserialize_any`](de::Deserializer::deserialize_any)) is refused. No length is
 //! believed: memory is asked for as the bytes come.
 
-use super::WireError;
+use super::error::WireError;
 use serde::de::{self, DeserializeSeed, IntoDeserializer, Visitor};
 
 /// The bytes that are not read yet.

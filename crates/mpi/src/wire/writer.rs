@@ -3,7 +3,7 @@
 //! `encode` calls it. A sequence or map without a known length is refused, because its length
 //! stands before it.
 
-use super::WireError;
+use super::error::WireError;
 use serde::{Serialize, ser};
 
 /// Appends a value to the bytes.

@@ -8,6 +8,8 @@
 //! | `failures.rs` | ranks that panic, return errors, or end too early |
 //! | `deadlocks.rs` | ranks that wait for one another |
 //! | `model.rs` | random sends and receives, against a matching that looks at every message |
+//! | `overlapping.rs` | random collectives that are started, against their results one by one |
+//! | `recovery.rs` | ranks that end at any step, and the others, which go on without them |
 //! | `simulated.rs` | whole programs in simulated worlds |
 
 mod conformance;
@@ -16,4 +18,6 @@ mod every_engine;
 mod failures;
 mod given_up;
 mod model;
+mod overlapping;
+mod recovery;
 mod simulated;

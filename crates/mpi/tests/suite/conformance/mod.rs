@@ -8,6 +8,9 @@ mod communicators;
 mod elements;
 mod errors;
 mod functions;
+mod null_rank;
+mod recovery;
+mod started;
 mod values;
 
 use selvedge_mpi::{Communicator, Error};
@@ -32,6 +35,9 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         communicators::CASES,
         errors::CASES,
         functions::CASES,
+        null_rank::CASES,
+        started::CASES,
+        recovery::CASES,
     ];
     files.into_iter().flatten()
 }

@@ -1,0 +1,186 @@
+//! Ranks that end at any step, and the others, which revoke, shrink and go on.
+
+use selvedge_core::{round_robin, throw, yield_now};
+use selvedge_mpi::{ANY, Communicator, Error, ErrorClass, Failure, Ranks, op, run};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
+
+/// Throws instead of a poll, after this number of polls.
+async fn ends_after<T>(polls: usize, body: impl Future<Output = T>) -> T {
+    let mut body = pin!(body);
+    let mut left = polls;
+    poll_fn(move |cx| {
+        left = left.checked_sub(1).unwrap_or_else(|| throw("the rank ends here"));
+        body.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// Rounds of collectives. A round in which a rank has ended is done again without it. Gives the
+/// ranks that were there in each round, as a mask.
+async fn rounds(world: Communicator) -> Result<Vec<u32>, Error> {
+    let me = 1_u32 << world.rank();
+    let mut comm = world;
+    let mut seen = Vec::new();
+    while seen.len() < 4 {
+        let step = async {
+            comm.barrier().await?;
+            let started = comm.iallreduce(me, |a, b| a | b);
+            let first = comm.bcast(0, || me).await?;
+            let all = comm.allgather(me).await?;
+            assert_eq!(all[0], first);
+            let mask = comm.scan(me, |a, b| a | b).await?;
+            assert_eq!(mask & me, me);
+            started.await
+        };
+        let step = step.await;
+        if step.is_err() {
+            comm.revoke();
+        }
+        // A round counts if it was one on every rank.
+        match (comm.agree(step.is_ok()).await?, step) {
+            (true, Ok(mask)) => seen.push(mask),
+            _ => comm = comm.shrink().await?,
+        }
+    }
+    Ok(seen)
+}
+
+/// Runs `rounds` on four ranks, of which some end after a number of polls, and checks what the
+/// others have seen.
+async fn rounds_with_ends(ends: BTreeMap<usize, usize>) {
+    let body = {
+        let ends = ends.clone();
+        move |world: Communicator| {
+            let polls = ends.get(&world.rank()).copied();
+            async move {
+                // The rounds revoke a communicator of their own.
+                let own = world.dup().await?;
+                let lives = polls.is_none();
+                let seen = ends_after(polls.unwrap_or(usize::MAX), rounds(own)).await?;
+                // The ranks that live have seen the same.
+                if lives {
+                    let alive = world.shrink().await?;
+                    let masks = alive.allgather(seen.clone()).await;
+                    if let Ok(masks) = masks {
+                        assert!(masks.iter().all(|mask| *mask == seen), "{masks:?}");
+                    }
+                }
+                Ok::<_, Error>(())
+            }
+        }
+    };
+    match Ranks::new(4).run(body).await {
+        Ok(_) => {}
+        Err(failure) => {
+            let text = failure.to_string();
+            let Failure { ranks } = failure;
+            let failed: Vec<usize> = ranks.iter().map(|(rank, _)| *rank).collect();
+            assert!(failed.iter().all(|rank| ends.contains_key(rank)), "{ends:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_rank_ends_at_each_step() {
+    for ended in 0..4 {
+        for polls in 0..60 {
+            let ends = BTreeMap::from([(ended, polls)]);
+            selvedge_sim::simulate(0..4, || rounds_with_ends(ends.clone()));
+        }
+    }
+}
+
+#[test]
+fn two_ranks_end() {
+    for (one, other) in [(0, 1), (1, 3), (2, 0), (3, 2)] {
+        for (polls, others) in
+            (0..30).step_by(3).flat_map(|polls| (0..40).step_by(2).map(move |others| (polls, others)))
+        {
+            let ends = BTreeMap::from([(one, polls), (other, others)]);
+            selvedge_sim::simulate(0..2, || rounds_with_ends(ends.clone()));
+        }
+    }
+}
+
+#[test]
+fn ranks_end_on_two_workers() {
+    for polls in 0..60 {
+        let ends = BTreeMap::from([(polls % 4, polls), ((polls + 1) % 4, polls / 2 + 5)]);
+        let program = rounds_with_ends(ends);
+        selvedge_sched::work_stealing(2, |_| Ok(selvedge_core::NoEvents::new()), program).unwrap();
+    }
+}
+
+/// A rank waits for one that lives, and that waits for nothing more because another has ended.
+#[test]
+fn a_revocation_reaches_the_rank_that_waits_for_a_living_one() {
+    let failure = round_robin(run(4, |world| async move {
+        match world.rank() {
+            3 => panic!("the thread broke"),
+            2 => {
+                let error = world.recv::<u8>(3, ()).await.unwrap_err();
+                assert_eq!(error.class(), ErrorClass::Ended);
+                world.revoke();
+            }
+            // Rank 1 waits for rank 2, and rank 0 for rank 1.
+            rank => {
+                let error = world.recv::<u8>(rank + 1, ()).await.unwrap_err();
+                assert_eq!(error.class(), ErrorClass::Revoked);
+                assert!(error.to_string().ends_with("the communicator is revoked"), "{error}");
+            }
+        }
+        let living = world.shrink().await?;
+        assert_eq!((living.rank(), living.size()), (world.rank(), 3));
+        assert_eq!(living.allgather(world.rank()).await?, [0, 1, 2]);
+        // A wildcard receive bears the rank that is not there.
+        if living.rank() == 0 {
+            assert_eq!(living.recv::<usize>(ANY, ()).await?.0, 2);
+        } else if living.rank() == 2 {
+            living.send(0, (), 2_usize).await?;
+        }
+        Ok::<_, Error>(())
+    }))
+    .unwrap()
+    .unwrap_err();
+    assert_eq!((failure.rank(), failure.ranks.len()), (3, 1), "{failure}");
+}
+
+/// A rank that returns is not among those that live, and an agreement does without it.
+#[test]
+fn a_rank_that_has_returned() {
+    round_robin(run(3, |world| async move {
+        if world.rank() == 0 {
+            return Ok(());
+        }
+        assert!(world.agree(true).await?);
+        // It returns without a wait, so it has ended by now.
+        while world.send(0, (), ()).await.is_ok() {
+            yield_now().await;
+        }
+        let living = world.shrink().await?;
+        assert_eq!(living.size(), 2);
+        assert_eq!(living.allreduce(living.rank(), op::sum).await?, 1);
+        Ok::<_, Error>(())
+    }))
+    .unwrap()
+    .unwrap();
+}
+
+#[test]
+fn one_rank_agrees_where_another_shrinks() {
+    round_robin(run(2, |world| async move {
+        if world.rank() == 0 {
+            let error = world.agree(true).await.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Mismatch);
+            assert!(error.to_string().contains("rank 1 calls shrink"), "{error}");
+        } else {
+            // Rank 0 has returned.
+            assert_eq!(world.shrink().await?.size(), 1);
+        }
+        Ok::<_, Error>(())
+    }))
+    .unwrap()
+    .unwrap();
+}
