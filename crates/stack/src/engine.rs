@@ -5,12 +5,16 @@
 //! turn concerns one socket: the frame is for it ([`Cargo`]), its time has come (`timers`), or a
 //! thread has used it.
 //!
-//! `connections.rs` has the stages of a connection and the listeners, `datagrams.rs` the UDP
-//! sockets, and `addresses.rs` the ports.
+//! `connections.rs` has the stages of a connection, `turns.rs` what a turn of its socket does,
+//! `limits.rs` how long it waits for its peer, `listeners.rs` the listeners, `datagrams.rs` the UDP
+//! sockets, and `addresses.rs` the ports and routes.
 
 mod addresses;
 mod connections;
 mod datagrams;
+mod limits;
+mod listeners;
+mod turns;
 
 use crate::flow::{Cargo, SocketPair};
 use crate::frames::Frames;
@@ -43,6 +47,14 @@ pub(crate) struct StackEngine {
     timers: BTreeSet<(Instant, TimerOwner)>,
     next_port: u16,
     options: StackOptions,
+    /// How many connections have something that their peers have not acknowledged.
+    unsettled: usize,
+    /// The bytes that connections without an owner could not send.
+    lost: u64,
+    /// The threads that wait until no connection is unsettled.
+    finishing: Arc<SocketWaiters>,
+    /// Until when a stack that the program has dropped goes on.
+    ends_at: Option<Instant>,
     pub(crate) woken: Arc<Mutex<Vec<Waker>>>,
     /// Why no more frames come.
     pub(crate) broken: Option<io::ErrorKind>,
@@ -78,6 +90,7 @@ impl StackEngine {
             };
         }
         let ports = u64::from(EPHEMERAL.end() - EPHEMERAL.start());
+        let woken = Arc::default();
         StackEngine {
             interface,
             frames,
@@ -88,34 +101,40 @@ impl StackEngine {
             timers: BTreeSet::new(),
             next_port: EPHEMERAL.start() + ((options.seed >> 7) % ports) as u16,
             options,
-            woken: Arc::default(),
+            unsettled: 0,
+            lost: 0,
+            finishing: SocketWaiters::new(&woken),
+            ends_at: None,
+            woken,
             broken: None,
         }
     }
 
     /// Takes a frame that has come.
     pub(crate) fn take(&mut self, frame: Vec<u8>, now: Instant) {
-        match Cargo::of(&frame) {
-            Cargo::Segment { flow, opens } => {
-                if opens
+        let cargo = Cargo::of(&frame);
+        self.frames.came = Some(frame);
+        match cargo {
+            Cargo::Segment(flow, head) => {
+                if head.opens
                     && !self.connections.contains_key(&flow)
                     && let Some(listener) = self.bound(&self.listeners, flow.local)
-                    && !self.begin(flow, listener)
+                    && !self.begin(flow, listener, now)
                 {
+                    self.frames.came = None;
                     return;
                 }
-                self.frames.came = Some(frame);
                 if self.connections.contains_key(&flow) {
-                    return self.turn(TimerOwner::Connection(flow), now);
+                    return self.turn_connection(flow, Some(head), now);
                 }
             }
             Cargo::Datagram { to } => {
-                self.frames.came = Some(frame);
                 if let Some(to) = self.bound(&self.datagrams, to) {
-                    return self.turn(TimerOwner::Datagrams(to), now);
+                    return self.turn_datagrams(to, now);
                 }
             }
-            Cargo::Other => self.frames.came = Some(frame),
+            Cargo::Unreachable { flow, sequence, why } => self.unreachable(flow, sequence, why, now),
+            Cargo::Other => {}
         }
         self.interface.poll(now, &mut self.frames, &mut self.nothing);
         // The frame may have told an Ethernet address for which sockets are silent.
@@ -142,33 +161,11 @@ impl StackEngine {
         }
     }
 
-    pub(crate) fn next_timer(&self) -> Option<Instant> {
-        self.timers.first().map(|(at, _)| *at)
-    }
-
-    /// Lets a socket take the frame that has come and send what it has to send, and notes when it
-    /// is to be looked at again.
+    /// Lets a socket send what it has to send, and notes when it is to be looked at again.
     fn turn(&mut self, owner: TimerOwner, now: Instant) {
-        let seat = match owner {
-            TimerOwner::Connection(flow) => self.connections.get_mut(&flow).map(|c| &mut c.seat),
-            TimerOwner::Datagrams(address) => self.datagrams.get_mut(&address),
-        };
-        let Some(seat) = seat else {
-            // The socket has gone, and its timer goes too.
-            self.timers.retain(|(_, other)| *other != owner);
-            return;
-        };
-        self.interface.poll(now, &mut self.frames, &mut seat.set);
-        let next = self.interface.poll_at(now, &seat.set).map(|at| at.max(now + SOON));
-        if next != seat.timer {
-            if let Some(old) = seat.timer {
-                self.timers.remove(&(old, owner));
-            }
-            self.timers.extend(next.map(|at| (at, owner)));
-            seat.timer = next;
-        }
-        if let TimerOwner::Connection(flow) = owner {
-            self.settle(flow);
+        match owner {
+            TimerOwner::Connection(flow) => self.turn_connection(flow, None, now),
+            TimerOwner::Datagrams(address) => self.turn_datagrams(address, now),
         }
     }
 
@@ -180,10 +177,34 @@ impl StackEngine {
         for waiters in sockets.chain(self.listeners.values().map(|backlog| &backlog.waiters)) {
             Waker::from(waiters.clone()).wake();
         }
+        Waker::from(self.finishing.clone()).wake();
     }
 }
 
 impl OwnSocket {
+    /// Lets the socket take the frame that has come and send what it has to send, and returns when
+    /// it has more to do.
+    fn poll(&mut self, interface: &mut Interface, frames: &mut Frames, now: Instant) -> Option<Instant> {
+        interface.poll(now, frames, &mut self.set);
+        interface.poll_at(now, &self.set).map(|at| at.max(now + SOON))
+    }
+
+    /// Sets the timer of the socket anew.
+    fn set_timer(
+        &mut self,
+        timers: &mut BTreeSet<(Instant, TimerOwner)>,
+        owner: TimerOwner,
+        next: Option<Instant>,
+    ) {
+        if next != self.timer {
+            if let Some(old) = self.timer {
+                timers.remove(&(old, owner));
+            }
+            timers.extend(next.map(|at| (at, owner)));
+            self.timer = next;
+        }
+    }
+
     /// The socket of a connection.
     fn socket(&mut self) -> &mut tcp::Socket<'static> {
         self.set.get_mut(self.handle)

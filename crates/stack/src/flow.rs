@@ -1,8 +1,10 @@
 //! Which socket a frame is for.
 
 use smoltcp::wire::{
-    EthernetFrame, EthernetProtocol, IpProtocol, Ipv4Packet, Ipv6Packet, TcpPacket, UdpPacket,
+    EthernetFrame, EthernetProtocol, Icmpv4Message, Icmpv4Packet, Icmpv6Message, Icmpv6Packet, IpProtocol,
+    Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber, UdpPacket,
 };
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 
 /// Both ends of a connection, seen from the stack.
@@ -15,12 +17,27 @@ pub(crate) struct SocketPair {
 /// What a frame carries.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Cargo {
-    /// A segment of TCP; `opens` says that it asks for a new connection.
-    Segment { flow: SocketPair, opens: bool },
+    /// A segment of TCP for, or of, this connection.
+    Segment(SocketPair, StackSegment),
     /// A datagram of UDP for this address.
     Datagram { to: SocketAddr },
-    /// ARP, ICMP, and what is malformed: smoltcp alone sees to it.
+    /// A router, or the peer, tells that a segment with this sequence number cannot reach it.
+    Unreachable { flow: SocketPair, sequence: TcpSeqNumber, why: ErrorKind },
+    /// ARP, other ICMP, and what is malformed: smoltcp alone sees to it.
     Other,
+}
+
+/// What a connection has to know of a segment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct StackSegment {
+    pub(crate) sequence: TcpSeqNumber,
+    pub(crate) acknowledges: Option<TcpSeqNumber>,
+    /// How many sequence numbers it takes.
+    pub(crate) length: usize,
+    /// It asks for a new connection.
+    pub(crate) opens: bool,
+    /// It ends one.
+    pub(crate) resets: bool,
 }
 
 impl Cargo {
@@ -51,14 +68,97 @@ impl Cargo {
                 let segment = TcpPacket::new_checked(payload).ok()?;
                 let local = SocketAddr::new(to, segment.dst_port());
                 let peer = SocketAddr::new(from, segment.src_port());
-                let opens = segment.syn() && !segment.ack() && !segment.rst();
-                Some(Cargo::Segment { flow: SocketPair { local, peer }, opens })
+                let head = StackSegment {
+                    sequence: segment.seq_number(),
+                    acknowledges: segment.ack().then(|| segment.ack_number()),
+                    length: segment.segment_len(),
+                    opens: segment.syn() && !segment.ack() && !segment.rst(),
+                    resets: segment.rst(),
+                };
+                Some(Cargo::Segment(SocketPair { local, peer }, head))
             }
             IpProtocol::Udp => {
                 let datagram = UdpPacket::new_checked(payload).ok()?;
                 Some(Cargo::Datagram { to: SocketAddr::new(to, datagram.dst_port()) })
             }
+            IpProtocol::Icmp => {
+                let message = Icmpv4Packet::new_checked(payload).ok()?;
+                if !message.verify_checksum() || message.msg_type() != Icmpv4Message::DstUnreachable {
+                    return None;
+                }
+                let why = match message.msg_code() {
+                    0 | 5 | 6 | 8 | 11 => ErrorKind::NetworkUnreachable,
+                    2 | 3 => ErrorKind::ConnectionRefused,
+                    // The packet was too long: the path has a smaller MTU.
+                    4 => return None,
+                    _ => ErrorKind::HostUnreachable,
+                };
+                // The message has only the beginning of the packet: its length is not that of the
+                // header in it.
+                let packet = Ipv4Packet::new_unchecked(message.data());
+                let header = usize::from(*message.data().first()? & 15) * 4;
+                if message.data().len() < 20 || packet.next_header() != IpProtocol::Tcp {
+                    return None;
+                }
+                let addresses = (packet.src_addr().into(), packet.dst_addr().into());
+                Cargo::told(message.data().get(header..)?, addresses, why)
+            }
+            IpProtocol::Icmpv6 => {
+                let message = Icmpv6Packet::new_checked(payload).ok()?;
+                if message.msg_type() != Icmpv6Message::DstUnreachable {
+                    return None;
+                }
+                let (IpAddr::V6(source), IpAddr::V6(target)) = (from, to) else { return None };
+                if !message.verify_checksum(&source, &target) {
+                    return None;
+                }
+                let why = match message.msg_code() {
+                    0 => ErrorKind::NetworkUnreachable,
+                    4 => ErrorKind::ConnectionRefused,
+                    _ => ErrorKind::HostUnreachable,
+                };
+                let packet = Ipv6Packet::new_unchecked(message.payload());
+                if message.payload().len() < 40 || packet.next_header() != IpProtocol::Tcp {
+                    return None;
+                }
+                let addresses = (packet.src_addr().into(), packet.dst_addr().into());
+                Cargo::told(&message.payload()[40..], addresses, why)
+            }
             _ => None,
         }
+    }
+
+    /// What an ICMP message tells of the segment that begins with `start`: its ports and its
+    /// sequence number, which each such message has room for.
+    fn told(start: &[u8], (local, peer): (IpAddr, IpAddr), why: ErrorKind) -> Option<Cargo> {
+        let (&[a, b, c, d, e, f, g, h], _) = start.split_first_chunk()?;
+        let local = SocketAddr::new(local, u16::from_be_bytes([a, b]));
+        let peer = SocketAddr::new(peer, u16::from_be_bytes([c, d]));
+        let sequence = TcpSeqNumber(i32::from_be_bytes([e, f, g, h]));
+        Some(Cargo::Unreachable { flow: SocketPair { local, peer }, sequence, why })
+    }
+}
+
+/// Gives the segment in a frame another sequence number.
+pub(crate) fn renumber(frame: &mut [u8], sequence: TcpSeqNumber) {
+    let mut frame = EthernetFrame::new_unchecked(frame);
+    let kind = frame.ethertype();
+    let segment = |bytes, from: IpAddr, to: IpAddr| {
+        let mut segment = TcpPacket::new_unchecked(bytes);
+        segment.set_seq_number(sequence);
+        segment.fill_checksum(&from.into(), &to.into());
+    };
+    match kind {
+        EthernetProtocol::Ipv4 => {
+            let mut packet = Ipv4Packet::new_unchecked(frame.payload_mut());
+            let (from, to) = (packet.src_addr().into(), packet.dst_addr().into());
+            segment(packet.payload_mut(), from, to);
+        }
+        EthernetProtocol::Ipv6 => {
+            let mut packet = Ipv6Packet::new_unchecked(frame.payload_mut());
+            let (from, to) = (packet.src_addr().into(), packet.dst_addr().into());
+            segment(packet.payload_mut(), from, to);
+        }
+        _ => {}
     }
 }

@@ -12,8 +12,8 @@
 //! [LZ07 §6]: the application-level TCP stack.
 //!
 //! # What there is not
-//! Loopback, fragments of IP, SYN cookies, congestion control, urgent data, path MTU discovery,
-//! and zero copies. A connection takes twice [`StackOptions::buffer`] from its first segment on.
+//! Loopback, fragments of IP, SYN cookies, urgent data, path MTU discovery, and zero copies. A
+//! connection takes twice [`TcpOptions::buffer`] from its first segment on.
 #![deny(unsafe_op_in_unsafe_fn)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
@@ -23,6 +23,7 @@ mod frames;
 mod options;
 mod stack;
 mod tcp;
+mod tcp_options;
 mod udp;
 mod waiters;
 mod wire;
@@ -30,6 +31,7 @@ mod wire;
 pub use options::StackOptions;
 pub use stack::Stack;
 pub use tcp::{TcpListener, TcpStream};
+pub use tcp_options::{Congestion, TcpOptions};
 pub use udp::UdpSocket;
 pub use wire::simulated::{SimulatedWire, Weather};
 pub use wire::tap::Tap;

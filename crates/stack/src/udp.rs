@@ -30,11 +30,11 @@ impl UdpSocket {
         cx: &mut Context<'_>,
         f: impl FnOnce(&mut Socket<'static>) -> Option<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
-        self.stack.operate(|engine, now| {
+        self.stack.poll(cx, |engine, now, waker| {
             let result = engine.with_udp(self.address, now, |socket, waiters| {
                 let result = f(socket);
                 if result.is_none() {
-                    waiters.add(cx.waker());
+                    waiters.add(waker);
                     let waker = waiters.clone().into();
                     socket.register_recv_waker(&waker);
                     socket.register_send_waker(&waker);
@@ -42,9 +42,8 @@ impl UdpSocket {
                 result
             });
             match (result.flatten(), engine.broken) {
-                (Some(result), _) => Poll::Ready(result),
-                (None, None) => Poll::Pending,
-                (None, Some(kind)) => Poll::Ready(Err(broken(kind))),
+                (Some(result), _) => Some(result),
+                (None, kind) => kind.map(|kind| Err(broken(kind))),
             }
         })
     }

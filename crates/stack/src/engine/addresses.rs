@@ -39,6 +39,21 @@ impl StackEngine {
         if taken(self, address) { Err(in_use(address)) } else { Ok(address) }
     }
 
+    /// The address from which the stack talks to a peer.
+    pub(super) fn source_for(&self, peer: SocketAddr) -> io::Result<IpAddr> {
+        let Some(source) = self.interface.get_source_address(&peer.ip().into()) else {
+            let message = format!("{peer}: the stack has no address of this family");
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
+        };
+        let on_the_wire = self.options.addresses.iter().any(|net| net.contains_addr(&peer.ip().into()));
+        let gateways = &self.options.gateways;
+        if !on_the_wire && !gateways.iter().any(|gateway| gateway.is_ipv4() == peer.is_ipv4()) {
+            let message = format!("{peer}: the stack has no gateway to its network");
+            return Err(io::Error::new(io::ErrorKind::NetworkUnreachable, message));
+        }
+        Ok(source.into())
+    }
+
     pub(super) fn free_port(
         &mut self,
         address: IpAddr,

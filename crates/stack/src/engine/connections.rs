@@ -1,74 +1,139 @@
-//! The connections of a stack and its listeners: their stages, from the first segment to the last
-//! acknowledgement. `StackEngine` has the turns in which their sockets take and send segments.
+//! The connections of a stack and their stages, from the first segment to the last
+//! acknowledgement.
 
 use super::{OwnSocket, StackEngine, TimerOwner};
-use crate::flow::SocketPair;
+use crate::flow::{Cargo, SocketPair, StackSegment, renumber};
+use crate::tcp_options::TcpOptions;
 use crate::waiters::SocketWaiters;
-use smoltcp::socket::tcp;
-use smoltcp::time::{Duration, Instant};
+use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
+use smoltcp::time::Instant;
+use smoltcp::wire::TcpSeqNumber;
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// How long a peer that does not answer keeps a connection that no part of the program uses.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 pub(super) struct StackConnection {
     pub(super) seat: OwnSocket,
-    stage: ConnectionStage,
+    pub(super) stage: ConnectionStage,
+    pub(super) options: TcpOptions,
+    /// When the last segment came.
+    pub(super) heard: Instant,
+    /// When the stage began, or when the peer was first waited for, or took something, last.
+    pub(super) since: Instant,
+    /// The sequence number of the first segment that has gone.
+    pub(super) opening: Option<TcpSeqNumber>,
+    /// The sequence number after the last that has gone.
+    pub(super) sent_to: TcpSeqNumber,
+    /// The sequence number that the peer waits for, as it said last.
+    pub(super) wanted: TcpSeqNumber,
+    /// How much waits for the peer's acknowledgement; see `limits.rs`.
+    pub(super) unacknowledged: usize,
+    /// Why the connection is over, if the program did not end it.
+    pub(super) ended: Option<ErrorKind>,
 }
 
 /// Which part of the program a connection belongs to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum ConnectionStage {
+pub(super) enum ConnectionStage {
     /// To the listener with this address; the handshake goes on.
     HalfOpen(SocketAddr),
+    /// To a `TcpStream`; a thread waits there for the handshake.
+    Connecting,
     /// To a listener, and the next `accept` there takes it; or to a `TcpStream`.
     Open,
     /// To no part: it lives until its last bytes are acknowledged.
     Orphan,
 }
 
+/// The connections of a listener that no thread has accepted.
 pub(super) struct ListenQueue {
-    half_open: usize,
-    ready: VecDeque<SocketPair>,
+    pub(super) options: TcpOptions,
+    pub(super) half_open: usize,
+    pub(super) ready: VecDeque<SocketPair>,
     pub(super) waiters: Arc<SocketWaiters>,
 }
 
-impl StackEngine {
-    /// Makes the socket of a connection that a peer asks for; false if the listener has no room.
-    pub(super) fn begin(&mut self, flow: SocketPair, listener: SocketAddr) -> bool {
-        let Some(backlog) = self.listeners.get_mut(&listener) else { return false };
-        let full = backlog.half_open + backlog.ready.len() >= self.options.backlog;
-        if full || backlog.half_open >= self.options.half_open {
-            return false;
+impl StackConnection {
+    pub(super) fn new(
+        seat: OwnSocket,
+        stage: ConnectionStage,
+        options: TcpOptions,
+        now: Instant,
+    ) -> StackConnection {
+        let (heard, since) = (now, now);
+        let (sent_to, wanted) = (TcpSeqNumber(0), TcpSeqNumber(0));
+        let (opening, unacknowledged, ended) = (None, 0, None);
+        StackConnection {
+            seat,
+            stage,
+            options,
+            heard,
+            since,
+            opening,
+            sent_to,
+            wanted,
+            unacknowledged,
+            ended,
         }
-        backlog.half_open += 1;
-        let mut socket = self.new_socket();
-        // The address has a port, and the socket is new: these are all its conditions.
-        let listens = socket.listen(flow.local);
-        debug_assert!(listens.is_ok());
-        let seat = self.seat(socket);
-        self.connections.insert(flow, StackConnection { seat, stage: ConnectionStage::HalfOpen(listener) });
-        true
     }
 
-    fn new_socket(&self) -> tcp::Socket<'static> {
-        let buffer = || tcp::SocketBuffer::new(vec![0; self.options.buffer]);
-        let mut socket = tcp::Socket::new(buffer(), buffer());
-        socket.set_timeout(Some(PATIENCE));
-        socket
+    pub(super) fn orphan(&mut self, now: Instant) {
+        self.stage = ConnectionStage::Orphan;
+        self.since = now;
     }
 
+    /// Notes what the segment that has come says, also if smoltcp will drop it.
+    pub(super) fn note_heard(&mut self, head: StackSegment, now: Instant) {
+        self.heard = now;
+        if let Some(wanted) = head.acknowledges
+            && wanted > self.wanted
+            && wanted <= self.sent_to
+        {
+            self.wanted = wanted;
+        }
+    }
+
+    /// Notes which segments are to go, and gives those without contents at least the sequence
+    /// number that the peer waits for.
+    ///
+    /// smoltcp gives them the one that it sends next. While it repeats what was lost this is an old
+    /// one, and the peer drops such a segment with the acknowledgement in it. If both peers repeat
+    /// something, neither takes an acknowledgement of the other, and both repeat for ever.
+    pub(super) fn note_sent(&mut self, frames: &mut [Vec<u8>]) {
+        let closed = self.seat.socket().state() == State::Closed;
+        for frame in frames {
+            let Cargo::Segment(_, head) = Cargo::of(frame) else { continue };
+            let end = head.sequence + head.length;
+            if self.opening.is_none() {
+                self.opening = Some(head.sequence);
+                (self.sent_to, self.wanted) = (end, head.sequence);
+            } else if head.length > 0 {
+                self.sent_to = self.sent_to.max(end);
+            } else if end < self.wanted && (closed || !head.resets) {
+                renumber(frame, self.wanted);
+            }
+        }
+    }
+
+    /// Ends a connection when its first segment has no answer, without a word to the peer.
+    pub(super) fn give_up(&mut self, why: ErrorKind) {
+        let none = || SocketBuffer::new(Vec::new());
+        *self.seat.socket() = Socket::new(none(), none());
+        self.ended = Some(why);
+        Waker::from(self.seat.waiters.clone()).wake();
+    }
+}
+
+impl StackEngine {
     /// Moves a connection to its next stage.
-    pub(super) fn settle(&mut self, flow: SocketPair) {
+    pub(super) fn settle(&mut self, flow: SocketPair, now: Instant) {
         let Some(connection) = self.connections.get_mut(&flow) else { return };
-        let state = connection.seat.set.get::<tcp::Socket<'_>>(connection.seat.handle).state();
+        let state = connection.seat.socket().state();
         match (connection.stage, state) {
-            (ConnectionStage::HalfOpen(_), tcp::State::SynReceived) => {}
-            (ConnectionStage::HalfOpen(listener), tcp::State::Closed | tcp::State::Listen) => {
+            (ConnectionStage::HalfOpen(_), State::SynReceived) => {}
+            (ConnectionStage::HalfOpen(listener), State::Closed | State::Listen) => {
                 self.forget(flow);
                 if let Some(backlog) = self.listeners.get_mut(&listener) {
                     backlog.half_open -= 1;
@@ -76,104 +141,122 @@ impl StackEngine {
             }
             (ConnectionStage::HalfOpen(listener), _) => {
                 connection.stage = ConnectionStage::Open;
-                connection.seat.socket().set_timeout(None);
+                connection.since = now;
                 if let Some(backlog) = self.listeners.get_mut(&listener) {
                     backlog.half_open -= 1;
                     backlog.ready.push_back(flow);
                     Waker::from(backlog.waiters.clone()).wake();
                 }
             }
-            (ConnectionStage::Orphan, tcp::State::Closed) => self.forget(flow),
+            (ConnectionStage::Connecting, State::SynSent | State::SynReceived) => {}
+            (ConnectionStage::Connecting, _) => {
+                connection.stage = ConnectionStage::Open;
+                connection.since = now;
+            }
+            (ConnectionStage::Orphan, State::Closed) => self.forget(flow),
             (ConnectionStage::Open | ConnectionStage::Orphan, _) => {}
         }
     }
 
     fn forget(&mut self, flow: SocketPair) {
-        if let Some(StackConnection { seat, .. }) = self.connections.remove(&flow)
-            && let Some(at) = seat.timer
-        {
+        let Some(StackConnection { seat, unacknowledged, .. }) = self.connections.remove(&flow) else {
+            return;
+        };
+        if let Some(at) = seat.timer {
             self.timers.remove(&(at, TimerOwner::Connection(flow)));
         }
+        self.count_unsettled(unacknowledged, 0);
+        // Wakers that are left are dropped outside of the lock.
+        Waker::from(seat.waiters).wake();
     }
 
-    /// Does something with the socket of a connection, and lets it send.
+    /// Does something with the socket of a connection, and lets it send. `f` gets the error of
+    /// what the socket cannot do any more.
     pub(crate) fn with_tcp<R>(
         &mut self,
         flow: SocketPair,
         now: Instant,
-        f: impl FnOnce(&mut tcp::Socket<'static>, &Arc<SocketWaiters>) -> R,
+        f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> R,
     ) -> Option<R> {
-        let seat = &mut self.connections.get_mut(&flow)?.seat;
-        let waiters = seat.waiters.clone();
-        let result = f(seat.socket(), &waiters);
+        let connection = self.connections.get_mut(&flow)?;
+        let over = connection.ended.unwrap_or(ErrorKind::ConnectionReset);
+        let waiters = connection.seat.waiters.clone();
+        let result = f(connection.seat.socket(), over, &waiters);
         self.turn(TimerOwner::Connection(flow), now);
         Some(result)
     }
 
+    /// Changes the options of a connection.
+    pub(crate) fn with_options(
+        &mut self,
+        flow: SocketPair,
+        now: Instant,
+        change: impl FnOnce(TcpOptions) -> TcpOptions,
+    ) -> io::Result<()> {
+        let connection = self.connections.get_mut(&flow).ok_or(ErrorKind::NotConnected)?;
+        connection.options = change(connection.options.clone());
+        connection.options.apply(connection.seat.socket());
+        connection.heard = now;
+        self.turn(TimerOwner::Connection(flow), now);
+        Ok(())
+    }
+
     /// Begins a connection to a peer.
-    pub(crate) fn connect(&mut self, peer: SocketAddr, now: Instant) -> io::Result<SocketPair> {
-        let unreachable = || {
-            let message = format!("{peer}: the stack has no address of this family");
-            io::Error::new(io::ErrorKind::AddrNotAvailable, message)
-        };
-        let local = self.interface.get_source_address(&peer.ip().into()).ok_or_else(unreachable)?;
-        let local = self.free_port(local.into(), |engine, local| {
+    pub(crate) fn connect(
+        &mut self,
+        peer: SocketAddr,
+        options: Option<TcpOptions>,
+        now: Instant,
+    ) -> io::Result<SocketPair> {
+        let options = options.unwrap_or_else(|| self.options.tcp.clone());
+        let local = self.source_for(peer)?;
+        let local = self.free_port(local, |engine, local| {
             engine.connections.contains_key(&SocketPair { local, peer })
                 || engine.bound(&engine.listeners, local).is_some()
         })?;
-        let mut socket = self.new_socket();
-        let refused = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{peer}: {error}"));
+        let mut socket = options.socket();
+        let refused = |error| io::Error::new(ErrorKind::InvalidInput, format!("{peer}: {error}"));
         socket.connect(self.interface.context(), peer, local).map_err(refused)?;
         let (flow, seat) = (SocketPair { local, peer }, self.seat(socket));
-        self.connections.insert(flow, StackConnection { seat, stage: ConnectionStage::Open });
+        let connection = StackConnection::new(seat, ConnectionStage::Connecting, options, now);
+        self.connections.insert(flow, connection);
         self.turn(TimerOwner::Connection(flow), now);
         Ok(flow)
+    }
+
+    /// A router or the peer says that a segment did not arrive. It ends a connection that has heard
+    /// nothing else yet; to an open one it may be a passing trouble, or a lie.
+    pub(super) fn unreachable(
+        &mut self,
+        flow: SocketPair,
+        sequence: TcpSeqNumber,
+        why: ErrorKind,
+        now: Instant,
+    ) {
+        if let Some(connection) = self.connections.get_mut(&flow)
+            && connection.seat.socket().state() == State::SynSent
+            && connection.opening == Some(sequence)
+        {
+            connection.give_up(why);
+            let came = self.frames.came.take();
+            self.turn(TimerOwner::Connection(flow), now);
+            self.frames.came = came;
+        }
     }
 
     /// A `TcpStream` has gone. A reset tells the peer if bytes of it were not read.
     pub(crate) fn release(&mut self, flow: SocketPair, now: Instant) {
         let Some(connection) = self.connections.get_mut(&flow) else { return };
-        connection.stage = ConnectionStage::Orphan;
+        connection.orphan(now);
         let socket = connection.seat.socket();
         if socket.can_recv() {
+            if socket.state() != State::Closed {
+                self.lost += socket.send_queue() as u64;
+            }
             socket.abort();
         } else {
             socket.close();
         }
-        socket.set_timeout(Some(PATIENCE));
         self.turn(TimerOwner::Connection(flow), now);
-    }
-
-    pub(crate) fn listen(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let address = self.free_address(address, |engine, at| engine.listeners.contains_key(&at))?;
-        let waiters = SocketWaiters::new(&self.woken);
-        self.listeners.insert(address, ListenQueue { half_open: 0, ready: VecDeque::new(), waiters });
-        Ok(address)
-    }
-
-    /// The next connection of a listener; if there is none, the waker waits for it.
-    pub(crate) fn accept(&mut self, listener: SocketAddr, waker: &Waker) -> Option<SocketPair> {
-        let backlog = self.listeners.get_mut(&listener)?;
-        let flow = backlog.ready.pop_front();
-        if flow.is_none() {
-            backlog.waiters.add(waker);
-        }
-        flow
-    }
-
-    /// A `TcpListener` has gone: its connections that no thread has accepted are reset.
-    pub(crate) fn unlisten(&mut self, listener: SocketAddr, now: Instant) {
-        let ready = self.listeners.remove(&listener).map(|backlog| backlog.ready);
-        let unaccepted =
-            self.connections.iter().filter(|(_, c)| c.stage == ConnectionStage::HalfOpen(listener));
-        let mut flows: Vec<SocketPair> = unaccepted.map(|(flow, _)| *flow).collect();
-        flows.extend(ready.into_iter().flatten());
-        for flow in flows {
-            if let Some(connection) = self.connections.get_mut(&flow) {
-                connection.stage = ConnectionStage::Orphan;
-                connection.seat.socket().abort();
-            }
-            self.turn(TimerOwner::Connection(flow), now);
-        }
     }
 }

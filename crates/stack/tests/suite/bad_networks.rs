@@ -3,7 +3,7 @@
 use crate::{address, options};
 use selvedge_core::spawn;
 use selvedge_sim::simulate;
-use selvedge_stack::{SimulatedWire, Stack, TcpListener, TcpStream, Weather};
+use selvedge_stack::{Congestion, SimulatedWire, Stack, TcpListener, TcpOptions, TcpStream, Weather};
 use std::cell::Cell;
 use std::net::Shutdown;
 use std::time::Duration;
@@ -23,9 +23,11 @@ async fn echo(seed: u64) {
         delay: Duration::from_millis(seed % 5 * 10),
     };
     let (left, right) = SimulatedWire::pair(seed, weather);
-    let buffer = 4096 + (seed % 7) as usize * 1000;
-    let client = Stack::start(options(1).buffer(buffer), left);
-    let server = Stack::start(options(2).buffer(buffer), right);
+    let control = [Congestion::Cubic, Congestion::Reno, Congestion::Unlimited][(seed / 4 % 3) as usize];
+    let buffer = 600 + (seed % 7) as usize * 900;
+    let tcp = TcpOptions::new().congestion(control).buffer(buffer);
+    let client = Stack::start(options(1).tcp(tcp.clone()), left);
+    let server = Stack::start(options(2).tcp(tcp), right);
     let at = address(if seed.is_multiple_of(2) { "10.0.0.2:7" } else { "[fd00::2]:7" });
     let listener = TcpListener::bind(&server, at).unwrap();
     let echoing = spawn(async move {

@@ -1,0 +1,50 @@
+//! What a turn of a socket does: it takes the frame that has come, sends what it has to send, and
+//! ends if it has waited too long.
+
+use super::{StackEngine, TimerOwner};
+use crate::flow::{SocketPair, StackSegment};
+use smoltcp::socket::tcp::State;
+use smoltcp::time::Instant;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+impl StackEngine {
+    pub(super) fn turn_datagrams(&mut self, address: SocketAddr, now: Instant) {
+        let owner = TimerOwner::Datagrams(address);
+        let Some(seat) = self.datagrams.get_mut(&address) else { return self.drop_timers(owner) };
+        let next = seat.poll(&mut self.interface, &mut self.frames, now);
+        seat.set_timer(&mut self.timers, owner, next);
+    }
+
+    pub(super) fn turn_connection(&mut self, flow: SocketPair, came: Option<StackSegment>, now: Instant) {
+        let owner = TimerOwner::Connection(flow);
+        let Some(connection) = self.connections.get_mut(&flow) else { return self.drop_timers(owner) };
+        if let Some(head) = came {
+            connection.note_heard(head, now);
+        }
+        let before = connection.seat.socket().state();
+        let gone = self.frames.to_go.len();
+        let next = connection.seat.poll(&mut self.interface, &mut self.frames, now);
+        connection.note_sent(&mut self.frames.to_go[gone..]);
+        if before != State::Closed && connection.seat.socket().state() == State::Closed {
+            let refused = matches!(before, State::SynSent | State::SynReceived);
+            let why = if refused { ErrorKind::ConnectionRefused } else { ErrorKind::ConnectionReset };
+            connection.ended = came.is_some_and(|head| head.resets).then_some(why);
+        }
+        let deadline = self.wait_for_peer(flow, before, now);
+        if deadline.is_some_and(|at| at <= now) {
+            self.time_out(flow, now);
+        }
+        if let Some(connection) = self.connections.get_mut(&flow) {
+            let deadline = deadline.filter(|at| *at > now);
+            let next = [next, deadline].into_iter().flatten().min();
+            connection.seat.set_timer(&mut self.timers, owner, next);
+        }
+        self.settle(flow, now);
+    }
+
+    /// The socket has gone, and its timer goes too.
+    fn drop_timers(&mut self, owner: TimerOwner) {
+        self.timers.retain(|(_, other)| *other != owner);
+    }
+}
