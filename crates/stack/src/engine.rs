@@ -6,7 +6,8 @@
 //! thread has used it.
 //!
 //! `connections.rs` has the stages of a connection, `turns.rs` what a turn of its socket does,
-//! `limits.rs` how long it waits for its peer, `listeners.rs` the listeners, `datagrams.rs` the UDP
+//! `limits.rs` how long it waits for its peer, `looping.rs` what goes to the stack itself,
+//! `listeners.rs` the listeners, `datagrams.rs` the UDP
 //! sockets, and `addresses.rs` the ports and routes.
 
 mod addresses;
@@ -14,6 +15,7 @@ mod connections;
 mod datagrams;
 mod limits;
 mod listeners;
+mod looping;
 mod turns;
 
 use crate::flow::{Cargo, SocketPair};
@@ -25,7 +27,7 @@ use connections::{ListenQueue, StackConnection};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::socket::{AnySocket, tcp};
 use smoltcp::time::{Duration, Instant};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -39,6 +41,8 @@ const SOON: Duration = Duration::from_millis(1);
 pub(crate) struct StackEngine {
     pub(crate) interface: Interface,
     pub(crate) frames: Frames,
+    /// Those that the stack has sent to itself.
+    own_frames: VecDeque<Vec<u8>>,
     /// For frames that are for no socket.
     nothing: SocketSet<'static>,
     connections: BTreeMap<SocketPair, StackConnection>,
@@ -94,6 +98,7 @@ impl StackEngine {
         StackEngine {
             interface,
             frames,
+            own_frames: VecDeque::new(),
             nothing: SocketSet::new(Vec::new()),
             connections: BTreeMap::new(),
             listeners: BTreeMap::new(),

@@ -1,11 +1,11 @@
 //! Which socket a frame is for.
 
 use smoltcp::wire::{
-    EthernetFrame, EthernetProtocol, Icmpv4Message, Icmpv4Packet, Icmpv6Message, Icmpv6Packet, IpProtocol,
-    Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber, UdpPacket,
+    ArpOperation, ArpPacket, EthernetFrame, EthernetProtocol, Icmpv4Message, Icmpv4Packet, Icmpv6Message,
+    Icmpv6Packet, IpProtocol, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber, UdpPacket,
 };
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 /// Both ends of a connection, seen from the stack.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -137,6 +137,37 @@ impl Cargo {
         let sequence = TcpSeqNumber(i32::from_be_bytes([e, f, g, h]));
         Some(Cargo::Unreachable { flow: SocketPair { local, peer }, sequence, why })
     }
+}
+
+/// The IP address in a frame that asks for the Ethernet address to it.
+pub(crate) fn asked_for(frame: &[u8]) -> Option<IpAddr> {
+    let frame = EthernetFrame::new_checked(frame).ok()?;
+    match frame.ethertype() {
+        EthernetProtocol::Arp => {
+            let question = ArpPacket::new_checked(frame.payload()).ok()?;
+            let address: [u8; 4] = question.target_protocol_addr().try_into().ok()?;
+            (question.operation() == ArpOperation::Request).then(|| address.into())
+        }
+        EthernetProtocol::Ipv6 => {
+            let packet = Ipv6Packet::new_checked(frame.payload()).ok()?;
+            if packet.next_header() != IpProtocol::Icmpv6 {
+                return None;
+            }
+            let question = Icmpv6Packet::new_checked(packet.payload()).ok()?;
+            (question.msg_type() == Icmpv6Message::NeighborSolicit).then(|| question.target_addr().into())
+        }
+        _ => None,
+    }
+}
+
+/// Sends the question in a frame to the address that it asks for, and not to the group of hosts
+/// that may have it. smoltcp counts a stack with the address `::1` to no group.
+pub(crate) fn ask_itself(frame: &mut [u8], address: Ipv6Addr) {
+    let mut frame = EthernetFrame::new_unchecked(frame);
+    let mut packet = Ipv6Packet::new_unchecked(frame.payload_mut());
+    packet.set_dst_addr(address);
+    let from = packet.src_addr();
+    Icmpv6Packet::new_unchecked(packet.payload_mut()).fill_checksum(&from, &address);
 }
 
 /// Gives the segment in a frame another sequence number.

@@ -49,15 +49,15 @@ impl StackOptions {
         self
     }
 
-    /// One more address, with the length of its network's prefix. A stack has two at most.
+    /// One more address, with the length of its network's prefix. A stack has four at most.
     ///
     /// # Errors
     /// `InvalidInput` if the prefix is too long, if the address is no address of one host, or if
-    /// there are two already.
+    /// there are four already.
     pub fn address(mut self, address: IpAddr, prefix: u8) -> io::Result<StackOptions> {
         let longest = if address.is_ipv4() { 32 } else { 128 };
         let one_host = !address.is_multicast() && !address.is_unspecified();
-        if prefix > longest || !one_host || self.addresses.len() == 2 {
+        if prefix > longest || !one_host || self.addresses.len() == 4 {
             let message = format!("{address}/{prefix} cannot be an address of the stack");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }

@@ -23,8 +23,8 @@ use std::time::Duration;
 /// threads end, and those of the stack too.
 ///
 /// A frame costs one search in an ordered map of the connections, and each operation of a socket
-/// takes the one lock of the stack. A frame for an address of the stack itself goes to the wire: a
-/// stack has no loopback.
+/// takes the one lock of the stack. A frame for an address of the stack itself does not go to the
+/// wire: the stack takes it.
 ///
 /// # Paper
 /// [LZ07 §6]: "this loop is driven by packet I/O events, timer events, and user thread requests".
@@ -161,7 +161,9 @@ impl StackState {
     fn operate<R>(&self, f: impl FnOnce(&mut StackEngine, Instant) -> R) -> R {
         let (result, frames, woken, next) = {
             let mut engine = self.engine.lock().unwrap();
-            let result = f(&mut engine, instant(selvedge_core::now()));
+            let now = instant(selvedge_core::now());
+            let result = f(&mut engine, now);
+            engine.loop_back(now);
             let woken = mem::take(&mut *engine.woken.lock().unwrap());
             (result, mem::take(&mut engine.frames.to_go), woken, engine.next_event())
         };
@@ -205,6 +207,8 @@ async fn worker_tcp_timer(shared: Arc<StackState>, input: JoinHandle<()>) {
         if over {
             return input.cancel();
         }
+        // Timers that expire all the time must not hold up the other threads.
+        selvedge_core::yield_now().await;
         let expiry = async {
             match next {
                 Some(at) => sleep_until(Time::from_nanos(at.total_micros() as u64 * 1000)).await,

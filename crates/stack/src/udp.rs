@@ -1,7 +1,8 @@
 //! Datagrams of a stack.
 
 use crate::stack::{Stack, broken};
-use smoltcp::socket::udp::{SendError, Socket};
+use smoltcp::socket::udp::{SendError, Socket, UdpMetadata};
+use smoltcp::wire::IpEndpoint;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -52,14 +53,20 @@ impl UdpSocket {
     ///
     /// # Errors
     /// `InvalidInput` if the datagram is longer than 1452 bytes, which every packet has room for,
-    /// or if it can go to no such address.
+    /// or if it can go to no such address; and those of a missing way, as
+    /// [`TcpStream::connect`](crate::TcpStream::connect) has them.
     pub async fn send_to(&self, bytes: &[u8], to: SocketAddr) -> io::Result<usize> {
         if bytes.len() > 1452 {
             let message = format!("{to}: a datagram of {} bytes is too long", bytes.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
+        let mut meta = UdpMetadata::from(IpEndpoint::from(to));
+        meta.local_address = Some(match self.address.ip() {
+            all if all.is_unspecified() => self.stack.operate(|engine, _| engine.source_for(to))?.into(),
+            own => own.into(),
+        });
         poll_fn(|cx| {
-            self.attempt(cx, |socket| match socket.send_slice(bytes, to) {
+            self.attempt(cx, |socket| match socket.send_slice(bytes, meta) {
                 Ok(()) => Some(Ok(bytes.len())),
                 Err(SendError::BufferFull) => None,
                 Err(error) => {

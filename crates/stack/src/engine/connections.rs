@@ -6,13 +6,16 @@ use crate::flow::{Cargo, SocketPair, StackSegment, renumber};
 use crate::tcp_options::TcpOptions;
 use crate::waiters::SocketWaiters;
 use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
-use smoltcp::time::Instant;
+use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::TcpSeqNumber;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
+
+/// How often a connection asks a peer without room for some.
+const PROBE: Duration = Duration::from_secs(1);
 
 pub(super) struct StackConnection {
     pub(super) seat: OwnSocket,
@@ -28,6 +31,8 @@ pub(super) struct StackConnection {
     pub(super) sent_to: TcpSeqNumber,
     /// The sequence number that the peer waits for, as it said last.
     pub(super) wanted: TcpSeqNumber,
+    /// It asks whether the peer has room; see `probe`.
+    pub(super) probing: bool,
     /// How much waits for the peer's acknowledgement; see `limits.rs`.
     pub(super) unacknowledged: usize,
     /// Why the connection is over, if the program did not end it.
@@ -64,7 +69,7 @@ impl StackConnection {
     ) -> StackConnection {
         let (heard, since) = (now, now);
         let (sent_to, wanted) = (TcpSeqNumber(0), TcpSeqNumber(0));
-        let (opening, unacknowledged, ended) = (None, 0, None);
+        let (opening, unacknowledged, probing, ended) = (None, 0, false, None);
         StackConnection {
             seat,
             stage,
@@ -75,6 +80,7 @@ impl StackConnection {
             sent_to,
             wanted,
             unacknowledged,
+            probing,
             ended,
         }
     }
@@ -115,6 +121,15 @@ impl StackConnection {
                 renumber(frame, self.wanted);
             }
         }
+    }
+
+    /// Asks the peer each second whether it has room.
+    ///
+    /// smoltcp asks a peer that has none only if nothing was on its way when the peer said so. If
+    /// what was on its way is lost, neither end would ever send again.
+    pub(super) fn probe(&mut self) {
+        self.probing = true;
+        self.seat.socket().set_keep_alive(Some(PROBE));
     }
 
     /// Ends a connection when its first segment has no answer, without a word to the peer.

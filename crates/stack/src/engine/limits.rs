@@ -38,6 +38,9 @@ impl StackEngine {
         // Something new waits after a rest, or the peer has taken something.
         if waited == 0 && waits > 0 || waits < waited {
             connection.since = now;
+            if std::mem::take(&mut connection.probing) {
+                connection.options.apply(connection.seat.socket());
+            }
         }
         let options = &connection.options;
         let deadline = match connection.stage {
@@ -120,6 +123,7 @@ impl StackEngine {
     /// When there is something to do: a timer, or the end of a stack that the program has dropped.
     pub(crate) fn next_event(&self) -> Option<Instant> {
         match self.ends_at {
+            _ if !self.own_frames.is_empty() => Some(Instant::ZERO),
             Some(_) if self.is_over(Instant::ZERO) => Some(Instant::ZERO),
             ends_at => self.timers.first().map(|(at, _)| *at).into_iter().chain(ends_at).min(),
         }

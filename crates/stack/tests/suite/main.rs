@@ -7,6 +7,7 @@ mod datagrams;
 mod endings;
 mod failures;
 mod limits;
+mod looping;
 mod wakers;
 
 use selvedge_io::time::sleep;
