@@ -121,7 +121,7 @@ impl StackEngine {
         self.frames.came = Some(frame);
         match cargo {
             Cargo::Segment(flow, head) => {
-                if head.opens
+                if head.opens()
                     && !self.connections.contains_key(&flow)
                     && let Some(listener) = self.bound(&self.listeners, flow.local)
                     && !self.begin(flow, listener, now)
@@ -183,6 +183,33 @@ impl StackEngine {
             Waker::from(waiters.clone()).wake();
         }
         Waker::from(self.finishing.clone()).wake();
+    }
+}
+
+/// For the fuzz target and its test.
+impl StackEngine {
+    /// How many connections there are.
+    pub(crate) fn count(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Checks what always holds between two turns.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub(crate) fn check(&self) {
+        let unsettled = self.connections.values().filter(|c| c.unacknowledged > 0).count();
+        assert_eq!(self.unsettled, unsettled, "connections that wait for their peers");
+        let connections = self.connections.iter();
+        let timers = connections.map(|(flow, c)| (c.seat.timer, TimerOwner::Connection(*flow)));
+        let sockets = self.datagrams.iter();
+        let timers = timers.chain(sockets.map(|(at, seat)| (seat.timer, TimerOwner::Datagrams(*at))));
+        let timers: BTreeSet<_> = timers.filter_map(|(at, owner)| Some((at?, owner))).collect();
+        assert_eq!(self.timers, timers, "timers and their owners");
+        for queue in self.listeners.values() {
+            assert!(queue.half_open <= self.options.half_open, "half-open connections");
+            assert!(queue.half_open + queue.ready.len() <= self.options.backlog, "a listener's connections");
+        }
     }
 }
 

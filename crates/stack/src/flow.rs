@@ -2,7 +2,7 @@
 
 use smoltcp::wire::{
     ArpOperation, ArpPacket, EthernetFrame, EthernetProtocol, Icmpv4Message, Icmpv4Packet, Icmpv6Message,
-    Icmpv6Packet, IpProtocol, Ipv4Packet, Ipv6Packet, TcpPacket, TcpSeqNumber, UdpPacket,
+    Icmpv6Packet, IpProtocol, Ipv4Packet, Ipv6Packet, TcpOption, TcpPacket, TcpSeqNumber, UdpPacket,
 };
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -34,10 +34,32 @@ pub(crate) struct StackSegment {
     pub(crate) acknowledges: Option<TcpSeqNumber>,
     /// How many sequence numbers it takes.
     pub(crate) length: usize,
-    /// It asks for a new connection.
-    pub(crate) opens: bool,
-    /// It ends one.
+    /// The room that the sender has after what it acknowledges, in its units.
+    pub(crate) window: u16,
+    /// It begins a direction of a connection.
+    pub(crate) synchronizes: bool,
+    /// If it does, by how many bits later segments shift their windows.
+    pub(crate) shift: Option<u8>,
+    /// It ends a connection.
     pub(crate) resets: bool,
+}
+
+impl StackSegment {
+    /// Whether it asks for a new connection.
+    pub(crate) fn opens(&self) -> bool {
+        self.synchronizes && self.acknowledges.is_none() && !self.resets
+    }
+}
+
+/// What a segment's options say of its sender's windows.
+fn shift(mut options: &[u8]) -> Option<u8> {
+    loop {
+        match TcpOption::parse(options).ok()? {
+            (_, TcpOption::EndOfList) => return None,
+            (_, TcpOption::WindowScale(shift)) => return Some(shift),
+            (rest, _) => options = rest,
+        }
+    }
 }
 
 impl Cargo {
@@ -72,7 +94,9 @@ impl Cargo {
                     sequence: segment.seq_number(),
                     acknowledges: segment.ack().then(|| segment.ack_number()),
                     length: segment.segment_len(),
-                    opens: segment.syn() && !segment.ack() && !segment.rst(),
+                    window: segment.window_len(),
+                    synchronizes: segment.syn(),
+                    shift: if segment.syn() { shift(segment.options()) } else { None },
                     resets: segment.rst(),
                 };
                 Some(Cargo::Segment(SocketPair { local, peer }, head))
@@ -170,14 +194,28 @@ pub(crate) fn ask_itself(frame: &mut [u8], address: Ipv6Addr) {
     Icmpv6Packet::new_unchecked(packet.payload_mut()).fill_checksum(&from, &address);
 }
 
-/// Gives the segment in a frame another sequence number.
-pub(crate) fn renumber(frame: &mut [u8], sequence: TcpSeqNumber) {
+/// A change of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SegmentChange {
+    Sequence(TcpSeqNumber),
+    Window(u16),
+}
+
+/// Changes the segment in a frame, if its checksum is right.
+pub(crate) fn rewrite(frame: &mut [u8], change: SegmentChange) {
     let mut frame = EthernetFrame::new_unchecked(frame);
     let kind = frame.ethertype();
     let segment = |bytes, from: IpAddr, to: IpAddr| {
         let mut segment = TcpPacket::new_unchecked(bytes);
-        segment.set_seq_number(sequence);
-        segment.fill_checksum(&from.into(), &to.into());
+        let (from, to) = (from.into(), to.into());
+        if !segment.verify_checksum(&from, &to) {
+            return;
+        }
+        match change {
+            SegmentChange::Sequence(number) => segment.set_seq_number(number),
+            SegmentChange::Window(window) => segment.set_window_len(window),
+        }
+        segment.fill_checksum(&from, &to);
     };
     match kind {
         EthernetProtocol::Ipv4 => {

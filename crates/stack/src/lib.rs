@@ -21,6 +21,8 @@
 mod engine;
 mod flow;
 mod frames;
+#[doc(hidden)]
+pub mod fuzz;
 mod options;
 mod stack;
 mod tcp;

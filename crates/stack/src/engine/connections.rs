@@ -2,20 +2,17 @@
 //! acknowledgement.
 
 use super::{OwnSocket, StackEngine, TimerOwner};
-use crate::flow::{Cargo, SocketPair, StackSegment, renumber};
+use crate::flow::{Cargo, SegmentChange, SocketPair, StackSegment, rewrite};
 use crate::tcp_options::TcpOptions;
 use crate::waiters::SocketWaiters;
 use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
-use smoltcp::time::{Duration, Instant};
+use smoltcp::time::Instant;
 use smoltcp::wire::TcpSeqNumber;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
-
-/// How often a connection asks a peer without room for some.
-const PROBE: Duration = Duration::from_secs(1);
 
 pub(super) struct StackConnection {
     pub(super) seat: OwnSocket,
@@ -31,8 +28,12 @@ pub(super) struct StackConnection {
     pub(super) sent_to: TcpSeqNumber,
     /// The sequence number that the peer waits for, as it said last.
     pub(super) wanted: TcpSeqNumber,
-    /// It asks whether the peer has room; see `probe`.
-    pub(super) probing: bool,
+    /// Up to which one the peer has room.
+    room_to: TcpSeqNumber,
+    /// By how many bits the peer shifts the windows that it tells.
+    shift: u8,
+    /// Whether the last window was made odd.
+    odd: bool,
     /// How much waits for the peer's acknowledgement; see `limits.rs`.
     pub(super) unacknowledged: usize,
     /// Why the connection is over, if the program did not end it.
@@ -68,8 +69,8 @@ impl StackConnection {
         now: Instant,
     ) -> StackConnection {
         let (heard, since) = (now, now);
-        let (sent_to, wanted) = (TcpSeqNumber(0), TcpSeqNumber(0));
-        let (opening, unacknowledged, probing, ended) = (None, 0, false, None);
+        let (sent_to, wanted, room_to) = (TcpSeqNumber(0), TcpSeqNumber(0), TcpSeqNumber(0));
+        let (opening, unacknowledged, ended) = (None, 0, None);
         StackConnection {
             seat,
             stage,
@@ -80,7 +81,9 @@ impl StackConnection {
             sent_to,
             wanted,
             unacknowledged,
-            probing,
+            room_to,
+            shift: 0,
+            odd: false,
             ended,
         }
     }
@@ -90,14 +93,38 @@ impl StackConnection {
         self.since = now;
     }
 
-    /// Notes what the segment that has come says, also if smoltcp will drop it.
-    pub(super) fn note_heard(&mut self, head: StackSegment, now: Instant) {
-        self.heard = now;
-        if let Some(wanted) = head.acknowledges
-            && wanted > self.wanted
-            && wanted <= self.sent_to
-        {
+    /// Notes what the segment that has come says, also if smoltcp will drop it. A window that ends
+    /// before that of an earlier segment is an older one that comes late: the segment in `frame`
+    /// gets the earlier end.
+    ///
+    /// smoltcp takes each window for the newest. When an old one without room comes after all that
+    /// was sent, and what was sent is lost, smoltcp sends nothing more.
+    ///
+    /// If only the end waits for its acknowledgement, the windows of two segments in turn are made
+    /// to differ. smoltcp takes three equal ones for a sign of loss, and stops the timer to repeat
+    /// what is lost at once; but it repeats bytes only, and the end would never go again.
+    pub(super) fn note_heard(&mut self, head: StackSegment, frame: Option<&mut Vec<u8>>) {
+        if head.synchronizes {
+            self.shift = head.shift.map_or(0, |shift| shift.min(14));
+        }
+        let Some(wanted) = head.acknowledges else { return };
+        if wanted < self.wanted || wanted > self.sent_to {
+            return;
+        }
+        let shift = if head.synchronizes { 0 } else { self.shift };
+        let room_to = wanted + (usize::from(head.window) << shift);
+        // The first acknowledgement of all has nothing before it.
+        if wanted > self.wanted || room_to > self.room_to {
             self.wanted = wanted;
+            self.room_to = self.room_to.max(room_to);
+        }
+        let Some(frame) = frame else { return };
+        if self.room_to > room_to && self.room_to - room_to >= 1 << shift {
+            let window = (self.room_to - wanted) >> shift;
+            rewrite(frame, SegmentChange::Window(window.min(0xFFFF) as u16));
+        } else if head.length == 0 && self.unacknowledged == 1 && self.seat.socket().send_queue() == 0 {
+            self.odd = !self.odd;
+            rewrite(frame, SegmentChange::Window(head.window & !1 | u16::from(self.odd)));
         }
     }
 
@@ -114,22 +141,13 @@ impl StackConnection {
             let end = head.sequence + head.length;
             if self.opening.is_none() {
                 self.opening = Some(head.sequence);
-                (self.sent_to, self.wanted) = (end, head.sequence);
+                (self.sent_to, self.wanted, self.room_to) = (end, head.sequence, head.sequence);
             } else if head.length > 0 {
                 self.sent_to = self.sent_to.max(end);
             } else if end < self.wanted && (closed || !head.resets) {
-                renumber(frame, self.wanted);
+                rewrite(frame, SegmentChange::Sequence(self.wanted));
             }
         }
-    }
-
-    /// Asks the peer each second whether it has room.
-    ///
-    /// smoltcp asks a peer that has none only if nothing was on its way when the peer said so. If
-    /// what was on its way is lost, neither end would ever send again.
-    pub(super) fn probe(&mut self) {
-        self.probing = true;
-        self.seat.socket().set_keep_alive(Some(PROBE));
     }
 
     /// Ends a connection when its first segment has no answer, without a word to the peer.

@@ -38,9 +38,6 @@ impl StackEngine {
         // Something new waits after a rest, or the peer has taken something.
         if waited == 0 && waits > 0 || waits < waited {
             connection.since = now;
-            if std::mem::take(&mut connection.probing) {
-                connection.options.apply(connection.seat.socket());
-            }
         }
         let options = &connection.options;
         let deadline = match connection.stage {

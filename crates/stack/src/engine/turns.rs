@@ -1,7 +1,7 @@
 //! What a turn of a socket does: it takes the frame that has come, sends what it has to send, and
 //! ends if it has waited too long.
 
-use super::{SOON, StackEngine, TimerOwner};
+use super::{StackEngine, TimerOwner};
 use crate::flow::{SocketPair, StackSegment};
 use smoltcp::socket::tcp::State;
 use smoltcp::time::Instant;
@@ -20,11 +20,12 @@ impl StackEngine {
         let owner = TimerOwner::Connection(flow);
         let Some(connection) = self.connections.get_mut(&flow) else { return self.drop_timers(owner) };
         if let Some(head) = came {
-            connection.note_heard(head, now);
+            connection.heard = now;
+            connection.note_heard(head, self.frames.came.as_mut());
         }
         let before = connection.seat.socket().state();
         let gone = self.frames.to_go.len();
-        let mut next = connection.seat.poll(&mut self.interface, &mut self.frames, now);
+        let next = connection.seat.poll(&mut self.interface, &mut self.frames, now);
         connection.note_sent(&mut self.frames.to_go[gone..]);
         if before != State::Closed && connection.seat.socket().state() == State::Closed {
             let refused = matches!(before, State::SynSent | State::SynReceived);
@@ -36,10 +37,6 @@ impl StackEngine {
             self.time_out(flow, now);
         }
         if let Some(connection) = self.connections.get_mut(&flow) {
-            if next.is_none() && connection.unacknowledged > 0 {
-                connection.probe();
-                next = Some(now + SOON);
-            }
             let deadline = deadline.filter(|at| *at > now);
             let next = [next, deadline].into_iter().flatten().min();
             connection.seat.set_timer(&mut self.timers, owner, next);

@@ -1,5 +1,6 @@
 //! The tests of this crate over simulated wires, in one program.
 
+mod any_frames;
 mod bad_networks;
 mod congestion;
 mod connections;
