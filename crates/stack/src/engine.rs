@@ -5,14 +5,15 @@
 //! turn concerns one socket: the frame is for it ([`Cargo`]), its time has come (`timers`), or a
 //! thread has used it.
 //!
-//! `connections.rs` has the stages of a connection, `turns.rs` what a turn of its socket does,
-//! `limits.rs` how long it waits for its peer, `looping.rs` what goes to the stack itself,
-//! `listeners.rs` the listeners, `datagrams.rs` the UDP
-//! sockets, and `addresses.rs` the ports and routes.
+//! `connections.rs` has the stages of a connection, `growing.rs` its buffers, `turns.rs` what a
+//! turn of its socket does, `limits.rs` how long it waits for its peer, `looping.rs` what goes to
+//! the stack itself, `listeners.rs` the listeners, `datagrams.rs` the UDP sockets, and
+//! `addresses.rs` the ports and routes.
 
 mod addresses;
 mod connections;
 mod datagrams;
+mod growing;
 mod limits;
 mod listeners;
 mod looping;
@@ -45,7 +46,8 @@ pub(crate) struct StackEngine {
     own_frames: VecDeque<Vec<u8>>,
     /// For frames that are for no socket.
     nothing: SocketSet<'static>,
-    connections: BTreeMap<SocketPair, StackConnection>,
+    /// In boxes: half of the places in a map's nodes are empty.
+    connections: BTreeMap<SocketPair, Box<StackConnection>>,
     listeners: BTreeMap<SocketAddr, ListenQueue>,
     datagrams: BTreeMap<SocketAddr, OwnSocket>,
     timers: BTreeSet<(Instant, TimerOwner)>,

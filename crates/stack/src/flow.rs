@@ -40,6 +40,8 @@ pub(crate) struct StackSegment {
     pub(crate) synchronizes: bool,
     /// If it does, by how many bits later segments shift their windows.
     pub(crate) shift: Option<u8>,
+    /// It ends its direction.
+    pub(crate) ends: bool,
     /// It ends a connection.
     pub(crate) resets: bool,
 }
@@ -94,6 +96,7 @@ impl Cargo {
                     sequence: segment.seq_number(),
                     acknowledges: segment.ack().then(|| segment.ack_number()),
                     length: segment.segment_len(),
+                    ends: segment.fin(),
                     window: segment.window_len(),
                     synchronizes: segment.syn(),
                     shift: if segment.syn() { shift(segment.options()) } else { None },
@@ -198,36 +201,121 @@ pub(crate) fn ask_itself(frame: &mut [u8], address: Ipv6Addr) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SegmentChange {
     Sequence(TcpSeqNumber),
+    Acknowledgement(TcpSeqNumber),
     Window(u16),
+    /// It no longer ends its direction.
+    WithoutEnd,
 }
 
-/// Changes the segment in a frame, if its checksum is right.
-pub(crate) fn rewrite(frame: &mut [u8], change: SegmentChange) {
+/// The segment in a frame, which [`Cargo::of`] has found there.
+fn within_frame<R>(frame: &mut [u8], change: impl FnOnce(&mut [u8], IpAddr, IpAddr) -> R) -> Option<R> {
     let mut frame = EthernetFrame::new_unchecked(frame);
-    let kind = frame.ethertype();
-    let segment = |bytes, from: IpAddr, to: IpAddr| {
-        let mut segment = TcpPacket::new_unchecked(bytes);
-        let (from, to) = (from.into(), to.into());
-        if !segment.verify_checksum(&from, &to) {
-            return;
-        }
-        match change {
-            SegmentChange::Sequence(number) => segment.set_seq_number(number),
-            SegmentChange::Window(window) => segment.set_window_len(window),
-        }
-        segment.fill_checksum(&from, &to);
-    };
-    match kind {
+    match frame.ethertype() {
         EthernetProtocol::Ipv4 => {
             let mut packet = Ipv4Packet::new_unchecked(frame.payload_mut());
             let (from, to) = (packet.src_addr().into(), packet.dst_addr().into());
-            segment(packet.payload_mut(), from, to);
+            Some(change(packet.payload_mut(), from, to))
         }
         EthernetProtocol::Ipv6 => {
             let mut packet = Ipv6Packet::new_unchecked(frame.payload_mut());
             let (from, to) = (packet.src_addr().into(), packet.dst_addr().into());
-            segment(packet.payload_mut(), from, to);
+            Some(change(packet.payload_mut(), from, to))
         }
-        _ => {}
+        _ => None,
+    }
+}
+
+/// Changes the segment in a frame. Its checksum stays right, or wrong.
+pub(crate) fn rewrite(frame: &mut [u8], change: SegmentChange) {
+    within_frame(frame, |bytes, _, _| {
+        let mut segment = TcpPacket::new_unchecked(bytes);
+        let sum = segment.checksum();
+        let (old, new) = match change {
+            SegmentChange::Sequence(number) => {
+                let old = segment.seq_number().0;
+                segment.set_seq_number(number);
+                (old as u32, number.0 as u32)
+            }
+            SegmentChange::Acknowledgement(number) => {
+                let old = segment.ack_number().0;
+                segment.set_ack_number(number);
+                (old as u32, number.0 as u32)
+            }
+            SegmentChange::WithoutEnd => {
+                segment.set_fin(false);
+                (1, 0)
+            }
+            SegmentChange::Window(window) => {
+                let old = segment.window_len();
+                segment.set_window_len(window);
+                (u32::from(old), u32::from(window))
+            }
+        };
+        segment.set_checksum(adjusted(sum, old, new));
+    });
+}
+
+/// The checksum after a change of two words, as RFC 1624 has it.
+fn adjusted(sum: u16, old: u32, new: u32) -> u16 {
+    let halves = |words: u32| (words >> 16) + (words & 0xFFFF);
+    let mut total = u32::from(!sum) + halves(!old) + halves(new);
+    while total > 0xFFFF {
+        total = halves(total);
+    }
+    !(total as u16)
+}
+
+/// The frame with a first segment, made one with these numbers: again a first one that
+/// acknowledges nothing, or a later one that acknowledges `acknowledges`.
+pub(crate) fn as_segment(
+    first: &[u8],
+    sequence: TcpSeqNumber,
+    acknowledges: Option<TcpSeqNumber>,
+    window: u16,
+) -> Vec<u8> {
+    let mut frame = first.to_vec();
+    within_frame(&mut frame, |bytes, from, to| {
+        let mut segment = TcpPacket::new_unchecked(bytes);
+        segment.set_seq_number(sequence);
+        segment.set_syn(acknowledges.is_none());
+        segment.set_ack(acknowledges.is_some());
+        segment.set_ack_number(acknowledges.unwrap_or(TcpSeqNumber(0)));
+        segment.set_window_len(window);
+        segment.fill_checksum(&from.into(), &to.into());
+    });
+    frame
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smoltcp::wire::IpAddress;
+
+    #[test]
+    fn a_changed_segment_has_the_checksum_of_its_contents() {
+        let (from, to) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let (from_address, to_address): (IpAddr, IpAddr) = (from.into(), to.into());
+        let (from_smol, to_smol): (IpAddress, IpAddress) = (from_address.into(), to_address.into());
+        for seed in 0..2000_u32 {
+            let bytes = seed.wrapping_mul(0x9E37_79B9).to_be_bytes();
+            let mut tcp =
+                [&[0, 7, 0, 8], &bytes[..], &bytes, &[0x50, 17, bytes[1], bytes[2]], &[0; 4]].concat();
+            TcpPacket::new_unchecked(&mut tcp[..]).fill_checksum(&from_smol, &to_smol);
+            let ip = [&[0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0], &from[..], &to].concat();
+            let mut frame = [&[0; 12][..], &[8, 0], &ip[..], &tcp].concat();
+            let number = TcpSeqNumber(seed.wrapping_mul(0x85EB_CA6B) as i32);
+            let changes = [
+                SegmentChange::Sequence(number),
+                SegmentChange::Acknowledgement(number),
+                SegmentChange::Window(seed as u16),
+                SegmentChange::WithoutEnd,
+            ];
+            for change in changes {
+                rewrite(&mut frame, change);
+                let segment = TcpPacket::new_unchecked(&frame[34..]);
+                assert!(segment.verify_checksum(&from_smol, &to_smol), "{seed}: {change:?}");
+            }
+            assert_eq!(TcpPacket::new_unchecked(&frame[34..]).seq_number(), number);
+        }
     }
 }

@@ -13,8 +13,7 @@
 //! [LZ07 §6]: the application-level TCP stack.
 //!
 //! # What there is not
-//! Fragments of IP, SYN cookies, urgent data, path MTU discovery, and zero copies. A
-//! connection takes twice [`TcpOptions::buffer`] from its first segment on.
+//! Fragments of IP, SYN cookies, urgent data, path MTU discovery, and zero copies.
 #![deny(unsafe_op_in_unsafe_fn)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 

@@ -137,9 +137,20 @@ impl TcpStream {
         cx: &Context<'_>,
         f: impl FnOnce(&mut Socket<'static>, ErrorKind) -> Option<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
+        self.attempt_to_write(cx, 0, f)
+    }
+
+    /// As `attempt`, for a write of this many bytes: it waits while the buffer is about to grow.
+    fn attempt_to_write<R>(
+        &self,
+        cx: &Context<'_>,
+        bytes: usize,
+        f: impl FnOnce(&mut Socket<'static>, ErrorKind) -> Option<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
         self.stack.poll(cx, |engine, now, waker| {
+            let grows = engine.make_room(self.flow, bytes, now);
             let result = engine.with_tcp(self.flow, now, |socket, over, waiters| {
-                let result = f(socket, over);
+                let result = if grows { None } else { f(socket, over) };
                 if result.is_none() {
                     waiters.add(waker);
                     let waker = waiters.clone().into();
@@ -197,7 +208,7 @@ impl TcpStream {
             return Ok(0);
         }
         poll_fn(|cx| {
-            self.attempt(cx, |socket, over| match socket.send_slice(bytes) {
+            self.attempt_to_write(cx, bytes.len(), |socket, over| match socket.send_slice(bytes) {
                 Ok(0) => None,
                 Ok(written) => Some(Ok(written)),
                 Err(_) if self.write_shut.load(Relaxed) => Some(Err(ErrorKind::BrokenPipe.into())),

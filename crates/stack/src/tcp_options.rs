@@ -6,6 +6,8 @@ use std::time::Duration;
 
 const LEAST_BUFFER: usize = 512;
 const LARGEST_BUFFER: usize = 1 << 28;
+/// The largest window that is told in bytes.
+const LARGEST_UNIT_WINDOW: usize = 0xFFFF;
 
 /// Limits and habits of a connection, or of all connections of a listener.
 ///
@@ -21,7 +23,8 @@ const LARGEST_BUFFER: usize = 1 << 28;
 /// ```
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TcpOptions {
-    buffer: usize,
+    pub(crate) buffer: usize,
+    first_buffer: usize,
     congestion: Congestion,
     nodelay: bool,
     pub(crate) keep_alive: Option<Duration>,
@@ -49,11 +52,12 @@ impl Default for TcpOptions {
 }
 
 impl TcpOptions {
-    /// Buffers of 16 KiB; Cubic; no keep-alive; a minute for the handshake, and 15 minutes for each
-    /// answer of the peer.
+    /// Buffers of 1 to 16 KiB; Cubic; no keep-alive; a minute for the handshake, and 15 minutes for
+    /// each answer of the peer.
     pub fn new() -> TcpOptions {
         TcpOptions {
             buffer: 16 << 10,
+            first_buffer: 1 << 10,
             congestion: Congestion::Cubic,
             nodelay: false,
             keep_alive: None,
@@ -62,12 +66,33 @@ impl TcpOptions {
         }
     }
 
-    /// The bytes of the buffer in each direction. A connection has both from its first segment on,
-    /// so it takes twice as much, and they do not grow. A smaller number than 512 stands for
-    /// 512. A buffer of less than two segments is slow: the peer waits for each acknowledgement.
+    /// The most bytes of the buffer in each direction. A connection begins with
+    /// [`first_buffer`](Self::first_buffer). When more than half of a buffer was full, or a write
+    /// needs more, and both are empty, both grow; after ten seconds at rest they shrink. Above
+    /// 65,535 bytes they have this size from the first segment on, because the peer then hears once
+    /// in which units windows are told. A smaller number than 512 stands for 512. A buffer of less
+    /// than two segments is slow: the peer waits for each acknowledgement.
     pub fn buffer(mut self, bytes: usize) -> TcpOptions {
         self.buffer = bytes.clamp(LEAST_BUFFER, LARGEST_BUFFER);
         self
+    }
+
+    /// The bytes of the buffer in each direction at the beginning, and at rest: 512 at least.
+    ///
+    /// A peer that sends more at once to a connection that has just shrunk sends some of it again.
+    pub fn first_buffer(mut self, bytes: usize) -> TcpOptions {
+        self.first_buffer = bytes.max(LEAST_BUFFER);
+        self
+    }
+
+    /// The bytes of a buffer at the beginning.
+    pub(crate) fn begins_with(&self) -> usize {
+        if self.buffer > LARGEST_UNIT_WINDOW { self.buffer } else { self.first_buffer.min(self.buffer) }
+    }
+
+    /// Whether a connection's buffers change their size.
+    pub(crate) fn grows(&self) -> bool {
+        self.begins_with() < self.buffer
     }
 
     /// The congestion control.
@@ -104,9 +129,9 @@ impl TcpOptions {
         self
     }
 
-    /// A new socket with these options.
-    pub(crate) fn socket(&self) -> Socket<'static> {
-        let buffer = || SocketBuffer::new(vec![0; self.buffer]);
+    /// A new socket with these options, and with buffers of this size.
+    pub(crate) fn socket(&self, size: usize) -> Socket<'static> {
+        let buffer = || SocketBuffer::new(vec![0; size]);
         let mut socket = Socket::new(buffer(), buffer());
         socket.set_congestion_control(match self.congestion {
             Congestion::Unlimited => tcp::CongestionControl::None,

@@ -3,8 +3,10 @@
 
 use super::{OwnSocket, StackEngine, TimerOwner};
 use crate::flow::{Cargo, SegmentChange, SocketPair, StackSegment, rewrite};
+use crate::frames::Frames;
 use crate::tcp_options::TcpOptions;
 use crate::waiters::SocketWaiters;
+use smoltcp::iface::Interface;
 use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::TcpSeqNumber;
@@ -29,11 +31,25 @@ pub(super) struct StackConnection {
     /// The sequence number that the peer waits for, as it said last.
     pub(super) wanted: TcpSeqNumber,
     /// Up to which one the peer has room.
-    room_to: TcpSeqNumber,
+    pub(super) room_to: TcpSeqNumber,
+    /// Up to which one of the peer's this end has offered room, and by how many bits it shifts
+    /// that.
+    offered_to: TcpSeqNumber,
+    own_shift: u8,
     /// By how many bits the peer shifts the windows that it tells.
-    shift: u8,
+    pub(super) shift: u8,
     /// Whether the last window was made odd.
     odd: bool,
+    /// The peer's first segment, for a new socket; see `growing.rs`.
+    pub(super) first: Option<Box<[u8]>>,
+    /// The sequence number of the byte that the program reads next.
+    pub(super) reads_at: TcpSeqNumber,
+    /// By how much the numbers of the connection are ahead of those of its socket.
+    pub(super) offset: i32,
+    /// When the program used the socket last.
+    pub(super) used: Instant,
+    /// More than half of the buffer for reading was full.
+    pub(super) was_full: bool,
     /// How much waits for the peer's acknowledgement; see `limits.rs`.
     pub(super) unacknowledged: usize,
     /// Why the connection is over, if the program did not end it.
@@ -67,11 +83,11 @@ impl StackConnection {
         stage: ConnectionStage,
         options: TcpOptions,
         now: Instant,
-    ) -> StackConnection {
+    ) -> Box<StackConnection> {
         let (heard, since) = (now, now);
         let (sent_to, wanted, room_to) = (TcpSeqNumber(0), TcpSeqNumber(0), TcpSeqNumber(0));
         let (opening, unacknowledged, ended) = (None, 0, None);
-        StackConnection {
+        Box::new(StackConnection {
             seat,
             stage,
             options,
@@ -83,9 +99,16 @@ impl StackConnection {
             unacknowledged,
             room_to,
             shift: 0,
+            offered_to: TcpSeqNumber(0),
+            own_shift: 0,
             odd: false,
+            first: None,
+            reads_at: TcpSeqNumber(0),
+            offset: 0,
+            used: now,
+            was_full: false,
             ended,
-        }
+        })
     }
 
     pub(super) fn orphan(&mut self, now: Instant) {
@@ -100,12 +123,23 @@ impl StackConnection {
     /// smoltcp takes each window for the newest. When an old one without room comes after all that
     /// was sent, and what was sent is lost, smoltcp sends nothing more.
     ///
+    /// An end behind more bytes than this end has room for is cut off, as these are: smoltcp would
+    /// take it, and lose the bytes. smoltcp itself sends such segments when it repeats one at once.
+    ///
     /// If only the end waits for its acknowledgement, the windows of two segments in turn are made
     /// to differ. smoltcp takes three equal ones for a sign of loss, and stops the timer to repeat
     /// what is lost at once; but it repeats bytes only, and the end would never go again.
     pub(super) fn note_heard(&mut self, head: StackSegment, frame: Option<&mut Vec<u8>>) {
         if head.synchronizes {
+            if let Some(frame) = &frame {
+                self.keep_opening(head, frame);
+            }
             self.shift = head.shift.map_or(0, |shift| shift.min(14));
+        }
+        let Some(frame) = frame else { return };
+        let bytes = head.length - usize::from(head.ends).min(head.length);
+        if head.ends && !head.synchronizes && head.sequence + bytes > self.offered_to {
+            rewrite(frame, SegmentChange::WithoutEnd);
         }
         let Some(wanted) = head.acknowledges else { return };
         if wanted < self.wanted || wanted > self.sent_to {
@@ -118,7 +152,6 @@ impl StackConnection {
             self.wanted = wanted;
             self.room_to = self.room_to.max(room_to);
         }
-        let Some(frame) = frame else { return };
         if self.room_to > room_to && self.room_to - room_to >= 1 << shift {
             let window = (self.room_to - wanted) >> shift;
             rewrite(frame, SegmentChange::Window(window.min(0xFFFF) as u16));
@@ -126,6 +159,22 @@ impl StackConnection {
             self.odd = !self.odd;
             rewrite(frame, SegmentChange::Window(head.window & !1 | u16::from(self.odd)));
         }
+    }
+
+    /// Lets the socket take the frame that has come and send what it has to send, and returns when
+    /// it has more to do.
+    pub(super) fn poll(
+        &mut self,
+        interface: &mut Interface,
+        frames: &mut Frames,
+        now: Instant,
+    ) -> Option<Instant> {
+        self.shift_came(frames.came.as_mut());
+        let gone = frames.to_go.len();
+        let next = self.seat.poll(interface, frames, now);
+        self.shift_gone(&mut frames.to_go[gone..]);
+        self.note_sent(&mut frames.to_go[gone..]);
+        next
     }
 
     /// Notes which segments are to go, and gives those without contents at least the sequence
@@ -139,6 +188,13 @@ impl StackConnection {
         for frame in frames {
             let Cargo::Segment(_, head) = Cargo::of(frame) else { continue };
             let end = head.sequence + head.length;
+            if head.synchronizes {
+                self.own_shift = head.shift.unwrap_or(0);
+            }
+            if let Some(reads) = head.acknowledges {
+                let shift = if head.synchronizes { 0 } else { self.own_shift };
+                self.offered_to = reads + (usize::from(head.window) << shift);
+            }
             if self.opening.is_none() {
                 self.opening = Some(head.sequence);
                 (self.sent_to, self.wanted, self.room_to) = (end, head.sequence, head.sequence);
@@ -192,9 +248,8 @@ impl StackEngine {
     }
 
     fn forget(&mut self, flow: SocketPair) {
-        let Some(StackConnection { seat, unacknowledged, .. }) = self.connections.remove(&flow) else {
-            return;
-        };
+        let Some(connection) = self.connections.remove(&flow) else { return };
+        let StackConnection { seat, unacknowledged, .. } = *connection;
         if let Some(at) = seat.timer {
             self.timers.remove(&(at, TimerOwner::Connection(flow)));
         }
@@ -214,7 +269,13 @@ impl StackEngine {
         let connection = self.connections.get_mut(&flow)?;
         let over = connection.ended.unwrap_or(ErrorKind::ConnectionReset);
         let waiters = connection.seat.waiters.clone();
-        let result = f(connection.seat.socket(), over, &waiters);
+        let socket = connection.seat.socket();
+        let unread = socket.recv_queue();
+        let result = f(socket, over, &waiters);
+        let read = unread - connection.seat.socket().recv_queue();
+        connection.reads_at += read;
+        connection.used = now;
+        self.grow(flow, now);
         self.turn(TimerOwner::Connection(flow), now);
         Some(result)
     }
@@ -247,7 +308,7 @@ impl StackEngine {
             engine.connections.contains_key(&SocketPair { local, peer })
                 || engine.bound(&engine.listeners, local).is_some()
         })?;
-        let mut socket = options.socket();
+        let mut socket = options.socket(options.begins_with());
         let refused = |error| io::Error::new(ErrorKind::InvalidInput, format!("{peer}: {error}"));
         socket.connect(self.interface.context(), peer, local).map_err(refused)?;
         let (flow, seat) = (SocketPair { local, peer }, self.seat(socket));

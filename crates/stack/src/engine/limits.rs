@@ -11,9 +11,13 @@ use smoltcp::time::{Duration, Instant};
 use std::io::ErrorKind;
 use std::task::Waker;
 
-/// How long a peer that takes nothing keeps a connection that no part of the program uses, or one
-/// that has not ended its handshake.
+/// How long a peer keeps a connection that has not ended its handshake.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a silent peer keeps a connection that no part of the program uses: two repetitions at
+/// their longest distance.
+const ORPHAN_SILENCE: Duration = Duration::from_secs(130);
+/// How long one keeps it that answers, but takes nothing.
+const ORPHAN: Duration = Duration::from_secs(10 * 60);
 
 /// What the peer has not acknowledged: the bytes, and one more for the end.
 fn unacknowledged(socket: &Socket<'static>) -> usize {
@@ -42,7 +46,11 @@ impl StackEngine {
         let options = &connection.options;
         let deadline = match connection.stage {
             _ if state == State::Closed => None,
-            ConnectionStage::HalfOpen(_) | ConnectionStage::Orphan => Some(connection.since + PATIENCE),
+            ConnectionStage::HalfOpen(_) => Some(connection.since + PATIENCE),
+            ConnectionStage::Orphan => {
+                let silence = connection.since.max(connection.heard) + ORPHAN_SILENCE;
+                Some(silence.min(connection.since + ORPHAN))
+            }
             ConnectionStage::Connecting => Some(connection.since + options.connect_limit),
             ConnectionStage::Open if waits > 0 => {
                 options.peer_limit.map(|limit| connection.since.max(connection.heard) + limit)
@@ -71,9 +79,7 @@ impl StackEngine {
                 self.lost += connection.seat.socket().send_queue() as u64;
             }
             // The reset goes.
-            let gone = self.frames.to_go.len();
-            connection.seat.poll(&mut self.interface, &mut self.frames, now);
-            connection.note_sent(&mut self.frames.to_go[gone..]);
+            connection.poll(&mut self.interface, &mut self.frames, now);
         }
         self.count_unsettled(waited, 0);
     }

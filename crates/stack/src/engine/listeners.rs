@@ -34,7 +34,7 @@ impl StackEngine {
         }
         backlog.half_open += 1;
         let options = backlog.options.clone();
-        let mut socket = options.socket();
+        let mut socket = options.socket(options.begins_with());
         // The address has a port, and the socket is new: these are all its conditions.
         let listens = socket.listen(flow.local);
         debug_assert!(listens.is_ok());

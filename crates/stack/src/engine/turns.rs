@@ -24,9 +24,9 @@ impl StackEngine {
             connection.note_heard(head, self.frames.came.as_mut());
         }
         let before = connection.seat.socket().state();
-        let gone = self.frames.to_go.len();
-        let next = connection.seat.poll(&mut self.interface, &mut self.frames, now);
-        connection.note_sent(&mut self.frames.to_go[gone..]);
+        let next = connection.poll(&mut self.interface, &mut self.frames, now);
+        let socket = connection.seat.socket();
+        connection.was_full |= socket.recv_queue() * 2 > socket.recv_capacity();
         if before != State::Closed && connection.seat.socket().state() == State::Closed {
             let refused = matches!(before, State::SynSent | State::SynReceived);
             let why = if refused { ErrorKind::ConnectionRefused } else { ErrorKind::ConnectionReset };
@@ -36,9 +36,14 @@ impl StackEngine {
         if deadline.is_some_and(|at| at <= now) {
             self.time_out(flow, now);
         }
+        let mut shrinks_at = self.connections.get_mut(&flow).and_then(|connection| connection.shrinks_at());
+        if shrinks_at.is_some_and(|at| at <= now) {
+            self.resize(flow, 0, now);
+            shrinks_at = None;
+        }
         if let Some(connection) = self.connections.get_mut(&flow) {
             let deadline = deadline.filter(|at| *at > now);
-            let next = [next, deadline].into_iter().flatten().min();
+            let next = [next, deadline, shrinks_at].into_iter().flatten().min();
             connection.seat.set_timer(&mut self.timers, owner, next);
         }
         self.settle(flow, now);

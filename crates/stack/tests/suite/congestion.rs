@@ -18,7 +18,7 @@ async fn transfer(control: Congestion, lost: u32) -> Duration {
     let between = [spawn(carry(right.clone(), far.clone(), WAY)), spawn(carry(far, right, WAY))];
 
     let at = address("10.0.0.2:80");
-    let tcp = TcpOptions::new().congestion(control).buffer(65_000);
+    let tcp = TcpOptions::new().congestion(control).buffer(65_000).first_buffer(65_000);
     let listener = TcpListener::bind_with(&server, at, tcp.clone()).unwrap();
     let sending = spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();

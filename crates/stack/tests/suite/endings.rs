@@ -1,14 +1,24 @@
 //! How a stack ends: it sends what was written, or says how much it could not.
 
-use crate::{address, options, two_stacks};
+use crate::{address, options};
 use selvedge_core::{now, spawn};
 use selvedge_io::time::sleep;
 use selvedge_sim::simulate;
-use selvedge_stack::{SimulatedWire, Stack, TcpListener, TcpStream, Weather};
+use selvedge_stack::{SimulatedWire, Stack, StackOptions, TcpListener, TcpOptions, TcpStream, Weather};
 use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 const LENGTH: usize = 15_000;
+
+/// The options of a stack with buffers of 16 KiB from the beginning.
+fn large(number: u8) -> StackOptions {
+    options(number).tcp(TcpOptions::new().first_buffer(16 << 10))
+}
+
+fn two_stacks(seed: u64, weather: Weather) -> (Stack, Stack) {
+    let (left, right) = SimulatedWire::pair(seed, weather);
+    (Stack::start(large(1), left), Stack::start(large(2), right))
+}
 
 /// Reads to the end, and returns how many bytes came.
 async fn drain(stream: &TcpStream) -> usize {
@@ -37,8 +47,8 @@ fn a_stack_that_is_dropped_sends_what_was_written() {
 fn the_end_of_a_stack_is_bounded() {
     simulate(0..5, || async {
         let (left, right) = SimulatedWire::pair(1, Weather::default());
-        let client = Stack::start(options(1).linger(3 * SECOND), left);
-        let server = Stack::start(options(2), right);
+        let client = Stack::start(large(1).linger(3 * SECOND), left);
+        let server = Stack::start(large(2), right);
         let listener = TcpListener::bind(&server, address("10.0.0.2:80")).unwrap();
         let stream = TcpStream::connect(&client, address("10.0.0.2:80")).await.unwrap();
         let (accepted, _) = listener.accept().await.unwrap();

@@ -7,6 +7,7 @@ mod connections;
 mod datagrams;
 mod endings;
 mod failures;
+mod growing;
 mod limits;
 mod looping;
 mod wakers;
