@@ -6,6 +6,7 @@
 //! | `hello` | two threads that take turns |
 //! | `own_scheduler` | two schedulers of twenty lines each, one with priorities, that run the web server's own connection threads |
 //! | `own_syscall` | a system call of the program's own, and the scheduler that answers it |
+//! | `tcp_syscall` | the paper's TCP stack: `SYS_TCP`, and the two event loops that it adds to a scheduler |
 //! | `cancel` | dropping a thread runs its destructors |
 //! | `deadlock` | the report of a program in which no thread can go on |
 //! | `exceptions` | throwing and catching across system calls |

@@ -281,6 +281,7 @@ const FUZZ: &[(&[&str], &[&str])] = &[
     (&["selvedge-gateway"], &["fastcgi_records", "program_heads"]),
     (&["selvedge-coroutine"], &["csv", "gzip", "json", "pipelines", "records", "xml"]),
     (&["selvedge-site"], &["configuration", "mighty_routes", "proxy_protocol", "route_paths"]),
+    (&["selvedge-stack"], &["frames"]),
     (&["selvedge-make"], &["build_logs", "depfiles", "manifests"]),
     (&["selvedge-pipe"], &["scripts"]),
 ];

@@ -5,12 +5,19 @@
 //! turn concerns one socket: the frame is for it ([`Cargo`]), its time has come (`timers`), or a
 //! thread has used it.
 //!
-//! `connections.rs` has the stages of a connection and the listeners, `datagrams.rs` the UDP
-//! sockets, and `addresses.rs` the ports.
+//! `connections.rs` has the stages of a connection, `growing.rs` its buffers, `turns.rs` what a
+//! turn of its socket does, `limits.rs` how long it waits for its peer, `looping.rs` what goes to
+//! the stack itself, `listeners.rs` the listeners, `datagrams.rs` the UDP sockets, and
+//! `addresses.rs` the ports and routes.
 
 mod addresses;
 mod connections;
 mod datagrams;
+mod growing;
+mod limits;
+mod listeners;
+mod looping;
+mod turns;
 
 use crate::flow::{Cargo, SocketPair};
 use crate::frames::Frames;
@@ -21,7 +28,7 @@ use connections::{ListenQueue, StackConnection};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::socket::{AnySocket, tcp};
 use smoltcp::time::{Duration, Instant};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -35,14 +42,25 @@ const SOON: Duration = Duration::from_millis(1);
 pub(crate) struct StackEngine {
     pub(crate) interface: Interface,
     pub(crate) frames: Frames,
+    /// Those that the stack has sent to itself.
+    own_frames: VecDeque<Vec<u8>>,
     /// For frames that are for no socket.
     nothing: SocketSet<'static>,
-    connections: BTreeMap<SocketPair, StackConnection>,
+    /// In boxes: half of the places in a map's nodes are empty.
+    connections: BTreeMap<SocketPair, Box<StackConnection>>,
     listeners: BTreeMap<SocketAddr, ListenQueue>,
     datagrams: BTreeMap<SocketAddr, OwnSocket>,
     timers: BTreeSet<(Instant, TimerOwner)>,
     next_port: u16,
     options: StackOptions,
+    /// How many connections have something that their peers have not acknowledged.
+    unsettled: usize,
+    /// The bytes that connections without an owner could not send.
+    lost: u64,
+    /// The threads that wait until no connection is unsettled.
+    finishing: Arc<SocketWaiters>,
+    /// Until when a stack that the program has dropped goes on.
+    ends_at: Option<Instant>,
     pub(crate) woken: Arc<Mutex<Vec<Waker>>>,
     /// Why no more frames come.
     pub(crate) broken: Option<io::ErrorKind>,
@@ -78,9 +96,11 @@ impl StackEngine {
             };
         }
         let ports = u64::from(EPHEMERAL.end() - EPHEMERAL.start());
+        let woken = Arc::default();
         StackEngine {
             interface,
             frames,
+            own_frames: VecDeque::new(),
             nothing: SocketSet::new(Vec::new()),
             connections: BTreeMap::new(),
             listeners: BTreeMap::new(),
@@ -88,34 +108,40 @@ impl StackEngine {
             timers: BTreeSet::new(),
             next_port: EPHEMERAL.start() + ((options.seed >> 7) % ports) as u16,
             options,
-            woken: Arc::default(),
+            unsettled: 0,
+            lost: 0,
+            finishing: SocketWaiters::new(&woken),
+            ends_at: None,
+            woken,
             broken: None,
         }
     }
 
     /// Takes a frame that has come.
     pub(crate) fn take(&mut self, frame: Vec<u8>, now: Instant) {
-        match Cargo::of(&frame) {
-            Cargo::Segment { flow, opens } => {
-                if opens
+        let cargo = Cargo::of(&frame);
+        self.frames.came = Some(frame);
+        match cargo {
+            Cargo::Segment(flow, head) => {
+                if head.opens()
                     && !self.connections.contains_key(&flow)
                     && let Some(listener) = self.bound(&self.listeners, flow.local)
-                    && !self.begin(flow, listener)
+                    && !self.begin(flow, listener, now)
                 {
+                    self.frames.came = None;
                     return;
                 }
-                self.frames.came = Some(frame);
                 if self.connections.contains_key(&flow) {
-                    return self.turn(TimerOwner::Connection(flow), now);
+                    return self.turn_connection(flow, Some(head), now);
                 }
             }
             Cargo::Datagram { to } => {
-                self.frames.came = Some(frame);
                 if let Some(to) = self.bound(&self.datagrams, to) {
-                    return self.turn(TimerOwner::Datagrams(to), now);
+                    return self.turn_datagrams(to, now);
                 }
             }
-            Cargo::Other => self.frames.came = Some(frame),
+            Cargo::Unreachable { flow, sequence, why } => self.unreachable(flow, sequence, why, now),
+            Cargo::Other => {}
         }
         self.interface.poll(now, &mut self.frames, &mut self.nothing);
         // The frame may have told an Ethernet address for which sockets are silent.
@@ -142,33 +168,11 @@ impl StackEngine {
         }
     }
 
-    pub(crate) fn next_timer(&self) -> Option<Instant> {
-        self.timers.first().map(|(at, _)| *at)
-    }
-
-    /// Lets a socket take the frame that has come and send what it has to send, and notes when it
-    /// is to be looked at again.
+    /// Lets a socket send what it has to send, and notes when it is to be looked at again.
     fn turn(&mut self, owner: TimerOwner, now: Instant) {
-        let seat = match owner {
-            TimerOwner::Connection(flow) => self.connections.get_mut(&flow).map(|c| &mut c.seat),
-            TimerOwner::Datagrams(address) => self.datagrams.get_mut(&address),
-        };
-        let Some(seat) = seat else {
-            // The socket has gone, and its timer goes too.
-            self.timers.retain(|(_, other)| *other != owner);
-            return;
-        };
-        self.interface.poll(now, &mut self.frames, &mut seat.set);
-        let next = self.interface.poll_at(now, &seat.set).map(|at| at.max(now + SOON));
-        if next != seat.timer {
-            if let Some(old) = seat.timer {
-                self.timers.remove(&(old, owner));
-            }
-            self.timers.extend(next.map(|at| (at, owner)));
-            seat.timer = next;
-        }
-        if let TimerOwner::Connection(flow) = owner {
-            self.settle(flow);
+        match owner {
+            TimerOwner::Connection(flow) => self.turn_connection(flow, None, now),
+            TimerOwner::Datagrams(address) => self.turn_datagrams(address, now),
         }
     }
 
@@ -180,10 +184,61 @@ impl StackEngine {
         for waiters in sockets.chain(self.listeners.values().map(|backlog| &backlog.waiters)) {
             Waker::from(waiters.clone()).wake();
         }
+        Waker::from(self.finishing.clone()).wake();
+    }
+}
+
+/// For the fuzz target and its test.
+impl StackEngine {
+    /// How many connections there are.
+    pub(crate) fn count(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Checks what always holds between two turns.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub(crate) fn check(&self) {
+        let unsettled = self.connections.values().filter(|c| c.unacknowledged > 0).count();
+        assert_eq!(self.unsettled, unsettled, "connections that wait for their peers");
+        let connections = self.connections.iter();
+        let timers = connections.map(|(flow, c)| (c.seat.timer, TimerOwner::Connection(*flow)));
+        let sockets = self.datagrams.iter();
+        let timers = timers.chain(sockets.map(|(at, seat)| (seat.timer, TimerOwner::Datagrams(*at))));
+        let timers: BTreeSet<_> = timers.filter_map(|(at, owner)| Some((at?, owner))).collect();
+        assert_eq!(self.timers, timers, "timers and their owners");
+        for queue in self.listeners.values() {
+            assert!(queue.half_open <= self.options.half_open, "half-open connections");
+            assert!(queue.half_open + queue.ready.len() <= self.options.backlog, "a listener's connections");
+        }
     }
 }
 
 impl OwnSocket {
+    /// Lets the socket take the frame that has come and send what it has to send, and returns when
+    /// it has more to do.
+    fn poll(&mut self, interface: &mut Interface, frames: &mut Frames, now: Instant) -> Option<Instant> {
+        interface.poll(now, frames, &mut self.set);
+        interface.poll_at(now, &self.set).map(|at| at.max(now + SOON))
+    }
+
+    /// Sets the timer of the socket anew.
+    fn set_timer(
+        &mut self,
+        timers: &mut BTreeSet<(Instant, TimerOwner)>,
+        owner: TimerOwner,
+        next: Option<Instant>,
+    ) {
+        if next != self.timer {
+            if let Some(old) = self.timer {
+                timers.remove(&(old, owner));
+            }
+            timers.extend(next.map(|at| (at, owner)));
+            self.timer = next;
+        }
+    }
+
     /// The socket of a connection.
     fn socket(&mut self) -> &mut tcp::Socket<'static> {
         self.set.get_mut(self.handle)

@@ -1,10 +1,12 @@
 //! What a stack is made with.
 
+use crate::tcp_options::TcpOptions;
 use smoltcp::wire::{EthernetAddress, IpCidr};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// Addresses and limits of a [`Stack`](crate::Stack).
 #[derive(Clone, Debug)]
@@ -12,7 +14,8 @@ pub struct StackOptions {
     pub(crate) hardware: EthernetAddress,
     pub(crate) addresses: Vec<IpCidr>,
     pub(crate) gateways: Vec<IpAddr>,
-    pub(crate) buffer: usize,
+    pub(crate) tcp: TcpOptions,
+    pub(crate) linger: Duration,
     pub(crate) backlog: usize,
     pub(crate) half_open: usize,
     pub(crate) seed: u64,
@@ -25,14 +28,15 @@ impl Default for StackOptions {
 }
 
 impl StackOptions {
-    /// No address; buffers of 16 KiB; 128 connections that no thread has accepted, and 64 that are
-    /// half open, for each listener.
+    /// No address; connections as [`TcpOptions::new`] says; 128 connections that no thread has
+    /// accepted, and 64 that are half open, for each listener; ten seconds to end.
     pub fn new() -> StackOptions {
         StackOptions {
             hardware: EthernetAddress([2, 0, 0, 0, 0, 1]),
             addresses: Vec::new(),
             gateways: Vec::new(),
-            buffer: 16 << 10,
+            tcp: TcpOptions::new(),
+            linger: Duration::from_secs(10),
             backlog: 128,
             half_open: 64,
             seed: RandomState::new().hash_one(0),
@@ -45,15 +49,15 @@ impl StackOptions {
         self
     }
 
-    /// One more address, with the length of its network's prefix. A stack has two at most.
+    /// One more address, with the length of its network's prefix. A stack has four at most.
     ///
     /// # Errors
     /// `InvalidInput` if the prefix is too long, if the address is no address of one host, or if
-    /// there are two already.
+    /// there are four already.
     pub fn address(mut self, address: IpAddr, prefix: u8) -> io::Result<StackOptions> {
         let longest = if address.is_ipv4() { 32 } else { 128 };
         let one_host = !address.is_multicast() && !address.is_unspecified();
-        if prefix > longest || !one_host || self.addresses.len() == 2 {
+        if prefix > longest || !one_host || self.addresses.len() == 4 {
             let message = format!("{address}/{prefix} cannot be an address of the stack");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
@@ -68,11 +72,17 @@ impl StackOptions {
         self
     }
 
-    /// The bytes of the buffer of a socket in each direction. A connection has both from its first
-    /// segment on, so it takes twice as much, and they do not grow. A smaller number than 4 KiB
-    /// stands for 4 KiB, because a window must have room for two segments.
-    pub fn buffer(mut self, bytes: usize) -> StackOptions {
-        self.buffer = bytes.clamp(4 << 10, 1 << 28);
+    /// What a connection is made with, and a listener's connections, unless the program gives them
+    /// options of their own.
+    pub fn tcp(mut self, options: TcpOptions) -> StackOptions {
+        self.tcp = options;
+        self
+    }
+
+    /// How long a stack goes on that the program has dropped, to send what was written. A stack
+    /// with nothing to send ends at once.
+    pub fn linger(mut self, limit: Duration) -> StackOptions {
+        self.linger = limit;
         self
     }
 

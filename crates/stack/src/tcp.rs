@@ -2,14 +2,16 @@
 
 use crate::flow::SocketPair;
 use crate::stack::{Stack, broken};
+use crate::tcp_options::TcpOptions;
 use selvedge_io::io::{Read, Write};
 use smoltcp::socket::tcp::{RecvError, Socket, State};
 use std::fmt;
 use std::future::poll_fn;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{Shutdown, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// A socket that accepts connections to a [`Stack`].
 ///
@@ -26,7 +28,21 @@ impl TcpListener {
     /// # Errors
     /// `AddrInUse`, and `AddrNotAvailable` if the address is not the stack's.
     pub fn bind(stack: &Stack, address: SocketAddr) -> io::Result<TcpListener> {
-        let address = stack.operate(|engine, _| engine.listen(address))?;
+        TcpListener::bind_with(stack, address, None)
+    }
+
+    /// Listens as [`bind`](Self::bind) does. The connections get these options instead of the
+    /// stack's.
+    ///
+    /// # Errors
+    /// Those of [`bind`](Self::bind).
+    pub fn bind_with(
+        stack: &Stack,
+        address: SocketAddr,
+        options: impl Into<Option<TcpOptions>>,
+    ) -> io::Result<TcpListener> {
+        let options = options.into();
+        let address = stack.operate(|engine, _| engine.listen(address, options))?;
         Ok(TcpListener { stack: stack.clone(), address })
     }
 
@@ -36,9 +52,9 @@ impl TcpListener {
     /// That of the wire, if it is broken.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let flow = poll_fn(|cx| {
-            self.stack.operate(|engine, _| match engine.accept(self.address, cx.waker()) {
-                Some(flow) => Poll::Ready(Ok(flow)),
-                None => engine.broken.map_or(Poll::Pending, |kind| Poll::Ready(Err(broken(kind)))),
+            self.stack.poll(cx, |engine, _, waker| match engine.accept(self.address, waker) {
+                Some(flow) => Some(Ok(flow)),
+                None => engine.broken.map(|kind| Err(broken(kind))),
             })
         })
         .await?;
@@ -83,39 +99,60 @@ impl TcpStream {
     /// Connects to a peer on the wire or behind the stack's gateway.
     ///
     /// # Errors
-    /// `ConnectionRefused` if the peer refuses, or does not answer for a minute, and
-    /// `AddrNotAvailable` if the stack has no address of the family.
+    /// `ConnectionRefused` if the peer refuses, `TimedOut` if it does not answer in the
+    /// [time](TcpOptions::connect_limit), `HostUnreachable` if no host on the wire has the address
+    /// or a router says so, `NetworkUnreachable` if the stack has no gateway or a router knows no
+    /// way, and `AddrNotAvailable` if the stack has no address of the family.
     pub async fn connect(stack: &Stack, peer: SocketAddr) -> io::Result<TcpStream> {
-        let flow = stack.operate(|engine, now| engine.connect(peer, now))?;
+        TcpStream::connect_with(stack, peer, None).await
+    }
+
+    /// Connects as [`connect`](Self::connect) does, with these options instead of the stack's.
+    ///
+    /// # Errors
+    /// Those of [`connect`](Self::connect).
+    pub async fn connect_with(
+        stack: &Stack,
+        peer: SocketAddr,
+        options: impl Into<Option<TcpOptions>>,
+    ) -> io::Result<TcpStream> {
+        let options = options.into();
+        let flow = stack.operate(|engine, now| engine.connect(peer, options, now))?;
         let stream = TcpStream::new(stack, flow);
         poll_fn(|cx| {
-            stream.attempt(cx, |socket| match socket.state() {
+            stream.attempt(cx, |socket, over| match socket.state() {
                 State::SynSent | State::SynReceived => None,
-                State::Closed => {
-                    let message = format!("{peer} refuses, or does not answer");
-                    Some(Err(io::Error::new(io::ErrorKind::ConnectionRefused, message)))
-                }
-                _ => {
-                    socket.set_timeout(None);
-                    Some(Ok(()))
-                }
+                State::Closed => Some(Err(no_connection(peer, over))),
+                _ => Some(Ok(())),
             })
         })
         .await?;
         Ok(stream)
     }
 
-    /// Makes an attempt; if it gives nothing, the thread waits for the socket.
+    /// Makes an attempt, which gets the error of a connection that is over. If it gives nothing,
+    /// the thread waits for the socket.
     fn attempt<R>(
         &self,
-        cx: &mut Context<'_>,
-        f: impl FnOnce(&mut Socket<'static>) -> Option<io::Result<R>>,
+        cx: &Context<'_>,
+        f: impl FnOnce(&mut Socket<'static>, ErrorKind) -> Option<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
-        self.stack.operate(|engine, now| {
-            let result = engine.with_tcp(self.flow, now, |socket, waiters| {
-                let result = f(socket);
+        self.attempt_to_write(cx, 0, f)
+    }
+
+    /// As `attempt`, for a write of this many bytes: it waits while the buffer is about to grow.
+    fn attempt_to_write<R>(
+        &self,
+        cx: &Context<'_>,
+        bytes: usize,
+        f: impl FnOnce(&mut Socket<'static>, ErrorKind) -> Option<io::Result<R>>,
+    ) -> Poll<io::Result<R>> {
+        self.stack.poll(cx, |engine, now, waker| {
+            let grows = engine.make_room(self.flow, bytes, now);
+            let result = engine.with_tcp(self.flow, now, |socket, over, waiters| {
+                let result = if grows { None } else { f(socket, over) };
                 if result.is_none() {
-                    waiters.add(cx.waker());
+                    waiters.add(waker);
                     let waker = waiters.clone().into();
                     socket.register_recv_waker(&waker);
                     socket.register_send_waker(&waker);
@@ -123,10 +160,10 @@ impl TcpStream {
                 result
             });
             match (result, engine.broken) {
-                (Some(Some(result)), _) => Poll::Ready(result),
-                (Some(None), None) => Poll::Pending,
-                (Some(None), Some(kind)) => Poll::Ready(Err(broken(kind))),
-                (None, _) => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+                (Some(Some(result)), _) => Some(result),
+                (Some(None), None) => None,
+                (Some(None), Some(kind)) => Some(Err(broken(kind))),
+                (None, _) => Some(Err(ErrorKind::NotConnected.into())),
             }
         })
     }
@@ -134,19 +171,20 @@ impl TcpStream {
     /// Reads the bytes that are there, but at least one, and returns how many; 0 at the end.
     ///
     /// # Errors
-    /// `ConnectionReset` if the peer has reset the connection.
+    /// `ConnectionReset` if the peer has reset the connection, and `TimedOut` if it has not
+    /// answered for the [time](TcpOptions::peer_limit) it has.
     pub async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         if buffer.is_empty() {
             return Ok(0);
         }
         poll_fn(|cx| {
-            self.attempt(cx, |socket| match socket.recv_slice(buffer) {
+            self.attempt(cx, |socket, over| match socket.recv_slice(buffer) {
                 Ok(0) if self.read_shut.load(Relaxed) => Some(Ok(0)),
                 Ok(0) => None,
                 Ok(read) => Some(Ok(read)),
                 Err(RecvError::Finished) => Some(Ok(0)),
                 Err(RecvError::InvalidState) if self.read_shut.load(Relaxed) => Some(Ok(0)),
-                Err(RecvError::InvalidState) => Some(Err(io::ErrorKind::ConnectionReset.into())),
+                Err(RecvError::InvalidState) => Some(Err(over.into())),
             })
         })
         .await
@@ -163,18 +201,18 @@ impl TcpStream {
     /// Writes as many bytes as the buffer has room for, but at least one, and returns how many.
     ///
     /// # Errors
-    /// `BrokenPipe` after [`shutdown`](Self::shutdown), and `ConnectionReset` if the connection is
-    /// over.
+    /// `BrokenPipe` after [`shutdown`](Self::shutdown), and the errors of
+    /// [`read`](Self::read) if the connection is over.
     pub async fn write(&self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.is_empty() {
             return Ok(0);
         }
         poll_fn(|cx| {
-            self.attempt(cx, |socket| match socket.send_slice(bytes) {
+            self.attempt_to_write(cx, bytes.len(), |socket, over| match socket.send_slice(bytes) {
                 Ok(0) => None,
                 Ok(written) => Some(Ok(written)),
-                Err(_) if self.write_shut.load(Relaxed) => Some(Err(io::ErrorKind::BrokenPipe.into())),
-                Err(_) => Some(Err(io::ErrorKind::ConnectionReset.into())),
+                Err(_) if self.write_shut.load(Relaxed) => Some(Err(ErrorKind::BrokenPipe.into())),
+                Err(_) => Some(Err(over.into())),
             })
         })
         .await
@@ -197,7 +235,7 @@ impl TcpStream {
         self.read_shut.fetch_or(read, Relaxed);
         self.write_shut.fetch_or(write, Relaxed);
         let open = self.stack.operate(|engine, now| {
-            engine.with_tcp(self.flow, now, |socket, waiters| {
+            engine.with_tcp(self.flow, now, |socket, _, waiters| {
                 let open = socket.is_active();
                 if write {
                     socket.close();
@@ -208,7 +246,7 @@ impl TcpStream {
                 open
             })
         });
-        if open == Some(true) { Ok(()) } else { Err(io::ErrorKind::NotConnected.into()) }
+        if open == Some(true) { Ok(()) } else { Err(ErrorKind::NotConnected.into()) }
     }
 
     /// The address of this end.
@@ -232,10 +270,27 @@ impl TcpStream {
     /// # Errors
     /// `NotConnected` if the connection is over.
     pub fn set_nodelay(&self, yes: bool) -> io::Result<()> {
-        let set = self.stack.operate(|engine, now| {
-            engine.with_tcp(self.flow, now, |socket, _| socket.set_nagle_enabled(!yes))
-        });
-        set.ok_or_else(|| io::ErrorKind::NotConnected.into())
+        self.change(|options| options.nodelay(yes))
+    }
+
+    /// As [`TcpOptions::keep_alive`], from now on.
+    ///
+    /// # Errors
+    /// `NotConnected` if the connection is over.
+    pub fn set_keep_alive(&self, rest: Option<Duration>) -> io::Result<()> {
+        self.change(|options| options.keep_alive(rest))
+    }
+
+    /// As [`TcpOptions::peer_limit`], from now on.
+    ///
+    /// # Errors
+    /// `NotConnected` if the connection is over.
+    pub fn set_peer_limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.change(|options| options.peer_limit(limit))
+    }
+
+    fn change(&self, change: impl FnOnce(TcpOptions) -> TcpOptions) -> io::Result<()> {
+        self.stack.operate(|engine, now| engine.with_options(self.flow, now, change))
     }
 }
 
@@ -252,7 +307,7 @@ impl Write for &TcpStream {
 
     async fn finish(&mut self) -> io::Result<()> {
         match self.shutdown(Shutdown::Write) {
-            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotConnected => Ok(()),
             result => result,
         }
     }
@@ -269,4 +324,16 @@ impl fmt::Debug for TcpStream {
         let SocketPair { local, peer } = &self.flow;
         f.debug_struct("stack::TcpStream").field("local", local).field("peer", peer).finish()
     }
+}
+
+/// Why there is no connection to a peer.
+fn no_connection(peer: SocketAddr, why: ErrorKind) -> io::Error {
+    let message = match why {
+        ErrorKind::ConnectionRefused => "refuses the connection",
+        ErrorKind::TimedOut => "does not answer",
+        ErrorKind::HostUnreachable => "is no host that can be reached",
+        ErrorKind::NetworkUnreachable => "is in a network that cannot be reached",
+        _ => "has ended the connection",
+    };
+    io::Error::new(why, format!("{peer} {message}"))
 }

@@ -1,7 +1,8 @@
 //! Datagrams of a stack.
 
 use crate::stack::{Stack, broken};
-use smoltcp::socket::udp::{SendError, Socket};
+use smoltcp::socket::udp::{SendError, Socket, UdpMetadata};
+use smoltcp::wire::IpEndpoint;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -30,11 +31,11 @@ impl UdpSocket {
         cx: &mut Context<'_>,
         f: impl FnOnce(&mut Socket<'static>) -> Option<io::Result<R>>,
     ) -> Poll<io::Result<R>> {
-        self.stack.operate(|engine, now| {
+        self.stack.poll(cx, |engine, now, waker| {
             let result = engine.with_udp(self.address, now, |socket, waiters| {
                 let result = f(socket);
                 if result.is_none() {
-                    waiters.add(cx.waker());
+                    waiters.add(waker);
                     let waker = waiters.clone().into();
                     socket.register_recv_waker(&waker);
                     socket.register_send_waker(&waker);
@@ -42,9 +43,8 @@ impl UdpSocket {
                 result
             });
             match (result.flatten(), engine.broken) {
-                (Some(result), _) => Poll::Ready(result),
-                (None, None) => Poll::Pending,
-                (None, Some(kind)) => Poll::Ready(Err(broken(kind))),
+                (Some(result), _) => Some(result),
+                (None, kind) => kind.map(|kind| Err(broken(kind))),
             }
         })
     }
@@ -53,14 +53,20 @@ impl UdpSocket {
     ///
     /// # Errors
     /// `InvalidInput` if the datagram is longer than 1452 bytes, which every packet has room for,
-    /// or if it can go to no such address.
+    /// or if it can go to no such address; and those of a missing way, as
+    /// [`TcpStream::connect`](crate::TcpStream::connect) has them.
     pub async fn send_to(&self, bytes: &[u8], to: SocketAddr) -> io::Result<usize> {
         if bytes.len() > 1452 {
             let message = format!("{to}: a datagram of {} bytes is too long", bytes.len());
             return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
         }
+        let mut meta = UdpMetadata::from(IpEndpoint::from(to));
+        meta.local_address = Some(match self.address.ip() {
+            all if all.is_unspecified() => self.stack.operate(|engine, _| engine.source_for(to))?.into(),
+            own => own.into(),
+        });
         poll_fn(|cx| {
-            self.attempt(cx, |socket| match socket.send_slice(bytes, to) {
+            self.attempt(cx, |socket| match socket.send_slice(bytes, meta) {
                 Ok(()) => Some(Ok(bytes.len())),
                 Err(SendError::BufferFull) => None,
                 Err(error) => {

@@ -16,10 +16,14 @@ impl SocketWaiters {
         Arc::new(SocketWaiters { waiting: Mutex::default(), woken: woken.clone() })
     }
 
-    pub(crate) fn add(&self, waker: &Waker) {
+    /// Takes the waker of a thread that waits. What is there already stays with the caller, which
+    /// drops it when the lock of the stack is released: to clone or drop a waker may run any code.
+    pub(crate) fn add(&self, waker: &mut Option<Waker>) {
         let mut waiting = self.waiting.lock().unwrap();
-        if !waiting.iter().any(|other| other.will_wake(waker)) {
-            waiting.push(waker.clone());
+        if let Some(new) = waker
+            && !waiting.iter().any(|other| other.will_wake(new))
+        {
+            waiting.extend(waker.take());
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What a stack sends frames to and takes frames from: the trait [`Wire`].
 
+pub(crate) mod loopback;
+pub(crate) mod packet;
 pub(crate) mod simulated;
 pub(crate) mod tap;
 

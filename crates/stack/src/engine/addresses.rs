@@ -39,6 +39,31 @@ impl StackEngine {
         if taken(self, address) { Err(in_use(address)) } else { Ok(address) }
     }
 
+    /// The address from which the stack talks to a peer: the peer's own if it is the stack, that in
+    /// the peer's network, or that which smoltcp finds.
+    pub(crate) fn source_for(&self, peer: SocketAddr) -> io::Result<IpAddr> {
+        let to = peer.ip().into();
+        let mut networks = self.options.addresses.iter();
+        if self.interface.has_ip_addr(to) {
+            return Ok(peer.ip());
+        }
+        if let Some(network) = networks.find(|network| network.contains_addr(&to)) {
+            return Ok(network.address().into());
+        }
+        let source = self.interface.get_source_address(&to);
+        let Some(source) = source.filter(|source| self.interface.has_ip_addr(*source)) else {
+            let message = format!("{peer}: the stack has no address of this family");
+            return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, message));
+        };
+        let ip = peer.ip();
+        let for_many = ip.is_multicast() || ip == IpAddr::V4(std::net::Ipv4Addr::BROADCAST);
+        if !for_many && !self.options.gateways.iter().any(|gateway| gateway.is_ipv4() == peer.is_ipv4()) {
+            let message = format!("{peer}: the stack has no gateway to its network");
+            return Err(io::Error::new(io::ErrorKind::NetworkUnreachable, message));
+        }
+        Ok(source.into())
+    }
+
     pub(super) fn free_port(
         &mut self,
         address: IpAddr,

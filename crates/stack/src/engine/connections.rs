@@ -1,74 +1,228 @@
-//! The connections of a stack and its listeners: their stages, from the first segment to the last
-//! acknowledgement. `StackEngine` has the turns in which their sockets take and send segments.
+//! The connections of a stack and their stages, from the first segment to the last
+//! acknowledgement.
 
 use super::{OwnSocket, StackEngine, TimerOwner};
-use crate::flow::SocketPair;
+use crate::flow::{Cargo, SegmentChange, SocketPair, StackSegment, rewrite};
+use crate::frames::Frames;
+use crate::tcp_options::TcpOptions;
 use crate::waiters::SocketWaiters;
-use smoltcp::socket::tcp;
-use smoltcp::time::{Duration, Instant};
+use smoltcp::iface::Interface;
+use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
+use smoltcp::time::Instant;
+use smoltcp::wire::TcpSeqNumber;
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// How long a peer that does not answer keeps a connection that no part of the program uses.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 pub(super) struct StackConnection {
     pub(super) seat: OwnSocket,
-    stage: ConnectionStage,
+    pub(super) stage: ConnectionStage,
+    pub(super) options: TcpOptions,
+    /// When the last segment came.
+    pub(super) heard: Instant,
+    /// When the stage began, or when the peer was first waited for, or took something, last.
+    pub(super) since: Instant,
+    /// The sequence number of the first segment that has gone.
+    pub(super) opening: Option<TcpSeqNumber>,
+    /// The sequence number after the last that has gone.
+    pub(super) sent_to: TcpSeqNumber,
+    /// The sequence number that the peer waits for, as it said last.
+    pub(super) wanted: TcpSeqNumber,
+    /// Up to which one the peer has room.
+    pub(super) room_to: TcpSeqNumber,
+    /// Up to which one of the peer's this end has offered room, and by how many bits it shifts
+    /// that.
+    offered_to: TcpSeqNumber,
+    own_shift: u8,
+    /// By how many bits the peer shifts the windows that it tells.
+    pub(super) shift: u8,
+    /// Whether the last window was made odd.
+    odd: bool,
+    /// The peer's first segment, for a new socket; see `growing.rs`.
+    pub(super) first: Option<Box<[u8]>>,
+    /// The sequence number of the byte that the program reads next.
+    pub(super) reads_at: TcpSeqNumber,
+    /// By how much the numbers of the connection are ahead of those of its socket.
+    pub(super) offset: i32,
+    /// When the program used the socket last.
+    pub(super) used: Instant,
+    /// More than half of the buffer for reading was full.
+    pub(super) was_full: bool,
+    /// How much waits for the peer's acknowledgement; see `limits.rs`.
+    pub(super) unacknowledged: usize,
+    /// Why the connection is over, if the program did not end it.
+    pub(super) ended: Option<ErrorKind>,
 }
 
 /// Which part of the program a connection belongs to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum ConnectionStage {
+pub(super) enum ConnectionStage {
     /// To the listener with this address; the handshake goes on.
     HalfOpen(SocketAddr),
+    /// To a `TcpStream`; a thread waits there for the handshake.
+    Connecting,
     /// To a listener, and the next `accept` there takes it; or to a `TcpStream`.
     Open,
     /// To no part: it lives until its last bytes are acknowledged.
     Orphan,
 }
 
+/// The connections of a listener that no thread has accepted.
 pub(super) struct ListenQueue {
-    half_open: usize,
-    ready: VecDeque<SocketPair>,
+    pub(super) options: TcpOptions,
+    pub(super) half_open: usize,
+    pub(super) ready: VecDeque<SocketPair>,
     pub(super) waiters: Arc<SocketWaiters>,
 }
 
-impl StackEngine {
-    /// Makes the socket of a connection that a peer asks for; false if the listener has no room.
-    pub(super) fn begin(&mut self, flow: SocketPair, listener: SocketAddr) -> bool {
-        let Some(backlog) = self.listeners.get_mut(&listener) else { return false };
-        let full = backlog.half_open + backlog.ready.len() >= self.options.backlog;
-        if full || backlog.half_open >= self.options.half_open {
-            return false;
+impl StackConnection {
+    pub(super) fn new(
+        seat: OwnSocket,
+        stage: ConnectionStage,
+        options: TcpOptions,
+        now: Instant,
+    ) -> Box<StackConnection> {
+        let (heard, since) = (now, now);
+        let (sent_to, wanted, room_to) = (TcpSeqNumber(0), TcpSeqNumber(0), TcpSeqNumber(0));
+        let (opening, unacknowledged, ended) = (None, 0, None);
+        Box::new(StackConnection {
+            seat,
+            stage,
+            options,
+            heard,
+            since,
+            opening,
+            sent_to,
+            wanted,
+            unacknowledged,
+            room_to,
+            shift: 0,
+            offered_to: TcpSeqNumber(0),
+            own_shift: 0,
+            odd: false,
+            first: None,
+            reads_at: TcpSeqNumber(0),
+            offset: 0,
+            used: now,
+            was_full: false,
+            ended,
+        })
+    }
+
+    pub(super) fn orphan(&mut self, now: Instant) {
+        self.stage = ConnectionStage::Orphan;
+        self.since = now;
+    }
+
+    /// Notes what the segment that has come says, also if smoltcp will drop it. A window that ends
+    /// before that of an earlier segment is an older one that comes late: the segment in `frame`
+    /// gets the earlier end.
+    ///
+    /// smoltcp takes each window for the newest. When an old one without room comes after all that
+    /// was sent, and what was sent is lost, smoltcp sends nothing more.
+    ///
+    /// An end behind more bytes than this end has room for is cut off, as these are: smoltcp would
+    /// take it, and lose the bytes. smoltcp itself sends such segments when it repeats one at once.
+    ///
+    /// If only the end waits for its acknowledgement, the windows of two segments in turn are made
+    /// to differ. smoltcp takes three equal ones for a sign of loss, and stops the timer to repeat
+    /// what is lost at once; but it repeats bytes only, and the end would never go again.
+    pub(super) fn note_heard(&mut self, head: StackSegment, frame: Option<&mut Vec<u8>>) {
+        if head.synchronizes {
+            if let Some(frame) = &frame {
+                self.keep_opening(head, frame);
+            }
+            self.shift = head.shift.map_or(0, |shift| shift.min(14));
         }
-        backlog.half_open += 1;
-        let mut socket = self.new_socket();
-        // The address has a port, and the socket is new: these are all its conditions.
-        let listens = socket.listen(flow.local);
-        debug_assert!(listens.is_ok());
-        let seat = self.seat(socket);
-        self.connections.insert(flow, StackConnection { seat, stage: ConnectionStage::HalfOpen(listener) });
-        true
+        let Some(frame) = frame else { return };
+        let bytes = head.length - usize::from(head.ends).min(head.length);
+        if head.ends && !head.synchronizes && head.sequence + bytes > self.offered_to {
+            rewrite(frame, SegmentChange::WithoutEnd);
+        }
+        let Some(wanted) = head.acknowledges else { return };
+        if wanted < self.wanted || wanted > self.sent_to {
+            return;
+        }
+        let shift = if head.synchronizes { 0 } else { self.shift };
+        let room_to = wanted + (usize::from(head.window) << shift);
+        // The first acknowledgement of all has nothing before it.
+        if wanted > self.wanted || room_to > self.room_to {
+            self.wanted = wanted;
+            self.room_to = self.room_to.max(room_to);
+        }
+        if self.room_to > room_to && self.room_to - room_to >= 1 << shift {
+            let window = (self.room_to - wanted) >> shift;
+            rewrite(frame, SegmentChange::Window(window.min(0xFFFF) as u16));
+        } else if head.length == 0 && self.unacknowledged == 1 && self.seat.socket().send_queue() == 0 {
+            self.odd = !self.odd;
+            rewrite(frame, SegmentChange::Window(head.window & !1 | u16::from(self.odd)));
+        }
     }
 
-    fn new_socket(&self) -> tcp::Socket<'static> {
-        let buffer = || tcp::SocketBuffer::new(vec![0; self.options.buffer]);
-        let mut socket = tcp::Socket::new(buffer(), buffer());
-        socket.set_timeout(Some(PATIENCE));
-        socket
+    /// Lets the socket take the frame that has come and send what it has to send, and returns when
+    /// it has more to do.
+    pub(super) fn poll(
+        &mut self,
+        interface: &mut Interface,
+        frames: &mut Frames,
+        now: Instant,
+    ) -> Option<Instant> {
+        self.shift_came(frames.came.as_mut());
+        let gone = frames.to_go.len();
+        let next = self.seat.poll(interface, frames, now);
+        self.shift_gone(&mut frames.to_go[gone..]);
+        self.note_sent(&mut frames.to_go[gone..]);
+        next
     }
 
+    /// Notes which segments are to go, and gives those without contents at least the sequence
+    /// number that the peer waits for.
+    ///
+    /// smoltcp gives them the one that it sends next. While it repeats what was lost this is an old
+    /// one, and the peer drops such a segment with the acknowledgement in it. If both peers repeat
+    /// something, neither takes an acknowledgement of the other, and both repeat for ever.
+    pub(super) fn note_sent(&mut self, frames: &mut [Vec<u8>]) {
+        let closed = self.seat.socket().state() == State::Closed;
+        for frame in frames {
+            let Cargo::Segment(_, head) = Cargo::of(frame) else { continue };
+            let end = head.sequence + head.length;
+            if head.synchronizes {
+                self.own_shift = head.shift.unwrap_or(0);
+            }
+            if let Some(reads) = head.acknowledges {
+                let shift = if head.synchronizes { 0 } else { self.own_shift };
+                self.offered_to = reads + (usize::from(head.window) << shift);
+            }
+            if self.opening.is_none() {
+                self.opening = Some(head.sequence);
+                (self.sent_to, self.wanted, self.room_to) = (end, head.sequence, head.sequence);
+            } else if head.length > 0 {
+                self.sent_to = self.sent_to.max(end);
+            } else if end < self.wanted && (closed || !head.resets) {
+                rewrite(frame, SegmentChange::Sequence(self.wanted));
+            }
+        }
+    }
+
+    /// Ends a connection when its first segment has no answer, without a word to the peer.
+    pub(super) fn give_up(&mut self, why: ErrorKind) {
+        let none = || SocketBuffer::new(Vec::new());
+        *self.seat.socket() = Socket::new(none(), none());
+        self.ended = Some(why);
+        Waker::from(self.seat.waiters.clone()).wake();
+    }
+}
+
+impl StackEngine {
     /// Moves a connection to its next stage.
-    pub(super) fn settle(&mut self, flow: SocketPair) {
+    pub(super) fn settle(&mut self, flow: SocketPair, now: Instant) {
         let Some(connection) = self.connections.get_mut(&flow) else { return };
-        let state = connection.seat.set.get::<tcp::Socket<'_>>(connection.seat.handle).state();
+        let state = connection.seat.socket().state();
         match (connection.stage, state) {
-            (ConnectionStage::HalfOpen(_), tcp::State::SynReceived) => {}
-            (ConnectionStage::HalfOpen(listener), tcp::State::Closed | tcp::State::Listen) => {
+            (ConnectionStage::HalfOpen(_), State::SynReceived) => {}
+            (ConnectionStage::HalfOpen(listener), State::Closed | State::Listen) => {
                 self.forget(flow);
                 if let Some(backlog) = self.listeners.get_mut(&listener) {
                     backlog.half_open -= 1;
@@ -76,104 +230,127 @@ impl StackEngine {
             }
             (ConnectionStage::HalfOpen(listener), _) => {
                 connection.stage = ConnectionStage::Open;
-                connection.seat.socket().set_timeout(None);
+                connection.since = now;
                 if let Some(backlog) = self.listeners.get_mut(&listener) {
                     backlog.half_open -= 1;
                     backlog.ready.push_back(flow);
                     Waker::from(backlog.waiters.clone()).wake();
                 }
             }
-            (ConnectionStage::Orphan, tcp::State::Closed) => self.forget(flow),
+            (ConnectionStage::Connecting, State::SynSent | State::SynReceived) => {}
+            (ConnectionStage::Connecting, _) => {
+                connection.stage = ConnectionStage::Open;
+                connection.since = now;
+            }
+            (ConnectionStage::Orphan, State::Closed) => self.forget(flow),
             (ConnectionStage::Open | ConnectionStage::Orphan, _) => {}
         }
     }
 
     fn forget(&mut self, flow: SocketPair) {
-        if let Some(StackConnection { seat, .. }) = self.connections.remove(&flow)
-            && let Some(at) = seat.timer
-        {
+        let Some(connection) = self.connections.remove(&flow) else { return };
+        let StackConnection { seat, unacknowledged, .. } = *connection;
+        if let Some(at) = seat.timer {
             self.timers.remove(&(at, TimerOwner::Connection(flow)));
         }
+        self.count_unsettled(unacknowledged, 0);
+        // Wakers that are left are dropped outside of the lock.
+        Waker::from(seat.waiters).wake();
     }
 
-    /// Does something with the socket of a connection, and lets it send.
+    /// Does something with the socket of a connection, and lets it send. `f` gets the error of
+    /// what the socket cannot do any more.
     pub(crate) fn with_tcp<R>(
         &mut self,
         flow: SocketPair,
         now: Instant,
-        f: impl FnOnce(&mut tcp::Socket<'static>, &Arc<SocketWaiters>) -> R,
+        f: impl FnOnce(&mut Socket<'static>, ErrorKind, &Arc<SocketWaiters>) -> R,
     ) -> Option<R> {
-        let seat = &mut self.connections.get_mut(&flow)?.seat;
-        let waiters = seat.waiters.clone();
-        let result = f(seat.socket(), &waiters);
+        let connection = self.connections.get_mut(&flow)?;
+        let over = connection.ended.unwrap_or(ErrorKind::ConnectionReset);
+        let waiters = connection.seat.waiters.clone();
+        let socket = connection.seat.socket();
+        let unread = socket.recv_queue();
+        let result = f(socket, over, &waiters);
+        let read = unread - connection.seat.socket().recv_queue();
+        connection.reads_at += read;
+        connection.used = now;
+        self.grow(flow, now);
         self.turn(TimerOwner::Connection(flow), now);
         Some(result)
     }
 
+    /// Changes the options of a connection.
+    pub(crate) fn with_options(
+        &mut self,
+        flow: SocketPair,
+        now: Instant,
+        change: impl FnOnce(TcpOptions) -> TcpOptions,
+    ) -> io::Result<()> {
+        let connection = self.connections.get_mut(&flow).ok_or(ErrorKind::NotConnected)?;
+        connection.options = change(connection.options.clone());
+        connection.options.apply(connection.seat.socket());
+        connection.heard = now;
+        self.turn(TimerOwner::Connection(flow), now);
+        Ok(())
+    }
+
     /// Begins a connection to a peer.
-    pub(crate) fn connect(&mut self, peer: SocketAddr, now: Instant) -> io::Result<SocketPair> {
-        let unreachable = || {
-            let message = format!("{peer}: the stack has no address of this family");
-            io::Error::new(io::ErrorKind::AddrNotAvailable, message)
-        };
-        let local = self.interface.get_source_address(&peer.ip().into()).ok_or_else(unreachable)?;
-        let local = self.free_port(local.into(), |engine, local| {
+    pub(crate) fn connect(
+        &mut self,
+        peer: SocketAddr,
+        options: Option<TcpOptions>,
+        now: Instant,
+    ) -> io::Result<SocketPair> {
+        let options = options.unwrap_or_else(|| self.options.tcp.clone());
+        let local = self.source_for(peer)?;
+        let local = self.free_port(local, |engine, local| {
             engine.connections.contains_key(&SocketPair { local, peer })
                 || engine.bound(&engine.listeners, local).is_some()
         })?;
-        let mut socket = self.new_socket();
-        let refused = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{peer}: {error}"));
+        let mut socket = options.socket(options.begins_with());
+        let refused = |error| io::Error::new(ErrorKind::InvalidInput, format!("{peer}: {error}"));
         socket.connect(self.interface.context(), peer, local).map_err(refused)?;
         let (flow, seat) = (SocketPair { local, peer }, self.seat(socket));
-        self.connections.insert(flow, StackConnection { seat, stage: ConnectionStage::Open });
+        let connection = StackConnection::new(seat, ConnectionStage::Connecting, options, now);
+        self.connections.insert(flow, connection);
         self.turn(TimerOwner::Connection(flow), now);
         Ok(flow)
+    }
+
+    /// A router or the peer says that a segment did not arrive. It ends a connection that has heard
+    /// nothing else yet; to an open one it may be a passing trouble, or a lie.
+    pub(super) fn unreachable(
+        &mut self,
+        flow: SocketPair,
+        sequence: TcpSeqNumber,
+        why: ErrorKind,
+        now: Instant,
+    ) {
+        if let Some(connection) = self.connections.get_mut(&flow)
+            && connection.seat.socket().state() == State::SynSent
+            && connection.opening == Some(sequence)
+        {
+            connection.give_up(why);
+            let came = self.frames.came.take();
+            self.turn(TimerOwner::Connection(flow), now);
+            self.frames.came = came;
+        }
     }
 
     /// A `TcpStream` has gone. A reset tells the peer if bytes of it were not read.
     pub(crate) fn release(&mut self, flow: SocketPair, now: Instant) {
         let Some(connection) = self.connections.get_mut(&flow) else { return };
-        connection.stage = ConnectionStage::Orphan;
+        connection.orphan(now);
         let socket = connection.seat.socket();
         if socket.can_recv() {
+            if socket.state() != State::Closed {
+                self.lost += socket.send_queue() as u64;
+            }
             socket.abort();
         } else {
             socket.close();
         }
-        socket.set_timeout(Some(PATIENCE));
         self.turn(TimerOwner::Connection(flow), now);
-    }
-
-    pub(crate) fn listen(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let address = self.free_address(address, |engine, at| engine.listeners.contains_key(&at))?;
-        let waiters = SocketWaiters::new(&self.woken);
-        self.listeners.insert(address, ListenQueue { half_open: 0, ready: VecDeque::new(), waiters });
-        Ok(address)
-    }
-
-    /// The next connection of a listener; if there is none, the waker waits for it.
-    pub(crate) fn accept(&mut self, listener: SocketAddr, waker: &Waker) -> Option<SocketPair> {
-        let backlog = self.listeners.get_mut(&listener)?;
-        let flow = backlog.ready.pop_front();
-        if flow.is_none() {
-            backlog.waiters.add(waker);
-        }
-        flow
-    }
-
-    /// A `TcpListener` has gone: its connections that no thread has accepted are reset.
-    pub(crate) fn unlisten(&mut self, listener: SocketAddr, now: Instant) {
-        let ready = self.listeners.remove(&listener).map(|backlog| backlog.ready);
-        let unaccepted =
-            self.connections.iter().filter(|(_, c)| c.stage == ConnectionStage::HalfOpen(listener));
-        let mut flows: Vec<SocketPair> = unaccepted.map(|(flow, _)| *flow).collect();
-        flows.extend(ready.into_iter().flatten());
-        for flow in flows {
-            if let Some(connection) = self.connections.get_mut(&flow) {
-                connection.stage = ConnectionStage::Orphan;
-                connection.seat.socket().abort();
-            }
-            self.turn(TimerOwner::Connection(flow), now);
-        }
     }
 }

@@ -7,12 +7,16 @@ use smoltcp::time::Instant;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::Waker;
+
+/// The bytes of the buffer of a socket in each direction.
+const BUFFER: usize = 16 << 10;
 
 impl StackEngine {
     pub(crate) fn bind(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
         let address = self.free_address(address, |engine, at| engine.datagrams.contains_key(&at))?;
         let buffer = || {
-            let bytes = vec![0; self.options.buffer.max(2048)];
+            let bytes = vec![0; BUFFER];
             udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; 64], bytes)
         };
         let mut socket = udp::Socket::new(buffer(), buffer());
@@ -33,13 +37,16 @@ impl StackEngine {
         let seat = self.datagrams.get_mut(&address)?;
         let waiters = seat.waiters.clone();
         let result = f(seat.set.get_mut(seat.handle), &waiters);
-        self.turn(TimerOwner::Datagrams(address), now);
+        self.turn_datagrams(address, now);
         Some(result)
     }
 
     pub(crate) fn unbind(&mut self, address: SocketAddr) {
-        if let Some(OwnSocket { timer: Some(at), .. }) = self.datagrams.remove(&address) {
+        let Some(OwnSocket { timer, waiters, .. }) = self.datagrams.remove(&address) else { return };
+        if let Some(at) = timer {
             self.timers.remove(&(at, TimerOwner::Datagrams(address)));
         }
+        // Wakers that are left are dropped outside of the lock.
+        Waker::from(waiters).wake();
     }
 }

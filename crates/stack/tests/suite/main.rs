@@ -1,12 +1,22 @@
 //! The tests of this crate over simulated wires, in one program.
 
+mod any_frames;
 mod bad_networks;
+mod congestion;
 mod connections;
 mod datagrams;
+mod endings;
+mod failures;
+mod growing;
 mod limits;
+mod looping;
+mod wakers;
 
-use selvedge_stack::{SimulatedWire, Stack, StackOptions, Weather};
+use selvedge_io::time::sleep;
+use selvedge_stack::{SimulatedWire, Stack, StackOptions, Weather, Wire};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The options of the stack with this number, which determines its addresses.
 fn options(number: u8) -> StackOptions {
@@ -23,4 +33,18 @@ fn two_stacks(seed: u64, weather: Weather) -> (Stack, Stack) {
 
 fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
+}
+
+/// Carries frames from one wire to another; each takes this time.
+async fn carry(from: Arc<SimulatedWire>, to: Arc<SimulatedWire>, way: Duration) {
+    loop {
+        let frames = from.receive().await.unwrap();
+        let to = to.clone();
+        drop(selvedge_core::spawn(async move {
+            if !way.is_zero() {
+                sleep(way).await;
+            }
+            frames.iter().for_each(|frame| to.send(frame));
+        }));
+    }
 }
