@@ -70,6 +70,7 @@
 
 mod calls;
 mod overflow;
+mod quarry;
 mod stack;
 mod thread;
 mod unwinding;

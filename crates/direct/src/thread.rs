@@ -348,7 +348,7 @@ impl<T: 'static> Fiber<T> {
     /// reused nor freed.
     #[cold]
     fn give_up(self, why: &str) {
-        eprintln!("direct-style thread {} {why}: its stack is given up", self.control().name.get());
+        eprintln!("direct-style thread {} {why}: its stack is given up", self.control().name);
         std::mem::forget(self);
     }
 }
