@@ -1,25 +1,12 @@
-//! The system calls that every thread makes, in direct style: `yield_now`, `spawn`, `fork`,
-//! `sleep`, `exit`.
+//! The system calls that every thread makes, in direct style: `spawn`, `fork`, `sleep`, `exit`.
 //!
 //! Each is `wait` (`thread.rs`) around the future of the same name in `core`. Programs call them on
-//! a direct-style stack; any other future goes through `wait` itself.
+//! a direct-style stack; any other future goes through `wait` itself. `yield_now` is in `thread.rs`
+//! too.
 
 use crate::{direct, wait};
 use selvedge_core::{JoinHandle, spawn_local};
 use std::time::Duration;
-
-/// Lets the other threads run: `yield`.
-///
-/// # Panics
-/// Outside of a direct-style thread.
-///
-/// # Paper
-/// [Del §2.1] `yield`, in the direct style of [Del §4].
-#[doc(alias = "yield")]
-#[inline(always)]
-pub fn yield_now() {
-    wait(selvedge_core::yield_now());
-}
 
 /// Creates a direct-style thread, and returns a handle to [`wait`] for its result with. It is ready
 /// at once, and stays on this OS thread.

@@ -75,6 +75,6 @@ mod stack;
 mod thread;
 mod unwinding;
 
-pub use calls::{exit, fork, sleep, spawn, yield_now};
+pub use calls::{exit, fork, sleep, spawn};
 pub use stack::STACK_BYTES;
-pub use thread::{Direct, Options, direct, in_direct, shield, wait};
+pub use thread::{Direct, Options, direct, in_direct, shield, wait, yield_now};

@@ -111,6 +111,10 @@ pub(crate) struct Control {
     pub(crate) shields: Cell<u32>,
     /// The thread has been dropped: its stack is to be unwound.
     pub(crate) cancelled: Cell<bool>,
+    /// The stack has nothing to be unwound, and will not be resumed.
+    pub(crate) is_left: Cell<bool>,
+    /// The function with the frame at the root of the stack.
+    pub(crate) root: Cell<*const ()>,
     /// How often the cancellation was thrown.
     pub(crate) thrown: Cell<u32>,
     /// The OS thread was panicking when the stack was last entered.
@@ -137,6 +141,8 @@ impl Control {
             left: Cell::new(0),
             shields: Cell::new(0),
             cancelled: Cell::new(false),
+            is_left: Cell::new(false),
+            root: Cell::new(ptr::null()),
             thrown: Cell::new(0),
             panicking: Cell::new(false),
             unwinding: Cell::new(false),

@@ -15,7 +15,7 @@
 //! holds there.
 
 use crate::stack::{Control, NativeStack, STACK_BYTES, current};
-use crate::unwinding;
+use crate::unwinding::{self, CancellationFate};
 use corosensei::{Coroutine, CoroutineResult};
 use selvedge_core::{
     CancelPayload, around, exchange_around, exchange_frame, exchange_stack, in_thread, is_indivisible,
@@ -235,6 +235,18 @@ where
 
 type BodyResult<T> = Result<T, Box<dyn Any + Send>>;
 
+/// The root of a stack: the frame that catches what comes out of the body. It is a function of its
+/// own, and so is the body, for the walk of `unwinding.rs`. A frame of this function is the root,
+/// and catches for no code of the program's.
+#[inline(never)]
+fn root<F: FnOnce() -> T, T>(body: F) -> BodyResult<T> {
+    #[inline(never)]
+    fn run<F: FnOnce() -> T, T>(body: F) -> T {
+        body()
+    }
+    catch_unwind(AssertUnwindSafe(|| run(body)))
+}
+
 /// A body that has begun and is not over, on its stack.
 struct Fiber<T: 'static> {
     coroutine: Coroutine<(), (), BodyResult<T>, NativeStack>,
@@ -251,8 +263,10 @@ impl<T: 'static> Fiber<T> {
         let control: *const Control = stack.control();
         let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
             // SAFETY: the control block lives as long as the stack that this runs on.
-            unsafe { &*control }.yielder.set(yielder);
-            catch_unwind(AssertUnwindSafe(body))
+            let control = unsafe { &*control };
+            control.yielder.set(yielder);
+            control.root.set(root::<F, T> as *const ());
+            root(body)
         });
         Fiber { coroutine, control }
     }
@@ -302,6 +316,18 @@ impl<T: 'static> Fiber<T> {
         result
     }
 
+    /// As [`resume`](Self::resume), after a cancellation. A stack that was left is over, as one that
+    /// was unwound.
+    fn resume_cancelled(&mut self) -> CoroutineResult<(), BodyResult<T>> {
+        let result = self.resume();
+        if !self.control().is_left.get() {
+            return result;
+        }
+        // SAFETY: `throw` has found that no frame on the stack has anything to drop.
+        unsafe { self.coroutine.force_reset() };
+        CoroutineResult::Return(Err(Box::new(CancelPayload)))
+    }
+
     /// Whether the polls that are under way on the stack may go on with their waker. They may in
     /// three cases: no poll is under way; `suspend_within` has kept an equal waker, which keeps the
     /// data of both alive; or the waker is the one that a living CPU lends.
@@ -328,7 +354,7 @@ impl<T: 'static> Fiber<T> {
         }
         self.control().cancelled.set(true);
         self.control().waker.set(Waker::noop());
-        match self.resume() {
+        match self.resume_cancelled() {
             CoroutineResult::Return(result) => {
                 // The body has unwound, returned or panicked. No caller wants its result.
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(result)));
@@ -366,7 +392,7 @@ impl<T: 'static> Future for Remains<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let fiber = self.fiber.as_mut().expect("a future is not polled after it has ended");
-        if fiber.lend(cx.waker()) && matches!(fiber.resume(), CoroutineResult::Yield(())) {
+        if fiber.lend(cx.waker()) && matches!(fiber.resume_cancelled(), CoroutineResult::Yield(())) {
             return Poll::Pending;
         }
         if let Some(fiber) = self.fiber.take_if(|fiber| !fiber.coroutine.done()) {
@@ -420,13 +446,39 @@ impl<T: 'static> Drop for Remains<T> {
 /// ```
 #[inline(always)]
 pub fn wait<F: IntoFuture>(future: F) -> F::Output {
+    match wait_or_cease::<F::IntoFuture, false>(future.into_future()) {
+        Some(output) => output,
+        None => unreachable!("it ceases only if it was told to"),
+    }
+}
+
+/// Lets the other threads run: `yield`.
+///
+/// # Panics
+/// Outside of a direct-style thread.
+///
+/// # Paper
+/// [Del §2.1] `yield`, in the direct style of [Del §4].
+#[doc(alias = "yield")]
+#[inline(always)]
+pub fn yield_now() {
+    if wait_or_cease::<_, true>(selvedge_core::yield_now()).is_none() {
+        // The future is gone, so this frame has nothing to drop.
+        throw_here();
+    }
+}
+
+/// As [`wait`]. With `CEASES`, a cancellation is not thrown while the future lives: it drops the
+/// future and gives `None`.
+#[inline(always)]
+fn wait_or_cease<F: Future, const CEASES: bool>(future: F) -> Option<F::Output> {
     // SAFETY: `resume` makes it non-null only while the OS thread is on that stack. The
     // stack keeps the control block alive, and this function returns on the same stack.
     let Some(control) = (unsafe { current().as_ref() }) else { refuse_wait() };
     if control.cpu.get() != running_cpu() {
         another_runs();
     }
-    let mut future = pin!(future.into_future());
+    let mut future = pin!(future);
     loop {
         let left = control.left.get();
         {
@@ -435,7 +487,7 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
             // `Polls` counts a poll.
             let waker = unsafe { &*control.waker.get() };
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
-                return output;
+                return Some(output);
             }
         }
         if control.left.get() != left {
@@ -443,7 +495,14 @@ pub fn wait<F: IntoFuture>(future: F) -> F::Output {
             // this future.
             continue;
         }
-        if control.polls.get() == 0 { suspend(control) } else { suspend_within(control) }
+        if control.polls.get() > 0 {
+            suspend_within(control);
+        } else if suspend(control) {
+            if CEASES {
+                return None;
+            }
+            throw(control);
+        }
     }
 }
 
@@ -517,19 +576,17 @@ impl Drop for Polls<'_> {
     }
 }
 
-/// Switches to the code that resumed the stack, and returns when it is resumed again. Unwinds if
-/// the thread is cancelled.
+/// Switches to the code that resumed the stack, and returns when it is resumed again. True if the
+/// thread is cancelled. One that is cancelled already throws that first.
 #[inline(always)]
-fn suspend(control: &Control) {
-    let unwinding = unwinds(control);
+fn suspend(control: &Control) -> bool {
+    control.unwinding.set(unwinds(control));
     if control.cancelled.get() {
-        throw(control, unwinding);
+        throw(control);
     }
     // SAFETY: `Fiber::new` has set it at the root of this stack, where the yielder lies.
     unsafe { &*control.yielder.get() }.suspend(());
-    if control.cancelled.get() {
-        throw(control, unwinding);
-    }
+    control.cancelled.get()
 }
 
 /// As [`suspend`], while an outer `wait` has a poll under way on this stack. That poll goes on
@@ -545,7 +602,9 @@ fn suspend_within(control: &Control) {
         control.kept.set(Some(unsafe { &*control.waker.get() }.clone()));
     }
     control.left.set(control.left.get().wrapping_add(1));
-    suspend(control);
+    if suspend(control) {
+        throw(control);
+    }
 }
 
 /// Whether this stack is being unwound, so that the code that waits is a destructor.
@@ -555,19 +614,43 @@ fn suspend_within(control: &Control) {
 /// function gave before (`unwinding`).
 #[inline(always)]
 fn unwinds(control: &Control) -> bool {
-    let unwinds = std::thread::panicking() && (control.unwinding.get() || !control.panicking.get());
-    control.unwinding.set(unwinds);
-    unwinds
+    std::thread::panicking() && (control.unwinding.get() || !control.panicking.get())
+}
+
+/// As [`throw`], for the running thread.
+#[cold]
+#[inline(never)]
+fn throw_here() {
+    // SAFETY: as in `wait_or_cease`. A thread that was cancelled is on its stack.
+    throw(unsafe { &*current() });
 }
 
 /// Throws the cancellation. If the stack is being unwound already, or cannot be unwound from here,
-/// this does nothing, and the thread goes on until its next wait.
+/// this does nothing, and the thread goes on until its next wait. If there is nothing to unwind,
+/// the stack is left as it is.
 #[cold]
-fn throw(control: &Control, unwinding: bool) {
+#[inline(never)]
+fn throw(control: &Control) {
     let thrown = control.thrown.get();
-    if !unwinding && thrown < THROWN_MAX && unwinding::is_caught() {
-        control.thrown.set(thrown + 1);
-        control.unwinding.set(true);
-        resume_unwind(Box::new(CancelPayload));
+    if control.unwinding.get() || thrown >= THROWN_MAX {
+        return;
     }
+    match unwinding::fate_of_cancellation(control.root.get()) {
+        CancellationFate::Refused => {}
+        CancellationFate::Caught => {
+            control.thrown.set(thrown + 1);
+            control.unwinding.set(true);
+            resume_unwind(Box::new(CancelPayload));
+        }
+        CancellationFate::Idle => leave(control),
+    }
+}
+
+/// Switches to [`Fiber::resume_cancelled`], for the last time.
+#[cold]
+fn leave(control: &Control) {
+    control.is_left.set(true);
+    // SAFETY: as in `suspend`.
+    unsafe { &*control.yielder.get() }.suspend(());
+    unreachable!("a stack that was left is not resumed");
 }

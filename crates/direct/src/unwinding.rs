@@ -1,5 +1,6 @@
-//! [`is_caught`]: whether the running stack can be unwound from here. `thread.rs` asks before it
-//! throws a cancellation, because a panic that reaches a frame that refuses it aborts the process.
+//! [`fate_of_cancellation`]: what an unwinding from here would do to the running stack. `thread.rs`
+//! asks before it throws a cancellation, because a panic that reaches a frame that refuses it aborts
+//! the process. If no frame has anything to drop, the stack need not be unwound at all.
 //!
 //! A function that C code calls is such a frame. Each frame has a table of call sites, which a
 //! compiler has made. For each call the table says one of four: the panic passes, destructors run,
@@ -18,6 +19,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
+use std::sync::OnceLock;
 
 /// A frame as the unwinder hands it out.
 #[repr(C)]
@@ -45,40 +47,82 @@ const ENOUGH: c_int = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PanicFate {
     LetsPass,
+    /// Runs destructors, and lets it pass.
+    Drops,
     Catches,
     Refuses,
 }
 
-/// Whether a panic that begins here is caught, and no frame before that refuses it.
-///
-/// # Complexity
-/// Linear in the number of frames, some microseconds for each. Only a cancellation pays it.
-#[inline(never)]
-pub(crate) fn is_caught() -> bool {
-    // A frame that the unwinder cannot step over ends the walk. It would abort the unwinding.
-    let mut found = PanicFate::Refuses;
-    // SAFETY: `visit` expects the address of a `PanicFate`, and this call alone uses the address.
-    unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
-    cfg!(panic = "unwind") && found == PanicFate::Catches
+/// What a cancellation that begins here would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CancellationFate {
+    /// A frame refuses it before one catches it.
+    Refused,
+    /// A frame catches it.
+    Caught,
+    /// It would come to the root of the stack, and run no code on its way.
+    Idle,
 }
 
-extern "C-unwind" fn visit(frame: *mut Frame, found: *mut c_void) -> c_int {
-    // SAFETY: the unwinder passes a frame that is valid during this call, and the `found` that
-    // `is_caught` has given to it. The table is null, or a compiler has made it for the function of
-    // this frame.
-    unsafe {
+/// A walk from frame to frame.
+struct Walk {
+    /// The function whose frame is the root of the stack.
+    root: usize,
+    drops: bool,
+    fate: CancellationFate,
+}
+
+/// What a cancellation that begins here would do, on a stack with a frame of the function `root` at
+/// its root.
+///
+/// # Complexity
+/// Linear in the number of frames, some microseconds for ten. Only a cancellation pays it.
+#[inline(never)]
+pub(crate) fn fate_of_cancellation(root: *const ()) -> CancellationFate {
+    // A frame that the unwinder cannot step over ends the walk. It would abort the unwinding.
+    let mut walk = Walk { root: root.addr(), drops: false, fate: CancellationFate::Refused };
+    if cfg!(panic = "unwind") {
+        // SAFETY: `visit` expects the address of a `Walk`, and this call alone uses the address.
+        unsafe { _Unwind_Backtrace(visit, (&raw mut walk).cast()) };
+    }
+    walk.fate
+}
+
+extern "C-unwind" fn visit(frame: *mut Frame, walk: *mut c_void) -> c_int {
+    // SAFETY: the unwinder passes a frame that is valid during this call, and the `walk` that
+    // `fate_of_cancellation` has given to it. The table is null, or a compiler has made it for the
+    // function of this frame.
+    let (walk, function, fate) = unsafe {
         let mut before = 0;
         let ip = _Unwind_GetIPInfo(frame, &mut before);
         let function = _Unwind_GetRegionStart(frame);
         // A return address lies behind its call.
         let call = (ip - usize::from(before == 0)).wrapping_sub(function);
         let fate = fate_of_panic(_Unwind_GetLanguageSpecificData(frame), call);
-        if fate == PanicFate::LetsPass {
+        (&mut *walk.cast::<Walk>(), function, fate)
+    };
+    walk.fate = match fate {
+        PanicFate::LetsPass => return NEXT,
+        PanicFate::Drops => {
+            walk.drops = true;
             return NEXT;
         }
-        *found.cast::<PanicFate>() = fate;
-        ENOUGH
-    }
+        PanicFate::Catches if function == walk.root && !walk.drops && !is_sanitized() => {
+            CancellationFate::Idle
+        }
+        PanicFate::Catches => CancellationFate::Caught,
+        PanicFate::Refuses => CancellationFate::Refused,
+    };
+    ENOUGH
+}
+
+/// Whether the address sanitizer runs. It marks bytes between variables on the stack, and needs each
+/// function to take its marks away at its end.
+fn is_sanitized() -> bool {
+    static IS: OnceLock<bool> = OnceLock::new();
+    let runtime = c"__asan_unpoison_memory_region";
+    // SAFETY: the name is a C string.
+    *IS.get_or_init(|| !unsafe { libc::dlsym(libc::RTLD_DEFAULT, runtime.as_ptr()) }.is_null())
 }
 
 /// What the function with this table does with a panic of the call at this distance from its start.
@@ -115,7 +159,8 @@ unsafe fn fate_of_panic(table: *const u8, call: usize) -> PanicFate {
             }
             if call < start + length {
                 return match (pad, action) {
-                    (0, _) | (_, 0) => PanicFate::LetsPass,
+                    (0, _) => PanicFate::LetsPass,
+                    (_, 0) => PanicFate::Drops,
                     _ => acts(actions.add(action - 1), types, type_format),
                 };
             }
@@ -150,7 +195,7 @@ unsafe fn acts(action: *const u8, types: *const u8, type_format: u8) -> PanicFat
                 _ => {} // it runs destructors, or catches exceptions of another language
             }
             if next == 0 {
-                return PanicFate::LetsPass;
+                return PanicFate::Drops;
             }
             action = Reader(here.offset(next));
         }
