@@ -74,7 +74,9 @@ mod quarry;
 mod stack;
 mod thread;
 mod unwinding;
+mod wait;
 
-pub use calls::{exit, fork, sleep, spawn};
+pub use calls::{exit, fork, sleep, spawn, yield_now};
 pub use stack::STACK_BYTES;
-pub use thread::{Direct, Options, direct, in_direct, shield, wait, yield_now};
+pub use thread::{Direct, Options, direct};
+pub use wait::{in_direct, shield, wait};

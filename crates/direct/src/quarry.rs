@@ -38,8 +38,8 @@ const PAGE: usize = 4096;
 const ROOM: (usize, usize) = (16, 1024);
 /// The most bytes of a mapping for more than one stack.
 const MAPPING_BYTES_MAX: usize = 1 << 30;
-/// The most stacks that are fetched at a time.
-const FETCHED_MAX: usize = 64;
+/// The most stacks that are fetched or given back at a time.
+pub(crate) const BATCH: usize = 64;
 /// Advice of Linux 6.13: each access to the pages is a fault from now on.
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 /// The calling process, for system calls that ask for a descriptor of one (Linux 6.14).
@@ -55,8 +55,8 @@ static MARKS_GUARDS: AtomicBool = AtomicBool::new(true);
 /// The stacks that no OS thread has, by the logarithm of their size.
 static QUARRIES: Mutex<[Quarry; SIZES]> = Mutex::new([const { Quarry::EMPTY }; SIZES]);
 
-/// An address in a mapping. A free stack is named by its end, which is the end of a page; its size is
-/// that of the list in which it lies.
+/// An address in a mapping. A free stack is named by its end, which is the end of a page. Its size
+/// is that of the list in which it lies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place(pub(crate) NonNull<u8>);
 
@@ -125,7 +125,7 @@ fn quarries() -> MutexGuard<'static, [Quarry; SIZES]> {
 #[cold]
 pub(crate) fn fetch(bytes: usize, before: usize, free: &mut Vec<Place>) -> Result<usize, NoStack> {
     overflow::expect();
-    let wanted = (before / 8).clamp(1, FETCHED_MAX);
+    let wanted = (before / 8).clamp(1, BATCH);
     let quarry = &mut quarries()[bytes.trailing_zeros() as usize];
     let used = quarry.given_back.len().min(wanted);
     if used > 0 {
@@ -150,10 +150,17 @@ pub(crate) fn fetch(bytes: usize, before: usize, free: &mut Vec<Place>) -> Resul
 /// # Safety
 /// The caller has fetched the stacks, of `bytes` each. No code uses them now, and the caller does
 /// not use them again.
+#[cold]
 pub(crate) unsafe fn give_back(bytes: usize, stacks: &[Place]) {
-    for stack in stacks {
-        // SAFETY: the range is the stack, by the caller's contract. Its content is not needed.
-        unsafe { libc::madvise(stack.0.as_ptr().sub(bytes).cast(), bytes, libc::MADV_DONTNEED) };
+    for some in stacks.chunks(BATCH) {
+        // SAFETY: the ranges are the stacks, by the caller's contract. Their content is not needed.
+        unsafe {
+            if !advise_all(some, bytes, libc::MADV_DONTNEED) {
+                for stack in some {
+                    libc::madvise(stack.0.as_ptr().sub(bytes).cast(), bytes, libc::MADV_DONTNEED);
+                }
+            }
+        }
     }
     quarries()[bytes.trailing_zeros() as usize].given_back.extend_from_slice(stacks);
 }
@@ -226,22 +233,29 @@ fn guard(start: Place) -> Result<(), Option<io::Error>> {
 /// Gives memory to the page of each stack that is used first, all in one system call. A kernel that
 /// cannot do that gives it when the page is first touched.
 fn touch(stacks: &[Place]) {
-    if stacks.len() < 2 {
-        return;
+    if stacks.len() > 1 {
+        // SAFETY: the pages belong to stacks that no code uses. The kernel makes them as a write
+        // would, and changes no content.
+        unsafe { advise_all(stacks, PAGE, libc::MADV_POPULATE_WRITE) };
     }
-    let page =
-        |stack: &Place| libc::iovec { iov_base: stack.0.as_ptr().wrapping_sub(PAGE).cast(), iov_len: PAGE };
-    let pages: Vec<libc::iovec> = stacks.iter().map(page).collect();
-    // SAFETY: the pages belong to stacks that no code uses. The kernel makes them as a write would,
-    // and changes no content.
-    unsafe {
-        libc::syscall(
-            libc::SYS_process_madvise,
-            PIDFD_SELF,
-            pages.as_ptr(),
-            pages.len(),
-            libc::MADV_POPULATE_WRITE,
-            0,
-        );
+}
+
+/// Advises the kernel about the last `bytes` of each stack, of `BATCH` stacks at most. False if it
+/// has not followed for all of them.
+///
+/// # Safety
+/// That of the advice.
+unsafe fn advise_all(stacks: &[Place], bytes: usize, advice: libc::c_int) -> bool {
+    let end =
+        |stack: &Place| libc::iovec { iov_base: stack.0.as_ptr().wrapping_sub(bytes).cast(), iov_len: bytes };
+    let none = libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 };
+    let mut ends = [none; BATCH];
+    for (place, stack) in ends.iter_mut().zip(stacks) {
+        *place = end(stack);
     }
+    let count = stacks.len();
+    // SAFETY: the array has `count` ranges. The rest is the caller's contract.
+    let done =
+        unsafe { libc::syscall(libc::SYS_process_madvise, PIDFD_SELF, ends.as_ptr(), count, advice, 0) };
+    usize::try_from(done) == Ok(count * bytes)
 }

@@ -21,22 +21,25 @@ use corosensei::Yielder;
 use corosensei::stack::{STACK_ALIGNMENT, StackPointer};
 use selvedge_core::{Around, quietly, this_stack};
 use std::cell::{Cell, RefCell, UnsafeCell};
-use std::mem::{ManuallyDrop, size_of};
+use std::mem::{ManuallyDrop, offset_of, size_of};
 use std::ptr::{self, NonNull};
 use std::task::Waker;
 
-use crate::quarry::{self, BYTES_MIN, GUARD, NoStack, Place, SIZES};
+use crate::quarry::{self, BATCH, BYTES_MIN, GUARD, NoStack, Place, SIZES};
 
 /// The size of a stack unless [`Options`](crate::Options) say otherwise: room enough for a panic's
 /// backtrace. Only pages that were touched take memory.
 pub const STACK_BYTES: usize = 256 * 1024;
 
-/// The most free stacks of each size that an OS thread keeps, with the memory that they have touched.
+/// The most free stacks of each size that an OS thread keeps, with the memory that they have
+/// touched.
 const KEPT_MAX: usize = 8192;
-/// The size of a cache line, and the number of colours. The colours range over half a page, so that
-/// a thread with few frames touches one page.
+/// The size of a cache line.
 const LINE: usize = 64;
-const COLOURS: usize = 32;
+/// The number of colours, and by how much two of them differ. The colours range over half a page, so
+/// that a thread with few frames touches one page.
+const COLOURS: usize = 16;
+const COLOUR: usize = 2 * LINE;
 
 thread_local! {
     /// Free stacks.
@@ -71,6 +74,18 @@ impl KeptSize {
         }
         Ok(self.free.pop().expect("at least one was fetched"))
     }
+
+    /// Takes a stack of `bytes` that is free now. If there are too many, those that have been free
+    /// for the longest time are given back.
+    #[inline]
+    fn keep(&mut self, bytes: usize, end: Place) {
+        if self.free.len() == KEPT_MAX {
+            // SAFETY: this is the only list of these stacks, and they leave it.
+            unsafe { quarry::give_back(bytes, &self.free[..BATCH]) };
+            self.free.drain(..BATCH);
+        }
+        self.free.push(end);
+    }
 }
 
 impl Drop for Kept {
@@ -84,7 +99,9 @@ impl Drop for Kept {
     }
 }
 
-/// The data that a stack shares with the code that switches to it.
+/// The data that a stack shares with the code that switches to it. A switch reads and writes the
+/// first line alone.
+#[repr(C, align(64))]
 pub(crate) struct Control {
     /// The way back to the code that resumed the thread.
     pub(crate) yielder: Cell<*const Yielder<(), ()>>,
@@ -94,15 +111,9 @@ pub(crate) struct Control {
     /// The waker that `wait` polls with: `lent`, or one that wakes no thread while the stack is
     /// being unwound.
     pub(crate) waker: Cell<*const Waker>,
-    /// A clone that keeps the data of `lent` alive while the stack is left within a poll.
-    pub(crate) kept: Cell<Option<Waker>>,
     /// The CPU that ran the step in which the stack was last entered. The stack is left in the same
     /// step only.
     pub(crate) cpu: Cell<*const ()>,
-    /// The surroundings of the stack's polls (`core`'s `around.rs`), while the stack is left.
-    pub(crate) around: Cell<Option<Around>>,
-    /// The frame of the evaluation around the code on this stack, while the stack is left.
-    pub(crate) frame: Cell<*const ()>,
     /// How many `wait`s are polling their futures, one within another.
     pub(crate) polls: Cell<u32>,
     /// Counts how often the stack was left within a poll.
@@ -111,20 +122,35 @@ pub(crate) struct Control {
     pub(crate) shields: Cell<u32>,
     /// The thread has been dropped: its stack is to be unwound.
     pub(crate) cancelled: Cell<bool>,
+    /// The OS thread was panicking when the stack was last entered.
+    pub(crate) panicking: Cell<bool>,
+    /// The last answer of `unwinds` (`wait.rs`): the stack was being unwound.
+    pub(crate) unwinding: Cell<bool>,
+    /// The stack has surroundings.
+    surrounded: Cell<bool>,
+    pub(crate) cold: ColdControl,
+}
+
+/// What few switches need.
+pub(crate) struct ColdControl {
+    /// A clone that keeps the data of `lent` alive while the stack is left within a poll.
+    pub(crate) kept: Cell<Option<Waker>>,
+    /// The surroundings of the stack's polls (`core`'s `around.rs`), while the stack is left.
+    around: Cell<Option<Around>>,
+    /// The frame of the evaluation around the code on this stack, while the stack is left.
+    frame: Cell<*const ()>,
     /// The stack has nothing to be unwound, and will not be resumed.
     pub(crate) is_left: Cell<bool>,
     /// The function with the frame at the root of the stack.
     pub(crate) root: Cell<*const ()>,
     /// How often the cancellation was thrown.
     pub(crate) thrown: Cell<u32>,
-    /// The OS thread was panicking when the stack was last entered.
-    pub(crate) panicking: Cell<bool>,
-    /// The last answer of `unwinds` (`thread.rs`): the stack was being unwound.
-    pub(crate) unwinding: Cell<bool>,
     pub(crate) name: &'static str,
     end: Place,
     bytes: usize,
 }
+
+const _: () = assert!(offset_of!(Control, cold) <= LINE);
 
 impl Control {
     /// That of a stack on which no thread has run.
@@ -133,28 +159,51 @@ impl Control {
             yielder: Cell::new(ptr::null()),
             lent: UnsafeCell::new(ManuallyDrop::new(Waker::noop().clone())),
             waker: Cell::new(ptr::null()),
-            kept: Cell::new(None),
             cpu: Cell::new(ptr::null()),
-            around: Cell::new(None),
-            frame: Cell::new(ptr::null()),
             polls: Cell::new(0),
             left: Cell::new(0),
             shields: Cell::new(0),
             cancelled: Cell::new(false),
-            is_left: Cell::new(false),
-            root: Cell::new(ptr::null()),
-            thrown: Cell::new(0),
             panicking: Cell::new(false),
             unwinding: Cell::new(false),
-            name,
-            end,
-            bytes,
+            surrounded: Cell::new(false),
+            cold: ColdControl {
+                kept: Cell::new(None),
+                around: Cell::new(None),
+                frame: Cell::new(ptr::null()),
+                is_left: Cell::new(false),
+                root: Cell::new(ptr::null()),
+                thrown: Cell::new(0),
+                name,
+                end,
+                bytes,
+            },
+        }
+    }
+
+    /// Takes what surrounds the polls on this stack: the scope, and the frame of the evaluation.
+    #[inline(always)]
+    pub(crate) fn surroundings(&self) -> (Option<Around>, *const ()) {
+        if !self.surrounded.get() {
+            return (None, ptr::null());
+        }
+        self.surrounded.set(false);
+        (self.cold.around.take(), self.cold.frame.get())
+    }
+
+    /// Keeps the surroundings while the stack is left.
+    #[inline(always)]
+    pub(crate) fn keep_surroundings(&self, around: Option<Around>, frame: *const ()) {
+        if around.is_some() || !frame.is_null() {
+            self.surrounded.set(true);
+            self.cold.around.set(around);
+            self.cold.frame.set(frame);
         }
     }
 
     /// Where the guard starts.
     fn start(&self) -> usize {
-        self.end.0.addr().get() - self.bytes - GUARD
+        self.cold.end.0.addr().get() - self.cold.bytes - GUARD
     }
 
     pub(crate) fn guards(&self, address: usize) -> bool {
@@ -162,7 +211,7 @@ impl Control {
     }
 
     pub(crate) fn kib(&self) -> usize {
-        self.bytes / 1024
+        self.cold.bytes / 1024
     }
 }
 
@@ -179,7 +228,7 @@ impl NativeStack {
         let end = KEPT.try_with(|kept| kept.borrow_mut().0[size].take(bytes));
         // An OS thread that ends has no list any more.
         let end = end.unwrap_or_else(|_| { KeptSize::NONE }.take(bytes))?;
-        let colour = end.0.addr().get() / (GUARD + bytes) % COLOURS * LINE;
+        let colour = end.0.addr().get() / (GUARD + bytes) % COLOURS * COLOUR;
         // SAFETY: within the stack, which is larger than colour and control block together, and
         // which this handle alone has now. Aligned to LINE, because the stack ends at a page.
         let control = unsafe {
@@ -198,22 +247,18 @@ impl NativeStack {
 
 impl Drop for NativeStack {
     fn drop(&mut self) {
-        let (kept, around) = (self.control().kept.take(), self.control().around.take());
+        let control = self.control();
+        let (kept, around) = (control.cold.kept.take(), control.cold.around.take());
         // Their drops may run code of the program.
         if kept.is_some() || around.is_some() {
             quietly(|| drop(kept));
             quietly(|| drop(around));
         }
-        let (end, bytes) = (self.control().end, self.control().bytes);
+        let (end, bytes) = (control.cold.end, control.cold.bytes);
         let kept = KEPT.try_with(|kept| {
-            let free = &mut kept.borrow_mut().0[bytes.trailing_zeros() as usize].free;
-            let room = free.len() < KEPT_MAX;
-            if room {
-                free.push(end);
-            }
-            room
+            kept.borrow_mut().0[bytes.trailing_zeros() as usize].keep(bytes, end);
         });
-        if kept != Ok(true) {
+        if kept.is_err() {
             // SAFETY: the stack has this size, and was in use by this handle alone, which is gone.
             unsafe { quarry::give_back(bytes, &[end]) };
         }
@@ -236,5 +281,7 @@ unsafe impl corosensei::stack::Stack for NativeStack {
 }
 
 /// Bytes of a control block, in whole lines.
-const CONTROL: usize = size_of::<Control>().next_multiple_of(LINE);
+/// It ends at an odd line: so its first line and the one below it, in which the switch begins, are a
+/// pair of lines that the processor fetches together.
+const CONTROL: usize = (size_of::<Control>() - LINE).next_multiple_of(COLOUR) + LINE;
 const _: () = assert!(LINE.is_multiple_of(STACK_ALIGNMENT));

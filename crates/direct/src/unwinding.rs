@@ -1,6 +1,7 @@
-//! [`fate_of_cancellation`]: what an unwinding from here would do to the running stack. `thread.rs`
-//! asks before it throws a cancellation, because a panic that reaches a frame that refuses it aborts
-//! the process. If no frame has anything to drop, the stack need not be unwound at all.
+//! [`fate_of_cancellation`]: what an unwinding from here would do to the running stack.
+//!
+//! `wait.rs` asks before it throws a cancellation, because a panic that reaches a frame that refuses
+//! it aborts the process. If no frame has anything to drop, the stack need not be unwound at all.
 //!
 //! A function that C code calls is such a frame. Each frame has a table of call sites, which a
 //! compiler has made. For each call the table says one of four: the panic passes, destructors run,
@@ -66,7 +67,7 @@ pub(crate) enum CancellationFate {
 
 /// A walk from frame to frame.
 struct Walk {
-    /// The function whose frame is the root of the stack.
+    /// The function that has its frame at the root of the stack.
     root: usize,
     drops: bool,
     fate: CancellationFate,
@@ -116,8 +117,8 @@ extern "C-unwind" fn visit(frame: *mut Frame, walk: *mut c_void) -> c_int {
     ENOUGH
 }
 
-/// Whether the address sanitizer runs. It marks bytes between variables on the stack, and needs each
-/// function to take its marks away at its end.
+/// Whether the address sanitizer runs. It marks bytes between the variables on a stack, and each
+/// function takes its marks away at its end. So its functions must end.
 fn is_sanitized() -> bool {
     static IS: OnceLock<bool> = OnceLock::new();
     let runtime = c"__asan_unpoison_memory_region";
