@@ -217,6 +217,10 @@ fn guard(start: Place) -> Result<(), Option<io::Error>> {
         if unsafe { libc::madvise(start, GUARD, MADV_GUARD_INSTALL) } == 0 {
             return Ok(());
         }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(Some(error));
+        }
         MARKS_GUARDS.store(false, Ordering::Relaxed);
     }
     if MAPPING_GUARDS.load(Ordering::Relaxed) >= mapping_guards_max() {

@@ -36,8 +36,8 @@ pub const STACK_BYTES: usize = 256 * 1024;
 const KEPT_MAX: usize = 8192;
 /// The size of a cache line.
 const LINE: usize = 64;
-/// The number of colours, and by how much two of them differ. The colours range over half a page, so
-/// that a thread with few frames touches one page.
+/// The number of colours, and by how much two of them differ. The colours range over half a page,
+/// so that a thread with few frames touches one page.
 const COLOURS: usize = 16;
 const COLOUR: usize = 2 * LINE;
 
@@ -141,8 +141,8 @@ pub(crate) struct ColdControl {
     frame: Cell<*const ()>,
     /// The stack has nothing to be unwound, and will not be resumed.
     pub(crate) is_left: Cell<bool>,
-    /// The function with the frame at the root of the stack.
-    pub(crate) root: Cell<*const ()>,
+    /// The function that runs the body.
+    pub(crate) outermost: Cell<*const ()>,
     /// How often the cancellation was thrown.
     pub(crate) thrown: Cell<u32>,
     pub(crate) name: &'static str,
@@ -172,7 +172,7 @@ impl Control {
                 around: Cell::new(None),
                 frame: Cell::new(ptr::null()),
                 is_left: Cell::new(false),
-                root: Cell::new(ptr::null()),
+                outermost: Cell::new(ptr::null()),
                 thrown: Cell::new(0),
                 name,
                 end,
@@ -280,8 +280,7 @@ unsafe impl corosensei::stack::Stack for NativeStack {
     }
 }
 
-/// Bytes of a control block, in whole lines.
-/// It ends at an odd line: so its first line and the one below it, in which the switch begins, are a
-/// pair of lines that the processor fetches together.
+/// Bytes of a control block, an odd number of lines. So its first line and the one below it, in
+/// which the stack begins, are a pair of lines that the processor fetches together.
 const CONTROL: usize = (size_of::<Control>() - LINE).next_multiple_of(COLOUR) + LINE;
 const _: () = assert!(LINE.is_multiple_of(STACK_ALIGNMENT));

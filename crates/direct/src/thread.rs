@@ -2,8 +2,8 @@
 //!
 //! Programs make it from a closure. A scheduler knows nothing of it: it polls the future in a step.
 //! A poll of the future switches to the thread's stack (`stack.rs`), and comes back when the thread
-//! waits (`wait.rs`) or is over. A `wait` polls its future on the thread's stack with a copy of that
-//! poll's waker. A thread that is dropped is resumed once more, and unwinds its stack
+//! waits (`wait.rs`) or is over. A `wait` polls its future on the thread's stack with a copy of
+//! that poll's waker. A thread that is dropped is resumed once more, and unwinds its stack
 //! (`unwinding.rs`), or leaves it if there is nothing to unwind.
 //!
 //! **The rule for the waker.** A `wait` may begin while the poll of an outer `wait` is under way on
@@ -23,6 +23,7 @@ use selvedge_core::{
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
+use std::hint::black_box;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
@@ -231,16 +232,14 @@ where
 
 type BodyResult<T> = Result<T, Box<dyn Any + Send>>;
 
-/// The root of a stack: the frame that catches what comes out of the body. It is a function of its
-/// own, and so is the body, for the walk of `unwinding.rs`. A frame of this function is the root,
-/// and catches for no code of the program's.
+/// Runs the body. It is a function with a frame of its own, so that the walk of `unwinding.rs` sees
+/// where the program's code ends: a frame that catches outside of this one is `Fiber::new`'s.
 #[inline(never)]
-fn root<F: FnOnce() -> T, T>(body: F) -> BodyResult<T> {
-    #[inline(never)]
-    fn run<F: FnOnce() -> T, T>(body: F) -> T {
-        body()
-    }
-    catch_unwind(AssertUnwindSafe(|| run(body)))
+fn run<F: FnOnce() -> T, T>(body: F) -> T {
+    let output = body();
+    // Without it, the call of the body may be a jump, which leaves no frame.
+    black_box(());
+    output
 }
 
 /// Tells the CPU that the thread has stopped within a shield.
@@ -267,8 +266,8 @@ impl<T: 'static> Fiber<T> {
             // SAFETY: the control block lives as long as the stack that this runs on.
             let control = unsafe { &*control };
             control.yielder.set(yielder);
-            control.cold.root.set(root::<F, T> as *const ());
-            root(body)
+            control.cold.outermost.set(run::<F, T> as *const ());
+            catch_unwind(AssertUnwindSafe(|| run(body)))
         });
         Fiber { coroutine, control }
     }

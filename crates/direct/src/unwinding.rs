@@ -1,7 +1,8 @@
 //! [`fate_of_cancellation`]: what an unwinding from here would do to the running stack.
 //!
-//! `wait.rs` asks before it throws a cancellation, because a panic that reaches a frame that refuses
-//! it aborts the process. If no frame has anything to drop, the stack need not be unwound at all.
+//! `wait.rs` asks before it throws a cancellation, because a panic that reaches a frame that
+//! refuses it aborts the process. If no frame has anything to drop, the stack need not be unwound
+//! at all.
 //!
 //! A function that C code calls is such a frame. Each frame has a table of call sites, which a
 //! compiler has made. For each call the table says one of four: the panic passes, destructors run,
@@ -18,9 +19,10 @@
 //!   types: ... third, second, first                        null: any
 //! ```
 
+use crate::stack::NativeStack;
+use corosensei::Coroutine;
 use std::ffi::{c_int, c_void};
 use std::ptr;
-use std::sync::OnceLock;
 
 /// A frame as the unwinder hands it out.
 #[repr(C)]
@@ -38,6 +40,11 @@ unsafe extern "C-unwind" {
     fn _Unwind_GetRegionStart(frame: *mut Frame) -> usize;
     fn _Unwind_GetLanguageSpecificData(frame: *mut Frame) -> *const u8;
 }
+
+/// Whether the address sanitizer runs. It marks bytes between the variables on a stack, and each
+/// function takes its marks away at its end. So its functions must end. A coroutine has four words,
+/// and for the sanitizer also the bounds of its stack.
+const IS_SANITIZED: bool = size_of::<Coroutine<(), (), (), NativeStack>>() > 4 * size_of::<usize>();
 
 /// Go on to the next frame.
 const NEXT: c_int = 0;
@@ -67,21 +74,24 @@ pub(crate) enum CancellationFate {
 
 /// A walk from frame to frame.
 struct Walk {
-    /// The function that has its frame at the root of the stack.
-    root: usize,
+    /// The function that has all frames of the program's code below its own.
+    outermost: usize,
+    /// The walk has come to the frame of that function.
+    is_past: bool,
     drops: bool,
     fate: CancellationFate,
 }
 
-/// What a cancellation that begins here would do, on a stack with a frame of the function `root` at
-/// its root.
+/// What a cancellation that begins here would do, on a stack where the frame of the function
+/// `outermost` is around those of the program's code.
 ///
 /// # Complexity
 /// Linear in the number of frames, some microseconds for ten. Only a cancellation pays it.
 #[inline(never)]
-pub(crate) fn fate_of_cancellation(root: *const ()) -> CancellationFate {
+pub(crate) fn fate_of_cancellation(outermost: *const ()) -> CancellationFate {
     // A frame that the unwinder cannot step over ends the walk. It would abort the unwinding.
-    let mut walk = Walk { root: root.addr(), drops: false, fate: CancellationFate::Refused };
+    let fate = CancellationFate::Refused;
+    let mut walk = Walk { outermost: outermost.addr(), is_past: false, drops: false, fate };
     if cfg!(panic = "unwind") {
         // SAFETY: `visit` expects the address of a `Walk`, and this call alone uses the address.
         unsafe { _Unwind_Backtrace(visit, (&raw mut walk).cast()) };
@@ -103,27 +113,16 @@ extern "C-unwind" fn visit(frame: *mut Frame, walk: *mut c_void) -> c_int {
         (&mut *walk.cast::<Walk>(), function, fate)
     };
     walk.fate = match fate {
-        PanicFate::LetsPass => return NEXT,
-        PanicFate::Drops => {
-            walk.drops = true;
+        PanicFate::LetsPass | PanicFate::Drops => {
+            walk.drops |= fate == PanicFate::Drops;
+            walk.is_past |= function == walk.outermost;
             return NEXT;
         }
-        PanicFate::Catches if function == walk.root && !walk.drops && !is_sanitized() => {
-            CancellationFate::Idle
-        }
+        PanicFate::Catches if walk.is_past && !walk.drops && !IS_SANITIZED => CancellationFate::Idle,
         PanicFate::Catches => CancellationFate::Caught,
         PanicFate::Refuses => CancellationFate::Refused,
     };
     ENOUGH
-}
-
-/// Whether the address sanitizer runs. It marks bytes between the variables on a stack, and each
-/// function takes its marks away at its end. So its functions must end.
-fn is_sanitized() -> bool {
-    static IS: OnceLock<bool> = OnceLock::new();
-    let runtime = c"__asan_unpoison_memory_region";
-    // SAFETY: the name is a C string.
-    *IS.get_or_init(|| !unsafe { libc::dlsym(libc::RTLD_DEFAULT, runtime.as_ptr()) }.is_null())
 }
 
 /// What the function with this table does with a panic of the call at this distance from its start.

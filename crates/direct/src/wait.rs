@@ -1,7 +1,7 @@
 //! [`wait`]: a thread in direct style stops in the middle of ordinary code.
 //!
-//! Programs call it on the stack of a direct-style thread. It polls the future there, with the waker
-//! that `thread.rs` has lent to the stack, and switches back to `thread.rs` if the future is
+//! Programs call it on the stack of a direct-style thread. It polls the future there, with the
+//! waker that `thread.rs` has lent to the stack, and switches back to `thread.rs` if the future is
 //! pending. When the thread is resumed after a cancellation, it throws the cancellation
 //! (`unwinding.rs`).
 
@@ -215,7 +215,7 @@ fn throw(control: &Control) {
     if control.unwinding.get() || thrown >= THROWN_MAX {
         return;
     }
-    match fate_of_cancellation(control.cold.root.get()) {
+    match fate_of_cancellation(control.cold.outermost.get()) {
         CancellationFate::Refused => {}
         CancellationFate::Caught => {
             control.cold.thrown.set(thrown + 1);
