@@ -38,6 +38,8 @@ const PAGE: usize = 4096;
 const ROOM: (usize, usize) = (16, 1024);
 /// The most bytes of a mapping for more than one stack.
 const MAPPING_BYTES_MAX: usize = 1 << 30;
+/// The fewest stacks that are fetched at a time.
+const FETCHED_MIN: usize = 4;
 /// The most stacks that are fetched or given back at a time.
 pub(crate) const BATCH: usize = 64;
 /// Advice of Linux 6.13: each access to the pages is a fault from now on.
@@ -121,19 +123,15 @@ fn quarries() -> MutexGuard<'static, [Quarry; SIZES]> {
 }
 
 /// Adds stacks of `bytes`, a power of two, to an OS thread's list of free ones: at least one, and
-/// more if the OS thread has fetched many before. They are the caller's alone.
+/// as many as the OS thread has fetched `before` if that is possible. They are the caller's alone.
 #[cold]
 pub(crate) fn fetch(bytes: usize, before: usize, free: &mut Vec<Place>) -> Result<usize, NoStack> {
     overflow::expect();
-    let wanted = (before / 8).clamp(1, BATCH);
+    let wanted = before.clamp(FETCHED_MIN, BATCH);
     let quarry = &mut quarries()[bytes.trailing_zeros() as usize];
-    let used = quarry.given_back.len().min(wanted);
-    if used > 0 {
-        let from = quarry.given_back.len() - used;
-        free.extend(quarry.given_back.drain(from..));
-        return Ok(used);
-    }
     let kept = free.len();
+    let from = quarry.given_back.len().saturating_sub(wanted);
+    free.extend(quarry.given_back.drain(from..));
     while free.len() < kept + wanted {
         match quarry.carve(bytes) {
             Ok(stack) => free.push(stack),
