@@ -1,10 +1,11 @@
 //! The system calls that every thread makes, in direct style: `yield_now`, `spawn`, `fork`,
 //! `sleep`, `exit`.
 //!
-//! Each is `wait` (`thread.rs`) around the future of the same name in `core`. Programs call them on
-//! a direct-style stack; any other future goes through `wait` itself.
+//! Each is `wait` (`wait.rs`) around the future of the same name in `core`. Programs call them on a
+//! direct-style stack; any other future goes through `wait` itself.
 
-use crate::{direct, wait};
+use crate::direct;
+use crate::wait::{throw_here, wait, wait_or_cease};
 use selvedge_core::{JoinHandle, spawn_local};
 use std::time::Duration;
 
@@ -18,7 +19,10 @@ use std::time::Duration;
 #[doc(alias = "yield")]
 #[inline(always)]
 pub fn yield_now() {
-    wait(selvedge_core::yield_now());
+    if wait_or_cease::<_, true>(selvedge_core::yield_now()).is_none() {
+        // The future is gone, so this frame has nothing to drop.
+        throw_here();
+    }
 }
 
 /// Creates a direct-style thread, and returns a handle to [`wait`] for its result with. It is ready

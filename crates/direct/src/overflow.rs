@@ -98,7 +98,7 @@ extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut li
         let mut kib = [0; 20];
         say(&[
             b"\nstack overflow in direct-style thread ",
-            control.name.get().as_bytes(),
+            control.cold.name.as_bytes(),
             b" (stack of ",
             decimal(control.kib(), &mut kib),
             b" KiB)\n",

@@ -3,10 +3,11 @@
 //!
 //! `thread.rs` takes a stack for each direct-style thread and reads its control block at each
 //! switch; `overflow.rs` asks the control block whether an address lies in the guard. A stack stays
-//! on its OS thread: a free one goes into a list of that OS thread.
+//! on its OS thread while a thread uses it. A free one goes into a list of that OS thread, and is
+//! the next to be used, because its memory is still in the cache. `quarry.rs` has the others.
 //!
 //! ```text
-//!     start                                                              start + GUARD + bytes
+//!     start                                                         end = start + GUARD + bytes
 //!       │ guard: not to be touched │ ... free ... │ frames │ Control │ colour │
 //!       └──────────────────────────┴──────────────┴────────┴─────────┴────────┘
 //!                                     grows downwards ◀── base
@@ -17,43 +18,32 @@
 //! busy ends of all stacks would compete for the same few sets of the first-level cache.
 
 use corosensei::Yielder;
-use corosensei::stack::valgrind::ValgrindStackRegistration;
 use corosensei::stack::{STACK_ALIGNMENT, StackPointer};
 use selvedge_core::{Around, quietly, this_stack};
 use std::cell::{Cell, RefCell, UnsafeCell};
-use std::mem::{ManuallyDrop, size_of};
+use std::mem::{ManuallyDrop, offset_of, size_of};
 use std::ptr::{self, NonNull};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Waker;
-use std::{fmt, io};
 
-use crate::overflow;
+use crate::quarry::{self, BATCH, BYTES_MIN, GUARD, NoStack, Place, SIZES};
 
 /// The size of a stack unless [`Options`](crate::Options) say otherwise: room enough for a panic's
 /// backtrace. Only pages that were touched take memory.
 pub const STACK_BYTES: usize = 256 * 1024;
 
-/// The smallest stack, and the first size that is kept for reuse.
-const BYTES_MIN: usize = 16 * 1024;
-/// Sizes are powers of two, so that a kept stack fits each request for about as much.
-const SIZES: usize = 40;
-/// The bytes of the guard below each stack. A frame that does not probe its pages should skip no
-/// more than that.
-const GUARD: usize = 64 * 1024;
-/// The most free stacks of each size that an OS thread keeps.
-const KEPT_MAX: usize = 1024;
-/// The size of a cache line, and the number of colours. The colours range over half a page, so that
-/// a thread with few frames touches one page.
+/// The most free stacks of each size that an OS thread keeps, with the memory that they have
+/// touched.
+const KEPT_MAX: usize = 8192;
+/// The size of a cache line.
 const LINE: usize = 64;
-const COLOURS: usize = 32;
-
-/// All stacks of the process, in use or kept.
-static LIVE: AtomicUsize = AtomicUsize::new(0);
+/// The number of colours, and by how much two of them differ. The colours range over half a page,
+/// so that a thread with few frames touches one page.
+const COLOURS: usize = 16;
+const COLOUR: usize = 2 * LINE;
 
 thread_local! {
     /// Free stacks.
-    static KEPT: RefCell<Kept> = const { RefCell::new(Kept([const { Vec::new() }; SIZES])) };
+    static KEPT: RefCell<Kept> = const { RefCell::new(Kept([const { KeptSize::NONE }; SIZES])) };
 }
 
 /// The control block of the stack on which this OS thread runs: of the innermost direct-style
@@ -65,18 +55,53 @@ pub(crate) fn current() -> *const Control {
 }
 
 /// The free stacks of an OS thread, by the logarithm of their size.
-struct Kept([Vec<NonNull<Control>>; SIZES]);
+struct Kept([KeptSize; SIZES]);
+
+/// The free stacks of one size.
+struct KeptSize {
+    free: Vec<Place>,
+    /// How many stacks the OS thread has fetched.
+    fetched: usize,
+}
+
+impl KeptSize {
+    const NONE: KeptSize = KeptSize { free: Vec::new(), fetched: 0 };
+
+    #[inline]
+    fn take(&mut self, bytes: usize) -> Result<Place, NoStack> {
+        if self.free.is_empty() {
+            self.fetched += quarry::fetch(bytes, self.fetched, &mut self.free)?;
+        }
+        Ok(self.free.pop().expect("at least one was fetched"))
+    }
+
+    /// Takes a stack of `bytes` that is free now. If there are too many, those that have been free
+    /// for the longest time are given back.
+    #[inline]
+    fn keep(&mut self, bytes: usize, end: Place) {
+        if self.free.len() == KEPT_MAX {
+            // SAFETY: this is the only list of these stacks, and they leave it.
+            unsafe { quarry::give_back(bytes, &self.free[..BATCH]) };
+            self.free.drain(..BATCH);
+        }
+        self.free.push(end);
+    }
+}
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        for control in self.0.iter_mut().flat_map(std::mem::take) {
-            // SAFETY: a kept stack is in use by no thread, and this was the only list of it.
-            unsafe { unmap(control) };
+        for (size, kept) in self.0.iter().enumerate() {
+            if !kept.free.is_empty() {
+                // SAFETY: this was the only list of these stacks, which have the size of the list.
+                unsafe { quarry::give_back(1 << size, &kept.free) };
+            }
         }
     }
 }
 
-/// The data that a stack shares with the code that switches to it.
+/// The data that a stack shares with the code that switches to it. A switch reads and writes the
+/// first line alone.
+#[repr(C, align(64))]
 pub(crate) struct Control {
     /// The way back to the code that resumed the thread.
     pub(crate) yielder: Cell<*const Yielder<(), ()>>,
@@ -86,15 +111,9 @@ pub(crate) struct Control {
     /// The waker that `wait` polls with: `lent`, or one that wakes no thread while the stack is
     /// being unwound.
     pub(crate) waker: Cell<*const Waker>,
-    /// A clone that keeps the data of `lent` alive while the stack is left within a poll.
-    pub(crate) kept: Cell<Option<Waker>>,
     /// The CPU that ran the step in which the stack was last entered. The stack is left in the same
     /// step only.
     pub(crate) cpu: Cell<*const ()>,
-    /// The surroundings of the stack's polls (`core`'s `around.rs`), while the stack is left.
-    pub(crate) around: Cell<Option<Around>>,
-    /// The frame of the evaluation around the code on this stack, while the stack is left.
-    pub(crate) frame: Cell<*const ()>,
     /// How many `wait`s are polling their futures, one within another.
     pub(crate) polls: Cell<u32>,
     /// Counts how often the stack was left within a poll.
@@ -103,59 +122,97 @@ pub(crate) struct Control {
     pub(crate) shields: Cell<u32>,
     /// The thread has been dropped: its stack is to be unwound.
     pub(crate) cancelled: Cell<bool>,
-    /// How often the cancellation was thrown.
-    pub(crate) thrown: Cell<u32>,
     /// The OS thread was panicking when the stack was last entered.
     pub(crate) panicking: Cell<bool>,
-    /// The last answer of `unwinds` (`thread.rs`): the stack was being unwound.
+    /// The last answer of `unwinds` (`wait.rs`): the stack was being unwound.
     pub(crate) unwinding: Cell<bool>,
-    pub(crate) name: Cell<&'static str>,
-    start: *mut u8,
-    bytes: usize,
-    _valgrind: ValgrindStackRegistration,
+    /// The stack has surroundings.
+    surrounded: Cell<bool>,
+    pub(crate) cold: ColdControl,
 }
 
+/// What few switches need.
+pub(crate) struct ColdControl {
+    /// A clone that keeps the data of `lent` alive while the stack is left within a poll.
+    pub(crate) kept: Cell<Option<Waker>>,
+    /// The surroundings of the stack's polls (`core`'s `around.rs`), while the stack is left.
+    around: Cell<Option<Around>>,
+    /// The frame of the evaluation around the code on this stack, while the stack is left.
+    frame: Cell<*const ()>,
+    /// The stack has nothing to be unwound, and will not be resumed.
+    pub(crate) is_left: Cell<bool>,
+    /// The function that runs the body.
+    pub(crate) outermost: Cell<*const ()>,
+    /// How often the cancellation was thrown.
+    pub(crate) thrown: Cell<u32>,
+    pub(crate) name: &'static str,
+    end: Place,
+    bytes: usize,
+}
+
+const _: () = assert!(offset_of!(Control, cold) <= LINE);
+
 impl Control {
+    /// That of a stack on which no thread has run.
+    fn new(end: Place, bytes: usize, name: &'static str) -> Control {
+        Control {
+            yielder: Cell::new(ptr::null()),
+            lent: UnsafeCell::new(ManuallyDrop::new(Waker::noop().clone())),
+            waker: Cell::new(ptr::null()),
+            cpu: Cell::new(ptr::null()),
+            polls: Cell::new(0),
+            left: Cell::new(0),
+            shields: Cell::new(0),
+            cancelled: Cell::new(false),
+            panicking: Cell::new(false),
+            unwinding: Cell::new(false),
+            surrounded: Cell::new(false),
+            cold: ColdControl {
+                kept: Cell::new(None),
+                around: Cell::new(None),
+                frame: Cell::new(ptr::null()),
+                is_left: Cell::new(false),
+                outermost: Cell::new(ptr::null()),
+                thrown: Cell::new(0),
+                name,
+                end,
+                bytes,
+            },
+        }
+    }
+
+    /// Takes what surrounds the polls on this stack: the scope, and the frame of the evaluation.
+    #[inline(always)]
+    pub(crate) fn surroundings(&self) -> (Option<Around>, *const ()) {
+        if !self.surrounded.get() {
+            return (None, ptr::null());
+        }
+        self.surrounded.set(false);
+        (self.cold.around.take(), self.cold.frame.get())
+    }
+
+    /// Keeps the surroundings while the stack is left.
+    #[inline(always)]
+    pub(crate) fn keep_surroundings(&self, around: Option<Around>, frame: *const ()) {
+        if around.is_some() || !frame.is_null() {
+            self.surrounded.set(true);
+            self.cold.around.set(around);
+            self.cold.frame.set(frame);
+        }
+    }
+
+    /// Where the guard starts.
+    fn start(&self) -> usize {
+        self.cold.end.0.addr().get() - self.cold.bytes - GUARD
+    }
+
     pub(crate) fn guards(&self, address: usize) -> bool {
-        (self.start.addr()..self.start.addr() + GUARD).contains(&address)
+        (self.start()..self.start() + GUARD).contains(&address)
     }
 
     pub(crate) fn kib(&self) -> usize {
-        self.bytes / 1024
+        self.cold.bytes / 1024
     }
-}
-
-/// There is no stack for another direct-style thread.
-#[derive(Debug)]
-pub(crate) struct NoStack {
-    bytes: usize,
-    /// `None` if there are too many.
-    error: Option<io::Error>,
-}
-
-impl fmt::Display for NoStack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no stack of {} KiB for another direct-style thread: ", self.bytes / 1024)?;
-        match &self.error {
-            Some(error) => write!(f, "{error}")?,
-            None => write!(f, "there are too many")?,
-        }
-        let live = LIVE.load(Ordering::Relaxed);
-        write!(f, "; this process has {live}, and vm.max_map_count allows {}", live_max())
-    }
-}
-
-/// How many stacks the process may have: each takes two mappings, and the rest of the program needs
-/// some too.
-fn live_max() -> usize {
-    /// Mappings left to others.
-    const OTHERS: usize = 4096;
-    static MAX: OnceLock<usize> = OnceLock::new();
-    *MAX.get_or_init(|| {
-        let mappings = std::fs::read_to_string("/proc/sys/vm/max_map_count");
-        let mappings = mappings.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(65_530_usize);
-        mappings.saturating_sub(OTHERS) / 2
-    })
 }
 
 /// A stack in use.
@@ -167,55 +224,50 @@ impl NativeStack {
     /// A stack of at least `bytes`, kept from an earlier thread of this OS thread if there is one.
     pub(crate) fn take(bytes: usize, name: &'static str) -> Result<NativeStack, NoStack> {
         let bytes = bytes.clamp(BYTES_MIN, 1 << (SIZES - 1)).next_power_of_two();
-        let kept = KEPT.try_with(|kept| kept.borrow_mut().0[bytes.trailing_zeros() as usize].pop());
-        let control = match kept {
-            Ok(Some(control)) => control,
-            _ => map(bytes)?,
+        let size = bytes.trailing_zeros() as usize;
+        let end = KEPT.try_with(|kept| kept.borrow_mut().0[size].take(bytes));
+        // An OS thread that ends has no list any more.
+        let end = end.unwrap_or_else(|_| { KeptSize::NONE }.take(bytes))?;
+        let colour = end.0.addr().get() / (GUARD + bytes) % COLOURS * COLOUR;
+        // SAFETY: within the stack, which is larger than colour and control block together, and
+        // which this handle alone has now. Aligned to LINE, because the stack ends at a page.
+        let control = unsafe {
+            let control = end.0.sub(colour + CONTROL).cast::<Control>();
+            control.write(Control::new(end, bytes, name));
+            control
         };
-        let stack = NativeStack { control };
-        let fresh = stack.control();
-        fresh.cancelled.set(false);
-        fresh.unwinding.set(false);
-        fresh.thrown.set(0);
-        fresh.polls.set(0);
-        fresh.shields.set(0);
-        fresh.name.set(name);
-        Ok(stack)
+        Ok(NativeStack { control })
     }
 
     pub(crate) fn control(&self) -> &Control {
-        // SAFETY: `map` has written it, and `unmap` is called only for stacks that are not in use.
+        // SAFETY: `take` has written it, and no other code uses the stack before `drop`.
         unsafe { self.control.as_ref() }
     }
 }
 
 impl Drop for NativeStack {
     fn drop(&mut self) {
-        let (kept, around) = (self.control().kept.take(), self.control().around.take());
-        self.control().frame.set(ptr::null());
+        let control = self.control();
+        let (kept, around) = (control.cold.kept.take(), control.cold.around.take());
         // Their drops may run code of the program.
-        quietly(|| drop(kept));
-        quietly(|| drop(around));
-        let size = self.control().bytes.trailing_zeros() as usize;
-        let control = self.control;
+        if kept.is_some() || around.is_some() {
+            quietly(|| drop(kept));
+            quietly(|| drop(around));
+        }
+        let (end, bytes) = (control.cold.end, control.cold.bytes);
         let kept = KEPT.try_with(|kept| {
-            let kept = &mut kept.borrow_mut().0[size];
-            let room = kept.len() < KEPT_MAX;
-            if room {
-                kept.push(control);
-            }
-            room
+            kept.borrow_mut().0[bytes.trailing_zeros() as usize].keep(bytes, end);
         });
-        if kept != Ok(true) {
-            // SAFETY: the stack was in use by this handle alone, which is gone.
-            unsafe { unmap(control) };
+        if kept.is_err() {
+            // SAFETY: the stack has this size, and was in use by this handle alone, which is gone.
+            unsafe { quarry::give_back(bytes, &[end]) };
         }
     }
 }
 
-// SAFETY: `map` has made room for far more than MIN_STACK_SIZE between base and limit, all of it
-// this stack's alone, with GUARD inaccessible bytes at its limit. The base is aligned to 16 as the
-// control block is.
+// SAFETY: `quarry.rs` has made room for far more than MIN_STACK_SIZE between base and limit, all of
+// it this stack's alone, with GUARD inaccessible bytes at its limit. The base is aligned to 16 as
+// the control block is.
 unsafe impl corosensei::stack::Stack for NativeStack {
     #[inline(always)]
     fn base(&self) -> StackPointer {
@@ -224,78 +276,11 @@ unsafe impl corosensei::stack::Stack for NativeStack {
 
     #[inline(always)]
     fn limit(&self) -> StackPointer {
-        StackPointer::new(self.control().start.addr()).expect("a mapping is not at address 0")
+        StackPointer::new(self.control().start()).expect("a mapping is not at address 0")
     }
 }
 
-/// Bytes of a control block, in whole lines.
-const CONTROL: usize = size_of::<Control>().next_multiple_of(LINE);
+/// Bytes of a control block, an odd number of lines. So its first line and the one below it, in
+/// which the stack begins, are a pair of lines that the processor fetches together.
+const CONTROL: usize = (size_of::<Control>() - LINE).next_multiple_of(COLOUR) + LINE;
 const _: () = assert!(LINE.is_multiple_of(STACK_ALIGNMENT));
-
-/// Maps a stack and its guard pages.
-fn map(bytes: usize) -> Result<NonNull<Control>, NoStack> {
-    /// Numbers the stacks, for their colours.
-    static MAPPED: AtomicUsize = AtomicUsize::new(0);
-
-    if LIVE.load(Ordering::Relaxed) >= live_max() {
-        return Err(NoStack { bytes, error: None });
-    }
-    overflow::expect();
-    let failed = || NoStack { bytes, error: Some(io::Error::last_os_error()) };
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
-    let start = unsafe { libc::mmap(ptr::null_mut(), GUARD + bytes, libc::PROT_NONE, flags, -1, 0) };
-    if start == libc::MAP_FAILED {
-        return Err(failed());
-    }
-    let start = start.cast::<u8>();
-    // SAFETY: the upper part of the mapping just made.
-    if unsafe { libc::mprotect(start.add(GUARD).cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
-        let error = failed();
-        // SAFETY: the mapping just made, which no other code knows.
-        unsafe { libc::munmap(start.cast(), GUARD + bytes) };
-        return Err(error);
-    }
-    LIVE.fetch_add(1, Ordering::Relaxed);
-    let colour = MAPPED.fetch_add(1, Ordering::Relaxed) % COLOURS * LINE;
-    // SAFETY: within the writable part of the mapping, which is larger than colour and control
-    // block together; aligned to LINE, because the mapping ends at a page.
-    unsafe {
-        let control = start.add(GUARD + bytes - colour - CONTROL).cast::<Control>();
-        control.write(Control {
-            yielder: Cell::new(ptr::null()),
-            lent: UnsafeCell::new(ManuallyDrop::new(Waker::noop().clone())),
-            waker: Cell::new(ptr::null()),
-            kept: Cell::new(None),
-            cpu: Cell::new(ptr::null()),
-            around: Cell::new(None),
-            frame: Cell::new(ptr::null()),
-            polls: Cell::new(0),
-            left: Cell::new(0),
-            shields: Cell::new(0),
-            cancelled: Cell::new(false),
-            panicking: Cell::new(false),
-            unwinding: Cell::new(false),
-            thrown: Cell::new(0),
-            name: Cell::new(""),
-            start,
-            bytes,
-            _valgrind: ValgrindStackRegistration::new(start, GUARD + bytes - colour - CONTROL),
-        });
-        Ok(NonNull::new_unchecked(control))
-    }
-}
-
-/// # Safety
-/// The stack is not in use, and not used afterwards.
-unsafe fn unmap(control: NonNull<Control>) {
-    // SAFETY: `map` has written the block, and the caller gives the stack up. The block is moved
-    // out before its memory is unmapped.
-    unsafe {
-        let control = control.read();
-        let (start, bytes) = (control.start, control.bytes);
-        drop(control);
-        libc::munmap(start.cast(), GUARD + bytes);
-    }
-    LIVE.fetch_sub(1, Ordering::Relaxed);
-}

@@ -1,10 +1,10 @@
-//! The direct-style thread as a future ([`Direct`]), and [`wait`] within it.
+//! The direct-style thread as a future ([`Direct`]).
 //!
-//! Programs call both. A scheduler knows nothing of them: it polls the future in a step. A poll of
-//! the future switches to the thread's stack (`stack.rs`), and comes back when the thread waits or
-//! is over. A `wait` polls its future on the thread's stack with a copy of that poll's waker, and
-//! switches back if the future is pending. A thread that is dropped is resumed once more, and
-//! unwinds its stack (`unwinding.rs`).
+//! Programs make it from a closure. A scheduler knows nothing of it: it polls the future in a step.
+//! A poll of the future switches to the thread's stack (`stack.rs`), and comes back when the thread
+//! waits (`wait.rs`) or is over. A `wait` polls its future on the thread's stack with a copy of
+//! that poll's waker. A thread that is dropped is resumed once more, and unwinds its stack
+//! (`unwinding.rs`), or leaves it if there is nothing to unwind.
 //!
 //! **The rule for the waker.** A `wait` may begin while the poll of an outer `wait` is under way on
 //! the same stack. The switch leaves that outer poll unfinished, and a later resumption goes on
@@ -14,24 +14,21 @@
 //! lends the same waker to every step, and most executors have one waker for each task, so the rule
 //! holds there.
 
-use crate::stack::{Control, NativeStack, STACK_BYTES, current};
-use crate::unwinding;
+use crate::stack::{Control, NativeStack, STACK_BYTES};
 use corosensei::{Coroutine, CoroutineResult};
 use selvedge_core::{
-    CancelPayload, around, exchange_around, exchange_frame, exchange_stack, in_thread, is_indivisible,
-    is_lent_here, running_cpu, spawn_local,
+    CancelPayload, around, exchange_around, exchange_frame, exchange_stack, in_thread, is_lent_here,
+    running_cpu, spawn_local,
 };
 use std::any::Any;
 use std::fmt;
 use std::future::Future;
+use std::hint::black_box;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::ptr;
 use std::task::{Context, Poll, Waker};
-
-/// How often a thread may catch its own cancellation. After that its waits throw no more.
-const THROWN_MAX: u32 = 100;
 
 /// A thread in direct style: the future that runs `body` on a stack of its own.
 ///
@@ -235,6 +232,22 @@ where
 
 type BodyResult<T> = Result<T, Box<dyn Any + Send>>;
 
+/// Runs the body. It is a function with a frame of its own, so that the walk of `unwinding.rs` sees
+/// where the program's code ends: a frame that catches outside of this one is `Fiber::new`'s.
+#[inline(never)]
+fn run<F: FnOnce() -> T, T>(body: F) -> T {
+    let output = body();
+    // Without it, the call of the body may be a jump, which leaves no frame.
+    black_box(());
+    output
+}
+
+/// Tells the CPU that the thread has stopped within a shield.
+#[cold]
+fn hold_shield(cx: &mut Context<'_>) {
+    let _ = pin!(selvedge_core::shield(std::future::pending::<()>())).poll(cx);
+}
+
 /// A body that has begun and is not over, on its stack.
 struct Fiber<T: 'static> {
     coroutine: Coroutine<(), (), BodyResult<T>, NativeStack>,
@@ -247,12 +260,14 @@ impl<T: 'static> Fiber<T> {
     fn new<F: FnOnce() -> T + 'static>(body: F, options: Options) -> Fiber<T> {
         let name = options.name.unwrap_or(std::any::type_name::<F>());
         let stack = NativeStack::take(options.bytes, name).unwrap_or_else(|error| panic!("{error}"));
-        stack.control().around.set(around());
+        stack.control().keep_surroundings(around(), ptr::null());
         let control: *const Control = stack.control();
         let coroutine = Coroutine::with_stack(stack, move |yielder, ()| {
             // SAFETY: the control block lives as long as the stack that this runs on.
-            unsafe { &*control }.yielder.set(yielder);
-            catch_unwind(AssertUnwindSafe(body))
+            let control = unsafe { &*control };
+            control.yielder.set(yielder);
+            control.cold.outermost.set(run::<F, T> as *const ());
+            catch_unwind(AssertUnwindSafe(|| run(body)))
         });
         Fiber { coroutine, control }
     }
@@ -291,15 +306,26 @@ impl<T: 'static> Fiber<T> {
         let control = self.control();
         control.cpu.set(running_cpu());
         control.panicking.set(std::thread::panicking());
-        let around = exchange_around(control.around.take());
-        let frame = exchange_frame(control.frame.replace(ptr::null()));
+        let (around, frame) = control.surroundings();
+        let (around, frame) = (exchange_around(around), exchange_frame(frame));
         let outer = exchange_stack(self.control.cast());
         // This does not unwind, because `new` catches the body's panics on the body's own stack.
         let result = self.coroutine.resume(());
         exchange_stack(outer);
-        self.control().around.set(exchange_around(around));
-        self.control().frame.set(exchange_frame(frame));
+        self.control().keep_surroundings(exchange_around(around), exchange_frame(frame));
         result
+    }
+
+    /// As [`resume`](Self::resume), after a cancellation. A stack that was left is over, as one
+    /// that was unwound.
+    fn resume_cancelled(&mut self) -> CoroutineResult<(), BodyResult<T>> {
+        let result = self.resume();
+        if !self.control().cold.is_left.get() {
+            return result;
+        }
+        // SAFETY: `throw` (`wait.rs`) has found that no frame on the stack has anything to drop.
+        unsafe { self.coroutine.force_reset() };
+        CoroutineResult::Return(Err(Box::new(CancelPayload)))
     }
 
     /// Whether the polls that are under way on the stack may go on with their waker. They may in
@@ -312,9 +338,9 @@ impl<T: 'static> Fiber<T> {
         }
         // SAFETY: as in `lend`.
         let lent = unsafe { &*control.lent.get() };
-        let kept = control.kept.take();
+        let kept = control.cold.kept.take();
         let is_kept = kept.as_ref().is_some_and(|kept| kept.will_wake(lent));
-        control.kept.set(kept);
+        control.cold.kept.set(kept);
         is_kept || is_lent_here(lent)
     }
 
@@ -328,7 +354,7 @@ impl<T: 'static> Fiber<T> {
         }
         self.control().cancelled.set(true);
         self.control().waker.set(Waker::noop());
-        match self.resume() {
+        match self.resume_cancelled() {
             CoroutineResult::Return(result) => {
                 // The body has unwound, returned or panicked. No caller wants its result.
                 let _ = catch_unwind(AssertUnwindSafe(|| drop(result)));
@@ -348,7 +374,7 @@ impl<T: 'static> Fiber<T> {
     /// reused nor freed.
     #[cold]
     fn give_up(self, why: &str) {
-        eprintln!("direct-style thread {} {why}: its stack is given up", self.control().name.get());
+        eprintln!("direct-style thread {} {why}: its stack is given up", self.control().cold.name);
         std::mem::forget(self);
     }
 }
@@ -366,7 +392,7 @@ impl<T: 'static> Future for Remains<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let fiber = self.fiber.as_mut().expect("a future is not polled after it has ended");
-        if fiber.lend(cx.waker()) && matches!(fiber.resume(), CoroutineResult::Yield(())) {
+        if fiber.lend(cx.waker()) && matches!(fiber.resume_cancelled(), CoroutineResult::Yield(())) {
             return Poll::Pending;
         }
         if let Some(fiber) = self.fiber.take_if(|fiber| !fiber.coroutine.done()) {
@@ -384,190 +410,5 @@ impl<T: 'static> Drop for Remains<T> {
                 "waits in a destructor, or within a function that cannot unwind, where no scheduler will run it",
             );
         }
-    }
-}
-
-/// Waits for a future, in the middle of ordinary code: the thread stops here and goes on when the
-/// future is ready.
-///
-/// The future is polled on the thread's own stack, within the thread's steps. So its system calls
-/// are the thread's own, as if an `async` thread had awaited it. The code of the future may itself
-/// call `wait`, and may poll other direct-style threads. If the future is pending after such an
-/// inner `wait`, it is polled once more at once, because a wake-up for it may have resumed the
-/// inner `wait`.
-///
-/// # Panics
-/// - Outside of a direct-style thread.
-/// - In a `wait` within the poll of another `wait`, if the thread is then resumed with another
-///   waker.
-/// - Within a step that a scheduler runs on the thread's own stack, because the thread cannot leave
-///   its stack before that step ends.
-///
-/// # Paper
-/// [Del §4]: the blocking operations of direct style, all in one.
-///
-/// # Examples
-/// ```
-/// use selvedge::{round_robin, yield_now};
-/// use selvedge::direct::{direct, wait};
-///
-/// let sum = round_robin(direct(|| {
-///     let numbers = [1, 2, 3].map(|n| wait(async move { yield_now().await; n }));
-///     numbers.iter().sum::<i32>()
-/// }))?;
-/// assert_eq!(sum, 6);
-/// # Ok::<(), selvedge::RunError>(())
-/// ```
-#[inline(always)]
-pub fn wait<F: IntoFuture>(future: F) -> F::Output {
-    // SAFETY: `resume` makes it non-null only while the OS thread is on that stack. The
-    // stack keeps the control block alive, and this function returns on the same stack.
-    let Some(control) = (unsafe { current().as_ref() }) else { refuse_wait() };
-    if control.cpu.get() != running_cpu() {
-        another_runs();
-    }
-    let mut future = pin!(future.into_future());
-    loop {
-        let left = control.left.get();
-        {
-            let _polls = Polls::enter(control);
-            // SAFETY: `lend` has set it before this stack was resumed. It does not write it while
-            // `Polls` counts a poll.
-            let waker = unsafe { &*control.waker.get() };
-            if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(waker)) {
-                return output;
-            }
-        }
-        if control.left.get() != left {
-            // The stack was left by an inner `wait`. The wake-up that resumed it may have been for
-            // this future.
-            continue;
-        }
-        if control.polls.get() == 0 { suspend(control) } else { suspend_within(control) }
-    }
-}
-
-/// Runs `body` in a part of the thread that cannot be
-/// [cancelled](selvedge_core::JoinHandle::cancel): a cancellation takes effect when `body` has
-/// returned. The shield does not hold off the drop of a combinator around the thread, or of the
-/// scheduler.
-///
-/// In direct style it has the place of [`selvedge_core::shield`]. That one works in
-/// `wait(shield(..))` too, but not if the code of the shielded future calls `wait` itself.
-///
-/// # Panics
-/// Outside of a direct-style thread.
-pub fn shield<T>(body: impl FnOnce() -> T) -> T {
-    // SAFETY: as in `wait`.
-    let Some(control) = (unsafe { current().as_ref() }) else { refuse_wait() };
-    struct Shielded<'a>(&'a Control);
-    impl Drop for Shielded<'_> {
-        fn drop(&mut self) {
-            self.0.shields.set(self.0.shields.get() - 1);
-        }
-    }
-    control.shields.set(control.shields.get() + 1);
-    let _shielded = Shielded(control);
-    body()
-}
-
-/// Tells the CPU that the thread has stopped within a shield.
-#[cold]
-fn hold_shield(cx: &mut Context<'_>) {
-    let _ = pin!(selvedge_core::shield(std::future::pending::<()>())).poll(cx);
-}
-
-/// Whether the caller runs on the stack of a direct-style thread, so that [`wait`] may be called.
-pub fn in_direct() -> bool {
-    // SAFETY: as in `wait`.
-    unsafe { current().as_ref() }.is_some_and(|control| control.cpu.get() == running_cpu())
-}
-
-#[cold]
-#[inline(never)]
-#[track_caller]
-fn another_runs() -> ! {
-    panic!(
-        "a direct-style thread cannot wait within the step of another thread, which a scheduler runs on its stack"
-    )
-}
-
-#[cold]
-#[inline(never)]
-#[track_caller]
-fn refuse_wait() -> ! {
-    panic!("this is for direct-style threads, and here is none; in an async block, use .await")
-}
-
-/// Counts a poll of a future for as long as it lasts, even if it panics.
-struct Polls<'a>(&'a Control);
-
-impl<'a> Polls<'a> {
-    #[inline(always)]
-    fn enter(control: &'a Control) -> Polls<'a> {
-        control.polls.set(control.polls.get() + 1);
-        Polls(control)
-    }
-}
-
-impl Drop for Polls<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.0.polls.set(self.0.polls.get() - 1);
-    }
-}
-
-/// Switches to the code that resumed the stack, and returns when it is resumed again. Unwinds if
-/// the thread is cancelled.
-#[inline(always)]
-fn suspend(control: &Control) {
-    let unwinding = unwinds(control);
-    if control.cancelled.get() {
-        throw(control, unwinding);
-    }
-    // SAFETY: `Fiber::new` has set it at the root of this stack, where the yielder lies.
-    unsafe { &*control.yielder.get() }.suspend(());
-    if control.cancelled.get() {
-        throw(control, unwinding);
-    }
-}
-
-/// As [`suspend`], while an outer `wait` has a poll under way on this stack. That poll goes on
-/// later with the waker that it has, so a clone keeps the waker's data alive.
-#[cold]
-fn suspend_within(control: &Control) {
-    assert!(
-        !is_indivisible(),
-        "wait was called within the body of a transaction: the body may not wait. Wait before the transaction, or retry"
-    );
-    if !control.cancelled.get() {
-        // SAFETY: as in `wait`.
-        control.kept.set(Some(unsafe { &*control.waker.get() }.clone()));
-    }
-    control.left.set(control.left.get().wrapping_add(1));
-    suspend(control);
-}
-
-/// Whether this stack is being unwound, so that the code that waits is a destructor.
-///
-/// The OS thread counts its panics for all stacks together. If it was panicking already when this
-/// stack was entered, the panic may belong to another stack. Then the answer is the one that this
-/// function gave before (`unwinding`).
-#[inline(always)]
-fn unwinds(control: &Control) -> bool {
-    let unwinds = std::thread::panicking() && (control.unwinding.get() || !control.panicking.get());
-    control.unwinding.set(unwinds);
-    unwinds
-}
-
-/// Throws the cancellation. If the stack is being unwound already, or cannot be unwound from here,
-/// this does nothing, and the thread goes on until its next wait.
-#[cold]
-fn throw(control: &Control, unwinding: bool) {
-    let thrown = control.thrown.get();
-    if !unwinding && thrown < THROWN_MAX && unwinding::is_caught() {
-        control.thrown.set(thrown + 1);
-        control.unwinding.set(true);
-        resume_unwind(Box::new(CancelPayload));
     }
 }

@@ -1,5 +1,8 @@
-//! [`is_caught`]: whether the running stack can be unwound from here. `thread.rs` asks before it
-//! throws a cancellation, because a panic that reaches a frame that refuses it aborts the process.
+//! [`fate_of_cancellation`]: what an unwinding from here would do to the running stack.
+//!
+//! `wait.rs` asks before it throws a cancellation, because a panic that reaches a frame that
+//! refuses it aborts the process. If no frame has anything to drop, the stack need not be unwound
+//! at all.
 //!
 //! A function that C code calls is such a frame. Each frame has a table of call sites, which a
 //! compiler has made. For each call the table says one of four: the panic passes, destructors run,
@@ -16,6 +19,8 @@
 //!   types: ... third, second, first                        null: any
 //! ```
 
+use crate::stack::NativeStack;
+use corosensei::Coroutine;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
@@ -36,6 +41,11 @@ unsafe extern "C-unwind" {
     fn _Unwind_GetLanguageSpecificData(frame: *mut Frame) -> *const u8;
 }
 
+/// Whether the address sanitizer runs. It marks bytes between the variables on a stack, and each
+/// function takes its marks away at its end. So its functions must end. A coroutine has four words,
+/// and for the sanitizer also the bounds of its stack.
+const IS_SANITIZED: bool = size_of::<Coroutine<(), (), (), NativeStack>>() > 4 * size_of::<usize>();
+
 /// Go on to the next frame.
 const NEXT: c_int = 0;
 /// Any other value ends the walk.
@@ -45,40 +55,74 @@ const ENOUGH: c_int = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PanicFate {
     LetsPass,
+    /// Runs destructors, and lets it pass.
+    Drops,
     Catches,
     Refuses,
 }
 
-/// Whether a panic that begins here is caught, and no frame before that refuses it.
-///
-/// # Complexity
-/// Linear in the number of frames, some microseconds for each. Only a cancellation pays it.
-#[inline(never)]
-pub(crate) fn is_caught() -> bool {
-    // A frame that the unwinder cannot step over ends the walk. It would abort the unwinding.
-    let mut found = PanicFate::Refuses;
-    // SAFETY: `visit` expects the address of a `PanicFate`, and this call alone uses the address.
-    unsafe { _Unwind_Backtrace(visit, (&raw mut found).cast()) };
-    cfg!(panic = "unwind") && found == PanicFate::Catches
+/// What a cancellation that begins here would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CancellationFate {
+    /// A frame refuses it before one catches it.
+    Refused,
+    /// A frame catches it.
+    Caught,
+    /// It would come to the root of the stack, and run no code on its way.
+    Idle,
 }
 
-extern "C-unwind" fn visit(frame: *mut Frame, found: *mut c_void) -> c_int {
-    // SAFETY: the unwinder passes a frame that is valid during this call, and the `found` that
-    // `is_caught` has given to it. The table is null, or a compiler has made it for the function of
-    // this frame.
-    unsafe {
+/// A walk from frame to frame.
+struct Walk {
+    /// The function that has all frames of the program's code below its own.
+    outermost: usize,
+    /// The walk has come to the frame of that function.
+    is_past: bool,
+    drops: bool,
+    fate: CancellationFate,
+}
+
+/// What a cancellation that begins here would do, on a stack where the frame of the function
+/// `outermost` is around those of the program's code.
+///
+/// # Complexity
+/// Linear in the number of frames, some microseconds for ten. Only a cancellation pays it.
+#[inline(never)]
+pub(crate) fn fate_of_cancellation(outermost: *const ()) -> CancellationFate {
+    // A frame that the unwinder cannot step over ends the walk. It would abort the unwinding.
+    let fate = CancellationFate::Refused;
+    let mut walk = Walk { outermost: outermost.addr(), is_past: false, drops: false, fate };
+    if cfg!(panic = "unwind") {
+        // SAFETY: `visit` expects the address of a `Walk`, and this call alone uses the address.
+        unsafe { _Unwind_Backtrace(visit, (&raw mut walk).cast()) };
+    }
+    walk.fate
+}
+
+extern "C-unwind" fn visit(frame: *mut Frame, walk: *mut c_void) -> c_int {
+    // SAFETY: the unwinder passes a frame that is valid during this call, and the `walk` that
+    // `fate_of_cancellation` has given to it. The table is null, or a compiler has made it for the
+    // function of this frame.
+    let (walk, function, fate) = unsafe {
         let mut before = 0;
         let ip = _Unwind_GetIPInfo(frame, &mut before);
         let function = _Unwind_GetRegionStart(frame);
         // A return address lies behind its call.
         let call = (ip - usize::from(before == 0)).wrapping_sub(function);
         let fate = fate_of_panic(_Unwind_GetLanguageSpecificData(frame), call);
-        if fate == PanicFate::LetsPass {
+        (&mut *walk.cast::<Walk>(), function, fate)
+    };
+    walk.fate = match fate {
+        PanicFate::LetsPass | PanicFate::Drops => {
+            walk.drops |= fate == PanicFate::Drops;
+            walk.is_past |= function == walk.outermost;
             return NEXT;
         }
-        *found.cast::<PanicFate>() = fate;
-        ENOUGH
-    }
+        PanicFate::Catches if walk.is_past && !walk.drops && !IS_SANITIZED => CancellationFate::Idle,
+        PanicFate::Catches => CancellationFate::Caught,
+        PanicFate::Refuses => CancellationFate::Refused,
+    };
+    ENOUGH
 }
 
 /// What the function with this table does with a panic of the call at this distance from its start.
@@ -115,7 +159,8 @@ unsafe fn fate_of_panic(table: *const u8, call: usize) -> PanicFate {
             }
             if call < start + length {
                 return match (pad, action) {
-                    (0, _) | (_, 0) => PanicFate::LetsPass,
+                    (0, _) => PanicFate::LetsPass,
+                    (_, 0) => PanicFate::Drops,
                     _ => acts(actions.add(action - 1), types, type_format),
                 };
             }
@@ -150,7 +195,7 @@ unsafe fn acts(action: *const u8, types: *const u8, type_format: u8) -> PanicFat
                 _ => {} // it runs destructors, or catches exceptions of another language
             }
             if next == 0 {
-                return PanicFate::LetsPass;
+                return PanicFate::Drops;
             }
             action = Reader(here.offset(next));
         }

@@ -27,6 +27,8 @@ pub(crate) struct ThreadScheduler {
     cpu: RefCell<Option<Cpu>>,
     /// For each type, the records of MVars and Fifos.
     records: RefCell<Vec<Rc<dyn AnyRows>>>,
+    /// The records that have names. The place of a record here is its name.
+    names: RefCell<Vec<&'static dyn Any>>,
     /// Where the thread waits that ends its step.
     waits: Cell<Option<&'static dyn WaitSeat>>,
     /// The threads that the running one has created in this step. The CPU has them.
@@ -50,6 +52,7 @@ impl ThreadScheduler {
             ready: RefCell::new(RunQueue::new()),
             cpu: RefCell::new(None),
             records: RefCell::new(Vec::new()),
+            names: RefCell::new(Vec::new()),
             waits: Cell::new(None),
             born: Cell::new(0),
             late: RefCell::new(Vec::new()),
@@ -96,6 +99,7 @@ impl ThreadScheduler {
         self.cpu.replace(Some(cpu));
         // Destructors may call operations, so nothing is dropped within a borrow.
         drop(self.ready.take());
+        self.names.borrow_mut().clear();
         let records = self.records.borrow().clone();
         let blocked = records.iter().map(|rows| rows.clear()).sum();
         RunEnd { blocked, panicked, stopped }
@@ -172,7 +176,7 @@ impl ThreadScheduler {
 
     /// A fresh record.
     pub(crate) fn make<C: WaitSeat>(&self) -> &'static C {
-        self.with_rows(|rows| rows.make().1)
+        self.with_rows(SeatRows::make)
     }
 
     /// Ends all threads. The running one ends when its step does.
@@ -186,12 +190,17 @@ impl ThreadScheduler {
 
     /// A fresh record. A name may be sent, which a reference to a record may not.
     pub(crate) fn make_named<C: WaitSeat>(&self) -> Name<C> {
-        Name::new(self.with_rows(|rows: &SeatRows<C>| rows.make().0), self.run.get())
+        let record: &'static C = self.make();
+        let mut names = self.names.borrow_mut();
+        names.push(record);
+        Name::new(names.len() - 1, self.run.get())
     }
 
     /// The record of a name.
+    #[inline(always)]
     pub(crate) fn named<C: WaitSeat>(&self, name: Name<C>) -> &'static C {
         let place = name.place(self.run.get());
-        self.with_rows(|rows| rows.at(place)).expect("this MVar belongs to another system")
+        let record = self.names.borrow().get(place).and_then(|record| record.downcast_ref());
+        record.expect("this MVar belongs to another system")
     }
 }

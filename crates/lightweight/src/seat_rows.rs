@@ -1,4 +1,4 @@
-//! The memory of the records of `seat.rs`: [`SeatRows`].
+//! The memory of the records of `mvar_seat.rs` and `fifo_seat.rs`: [`SeatRows`].
 //!
 //! `scheduler.rs` has one for each type. A reference count in each MVar would be as large as the
 //! MVar. So a record lives as long as the process, and each `start` uses the records of the one
@@ -27,12 +27,12 @@ impl<C: WaitSeat> SeatRows<C> {
         SeatRows { rows: RefCell::new(Vec::new()), used: Cell::new(0) }
     }
 
-    /// An empty record, with its place.
-    pub(crate) fn make(&self) -> (usize, &'static C) {
+    /// An empty record.
+    pub(crate) fn make(&self) -> &'static C {
         let place = self.used.get();
         self.used.set(place + 1);
         if let Some(record) = self.at(place) {
-            return (place, record);
+            return record;
         }
         let row: Box<[C]> = (0..ROW).map(|_| C::new()).collect();
         let row: &'static [C] = Box::leak(row);
@@ -41,12 +41,11 @@ impl<C: WaitSeat> SeatRows<C> {
             .expect("no panic under this lock")
             .push(AtomicPtr::new(row.as_ptr().cast_mut().cast()));
         self.rows.borrow_mut().push(row);
-        (place, &row[0])
+        &row[0]
     }
 
     /// The record at a place.
-    #[inline]
-    pub(crate) fn at(&self, place: usize) -> Option<&'static C> {
+    fn at(&self, place: usize) -> Option<&'static C> {
         let row = *self.rows.borrow().get(place / ROW)?;
         row.get(place % ROW)
     }

@@ -19,8 +19,10 @@
 //! 1. A thread does not leave itself in an MVar: it says in which one, and its step ends. The
 //!    scheduler, which owns the thread then, puts it there.
 
+use crate::fifo_seat::FifoSeat;
+use crate::mvar_seat::{MVarSeat, PutSeat};
 use crate::scheduler::{SYSTEM, ThreadScheduler};
-use crate::seat::{FifoSeat, MVarSeat, PutSeat, WaitSeat};
+use crate::seat::WaitSeat;
 use crate::{Async, RunEnd};
 use ::selvedge::yield_now;
 use std::convert::Infallible;

@@ -10,8 +10,10 @@
 //! # Paper
 //! [Del §4.2]: the prompt is the place where the scheduler steps the thread.
 
+use crate::fifo_seat::FifoSeat;
+use crate::mvar_seat::MVarSeat;
 use crate::scheduler::{SYSTEM, ThreadScheduler};
-use crate::seat::{FifoSeat, MVarSeat, WaitSeat};
+use crate::seat::WaitSeat;
 use crate::selvedge::{insist, put, put_last, take_first, take_value};
 use crate::system::Name;
 use crate::{Direct, RunEnd};
@@ -22,6 +24,7 @@ fn make_named<C: WaitSeat>() -> Name<C> {
     SYSTEM.with(ThreadScheduler::make_named)
 }
 
+#[inline(always)]
 fn named<C: WaitSeat>(name: Name<C>) -> &'static C {
     SYSTEM.with(|system| system.named(name))
 }
@@ -61,10 +64,12 @@ impl Direct for SelvedgeDirect {
         make_named()
     }
 
+    #[inline(always)]
     fn put_mvar<T: Send + 'static>(&out: &Self::MVar<T>, value: T) {
         put(named(out), value).unwrap_or_else(direct::yield_now);
     }
 
+    #[inline(always)]
     fn take_mvar<T: Send + 'static>(&inp: &Self::MVar<T>) -> T {
         let inp = named(inp);
         take_value(inp).unwrap_or_else(|| {
@@ -77,10 +82,12 @@ impl Direct for SelvedgeDirect {
         make_named()
     }
 
+    #[inline(always)]
     fn put_fifo<T: Send + 'static>(&out: &Self::Fifo<T>, value: T) {
         put_last(named(out), value);
     }
 
+    #[inline(always)]
     fn take_fifo<T: Send + 'static>(&inp: &Self::Fifo<T>) -> T {
         let inp = named(inp);
         take_first(inp).unwrap_or_else(|| {

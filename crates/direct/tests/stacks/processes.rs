@@ -66,6 +66,92 @@ fn overflows_elsewhere() {
     recurse(0, false);
 }
 
+/// Has the kernel refuse the calls that kernels before 6.13 do not have.
+fn on_an_older_kernel() {
+    const NUMBER: u32 = 0;
+    const ADVICE: u32 = 32;
+    const MADV_GUARD_INSTALL: u32 = 102;
+    let refused = libc::SECCOMP_RET_ERRNO | libc::EINVAL as u32;
+    let statement = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
+    let load = |from| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, from);
+    let is = |what, then, or| statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, then, or, what);
+    let result = |what| statement(libc::BPF_RET | libc::BPF_K, 0, 0, what);
+    let mut program = [
+        load(NUMBER),
+        is(libc::SYS_process_madvise as u32, 3, 0),
+        is(libc::SYS_madvise as u32, 0, 3),
+        load(ADVICE),
+        is(MADV_GUARD_INSTALL, 0, 1),
+        result(refused),
+        result(libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // SAFETY: as prctl(2) asks for. The filter is for this OS thread alone.
+    unsafe {
+        assert_eq!(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+        assert_eq!(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program), 0);
+    }
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn overflows_on_an_older_kernel() {
+    on_an_older_kernel();
+    let _ = round_robin(async {
+        let threads: Vec<_> = (0..2000).map(|n| selvedge_direct::spawn(move || wait_and_give(n))).collect();
+        for (n, thread) in threads.into_iter().enumerate() {
+            assert_eq!(thread.await.unwrap(), n);
+        }
+        Options::new().name("weaver").direct(|| recurse(0, true)).await
+    });
+}
+
+fn wait_and_give(number: usize) -> usize {
+    yield_now();
+    number
+}
+
+#[test]
+#[ignore = "ends its process"]
+fn has_too_many_on_an_older_kernel() {
+    on_an_older_kernel();
+    let mappings = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap();
+    let mappings: usize = mappings.trim().parse().unwrap();
+    assert!(mappings < 1 << 20, "too many to try");
+    let _ = round_robin(async move {
+        for _ in 0..mappings / 2 {
+            fork_local(direct(|| wait(pending::<()>()))).await;
+        }
+    });
+}
+
+/// A line of the process's status, in KiB.
+fn memory(name: &str) -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
+}
+
+#[test]
+#[ignore = "measures its process"]
+fn has_many_and_then_none() {
+    if memory("VmSize:") > 1 << 30 {
+        return; // The address sanitizer's own memory cannot be told from that of stacks.
+    }
+    for _ in 0..3 {
+        let most = round_robin(async {
+            for n in 0..20_000 {
+                drop(selvedge_direct::spawn(move || wait_and_give(n)));
+            }
+            selvedge_core::yield_now().await;
+            memory("VmRSS:")
+        });
+        assert!(most.unwrap() > 20_000 * 4, "a stack has a page");
+        let kept = memory("VmRSS:");
+        assert!(kept < 64 * 1024, "{kept} KiB are kept");
+    }
+}
+
 /// Waits in its destructor, for nothing.
 struct Lingers;
 
@@ -198,4 +284,22 @@ fn an_ordinary_stack_that_overflows_is_reported_as_ever() {
     assert!(!output.status.success());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("overflow") && !said.contains("direct-style"), "{said}");
+}
+
+#[test]
+fn without_marks_a_guard_takes_mappings() {
+    let output = child("overflows_on_an_older_kernel");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), Some(libc::SIGABRT), "{said}");
+    assert!(said.contains("stack overflow in direct-style thread weaver (stack of 256 KiB)"), "{said}");
+    let output = child("has_too_many_on_an_older_kernel");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("no stack of 256 KiB for another direct-style thread: there are too"), "{said}");
+    assert!(said.contains("and vm.max_map_count allows"), "{said}");
+}
+
+#[test]
+fn the_memory_of_most_free_stacks_is_given_back() {
+    let output = child("has_many_and_then_none");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -479,6 +479,112 @@ fn code_that_catches_its_cancellation_is_thrown_it_again() {
     assert_eq!(caught.get(), 2);
 }
 
+/// Waits with nothing to drop on its frame.
+#[inline(never)]
+fn idles() {
+    loop {
+        yield_now();
+    }
+}
+
+/// Runs the body for a step, and drops its thread.
+fn cancelled_after_a_step(body: impl FnOnce() + 'static) {
+    let mut cpu = Cpu::new().unwrap();
+    let thread = cpu.thread(direct(body)).unwrap();
+    let Trace::Yield(thread) = thread.step(&mut cpu) else { panic!("no yield") };
+    drop(thread);
+}
+
+#[test]
+fn what_is_owned_around_frames_with_nothing_to_drop_is_dropped() {
+    let owned = Rc::new(());
+    let captured = owned.clone();
+    cancelled_after_a_step(move || {
+        idles();
+        drop(captured);
+    });
+    assert_eq!(Rc::strong_count(&owned), 1, "captured by the body");
+    let captured = owned.clone();
+    cancelled_after_a_step(move || {
+        let _moved = captured;
+        idles();
+    });
+    assert_eq!(Rc::strong_count(&owned), 1, "on the body's frame");
+    fn outer(_owned: Rc<()>, depth: u32) {
+        if depth == 0 { idles() } else { outer(Rc::new(()), depth - 1) }
+    }
+    let captured = owned.clone();
+    cancelled_after_a_step(move || outer(captured, 5));
+    assert_eq!(Rc::strong_count(&owned), 1, "an argument of an outer frame");
+}
+
+#[test]
+fn code_that_catches_goes_on_although_there_is_nothing_to_drop() {
+    let caught = Rc::new(Cell::new(0));
+    let c = Rc::as_ptr(&caught);
+    cancelled_after_a_step(move || {
+        assert!(std::panic::catch_unwind(idles).is_err());
+        // SAFETY: the test keeps it until the thread has ended.
+        unsafe { (*c).set(1) };
+        assert!(std::panic::catch_unwind(idles).is_err());
+        // SAFETY: as above.
+        unsafe { (*c).set(2) };
+        idles();
+    });
+    assert_eq!(caught.get(), 2);
+}
+
+#[test]
+fn a_stack_that_was_left_is_used_again() {
+    for round in 0..300 {
+        cancelled_after_a_step(idles);
+        cancelled_after_a_step(|| {
+            idles();
+            unreachable!("it was dropped");
+        });
+        assert_eq!(round_robin(direct(move || fibonacci(8) + round)).unwrap(), 21 + round);
+    }
+    // One within another: the inner one has nothing to drop, the outer one has the inner one.
+    cancelled_after_a_step(|| {
+        wait(direct(idles));
+    });
+}
+
+#[test]
+fn forty_thousand_wait_at_a_time() {
+    if !marks_guards() {
+        return; // There is room for some 30,000.
+    }
+    let sum = round_robin(async {
+        let first = Rc::new(Cell::new(0));
+        for _ in 0..40_000 {
+            let waits = first.clone();
+            drop(spawn(move || {
+                yield_now();
+                waits.set(waits.get() + 1);
+            }));
+        }
+        while Rc::strong_count(&first) > 1 {
+            selvedge_core::yield_now().await;
+        }
+        first.get()
+    });
+    assert_eq!(sum.unwrap(), 40_000);
+}
+
+/// Whether the kernel marks the guards of stacks: Linux 6.13.
+fn marks_guards() -> bool {
+    const MADV_GUARD_INSTALL: i32 = 102;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping, which no code uses.
+    unsafe {
+        let page = libc::mmap(std::ptr::null_mut(), 4096, access, flags, -1, 0);
+        assert_ne!(page, libc::MAP_FAILED);
+        libc::madvise(page, 4096, MADV_GUARD_INSTALL) == 0
+    }
+}
+
 #[test]
 fn dropped_by_another_thread_that_panics() {
     let marks = Rc::new(Cell::new(0));
