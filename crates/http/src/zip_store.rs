@@ -7,19 +7,20 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use flate2::read::DeflateDecoder;
+use rawzip::{CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder};
 use rustix::fs::{CWD, OFlags};
 use selvedge_handler::{Handler, Request, Response};
 use selvedge_io::blocking;
 use selvedge_io::fs::Handle;
-use zip::{CompressionMethod, ZipArchive};
 
 use crate::file_store::{FileStore, StoredContent, StoredFile, answer_from};
 
@@ -54,7 +55,7 @@ pub struct ZipStore(Arc<OpenArchive>);
 
 struct OpenArchive {
     path: PathBuf,
-    archive: ZipArchive<PositionedFile>,
+    archive: ZipArchive<FileReader>,
     handle: Arc<Handle>,
     entries: BTreeMap<String, ArchiveEntry>,
     /// When the archive was modified. The time in an entry has no zone.
@@ -66,7 +67,8 @@ struct OpenArchive {
 /// A file of the archive.
 #[derive(Clone, Copy, Debug)]
 struct ArchiveEntry {
-    index: usize,
+    number: usize,
+    place: ZipArchiveEntryWayfinder,
     /// Where its content begins, if it lies there as it is.
     start: Option<u64>,
     len: u64,
@@ -78,34 +80,6 @@ struct ArchiveEntry {
 struct KeptFiles {
     files: HashMap<usize, Bytes>,
     bytes: u64,
-}
-
-/// The archive's file with a position of its own, so that several OS threads may read.
-#[derive(Clone)]
-struct PositionedFile {
-    file: Arc<File>,
-    len: u64,
-    position: u64,
-}
-
-impl Read for PositionedFile {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(buffer, self.position)?;
-        self.position += read as u64;
-        Ok(read)
-    }
-}
-
-impl Seek for PositionedFile {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let position = match to {
-            SeekFrom::Start(position) => Some(position),
-            SeekFrom::End(offset) => self.len.checked_add_signed(offset),
-            SeekFrom::Current(offset) => self.position.checked_add_signed(offset),
-        };
-        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.position)
-    }
 }
 
 impl ZipStore {
@@ -139,27 +113,37 @@ impl OpenArchive {
     fn new(path: &Path) -> io::Result<OpenArchive> {
         let file = File::open(path)?;
         let status = file.metadata()?;
-        let handle =
-            Handle::open(CWD, format!("/proc/self/fd/{}", raw(&file)), OFlags::RDONLY | OFlags::CLOEXEC)?;
-        let reader = PositionedFile { file: Arc::new(file), len: status.len(), position: 0 };
-        let mut archive = ZipArchive::new(reader).map_err(io::Error::other)?;
+        let open = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let handle = Handle::open(CWD, open, OFlags::RDONLY | OFlags::CLOEXEC)?;
+        let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+        let archive = ZipArchive::from_file(file, &mut buffer).map_err(io::Error::other)?;
         let mut entries = BTreeMap::new();
-        for index in 0..archive.len() {
-            let entry = archive.by_index_raw(index).map_err(io::Error::other)?;
-            // A name that is no text is no path of a request.
-            let Ok(name) = entry.name().map(|name| name.into_owned()) else { continue };
+        let mut list = archive.entries(&mut buffer);
+        while let Some(entry) = list.next_entry().map_err(io::Error::other)? {
+            let Ok(name) = std::str::from_utf8(entry.file_path().as_ref()).map(str::to_owned) else {
+                // A name that is no text is no path of a request.
+                continue;
+            };
             let is_plain = |part: &str| !part.is_empty() && !part.starts_with('.');
-            if !entry.is_file() || entry.encrypted() || !name.split('/').all(is_plain) {
+            if entry.is_dir() || entry.flags().is_encrypted() || !name.split('/').all(is_plain) {
                 continue;
             }
-            let is_stored = entry.compression() == CompressionMethod::Stored;
-            let (len, checksum) = (entry.size(), entry.crc32());
-            let start = if is_stored { entry.data_start() } else { None };
-            // A file that claims to reach beyond the archive is broken.
-            if start.is_some_and(|start| start.checked_add(len).is_none_or(|end| end > status.len())) {
+            let is_stored = match entry.compression_method() {
+                CompressionMethod::STORE => true,
+                CompressionMethod::DEFLATE => false,
+                _ => continue,
+            };
+            let (place, len, checksum) = (entry.wayfinder(), entry.uncompressed_size_hint(), entry.crc32());
+            // A file that does not lie within the archive is broken.
+            let Ok(content) = archive.get_entry(place).map(|entry| entry.compressed_data_range()) else {
+                continue;
+            };
+            if content.1 > status.len() || is_stored && content.1.checked_sub(content.0) != Some(len) {
                 continue;
             }
-            entries.insert(name, ArchiveEntry { index, start, len, checksum });
+            let start = is_stored.then_some(content.0);
+            let number = entries.len();
+            entries.insert(name, ArchiveEntry { number, place, start, len, checksum });
         }
         let nanoseconds = status.mtime().wrapping_mul(1_000_000_000).wrapping_add(status.mtime_nsec());
         let identity = (nanoseconds as u64).rotate_left(17) ^ status.ino() ^ status.len().rotate_left(40);
@@ -183,11 +167,12 @@ impl OpenArchive {
                 entry.len
             )));
         }
-        let mut archive = self.archive.clone();
-        let file = archive.by_index(entry.index).map_err(io::Error::other)?;
+        let file = self.archive.get_entry(entry.place).map_err(io::Error::other)?;
         let mut content = Vec::with_capacity(entry.len as usize);
-        // What the head of a file claims need not be so.
-        file.take(entry.len + 1).read_to_end(&mut content)?;
+        // What the list says of a file need not be so, so one byte more is asked for. The reader
+        // compares the length and the checksum at the end.
+        let unpacked = DeflateDecoder::new(file.reader());
+        file.verifying_reader(unpacked).take(entry.len + 1).read_to_end(&mut content)?;
         if content.len() as u64 != entry.len {
             return Err(io::Error::other(format!("{}: a file has another length", self.path.display())));
         }
@@ -196,15 +181,11 @@ impl OpenArchive {
         if kept.bytes + entry.len > KEPT_BYTES_MAX {
             *kept = KeptFiles::default();
         }
-        if kept.files.insert(entry.index, content.clone()).is_none() {
+        if kept.files.insert(entry.number, content.clone()).is_none() {
             kept.bytes += entry.len;
         }
         Ok(content)
     }
-}
-
-fn raw(file: &File) -> i32 {
-    std::os::fd::AsRawFd::as_raw_fd(&file.as_fd())
 }
 
 impl FileStore for ZipStore {
@@ -219,7 +200,7 @@ impl FileStore for ZipStore {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .files
-                    .get(&entry.index)
+                    .get(&entry.number)
                     .cloned();
                 let content = match known {
                     Some(content) => content,
@@ -259,22 +240,35 @@ impl fmt::Debug for ZipStore {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flate2::Compression;
+    use flate2::write::DeflateEncoder;
+    use rawzip::ZipArchiveWriter;
     use selvedge_core::round_robin_with;
     use selvedge_handler::{Body, StatusCode};
     use selvedge_io::EventLoop;
     use std::io::Write;
-    use zip::ZipWriter;
-    use zip::write::SimpleFileOptions;
 
     /// An archive of these files; those with `true` are compressed.
     fn archive(path: &Path, files: &[(&str, &[u8], bool)]) {
-        let mut writer = ZipWriter::new(File::create(path).unwrap());
+        let mut output = File::create(path).unwrap();
+        let mut archive = ZipArchiveWriter::new(&mut output);
         for (name, content, packed) in files {
-            let method = if *packed { CompressionMethod::Deflated } else { CompressionMethod::Stored };
-            writer.start_file(*name, SimpleFileOptions::default().compression_method(method)).unwrap();
-            writer.write_all(content).unwrap();
+            let method = if *packed { CompressionMethod::DEFLATE } else { CompressionMethod::STORE };
+            let (mut entry, config) = archive.new_file(name).compression_method(method).start().unwrap();
+            let descriptor = if *packed {
+                let mut writer = config.wrap(DeflateEncoder::new(&mut entry, Compression::default()));
+                writer.write_all(content).unwrap();
+                let (encoder, descriptor) = writer.finish().unwrap();
+                encoder.finish().unwrap();
+                descriptor
+            } else {
+                let mut writer = config.wrap(&mut entry);
+                writer.write_all(content).unwrap();
+                writer.finish().unwrap().1
+            };
+            entry.finish(descriptor).unwrap();
         }
-        writer.finish().unwrap();
+        archive.finish().unwrap();
     }
 
     async fn get(store: &ZipStore, path: &str, range: Option<&str>) -> (StatusCode, Bytes) {
@@ -300,7 +294,7 @@ mod tests {
                 ("long.bin", &long, true),
                 ("raw.bin", &long, false),
                 (".secret", b"secret", false),
-                ("a/../up.txt", b"up", false),
+                ("a/.git/up.txt", b"up", false),
             ],
         );
         let store = ZipStore::open(&path).unwrap();
@@ -320,7 +314,7 @@ mod tests {
                     assert!(content == expected, "{path}");
                 }
             }
-            for (path, status) in [("/a", 301), ("/.secret", 404), ("/up.txt", 404), ("/nothing", 404)] {
+            for (path, status) in [("/a", 301), ("/.secret", 404), ("/a/.git/up.txt", 404), ("/nothing", 404)] {
                 assert_eq!(get(&store, path, None).await.0.as_u16(), status, "{path}");
             }
         };
