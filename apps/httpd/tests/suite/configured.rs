@@ -752,7 +752,8 @@ fn an_archive() {
     let reload = || output(&["ctl", "--socket", socket.to_str().unwrap(), "reload"]);
     assert!(reload().status.success());
     crate::controlled::until("the new archive", || get(&server, "a", "/manual/", "").body == b"second");
-    fs::write(site.path().join("a.zip"), "no archive").unwrap();
+    fs::write(site.path().join("new.zip"), "no archive").unwrap();
+    fs::rename(site.path().join("new.zip"), site.path().join("a.zip")).unwrap();
     let told = String::from_utf8(reload().stderr).unwrap();
     assert!(told.contains("site.toml:") && told.contains("a.zip: "), "{told}");
     assert_eq!(&get(&server, "a", "/manual/css/loom.css", "").body[..6], b"h1 {}h");
