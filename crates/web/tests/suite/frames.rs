@@ -175,7 +175,7 @@ fn pings_and_pongs() {
 fn reserved_bits_and_opcodes() {
     for flags in [0x10, 0x20, 0x30, 0x40, 0x50, 0x60, 0x70] {
         let wrong = Frame(0x80 | flags, TEXT, b"b".to_vec());
-        case("3", &[wrong.clone()], &[], true);
+        case("3", std::slice::from_ref(&wrong), &[], true);
         case("3", &[last(TEXT, "a"), wrong], &[last(TEXT, "a")], true);
         case("3.6", &[Frame(0x80 | flags, PING, b"p".to_vec())], &[], true);
     }
