@@ -9,6 +9,7 @@
 //! | `collective/started.rs` | the same without waiting for their end |
 //! | `collective/values.rs` | what these two files have in common |
 //! | `collective/fast.rs` | the operations on elements |
+//! | `collective/neighbours.rs` | those of each rank with its neighbours in a grid |
 //! | `collective/parts.rs` | elements in a part for each rank: [`Parts`] |
 //!
 //! # How operations are kept apart
@@ -24,6 +25,7 @@
 
 mod algorithms;
 mod fast;
+mod neighbours;
 mod parts;
 mod simple;
 mod started;
@@ -39,7 +41,7 @@ use crate::tag::{Source, Tags};
 pub use parts::Parts;
 
 /// Which operation: the upper 8 bits of a mark. The lower ones are the root.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 16] = [
     "barrier",
     "bcast",
     "gather",
@@ -51,9 +53,11 @@ const NAMES: [&str; 14] = [
     "reduce_scatter",
     "scan",
     "exscan",
-    "split, dup or create",
+    "split, dup, create or cartesian",
     "agree",
     "shrink",
+    "neighbour_allgather",
+    "neighbour_alltoall",
 ];
 
 /// The operations, by their place in [`NAMES`].
@@ -73,6 +77,8 @@ pub(crate) enum CollectiveKind {
     Split,
     Agree,
     Shrink,
+    NeighbourAllgather,
+    NeighbourAlltoall,
 }
 
 const ROOT_BITS: u32 = 24;

@@ -140,7 +140,7 @@ impl Envelope {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
     /// The rank that has sent it, in the communicator of the receive; or
-    /// [`PROC_NULL`](crate::PROC_NULL).
+    /// [`PROC_NULL`].
     pub source: usize,
     /// Its tag.
     pub tag: Tag,

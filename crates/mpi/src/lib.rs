@@ -12,6 +12,7 @@
 //! | all ranks together, on values | [`barrier`](Communicator::barrier), [`bcast`](Communicator::bcast), [`gather`](Communicator::gather), [`scatter`](Communicator::scatter), [`allgather`](Communicator::allgather), [`alltoall`](Communicator::alltoall), [`reduce`](Communicator::reduce), [`allreduce`](Communicator::allreduce), [`reduce_scatter`](Communicator::reduce_scatter), [`scan`](Communicator::scan), [`exscan`](Communicator::exscan) |
 //! | the same without waiting for the end | [`ibarrier`](Communicator::ibarrier), [`ibcast`](Communicator::ibcast), [`ireduce`](Communicator::ireduce) and so on |
 //! | the same on elements | [`bcast_into`](Communicator::bcast_into), [`gather_slice`](Communicator::gather_slice) and so on, with [`Parts`] |
+//! | ranks as a grid with neighbours | [`cartesian`](Communicator::cartesian), [`Cartesian`] |
 //! | functions that other ranks execute | [`Functions`], [`RankPool::call`], [`RankPool::submit`], [`RankPool::map`] |
 //! | going on when a rank has ended | [`revoke`](Communicator::revoke), [`shrink`](Communicator::shrink), [`agree`](Communicator::agree), [`acknowledge_failed`](Communicator::acknowledge_failed) |
 //! | some of the ranks | [`split`](Communicator::split), [`dup`](Communicator::dup), [`create`](Communicator::create), [`Group`] |
@@ -58,6 +59,7 @@
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod agreement;
+mod cartesian;
 mod collective;
 mod communicator;
 pub mod completion;
@@ -92,6 +94,7 @@ pub mod threads;
 mod wire;
 mod world;
 
+pub use cartesian::Cartesian;
 pub use collective::Parts;
 pub use communicator::Communicator;
 pub use envelope::Status;

@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorClass};
 /// killed ends the job, because the launcher does so.
 impl Communicator {
     /// Ends all calls on this communicator, on every rank: those that wait, and all later ones,
-    /// fail with [`ErrorClass::Revoked`](crate::ErrorClass::Revoked). The messages that no receive
+    /// fail with [`ErrorClass::Revoked`]. The messages that no receive
     /// has taken are dropped. [`shrink`](Self::shrink) and [`agree`](Self::agree) still work.
     ///
     /// Any rank may call it at any time; the others call nothing. The call returns at once. Each

@@ -109,7 +109,7 @@ impl Communicator {
     }
 
     /// What each rank gives, for every rank.
-    async fn exchange<T: Message + Clone>(&self, call: CallSite, own: T) -> Result<Vec<T>, Error> {
+    pub(crate) async fn exchange<T: Message + Clone>(&self, call: CallSite, own: T) -> Result<Vec<T>, Error> {
         CollectiveRound::begin(self, call, CollectiveKind::Split, 0)?.allgather_values(own).await
     }
 

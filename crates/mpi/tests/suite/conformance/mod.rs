@@ -8,6 +8,7 @@ mod communicators;
 mod elements;
 mod errors;
 mod functions;
+mod grids;
 mod null_rank;
 mod recovery;
 mod started;
@@ -38,6 +39,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         null_rank::CASES,
         started::CASES,
         recovery::CASES,
+        grids::CASES,
     ];
     files.into_iter().flatten()
 }
