@@ -15,7 +15,8 @@ fn byte(seed: u64, place: usize) -> u8 {
     (seed.wrapping_mul(31) as usize + place * 7 + place / 251) as u8
 }
 
-/// One echo with these options: the client writes, ends its half, and reads the same bytes and the end.
+/// One echo with these options: the client writes, ends its half, and reads the same bytes and
+/// the end.
 async fn echo(seed: u64, tcp: TcpOptions) {
     let weather = Weather {
         lost: (seed % 4) as u32 * 30,
