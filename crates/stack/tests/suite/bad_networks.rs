@@ -6,7 +6,6 @@ use selvedge_sim::simulate;
 use selvedge_stack::{Congestion, SimulatedWire, Stack, TcpListener, TcpOptions, TcpStream, Weather};
 use std::cell::Cell;
 use std::net::Shutdown;
-use std::ops::Range;
 use std::time::Duration;
 
 const SEEDS: u64 = 1000;
@@ -16,17 +15,15 @@ fn byte(seed: u64, place: usize) -> u8 {
     (seed.wrapping_mul(31) as usize + place * 7 + place / 251) as u8
 }
 
-/// One echo: the client writes, ends its half, and reads the same bytes and the end.
-async fn echo(seed: u64) {
+/// One echo with these options: the client writes, ends its half, and reads the same bytes and
+/// the end.
+async fn echo(seed: u64, tcp: TcpOptions) {
     let weather = Weather {
         lost: (seed % 4) as u32 * 30,
         doubled: (seed % 3) as u32 * 50,
         delay: Duration::from_millis(seed % 5 * 10),
     };
     let (left, right) = SimulatedWire::pair(seed, weather);
-    let control = [Congestion::Cubic, Congestion::Reno, Congestion::Unlimited][(seed / 4 % 3) as usize];
-    let buffer = 600 + (seed % 7) as usize * 900;
-    let tcp = TcpOptions::new().congestion(control).buffer(buffer);
     let client = Stack::start(options(1).tcp(tcp.clone()), left);
     let server = Stack::start(options(2).tcp(tcp), right);
     let at = address(if seed.is_multiple_of(2) { "10.0.0.2:7" } else { "[fd00::2]:7" });
@@ -67,25 +64,33 @@ async fn echo(seed: u64) {
     echoing.await.unwrap();
 }
 
-fn each_of(seeds: Range<u64>) {
-    let next = Cell::new(seeds.start);
-    simulate(seeds.clone(), || {
-        let seed = next.replace(next.get() + 1);
-        echo(seed)
-    });
-    assert_eq!(next.get(), seeds.end);
+/// The options of the echo with this seed.
+fn options_of(seed: u64) -> TcpOptions {
+    let control = [Congestion::Cubic, Congestion::Reno, Congestion::Unlimited][(seed / 4 % 3) as usize];
+    TcpOptions::new().congestion(control).buffer(600 + (seed % 7) as usize * 900)
 }
 
 #[test]
 fn a_stream_is_a_stream_under_each_seed() {
-    each_of(0..SEEDS);
+    let next = Cell::new(0);
+    simulate(0..SEEDS, || {
+        let seed = next.replace(next.get() + 1);
+        echo(seed, options_of(seed).first_buffer(1000))
+    });
+    assert_eq!(next.get(), SEEDS);
 }
 
-/// Two peers that repeat something at once, an old window after a new one, and an end that is lost
-/// with three acknowledgements after it: smoltcp alone waits for ever.
+/// Two peers that repeat something at once, an old window after a new one, an end that is lost with
+/// three acknowledgements after it, and an end behind too many bytes: smoltcp alone waits for ever,
+/// or loses bytes. The buffers have their full size from the beginning.
 #[test]
 fn a_stream_ends_after_rare_losses() {
-    for seed in [30, 63, 546, 686, 1431, 7571, 15065] {
-        each_of(seed..seed + 1);
+    let full = |options: TcpOptions| options.first_buffer(usize::MAX);
+    for (seed, buffer) in [(30, 6096), (63, 4096)] {
+        let options = full(TcpOptions::new().buffer(buffer));
+        simulate(seed..seed + 1, || echo(seed, options.clone()));
+    }
+    for seed in [546, 686, 1431, 7571, 15065] {
+        simulate(seed..seed + 1, || echo(seed, full(options_of(seed))));
     }
 }
