@@ -1,11 +1,11 @@
 //! The system calls that every thread makes, in direct style: `yield_now`, `spawn`, `fork`,
 //! `sleep`, `exit`.
 //!
-//! Each is `wait` (`wait.rs`) around the future of the same name in `core`. Programs call them on a
-//! direct-style stack; any other future goes through `wait` itself.
+//! Each is `wait` (`waiting.rs`) around the future of the same name in `core`. Programs call them
+//! on a direct-style stack; any other future goes through `wait` itself.
 
 use crate::direct;
-use crate::wait::{throw_here, wait, wait_or_cease};
+use crate::waiting::{throw_here, wait, wait_or_cease};
 use selvedge_core::{JoinHandle, spawn_local};
 use std::time::Duration;
 

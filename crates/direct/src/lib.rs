@@ -77,9 +77,9 @@ mod quarry;
 mod stack;
 mod thread;
 mod unwinding;
-mod wait;
+mod waiting;
 
 pub use calls::{exit, fork, sleep, spawn, yield_now};
 pub use stack::STACK_BYTES;
 pub use thread::{Direct, Options, direct};
-pub use wait::{in_direct, shield, wait};
+pub use waiting::{in_direct, shield, wait};

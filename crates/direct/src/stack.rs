@@ -124,7 +124,7 @@ pub(crate) struct Control {
     pub(crate) cancelled: Cell<bool>,
     /// The OS thread was panicking when the stack was last entered.
     pub(crate) panicking: Cell<bool>,
-    /// The last answer of `unwinds` (`wait.rs`): the stack was being unwound.
+    /// The last answer of `unwinds` (`waiting.rs`): the stack was being unwound.
     pub(crate) unwinding: Cell<bool>,
     /// The stack has surroundings.
     surrounded: Cell<bool>,

@@ -2,7 +2,7 @@
 //!
 //! Programs make it from a closure. A scheduler knows nothing of it: it polls the future in a step.
 //! A poll of the future switches to the thread's stack (`stack.rs`), and comes back when the thread
-//! waits (`wait.rs`) or is over. A `wait` polls its future on the thread's stack with a copy of
+//! waits (`waiting.rs`) or is over. A `wait` polls its future on the thread's stack with a copy of
 //! that poll's waker. A thread that is dropped is resumed once more, and unwinds its stack
 //! (`unwinding.rs`), or leaves it if there is nothing to unwind.
 //!
@@ -323,7 +323,7 @@ impl<T: 'static> Fiber<T> {
         if !self.control().cold.is_left.get() {
             return result;
         }
-        // SAFETY: `throw` (`wait.rs`) has found that no frame on the stack has anything to drop.
+        // SAFETY: `throw` (`waiting.rs`) has found that no frame on the stack has anything to drop.
         unsafe { self.coroutine.force_reset() };
         CoroutineResult::Return(Err(Box::new(CancelPayload)))
     }

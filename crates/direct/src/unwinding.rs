@@ -1,6 +1,6 @@
 //! [`fate_of_cancellation`]: what an unwinding from here would do to the running stack.
 //!
-//! `wait.rs` asks before it throws a cancellation, because a panic that reaches a frame that
+//! `waiting.rs` asks before it throws a cancellation, because a panic that reaches a frame that
 //! refuses it aborts the process. If no frame has anything to drop, the stack need not be unwound
 //! at all.
 //!

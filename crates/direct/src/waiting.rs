@@ -226,7 +226,7 @@ fn throw(control: &Control) {
     }
 }
 
-/// Switches to [`Fiber::resume_cancelled`], for the last time.
+/// Switches to `Fiber::resume_cancelled` (`thread.rs`), for the last time.
 #[cold]
 fn leave(control: &Control) {
     control.cold.is_left.set(true);
