@@ -389,11 +389,12 @@ async fn obey(mut signals: Signals, server: Server) {
             Signal::USR1 => server.reopen_log().await,
             // Its parent has handed over.
             Signal::USR2 if prefork::is_one_of_several() => server.retire(),
-            Signal::USR2 => match server.upgrade().await {
-                Ok(_) => server.retire(),
-                // It is reported.
-                Err(_) => {}
-            },
+            Signal::USR2 => {
+                // A failure is reported.
+                if server.upgrade().await.is_ok() {
+                    server.retire();
+                }
+            }
             _ if server.stop.is_requested() && !server.shared.retires.load(Relaxed) => std::process::exit(1),
             _ => server.stop(),
         }

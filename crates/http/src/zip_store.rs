@@ -314,7 +314,8 @@ mod tests {
                     assert!(content == expected, "{path}");
                 }
             }
-            for (path, status) in [("/a", 301), ("/.secret", 404), ("/a/.git/up.txt", 404), ("/nothing", 404)] {
+            for (path, status) in [("/a", 301), ("/.secret", 404), ("/a/.git/up.txt", 404), ("/nothing", 404)]
+            {
                 assert_eq!(get(&store, path, None).await.0.as_u16(), status, "{path}");
             }
         };

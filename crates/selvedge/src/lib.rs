@@ -411,6 +411,7 @@ mod guide {
         Seeing = "seeing.md",
         Lazy = "lazy.md",
         Make = "make.md",
+        Mpi = "mpi.md",
         Stack = "stack.md",
         WebGateway = "web-gateway.md",
     }
