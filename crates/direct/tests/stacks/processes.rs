@@ -125,6 +125,12 @@ fn has_too_many_on_an_older_kernel() {
     });
 }
 
+/// Whether the address sanitizer runs: it takes addresses by the terabyte, and has memory of its
+/// own for each stack.
+pub(crate) fn is_sanitized() -> bool {
+    memory("VmSize:") > 1 << 30
+}
+
 /// A line of the process's status, in KiB.
 fn memory(name: &str) -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -135,8 +141,8 @@ fn memory(name: &str) -> usize {
 #[test]
 #[ignore = "measures its process"]
 fn has_many_and_then_none() {
-    if memory("VmSize:") > 1 << 30 {
-        return; // The address sanitizer's own memory cannot be told from that of stacks.
+    if is_sanitized() {
+        return; // Its own memory cannot be told from that of stacks.
     }
     for _ in 0..3 {
         let most = round_robin(async {
