@@ -6,11 +6,12 @@
 //! 6 of 8 requests were answered
 //! loom 1 had 3 and loom 2 had 3
 //! the client's address went through: for=127.0.0.1
+//! its operator reads: no connection to the server
 //! a server that is gone is left out: 200 OK from loom 2
 //! ```
 
 use selvedge::client::{Address, Client};
-use selvedge::gateway::{Proxy, Upstreams};
+use selvedge::gateway::{ErrorLog, Proxy, Upstreams};
 use selvedge::http::{Config, DynHandler, Handler, IntoResponse, Request, Response, Site, StatusCode};
 use selvedge::net::TcpListener;
 use selvedge::{JoinHandle, spawn_local};
@@ -83,7 +84,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     first_server.cancel();
     let _ = first_server.await;
-    let (front, _front_server) = serve(proxy)?;
+    // Each line has the server's address in front, which is another one in each run.
+    let log = ErrorLog::new(|_, line| {
+        println!("its operator reads: {}", line.split(": ").next().unwrap_or_default());
+    });
+    let (front, _front_server) = serve(proxy.error_log(log))?;
     let answer = client.get(format!("http://{front}/")).await?;
     let (status, text) = (answer.status(), answer.into_body().text(1000).await?);
     println!("a server that is gone is left out: {status} from loom {}", &text[..1]);
