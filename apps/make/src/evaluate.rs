@@ -15,25 +15,37 @@ use std::fmt;
 
 use crate::graph::{EdgeId, Files, Graph, Name, Piece, names};
 
-/// A variable of a rule that needs its own value.
+/// Why a variable of a rule has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Circle {
-    /// The variables, from one to the same again.
-    pub variables: Vec<String>,
+pub enum RuleMistake {
+    /// It needs its own value: the variables, from one to the same again.
+    Circle(Vec<String>),
+    /// The value has more than [`RULE_VALUE_BYTES_MAX`] bytes: a few variables, each of which has
+    /// the next one twice, would fill the memory.
+    TooLong(String),
 }
 
-impl fmt::Display for Circle {
+/// The longest value of a variable of a file or an edge, and the longest path, in bytes.
+pub const VALUE_BYTES_MAX: usize = 16 << 20;
+
+/// The longest value of a rule's variable, in bytes. It may name all files of a large edge.
+pub const RULE_VALUE_BYTES_MAX: usize = 256 << 20;
+
+impl fmt::Display for RuleMistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cycle in rule variables: {}", self.variables.join(" -> "))
+        match self {
+            RuleMistake::Circle(names) => write!(f, "cycle in rule variables: {}", names.join(" -> ")),
+            RuleMistake::TooLong(name) => write!(f, "the rule variable {name} has more than 256 MiB"),
+        }
     }
 }
 
-impl Error for Circle {}
+impl Error for RuleMistake {}
 
 /// The text for the user.
-impl From<Circle> for String {
-    fn from(circle: Circle) -> String {
-        circle.to_string()
+impl From<RuleMistake> for String {
+    fn from(mistake: RuleMistake) -> String {
+        mistake.to_string()
     }
 }
 
@@ -76,7 +88,12 @@ impl<'a> Within<'a> {
 }
 
 impl Evaluation<'_> {
-    fn variable(&self, name: Name, within: Option<&Within<'_>>, into: &mut Vec<u8>) -> Result<(), Circle> {
+    fn variable(
+        &self,
+        name: Name,
+        within: Option<&Within<'_>>,
+        into: &mut Vec<u8>,
+    ) -> Result<(), RuleMistake> {
         let graph = self.graph;
         match name {
             names::IN => self.list(Files::Inputs, b' ', into),
@@ -109,19 +126,24 @@ impl Evaluation<'_> {
         value: &[Piece],
         within: Option<&Within<'_>>,
         into: &mut Vec<u8>,
-    ) -> Result<(), Circle> {
+    ) -> Result<(), RuleMistake> {
         if let Some(inner) = Within::names(within).position(|outer| outer == name) {
             let mut circle: Vec<_> =
                 [name].into_iter().chain(Within::names(within).take(inner + 1)).collect();
             circle.reverse();
             let text = |name: &Name| String::from_utf8_lossy(self.graph.name(*name)).into_owned();
-            return Err(Circle { variables: circle.iter().map(text).collect() });
+            return Err(RuleMistake::Circle(circle.iter().map(text).collect()));
         }
         let inner = Within { name, outer: within };
+        let before = into.len();
         for piece in value {
             match piece {
                 Piece::Text(span) => into.extend_from_slice(span.of(&self.graph.text)),
                 Piece::Variable(name) => self.variable(*name, Some(&inner), into)?,
+            }
+            if into.len() - before > RULE_VALUE_BYTES_MAX {
+                let name = String::from_utf8_lossy(self.graph.name(name)).into_owned();
+                return Err(RuleMistake::TooLong(name));
             }
         }
         Ok(())
@@ -160,8 +182,14 @@ impl Graph {
     /// Appends the value of an edge's variable.
     ///
     /// # Errors
-    /// [`Circle`] if a variable of the rule needs its own value.
-    pub fn evaluate(&self, edge: EdgeId, name: Name, paths: Paths, into: &mut Vec<u8>) -> Result<(), Circle> {
+    /// [`RuleMistake`] if a variable of the rule needs its own value, or is too long.
+    pub fn evaluate(
+        &self,
+        edge: EdgeId,
+        name: Name,
+        paths: Paths,
+        into: &mut Vec<u8>,
+    ) -> Result<(), RuleMistake> {
         if self.is_unset(edge, name) {
             return Ok(());
         }
@@ -172,7 +200,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
-    pub fn value(&self, edge: EdgeId, name: Name) -> Result<Vec<u8>, Circle> {
+    pub fn value(&self, edge: EdgeId, name: Name) -> Result<Vec<u8>, RuleMistake> {
         let mut value = Vec::new();
         self.evaluate(edge, name, Paths::Quoted, &mut value)?;
         Ok(value)
@@ -182,7 +210,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
-    pub fn path_value(&self, edge: EdgeId, name: Name) -> Result<Vec<u8>, Circle> {
+    pub fn path_value(&self, edge: EdgeId, name: Name) -> Result<Vec<u8>, RuleMistake> {
         let mut value = Vec::new();
         self.evaluate(edge, name, Paths::Plain, &mut value)?;
         Ok(value)
@@ -192,7 +220,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
-    pub fn has(&self, edge: EdgeId, name: Name) -> Result<bool, Circle> {
+    pub fn has(&self, edge: EdgeId, name: Name) -> Result<bool, RuleMistake> {
         Ok(!self.value(edge, name)?.is_empty())
     }
 
@@ -220,7 +248,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
-    pub fn restats(&self, edge: EdgeId) -> Result<bool, Circle> {
+    pub fn restats(&self, edge: EdgeId) -> Result<bool, RuleMistake> {
         Ok(self.found.get(&edge).is_some_and(|found| found.restat) || self.has(edge, names::RESTAT)?)
     }
 
@@ -229,7 +257,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
-    pub fn command_with_content(&self, edge: EdgeId, into: &mut Vec<u8>) -> Result<(), Circle> {
+    pub fn command_with_content(&self, edge: EdgeId, into: &mut Vec<u8>) -> Result<(), RuleMistake> {
         self.evaluate(edge, names::COMMAND, Paths::Quoted, into)?;
         let before = into.len();
         into.extend_from_slice(b";rspfile=");

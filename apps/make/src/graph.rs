@@ -215,6 +215,8 @@ pub struct Graph {
     pub(crate) names: Interner,
     /// The text of values.
     pub(crate) text: Vec<u8>,
+    /// The bytes that variables stood for in all values and paths so far.
+    pub(crate) expanded: u64,
     /// By the numbers of nodes: the edge that makes it, plus one; 0 is none.
     makers: Vec<u32>,
     /// The edges, in the order of the manifest.
@@ -258,6 +260,7 @@ impl Graph {
             paths: Interner::default(),
             names,
             text: Vec::new(),
+            expanded: 0,
             makers: Vec::new(),
             edges: Vec::new(),
             lists: Vec::new(),

@@ -145,13 +145,13 @@ fn lighttpd(set_up: &SetUp, bin: &str) -> Result<Vec<String>, String> {
 
 fn apache(set_up: &SetUp, bin: &str) -> Result<Vec<String>, String> {
     let program = program_of("apache2-bin", "apache2")?;
-    let modules: String = ["mpm_event", "authz_core", "alias", "cgid"]
+    let modules: String = ["mpm_event", "authz_core", "alias", "env", "cgid"]
         .map(|name| format!("LoadModule {name}_module {MODULES}/mod_{name}.so\n"))
         .concat();
     let text = format!(
         "{modules}ServerRoot {directory}\nDefaultRuntimeDir {directory}\nPidFile {directory}/apache.pid\n\
          ErrorLog {directory}/errors.log\nScriptSock {directory}/cgid.sock\nListen 127.0.0.1:{port}\n\
-         ServerName localhost\nUser www-data\nGroup www-data\nStartServers 1\nServerLimit 1\n\
+         ServerName localhost\nSetEnv ap_trust_cgilike_cl yes\nUser www-data\nGroup www-data\nStartServers 1\nServerLimit 1\n\
          ThreadsPerChild 64\nMaxRequestWorkers 64\nMaxKeepAliveRequests 0\nKeepAliveTimeout 75\n\
          ScriptAlias /cgi-bin/ {bin}/\n<Directory {bin}>\n  Require all granted\n</Directory>\n",
         directory = set_up.shown("."),

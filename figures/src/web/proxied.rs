@@ -57,7 +57,7 @@ pub(crate) fn proxied(effort: Effort) -> Result<Table, String> {
             }),
             candidate("haproxy", false, &|set_up| {
                 let text = format!(
-                    "global\n  nbthread 1\n  maxconn 10000\ndefaults\n  mode http\n  timeout connect 5s\n  \
+                    "global\n  nbthread 1\n  maxconn 4000\ndefaults\n  mode http\n  timeout connect 5s\n  \
                      timeout client 60s\n  timeout server 60s\n  option http-keep-alive\n  \
                      http-reuse always\nfrontend front\n  bind 127.0.0.1:{}\n  default_backend behind\n\
                      backend behind\n  server one 127.0.0.1:{upstream}\n",

@@ -21,7 +21,7 @@ use super::clock::Clock;
 use super::command::{End, Running};
 use super::runner::{Ended, Runner, passed_on, send};
 use crate::disk;
-use crate::evaluate::Circle;
+use crate::evaluate::RuleMistake;
 use crate::graph::{CONSOLE, EdgeId, Graph, NodeId, names};
 use crate::log::build_log::Entry;
 use crate::project::{Project, as_path};
@@ -73,7 +73,7 @@ pub(super) struct Finished {
 }
 
 impl Order {
-    fn of(project: &mut Project, edge: EdgeId, verbose: bool) -> Result<Order, Circle> {
+    fn of(project: &mut Project, edge: EdgeId, verbose: bool) -> Result<Order, RuleMistake> {
         let graph = &project.graph;
         Ok(Order {
             shown: shown(graph, edge, verbose)?,
@@ -89,7 +89,7 @@ impl Order {
 
 /// The line that the user sees: the description of an edge, or its command if there is none or if
 /// whole commands are shown.
-fn shown(graph: &Graph, edge: EdgeId, verbose: bool) -> Result<Vec<u8>, Circle> {
+fn shown(graph: &Graph, edge: EdgeId, verbose: bool) -> Result<Vec<u8>, RuleMistake> {
     let mut shown = if verbose { Vec::new() } else { graph.value(edge, names::DESCRIPTION)? };
     if shown.is_empty() {
         shown = graph.value(edge, names::COMMAND)?;
@@ -259,7 +259,7 @@ impl Runner {
     /// Removes the outputs that an interrupted command has touched. Those of a generator stay,
     /// because the manifest is one of them, and without a manifest no build can make it anew. The
     /// record that `distrust` has left says that they are not finished.
-    fn remove_half_made(&self, edge: EdgeId, order: &Order) -> Result<(), Circle> {
+    fn remove_half_made(&self, edge: EdgeId, order: &Order) -> Result<(), RuleMistake> {
         let mut project = self.project.borrow_mut();
         if project.graph.has(edge, names::GENERATOR)? {
             return Ok(());

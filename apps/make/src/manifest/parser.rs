@@ -9,7 +9,7 @@
 
 use super::{LIKE_NINJA, Lexer, Load, Misread, Token, Word};
 use crate::canonical::{canonicalize, is_canonical};
-use crate::evaluate::Paths;
+use crate::evaluate::{Paths, VALUE_BYTES_MAX};
 use crate::graph::{EdgeId, Files, Graph, Name, NodeId, PHONY, Piece, Pool, PoolId, Rule, ScopeId, names};
 use crate::version::version;
 
@@ -21,6 +21,9 @@ const NESTED_MAX: usize = 200;
 pub(super) fn parse(graph: &mut Graph, file: &[u8], text: &[u8], load: &mut Load<'_>) -> Result<(), Misread> {
     Parser::new(graph, file, text, load, ScopeId(0), 0).statements()
 }
+
+/// The most bytes that variables stand for in all values and paths of a manifest.
+const EXPANDED_BYTES_MAX: u64 = 512 << 20;
 
 /// The parser of one file.
 struct Parser<'a, 'g, 'l> {
@@ -86,7 +89,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
     }
 
     /// Evaluates words in the scope of the file, into `self.scratch`.
-    fn evaluate(&mut self, words: std::ops::Range<usize>) {
+    fn evaluate(&mut self, words: std::ops::Range<usize>) -> Result<(), Misread> {
         self.scratch.clear();
         for word in &self.words[words] {
             match word {
@@ -94,16 +97,33 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
                 Word::Variable(name) => {
                     let name = self.graph.names.find(name).map(Name);
                     let value = name.and_then(|name| self.graph.variable(self.scope, name));
-                    self.scratch.extend_from_slice(value.unwrap_or_default());
+                    let value = value.unwrap_or_default();
+                    self.scratch.extend_from_slice(value);
+                    let length = value.len() as u64;
+                    self.graph.expanded += length;
+                    self.check_size()?;
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Refuses a value, and values, that are longer than any that are meant: a few lines in which
+    /// each value has the one before it twice would fill the memory.
+    fn check_size(&self) -> Result<(), Misread> {
+        if self.scratch.len() > VALUE_BYTES_MAX {
+            return Err(self.lexer.error("a value of more than 16 MiB"));
+        }
+        if self.graph.expanded > EXPANDED_BYTES_MAX {
+            return Err(self.lexer.error("the variables are used for more than 512 MiB in all"));
+        }
+        Ok(())
     }
 
     /// A variable of the file.
     fn variable(&mut self, name: &[u8]) -> Result<(), Misread> {
         self.assigned()?;
-        self.evaluate(0..self.words.len());
+        self.evaluate(0..self.words.len())?;
         if name == b"ninja_required_version" {
             self.check_version()?;
         }
@@ -134,7 +154,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
                 return Err(self.unexpected_variable(key));
             }
             self.assigned()?;
-            self.evaluate(0..self.words.len());
+            self.evaluate(0..self.words.len())?;
             let number = str::from_utf8(&self.scratch).ok().and_then(|text| text.trim().parse().ok());
             depth = Some(number.ok_or_else(|| self.lexer.error("invalid pool depth"))?);
         }
@@ -199,7 +219,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
                 break;
             }
             first = false;
-            self.evaluate(0..self.words.len());
+            self.evaluate(0..self.words.len())?;
             if self.scratch.is_empty() {
                 return Err(self.lexer.error("empty path"));
             }
@@ -221,7 +241,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         if !self.lexer.path(&mut self.words)? {
             return Err(self.lexer.error("expected path"));
         }
-        self.evaluate(0..self.words.len());
+        self.evaluate(0..self.words.len())?;
         let path = self.scratch.clone();
         let shown = String::from_utf8_lossy(&path);
         if self.nested == NESTED_MAX {
@@ -290,7 +310,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
             let name = self.intern(key);
             self.lexer.expect(Token::Equals)?;
             self.lexer.value(&mut self.words)?;
-            self.evaluate(before..self.words.len());
+            self.evaluate(before..self.words.len())?;
             self.words.truncate(before);
             let value = self.graph.add_text(&self.scratch);
             self.graph.edge_variables.push((name, value));
@@ -316,8 +336,8 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
                         self.scratch.clear();
                         self.scratch.extend_from_slice(text);
                     }
-                    (_, None) => self.evaluate(start..end),
-                    (_, Some(own)) => self.evaluate_with(start..end, own),
+                    (_, None) => self.evaluate(start..end)?,
+                    (_, Some(own)) => self.evaluate_with(start..end, own)?,
                 }
                 if self.scratch.is_empty() {
                     return Err(self.lexer.error("empty path"));
@@ -331,7 +351,11 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
     }
 
     /// Evaluates words as an edge with these variables sees them, into `self.scratch`.
-    fn evaluate_with(&mut self, words: std::ops::Range<usize>, (start, end): (u32, u32)) {
+    fn evaluate_with(
+        &mut self,
+        words: std::ops::Range<usize>,
+        (start, end): (u32, u32),
+    ) -> Result<(), Misread> {
         self.scratch.clear();
         for word in &self.words[words] {
             match word {
@@ -344,10 +368,15 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
                         Some((_, span)) => Some(span.of(&self.graph.text)),
                         None => self.graph.variable(self.scope, name),
                     };
-                    self.scratch.extend_from_slice(value.unwrap_or_default());
+                    let value = value.unwrap_or_default();
+                    self.scratch.extend_from_slice(value);
+                    let length = value.len() as u64;
+                    self.graph.expanded += length;
+                    self.check_size()?;
                 }
             }
         }
+        Ok(())
     }
 
     /// Refuses an output that another edge makes, and an output that this edge names twice.

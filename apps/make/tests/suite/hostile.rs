@@ -118,3 +118,34 @@ proptest! {
         prop_assert_eq!(path.starts_with('/'), once.starts_with(b"/"));
     }
 }
+
+/// A few lines in which each value has the one before it twice, for a file, an edge and a rule.
+#[test]
+fn values_that_grow_without_end_are_refused() {
+    let parse_text = |text: &str| {
+        let mut none = |_: &[u8]| Err("none".to_string());
+        parse(b"build.ninja", text.as_bytes(), &mut none)
+    };
+    let doubled =
+        |indent: &str| -> String { (0..40).map(|n| format!("{indent}v{} = $v{n}$v{n}\n", n + 1)).collect() };
+    let first = "v0 = xxxxxxxxxxxxxxxx\n";
+    let refused = parse_text(&[first, &doubled("")].concat()).unwrap_err();
+    assert_eq!((&*refused.message, refused.line), ("a value of more than 16 MiB", 22));
+    // Each value is short enough, and all of them are not.
+    let many: String = (0..100).map(|n| format!("w{n} = $v19\n")).collect();
+    let refused = parse_text(&[first, &doubled("")[..doubled("").find("v20 =").unwrap()], &many].concat());
+    assert!(refused.unwrap_err().message.contains("512 MiB in all"));
+    // An edge's own values.
+    let edge = format!("rule r\n  command = x\nbuild a: r\n  v1 = {}\n", "$v0".repeat(1_100_000));
+    assert_eq!(parse_text(&[first, &edge].concat()).unwrap_err().message, "a value of more than 16 MiB");
+    // A rule's values are evaluated when they are needed.
+    let chain = ["command", "description", "depfile", "rspfile", "rspfile_content", "v0"];
+    let lines: String = chain
+        .windows(2)
+        .map(|pair| format!("  {} = {}\n", pair[0], format!("${} ", pair[1]).repeat(40)))
+        .collect();
+    let graph = parse_text(&[first, "rule r\n", &lines, "build a: r\n"].concat()).unwrap();
+    let edge = graph.edge_ids().next().unwrap();
+    let told = graph.command_with_content(edge, &mut Vec::new()).unwrap_err().to_string();
+    assert!(told.starts_with("the rule variable ") && told.ends_with("more than 256 MiB"), "{told}");
+}
