@@ -39,10 +39,13 @@ fn main() -> ExitCode {
     match run(&mut predecessor) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Refusal { message, status }) => {
-            match predecessor {
-                // It says so.
-                Some(predecessor) => predecessor.refuse(&message),
-                None => eprintln!("selvedge-httpd: {message}"),
+            // A process that has handed over tells the words itself. A parent of several does not
+            // wait for them.
+            if predecessor.is_none() || prefork::is_one_of_several() {
+                eprintln!("selvedge-httpd: {message}");
+            }
+            if let Some(predecessor) = predecessor {
+                predecessor.refuse(&message);
             }
             ExitCode::from(status)
         }

@@ -356,6 +356,17 @@ fn several_processes_of_a_program_that_is_gone() {
 /// Several processes serve one address; one that dies is replaced, also if it has begun just now; a
 /// signal reaches all. A second server does not share the address.
 #[test]
+fn several_processes_say_why_they_do_not_start() {
+    let site = site();
+    let file = site.path().join("site.toml");
+    let text = "listen = ['127.0.0.1:0']\nprocesses = 2\nuser = 'no such user'\n[[route]]\ndirectory = '.'\n";
+    fs::write(&file, text).unwrap();
+    let failed = output(&[file.to_str().unwrap()]);
+    let told = String::from_utf8(failed.stderr).unwrap();
+    assert!(!failed.status.success() && told.contains("no such user"), "{told}");
+}
+
+#[test]
 fn several_processes() {
     let site = site();
     let (file, port) = three_processes(site.path());
