@@ -31,12 +31,16 @@ pub(crate) fn programs(effort: Effort) -> Result<Table, String> {
     let seconds = if effort.is_small() { 1 } else { effort.seconds };
     let longer = |file: File| File { bytes: file.bytes + usize::from(faults), ..file };
     let site = Site::create(0)?;
-    let candidate = |system: &str, ours: bool, configure: &dyn Fn(&SetUp) -> Result<Vec<String>, String>| {
+    // Each server has a directory of its own, so the protocol is a part of its name.
+    let by = |protocol: &str,
+              system: &str,
+              ours: bool,
+              configure: &dyn Fn(&SetUp) -> Result<Vec<String>, String>| {
         let start = || {
             if faults && !ours {
                 return Err("not run for its faults".to_owned());
             }
-            start_as(system, Log::Off, &site, &[SERVER_CPU], configure)
+            start_as(&format!("{system} {protocol}"), Log::Off, &site, &[SERVER_CPU], configure)
         };
         Candidate { system: system.to_owned(), ours, cpus: &BOTH_CPUS[..1], server: start() }
     };
@@ -53,11 +57,11 @@ pub(crate) fn programs(effort: Effort) -> Result<Table, String> {
     let file = longer(CGI);
     let load = Load::new(file, 1, seconds)?.connections(8);
     let candidates = vec![
-        candidate("selvedge-httpd", true, &|set_up| {
+        by("CGI", "selvedge-httpd", true, &|set_up| {
             set_up.configured(&format!("workers = 1\n[[route]]\npath = '/cgi-bin/'\ncgi = '{bin}'\n"))
         }),
-        candidate("lighttpd", false, &|set_up| lighttpd(set_up, &bin)),
-        candidate("Apache", false, &|set_up| apache(set_up, &bin)),
+        by("CGI", "lighttpd", false, &|set_up| lighttpd(set_up, &bin)),
+        by("CGI", "Apache", false, &|set_up| apache(set_up, &bin)),
     ];
     let (contenders, samples) = compete("web-cgi: CGI", file, &load, candidates, effort)?;
     let rates: Vec<Result<Vec<f64>, String>> = samples
@@ -74,13 +78,13 @@ pub(crate) fn programs(effort: Effort) -> Result<Table, String> {
     let upstream = behind.port();
     let load = Load::new(file, 1, seconds)?.connections(8).asleep();
     let candidates = vec![
-        candidate("selvedge-httpd", true, &|set_up| {
+        by("FastCGI", "selvedge-httpd", true, &|set_up| {
             set_up.configured(&format!(
                 "workers = 1\n[[route]]\nfastcgi = '127.0.0.1:{upstream}'\nroot = '{}'\nindex = ['index.app']\n",
                 set_up.root
             ))
         }),
-        candidate("nginx", false, &|set_up| {
+        by("FastCGI", "nginx", false, &|set_up| {
             let parameters = [
                 ("SCRIPT_FILENAME", "$document_root$fastcgi_script_name"),
                 ("QUERY_STRING", "$query_string"),
