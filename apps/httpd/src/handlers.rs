@@ -64,8 +64,8 @@ impl WatchedServers {
 }
 
 impl SharedParts {
-    /// Makes the parts for the routes of `table`. Those that are there already are kept. It is to
-    /// be called before a worker makes handlers for the table.
+    /// Makes the parts for the routes of `table`. The parts of routes that stay the same are
+    /// kept. The caller does this before a worker makes handlers for the table.
     pub(crate) fn renew(&self, table: &RouteTable, archives: &OpenArchives) {
         let mut parts = self.lock();
         let mut before = std::mem::take(&mut *parts);

@@ -72,18 +72,7 @@ pub(crate) fn bind(
 ) -> io::Result<Bound> {
     let mut bound = Bound::new(workers);
     for address in addresses {
-        let name = HandedName::Listener(address.to_string());
-        let present = bound.counts();
-        let sockets = handed.take(&name);
-        if sockets.is_empty() {
-            bound.bind(address, unix_mode)?;
-        } else {
-            bound.spread(sockets)?;
-            if let Address::Unix(path) = address {
-                bound.paths.0.push(std::path::absolute(path)?);
-            }
-        }
-        bound.keep_for_handing(&name, &present)?;
+        bound.add(&HandedName::Listener(address.to_string()), address, unix_mode, handed)?;
     }
     Ok(bound)
 }
@@ -109,15 +98,8 @@ pub(crate) fn inherited(sockets: Vec<OwnedFd>, workers: usize) -> io::Result<Bou
 /// With the path in the message.
 pub(crate) fn bind_control(path: &Path, handed: &mut HandedFiles) -> io::Result<Bound> {
     let mut bound = Bound::new(1);
-    let name = HandedName::Control(path.to_owned());
-    let sockets = handed.take(&name);
-    if sockets.is_empty() {
-        bound.bind(&Address::Unix(path.to_owned()), Some(0o600))?;
-    } else {
-        bound.spread(sockets)?;
-        bound.paths.0.push(std::path::absolute(path)?);
-    }
-    bound.keep_for_handing(&name, &[(0, 0)])?;
+    let address = Address::Unix(path.to_owned());
+    bound.add(&HandedName::Control(path.to_owned()), &address, Some(0o600), handed)?;
     Ok(bound)
 }
 
@@ -129,6 +111,27 @@ impl Bound {
             paths: Paths::default(),
             handing: HandedFiles::default(),
         }
+    }
+
+    /// Adds the sockets at `address`: those among the `handed` ones with this name, or new ones.
+    fn add(
+        &mut self,
+        name: &HandedName,
+        address: &Address,
+        unix_mode: Option<u32>,
+        handed: &mut HandedFiles,
+    ) -> io::Result<()> {
+        let present = self.counts();
+        let sockets = handed.take(name);
+        if sockets.is_empty() {
+            self.bind(address, unix_mode)?;
+        } else {
+            self.spread(sockets)?;
+            if let Address::Unix(path) = address {
+                self.paths.0.push(std::path::absolute(path)?);
+            }
+        }
+        self.keep_for_handing(name, &present)
     }
 
     /// The numbers of sockets of each worker.

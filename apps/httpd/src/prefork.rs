@@ -196,7 +196,7 @@ impl Children {
         }
     }
 
-    /// Has a new parent take all sockets over. Then the processes retire.
+    /// A new parent takes all sockets over. Then the processes retire.
     async fn upgrade(&mut self) {
         let mut files = std::mem::take(&mut self.handing);
         if let Err(error) = self.pid_file.hand(&mut files) {

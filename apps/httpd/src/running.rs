@@ -362,7 +362,7 @@ async fn hear(signals: Signals, socket: Option<UnixListener>, server: Server) {
     obey(signals, server).await;
 }
 
-/// Has each server behind a proxy asked whether it is in order, as the configuration says.
+/// Asks each server behind a proxy whether it is in order, as the configuration says.
 async fn watch_servers(server: &Server) {
     let mut watched: HashMap<String, JoinHandle<()>> = HashMap::new();
     let mut heard = 0;
@@ -414,7 +414,7 @@ impl Server {
         self.stop.request();
     }
 
-    /// Has the program's file started anew. When the new process serves, this one is to retire.
+    /// Starts the program's file anew. When the new process serves, this one is to retire.
     ///
     /// # Errors
     /// Why this process goes on.

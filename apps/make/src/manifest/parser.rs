@@ -90,22 +90,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
 
     /// Evaluates words in the scope of the file, into `self.scratch`.
     fn evaluate(&mut self, words: std::ops::Range<usize>) -> Result<(), Misread> {
-        self.scratch.clear();
-        for word in &self.words[words] {
-            match word {
-                Word::Text(text) => self.scratch.extend_from_slice(text),
-                Word::Variable(name) => {
-                    let name = self.graph.names.find(name).map(Name);
-                    let value = name.and_then(|name| self.graph.variable(self.scope, name));
-                    let value = value.unwrap_or_default();
-                    self.scratch.extend_from_slice(value);
-                    let length = value.len() as u64;
-                    self.graph.expanded += length;
-                    self.check_size()?;
-                }
-            }
-        }
-        Ok(())
+        self.evaluate_with(words, (0, 0))
     }
 
     /// Refuses a value, and values, that are longer than any that are meant: a few lines in which
@@ -350,7 +335,8 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         Ok(())
     }
 
-    /// Evaluates words as an edge with these variables sees them, into `self.scratch`.
+    /// Evaluates words as an edge with these variables sees them, into `self.scratch`. An empty range
+    /// is the file itself.
     fn evaluate_with(
         &mut self,
         words: std::ops::Range<usize>,
@@ -365,10 +351,9 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
                     let own = &self.graph.edge_variables[start as usize..end as usize];
                     let own = own.iter().rev().find(|(of, _)| *of == name);
                     let value = match own {
-                        Some((_, span)) => Some(span.of(&self.graph.text)),
-                        None => self.graph.variable(self.scope, name),
+                        Some((_, span)) => span.of(&self.graph.text),
+                        None => self.graph.variable(self.scope, name).unwrap_or_default(),
                     };
-                    let value = value.unwrap_or_default();
                     self.scratch.extend_from_slice(value);
                     let length = value.len() as u64;
                     self.graph.expanded += length;
