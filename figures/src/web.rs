@@ -200,26 +200,19 @@ fn measure(
     let faults = effort.purpose == Purpose::Faults;
     let site = Site::create(u64::from(faults))?;
     let load = Load::new(file, depth, if effort.is_small() { 1 } else { effort.seconds })?;
-    let start = |entrant: &Entrant| {
-        if faults && entrant.kind != Kind::Selvedge {
-            return Err("not run for its faults".to_owned());
-        }
-        let mut server = server::start(entrant.kind, entrant.log, &site)?;
-        // The limit has no file.
-        if entrant.kind != Kind::Limit {
-            server.check(file, &site)?;
-        }
-        Ok(server)
-    };
-    let candidates = entrants
-        .iter()
-        .map(|entrant| Candidate {
-            system: server::name(entrant.kind, entrant.log),
-            ours: entrant.kind == Kind::Selvedge,
-            cpus: &[SERVER_CPU],
-            server: start(entrant),
+    let candidate = |entrant: &Entrant| {
+        let system = server::name(entrant.kind, entrant.log);
+        let ours = entrant.kind == Kind::Selvedge;
+        Candidate::start(&system, ours, &[SERVER_CPU], effort, || {
+            let mut server = server::start(entrant.kind, entrant.log, &site)?;
+            // The limit has no file.
+            if entrant.kind != Kind::Limit {
+                server.check(file, &site)?;
+            }
+            Ok(server)
         })
-        .collect();
+    };
+    let candidates = entrants.iter().map(candidate).collect();
     compete(name, file, &load, candidates, effort)
 }
 
@@ -229,6 +222,23 @@ struct Candidate {
     ours: bool,
     cpus: &'static [usize],
     server: Result<Running, String>,
+}
+
+impl Candidate {
+    /// A server that `start` starts, with its name in the table. For the faults only ours are run.
+    fn start(
+        system: &str,
+        ours: bool,
+        cpus: &'static [usize],
+        effort: Effort,
+        start: impl FnOnce() -> Result<Running, String>,
+    ) -> Candidate {
+        let server = match effort.purpose == Purpose::Faults && !ours {
+            true => Err("not run for its faults".to_owned()),
+            false => start(),
+        };
+        Candidate { system: system.to_owned(), ours, cpus, server }
+    }
 }
 
 /// Loads the servers in turn, stops them and checks their logs.

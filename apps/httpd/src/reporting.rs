@@ -21,8 +21,8 @@ enum LineStyle {
     Journal,
 }
 
-/// From now on the reports up to `least` go to the standard error stream. `is_file` says that a file
-/// takes the lines.
+/// From now on the reports up to `least` go to the standard error stream. `is_file` says that a
+/// file takes the lines.
 pub(crate) fn begin(least: Severity, is_file: bool) {
     let style = match (is_file, env::var_os("JOURNAL_STREAM")) {
         (true, _) => LineStyle::File,

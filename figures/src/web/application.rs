@@ -45,10 +45,7 @@ pub(crate) fn application(effort: Effort) -> Result<Table, String> {
         ];
         let candidate = |entrant: Contender| {
             let Contender { system, ours, command, environment, .. } = entrant;
-            let start = || {
-                if faults && !ours {
-                    return Err("not run for its faults".to_owned());
-                }
+            Candidate::start(&system, ours, &BOTH_CPUS[..1], effort, || {
                 let command = command?;
                 start_as(&system, Log::Off, &site, &[SERVER_CPU], |set_up| {
                     // The peers have the port for their only argument, and Go's is one processor.
@@ -57,9 +54,7 @@ pub(crate) fn application(effort: Effort) -> Result<Table, String> {
                     let env = ["/usr/bin/env".to_owned()].into_iter().chain(variables);
                     Ok(env.chain(words).chain([set_up.port.to_string()]).collect())
                 })
-            };
-            let server = start();
-            Candidate { ours, system, cpus: &BOTH_CPUS[..1], server }
+            })
         };
         let candidates = entrants.into_iter().map(candidate).collect();
         let (contenders, samples) = compete("web-app", file, &load, candidates, effort)?;

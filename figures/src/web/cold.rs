@@ -43,17 +43,13 @@ pub(crate) fn cold(effort: Effort) -> Result<Table, String> {
             Load::new(file, 1, seconds)?.connections(connections).files(list.clone()).forgetting(!small);
         let candidate =
             |system: &str, ours: bool, configure: &dyn Fn(&SetUp) -> Result<Vec<String>, String>| {
-                let start = || {
-                    if faults && !ours {
-                        return Err("not run for its faults".to_owned());
-                    }
+                Candidate::start(system, ours, &BOTH_CPUS[..1], effort, || {
                     let name = format!("{system} {connections}");
                     start_as(&name, Log::Off, &site, &[SERVER_CPU], |set_up| {
                         let words = configure(set_up)?;
                         Ok(if is_limited { within_group(words) } else { words })
                     })
-                };
-                Candidate { system: system.to_owned(), ours, cpus: &BOTH_CPUS[..1], server: start() }
+                })
             };
         let candidates = vec![
             candidate("selvedge-httpd", true, &|set_up| {

@@ -20,15 +20,11 @@ pub(crate) fn multicore(effort: Effort) -> Result<Table, String> {
     let seconds = if effort.is_small() { 1 } else { effort.seconds };
     let load = Load::new(SMALL, 1, seconds)?.beside_the_server();
     let candidate = |system: &str, ours: bool, configure: &dyn Fn(&SetUp) -> Result<Vec<String>, String>| {
-        let start = || {
-            if faults && !ours {
-                return Err("not run for its faults".to_owned());
-            }
+        Candidate::start(system, ours, &BOTH_CPUS, effort, || {
             let mut server = start_as(system, Log::Off, &site, &BOTH_CPUS, configure)?;
             server.check(SMALL, &site)?;
             Ok(server)
-        };
-        Candidate { system: system.to_owned(), ours, cpus: &BOTH_CPUS, server: start() }
+        })
     };
     let ours = |how: &'static str| {
         move |set_up: &SetUp| set_up.configured(&format!("{how}\n[[route]]\ndirectory = '{}'\n", set_up.root))

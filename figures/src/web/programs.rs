@@ -36,13 +36,9 @@ pub(crate) fn programs(effort: Effort) -> Result<Table, String> {
               system: &str,
               ours: bool,
               configure: &dyn Fn(&SetUp) -> Result<Vec<String>, String>| {
-        let start = || {
-            if faults && !ours {
-                return Err("not run for its faults".to_owned());
-            }
+        Candidate::start(system, ours, &BOTH_CPUS[..1], effort, || {
             start_as(&format!("{system} {protocol}"), Log::Off, &site, &[SERVER_CPU], configure)
-        };
-        Candidate { system: system.to_owned(), ours, cpus: &BOTH_CPUS[..1], server: start() }
+        })
     };
 
     let program = C_CGI.executable()?;

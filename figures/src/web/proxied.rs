@@ -32,15 +32,11 @@ pub(crate) fn proxied(effort: Effort) -> Result<Table, String> {
         let load = Load::new(file, 1, seconds)?.connections(connections).asleep();
         let candidate =
             |system: &str, ours: bool, configure: &dyn Fn(&SetUp) -> Result<Vec<String>, String>| {
-                let start = || {
-                    if faults && !ours {
-                        return Err("not run for its faults".to_owned());
-                    }
+                Candidate::start(system, ours, &BOTH_CPUS[..1], effort, || {
                     let mut server = start_as(system, Log::Off, &site, &[SERVER_CPU], configure)?;
                     server.check(file, &site)?;
                     Ok(server)
-                };
-                Candidate { system: system.to_owned(), ours, cpus: &BOTH_CPUS[..1], server: start() }
+                })
             };
         let candidates = vec![
             candidate("selvedge-httpd", true, &|set_up| {

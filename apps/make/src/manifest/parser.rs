@@ -335,8 +335,8 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         Ok(())
     }
 
-    /// Evaluates words as an edge with these variables sees them, into `self.scratch`. An empty range
-    /// is the file itself.
+    /// Evaluates words as an edge with these variables sees them, into `self.scratch`. An empty
+    /// range is the file itself.
     fn evaluate_with(
         &mut self,
         words: std::ops::Range<usize>,
