@@ -14,8 +14,10 @@ pub(super) enum Scale {
 }
 
 impl Scale {
-    /// From zero to a round number that no value exceeds.
+    /// From zero to a round number that no value exceeds. The axis of values that are all zero
+    /// ends at one, because an axis without a length has no positions.
     pub(super) fn linear(max: f64) -> Scale {
+        let max = if max == 0.0 { 1.0 } else { max };
         let step = step(max);
         Scale::Linear { max: (max / step).ceil() * step }
     }
@@ -82,6 +84,7 @@ mod tests {
             (151.0, vec![0.0, 50.0, 100.0, 150.0, 200.0]),
             (0.92, vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
             (5.0, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0]),
+            (0.0, vec![0.0, 0.2, 0.4, 0.6, 0.8, 1.0]),
         ] {
             let found = Scale::linear(max).ticks();
             let same =
