@@ -159,6 +159,17 @@ impl<B> AnswerBody<B> {
         }
     }
 
+    /// The content, if all of it came with the head.
+    ///
+    /// # Errors
+    /// The body itself, if more is to come or the connection has another protocol now.
+    pub fn into_bytes(self) -> Result<Bytes, AnswerBody<B>> {
+        match self.state {
+            State::Whole(bytes) => Ok(bytes),
+            state => Err(AnswerBody { state, trailers: self.trailers }),
+        }
+    }
+
     /// The trailers behind the body, if there were any. They are known when
     /// [`next`](Self::next) has returned `None`.
     pub fn trailers(&self) -> Option<&HeaderMap> {

@@ -8,9 +8,11 @@
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use http::{StatusCode, Version};
+use memchr::memmem;
 use selvedge_http::body::Framing;
 use selvedge_http::framing_fields::FramingFields;
 use selvedge_http::request;
+use std::mem::MaybeUninit;
 
 /// The most fields that an answer may have.
 pub(crate) const FIELDS_MAX: usize = 128;
@@ -80,15 +82,32 @@ pub(crate) fn length(read: &[u8], bytes_max: usize) -> Result<Option<usize>, Mal
     if matches!(read.first(), Some(b'\r' | b'\n')) {
         return Err(Malformed::Head);
     }
-    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
-    let mut answer = httparse::Response::new(&mut fields);
-    match answer.parse(read) {
-        Ok(httparse::Status::Complete(length)) if length <= bytes_max => Ok(Some(length)),
-        Ok(httparse::Status::Partial) if read.len() < bytes_max => Ok(None),
-        Ok(_) | Err(httparse::Error::TooManyHeaders) => Err(Malformed::TooLarge),
-        Err(httparse::Error::Version) => Err(Malformed::Version),
-        Err(_) => Err(Malformed::Head),
+    // The usual end. `parse` sees whether another one comes before it.
+    if let Some(at) = memmem::find(read, b"\r\n\r\n") {
+        let length = at + b"\r\n\r\n".len();
+        return if length <= bytes_max { Ok(Some(length)) } else { Err(Malformed::TooLarge) };
     }
+    let mut slots = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let mut answer = httparse::Response::new(&mut []);
+    match split(read, &mut answer, &mut slots)? {
+        httparse::Status::Complete(length) if length <= bytes_max => Ok(Some(length)),
+        httparse::Status::Partial if read.len() < bytes_max => Ok(None),
+        _ => Err(Malformed::TooLarge),
+    }
+}
+
+/// Splits a head into its parts, as far as it goes.
+fn split<'s, 'b>(
+    head: &'b [u8],
+    answer: &mut httparse::Response<'s, 'b>,
+    slots: &'s mut [MaybeUninit<httparse::Header<'b>>],
+) -> Result<httparse::Status<usize>, Malformed> {
+    let config = httparse::ParserConfig::default();
+    config.parse_response_with_uninit_headers(answer, head, slots).map_err(|error| match error {
+        httparse::Error::TooManyHeaders => Malformed::TooLarge,
+        httparse::Error::Version => Malformed::Version,
+        _ => Malformed::Head,
+    })
 }
 
 /// Parses a complete head. The values of the fields share its bytes.
@@ -97,13 +116,13 @@ pub(crate) fn length(read: &[u8], bytes_max: usize) -> Result<Option<usize>, Mal
 /// What is wrong with it. The connection must then be closed, because the start of the next answer
 /// is unknown.
 pub(crate) fn parse(head: &Bytes, asked: Asked) -> Result<AnswerHead, Malformed> {
-    let mut slots = [httparse::EMPTY_HEADER; FIELDS_MAX];
-    let mut answer = httparse::Response::new(&mut slots);
-    let parsed = answer.parse(head);
-    let (Ok(httparse::Status::Complete(_)), Some(code), Some(minor)) = (parsed, answer.code, answer.version)
-    else {
+    let mut slots = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let mut answer = httparse::Response::new(&mut []);
+    // A head that ends before the end of `head` has lines that end in a bare LF.
+    if split(head, &mut answer, &mut slots)? != httparse::Status::Complete(head.len()) {
         return Err(Malformed::Head);
-    };
+    }
+    let (Some(code), Some(minor)) = (answer.code, answer.version) else { return Err(Malformed::Head) };
     let status = StatusCode::from_u16(code).map_err(|_| Malformed::Head)?;
     // `httparse` takes a bare LF for a line end. Every line starts right behind one, so it is
     // enough to see that a CR comes before it.

@@ -15,7 +15,7 @@ use crate::shared::{Limits, Shared};
 use bytes::Bytes;
 use http::header::EXPECT;
 use http::request::Parts;
-use http::{Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use std::error::Error as StdError;
 use std::future::poll_fn;
@@ -169,6 +169,9 @@ impl Default for Client {
 /// The largest body that is looked at before the request is sent, so that it can be sent again.
 const WHOLE_BYTES_MAX: u64 = 64 << 10;
 
+/// Room for the head of a request.
+const HEAD_BYTES: usize = 512;
+
 impl Client {
     /// A client with the settings of [`Builder`].
     pub fn new() -> Client {
@@ -251,6 +254,30 @@ impl Client {
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn StdError + Send + Sync>>,
     {
+        let on_interim = request.extensions().get::<OnInterim>().cloned();
+        let inform = |status, fields| {
+            if let Some(on_interim) = &on_interim {
+                on_interim.tell(status, fields);
+            }
+        };
+        self.send_informing(address, request, inform).await
+    }
+
+    /// Sends a request to this server, and calls `inform` with the status and the fields of each
+    /// interim answer. Otherwise like [`send_to`](Self::send_to), but no [`OnInterim`] is told.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub async fn send_informing<B>(
+        &self,
+        address: &Address,
+        request: Request<B>,
+        inform: impl Fn(StatusCode, HeaderMap),
+    ) -> Result<Response<AnswerBody<B>>, Error>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn StdError + Send + Sync>>,
+    {
         let (mut parts, body) = request.into_parts();
         if parts.method == Method::CONNECT {
             return Err(Error::new(ErrorCause::Request("the client makes no tunnels")));
@@ -265,16 +292,18 @@ impl Client {
             .headers
             .get(EXPECT)
             .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-        let mut body = Some(Box::pin(body));
+        let mut body = (length != Some(0)).then(|| Box::pin(body));
         let whole = match length {
             Some(length) if !expects => whole(&mut body, length).await?,
             _ => Bytes::new(),
         };
-        let mut head = Vec::with_capacity(512);
-        request_head::put(&parts, framing, &mut head)?;
+        let written_head = || {
+            let mut head = Vec::with_capacity(HEAD_BYTES);
+            request_head::put(&parts, framing, &mut head).map(|()| head)
+        };
+        let mut head = Some(written_head()?);
         let asked =
             Asked { head: parts.method == Method::HEAD, upgrade: request_head::asks_for_upgrade(&parts) };
-        let on_interim = parts.extensions.get::<OnInterim>().cloned();
         let can_repeat = body.is_none() && is_idempotent(&parts);
         let shared = &self.shared;
         let sending = |head: Vec<u8>, body: Option<Pin<Box<B>>>| {
@@ -283,16 +312,16 @@ impl Client {
             sending
         };
         if let Some(stream) = shared.pool.take(address) {
-            let (head, body) =
-                if can_repeat { (head.clone(), None) } else { (std::mem::take(&mut head), body.take()) };
-            let sent = attempt(shared, address, stream, sending(head, body), asked, on_interim.clone()).await;
-            match sent {
+            // A request that can be repeated has no body left.
+            let sending = sending(head.take().unwrap_or_default(), body.take());
+            match attempt(shared, address, stream, sending, asked, &inform).await {
                 Err(error) if can_repeat && error.is_unanswered() && !error.is_timeout() => {}
                 sent => return sent,
             }
         }
         let stream = address.connect(shared.limits.connect).await?;
-        attempt(shared, address, stream, sending(head, body), asked, on_interim).await
+        let head = head.map_or_else(written_head, Ok)?;
+        attempt(shared, address, stream, sending(head, body), asked, &inform).await
     }
 
     /// Sends a request with a body that can be sent again, and follows redirects.
@@ -326,10 +355,6 @@ where
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
     let Some(source) = body else { return Ok(Bytes::new()) };
-    if length == 0 {
-        *body = None;
-        return Ok(Bytes::new());
-    }
     if length > WHOLE_BYTES_MAX {
         return Ok(Bytes::new());
     }

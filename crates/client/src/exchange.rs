@@ -43,6 +43,10 @@ impl OnInterim {
     pub fn new(told: impl Fn(StatusCode, HeaderMap) + Send + Sync + 'static) -> OnInterim {
         OnInterim(Arc::new(told))
     }
+
+    pub(crate) fn tell(&self, status: StatusCode, fields: HeaderMap) {
+        (self.0)(status, fields);
+    }
 }
 
 impl fmt::Debug for OnInterim {
@@ -58,7 +62,7 @@ pub(crate) async fn attempt<B>(
     stream: Stream,
     sending: OutgoingRequest<B>,
     asked: Asked,
-    on_interim: Option<OnInterim>,
+    inform: &impl Fn(StatusCode, HeaderMap),
 ) -> Result<Response<AnswerBody<B>>, Error>
 where
     B: Body<Data = Bytes>,
@@ -88,8 +92,8 @@ where
         }
         if parsed.status == StatusCode::CONTINUE {
             exchange.release();
-        } else if let Some(OnInterim(told)) = &on_interim {
-            told(parsed.status, parsed.fields);
+        } else {
+            inform(parsed.status, parsed.fields);
         }
     };
     let AnswerHead { status, version, fields, extent, keeps } = head;

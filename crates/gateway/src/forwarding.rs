@@ -3,24 +3,28 @@
 //! `proxy.rs` calls [`cleaned`] for both directions and [`Hop::add_to`] for requests; `cgi` and
 //! `fastcgi` call [`cleaned`] for what a program answers.
 
-use http::header::{CONNECTION, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, TE, UPGRADE, VIA};
+use bytes::Bytes;
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, VIA,
+};
 use http::{StatusCode, Version};
-use std::fmt::Write;
+use selvedge_http::response::put_number;
 use std::net::IpAddr;
 
 /// The fields that are about one connection (RFC 9110 §7.6.1), besides what `Connection` names.
 /// `Upgrade` and `TE` are among them; [`cleaned`] knows when they go on all the same.
-const OF_A_CONNECTION: [&str; 10] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-authentication-info",
-    "http2-settings",
+const OF_A_CONNECTION: [HeaderName; 10] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    HeaderName::from_static("proxy-authentication-info"),
+    HeaderName::from_static("http2-settings"),
 ];
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -32,34 +36,33 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 ///
 /// An upgrade to HTTP/2 stays behind: on such a connection a client would send requests that no
 /// handler sees.
-pub(crate) fn cleaned(fields: &HeaderMap) -> HeaderMap {
-    let named = |name: &HeaderName| {
-        let options = fields.get_all(CONNECTION).into_iter();
-        let mut options = options.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
-        options.any(|option| option.trim_ascii().eq_ignore_ascii_case(name.as_str().as_bytes()))
-    };
-    let names_any = fields.contains_key(CONNECTION);
-    let mut kept = HeaderMap::with_capacity(fields.len() + 5);
-    for (name, value) in fields {
-        let is_kept = if *name == UPGRADE {
-            names_any && named(name) && !is_http(value.as_bytes())
-        } else {
-            // What frames the message and what it is for is never taken away by a client's word.
-            let is_sacred = *name == HOST || *name == http::header::CONTENT_LENGTH;
-            !OF_A_CONNECTION.contains(&name.as_str()) && (is_sacred || !names_any || !named(name))
-        };
-        if is_kept {
-            kept.append(name, value.clone());
-        }
+pub(crate) fn cleaned(mut fields: HeaderMap) -> HeaderMap {
+    // Many messages have no such field, and are not touched.
+    if !fields.keys().any(|name| OF_A_CONNECTION.contains(name)) {
+        return fields;
     }
+    let lists = fields.get_all(CONNECTION).into_iter();
+    let options = lists.flat_map(|value| value.as_bytes().split(|&byte| byte == b','));
+    // An option that is no name of a field names none.
+    let named: Vec<_> =
+        options.filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok()).collect();
+    let upgrades =
+        named.contains(&UPGRADE) && fields.get_all(UPGRADE).iter().all(|value| !is_http(value.as_bytes()));
     let takes_trailers = fields.get_all(TE).iter().any(|value| {
         let mut codings = value.as_bytes().split(|&byte| byte == b',');
         codings.any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
     });
-    if takes_trailers {
-        kept.insert(TE, HeaderValue::from_static("trailers"));
+    for name in OF_A_CONNECTION.iter().chain(&named) {
+        // What frames the message and what it is for is never taken away by a client's word.
+        let is_sacred = *name == HOST || *name == CONTENT_LENGTH;
+        if !is_sacred && !(upgrades && *name == UPGRADE) {
+            fields.remove(name);
+        }
     }
-    kept
+    if takes_trailers {
+        fields.insert(TE, HeaderValue::from_static("trailers"));
+    }
+    fields
 }
 
 /// Whether a list of protocols has a version of HTTP.
@@ -73,13 +76,20 @@ fn is_http(protocols: &[u8]) -> bool {
 /// What a proxy says about itself and about its client.
 #[derive(Clone, Debug)]
 pub(crate) struct Hop {
-    /// The name in `Via`.
-    pub(crate) name: String,
+    /// The element of `Via` for a message that came in HTTP/1.1.
+    via: HeaderValue,
     /// Whether what earlier proxies said is kept. Otherwise any client could claim an address.
     pub(crate) trusts: bool,
 }
 
 impl Hop {
+    /// A proxy that names itself so in `Via`, and trusts no client. `-` stands for a name that no
+    /// field can have.
+    pub(crate) fn new(name: &str) -> Hop {
+        let via = HeaderValue::try_from(format!("1.1 {name}"));
+        Hop { via: via.unwrap_or(HeaderValue::from_static("1.1 -")), trusts: false }
+    }
+
     /// Adds `Forwarded`, `X-Forwarded-*` and `Via` to the fields of a request from `peer`.
     pub(crate) fn add_to(&self, fields: &mut HeaderMap, peer: Option<IpAddr>, version: Version) {
         if !self.trusts {
@@ -88,21 +98,29 @@ impl Hop {
             }
         }
         let host = fields.get(HOST).cloned();
-        let mut forwarded = String::from("for=");
+        let mut address = Vec::with_capacity(ADDRESS_BYTES);
+        put_address(peer, &mut address);
+        let mut forwarded = Vec::with_capacity(FORWARDED_BYTES);
+        forwarded.extend_from_slice(b"for=");
         match peer {
-            Some(IpAddr::V4(address)) => write!(forwarded, "{address}"),
-            Some(IpAddr::V6(address)) => write!(forwarded, "\"[{address}]\""),
-            None => write!(forwarded, "unknown"),
+            Some(IpAddr::V6(_)) => forwarded.extend([b"\"[", &address[..], b"]\""].concat()),
+            Some(IpAddr::V4(_)) => forwarded.extend_from_slice(&address),
+            None => forwarded.extend_from_slice(b"unknown"),
         }
-        .expect("a string takes all text");
-        if let Some(host) = host.as_ref().and_then(|host| host.to_str().ok()) {
-            let quoted = host.replace('\\', "\\\\").replace('"', "\\\"");
-            write!(forwarded, ";host=\"{quoted}\"").expect("a string takes all text");
+        if let Some(host) = host.as_ref().filter(|host| host.to_str().is_ok()) {
+            forwarded.extend_from_slice(b";host=\"");
+            for &byte in host.as_bytes() {
+                if matches!(byte, b'\\' | b'"') {
+                    forwarded.push(b'\\');
+                }
+                forwarded.push(byte);
+            }
+            forwarded.push(b'"');
         }
-        forwarded.push_str(";proto=http");
-        append_to_list(fields, FORWARDED, &forwarded);
-        if let Some(peer) = peer {
-            append_to_list(fields, X_FORWARDED_FOR, &peer.to_string());
+        forwarded.extend_from_slice(b";proto=http");
+        append_to_list(fields, FORWARDED, forwarded);
+        if peer.is_some() {
+            append_to_list(fields, X_FORWARDED_FOR, address);
         }
         if let Some(host) = host
             && !fields.contains_key(X_FORWARDED_HOST)
@@ -115,20 +133,49 @@ impl Hop {
 
     /// Adds `Via` to the fields of a message that came in `version`.
     pub(crate) fn add_via(&self, fields: &mut HeaderMap, version: Version) {
-        let version = if version == Version::HTTP_10 { "1.0" } else { "1.1" };
-        append_to_list(fields, VIA, &format!("{version} {}", self.name));
+        if version != Version::HTTP_10 && !fields.contains_key(VIA) {
+            fields.insert(VIA, self.via.clone());
+            return;
+        }
+        let mut element = self.via.as_bytes().to_vec();
+        if version == Version::HTTP_10 {
+            element[..3].copy_from_slice(b"1.0");
+        }
+        append_to_list(fields, VIA, element);
+    }
+}
+
+/// Room for the text of an address.
+const ADDRESS_BYTES: usize = 40;
+
+/// Room for the usual element of `Forwarded`.
+const FORWARDED_BYTES: usize = 96;
+
+/// Appends the text of an address, without the machinery of formatting where many clients are.
+fn put_address(peer: Option<IpAddr>, out: &mut Vec<u8>) {
+    match peer {
+        Some(IpAddr::V4(address)) => {
+            for (place, octet) in address.octets().into_iter().enumerate() {
+                if place > 0 {
+                    out.push(b'.');
+                }
+                put_number(u64::from(octet), out);
+            }
+        }
+        Some(IpAddr::V6(address)) => out.extend_from_slice(address.to_string().as_bytes()),
+        None => {}
     }
 }
 
 /// Appends an element to the list that is the value of a field.
-fn append_to_list(fields: &mut HeaderMap, name: HeaderName, element: &str) {
+fn append_to_list(fields: &mut HeaderMap, name: HeaderName, element: Vec<u8>) {
     let mut all = Vec::new();
     for value in fields.get_all(&name) {
         all.extend_from_slice(value.as_bytes());
         all.extend_from_slice(b", ");
     }
-    all.extend_from_slice(element.as_bytes());
-    if let Ok(value) = HeaderValue::from_bytes(&all) {
+    let all = if all.is_empty() { element } else { [all, element].concat() };
+    if let Ok(value) = HeaderValue::from_maybe_shared(Bytes::from(all)) {
         fields.insert(name, value);
     }
 }
@@ -160,7 +207,7 @@ mod tests {
 
     #[test]
     fn fields_of_one_connection_stay_behind() {
-        let got = cleaned(&fields(&[
+        let got = cleaned(fields(&[
             ("connection", "close, X-Secret , upgrade-insecure, content-length, host"),
             ("connection", "keep-alive"),
             ("keep-alive", "5"),
@@ -179,7 +226,7 @@ mod tests {
 
     #[test]
     fn an_upgrade_and_trailers_go_on_if_they_are_asked_for() {
-        let got = cleaned(&fields(&[
+        let got = cleaned(fields(&[
             ("connection", "Upgrade, TE"),
             ("upgrade", "websocket"),
             ("te", "gzip, trailers"),
@@ -190,7 +237,7 @@ mod tests {
     #[test]
     fn an_upgrade_to_http_2_stays_behind() {
         for protocols in ["h2c", "websocket, H2C", "HTTP/2.0"] {
-            let got = cleaned(&fields(&[
+            let got = cleaned(fields(&[
                 ("connection", "Upgrade, HTTP2-Settings"),
                 ("upgrade", protocols),
                 ("http2-settings", "AAMAAABkAAQCAAAAAAIAAAAA"),
@@ -201,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_proxy_names_its_client_and_itself() {
-        let hop = Hop { name: "loom".into(), trusts: true };
+        let hop = Hop { trusts: true, ..Hop::new("loom") };
         let mut got = fields(&[("host", "a:80"), ("x-forwarded-for", "10.0.0.1"), ("via", "1.0 first")]);
         hop.add_to(&mut got, Some("::1".parse().unwrap()), Version::HTTP_11);
         assert_eq!(
@@ -215,7 +262,7 @@ mod tests {
                 "x-forwarded-proto: http",
             ]
         );
-        let hop = Hop { name: "loom".into(), trusts: false };
+        let hop = Hop::new("loom");
         let mut got =
             fields(&[("x-forwarded-for", "10.0.0.1"), ("forwarded", "for=a"), ("x-forwarded-host", "b")]);
         hop.add_to(&mut got, None, Version::HTTP_10);

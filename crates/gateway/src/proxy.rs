@@ -18,8 +18,8 @@ use bytes::Bytes;
 use http::header::{HOST, HeaderName, HeaderValue, MAX_FORWARDS, RETRY_AFTER};
 use http::request::Parts;
 use http::{Method, StatusCode, Uri};
-use http_body::{Body as _, Frame, SizeHint};
-use selvedge_client::{AnswerBody, Client, Error, OnInterim, Switched};
+use http_body::{Frame, SizeHint};
+use selvedge_client::{AnswerBody, Client, Error, Switched};
 use selvedge_handler::{Body, BodyError, Caller, Handler, Placeholder, Request, Response, Upgraded};
 use selvedge_scope::try_join;
 use std::error::Error as StdError;
@@ -70,7 +70,7 @@ pub struct Proxy {
 impl Proxy {
     /// A proxy before these servers.
     pub fn new(upstreams: Upstreams) -> Proxy {
-        let hop = Hop { name: "selvedge".into(), trusts: false };
+        let hop = Hop::new("selvedge");
         Proxy {
             upstreams,
             client: Client::new(),
@@ -93,7 +93,7 @@ impl Proxy {
     /// The name in `Via`. `selvedge` if not set.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Proxy {
-        self.hop.name = name.into();
+        self.hop = Hop { trusts: self.hop.trusts, ..Hop::new(&name.into()) };
         self
     }
 
@@ -141,33 +141,37 @@ impl Proxy {
     }
 
     /// The head of the request to a server; `None` if the request is not valid.
-    fn outgoing(&self, parts: &Parts, caller: Option<&Caller>, peer: Option<IpAddr>) -> Option<Parts> {
+    fn outgoing(&self, parts: Parts, peer: Option<IpAddr>) -> Option<Parts> {
         if has_dot_segment(parts.uri.path()) {
             return None;
         }
         let (mut outgoing, ()) = http::Request::new(()).into_parts();
-        outgoing.method = parts.method.clone();
+        outgoing.method = parts.method;
         outgoing.uri = match &self.prefix {
             Some((from, to)) => replaced(&parts.uri, from, to)?,
-            None => parts.uri.clone(),
+            None => parts.uri,
         };
-        outgoing.headers = cleaned(&parts.headers);
+        outgoing.headers = cleaned(parts.headers);
         self.hop.add_to(&mut outgoing.headers, peer, parts.version);
         if let Some(host) = &self.host {
             outgoing.headers.insert(HOST, host.clone());
-        }
-        if let Some(caller) = caller.cloned() {
-            outgoing.extensions.insert(OnInterim::new(move |status, fields| {
-                if is_passed_on(status) {
-                    caller.inform(status, cleaned(&fields));
-                }
-            }));
         }
         Some(outgoing)
     }
 
     /// Sends the request to one server after the other, until one answers or none may be tried.
-    async fn exchange(&self, outgoing: Parts, replay: &Replay, key: u64) -> Result<PassedAnswer, Failure> {
+    async fn exchange(
+        &self,
+        outgoing: Parts,
+        replay: &Replay,
+        key: u64,
+        caller: Option<&Caller>,
+    ) -> Result<PassedAnswer, Failure> {
+        let inform = |status, fields| {
+            if let Some(caller) = caller.filter(|_| is_passed_on(status)) {
+                caller.inform(status, cleaned(fields));
+            }
+        };
         let mut tried = Vec::new();
         let (mut last, mut may_repeat) = (None, is_idempotent(&outgoing));
         let mut outgoing = Some(outgoing);
@@ -182,7 +186,7 @@ impl Proxy {
                 parts.headers.insert(HOST, host);
             }
             let request = http::Request::from_parts(parts, replay.body());
-            let error = match self.client.send_to(picked.address(), request).await {
+            let error = match self.client.send_informing(picked.address(), request, inform).await {
                 Ok(answer) => {
                     picked.succeeded();
                     return Ok(PassedAnswer { answer, picked });
@@ -257,11 +261,11 @@ impl Proxy {
         let caller = parts.extensions.get::<Caller>().cloned();
         let peer = caller.as_ref().and_then(Caller::peer);
         let key = self.upstreams.key(peer, parts.uri.path());
-        let Some(outgoing) = self.outgoing(&parts, caller.as_ref(), peer) else {
+        let Some(outgoing) = self.outgoing(parts, peer) else {
             return plain(StatusCode::BAD_REQUEST);
         };
         let replay = Replay::new(body);
-        match self.exchange(outgoing, &replay, key).await {
+        match self.exchange(outgoing, &replay, key, caller.as_ref()).await {
             Ok(passed) => self.pass_on(passed),
             Err(failure) => failure.response(),
         }
@@ -270,17 +274,17 @@ impl Proxy {
     /// The answer for the client.
     fn pass_on(&self, PassedAnswer { answer, picked }: PassedAnswer) -> Response {
         let (parts, body) = answer.into_parts();
-        let mut fields = cleaned(&parts.headers);
+        let mut fields = cleaned(parts.headers);
         self.hop.add_via(&mut fields, parts.version);
-        let body = match body.into_upgraded() {
-            Ok(upstream) => Body::upgrade(async move |client| {
+        let body = match body.into_bytes().map_err(AnswerBody::into_upgraded) {
+            Ok(content) => content.into(),
+            Err(Ok(upstream)) => Body::upgrade(async move |client| {
                 // The request is under way until the connections are closed.
                 let _picked = picked;
                 // An error of one side ends both: there is no client that could be told.
                 let _ = copy_both_ways(&client, &upstream).await;
             }),
-            Err(body) if body.is_end_stream() => Body::empty(),
-            Err(body) => Body::new(Passing { body, _picked: picked }),
+            Err(Err(body)) => Body::new(Passing { body, _picked: picked }),
         };
         let mut response = Response::new(body);
         *response.status_mut() = parts.status;

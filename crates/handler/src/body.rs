@@ -151,6 +151,15 @@ impl Body {
         self.source
     }
 
+    /// The content, if all of it is in memory.
+    pub fn in_memory(&self) -> Option<&[u8]> {
+        match &self.source {
+            Source::Empty => Some(&[]),
+            Source::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// The number of bytes that are to come, if it is known.
     pub fn len(&self) -> Option<u64> {
         http_body::Body::size_hint(self).exact()

@@ -104,7 +104,7 @@ pub(crate) fn parse(head: &[u8], is_raw: bool) -> Result<ProgramHead, BadHead> {
             Some(number.ok_or(BadHead("its Content-Length is no number"))?)
         }
     };
-    Ok(ProgramHead::Document { status, fields: cleaned(&fields), length })
+    Ok(ProgramHead::Document { status, fields: cleaned(fields), length })
 }
 
 /// A status that a client can get: three digits, and a reason that is dropped.

@@ -61,13 +61,16 @@ enum AttendantTask {
 }
 
 impl Attendant<'_> {
-    /// Runs `work`, and attends to the connection whenever `work` waits.
-    pub(super) async fn beside<T>(&mut self, work: impl Future<Output = T>) -> T {
+    /// Runs `work`, and attends to the connection whenever `work` waits. If the caller has polled
+    /// `work` in this step (`is_waiting`), it is polled again when there is an event.
+    pub(super) async fn beside<T>(&mut self, work: impl Future<Output = T>, mut is_waiting: bool) -> T {
         let fed = Cell::new(false);
         let (mut work, mut attending) = (pin!(work), pin!(self.attend(&fed)));
         poll_fn(|cx| {
             loop {
-                if let Poll::Ready(output) = work.as_mut().poll(cx) {
+                if !std::mem::take(&mut is_waiting)
+                    && let Poll::Ready(output) = work.as_mut().poll(cx)
+                {
                     return Poll::Ready(output);
                 }
                 let Poll::Pending = attending.as_mut().poll(cx);

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use bytes::Bytes;
 use http::header::{HOST, HeaderName, HeaderValue, TE, UPGRADE};
 use http::{HeaderMap, Method as HttpMethod, Uri, Version as HttpVersion};
-use selvedge_handler::{Body, Caller, DynHandler, Feeder, incoming};
+use memchr::{memchr, memchr_iter};
+use selvedge_core::Exception;
+use selvedge_handler::{Body, Caller, DynHandler, Feeder, Response, incoming};
 
 use super::client::ClientSide;
 use crate::body::{Decoder, Framing};
@@ -19,7 +21,14 @@ use crate::worker::WorkerContext;
 /// A request on its way to a handler.
 pub(super) struct HandlerCall {
     pub(super) handler: Rc<dyn DynHandler>,
-    pub(super) request: selvedge_handler::Request,
+    /// The handler takes it.
+    pub(super) request: Option<selvedge_handler::Request>,
+    /// Whether the handler has been polled.
+    pub(super) has_begun: bool,
+    /// How the handler ended, if it did not wait.
+    pub(super) answer: Option<Result<Response, Exception>>,
+    /// What was put of a response that the stream has not taken as a whole yet.
+    pub(super) put: Option<Sent>,
     pub(super) caller: Caller,
     /// The body that is still to be read from the connection, and the handler's end of it.
     pub(super) body: Option<(Decoder, Feeder)>,
@@ -37,6 +46,12 @@ pub(super) struct CallTerms {
     pub(super) trailers: bool,
     /// Whether the client waits for `100 Continue`.
     pub(super) expects_continue: bool,
+}
+
+/// What was sent of a response, for the log.
+pub(super) struct Sent {
+    pub(super) status: Status,
+    pub(super) content_bytes: u64,
 }
 
 /// What the log says of the request.
@@ -68,7 +83,7 @@ impl LogEntry {
 
 impl HandlerCall {
     /// The call of `handler` for `request`. `behind` are the bytes behind its head; the call uses
-    /// some of them, and says how many.
+    /// some of them, and says how many. `spare` is an empty map, for the memory that it has.
     ///
     /// # Errors
     /// The status that refuses the request.
@@ -76,6 +91,7 @@ impl HandlerCall {
         handler: Rc<dyn DynHandler>,
         request: &Request<'_>,
         behind: &[u8],
+        spare: HeaderMap,
         client: &ClientSide,
         worker: &WorkerContext<H>,
     ) -> Result<(HandlerCall, usize), Status> {
@@ -85,7 +101,7 @@ impl HandlerCall {
         let mut owned = selvedge_handler::Request::new(Body::empty());
         *owned.method_mut() = method(request)?;
         *owned.uri_mut() = target(request, &head)?;
-        *owned.headers_mut() = fields(request, &head)?;
+        *owned.headers_mut() = fields(request, &head, spare)?;
         if request.version == Version::Http10 {
             *owned.version_mut() = HttpVersion::HTTP_10;
             // A server ignores it from such a client (RFC 9110 §7.8).
@@ -109,7 +125,18 @@ impl HandlerCall {
             host: request.host.and_then(place).unwrap_or(0..0),
             head,
         };
-        Ok((HandlerCall { handler, request: owned, caller, body: feed, terms, entry }, used))
+        let call = HandlerCall {
+            handler,
+            request: Some(owned),
+            has_begun: false,
+            answer: None,
+            put: None,
+            caller,
+            body: feed,
+            terms,
+            entry,
+        };
+        Ok((call, used))
     }
 }
 
@@ -166,13 +193,15 @@ fn target(request: &Request<'_>, head: &Bytes) -> Result<Uri, Status> {
     Uri::from_maybe_shared(text).map_err(|_| Status::BAD_REQUEST)
 }
 
-fn fields(request: &Request<'_>, head: &Bytes) -> Result<HeaderMap, Status> {
-    let mut fields = HeaderMap::with_capacity(16);
+/// The fields, in the memory of `fields`, which is empty.
+fn fields(request: &Request<'_>, head: &Bytes, mut fields: HeaderMap) -> Result<HeaderMap, Status> {
     let mut at = request.line.len() + "\r\n".len();
+    // The empty line counts too. A map that grows moves what it has.
+    fields.reserve(memchr_iter(b'\n', &head[at..]).count());
     loop {
         let line = &head[at..];
-        let end = line.iter().position(|&byte| byte == b'\n').ok_or(Status::BAD_REQUEST)?;
-        let Some(colon) = line[..end].iter().position(|&byte| byte == b':') else { break };
+        let end = memchr(b'\n', line).ok_or(Status::BAD_REQUEST)?;
+        let Some(colon) = memchr(b':', &line[..end]) else { break };
         let name = HeaderName::from_bytes(&line[..colon]).map_err(|_| Status::BAD_REQUEST)?;
         let value = line[colon + 1..end].trim_ascii();
         let span = place_in(head, value).ok_or(Status::BAD_REQUEST)?;

@@ -10,9 +10,9 @@ use std::net::Shutdown;
 use std::rc::Rc;
 use std::time::Duration;
 
+use http::HeaderMap;
 use selvedge_core::{Time, now};
 
-use super::Link;
 use super::call::HandlerCall;
 use super::client::ClientSide;
 use super::outgoing::{Outgoing, aside};
@@ -51,6 +51,8 @@ pub(crate) struct Exchange<H: Responder> {
     pub(super) body: Option<Decoder>,
     /// When the message that is incomplete must be complete.
     due: Option<Time>,
+    /// An empty map with the memory of the last response's fields, for those of a request.
+    pub(super) spare: HeaderMap,
     /// The result of a search for the next request.
     found: Option<Box<H::Found>>,
     /// Whether the next step is to read.
@@ -107,6 +109,8 @@ pub(super) enum Pause<S> {
     Turn,
     /// The client or the disk, with this task still to be done.
     Slow(NextTask<S>),
+    /// A handler.
+    Run(Box<HandlerCall>),
     /// The client's end, so that the client reads the last reply.
     Linger,
     /// Nothing: the connection is of no more use.
@@ -122,6 +126,7 @@ impl<H: Responder> Exchange<H> {
             unlogged: Unlogged::default(),
             body: None,
             due: None,
+            spare: HeaderMap::new(),
             found: None,
             reading: true,
             touched: false,
@@ -167,7 +172,10 @@ impl<H: Responder> Exchange<H> {
                     if let Some(log) = &worker.state.borrow().log {
                         log.take_back();
                     }
-                    return Pause::Slow(next);
+                    return match next {
+                        NextTask::Run(call) => Pause::Run(call),
+                        next => Pause::Slow(next),
+                    };
                 }
                 Err(_) => {
                     self.log_broken(client, worker);
@@ -256,7 +264,8 @@ impl<H: Responder> Exchange<H> {
                 Ok(Some(request)) => {
                     if let Some(run) = state.handler.route(&request) {
                         let behind = &self.input[self.start + request.len..];
-                        match HandlerCall::new(run, &request, behind, client, worker) {
+                        let spare = std::mem::take(&mut self.spare);
+                        match HandlerCall::new(run, &request, behind, spare, client, worker) {
                             Ok((call, used)) => {
                                 self.start += request.len + used;
                                 self.due = None;
@@ -382,15 +391,10 @@ impl<H: Responder> Exchange<H> {
     /// If the connection is of no more use.
     pub(super) async fn finish(
         &mut self,
-        link: &Rc<Link>,
+        client: &ClientSide,
         worker: &WorkerContext<H>,
         next: NextTask<H::Search>,
     ) -> io::Result<()> {
-        let client = &link.client;
-        let next = match next {
-            NextTask::Run(call) => return self.run(link, worker, call).await,
-            next => next,
-        };
         let done = self.finish_next(client, worker, next).await;
         worker.state.borrow_mut().tell_time(now());
         match &done {
@@ -408,7 +412,7 @@ impl<H: Responder> Exchange<H> {
     ) -> io::Result<()> {
         let patience = worker.config.write;
         match next {
-            // `finish` runs a handler.
+            // `run` runs a handler.
             NextTask::Read | NextTask::Flush | NextTask::Close | NextTask::Run(_) => {
                 self.out.send(client, patience, false).await
             }

@@ -20,16 +20,17 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::response::Parts;
 use http::{HeaderMap, StatusCode};
-use selvedge_core::{Exception, catch, now};
+use selvedge_core::{Catch, Exception, catch, now};
 use selvedge_handler::{
-    Body, BodyError, Duplex, FileSpan, OnUpgrade, Response, Severity, Source, Upgraded, report,
+    Body, BodyError, BoxResponse, Caller, Duplex, FileSpan, OnUpgrade, Response, Severity, Source, Upgraded,
+    report,
 };
 use selvedge_io::nonblocking::PollState;
 use selvedge_io::time::timeout;
 
 use super::Link;
 use super::attendant::Attendant;
-use super::call::{CallTerms, HandlerCall, LogEntry};
+use super::call::{CallTerms, HandlerCall, LogEntry, Sent};
 use super::client::ClientSide;
 use super::exchange::Exchange;
 use super::outgoing::Outgoing;
@@ -47,11 +48,8 @@ use crate::worker::WorkerContext;
 /// Pieces of a body gather to this size before they are sent, if they come without a wait.
 const GATHER_BYTES: usize = 64 << 10;
 
-/// What was sent of a response, for the log.
-struct Sent {
-    status: Status,
-    content_bytes: u64,
-}
+/// A map with room for more fields than this is not kept.
+const SPARE_FIELDS_MAX: usize = 64;
 
 /// How a response ended.
 struct ResponseEnd {
@@ -60,8 +58,76 @@ struct ResponseEnd {
     outcome: io::Result<Option<OnUpgrade>>,
 }
 
+/// A handler's future. It is gone when the handler has ended or was given up.
+pub(super) type Answering<'h> = Option<Catch<BoxResponse<'h>>>;
+
 impl<H: Responder> Exchange<H> {
-    /// Calls a handler, and sends its response.
+    /// Runs a handler up to its first wait, if no replies before it are to be sent.
+    pub(super) async fn begin(&self, call: &mut HandlerCall, answering: &mut Answering<'_>) {
+        if !self.out.bytes.is_empty() {
+            return;
+        }
+        poll_fn(|cx| {
+            call.has_begun = true;
+            if let Some(handler) = answering
+                && let Poll::Ready(answer) = Pin::new(handler).poll(cx)
+            {
+                call.answer = Some(answer);
+                *answering = None;
+            }
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// Sends the response of a handler that has not waited, if its content is in memory. Returns
+    /// whether all is done; [`run`](Self::run) does the rest.
+    ///
+    /// # Errors
+    /// If the connection is of no more use.
+    pub(super) fn reply_at_once(
+        &mut self,
+        client: &ClientSide,
+        worker: &WorkerContext<H>,
+        call: &mut HandlerCall,
+    ) -> io::Result<bool> {
+        let is_simple = |response: &Response| {
+            !response.status().is_informational() && response.body().in_memory().is_some()
+        };
+        let has_body = call.body.is_some();
+        let answer = call.answer.take_if(|answer| !has_body && answer.as_ref().is_ok_and(is_simple));
+        let Some(Ok(response)) = answer else { return Ok(false) };
+        if worker.is_draining() {
+            call.terms.persistence = Persistence::Close;
+        }
+        put_interims(&call.caller, &call.terms, &mut self.out.bytes);
+        let (mut parts, body) = response.into_parts();
+        let content = body.in_memory().unwrap_or_default();
+        let (delimiter, persistence) = response_head::frame(&parts, Some(content.len() as u64), &call.terms);
+        let state = worker.state.borrow();
+        let len = Some(content.len() as u64);
+        response_head::put(&parts, delimiter, len, persistence, &state.clock, &mut self.out.bytes);
+        drop(state);
+        let content = if delimiter == Delimiter::Nothing { &[] } else { content };
+        self.out.bytes.extend_from_slice(content);
+        if parts.headers.capacity() <= SPARE_FIELDS_MAX {
+            parts.headers.clear();
+            self.spare = parts.headers;
+        }
+        self.closing = !persistence.keeps();
+        let status = Status::of_code(parts.status.as_u16());
+        let sent = Sent { status, content_bytes: content.len() as u64 };
+        let gone = self.out.send_now(client, false);
+        if let Ok(false) = gone {
+            call.put = Some(sent);
+            return Ok(false);
+        }
+        log_call(&sent, &call.entry, client, worker);
+        self.out.gone = 0;
+        gone
+    }
+
+    /// Runs a handler to its end, and sends its response.
     ///
     /// # Errors
     /// If the connection is of no more use.
@@ -69,19 +135,26 @@ impl<H: Responder> Exchange<H> {
         &mut self,
         link: &Rc<Link>,
         worker: &WorkerContext<H>,
-        call: Box<HandlerCall>,
+        mut call: Box<HandlerCall>,
+        answering: &mut Answering<'_>,
     ) -> io::Result<()> {
         let client = &link.client;
         // Replies that are ready do not wait for the handler. The input has their requests for the
         // log.
         if !self.out.bytes.is_empty() {
-            if let Err(error) = self.out.send(client, worker.config.write, false).await {
+            let sent = self.out.send(client, worker.config.write, false).await;
+            if let Some(put) = call.put.take() {
+                log_call(&put, &call.entry, client, worker);
+                self.out.gone = 0;
+                return sent;
+            }
+            if let Err(error) = sent {
                 self.log_broken(client, worker);
                 return Err(error);
             }
             self.log(client, worker);
         }
-        let HandlerCall { handler, request, caller, body, mut terms, entry } = *call;
+        let HandlerCall { answer, has_begun, caller, body, mut terms, entry, .. } = *call;
         let (decoder, feeder) = body.unzip();
         let mut attendant = Attendant {
             client,
@@ -98,14 +171,18 @@ impl<H: Responder> Exchange<H> {
             informs: terms.version == Version::Http11,
             broken: false,
         };
-        let answer = {
-            let answering = catch(handler.call_boxed(request));
-            let answering = attendant.beside(answering);
-            match worker.config.handlers.time {
-                Some(limit) => timeout(limit, answering).await.ok(),
-                None => Some(answering.await),
+        let answer = match (answer, answering.as_mut()) {
+            (None, Some(handler)) => {
+                let answer = attendant.beside(handler, has_begun);
+                match worker.config.handlers.time {
+                    Some(limit) => timeout(limit, answer).await.ok(),
+                    None => Some(answer.await),
+                }
             }
+            (answer, _) => answer,
         };
+        // The handler is dropped, if it was too slow.
+        *answering = None;
         let answer = match answer {
             Some(Ok(response)) => check(response, terms.version),
             Some(Err(exception)) => {
@@ -126,11 +203,7 @@ impl<H: Responder> Exchange<H> {
             log_call(&Sent { status, content_bytes: 0 }, &entry, client, worker);
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        for interim in caller.take_interims() {
-            if terms.version == Version::Http11 {
-                response_head::put_interim(&interim, &mut self.out.bytes);
-            }
-        }
+        put_interims(&caller, &terms, &mut self.out.bytes);
         let mut sent = Sent { status: Status::INTERNAL_SERVER_ERROR, content_bytes: 0 };
         let patience = worker.config.write;
         let ended = match answer {
@@ -176,6 +249,15 @@ impl<H: Responder> Exchange<H> {
         }
         // The connection has been used up.
         Err(io::ErrorKind::NotConnected.into())
+    }
+}
+
+/// Puts the interim responses that the handler has given and that were not sent meanwhile.
+fn put_interims(caller: &Caller, terms: &CallTerms, out: &mut Vec<u8>) {
+    for interim in caller.take_interims() {
+        if terms.version == Version::Http11 {
+            response_head::put_interim(&interim, out);
+        }
     }
 }
 
@@ -294,7 +376,7 @@ impl ResponseSending<'_, '_> {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     self.flush().await?;
-                    self.attendant.beside(poll_fn(|cx| stream.as_mut().poll_frame(cx))).await
+                    self.attendant.beside(poll_fn(|cx| stream.as_mut().poll_frame(cx)), false).await
                 }
             };
             let Some(frame) = frame else { break };
