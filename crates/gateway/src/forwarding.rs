@@ -83,11 +83,11 @@ pub(crate) struct Hop {
 }
 
 impl Hop {
-    /// A proxy that names itself so in `Via`, and trusts no client. `-` stands for a name that no
-    /// field can have.
-    pub(crate) fn new(name: &str) -> Hop {
+    /// A proxy that trusts its clients or does not, and names itself so in `Via`. `-` stands for a
+    /// name that no field can have.
+    pub(crate) fn new(name: &str, trusts: bool) -> Hop {
         let via = HeaderValue::try_from(format!("1.1 {name}"));
-        Hop { via: via.unwrap_or(HeaderValue::from_static("1.1 -")), trusts: false }
+        Hop { via: via.unwrap_or(HeaderValue::from_static("1.1 -")), trusts }
     }
 
     /// Adds `Forwarded`, `X-Forwarded-*` and `Via` to the fields of a request from `peer`.
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_proxy_names_its_client_and_itself() {
-        let hop = Hop { trusts: true, ..Hop::new("loom") };
+        let hop = Hop::new("loom", true);
         let mut got = fields(&[("host", "a:80"), ("x-forwarded-for", "10.0.0.1"), ("via", "1.0 first")]);
         hop.add_to(&mut got, Some("::1".parse().unwrap()), Version::HTTP_11);
         assert_eq!(
@@ -262,7 +262,7 @@ mod tests {
                 "x-forwarded-proto: http",
             ]
         );
-        let hop = Hop::new("loom");
+        let hop = Hop::new("loom", false);
         let mut got =
             fields(&[("x-forwarded-for", "10.0.0.1"), ("forwarded", "for=a"), ("x-forwarded-host", "b")]);
         hop.add_to(&mut got, None, Version::HTTP_10);

@@ -70,7 +70,7 @@ pub struct Proxy {
 impl Proxy {
     /// A proxy before these servers.
     pub fn new(upstreams: Upstreams) -> Proxy {
-        let hop = Hop::new("selvedge");
+        let hop = Hop::new("selvedge", false);
         Proxy {
             upstreams,
             client: Client::new(),
@@ -93,7 +93,7 @@ impl Proxy {
     /// The name in `Via`. `selvedge` if not set.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Proxy {
-        self.hop = Hop { trusts: self.hop.trusts, ..Hop::new(&name.into()) };
+        self.hop = Hop::new(&name.into(), self.hop.trusts);
         self
     }
 
