@@ -8,7 +8,6 @@
 use bytes::Bytes;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use http::{StatusCode, Version};
-use memchr::memmem;
 use selvedge_http::body::Framing;
 use selvedge_http::framing_fields::FramingFields;
 use selvedge_http::request;
@@ -82,11 +81,6 @@ pub(crate) fn length(read: &[u8], bytes_max: usize) -> Result<Option<usize>, Mal
     if matches!(read.first(), Some(b'\r' | b'\n')) {
         return Err(Malformed::Head);
     }
-    // The usual end. `parse` sees whether another one comes before it.
-    if let Some(at) = memmem::find(read, b"\r\n\r\n") {
-        let length = at + b"\r\n\r\n".len();
-        return if length <= bytes_max { Ok(Some(length)) } else { Err(Malformed::TooLarge) };
-    }
     let mut slots = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut answer = httparse::Response::new(&mut []);
     match split(read, &mut answer, &mut slots)? {
@@ -118,7 +112,7 @@ fn split<'s, 'b>(
 pub(crate) fn parse(head: &Bytes, asked: Asked) -> Result<AnswerHead, Malformed> {
     let mut slots = [const { MaybeUninit::uninit() }; FIELDS_MAX];
     let mut answer = httparse::Response::new(&mut []);
-    // A head that ends before the end of `head` has lines that end in a bare LF.
+    // `length` has found that it is complete.
     if split(head, &mut answer, &mut slots)? != httparse::Status::Complete(head.len()) {
         return Err(Malformed::Head);
     }

@@ -41,7 +41,7 @@ use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, Shutdown};
 use std::rc::Rc;
 
-use selvedge_core::{Deadline, Time, catch, now, yield_now};
+use selvedge_core::{Deadline, Time, now, yield_now};
 use selvedge_io::net::Stream;
 
 pub(crate) use self::client::ClientSide;
@@ -158,23 +158,8 @@ impl Link {
                             break Pause::Over;
                         }
                     }
-                    Pause::Run(mut call) => {
-                        let handler = call.handler.clone();
-                        let mut answering =
-                            call.request.take().map(|request| catch(handler.call_boxed(request)));
-                        // Most handlers do not wait. Their response needs no future of its own.
-                        exchange.begin(&mut call, &mut answering).await;
-                        let is_over =
-                            match exchange.reply_at_once(&self.client, &connecting.worker, &mut call) {
-                                Ok(true) => false,
-                                Ok(false) => {
-                                    let running =
-                                        exchange.run(self, &connecting.worker, call, &mut answering);
-                                    Box::pin(running).await.is_err()
-                                }
-                                Err(_) => true,
-                            };
-                        if is_over {
+                    Pause::Run(call) => {
+                        if Box::pin(exchange.call(self, &connecting.worker, call)).await.is_err() {
                             break Pause::Over;
                         }
                     }

@@ -59,25 +59,42 @@ struct ResponseEnd {
 }
 
 /// A handler's future. It is gone when the handler has ended or was given up.
-pub(super) type Answering<'h> = Option<Catch<BoxResponse<'h>>>;
+type Answering<'h> = Option<Catch<BoxResponse<'h>>>;
 
 impl<H: Responder> Exchange<H> {
-    /// Runs a handler up to its first wait, if no replies before it are to be sent.
-    pub(super) async fn begin(&self, call: &mut HandlerCall, answering: &mut Answering<'_>) {
-        if !self.out.bytes.is_empty() {
-            return;
+    /// Calls a handler, and sends its response.
+    ///
+    /// Most handlers do not wait, and the kernel takes their responses at once. Such a call gets
+    /// along with this small future; [`run`](Self::run) has a large one.
+    ///
+    /// # Errors
+    /// If the connection is of no more use.
+    pub(super) async fn call(
+        &mut self,
+        link: &Rc<Link>,
+        worker: &WorkerContext<H>,
+        mut call: Box<HandlerCall>,
+    ) -> io::Result<()> {
+        let handler = call.handler.clone();
+        let mut answering = call.request.take().map(|request| catch(handler.call_boxed(request)));
+        // Replies that are ready do not wait for the handler.
+        if self.out.bytes.is_empty() {
+            poll_fn(|cx| {
+                call.has_begun = true;
+                if let Some(handler) = &mut answering
+                    && let Poll::Ready(answer) = Pin::new(handler).poll(cx)
+                {
+                    call.answer = Some(answer);
+                    answering = None;
+                }
+                Poll::Ready(())
+            })
+            .await;
         }
-        poll_fn(|cx| {
-            call.has_begun = true;
-            if let Some(handler) = answering
-                && let Poll::Ready(answer) = Pin::new(handler).poll(cx)
-            {
-                call.answer = Some(answer);
-                *answering = None;
-            }
-            Poll::Ready(())
-        })
-        .await;
+        if self.reply_at_once(&link.client, worker, &mut call)? {
+            return Ok(());
+        }
+        Box::pin(self.run(link, worker, call, &mut answering)).await
     }
 
     /// Sends the response of a handler that has not waited, if its content is in memory. Returns
@@ -85,7 +102,7 @@ impl<H: Responder> Exchange<H> {
     ///
     /// # Errors
     /// If the connection is of no more use.
-    pub(super) fn reply_at_once(
+    fn reply_at_once(
         &mut self,
         client: &ClientSide,
         worker: &WorkerContext<H>,
@@ -131,7 +148,7 @@ impl<H: Responder> Exchange<H> {
     ///
     /// # Errors
     /// If the connection is of no more use.
-    pub(super) async fn run(
+    async fn run(
         &mut self,
         link: &Rc<Link>,
         worker: &WorkerContext<H>,
@@ -139,8 +156,7 @@ impl<H: Responder> Exchange<H> {
         answering: &mut Answering<'_>,
     ) -> io::Result<()> {
         let client = &link.client;
-        // Replies that are ready do not wait for the handler. The input has their requests for the
-        // log.
+        // The input has the requests of the replies before this one, for the log.
         if !self.out.bytes.is_empty() {
             let sent = self.out.send(client, worker.config.write, false).await;
             if let Some(put) = call.put.take() {
