@@ -2,7 +2,7 @@
 //! [`ReadyStep`], an instance that can run.
 //!
 //! `Graph::prescribe` and its variants make an entry with one of the kinds of [`Code`]:
-//! [`ReplayCode`], [`DependsCode`], [`ForkCode`], the one of `ranges.rs`, or the two kinds of
+//! [`ReplayCode`], [`DependsCode`], [`ForkCode`], the kind of `ranges.rs`, or the two kinds of
 //! `async_step.rs`. Puts of tags make `ReadyStep`s, schedulers move them, and
 //! `StepContext::run_to_end` calls [`Code::run`].
 //!

@@ -397,7 +397,7 @@ pub(crate) trait AnyItems<'g>: Sync {
     /// may now go on, go to `wake`.
     fn give_back(&self, claim: &GetClaim<'g>, wake: &mut dyn FnMut(ReadyStep<'g>));
 
-    /// Has a step wait for the users of an item.
+    /// Suspends a step until the users of an item have gone.
     ///
     /// # Errors
     /// Gives the step back if it need not wait.

@@ -42,7 +42,7 @@ impl<R> InUseWaiters<R> {
         InUseWaiters(Mutex::new(Vec::new()))
     }
 
-    /// Has a step wait for the users of an item.
+    /// Suspends a step until the users of an item have gone.
     ///
     /// # Errors
     /// Gives the step back if it need not wait: it is the last user, or the item is gone.

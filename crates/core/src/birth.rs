@@ -24,7 +24,7 @@ pub type Birth = Box<dyn FnOnce(&mut Cpu) + Send>;
 /// gets the new threads too. A scheduler of several CPUs may have one [`Adopt`] for all of them,
 /// which it names with [`Cpu::adopts_by`].
 pub trait Adopt: fmt::Debug + Send + Sync {
-    /// Has the scheduler create the thread, soon.
+    /// Asks the scheduler to create the thread, soon.
     ///
     /// # Errors
     /// Gives `birth` back if the scheduler has ended. The caller drops it.

@@ -236,7 +236,7 @@ impl CpuInner {
         tags: u32,
     ) -> Result<Thread, ArenaFull> {
         let (key, _) = create(self, || forked(future), tags)?;
-        // SAFETY: just created and ours.
+        // SAFETY: created above, and ours.
         Ok(unsafe { Thread::from_key(key) })
     }
 }

@@ -152,7 +152,7 @@ fn create_joinable<const MAIN: bool, const MOVES: bool, F: Future + 'static>(
     tags: u32,
 ) -> Result<JoinHandle<F::Output>, ArenaFull> {
     let (key, body) = create(cpu, || Joinable::<F, MAIN>::new(future), tags)?;
-    // SAFETY: just created and ours. If `MOVES`, the caller has given it the tags of a mobile
+    // SAFETY: created above, and ours. If `MOVES`, the caller has given it the tags of a mobile
     // thread.
     unsafe {
         match MOVES {

@@ -249,7 +249,7 @@ pub(crate) fn are_all_quiet() -> bool {
 }
 
 /// The number of OS threads of the process. (The length of a listing of `/proc/self/task` is no
-/// measure, because the listing ends at the entry of an OS thread that is just ending.)
+/// measure, because the listing ends at the entry of an OS thread that is ending.)
 fn os_threads() -> Option<u32> {
     if cfg!(miri) {
         return None; // Miri runs all its OS threads in one of the kernel's.

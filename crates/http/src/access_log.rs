@@ -340,7 +340,7 @@ impl WorkerLog {
         state.lines.truncate(state.kept);
     }
 
-    /// Has all lines written, and waits until they are.
+    /// Writes all lines, and waits until they are written.
     pub(crate) async fn flush(self: &Rc<WorkerLog>) {
         let writer = {
             let state = &mut *self.state.borrow_mut();

@@ -68,7 +68,7 @@ pub(crate) struct EvaluationRecord {
     /// A handle of the value while it is claimed. It may be the last one, and be dropped long after
     /// the others: that is sound because values and bodies are `'static` (`NodeHandle::new`).
     handle: Option<NodeHandle>,
-    /// That of the force, if it is not the one of its driver.
+    /// The force's waker, if it is not the waker of its driver.
     waker: Option<Waker>,
     parent: RecordId,
     /// The first of the evaluations that this one demands, and the others of the same parent.

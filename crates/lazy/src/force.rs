@@ -606,9 +606,9 @@ impl ForceDriver {
     }
 }
 
-/// Has an OS thread settle the node. If the node is idle, its body is polled here once, because
-/// mostly it ends at once, and then neither waker nor driver is needed. Otherwise the OS thread
-/// blocks.
+/// Settles the node on an OS thread outside of our threads. If the node is idle, this polls its
+/// body once: mostly the body ends at once, and then neither waker nor driver is needed. Otherwise
+/// the OS thread blocks.
 ///
 /// # Panics
 /// If the value has none, and within a step of a thread of ours.

@@ -132,7 +132,7 @@ impl NodeHead {
     }
 
     /// Step 1. of the poll of a body. False if the claim was given up. Only one caller at a time
-    /// polls the body of a claim, so a mark that is there is the one of the claim itself.
+    /// polls the body of a claim, so a mark that is there belongs to the claim itself.
     #[inline(always)]
     pub(crate) fn begin_poll(&self, claim: NodeClaim) -> bool {
         let polling = claim.0 | POLLING;

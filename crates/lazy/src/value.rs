@@ -364,7 +364,7 @@ impl<T> Lazy<T> {
     /// The value, forced on this OS thread, which blocks while another thread evaluates it.
     ///
     /// # Panics
-    /// As [`force`](Lazy::force); if so many bodies block for one another that the kernel refuses
+    /// As [`force`](Lazy::force); if a chain of bodies block for one another and the kernel refuses
     /// an OS thread for the rest of the chain; and if it has to do more than read the value within
     /// a step of a Selvedge thread: await the force there, or in direct style
     /// `wait(value.force())`.

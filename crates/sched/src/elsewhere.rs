@@ -269,7 +269,7 @@ pub(crate) fn has_caller_several_cpus() -> bool {
     !cfg!(any(loom, miri)) && OsThread::caller().cpus().is_some_and(|cpus| cpus.count() > 1)
 }
 
-/// Has an OS thread that sleeps begin on another CPU than the one that wakes it.
+/// Moves a sleeping OS thread to another CPU than the waker's, before the waker wakes it.
 ///
 /// A worker of a scheduler has one for its sleeps. Another worker that wakes it and computes on
 /// calls [`begin_elsewhere`](SleeperCpus::begin_elsewhere) first. The sleeper has all its CPUs
@@ -321,8 +321,8 @@ impl SleeperCpus {
         fits && cpu.is_some_and(|cpu| self.place.queue(me << CPU_BITS | cpu as u64))
     }
 
-    /// Has the sleeper begin on another CPU than the caller's, if it fell asleep on the caller's.
-    /// The caller is about to wake it, and to compute on. A caller that is to sleep itself does not
+    /// Moves the sleeper to another CPU than the caller's, if it fell asleep on the caller's. The
+    /// caller is about to wake it, and to compute on. A caller that is to sleep itself does not
     /// call this, because its CPU is a good one for the sleeper.
     ///
     /// # Complexity

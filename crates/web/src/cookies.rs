@@ -120,7 +120,7 @@ impl SetCookie {
         }
     }
 
-    /// Has the client forget the cookie with this name.
+    /// A cookie that makes the client forget the cookie with this name.
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -128,7 +128,7 @@ impl SetCookie {
         SetCookie::new(name, "").max_age(Duration::ZERO)
     }
 
-    /// The client keeps it for so long, to the second, also when the browser ends.
+    /// The client keeps it for `age`, to the second, also when the browser ends.
     pub fn max_age(mut self, age: Duration) -> SetCookie {
         self.max_age = Some(age);
         self

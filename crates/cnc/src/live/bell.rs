@@ -254,9 +254,9 @@ impl RunBell {
         Some(Rest(self))
     }
 
-    /// Has the last worker look at the graph before it rests. `None` if a put is under
-    /// way or has left ready steps, so that there will be another round. No put is let in until the
-    /// caller drops the result.
+    /// Lets the last worker look at the graph before it rests. `None` if a put is under way or has
+    /// left ready steps, so that there will be another round. No put is let in until the caller
+    /// drops the result.
     pub(crate) fn between_rounds(&self) -> Option<Rest<'_>> {
         let mut state = lock(&self.state);
         if state.rung || state.inside > 0 {
@@ -309,8 +309,8 @@ impl RunBell {
         self.tell(state, false);
     }
 
-    /// Has a worker without a step leave, unless the bell is rung. Then this is the answer, and the
-    /// result is `None`: the caller takes the ready steps, which it does next. `leave` counts the
+    /// Counts out a worker without a step, unless the bell is rung. If it is rung, this call
+    /// answers it and returns `None`, and the caller takes the ready steps next. `leave` counts the
     /// worker out in its scheduler, and is called under the lock of the bell.
     pub(crate) fn leave(&self, leave: impl FnOnce() -> Leave) -> Option<Leave> {
         let mut state = lock(&self.state);
@@ -325,7 +325,7 @@ impl RunBell {
         Some(left)
     }
 
-    /// Has the last worker join again, which `join` counts in. The workers are active then.
+    /// Counts the last worker in again, by `join`. The workers are active then.
     pub(crate) fn join(&self, join: impl FnOnce()) {
         let mut state = lock(&self.state);
         state.workers = Workers::Active;

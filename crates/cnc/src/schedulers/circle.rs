@@ -53,8 +53,8 @@ pub(crate) trait Outside<T> {
     /// count.
     fn take(&mut self) -> Option<T>;
 
-    /// Has the worker leave the count with `leave`, unless an item has come from outside. The last
-    /// one waits for an item, and `join` counts it in again.
+    /// Counts the worker out with `leave`, unless an item has come from outside. The last worker
+    /// waits for an item, and `join` counts it in again.
     fn leave(&mut self, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> LeftAs<T>;
 }
 

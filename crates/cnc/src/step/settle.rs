@@ -90,8 +90,8 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    /// Has the late steps look again, until other steps are ready or none is late. True if steps
-    /// are ready.
+    /// Lets the late steps look again, until other steps are ready or no step is late. True if
+    /// steps are ready.
     fn look_again(core: &'g Core<'g>) -> bool {
         let mut late = core.take_late();
         if late.is_empty() {

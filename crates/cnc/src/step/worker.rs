@@ -65,7 +65,7 @@ impl<'g> Worker<'g> {
         ready
     }
 
-    /// Has the next recorded step look at the clock when it begins.
+    /// Makes the next recorded step look at the clock when it begins.
     #[inline]
     pub(crate) fn forget_end(&self) {
         self.0.last_end.set(None);

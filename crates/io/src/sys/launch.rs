@@ -135,7 +135,7 @@ impl Orders {
         })
     }
 
-    /// Has the child begin in the first of `directory`.
+    /// Sets the directory in which the child begins: the first string of `directory`.
     pub(crate) fn begin_in(&mut self, directory: Arc<Strings>) {
         self.directory = directory.pointers[0];
         self._directory = Some(directory);

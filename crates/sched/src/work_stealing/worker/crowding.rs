@@ -163,7 +163,7 @@ impl Crowding {
         self.vacancy.is_none(now)
     }
 
-    /// Whether the worker has been crowded for so long that it recalls the others.
+    /// Whether the worker has been crowded long enough to recall the others.
     pub(super) fn recalls_others(&self) -> bool {
         self.crowded >= RECALL_READINGS
     }
