@@ -58,7 +58,7 @@ pub(crate) fn close(command: &str, seconds: f64, outcomes: Vec<Outcome>) -> Exit
     for summary in &tally.summaries {
         println!("{summary}");
     }
-    // Behind all summaries, because the last lines of a long output are those that are kept.
+    // Behind all summaries, because the last lines of a long output are kept.
     for report in &tally.reports {
         println!("\n{command}: a failure:\n{report}");
     }

@@ -45,8 +45,8 @@ use crate::step::{Phase, StepContext};
 use crate::stuck::MadeItem;
 
 thread_local! {
-    /// The poll of an async step that began last on this OS thread, of those that have not ended;
-    /// null if there is none.
+    /// The innermost poll of an async step on this OS thread: the poll that began last and has not
+    /// ended. Null if there is none.
     static POLLS: Cell<*const PollEntry> = const { Cell::new(ptr::null()) };
 }
 
@@ -126,7 +126,7 @@ struct RestCode<'g, T, Fut> {
     frame: PhantomData<fn() -> Fut>,
 }
 
-/// Makes the two entries of an async step, and returns the one that begins.
+/// Makes the two entries of an async step, and returns the entry that begins.
 pub(crate) fn entry<'g, T, F, Fut>(
     core: &'g Core<'g>,
     name: &str,

@@ -137,7 +137,7 @@ impl<K: ItemKey, V> Default for Items<'_, K, V> {
 }
 
 impl<'g, K: ItemKey, V> Items<'g, K, V> {
-    /// Any keys. Those that fit in a word are compared as words.
+    /// Any keys. Keys that fit in a word are compared as words.
     ///
     /// # Complexity
     /// A get of an item that is there is a search in a table, without a lock. A new key takes a

@@ -473,7 +473,7 @@ impl<'g> Core<'g> {
         }
     }
 
-    /// Takes the steps with which a scheduler starts: those that were ready when the run began.
+    /// Takes the steps with which a scheduler starts: the steps that were ready when the run began.
     ///
     /// If there are none, it is the oldest step of the living environment. The bell is rung for the
     /// later ones. A worker that runs its newest step runs them before that one, as it does when
@@ -504,7 +504,7 @@ impl<'g> Core<'g> {
         first
     }
 
-    /// The steps that wait, without those that were cancelled. No worker may run.
+    /// The steps that wait, without cancelled steps. No worker may run.
     ///
     /// # Panics
     /// If a step is lost: an item has forgotten it.
@@ -585,8 +585,8 @@ impl<'g> Core<'g> {
             panic!("a graph cannot be reset while the program keeps the handle of an async step");
         }
         // SAFETY: no run is under way, and no worker is in existence, so no step runs. The caller
-        // has dropped those that wait. A reference to an item is one of a step, of `initialize`, of
-        // a view, or of the handle of an async step, and there is none of these.
+        // has dropped the waiting steps. A reference to an item belongs to a step, to `initialize`,
+        // to a view, or to the handle of an async step, and none of these exists now.
         unsafe { self.arena.reset(panics) };
         let faults = [&self.faults, &self.reported].map(|faults| mem::take(&mut *lock(faults)));
         panics.run(|| drop(faults));
@@ -599,8 +599,8 @@ impl<'g> Core<'g> {
         self.some_late.store(false, Ordering::Relaxed);
     }
 
-    /// Drops the steps that are ready and those that wait, before the arena is dropped. A
-    /// destructor that panics stops nothing; the first panic goes on when all is dropped.
+    /// Drops the ready steps and the waiting steps, before the arena is dropped. A destructor that
+    /// panics stops nothing; the first panic goes on when all is dropped.
     pub(crate) fn close(&self) {
         let mut panics = FirstPanic::default();
         for ready in self.take_pending() {

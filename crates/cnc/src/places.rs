@@ -179,7 +179,7 @@ impl<'m> PlacePool<'m> {
         if spare.count > 0 { spare } else { self.memory.list() }
     }
 
-    /// Puts a full list aside, and gives the one that was put aside before to the graph.
+    /// Puts a full list aside, and gives the list that was put aside before to the graph.
     #[cold]
     fn put_aside(&self) {
         let full = self.free.replace(FreePlaces::NONE);

@@ -264,9 +264,9 @@ impl fmt::Debug for GraphJob<'_> {
 /// How the workers of a scheduler stay while the environment of their graph lives on, and sleep
 /// while there is no step. [`GraphJob::stay`] makes it.
 ///
-/// The scheduler counts its active workers: those that do not sleep. It counts a worker out in the
-/// `leave` of [`idle`](Stay::idle), and in before it wakes the worker up. `live/bell.rs` has the
-/// argument that no put is lost, and that there is one last worker.
+/// The scheduler counts its active workers: the workers that do not sleep. It counts a worker out
+/// in the `leave` of [`idle`](Stay::idle), and in before it wakes the worker up. `live/bell.rs` has
+/// the argument that no put is lost, and that there is one last worker.
 pub struct Stay<'g> {
     core: &'g Core<'g>,
 }

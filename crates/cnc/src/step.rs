@@ -126,12 +126,13 @@ pub struct StepContext<'g> {
     attention: &'g Attention,
     waiters: WaiterPool<'g, ReadyStep<'g>>,
     pub(crate) frames: FramePool<'g>,
-    /// The steps that were made ready here, and those that were run here.
+    /// The number of steps that were made ready here, and the number of steps that were run here.
     made: Cell<u64>,
     ran: Cell<u64>,
-    /// The steps that were suspended here, less those that were woken here: it may wrap.
+    /// The number of steps that were suspended here, minus the number that were woken here: it may
+    /// wrap.
     suspended: Cell<u64>,
-    /// The async steps that began here, less those that ended here: it may wrap.
+    /// The number of async steps that began here, minus the number that ended here: it may wrap.
     pub(crate) handles: Cell<u64>,
     /// The number of the next async step that begins here; see [`StepContext::new_serial`].
     serial: Cell<u64>,

@@ -1,7 +1,7 @@
 //! hyper's runtime: I/O, a clock and executors.
 //!
-//! With the feature `hyper-server`, [`serve`] is a whole server. Its loop, for those that want it
-//! another way, is an accept loop of ours with a thread for each connection:
+//! With the feature `hyper-server`, [`serve`] is a whole server. It is an accept loop of ours with
+//! a thread for each connection. A program with other needs writes this loop itself:
 //!
 //! ```
 //! use http_body_util::{BodyExt, Empty, Full};

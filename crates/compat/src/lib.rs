@@ -89,7 +89,7 @@ pub mod tower;
 
 pub use compat::{Compat, PollRead, PollWrite};
 
-/// The guide's page for those that come from tokio runs as printed.
+/// The programs of the guide's page for tokio's users run as printed.
 #[cfg(all(doctest, feature = "axum", feature = "tokio-runtime"))]
 #[doc = include_str!("../../../docs/guide/from-tokio.md")]
 pub struct FromTokio;

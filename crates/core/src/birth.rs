@@ -60,7 +60,7 @@ impl Door {
         self.births.lock().expect("no panic under this lock")
     }
 
-    /// Makes the CPU take no more births. The caller drops those that are left, without the lock.
+    /// Makes the CPU take no more births. The caller drops the remaining births, without the lock.
     #[must_use = "it is foreign code"]
     pub(crate) fn close(&self) -> Vec<Birth> {
         let mut births = self.births();

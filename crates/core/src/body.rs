@@ -372,8 +372,8 @@ fn address(cpu: &CpuInner) -> CpuAddress {
     NonNull::from(cpu).cast()
 }
 
-/// Polls the thread that `head` and `body` belong to, which is the one that `cpu` runs. A panic of
-/// the thread ends here. The content of the CPU's slot says how the poll ended.
+/// Polls the thread that `head` and `body` belong to, which `cpu` runs. A panic of the thread ends
+/// here. The content of the CPU's slot says how the poll ended.
 ///
 /// # Safety
 /// The thread is live, in its step, and held by `cpu`.

@@ -21,7 +21,7 @@
 //! # Foreign futures
 //! Any future runs as a thread. If it is pending without a Selvedge system call, the thread waits
 //! behind its waker. Selvedge's leaf futures run elsewhere too: within `join!`, `select!` and the
-//! like, and those that need no Selvedge scheduler under any executor.
+//! like. A leaf future that needs no Selvedge scheduler runs under any executor.
 //!
 //! Code that stops the OS thread within a step stops all threads of its CPU. A foreign `block_on`
 //! there, or the end of a [`std::thread::scope`], waits for ever if it needs one of these threads,

@@ -10,8 +10,8 @@
 //! of this process gives me something to do." An idle OS thread of a pool is quiet. The OS thread
 //! of a scheduler is quiet when the scheduler has no thread to run and awaits nothing from the
 //! kernel. An OS thread that waits for a future without a time limit (`blocking.rs`) is quiet. All
-//! other OS threads are **active**: those that run, those that wait for the kernel or the clock,
-//! and all that this module does not know.
+//! other OS threads are **active**: OS threads that run, OS threads that wait for the kernel or the
+//! clock, and all OS threads that this module does not know.
 //!
 //! The [`Ledger`] has one word for them: the number of quiet OS threads, and the number of quiets
 //! that have ended. Beside it stands the number of calls that are under way: see below.

@@ -1,7 +1,7 @@
 //! New stacks ([`fetch`]): pieces of large mappings, each with a guard below it.
 //!
-//! `stack.rs` fetches stacks when an OS thread has no free one, and gives back those that are too
-//! many for it ([`give_back`]). One mapping has room for many stacks of one size:
+//! `stack.rs` fetches stacks when an OS thread has no free one, and gives back the stacks that are
+//! too many for it ([`give_back`]). One mapping has room for many stacks of one size:
 //!
 //! ```text
 //!     │ guard │ stack │ guard │ stack │ guard │ stack │ not carved yet ... │

@@ -75,8 +75,8 @@ impl KeptSize {
         Ok(self.free.pop().expect("at least one was fetched"))
     }
 
-    /// Takes a stack of `bytes` that is free now. If there are too many, those that have been free
-    /// for the longest time are given back.
+    /// Takes a stack of `bytes` that is free now. If there are too many free stacks, it gives back
+    /// the stacks that have been free for the longest time.
     #[inline]
     fn keep(&mut self, bytes: usize, end: Place) {
         if self.free.len() == KEPT_MAX {

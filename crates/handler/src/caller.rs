@@ -38,7 +38,7 @@ struct CallerTalk {
     engine: Option<Waker>,
     /// Whether the client has left, as far as the engine knows.
     has_left: bool,
-    /// Those that wait until the client has left.
+    /// The wakers of the futures that wait until the client has left.
     waiting: Vec<Waker>,
 }
 

@@ -263,7 +263,7 @@ impl CircleTable {
 
     /// The names from the value to the evaluation, if the value waits for the evaluation.
     fn find_circle(&mut self, waits: RecordId, value: Address) -> Option<Vec<String>> {
-        // Each evaluation that was found, with the one that it waits for.
+        // Each evaluation that was found, with the evaluation for which it waits.
         let mut needs = HashMap::from([(waits, 0)]);
         let mut to_visit = vec![waits];
         while let Some(id) = to_visit.pop() {

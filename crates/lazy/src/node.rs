@@ -183,8 +183,8 @@ impl NodeHead {
         self.extra_or_new().0.parent.store(parent, Ordering::Relaxed);
     }
 
-    /// Gives an evaluation up, and those that it demands, if the claim is the present one. If an OS
-    /// thread polls the body, that OS thread does so after the poll.
+    /// Gives up an evaluation and the evaluations that it demands, if the claim is the present one.
+    /// If an OS thread polls the body, that OS thread does so after the poll.
     #[cold]
     pub(crate) fn give_up(&self, claim: NodeClaim) {
         self.give_up_as(claim, false);

@@ -117,7 +117,7 @@ impl Counter {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Of all CPUs together, with those that are gone.
+    /// Of all CPUs together, also of dropped CPUs.
     pub total: Counts,
     /// Of each CPU there is.
     pub cpus: Vec<CpuCounters>,
@@ -125,8 +125,8 @@ pub struct Counters {
     pub ready: usize,
     /// Threads that wait.
     pub waiting: usize,
-    /// The system calls of all OS threads, by kind, with the time that they took; apart, those that
-    /// waited for events.
+    /// The system calls of all OS threads, by kind, with the time that they took. Calls that waited
+    /// for events are apart.
     pub calls: Calls,
     /// The same of each OS thread there is, with its name.
     pub os_threads: Vec<(String, Calls)>,
@@ -146,11 +146,12 @@ pub struct CpuCounters {
     pub counts: Counts,
     /// The lengths of its queues, by name. Of the CPU: `woken`, threads that are to run and that
     /// the scheduler has not taken yet (with a simple scheduler, its ready queue). Of the
-    /// scheduler: `ready`, with those of `work_stealing` that others may take; `local`, those that
-    /// stay; `injector`, those that come from outside, told by one worker for all. Of the event
-    /// loop: `descriptors` it has registered, of which some may be closed by now, and waits for
-    /// them; `sleepers`; `deadlines`, the timers of those waits; `disk_queued` and `disk_begun`,
-    /// operations that wait and that the kernel has.
+    /// scheduler: `ready`, its ready threads, with the threads of `work_stealing` that other
+    /// workers may take; `local`, the ready threads that stay; `injector`, the threads that come
+    /// from outside, told by one worker for all. Of the event loop: `descriptors` it has
+    /// registered, of which some may be closed by now, and waits for them; `sleepers`; `deadlines`,
+    /// the timers of those waits; `disk_queued` and `disk_begun`, operations that wait and that the
+    /// kernel has.
     pub queues: Vec<(&'static str, usize)>,
 }
 

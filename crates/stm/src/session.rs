@@ -151,7 +151,8 @@ struct Record {
     pinned: AtomicU64,
 }
 
-/// The log of one transaction at a time, and the garbage of those that used the session before.
+/// The log of one transaction at a time, and the garbage of the transactions that used the session
+/// before.
 pub(crate) struct Session {
     record: &'static Record,
     /// Whether `pin` needs a fence of its own, because the kernel has no heavy one.
@@ -338,8 +339,9 @@ fn take_free() -> Box<Session> {
 }
 
 /// Gives a session back, after `unpin`. If the session has unlinked many objects, and no body of a
-/// transaction runs on this OS thread, retires them and frees those that no transaction can reach.
-/// So the destructors of the program's values run here, and may run transactions.
+/// transaction runs on this OS thread, retires them and frees the retired objects that no
+/// transaction can reach. So the destructors of the program's values run here, and may run
+/// transactions.
 #[inline(always)]
 pub(crate) fn put(session: Box<Session>) {
     match session.unlinked.len() {

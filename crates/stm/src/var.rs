@@ -151,8 +151,8 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
         unsafe { Borrowed::new(self.inner) }
     }
 
-    /// The value, as this transaction sees it: the one that it has written itself, or else the one
-    /// in the variable.
+    /// The value, as this transaction sees it: the value that it has written itself, or else the
+    /// value in the variable.
     ///
     /// # Errors
     /// When another transaction has written a variable that this one has read before. The body

@@ -226,8 +226,8 @@ impl<T: Word, E: Engine> TWord<T, E> {
         unsafe { Borrowed::new(self.inner) }
     }
 
-    /// The value, as this transaction sees it: the one that it has written itself, or else the one
-    /// in the variable.
+    /// The value, as this transaction sees it: the value that it has written itself, or else the
+    /// value in the variable.
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).

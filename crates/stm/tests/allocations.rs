@@ -15,7 +15,7 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    /// Those that this OS thread has allocated, less those that it has freed.
+    /// The bytes that this OS thread has allocated, minus the bytes that it has freed.
     static BYTES: Cell<isize> = const { Cell::new(0) };
 }
 

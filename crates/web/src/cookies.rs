@@ -12,7 +12,7 @@ use selvedge_handler::{Response, ResponsePart};
 
 use crate::extract::{Context, FromParts};
 
-/// The bytes of a value that are percent-encoded: those that no cookie may hold, and the `%`.
+/// The bytes of a value that are percent-encoded: the bytes that no cookie may hold, and the `%`.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b',').add(b';').add(b'\\').add(b'%');
 
 /// The cookies of a request. Values are percent-decoded, as [`SetCookie`] encodes them.
@@ -60,9 +60,9 @@ impl<S> FromParts<S> for Cookies {
 pub enum SameSite {
     /// None.
     Strict,
-    /// Those that navigate to the page.
+    /// Requests that navigate to the page.
     Lax,
-    /// All. Such a cookie is [`secure`](SetCookie::secure).
+    /// All requests. Such a cookie is [`secure`](SetCookie::secure).
     None,
 }
 

@@ -188,7 +188,7 @@ impl RunBell {
         state
     }
 
-    /// Unlocks the state, which has changed, and wakes those that wait for it.
+    /// Unlocks the state, which has changed, and wakes the OS threads that wait for a change.
     fn tell(&self, state: MutexGuard<'_, BellState>, is_rester_called: bool) {
         let is_waited = state.waiting > 0;
         drop(state);

@@ -93,9 +93,9 @@ const BATCH: usize = 32;
 
 /// The idle workers of a run, and its end.
 ///
-/// `active` counts the workers that are not asleep, and those that were called and have not woken
-/// up yet, because the caller counts them: one each, however often they were called. **When
-/// `active` becomes 0, there is no item, and there will be none:**
+/// `active` counts the workers that are not asleep. It also counts the workers that were called and
+/// have not woken up yet, because the caller counts them: once each, however often they were
+/// called. **When `active` becomes 0, there is no item, and there will be none:**
 /// - A worker leaves the count after `IdleWorkers::fall_asleep` has returned true: its own ring and
 ///   its private steps were empty before, and it has seen no item in another ring or in the
 ///   injector.

@@ -26,7 +26,7 @@ pub trait Outlet<'g>: Send + Sync {
     fn give(&self, ready: Vec<ReadyStep<'g>>);
 }
 
-/// A worker of a run: it runs steps, and holds those that they make ready until the
+/// A worker of a run: it runs steps, and holds the steps that these make ready until the
 /// [`Scheduler`](crate::schedulers::Scheduler) takes them.
 #[derive(Debug)]
 pub struct Worker<'g>(pub(super) StepContext<'g>);

@@ -115,9 +115,9 @@ pub(crate) struct Own {
 /// holds their memory.
 ///
 /// A scheduler has one on each of its OS threads. It [creates](Cpu::thread) threads,
-/// [steps](Thread::step) them, and looks after each step for those that were [woken](Cpu::woken). A
-/// CPU stays on one OS thread. So do its threads, which therefore need not be `Send`. Only a CPU of
-/// a [`Group`](crate::Group) has threads that move too.
+/// [steps](Thread::step) them, and looks after each step for threads that were [woken](Cpu::woken).
+/// A CPU stays on one OS thread. So do its threads, which therefore need not be `Send`. Only a CPU
+/// of a [`Group`](crate::Group) has threads that move too.
 ///
 /// Dropping it cancels the threads that it keeps.
 ///

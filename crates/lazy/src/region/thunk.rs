@@ -414,7 +414,7 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
 
     /// Ends an evaluation, and wakes the OS threads that wait for it. An error is the first result,
     /// if the thunk has one: it stands, so that what it refers to is shared ([HMP05 §4.5]). The OS
-    /// thread that has stored it wakes those that wait.
+    /// thread that has stored it wakes the waiting OS threads.
     #[inline(always)]
     pub(super) fn update(self, word: *mut (), may_be_hole: bool) -> Result<(), *mut ()> {
         let header = &self.head().header;

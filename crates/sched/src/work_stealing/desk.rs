@@ -268,9 +268,9 @@ impl Lookout {
         self.looked.since(self.moved) >= QUIET
     }
 
-    /// Looks at the other workers, and visits those that have begun no turn for some time. Moves
-    /// the threads on the desks of those in long steps to `mine`, and the threads for which there
-    /// is an event to `cpu`. Returns how many threads can run now that could not.
+    /// Looks at the other workers, and visits the workers that have begun no turn for some time. If
+    /// such a worker is in a long step, moves the threads on its desk to `mine`, and the threads
+    /// for which there is an event to `cpu`. Returns how many threads can run now that could not.
     pub(super) fn look(&mut self, views: &[WorkerView], mine: &mut Desk, cpu: &mut Cpu) -> usize {
         self.looked = Time::now();
         self.is_long = false;

@@ -12,7 +12,7 @@
 //! worker that has waited for more than a quarter of the time in which it wanted a CPU is
 //! **crowded**. A crowded worker with short steps **stands aside** for some time: it hands the
 //! threads that events wake there off to a worker that works. These threads wait in the event loop
-//! of that worker from then on, so the one that stands aside sleeps.
+//! of that worker from then on, so the worker that stands aside sleeps.
 //!
 //! A worker may also wait for a CPU while another CPU is idle, because Linux wakes it on the CPU of
 //! the worker that has woken it. Then all CPUs are not too few, and to stand aside would leave one
