@@ -269,9 +269,9 @@ impl<R> SlotState<R> {
 
     /// Gives a claim back, because the step that made it will run again, or was cancelled.
     pub(crate) fn unclaim(&self) {
-        // Release: the step has read the value, and another step may now claim, give back, and be
-        // the one that drops the value. `give_back` acquires what this releases, because each
-        // change of the word in between is a read-modify-write.
+        // Release: the step has read the value, and another step may now claim, give back, and drop
+        // the value. `give_back` acquires what this releases, because each change of the word in
+        // between is a read-modify-write.
         if self.is_large() {
             self.second.fetch_add(1, Ordering::Release);
         } else {

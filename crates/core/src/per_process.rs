@@ -56,8 +56,8 @@ impl<T: Send + Sync> PerProcess<T> {
                 other
             }
         };
-        // SAFETY: the pointer was leaked by a `set` of this process, this process or the one that
-        // came first, and is never freed.
+        // SAFETY: a `set` of this process has leaked the pointer: this `set`, or an earlier one.
+        // The pointer is never freed.
         unsafe { &(*made).value }
     }
 }

@@ -9,11 +9,12 @@
 //!
 //! # Giving up
 //! A frozen body has forces in it that have claimed other values. No thread polls them, so these
-//! values must be free for all. An evaluation that is pending below another one has a record; the
-//! one that is given up gives up all below it in the table. The forces in the body find, when they
-//! are polled next, that the claim is theirs no more. A combinator such as `FuturesUnordered` polls
-//! only the forces that were woken, so a force behind a foreign waker is woken then. A body may
-//! send a force to another thread. The force leaves its parent when it is polled there.
+//! values must be free for all. An evaluation that is pending below another one has a record; an
+//! evaluation that is given up gives up all below it in the table. The forces in the body find,
+//! when they are polled next, that the claim is theirs no more. A combinator such as
+//! `FuturesUnordered` polls only the forces that were woken, so a force behind a foreign waker is
+//! woken then. A body may send a force to another thread. The force leaves its parent when it is
+//! polled there.
 //!
 //! # Each circle is found
 //! A circle of evaluations that wait for one another has a last edge. The thread that adds this

@@ -20,8 +20,8 @@
 //! # The frame
 //! While a body is polled, a [`BodyFrame`] on the native stack says which node the body belongs to;
 //! core keeps the pointer to it ([`exchange_frame`]). A force that finds a frame knows the
-//! evaluation that demands it, and the driver. It may delegate only if its waker is the one with
-//! which the driver polls: behind another waker, of `block_on` or of a combinator, the driver might
+//! evaluation that demands it, and the driver. It may delegate only if its waker is the waker with
+//! which the driver polls. Behind another waker, of `block_on` or of a combinator, the driver might
 //! not be polled before the value is there. Then the force is a driver itself.
 //!
 //! # Callers

@@ -47,10 +47,9 @@
 //! **The end.** A run ends when no step is ready and none runs, no handle is open, and no put is
 //! under way.
 //! - No worker is active in `rest`, so no step runs.
-//! - A put keeps its ready steps in the graph before it rings, and each `answer` comes before the
-//!   one that answers takes the steps. So ready steps that are in the graph and not rung for belong
-//!   to a put that has not left. `Core::take_start` takes one of the steps, and rings for the
-//!   others.
+//! - A put keeps its ready steps in the graph before it rings, and a worker that answers takes the
+//!   steps after its `answer`. So ready steps that are in the graph and not rung for belong to a
+//!   put that has not left. `Core::take_start` takes one of the steps, and rings for the others.
 //! - `rest` decides under the lock. It ends if the bell is not rung, no put is inside and no handle
 //!   is open. A new handle comes from an open one, or from the graph's thread, which is in the run.
 //!   So there will be none.

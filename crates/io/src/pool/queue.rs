@@ -15,9 +15,9 @@
 //! - All decisions fall under the lock. [`PoolShared::handed`], which the OS thread looks at
 //!   without the lock, only ends its look sooner. After its look it takes the lock and looks into
 //!   the queue, whatever it has seen.
-//! - A submitter wakes no sleeper for a job if an OS thread looks and no other job waits: the one
-//!   that looks comes back to the queue. For each further job it wakes a sleeper or starts an OS
-//!   thread.
+//! - A submitter wakes no sleeper for a job if an OS thread looks and no other job waits: the OS
+//!   thread that looks comes back to the queue. For each further job it wakes a sleeper or starts
+//!   an OS thread.
 //! - The OS thread that looks is not quiet (`quiet.rs` of `core`), so a job that waits for it needs
 //!   no end of a quiet.
 
