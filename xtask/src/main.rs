@@ -1,7 +1,7 @@
 //! The project's own commands: `cargo xtask help` lists them.
 //!
-//! `cargo xtask ci` has the only list of the checks that a change must pass. The file `.ci/run`
-//! calls it and does nothing else.
+//! The lists of what a change must pass are in `ci.rs` and `proofs.rs`, and `cargo xtask ci` runs
+//! both. The file `.ci/run` calls it and does nothing else.
 #![forbid(unsafe_code)]
 
 mod binaries;
