@@ -2,6 +2,23 @@
 //!
 //! The lists of what a change must pass are in `ci.rs` and `proofs.rs`, and `cargo xtask ci` runs
 //! both. The file `.ci/run` calls it and does nothing else.
+
+// # For readers of the source
+//
+// A proof (loom, Miri, sanitizers, fuzzing, programs, stress, packages, the figures' answers) takes
+// minutes, so it runs when its inputs have changed. `proofs/digest.rs` takes a digest of them.
+// `proofs.json` records the digest with which each proof has passed, with the day, the machine and
+// the time. `prove.rs` runs the proofs that are not recorded, and records the proofs that pass. CI
+// also draws one in eight of the recorded proofs by the commit's hash, so that a record that should
+// not be there does not last. None of these begins after CI has taken 25 minutes, and CI names the
+// ones that it left out. Miri, loom and the sanitizers run on one CPU each and bear a slow one, so
+// two of them run at a time.
+//
+// `publish.rs` makes the README's table, `docs/FIGURES.md`, and the plots and generated pages of
+// `site/`. Its function `pages` goes from texts to texts: from `figures/published.json` and
+// `docs/guide/` to the pages. `cargo xtask publish` writes them, and `tidy/pages.rs` compares them
+// with the committed ones.
+
 #![forbid(unsafe_code)]
 
 mod binaries;
