@@ -1,4 +1,5 @@
-//! Memory in places of one size: [`PlaceMemory`] for a graph, [`PlacePool`] for a worker.
+//! Slabs, which are memory in places of one size: [`PlaceMemory`] for a graph, [`PlacePool`] for a
+//! worker.
 //!
 //! `waiters.rs` has the suspended steps in such places, and `frames.rs` the frames of async steps.
 //! Both make and free a place for each step that waits, so neither may cost a call of the

@@ -1,4 +1,4 @@
-//! How a run and the living environment of its graph meet: [`RunBell`].
+//! Termination detection for a run with a living environment: [`RunBell`].
 //!
 //! The handles of the environment put from other OS threads, at any time of the run: a handle
 //! enters, puts, leaves, and rings. The workers of a run look at the bell before each step and

@@ -1,4 +1,4 @@
-//! The protocol by which workers find work, sleep and end together: [`WorkerCircle`].
+//! Termination detection, and the protocol by which workers find work and sleep: [`WorkerCircle`].
 //!
 //! `Stealing` is the only scheduler that uses it; `models.rs` checks it with loom. Rings, injector
 //! and the choice of a sleeper are those of `IdleWorkers` in `selvedge-sched`. This file adds the

@@ -79,8 +79,8 @@ fn hire_here() {
 fn hire_one(run: Arc<Run>) {
     let Some(scheduler) = run.scheduler() else { return };
     if let Some(employed) = Employed::in_run(run, converters_max) {
-        // If the scheduler has ended, it gives the birth back, and its drop takes the converter
-        // off the count.
+        // If the scheduler has ended, it gives the remote spawn back, and its drop takes the
+        // converter off the count.
         drop(scheduler.adopt(Box::new(move |cpu: &mut Cpu| {
             if let Ok(thread) = cpu.spawn(convert(employed)) {
                 drop(thread);
