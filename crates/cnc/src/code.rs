@@ -265,7 +265,7 @@ impl<'g> ReadyStep<'g> {
         unsafe { self.entry.code.is_cancelled(self.word) }
     }
 
-    /// The instance as one that waits, for reports.
+    /// The instance as a waiting step, for reports.
     pub(crate) fn describe(&self) -> WaitingStep {
         // SAFETY: the word is that of `self`.
         let (order, makes) = unsafe { (self.entry.code.order(self.word), self.entry.code.makes(self.word)) };

@@ -475,9 +475,9 @@ impl<'g> Core<'g> {
 
     /// Takes the steps with which a scheduler starts: the steps that were ready when the run began.
     ///
-    /// If there are none, it is the oldest step of the living environment. The bell is rung for the
-    /// later ones. A worker that runs its newest step runs them before that one, as it does when
-    /// they come in the middle of a run.
+    /// If there are none, takes the oldest step of the living environment, and rings the bell for
+    /// its later steps. A worker that runs its newest step first then runs the later steps before
+    /// the oldest one, as it does when they come in the middle of a run.
     pub(crate) fn take_start(&self) -> Vec<ReadyStep<'g>> {
         let mut pending = lock(&self.pending);
         if !pending.first.is_empty() || pending.later.is_empty() {

@@ -157,7 +157,7 @@ impl Drop for Polls<'_> {
 }
 
 /// Switches to the code that resumed the stack, and returns when it is resumed again. True if the
-/// thread is cancelled. One that is cancelled already throws that first.
+/// thread is cancelled. A thread that is cancelled already throws that first.
 #[inline(always)]
 fn suspend(control: &Control) -> bool {
     control.unwinding.set(unwinds(control));

@@ -6,9 +6,9 @@
 //! [`net`] has TCP, UDP and Unix sockets, [`pipe`] pipes and FIFOs, [`stdio`] the standard streams,
 //! [`fs`] files, [`time`] sleeping and time-outs, [`process`] child processes, [`signal`] signals.
 //! [`blocking`] runs a call that may block for long on an OS thread of a pool, and [`NonBlocking`]
-//! makes any other descriptor one that threads can wait for. All of it works in threads of any
-//! scheduler that is driven with an [`EventLoop`]. It also works in futures on foreign executors
-//! (tokio, `futures::executor`), where an OS thread in the background serves it.
+//! lets threads wait for any other descriptor. All of it works in threads of any scheduler that is
+//! driven with an [`EventLoop`]. It also works in futures on foreign executors (tokio,
+//! `futures::executor`), where an OS thread in the background serves it.
 //!
 //! # For schedulers
 //!

@@ -25,7 +25,7 @@
 //! # Nothing else is found
 //! An edge is there only while a body awaits the value, and a parent only while a body polls the
 //! evaluation. So what is found is a value that waits for itself in the moment of the search. A
-//! body that awaits a value and something else at once (`select!`) counts as one that needs the
+//! body that awaits a value and something else at once (`select!`) counts as a body that needs the
 //! value. (A force that is leaked, by `mem::forget`, leaves its edge behind; then a circle may be
 //! found that is none.)
 //!

@@ -42,7 +42,7 @@
 //!
 //! # Callers
 //! `value.rs` makes nodes and reads their values. `force.rs` claims nodes, polls their bodies and
-//! gives claims up. `circle.rs` gives up the evaluations below one that is given up.
+//! gives claims up. `circle.rs` gives up the evaluations below an evaluation that is given up.
 //! `spark/converter.rs` looks at the state before it forces a value.
 
 mod drops;
@@ -243,9 +243,9 @@ impl NodeHead {
         }
     }
 
-    /// Gives up the present claim of a node. The record of the node was below one that is given up.
-    /// The caller has the lock of the table. False if an OS thread polls the body: it gives the
-    /// claim up.
+    /// Gives up the present claim of a node. The record of the node was below a record that is
+    /// given up. The caller has the lock of the table. False if an OS thread polls the body: it
+    /// gives the claim up.
     pub(crate) fn let_go_below(&self) -> bool {
         self.let_go(None, false)
     }

@@ -15,7 +15,8 @@
 //! So the mover limits the CPUs on which the owner may begin. It leaves the CPUs on which the owner
 //! may run anyway, except for the mover's own CPU. As its first act the owner takes its CPUs again,
 //! all of them. Linux wakes an OS thread on the CPU on which it fell asleep, if that is not the
-//! waker's. So such a sleeper is left alone, and one that was moved need seldom be moved again.
+//! waker's. So such a sleeper is left alone, and a sleeper that was moved need seldom be moved
+//! again.
 //!
 //! # The order of both acts
 //! The owner must not restore its CPUs before the mover has limited them. Both change
@@ -69,7 +70,8 @@ const MOVED: u64 = 3;
 const STATES: u64 = 3;
 const NOTE_BITS: u32 = u64::BITS - 2;
 
-/// Where an OS thread that is to begin, its owner, meets another one that has it begin elsewhere.
+/// The place where an OS thread that is to begin (the owner) meets the OS thread that moves it (the
+/// mover).
 #[derive(Debug)]
 pub(crate) struct MovePlace<S> {
     /// One of the four states, and above it the owner's note.

@@ -142,7 +142,7 @@ pub struct CpuCounters {
     pub cpu: u32,
     /// The name of its OS thread.
     pub os_thread: String,
-    /// What it has done.
+    /// The counts of its events.
     pub counts: Counts,
     /// The lengths of its queues, by name. Of the CPU: `woken`, threads that are to run and that
     /// the scheduler has not taken yet (with a simple scheduler, its ready queue). Of the
@@ -157,10 +157,10 @@ pub struct CpuCounters {
 
 /// Reads the counters.
 ///
-/// Threads count that have run since the program is observed. One that was woken from a descriptor
-/// or a sleep counts as waiting until it runs. The CPUs are asked for the lengths of their queues,
-/// and have 50 ms to answer; of one that is in a long step, as is the caller's, they are up to 100
-/// ms older than that step.
+/// Only threads count that have run since the program is observed. A thread that was woken from a
+/// descriptor or a sleep counts as waiting until it runs. Each CPU is asked for the lengths of its
+/// queues, and has 50 ms to answer. For a CPU in a long step, such as the caller's, the lengths are
+/// up to 100 ms older than that step.
 ///
 /// # Complexity
 /// Looks at each thread once, and at each descriptor.

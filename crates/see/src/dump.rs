@@ -131,7 +131,7 @@ pub fn dump() -> Dump {
     let mut descriptors = Descriptors::default();
     let mut threads = Vec::new();
     for record in records.into_values() {
-        // Not one that has ended meanwhile.
+        // Not if the thread has ended meanwhile.
         let Some(info) = record.thread.info() else { continue };
         let on = cpus.iter().find(|cpu| cpu.running == Some(info.id()));
         let doing = match on {

@@ -239,7 +239,7 @@ impl Log {
         !self.has_more
     }
 
-    /// Marks the attempt as one that is not [ordinary](Log::is_ordinary).
+    /// Marks the attempt as not [ordinary](Log::is_ordinary).
     pub(crate) fn set_unordinary(&mut self) {
         self.has_more = true;
     }

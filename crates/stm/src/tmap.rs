@@ -286,8 +286,8 @@ where
         Ok(Some(&entry.value))
     }
 
-    /// Replaces the value of a key by one that `f` makes of it. `f` gets `None` if there is no
-    /// entry with this key; there is none afterwards if `f` gives `None`.
+    /// Replaces the value of a key by the value that `f` makes of it. `f` gets `None` if there is
+    /// no entry with this key; there is none afterwards if `f` gives `None`.
     ///
     /// `f` may change the map too. The value that it gives counts more than a change that it has
     /// made to the same key.

@@ -180,7 +180,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
         tx.store_node(self.inner(), value, nodes::free::<T>);
     }
 
-    /// Replaces the value by one that `f` makes of it.
+    /// Replaces the value by the value that `f` makes of it.
     ///
     /// # Errors
     /// As [`read`](TVar::read).
@@ -193,8 +193,8 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
         Ok(())
     }
 
-    /// Replaces the value by one that `f` makes of it, and gives the result that `f` gives beside
-    /// it.
+    /// Replaces the value by the value that `f` makes of it, and gives the result that `f` gives
+    /// beside it.
     ///
     /// # Errors
     /// As [`read`](TVar::read).

@@ -233,7 +233,7 @@ macro_rules! handle {
 /// Equality and hash of handles: by what they are handles to, as `$key` tells. No value is read.
 macro_rules! identity {
     ([$($generics:tt)*] $type:ty, $handle:ident => $key:expr) => {
-        /// Whether both are handles to the same one. What it has in it is not compared.
+        /// Whether both are handles to the same one. Their contents are not compared.
         impl<$($generics)*> PartialEq for $type {
             fn eq(&self, other: &Self) -> bool {
                 let mine = {

@@ -61,7 +61,7 @@ impl Project {
         node.index() < self.of_manifest || self.named.contains(&node)
     }
 
-    /// Whether the plan takes the edge as one that must run.
+    /// Whether the edge must run by the plan.
     pub fn is_wanted(&self, edge: EdgeId) -> bool {
         self.edges[edge.index()].wanted
     }

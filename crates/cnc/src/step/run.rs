@@ -156,7 +156,7 @@ impl<'g> StepContext<'g> {
     }
 
     /// Frees the tag of an instance that has ended, and returns its claims. Both may run
-    /// destructors of the program's. One that panics keeps no other one from running.
+    /// destructors of the program. If one of them panics, the others run all the same.
     #[inline(never)]
     fn end_with_drops(&self, entry: &'g StepEntry<'g>, word: u64) {
         let tag = (!entry.takes_word).then_some(ReadyStep { entry, word });

@@ -93,8 +93,8 @@ pub(super) struct Crowding {
 }
 
 impl Crowding {
-    /// For the calling OS thread. What it has done until now does not count: one that called `run`
-    /// has a past.
+    /// For the calling OS thread. Its time until now does not count, because an OS thread that
+    /// calls `run` may have run other code before.
     pub(super) fn new() -> Crowding {
         let account = if cfg!(miri) { None } else { File::open("/proc/thread-self/schedstat").ok() };
         let last = account.as_ref().and_then(CpuTimes::read).unwrap_or_default();
