@@ -150,7 +150,7 @@ impl TcpStack {
     }
 }
 
-/// Takes packets from the device to their connections, and sends those that come of it.
+/// Takes packets from the device to their connections, and sends the packets that answer them.
 fn worker_tcp_input(tcp: &mut TcpStack) {
     let now = Instant::now();
     while tcp.interface.poll_egress(now, &mut tcp.device, &mut tcp.sockets) == PollResult::SocketStateChanged

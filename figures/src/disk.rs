@@ -143,7 +143,7 @@ impl Task {
             let file = data_file(self.blocks).display().to_string();
             vec![path, file, threads.to_string(), self.milliseconds.to_string()]
         });
-        // So many threads with stacks of their own do not all start everywhere.
+        // Not every machine can start this number of threads with stacks of their own.
         Contender { may_fail: threads >= 16_384, ..peer("C, POSIX threads", command) }
     }
 }

@@ -4,6 +4,18 @@
 //! names the machine and the command of every row, and says of a peer that is not installed that it
 //! is missing. `--json FILE` writes the same rows for programs. The peers and how to install them:
 //! `figures/peers/README.md`.
+
+// # For readers of the source
+//
+// One module for each figure, one source file for each compiled peer. A figure checks its answers
+// before it prints a time. Programs about several workers are one text under our runtime and
+// tokio's (`child/runtime.rs`). `callgrind.rs` counts instructions, and `published.rs` compares
+// them with the published ones. `published.json` has the published measurements, with the commit
+// and the machine of each figure.
+//
+// Invariant: no number is printed that the same run did not measure. A peer that is not installed
+// is a row that says so.
+
 #![forbid(unsafe_code)]
 
 mod abstractions;

@@ -23,7 +23,7 @@ const SPEED_UP: Metric = Metric { key: "speed_up", unit: "x", better: Better::Hi
 /// How long one run may take, with the making of its project.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// The build runners with one program, ours first. Those that are not installed say so.
+/// The build runners with one program, ours first. A build runner that is not installed says so.
 fn all(program: &str, numbers: &[u64], answer: u64) -> Result<Vec<Contender>, String> {
     built("selvedge-make", RUNNERS[0])?;
     let contender = |(number, runner): (usize, &&str)| {

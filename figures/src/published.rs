@@ -1,9 +1,9 @@
 //! The instructions that were published last, in `figures/instructions.json`, and the difference
 //! from those of now.
 //!
-//! A value that rose by more than [`TOLERANCE`] fails the check. So does one that fell by as much:
-//! it is to be published, because otherwise a later rise up to the old value would go unnoticed.
-//! Another compiler generates other code, and so under another one than the file names
+//! A value that rose by more than [`TOLERANCE`] fails the check. So does a value that fell by as
+//! much: it is to be published, because otherwise a later rise up to the old value would go
+//! unnoticed. Another compiler generates other code, and so under another one than the file names
 //! [`TOLERANCE_OF_OTHERS`] holds for a rise, and a fall is only shown.
 
 use std::collections::BTreeMap;

@@ -251,7 +251,7 @@ fn compete(
 ) -> Result<(Vec<Contender>, Vec<Samples>), String> {
     let faults = effort.purpose == Purpose::Faults;
     for candidate in &candidates {
-        // A peer may be missing, or is not run for its faults. One that is there has to start.
+        // A peer may be missing, or is not run for its faults. A peer that is there has to start.
         match &candidate.server {
             Err(why) if !candidate.ours && (faults || is_missing(why)) => {}
             Err(why) => return Err(format!("{}: {why}", candidate.system)),

@@ -1,8 +1,8 @@
 //! `cargo xtask test` and `cargo xtask ci`: every check, in one order, with one closing line.
 //!
 //! `test` builds once and runs the tests. `ci` runs the same, then the checks of the tree's form
-//! (`CHECKS`), and then proofs: those that are not recorded, and one in eight of the others, by
-//! `prove.rs`.
+//! (`CHECKS`), and then proofs: the proofs that are not recorded, and one in eight of the others,
+//! by `prove.rs`.
 
 use std::process::ExitCode;
 use std::time::Instant;

@@ -1,7 +1,24 @@
 //! The project's own commands: `cargo xtask help` lists them.
 //!
-//! `cargo xtask ci` has the only list of the checks that a change must pass. The file `.ci/run`
-//! calls it and does nothing else.
+//! The lists of what a change must pass are in `ci.rs` and `proofs.rs`, and `cargo xtask ci` runs
+//! both. The file `.ci/run` calls it and does nothing else.
+
+// # For readers of the source
+//
+// A proof (loom, Miri, sanitizers, fuzzing, programs, stress, packages, the figures' answers) takes
+// minutes, so it runs when its inputs have changed. `proofs/digest.rs` takes a digest of them.
+// `proofs.json` records the digest with which each proof has passed, with the day, the machine and
+// the time. `prove.rs` runs the proofs that are not recorded, and records the proofs that pass. CI
+// also draws one in eight of the recorded proofs by the commit's hash, so that a record that should
+// not be there does not last. None of these begins after CI has taken 25 minutes, and CI names the
+// proofs that it left out. Miri, loom and the sanitizers run on one CPU each and bear a slow one,
+// so two of them run at a time.
+//
+// `publish.rs` makes the README's table, `docs/FIGURES.md`, and the plots and generated pages of
+// `site/`. Its function `pages` goes from texts to texts: from `figures/published.json` and
+// `docs/guide/` to the pages. `cargo xtask publish` writes them, and `tidy/pages.rs` compares them
+// with the committed ones.
+
 #![forbid(unsafe_code)]
 
 mod binaries;
@@ -42,8 +59,8 @@ cargo xtask COMMAND
   prove --all | --list    run every proof; or tell the state of each, and where its last output is
   setup                   install the programs that the tests need (as root), or name their packages
   tidy [--write]          check layers, links, paper headings, glossary, changelog, generated pages,
-                          stray paths, the words and widths of comments, the names of types, and circles of
-                          files; --write regenerates docs/CONCORDANCE.md
+                          stray paths, the words, clauses and widths of comments, the names of types, and
+                          circles of files; --write regenerates docs/CONCORDANCE.md
   fuzz SECONDS [TARGET]   run each fuzz target, or the one named, for SECONDS
   soak SECONDS [server]   the list of a night, SECONDS for each part: the web server under resets, half-closes
                           and load, `stress`, what transactions see, graphs under 1,000 seeds, builds that are

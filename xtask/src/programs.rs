@@ -1,5 +1,5 @@
-//! `cargo xtask programs RUNS [NAMES]`: runs the programs of `programs/`, so often in each
-//! surrounding. `main.rs` calls `run`, and `proofs.rs` takes `invocation` with `RUNS` runs.
+//! `cargo xtask programs RUNS [NAMES]`: runs the programs of `programs/`, RUNS times under each
+//! runner. `main.rs` calls `run`, and `proofs.rs` takes `invocation` with `RUNS` runs.
 //!
 //! The test `every_program` does the work: the head of a program says how the program must end.
 //! This file only starts the test, with room for the build.
@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::command::{Invocation, Tally};
 use crate::workspace;
 
-/// How often the proof `programs` runs each program in each surrounding.
+/// The number of runs of each program under each runner in the proof `programs`.
 pub(crate) const RUNS: u32 = 20;
 
 /// Room for building, and for the runs.

@@ -61,8 +61,8 @@ struct Built {
     files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// Builds each project by both, or those that `names` names. No project is begun after this number
-/// of seconds.
+/// Builds each project by both, or the projects that `names` names. No project is begun after this
+/// number of seconds.
 ///
 /// # Errors
 /// When `seconds` is no number, no project has one of the names, a source cannot be fetched, or the
@@ -99,7 +99,8 @@ pub(crate) fn run(seconds: &str, names: &[&str]) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
 }
 
-/// Fetches the sources of all projects, or of those that `names` names. What is there stays.
+/// Fetches the sources of all projects, or of the projects that `names` names. Sources that are
+/// there stay.
 ///
 /// # Errors
 /// When no project has one of the names, or a source cannot be fetched.

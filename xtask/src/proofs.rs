@@ -1,5 +1,6 @@
-//! The proofs: what each runs, and what its outcome depends on. `prove.rs` runs those of [`all`]
-//! that have not passed with the present inputs, and `proofs.json` has those that have.
+//! The proofs: what each runs, and what its outcome depends on. `prove.rs` runs the proofs of
+//! [`all`] that have not passed with the present inputs. `proofs.json` has the proofs that have
+//! passed.
 //!
 //! A proof takes minutes and finds what the tests cannot: every interleaving of a model, undefined
 //! behaviour, races, crashes, wrong answers of the figures' programs. It is as small as its build

@@ -1,5 +1,5 @@
 //! `cargo xtask prove`: runs the proofs of `proofs.rs` that are not recorded for the present state
-//! of their inputs, and records those that pass. `main.rs` calls `command`, and `ci.rs` calls
+//! of their inputs, and records the proofs that pass. `main.rs` calls `command`, and `ci.rs` calls
 //! `every`.
 //!
 //! The protocol:
@@ -43,9 +43,9 @@ const AGAIN_WITHIN: Duration = Duration::from_mins(25);
 /// Which proofs run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Choice<'a> {
-    /// Those that are not recorded.
+    /// The proofs that are not recorded.
     New,
-    /// Those, and one in eight of the others.
+    /// These proofs, and one in eight of the others.
     NewAndSome,
     /// All.
     All,
@@ -212,8 +212,8 @@ fn chosen<'a, 'b>(
     }
 }
 
-/// One in [`ONE_IN`] of the recorded proofs, rounded up: those that come first when the names are
-/// put in order by their digests with the commit.
+/// One in [`ONE_IN`] of the recorded proofs, rounded up: the first ones when the names are put in
+/// order by their digests with the commit.
 fn drawn<'a>(known: &'a [Known], commit: &str) -> Vec<&'a str> {
     let recorded = known.iter().filter(|known| known.record.is_some());
     let mut names: Vec<&str> = recorded.map(|known| known.proof.name.as_str()).collect();

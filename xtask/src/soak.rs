@@ -18,7 +18,8 @@ pub(crate) const SOAK: Long = Long { test: "soak", variable: "SOAK_SECONDS" };
 /// The runtime under everything that threads do.
 pub(crate) const STRESS: Long = Long { test: "stress", variable: "STRESS_SECONDS" };
 
-/// What attempts of transactions see, also those that do not commit: at least 10^8 of each engine.
+/// What attempts of transactions see, also attempts that do not commit: at least 10^8 of each
+/// engine.
 const OPACITY: Long = Long { test: "opacity", variable: "PROBE_SECONDS" };
 
 /// The profile of programs that have to be fast but are not measured.

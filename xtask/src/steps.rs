@@ -25,8 +25,8 @@ impl Outcome {
     }
 }
 
-/// Runs one step. One that fails without a test that has failed counts as a test, so that the
-/// closing line never hides it.
+/// Runs one step. If the step fails without a failed test, it counts as a test, so that the closing
+/// line never hides it.
 pub(crate) fn one(mut tally: Tally, check: impl FnOnce(&mut Tally) -> Result<(), String>) -> Outcome {
     let name = tally.step.clone();
     println!("\nci: {name} ..");
@@ -58,7 +58,7 @@ pub(crate) fn close(command: &str, seconds: f64, outcomes: Vec<Outcome>) -> Exit
     for summary in &tally.summaries {
         println!("{summary}");
     }
-    // Behind all summaries, because the last lines of a long output are those that are kept.
+    // Behind all summaries, because the last lines of a long output are kept.
     for report in &tally.reports {
         println!("\n{command}: a failure:\n{report}");
     }

@@ -8,6 +8,7 @@
 
 mod changelog;
 mod circles;
+mod clauses;
 mod compile_fail;
 mod glossary;
 mod imports;

@@ -25,7 +25,8 @@ pub(crate) struct Package {
     /// Names of every dependency: normal, build and dev. The facade is not among them where it is
     /// a dev-dependency, because the examples in every crate's documentation import from it.
     pub(crate) dependencies: Vec<String>,
-    /// Those that are built with the package itself: not those of its tests.
+    /// The dependencies that are built with the package itself, without the dependencies of its
+    /// tests.
     pub(crate) built_dependencies: Vec<String>,
     pub(crate) targets: Vec<Target>,
     /// Whether it may be published.

@@ -5,8 +5,8 @@
 //! `tools/clean.rs` calls it to learn of more outputs. [`load`] checks the whole file before it
 //! changes an edge, so a file that is refused leaves all edges as they were.
 //!
-//! The format is that of the section "Dynamic Dependencies" of ninja's manual. Its lexer is the one
-//! of the manifest.
+//! The format is that of the section "Dynamic Dependencies" of ninja's manual. Its lexer is that of
+//! the manifest.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

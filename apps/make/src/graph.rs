@@ -370,7 +370,7 @@ impl Graph {
         self.outputs(edge).nth(place)
     }
 
-    /// All outputs, those that a dyndep file named last.
+    /// All outputs. The outputs that a dyndep file named come last.
     pub fn outputs(&self, edge: EdgeId) -> impl Iterator<Item = NodeId> + '_ {
         let found = self.found.get(&edge).map_or(&[][..], |found| &found.outputs);
         self.files(edge, Files::Outputs, Files::ImplicitOutputs).iter().chain(found).copied()
@@ -382,7 +382,7 @@ impl Graph {
         self.files(edge, Files::Inputs, Files::ImplicitInputs).iter().chain(found).copied()
     }
 
-    /// All inputs: those that are reasons to build, then the order-only ones.
+    /// All inputs: first the inputs that are reasons to build, then the order-only inputs.
     pub fn inputs(&self, edge: EdgeId) -> impl Iterator<Item = NodeId> + '_ {
         self.reasons(edge).chain(self.files_of(edge, Files::OrderOnly).iter().copied())
     }

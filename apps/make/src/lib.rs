@@ -18,6 +18,17 @@
 //! [`run`] joins the graph and the logs to a [`project::Project`]; the project marks the files that
 //! are dirty; [`build::build`] runs their edges, and appends to the logs after each command.
 
+// # For readers of the source
+//
+// Read the head of `build/runner.rs` first. A manifest goes from bytes to a graph without any input
+// or output. Paths and edges lie in vectors, so that 100,000 edges are read quickly. `project`
+// finds the dirty files, with one look at many files (`disk.rs`) and the logs. Then
+// `build/runner.rs` starts a thread for each edge that is not up to date. There is no unsafe code.
+//
+// Invariants:
+// - An edge that is up to date has no thread, and a build without a dirty edge starts no scheduler.
+// - At any moment, the log's record of an output that a command is making does not fit that output.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! The binary `selvedge-make`: parses the command line, and calls `selvedge_make::run`.
 //!
-//! `--help`, `--version` and errors end here. The exit status is the one that `run` returns, and 1
-//! after an error.
+//! `--help`, `--version` and errors end here. The exit status is what `run` returns, and 1 after an
+//! error.
 
 #![forbid(unsafe_code)]
 

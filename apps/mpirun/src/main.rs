@@ -4,6 +4,13 @@
 //! `options.rs` reads the command line, `job.rs` runs the processes, and `lines.rs` has the lines
 //! that they write. The ranks share memory: `selvedge::mpi::processes` has the engine.
 
+// # For readers of the source
+//
+// The launcher makes the shared memory of a job (`mpi::processes::LocalJob`), starts a process for
+// each rank, writes their lines with the number of the rank, passes signals on, and tells the job
+// when a process has ended. All of it runs on one OS thread, because the kernel ends a rank with
+// the OS thread that has started it. There is no unsafe code.
+
 #![forbid(unsafe_code)]
 
 mod job;

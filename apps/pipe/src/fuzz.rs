@@ -21,8 +21,8 @@ use selvedge_coroutine::pipeline::{
 };
 
 /// Any text is a script or is refused with a place in the text. A script is printed as a text that
-/// is the same script. One that fits has a plan, and stages can be made of it: those that the check
-/// lets through are those that `stage::dynamic` can build.
+/// is the same script. A script that passes the check has a plan, and `stage::dynamic` can build
+/// its stages.
 ///
 /// # Panics
 /// If this does not hold.

@@ -24,6 +24,18 @@
 //! each part, and [`stream::Stream::pour`] runs it. All modules after the check rely on it, and
 //! panic on a tree that has not passed.
 
+// # For readers of the source
+//
+// Read `stream.rs` first. `sections.rs` runs the branches that wait: a pipeline for each section.
+// `parts.rs` says which stages run on parts of a large file side by side (`in_parts` of `flow`),
+// and `run.rs` starts the multi-core scheduler for these pipelines alone. The stages over the text
+// of lines (`stages/text.rs`) keep no line. There is no unsafe code.
+//
+// Invariants:
+// - A script that does not fit is refused before a file is opened or a process started.
+// - A stage is called once for each chunk. Between the stages of a branch too, nothing is called
+//   for each item.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 

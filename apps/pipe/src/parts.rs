@@ -39,7 +39,7 @@ use selvedge_coroutine::pipeline::{
 use selvedge_flow::{Inflow, in_parts};
 
 /// How many bytes a file has at least that is read in parts. The start of the threads takes 1 ms,
-/// which is what two threads save with so many bytes if the stages only search.
+/// and two threads save that time with this number of bytes if the stages only search.
 pub const LEAST: u64 = 8 << 20;
 
 /// How many threads a run has at most, unless the user names a number. Each of them keeps up to

@@ -17,7 +17,7 @@ use selvedge_coroutine::pipeline::{Flow, Sections, Split, Splitter};
 use std::ops::{ControlFlow, Range};
 
 /// How many levels of the syntax an expression may have. The expression without line ends is
-/// written down with more brackets than the one of the user, so its limit is far away.
+/// written down with more brackets than the user's expression, so its limit is far away.
 const LEVELS: u32 = 250;
 
 /// The expression for lines: `^` and `$` are the ends of a line, and no match has a line end in it.

@@ -246,7 +246,7 @@ async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome,
 }
 
 /// The failure that the pipeline tells without parts: with its place in the whole stream. `failure`
-/// is the one that it has told in parts.
+/// is the failure that it has told in parts.
 ///
 /// The pipeline is run again, up to its failure. So this takes as long as a run without parts. It
 /// starts no command: [`runs_in_parts`](crate::parts::runs_in_parts) sees to it that a pipeline

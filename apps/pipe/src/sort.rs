@@ -1,6 +1,6 @@
 //! The order of `sort`, and the items that are brought into it.
 //!
-//! [`Sorted`] says how items of a kind are compared, and [`Gathered`] sorts those that are in
+//! [`Sorted`] says how items of a kind are compared, and [`Gathered`] sorts the items that are in
 //! memory. The stage in `stages/sort.rs` has one `Gathered`. [`SortedSupply`] in `sort/supply.rs`
 //! has one for each piece of a stream that does not fit into memory, and `sort/runs.rs` keeps the
 //! sorted pieces in temporary files and merges them.
@@ -252,7 +252,7 @@ struct Sorter<'a, A: Sorted + ?Sized> {
     order: Order,
 }
 
-/// Groups of so few texts are compared byte by byte.
+/// Groups of at most this number of texts are compared byte by byte.
 const FEW: usize = 16;
 
 /// Texts that are the same up to here are compared byte by byte from here on.
@@ -288,8 +288,8 @@ impl<A: Sorted + ?Sized> Sorter<'_, A> {
                 group.sort_unstable_by(|a, b| rest(a).cmp(rest(b)).then_with(|| self.as_they_came(a, b)));
                 continue;
             }
-            // Texts that have ended come before those that go on, the shorter one first. A shorter
-            // one has the same word if the longer one has zeros.
+            // Texts that have ended come before longer texts, the shorter one first. A shorter one
+            // has the same word if the longer one has zeros.
             for place in &mut *group {
                 place.rank = self.text(place).len().min(next + 1) as u64;
             }

@@ -3,9 +3,9 @@
 //! `language/complaint.rs` puts the caret below its place with [`width`], and
 //! `interactive/terminal.rs` the cursor.
 //!
-//! The wide characters are those that Unicode 14 calls wide or full-width (UAX 11). The characters
-//! without a width are the combining marks of the scripts that most texts use, joiners and
-//! variation selectors. Terminals do not agree on the others.
+//! The wide characters are the characters that Unicode 14 calls wide or full-width (UAX 11). The
+//! characters without a width are the combining marks of the scripts that most texts use, joiners
+//! and variation selectors. Terminals do not agree on the others.
 
 /// The first and the last of each range of characters that take two cells. Characters without a
 /// meaning may lie within a range.

@@ -27,6 +27,18 @@
 //! `answer_head`, `request_head` and `redirect` do no I/O. `outgoing_request` and `answer_body` are
 //! the two directions of one exchange, `exchange` puts them together, `pool` keeps connections
 //! between exchanges.
+
+// # For readers of the source
+//
+// A request goes through `client.rs` (which connection), `exchange.rs` (one request and its
+// answer), `outgoing_request.rs` and `answer_body.rs`. A request may still be on its way when its
+// answer begins, so `AnswerBody` takes the `OutgoingRequest` along and polls it while the caller
+// reads.
+//
+// Invariant: the framing of a request is the client's, whatever fields the caller gives. An answer
+// that two readers could frame differently is an error, and so is a byte that comes on a connection
+// before its request.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 

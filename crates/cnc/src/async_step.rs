@@ -45,8 +45,8 @@ use crate::step::{Phase, StepContext};
 use crate::stuck::MadeItem;
 
 thread_local! {
-    /// The poll of an async step that began last on this OS thread, of those that have not ended;
-    /// null if there is none.
+    /// The innermost poll of an async step on this OS thread: the poll that began last and has not
+    /// ended. Null if there is none.
     static POLLS: Cell<*const PollEntry> = const { Cell::new(ptr::null()) };
 }
 
@@ -126,7 +126,7 @@ struct RestCode<'g, T, Fut> {
     frame: PhantomData<fn() -> Fut>,
 }
 
-/// Makes the two entries of an async step, and returns the one that begins.
+/// Makes the two entries of an async step, and returns the entry that begins.
 pub(crate) fn entry<'g, T, F, Fut>(
     core: &'g Core<'g>,
     name: &str,
@@ -167,7 +167,7 @@ where
         let future = match panic::catch_unwind(AssertUnwindSafe(|| (self.body)(tag.clone(), handle))) {
             Ok(future) => future,
             Err(panic) => {
-                // SAFETY: the memory came from a pool just now, and has no other user.
+                // SAFETY: the memory came from a pool above, and has no other user.
                 unsafe { step.frames.give(frame) };
                 step.handles.set(step.handles.get().wrapping_sub(1));
                 let text = text_of(&tag);
@@ -248,7 +248,7 @@ impl PollEntry {
     }
 }
 
-/// Has an entry in the list of `POLLS` while it exists.
+/// Keeps an entry in the list of `POLLS` while it exists.
 struct PollGuard<'a>(&'a PollEntry);
 
 impl<'a> PollGuard<'a> {
@@ -288,7 +288,7 @@ pub(crate) fn drop_cancelled<'g>(ready: ReadyStep<'g>, step: &StepContext<'g>) {
     step.drop_ended(ready);
     step.drops_cancelled.set(false);
     if let Some(size) = frame {
-        // SAFETY: the word was the address of a frame of this size, which was dropped just now.
+        // SAFETY: the word was the address of a frame of this size, which was dropped above.
         // `free_frame` has left its place.
         unsafe { step.frames.give_place(size, ptr::with_exposed_provenance_mut(word as usize)) };
     }

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::live::bell::RunBell;
 
-/// Why a worker may not just run a step. `needed` is set with each of the reasons, so that a worker
-/// looks at one word when there is none.
+/// Why a worker has to attend to something before it runs a step. `needed` is set with each of the
+/// reasons, so that a worker looks at one word when there is none.
 #[derive(Debug, Default)]
 pub(crate) struct Attention {
     needed: AtomicBool,
@@ -99,7 +99,7 @@ impl Attention {
 pub struct Canceller(pub(crate) Arc<Attention>);
 
 impl Canceller {
-    /// Has the run end: steps that have begun come to their end, and no others begin.
+    /// Ends the run: steps that have begun come to their end, and no others begin.
     ///
     /// # Examples
     /// ```

@@ -2,7 +2,7 @@
 //! [`ReadyStep`], an instance that can run.
 //!
 //! `Graph::prescribe` and its variants make an entry with one of the kinds of [`Code`]:
-//! [`ReplayCode`], [`DependsCode`], [`ForkCode`], the one of `ranges.rs`, or the two kinds of
+//! [`ReplayCode`], [`DependsCode`], [`ForkCode`], the kind of `ranges.rs`, or the two kinds of
 //! `async_step.rs`. Puts of tags make `ReadyStep`s, schedulers move them, and
 //! `StepContext::run_to_end` calls [`Code::run`].
 //!
@@ -265,7 +265,7 @@ impl<'g> ReadyStep<'g> {
         unsafe { self.entry.code.is_cancelled(self.word) }
     }
 
-    /// The instance as one that waits, for reports.
+    /// The instance as a waiting step, for reports.
     pub(crate) fn describe(&self) -> WaitingStep {
         // SAFETY: the word is that of `self`.
         let (order, makes) = unsafe { (self.entry.code.order(self.word), self.entry.code.makes(self.word)) };

@@ -137,7 +137,7 @@ impl<K: ItemKey, V> Default for Items<'_, K, V> {
 }
 
 impl<'g, K: ItemKey, V> Items<'g, K, V> {
-    /// Any keys. Those that fit in a word are compared as words.
+    /// Any keys. Keys that fit in a word are compared as words.
     ///
     /// # Complexity
     /// A get of an item that is there is a search in a table, without a lock. A new key takes a
@@ -397,7 +397,7 @@ pub(crate) trait AnyItems<'g>: Sync {
     /// may now go on, go to `wake`.
     fn give_back(&self, claim: &GetClaim<'g>, wake: &mut dyn FnMut(ReadyStep<'g>));
 
-    /// Has a step wait for the users of an item.
+    /// Suspends a step until the users of an item have gone.
     ///
     /// # Errors
     /// Gives the step back if it need not wait.

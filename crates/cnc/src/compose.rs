@@ -43,7 +43,8 @@ impl<A: Clone, B: Clone, K: ItemKey> MetTags<A, B, K> {
 }
 
 impl<'g> Graph<'g, '_> {
-    /// Has each tag of a collection combine items of `from`, and put the result under the tag.
+    /// Prescribes a reduction: for each tag of a collection, a step combines items of `from`, and
+    /// puts the result under the tag.
     ///
     /// `key` says the key of each item, by the tag and the item's number from 0 on, and `None`
     /// after the last one. The items are combined in the order of their numbers, as a tree with a

@@ -66,11 +66,11 @@ pub(crate) struct Core<'g> {
     pub(crate) running: AtomicBool,
     /// The views of the graph that are in existence.
     pub(crate) views: AtomicUsize,
-    /// The steps that were made ready, and those that were run.
+    /// The number of steps that were made ready, and the number of steps that were run.
     made: AtomicU64,
     ran: AtomicU64,
-    /// The steps that were suspended, less those that were woken. It wraps, because each worker
-    /// adds its own difference.
+    /// The number of steps that were suspended, minus the number of steps that were woken. It
+    /// wraps, because each worker adds its own difference.
     suspended: AtomicU64,
     /// The workers that have not added their counts yet.
     workers: AtomicUsize,
@@ -86,13 +86,13 @@ pub(crate) struct Core<'g> {
     frames: FrameMemory,
     /// The steps that the environment has forked.
     environment_forks: AtomicU64,
-    /// The steps that wait, and that were told at the end of a run that they come too late: the
-    /// number of the entry and the word of each.
+    /// The waiting steps with a fault that says that they come too late, from the end of a run: the
+    /// number of the entry and the word of each step.
     told: Mutex<BTreeSet<(usize, u64)>>,
-    /// The cancellations that were made when waiting steps were last looked through for cancelled
-    /// ones.
+    /// The number of cancellations at the last search for cancelled steps among the waiting steps.
     settled: AtomicU64,
-    /// A step has begun to wait for a get of an item, all gets of which are claimed.
+    /// Whether a step has begun to wait for a get of an item while other steps claim all gets of
+    /// that item.
     some_late: AtomicBool,
     /// How a put wakes a worker, in a run with workers that stay. The scheduler takes it away
     /// before it returns.
@@ -381,7 +381,8 @@ impl<'g> Core<'g> {
         self.some_late.store(true, Ordering::Relaxed);
     }
 
-    /// Takes out the steps that wait for such a get. No worker may run.
+    /// Takes out the late steps: other steps claim all gets of the items for which they wait. No
+    /// worker may run.
     pub(crate) fn take_late(&self) -> Vec<ReadyStep<'g>> {
         if !self.some_late.swap(false, Ordering::Relaxed) {
             return Vec::new();
@@ -394,7 +395,7 @@ impl<'g> Core<'g> {
         mem::replace(&mut **lock(&self.wake), wake)
     }
 
-    /// Has the scheduler wake a worker that sleeps, if the workers stay.
+    /// Wakes a worker that sleeps, by the scheduler's own call, if the workers stay.
     pub(crate) fn wake_worker(&self) {
         if let Some(wake) = &**lock(&self.wake) {
             wake();
@@ -472,11 +473,11 @@ impl<'g> Core<'g> {
         }
     }
 
-    /// Takes the steps with which a scheduler starts: those that were ready when the run began.
+    /// Takes the steps with which a scheduler starts: the steps that were ready when the run began.
     ///
-    /// If there are none, it is the oldest step of the living environment. The bell is rung for the
-    /// later ones. A worker that runs its newest step runs them before that one, as it does when
-    /// they come in the middle of a run.
+    /// If there are none, takes the oldest step of the living environment, and rings the bell for
+    /// its later steps. A worker that runs its newest step first then runs the later steps before
+    /// the oldest one, as it does when they come in the middle of a run.
     pub(crate) fn take_start(&self) -> Vec<ReadyStep<'g>> {
         let mut pending = lock(&self.pending);
         if !pending.first.is_empty() || pending.later.is_empty() {
@@ -503,7 +504,7 @@ impl<'g> Core<'g> {
         first
     }
 
-    /// The steps that wait, without those that were cancelled. No worker may run.
+    /// The steps that wait, without cancelled steps. No worker may run.
     ///
     /// # Panics
     /// If a step is lost: an item has forgotten it.
@@ -584,8 +585,8 @@ impl<'g> Core<'g> {
             panic!("a graph cannot be reset while the program keeps the handle of an async step");
         }
         // SAFETY: no run is under way, and no worker is in existence, so no step runs. The caller
-        // has dropped those that wait. A reference to an item is one of a step, of `initialize`, of
-        // a view, or of the handle of an async step, and there is none of these.
+        // has dropped the waiting steps. A reference to an item belongs to a step, to `initialize`,
+        // to a view, or to the handle of an async step, and none of these exists now.
         unsafe { self.arena.reset(panics) };
         let faults = [&self.faults, &self.reported].map(|faults| mem::take(&mut *lock(faults)));
         panics.run(|| drop(faults));
@@ -598,8 +599,8 @@ impl<'g> Core<'g> {
         self.some_late.store(false, Ordering::Relaxed);
     }
 
-    /// Drops the steps that are ready and those that wait, before the arena is dropped. A
-    /// destructor that panics stops nothing; the first panic goes on when all is dropped.
+    /// Drops the ready steps and the waiting steps, before the arena is dropped. A destructor that
+    /// panics stops nothing; the first panic goes on when all is dropped.
     pub(crate) fn close(&self) {
         let mut panics = FirstPanic::default();
         for ready in self.take_pending() {

@@ -134,8 +134,8 @@ pub enum FaultCause {
     /// one of them may be cancelled. It is told when all of them have ended, or when no step is
     /// ready.
     ///
-    /// The item is determined. Which of the steps with a get comes too late, and so is the one that
-    /// is named and does not go on, depends on the schedule.
+    /// The item is determined. The schedule decides which of the steps with a get comes too late.
+    /// That step is named here, and does not go on.
     OverGet {
         /// The name of the collection.
         collection: String,

@@ -188,7 +188,7 @@ impl<'g> Graph<'g, '_> {
         self.core.own(StepHints::default())
     }
 
-    /// Has each tag of a collection run a step.
+    /// Prescribes a step: it runs once for each tag of a collection.
     ///
     /// A step that misses an item runs again from its beginning when the item is there. So it gets
     /// before it puts. A step is a function of its tag and of the items that it gets; the graph is
@@ -204,9 +204,10 @@ impl<'g> Graph<'g, '_> {
         StepCol::new(hints, &self.core)
     }
 
-    /// Has each tag of a collection run a step with declared items: `needs` declares them, and
-    /// `body` runs once, when all of them are there. (If other steps have claimed all gets of a
-    /// counted item by then, so that the count may be wrong, it runs again from its beginning.)
+    /// Prescribes a step with declared items, for each tag of a collection: `needs` declares the
+    /// items, and `body` runs once, when all of them are there. There is one exception: other steps
+    /// may have claimed all gets of a counted item by then, so that its count may be wrong. Then
+    /// `body` runs again from its beginning.
     ///
     /// # Examples
     /// ```
@@ -251,8 +252,8 @@ impl<'g> Graph<'g, '_> {
         StepCol::new(hints, &self.core)
     }
 
-    /// Has each tag of a collection run an async step, which goes on where it was when an item that
-    /// it missed is there. So it may get after it has put.
+    /// Prescribes an async step, for each tag of a collection. When an item that the step missed is
+    /// there, the step goes on where it was. So it may get after it has put.
     ///
     /// # Paper
     /// [NCM11 §3.3]: the continuation of a step, instead of a replay.
@@ -318,17 +319,17 @@ impl<'g> Graph<'g, '_> {
         if faults.is_empty() { GraphError::Cancelled } else { GraphError::Failed(faults) }
     }
 
-    /// Lets the run go on after a step fails: all steps run that do not depend on the failed one.
-    /// Then the faults are the same under every scheduler, with one exception. Of two puts of an
-    /// item, or of more gets than its count, the step that comes last in time does not go on, and
-    /// the schedule decides which step that is. If this step would have put more, these puts are
-    /// missing.
+    /// Lets the run go on after a step fails: each step runs that does not depend on the failed
+    /// step. Then the faults are the same under every scheduler, with one exception. If two steps
+    /// put one item, or if more steps get an item than its count says, then the step that comes
+    /// last in time is halted. The schedule decides which step that is, and the later puts of this
+    /// step are missing.
     ///
-    /// Without this, no step begins after a fault. Then it is determined that the run fails, and
-    /// each fault is one of those that would be reported with this. Which of them are reported, and
-    /// which is first, depends on the schedule: a smaller fault can be ruled out only when no step
-    /// is left that could fail, and a graph with a step that puts tags for ever has always one
-    /// left.
+    /// Without this call, no step begins after a fault. Then every schedule makes the run fail, and
+    /// each reported fault would be reported with this call too. The schedule decides which faults
+    /// are reported, and which fault is first. The graph cannot wait for the smallest fault: any
+    /// step that is left may still report a smaller one, and a graph with a step that puts tags for
+    /// ever always has a step left.
     pub fn finish_after_fault(&'g self) {
         self.core.stop_at_fault.store(false, Ordering::Relaxed);
     }

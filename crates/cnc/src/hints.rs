@@ -1,12 +1,12 @@
 //! The facts that a program adds about the instances of a step collection: [`StepHints`]. The
 //! program adds them by `StepCol`.
 //!
-//! The code of each step borrows the
-//! `StepHints` and answers `ReadyStep::priority`, `ReadyStep::affinity`, `ReadyStep::is_cancelled`
-//! and the reports from them. `TaskPool::priority` and `Affine` use the first two.
+//! The code of each step borrows the `StepHints`. From them it answers `ReadyStep::priority`,
+//! `ReadyStep::affinity`, `ReadyStep::is_cancelled`, and the questions of the reports.
+//! `TaskPool::priority` and `Affine` use the first two.
 //!
-//! A hint changes where and when a step runs, and never its result. Only a cancellation changes
-//! which steps run.
+//! A hint decides on which worker and when a step runs, and never changes its result. A
+//! cancellation alone decides which steps run.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
@@ -24,7 +24,7 @@ type OfTag<'g, T, R> = Box<dyn Fn(&T) -> R + Send + Sync + 'g>;
 /// The number of an item collection, and the item of a tag, if its key has a text.
 type MadeOfTag<'g, T> = (usize, OfTag<'g, T, Option<MadeItem>>);
 
-/// What is said about the instances of a step collection, by their tags.
+/// The facts about the instances of a step collection, as functions of their tags.
 pub(crate) struct StepHints<'g, T> {
     priority: UntilTheEnd<OnceLock<OfTag<'g, T, i64>>>,
     affinity: UntilTheEnd<OnceLock<OfTag<'g, T, usize>>>,

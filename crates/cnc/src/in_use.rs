@@ -2,8 +2,8 @@
 //!
 //! `ItemStore` (`collections.rs`) owns one for its collection. A step waits here for one of two
 //! reasons, [`InUse`]: it is to take the item as the last step with a get, or all gets of the item
-//! are claimed by steps that have not ended. `StepContext::wait_or_fail` adds a step. The end of
-//! another step, `AnyItems::give_back`, wakes those that can go on.
+//! are claimed by steps that have not ended. `StepContext::wait_or_fail` adds a step. At the end of
+//! another step, `AnyItems::give_back` wakes the waiting steps that can go on.
 //!
 //! **A step that is late is not refused at once.** A step with a claim may miss another item, or be
 //! cancelled while it waits, and its claim is free again then. Which comes first would depend on
@@ -42,7 +42,7 @@ impl<R> InUseWaiters<R> {
         InUseWaiters(Mutex::new(Vec::new()))
     }
 
-    /// Has a step wait for the users of an item.
+    /// Suspends a step until the users of an item have gone.
     ///
     /// # Errors
     /// Gives the step back if it need not wait: it is the last user, or the item is gone.

@@ -136,7 +136,7 @@ impl LentJob {
         LentWorker { worker: Worker::new(self.core, None), job: self.clone() }
     }
 
-    /// Has no other step of the run begin.
+    /// Stops the run: no other step begins.
     pub fn stop(&self) {
         self.core.attention().stop();
     }

@@ -78,6 +78,39 @@
 //! # Paper
 //! [NCM11 §2]: the model. [NCM11 §5, Table 3]: in its terms, the nodes are stateless tasks in a
 //! dynamic set, and the channels of tags have no order.
+
+// # For readers of the source
+//
+// A graph lives in a call of `graph`. Its handles are references with the lifetime of the call,
+// which is another one for each graph. Read `slot.rs` (the state word of an item: put, get, wait,
+// take, with the argument that no wake-up is lost), `storage.rs` (where items lie: dense, in pages,
+// or by their words or hashes in `storage/table.rs`; `storage/streamed.rs` keeps nothing of an item
+// that has gone), `step.rs` (what a step sees; below `step/` its gets, its puts, and how a step
+// that has missed an item waits and runs again), `async_step.rs` (the same with a continuation),
+// `code.rs` (the kinds of steps behind one trait), `core.rs` (what workers share) with `arena.rs`
+// (what a graph owns). `places.rs`, `waiters.rs` and `frames.rs` are slabs of memory that a worker
+// uses again.
+//
+// A worker looks at one word before a step (`cancel.rs`), and `step/attend.rs` acts when the word
+// is set. `step/settle.rs` acts when no step is ready: it frees the claims of cancelled steps and
+// lets late steps look again. `in_use.rs` has the steps that wait for the users of an item.
+// `compose.rs` has reductions and joins, made of steps and collections alone. `faults.rs` has the
+// order of the faults in a report, with the argument that it does not depend on the schedule.
+//
+// `monitor.rs`, `picture.rs`, `record.rs` and `statistics.rs` are plain data: `core/observe.rs`
+// makes them, `graph/observe.rs` hands them to the program, and `dot.rs` and `svg.rs` draw them.
+//
+// Below `schedulers/`, `circle.rs` has the argument that workers end together and not before
+// (termination detection). `live.rs` has the handles of an environment that puts while the graph
+// runs, and `live/bell.rs` the argument that the run does not end before they are closed, that no
+// put is between two runs, and that a put wakes a worker that sleeps. Threads of ours take only
+// `'static` values, so `lend.rs` lends them the parts of a run.
+//
+// Invariants:
+// - The schedulers of `cnc` have no unsafe code, and use nothing that a program's own scheduler
+//   could not use.
+// - An item never moves, and is dropped only when no step can reach it, however wrong its count is.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 // Tests of the suite that `seeded.rs` runs name the crate as the suite does.

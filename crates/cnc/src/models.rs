@@ -506,7 +506,8 @@ struct LivingCircle {
     circle: WorkerCircle<u32, 4>,
     /// The ready steps that the environment has left. Step `n` makes step `n - 1` ready.
     ready: Mutex<Vec<u32>>,
-    /// The steps that run, and those that have run. Both are loom's, as in [`LivingGraph`].
+    /// The numbers of running steps and of steps that have run. Both are loom's, as in
+    /// [`LivingGraph`].
     running: AtomicUsize,
     ran: AtomicUsize,
     /// Whether a step has run that is not long.

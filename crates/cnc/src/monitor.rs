@@ -190,7 +190,7 @@ impl MonitorState {
         Stuck::of(awaited)
     }
 
-    /// The tally of each step that is shown, with the numbers of those that wait and that run.
+    /// The tally of each step that is shown, with the numbers of its waiting and running instances.
     fn progress(&self) -> Vec<(Place, StepProgress)> {
         let mut all: BTreeMap<usize, StepProgress> = BTreeMap::new();
         let steps = self.picture.nodes.iter().filter(|node| !node.is_environment);

@@ -70,8 +70,8 @@ impl Picture {
         self.shown.get(entry).copied().unwrap_or(entry)
     }
 
-    /// The number under which an item collection is shown. One that is younger than the picture is
-    /// not shown.
+    /// The number under which an item collection is shown. A collection that is younger than the
+    /// picture is not shown.
     pub(crate) fn shown_items(&self, number: usize) -> usize {
         self.shown_items.get(number).copied().unwrap_or(usize::MAX)
     }

@@ -1,4 +1,5 @@
-//! Memory in places of one size: [`PlaceMemory`] for a graph, [`PlacePool`] for a worker.
+//! Slabs, which are memory in places of one size: [`PlaceMemory`] for a graph, [`PlacePool`] for a
+//! worker.
 //!
 //! `waiters.rs` has the suspended steps in such places, and `frames.rs` the frames of async steps.
 //! Both make and free a place for each step that waits, so neither may cost a call of the
@@ -179,7 +180,7 @@ impl<'m> PlacePool<'m> {
         if spare.count > 0 { spare } else { self.memory.list() }
     }
 
-    /// Puts a full list aside, and gives the one that was put aside before to the graph.
+    /// Puts a full list aside, and gives the list that was put aside before to the graph.
     #[cold]
     fn put_aside(&self) {
         let full = self.free.replace(FreePlaces::NONE);

@@ -208,10 +208,10 @@ impl<'g> Graph<'g, '_> {
         StepCol::new(hints, self.core())
     }
 
-    /// Has each tag `(begin, end)` of a collection run a step over the numbers from `begin` to
-    /// below `end`, `grain` of them at a time. What is left is cut in halves while other workers
-    /// are idle. The parts that the body gets are the same under every scheduler: they begin at
-    /// `begin` and a whole number of grains.
+    /// Prescribes a step over a range: for each tag `(begin, end)` of a collection, the step runs
+    /// over the numbers from `begin` to below `end`, `grain` of them at a time. What is left is cut
+    /// in halves while other workers are idle. The parts that the body gets are the same under
+    /// every scheduler: they begin at `begin` and a whole number of grains.
     ///
     /// # Panics
     /// If the grain is 0.
@@ -253,10 +253,10 @@ impl<'g> Graph<'g, '_> {
         self.prescribe_blocks(tags, name, [grain.wide(), 1, 1], move |[a, ..], step| body(range(a), step))
     }
 
-    /// Has each tag of a collection, `((begin, end), (begin, end))`, run a step over the rows and
-    /// the columns of a blocked range: `grain.0` rows and `grain.1` columns at a time. What is left
-    /// is cut as by [`prescribe_range`](Graph::prescribe_range). The blocks that the body gets are
-    /// the same under every scheduler.
+    /// Prescribes a step over a blocked range: for each tag `((begin, end), (begin, end))` of a
+    /// collection, the step runs over the rows and the columns, `grain.0` rows and `grain.1`
+    /// columns at a time. What is left is cut as by [`prescribe_range`](Graph::prescribe_range).
+    /// The blocks that the body gets are the same under every scheduler.
     ///
     /// # Panics
     /// If a grain is 0.
@@ -299,8 +299,9 @@ impl<'g> Graph<'g, '_> {
         self.prescribe_blocks(tags, name, grains, move |[a, b, _], step| body(range(a), range(b), step))
     }
 
-    /// Has each tag of a collection, `((begin, end), (begin, end), (begin, end))`, run a step over
-    /// a blocked range in three axes, as [`prescribe_range_2d`](Graph::prescribe_range_2d) in two.
+    /// Prescribes a step over a blocked range with three axes, for each tag
+    /// `((begin, end), (begin, end), (begin, end))` of a collection, as
+    /// [`prescribe_range_2d`](Graph::prescribe_range_2d) does for two.
     ///
     /// # Panics
     /// If a grain is 0.

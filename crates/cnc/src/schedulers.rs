@@ -170,9 +170,9 @@ impl<'g> GraphJob<'g> {
         }
     }
 
-    /// Has the workers of the scheduler stay while the environment of the graph lives on. `None` if
-    /// no [`LiveEnvironment`](crate::LiveEnvironment) is open: then the scheduler just returns when
-    /// no step is ready and none runs.
+    /// Keeps the workers of the scheduler while the environment of the graph lives on. `None` if no
+    /// [`LiveEnvironment`](crate::LiveEnvironment) is open: then the scheduler returns when no step
+    /// is ready and no step runs.
     ///
     /// `wake` counts a worker in that sleeps, if there is one, and wakes it up. A put calls `wake`
     /// under a lock. So `wake` calls nothing of the graph, and takes no lock under
@@ -264,9 +264,9 @@ impl fmt::Debug for GraphJob<'_> {
 /// How the workers of a scheduler stay while the environment of their graph lives on, and sleep
 /// while there is no step. [`GraphJob::stay`] makes it.
 ///
-/// The scheduler counts its active workers: those that do not sleep. It counts a worker out in the
-/// `leave` of [`idle`](Stay::idle), and in before it wakes the worker up. `live/bell.rs` has the
-/// argument that no put is lost, and that there is one last worker.
+/// The scheduler counts its active workers: the workers that do not sleep. It counts a worker out
+/// in the `leave` of [`idle`](Stay::idle), and in before it wakes the worker up. `live/bell.rs` has
+/// the argument that no put is lost, and that there is one last worker.
 pub struct Stay<'g> {
     core: &'g Core<'g>,
 }
@@ -283,12 +283,13 @@ pub enum Idle {
 }
 
 impl<'g> Stay<'g> {
-    /// Has a worker without a step leave the active ones. The last one waits here until there are
-    /// steps, or until the run ends.
+    /// Counts out a worker without a step. The last active worker waits here until there are steps,
+    /// or until the run ends.
     ///
-    /// `leave` counts the worker out of the active ones, unless there is a step in the scheduler.
-    /// Before that the scheduler has noted that the worker may be woken, or `leave` does. `join`
-    /// counts the last one in again. Both are called under the lock under which puts call `wake`.
+    /// `leave` counts the worker out of the active workers, unless there is a step in the
+    /// scheduler. Either the scheduler has noted before that the worker may be woken, or `leave`
+    /// notes it. `join` counts the last worker in again. Puts call `wake` under a lock, and both
+    /// calls are made under the same lock.
     pub fn idle(&self, worker: &mut Worker<'g>, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> Idle {
         let bell = self.core.attention().bell();
         worker.pause();
@@ -318,8 +319,8 @@ impl<'g> Stay<'g> {
         None
     }
 
-    /// Has a worker that was asleep, and is active now, take the steps that the environment has
-    /// made ready. It may hold some then.
+    /// Takes the steps that the environment has made ready, for a worker that was asleep and is
+    /// active now. The worker may hold some of them afterwards.
     pub fn take(&self, worker: &mut Worker<'g>) {
         let bell = self.core.attention().bell();
         worker.resume();

@@ -39,10 +39,10 @@
 //! sees it.
 //!
 //! **No wake-up is lost.** A waiter is added by an exchange that expects no put to have begun. Both
-//! this exchange and the one of `begin` change the same word, so they have an order. If the waiter
-//! comes first, the put takes it out, and makes its step ready after the item is full. If the put
-//! comes first, `wait` fails. The step lets the put end, which is a move of the value without code
-//! of the program, and then runs again at once.
+//! this exchange and the exchange of `begin` change the same word, so they have an order. If the
+//! waiter comes first, the put takes it out, and makes its step ready after the item is full. If
+//! the put comes first, `wait` fails. The step lets the put end, which is a move of the value
+//! without code of the program, and then runs again at once.
 //!
 //! `tests/loom/slot.rs` checks this with models.
 //!
@@ -188,7 +188,7 @@ impl<R> SlotState<R> {
         let place = pool.place(waiter);
         let address = place.expose_provenance() as u64;
         loop {
-            // SAFETY: the place came from the pool just now, and no exchange has published it.
+            // SAFETY: the place came from the pool above, and no exchange has published it.
             unsafe { (*place).next = word };
             match self.word.compare_exchange_weak(word, address, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return Ok(()),
@@ -269,9 +269,9 @@ impl<R> SlotState<R> {
 
     /// Gives a claim back, because the step that made it will run again, or was cancelled.
     pub(crate) fn unclaim(&self) {
-        // Release: the step has read the value, and another step may now claim, give back, and be
-        // the one that drops the value. `give_back` acquires what this releases, because each
-        // change of the word in between is a read-modify-write.
+        // Release: the step has read the value, and another step may now claim, give back, and drop
+        // the value. `give_back` acquires what this releases, because each change of the word in
+        // between is a read-modify-write.
         if self.is_large() {
             self.second.fetch_add(1, Ordering::Release);
         } else {

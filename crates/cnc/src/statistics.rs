@@ -34,8 +34,8 @@ use std::fmt;
 pub struct Statistics {
     /// The step collections. The first is the environment.
     pub steps: Vec<StepStatistics>,
-    /// The item collections: those of the environment as it has made them, then those that steps
-    /// have made, by their names.
+    /// The item collections: first the environment's, in the order in which it has made them, then
+    /// the collections that steps have made, by their names.
     pub items: Vec<ItemStatistics>,
 }
 

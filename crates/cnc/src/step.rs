@@ -122,16 +122,17 @@ pub struct StepContext<'g> {
     declared: RefCell<Vec<DeclaredItem>>,
     ready: ReadySteps<'g>,
     outlet: Option<Arc<dyn Outlet<'g> + 'g>>,
-    /// Why a step may not just run.
+    /// Why a worker has to attend to something before it runs a step.
     attention: &'g Attention,
     waiters: WaiterPool<'g, ReadyStep<'g>>,
     pub(crate) frames: FramePool<'g>,
-    /// The steps that were made ready here, and those that were run here.
+    /// The number of steps that were made ready here, and the number of steps that were run here.
     made: Cell<u64>,
     ran: Cell<u64>,
-    /// The steps that were suspended here, less those that were woken here: it may wrap.
+    /// The number of steps that were suspended here, minus the number that were woken here: it may
+    /// wrap.
     suspended: Cell<u64>,
-    /// The async steps that began here, less those that ended here: it may wrap.
+    /// The number of async steps that began here, minus the number that ended here: it may wrap.
     pub(crate) handles: Cell<u64>,
     /// The number of the next async step that begins here; see [`StepContext::new_serial`].
     serial: Cell<u64>,
@@ -356,14 +357,15 @@ impl<'g> StepContext<'g> {
         self.word.set(ready.word);
     }
 
-    /// Has the running instance wait for an item; its continuation runs then.
+    /// Notes that the running instance waits for an item. Its continuation runs when the item is
+    /// there.
     pub(crate) fn wait_once<V>(&self, found: ItemPlace<'g, V, ReadyStep<'g>>) {
         let state = &found.slot.state;
         self.flags.set(self.flags.get() | MISSED);
         self.missed.set(Some(MissedGet::Item(state, found.into_page_use())));
     }
 
-    /// Has the running instance wait for the users of an item.
+    /// Notes that the running instance waits for the users of an item.
     pub(crate) fn wait_in_use(
         &self,
         items: &'g dyn AnyItems<'g>,

@@ -102,16 +102,17 @@ impl<'g, T: ItemKey> StepCol<'g, T> {
     /// step that runs comes to its end. It is no error that the step does not run; but steps that
     /// wait for its items are reported.
     ///
-    /// Of a range step, cancel the tag that was put, or [all](StepCol::cancel). Which other ranges
-    /// hit a step depends on the schedule.
+    /// For a range step, cancel the tag that was put, or [all](StepCol::cancel). The schedule
+    /// decides into which other ranges a step is cut, so the tag of such a part cancels a step or
+    /// none.
     ///
     /// If a step is cancelled while it waits, the graph gives back the step's gets of counted
     /// items. These gets are then missing from the count, and the run ends with the fault
     /// [`LeftOver`](crate::FaultCause::LeftOver), unless other steps get the items instead. This
     /// holds for each kind of step, also if the step waits for an item that is never put.
     ///
-    /// If the tag is cancelled before it is put, the result is determined. If it is cancelled by a
-    /// step, the result may depend on the schedule where it depends on the step that was cancelled.
+    /// If the tag is cancelled before it is put, the result is determined. If a step cancels it,
+    /// each part of the result that depends on the cancelled step may depend on the schedule.
     ///
     /// # Examples
     /// ```

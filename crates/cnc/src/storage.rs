@@ -329,9 +329,9 @@ struct ItemPage<V, R> {
 /// **A page is not used again while another user looks at it.** A step that has missed an item is a
 /// user until it waits in the item's list; then the item cannot be gone before its put has taken
 /// the step out of the list. A user counts itself in `users`, and then looks once more whether the
-/// directory still names the page. The one that retires a page writes to the directory first, and
-/// then looks at `users`. All four are `SeqCst`, so one of the two sees the other: either the user
-/// finds the page retired and goes, or the page is not used again. No page is freed before the
+/// directory still names the page. The worker that retires a page writes to the directory first,
+/// and then looks at `users`. All four are `SeqCst`, so one of the two sees the other: either the
+/// user finds the page retired and goes, or the page is not used again. No page is freed before the
 /// storage is, so a late user counts itself in memory that is a page still.
 ///
 /// **A get of a kept item does not count itself.** It loads the directory's entry, sees in the slot
@@ -342,7 +342,7 @@ struct ItemPage<V, R> {
 pub(crate) struct Pages<V, R> {
     /// Null for a page that was not touched yet.
     directory: Box<[AtomicPtr<ItemPage<V, R>>]>,
-    /// A page that stands for those that were retired.
+    /// A page that stands for all retired pages.
     retired: Box<ItemPage<V, R>>,
     pool: Mutex<PagePool<V, R>>,
 }

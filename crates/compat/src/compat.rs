@@ -256,7 +256,7 @@ unsafe impl PollRead for Receiver {
         let room = buffer.len().min(PIPE);
         let buffer = &mut buffer[..room];
         buffer.fill(MaybeUninit::new(0));
-        // SAFETY: just initialised.
+        // SAFETY: initialised above.
         let buffer = unsafe { buffer.assume_init_mut() };
         self.poll_read(state, cx, buffer)
     }

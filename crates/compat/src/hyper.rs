@@ -1,7 +1,7 @@
 //! hyper's runtime: I/O, a clock and executors.
 //!
-//! With the feature `hyper-server`, [`serve`] is a whole server. Its loop, for those that want it
-//! another way, is an accept loop of ours with a thread for each connection:
+//! With the feature `hyper-server`, [`serve`] is a whole server. It is an accept loop of ours with
+//! a thread for each connection. A program with other needs writes this loop itself:
 //!
 //! ```
 //! use http_body_util::{BodyExt, Empty, Full};
@@ -82,8 +82,8 @@ impl<S: PollRead + Unpin> Read for Compat<S> {
         // SAFETY: nothing is de-initialised: it is only ever written to.
         let free = unsafe { buffer.as_mut() };
         let read = ready!(this.io.poll_read_uninit(&mut this.read, cx, free))?;
-        // SAFETY: so much was read to the start of the free part: each implementation of
-        // `PollRead` promises so.
+        // SAFETY: the start of the free part has `read` bytes that were read: each implementation
+        // of `PollRead` promises that.
         unsafe { buffer.advance(read) };
         Poll::Ready(Ok(()))
     }
@@ -274,7 +274,7 @@ mod from_futures_io {
             let room = free.len();
             let read = ready!(self.project().io.poll_read(cx, free))?;
             assert!(read <= room, "a stream has read {read} bytes to a place for {room}");
-            // SAFETY: all of the free part is initialised, and so much is within it.
+            // SAFETY: all of the free part is initialised, and has at least `read` bytes.
             unsafe { buffer.advance(read) };
             Poll::Ready(Ok(()))
         }

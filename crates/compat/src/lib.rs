@@ -22,6 +22,20 @@
 //! `futures-rustls` makes a TLS connection of any stream that has `futures_io`'s traits, and so of
 //! a [`Compat`]:
 //!
+
+// # For readers of the source
+//
+// An adapter is a stream and two places to wait (`Compat`), and one file for each library. Futures
+// need no adapter. Besides the adapters there are a clock and two executors for hyper, a whole
+// server for hyper's services and axum's routers (`Serve`), and a future that is polled in the
+// context of a tokio runtime (`Within`).
+//
+// Invariants:
+// - An adapter has no buffer. It reads into the caller's memory, and writes from it.
+// - No runtime but ours is compiled in, unless a program asks for tokio's with the feature
+//   `tokio-runtime`: of tokio and hyper the traits alone, and of axum the parts that need no
+//   runtime.
+
 #![cfg_attr(
     feature = "futures-io",
     doc = r##"
@@ -89,7 +103,7 @@ pub mod tower;
 
 pub use compat::{Compat, PollRead, PollWrite};
 
-/// The guide's page for those that come from tokio runs as printed.
+/// The programs of the guide's page for tokio's users run as printed.
 #[cfg(all(doctest, feature = "axum", feature = "tokio-runtime"))]
 #[doc = include_str!("../../../docs/guide/from-tokio.md")]
 pub struct FromTokio;

@@ -150,7 +150,7 @@ impl<S, F> Serve<S, F> {
     /// block.
     ///
     /// Without this, the errors that the [program or the system](ServeError::is_ours) caused are
-    /// written to standard error, a line for each, and those that a peer can cause are dropped,
+    /// written to standard error, a line for each. Errors that a peer can cause are dropped,
     /// because a peer could fill the log with them.
     pub fn on_error(mut self, handler: impl Fn(ServeError) + Send + Sync + 'static) -> Serve<S, F> {
         self.handler = Arc::new(handler);
@@ -211,8 +211,8 @@ where
         let (finish, mut connections, mut stop) = (CancelToken::new(), Threads::new(), pin!(stop));
         let mut pauses = listener.pauses();
         loop {
-            // Accepting can be ready at once for ever, so it does not leave those that have ended
-            // to `next`.
+            // Accepting can be ready at once for ever, so it does not leave the connections that
+            // have ended to `next`.
             while connections.try_next().is_some() {}
             let before = std::mem::replace(&mut pauses, listener.pauses());
             if pauses > before {

@@ -1,9 +1,9 @@
-//! The surroundings of a poll: one value ([`Around`]) and one pointer for each stack, which the
+//! The task context of a poll: one value ([`Around`]) and one pointer for each stack, which the
 //! crates above read and exchange. And the stack itself ([`this_stack`]).
 //!
 //! `selvedge-scope` keeps the scope around a poll here, and `selvedge-lazy` the evaluation. A poll
 //! that sets one of the two restores it at its end. Code that leaves its stack in the middle of
-//! polls takes both along, because the polls on other stacks have other surroundings: see
+//! polls takes both along, because the polls on other stacks have other task contexts: see
 //! `selvedge-direct`.
 
 #[cfg(loom)]
@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct CancelPayload;
 
-/// The surroundings of a poll. `selvedge-scope` keeps a scope here.
+/// The task context of a poll. `selvedge-scope` keeps a scope here.
 pub type Around = Arc<dyn Any + Send + Sync>;
 
 std::thread_local! {
@@ -31,14 +31,14 @@ thread_local!(static FRAME: Cell<*const ()> = const { Cell::new(ptr::null()) });
 #[cfg(loom)]
 thread_local!(static FRAME: Cell<*const ()> = Cell::new(ptr::null()));
 
-/// The surroundings of the caller's poll. `None` also while the OS thread ends.
+/// The task context of the caller's poll. `None` also while the OS thread ends.
 pub fn around() -> Option<Around> {
     let around = exchange_around(None);
     exchange_around(around.clone());
     around
 }
 
-/// Exchanges the surroundings for others, and gives the old ones. While the OS thread ends there
+/// Exchanges the task context for another, and gives the old one. While the OS thread ends there
 /// are none.
 #[inline]
 pub fn exchange_around(new: Option<Around>) -> Option<Around> {

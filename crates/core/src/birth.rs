@@ -1,12 +1,13 @@
-//! Creation of threads from elsewhere: how an OS thread asks the scheduler of another OS thread for
-//! a thread.
+//! Remote spawns: how an OS thread asks the scheduler of another OS thread to create a thread.
 //!
-//! [`Adopt`] is the way to a scheduler, and [`Door`] is the way to a single CPU. The crates above
-//! hand a [`Birth`] to the [`Adopt`] that [`adopter`] has given them.
+//! A [`Birth`] is one remote spawn. [`Adopt`] is the way to a scheduler, and [`Door`] is the way to
+//! a single CPU. The crates above hand a [`Birth`] to the [`Adopt`] that [`adopter`] has given
+//! them.
 //!
 //! `sched`'s `Handle` is the caller there, and its work-stealing pool implements [`Adopt`]. The
-//! `Door` of a CPU (`cpu.rs`) serves schedulers that have named no other way. A birth runs on the
-//! scheduler's own OS thread, because only there may a thread be created in the CPU's memory.
+//! `Door` of a CPU (`cpu.rs`) serves schedulers that have named no other way. A remote spawn runs
+//! on the scheduler's own OS thread, because only there may a thread be created in the CPU's
+//! memory.
 
 use crate::cpu::inner::{Cpu, current};
 use crate::directory::{self, Entry};
@@ -24,7 +25,7 @@ pub type Birth = Box<dyn FnOnce(&mut Cpu) + Send>;
 /// gets the new threads too. A scheduler of several CPUs may have one [`Adopt`] for all of them,
 /// which it names with [`Cpu::adopts_by`].
 pub trait Adopt: fmt::Debug + Send + Sync {
-    /// Has the scheduler create the thread, soon.
+    /// Asks the scheduler to create the thread, soon.
     ///
     /// # Errors
     /// Gives `birth` back if the scheduler has ended. The caller drops it.
@@ -42,10 +43,10 @@ pub(crate) struct Door {
     births: Mutex<Births>,
 }
 
-/// The births that other OS threads have asked of a CPU.
+/// The remote spawns that other OS threads have asked of a CPU.
 #[derive(Default)]
 struct Births {
-    /// Whether the CPU is gone, so that it takes no more births.
+    /// Whether the CPU is gone, so that it takes no more remote spawns.
     is_closed: bool,
     list: Vec<Birth>,
 }
@@ -60,7 +61,8 @@ impl Door {
         self.births.lock().expect("no panic under this lock")
     }
 
-    /// Makes the CPU take no more births. The caller drops those that are left, without the lock.
+    /// Makes the CPU take no more remote spawns. The caller drops the remaining ones, without the
+    /// lock.
     #[must_use = "it is foreign code"]
     pub(crate) fn close(&self) -> Vec<Birth> {
         let mut births = self.births();
@@ -83,7 +85,8 @@ impl Adopt for Door {
         }
         births.list.push(birth);
         drop(births);
-        // Key 0 belongs to no thread: it makes the CPU open its inbox, and then look for births.
+        // Key 0 belongs to no thread: it makes the CPU open its inbox, and then look for remote
+        // spawns.
         directory::post_to(self.entry, 0);
         Ok(())
     }
@@ -95,13 +98,13 @@ impl Cpu {
         self.inner().set_adopter(adopter);
     }
 
-    /// Runs the births that were asked for.
+    /// Runs the remote spawns that were asked for.
     #[cold]
     pub(crate) fn bear(&mut self) {
         let births = std::mem::take(&mut self.inner().door.births().list);
         for birth in births {
-            // The birth may wake a foreign waker, or drop a future for which there is no room. Both
-            // are code of the program, which may panic.
+            // A remote spawn may wake a foreign waker, or drop a future for which there is no room.
+            // Both are code of the program, which may panic.
             quietly(|| birth(self));
         }
     }

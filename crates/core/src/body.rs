@@ -236,7 +236,7 @@ impl CpuInner {
         tags: u32,
     ) -> Result<Thread, ArenaFull> {
         let (key, _) = create(self, || forked(future), tags)?;
-        // SAFETY: just created and ours.
+        // SAFETY: created above, and ours.
         Ok(unsafe { Thread::from_key(key) })
     }
 }
@@ -372,8 +372,8 @@ fn address(cpu: &CpuInner) -> CpuAddress {
     NonNull::from(cpu).cast()
 }
 
-/// Polls the thread that `head` and `body` belong to, which is the one that `cpu` runs. A panic of
-/// the thread ends here. The content of the CPU's slot says how the poll ended.
+/// Polls the thread that `head` and `body` belong to, which `cpu` runs. A panic of the thread ends
+/// here. The content of the CPU's slot says how the poll ended.
 ///
 /// # Safety
 /// The thread is live, in its step, and held by `cpu`.

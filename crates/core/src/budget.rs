@@ -176,8 +176,7 @@ fn used_up(cx: &mut Context<'_>, anywhere: bool) -> Poll<()> {
     };
     // While the step is over budget, the count stays below 0 until the step ends.
     if !over || here.is_none() {
-        // Minus 1, because the operation that called goes on, and is one of those that the refill
-        // allows.
+        // Minus 1, because the calling operation goes on, and the refill allows it too.
         LEFT.set(BUDGET as i32 - 1);
     }
     if over {

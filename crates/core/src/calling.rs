@@ -124,7 +124,7 @@ impl Cpu {
         match node {
             Trace::Call(call) => self.answer_one(call, &mut reply).map_or(Trace::Blocked, Trace::Call),
             Trace::Detached => {
-                // A woken thread may make more requests, behind those that are there now. The
+                // A woken thread may make more requests, which come after the present requests. The
                 // requests that are not answered keep their order.
                 let mut is_left = false;
                 for _ in 0..self.detached_count() {

@@ -261,7 +261,7 @@ impl Cpu {
         }
     }
 
-    /// The number of those that only other threads of this CPU can resume.
+    /// The number of waiting threads that only other threads of this CPU can resume.
     pub(crate) fn waiting_here(&self) -> usize {
         self.inner().step.in_state(WAITING_HERE).get() as usize
     }

@@ -102,8 +102,8 @@ pub(crate) fn post(id: u32, key: u32) {
     }
 }
 
-/// Has the group of CPU `home` resume a mobile thread. The thread lies in the memory of `home`, and
-/// ran last on CPU `last`.
+/// Gives a mobile thread to the group of CPU `home`, which resumes it. The thread lies in the
+/// memory of `home`, and ran last on CPU `last`.
 #[cold]
 pub(crate) fn post_mobile(home: u32, last: u32, key: u32) {
     let group = entry(home).and_then(|e| e.group.lock().expect("no panic under this lock").clone());

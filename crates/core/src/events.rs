@@ -205,7 +205,7 @@ const SUSPICION_MAX: Duration = Duration::from_millis(250);
 
 impl Cpu {
     /// A scheduler's turn at the event source. It looks for events. If the scheduler is `idle`, it
-    /// also waits for one: an idle scheduler has no thread to run, except for those that
+    /// also waits for one: an idle scheduler has no thread to run, except for threads that
     /// [`woken`](Cpu::woken) may return. False when no thread is left. In a [`Group`](crate::Group)
     /// it is always true, because the other CPUs may have threads.
     ///
@@ -282,8 +282,8 @@ impl Cpu {
             let entry = cpu.inner().entry;
             entry.inbox.declare(Quiet::of_scheduler);
             // A CPU of the group that is awake is active, and checks for itself before it sleeps.
-            // If two fall asleep at once, the one that is declared quiet last finds that the other
-            // sleeps.
+            // If two fall asleep at once, the scheduler that is declared quiet last finds that the
+            // other sleeps.
             let members = cpu.inner().members.as_ref();
             let suspicious = members.is_none_or(|members| members.all_asleep_but(entry));
             if suspicious && quiet::are_all_quiet() && cpu.waiting() > 0 {

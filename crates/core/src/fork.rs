@@ -83,7 +83,7 @@ pub fn fork_local<F: Future<Output = ()> + 'static>(future: F) -> Fork<F> {
 pub fn detach<F: Future<Output = ()> + Send + 'static>(future: F) {
     let cpu = here();
     let key = created(cpu, future, cpu.mobility()).into_key();
-    // SAFETY: just created and ours, with the tags of a mobile thread.
+    // SAFETY: created above, and ours, with the tags of a mobile thread.
     unsafe { cpu.push_mobile(key) };
 }
 

@@ -79,8 +79,8 @@ impl Members {
         self.entries().iter().all(|(_, entry)| std::ptr::eq(*entry, me) || entry.inbox.is_asleep())
     }
 
-    /// Has a member resume a mobile thread: `last` if it sleeps, else another member that sleeps,
-    /// else `last`.
+    /// Gives a mobile thread to a member, which resumes it: to `last` if it sleeps, else to another
+    /// member that sleeps, else to `last`.
     pub(crate) fn post(&self, last: u32, key: u32) {
         let entries = self.entries();
         let asleep = |&&(_, entry): &&(u32, &Entry)| entry.inbox.is_asleep();

@@ -56,8 +56,8 @@ const CALLS_WITHOUT: u32 = 16;
 #[cfg(not(miri))]
 static WITHOUT_HUGE_PAGES: AtomicU32 = AtomicU32::new(0);
 
-/// Has the system put pages under fresh memory that will be written soon. The memory begins at a
-/// multiple of 2 MiB, and has at least that length. Only speed depends on it.
+/// Asks the kernel for pages under fresh memory that will be written soon. The memory begins at a
+/// multiple of 2 MiB, and is at least 2 MiB long. Only speed depends on this call.
 ///
 /// # Complexity
 /// At most three system calls. The system may clear all of the memory within them.
@@ -89,7 +89,7 @@ pub fn prepare_pages(memory: &mut [MaybeUninit<u8>]) {
 #[cfg(miri)]
 pub fn prepare_pages(_: &mut [MaybeUninit<u8>]) {}
 
-/// Has the system put pages of 4 KiB under memory that begins at such a page.
+/// Asks the kernel for pages of 4 KiB under memory that begins at such a page.
 #[cfg(not(miri))]
 fn populate(memory: &mut [MaybeUninit<u8>]) {
     let begin = memory.as_mut_ptr().cast();

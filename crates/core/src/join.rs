@@ -23,8 +23,8 @@ use std::task::{Context, Poll, ready};
 
 /// Creates a thread that runs `future`, and returns a handle to wait for its result.
 ///
-/// The thread is ready at once, behind those that are ready already; dropping the handle lets it
-/// run on unobserved. Its block holds the result beside the future: 8 + 16 + the sizes of both,
+/// The thread is ready at once, behind the threads that are ready already; dropping the handle lets
+/// it run on unobserved. Its block holds the result beside the future: 8 + 16 + the sizes of both,
 /// rounded up to 8.
 ///
 /// On a CPU of a [`Group`](crate::Group) the thread may move among the group's; under other
@@ -152,7 +152,7 @@ fn create_joinable<const MAIN: bool, const MOVES: bool, F: Future + 'static>(
     tags: u32,
 ) -> Result<JoinHandle<F::Output>, ArenaFull> {
     let (key, body) = create(cpu, || Joinable::<F, MAIN>::new(future), tags)?;
-    // SAFETY: just created and ours. If `MOVES`, the caller has given it the tags of a mobile
+    // SAFETY: created above, and ours. If `MOVES`, the caller has given it the tags of a mobile
     // thread.
     unsafe {
         match MOVES {

@@ -44,7 +44,7 @@ pub enum End {
     Panic,
 }
 
-/// The end of a step, as an [`Observer`] is told of it, just before the CPU hands the thread on.
+/// The end of a step, as an [`Observer`] is told of it, before the CPU hands the thread on.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Ended {

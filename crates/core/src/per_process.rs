@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// A value that each process makes at its first use.
 ///
 /// The child of a `fork(2)` has a copy of the parent's memory, but only one of the parent's OS
-/// threads: the one that called. So a lock, a job, or a count that belongs to the parent's other OS
+/// threads: the calling one. So a lock, a job, or a count that belongs to the parent's other OS
 /// threads stays for ever as it was. Therefore the child leaves the parent's value alone, and makes
 /// a value of its own. It notices the fork by the process id.
 #[derive(Debug)]
@@ -56,8 +56,8 @@ impl<T: Send + Sync> PerProcess<T> {
                 other
             }
         };
-        // SAFETY: the pointer was leaked by a `set` of this process, this one or the one that came
-        // first, and is never freed.
+        // SAFETY: a `set` of this process has leaked the pointer: this `set`, or an earlier one.
+        // The pointer is never freed.
         unsafe { &(*made).value }
     }
 }

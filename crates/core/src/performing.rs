@@ -17,7 +17,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-/// Has the scheduler perform a non-blocking action, and returns the result of the action.
+/// Hands a non-blocking action to the scheduler, which performs it. Returns the result of the
+/// action.
 ///
 /// A thread may as well perform an action itself, at no cost. This call is for programs with a
 /// scheduler that wants to see or place such actions: for example, to run actions one after another

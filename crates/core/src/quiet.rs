@@ -10,8 +10,8 @@
 //! of this process gives me something to do." An idle OS thread of a pool is quiet. The OS thread
 //! of a scheduler is quiet when the scheduler has no thread to run and awaits nothing from the
 //! kernel. An OS thread that waits for a future without a time limit (`blocking.rs`) is quiet. All
-//! other OS threads are **active**: those that run, those that wait for the kernel or the clock,
-//! and all that this module does not know.
+//! other OS threads are **active**: OS threads that run, OS threads that wait for the kernel or the
+//! clock, and all OS threads that this module does not know.
 //!
 //! The [`Ledger`] has one word for them: the number of quiet OS threads, and the number of quiets
 //! that have ended. Beside it stands the number of calls that are under way: see below.
@@ -249,7 +249,7 @@ pub(crate) fn are_all_quiet() -> bool {
 }
 
 /// The number of OS threads of the process. (The length of a listing of `/proc/self/task` is no
-/// measure, because the listing ends at the entry of an OS thread that is just ending.)
+/// measure, because the listing ends at the entry of an OS thread that is ending.)
 fn os_threads() -> Option<u32> {
     if cfg!(miri) {
         return None; // Miri runs all its OS threads in one of the kernel's.

@@ -32,7 +32,7 @@ pub fn set_fallback(serve: fn(Request, Waker)) {
     let _ = FALLBACK.set(serve);
 }
 
-/// Has the fallback serve a request that is made outside of any CPU.
+/// Gives a request that is made outside of any CPU to the fallback, which serves it.
 fn fall_back(request: Request, waker: Waker) {
     match FALLBACK.get() {
         Some(serve) => serve(request, waker::tame(waker)),

@@ -42,7 +42,7 @@
 use crate::header::{MOBILE, NOTIFIED, OWNED, STATE, WAITING};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An atomic word: the one of std, or in a model the one of loom.
+/// An atomic word: std's, or loom's in a model.
 #[doc(hidden)]
 pub trait Word {
     /// As [`AtomicU32::load`].

@@ -70,7 +70,7 @@ impl Future for YieldNow {
     }
 }
 
-/// Asks as [`CpuInner::ask_with`] does, if the waker is a copy of the one that the CPU has lent.
+/// Asks as [`CpuInner::ask_with`] does, if the waker is a copy of the lent waker of the CPU.
 /// Otherwise it wakes the waker, so that the thread runs again.
 ///
 /// It never unwinds, and its ABI says so to the compiler, so that a yield keeps nothing on the

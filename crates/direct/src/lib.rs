@@ -69,6 +69,25 @@
 //! Below each stack lie pages that no code may touch. An access to them ends the process, with the
 //! name of the thread and the size of its stack on standard error. The handler of the fault passes
 //! all other faults on to the handler that was there before.
+
+// # For readers of the source
+//
+// A direct-style thread is a future with a poll that switches to a stack of its own. `wait(future)`
+// on that stack polls the future within the step, and switches back when it is pending. So every
+// scheduler runs these threads, and `core` knows nothing of them. Read `thread.rs` (the future),
+// `waiting.rs` (`wait`, cancellation), `stack.rs` (a stack and its control block), `quarry.rs` (the
+// origin of new stacks, and their guards), `unwinding.rs` (which stacks can be unwound, and which
+// need not be), `overflow.rs` (the message of a full stack).
+//
+// Invariants:
+// - A step leaves a stack only if it has entered it, never within a step that a scheduler on that
+//   stack runs. The context of its polls (the scope around them) goes with the stack.
+// - A stack in use never changes its OS thread, and is used again only when nothing is on it.
+//   Dropping the thread unwinds the stack, unless no frame on it has anything to drop. A stack that
+//   cannot be unwound to its end is given up for ever.
+// - A guard of 64 KiB lies below each stack before any code runs on it. A mapping of stacks is
+//   never undone.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod calls;

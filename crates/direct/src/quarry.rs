@@ -1,7 +1,7 @@
 //! New stacks ([`fetch`]): pieces of large mappings, each with a guard below it.
 //!
-//! `stack.rs` fetches stacks when an OS thread has no free one, and gives back those that are too
-//! many for it ([`give_back`]). One mapping has room for many stacks of one size:
+//! `stack.rs` fetches stacks when an OS thread has no free one, and gives back the stacks that are
+//! too many for it ([`give_back`]). One mapping has room for many stacks of one size:
 //!
 //! ```text
 //!     │ guard │ stack │ guard │ stack │ guard │ stack │ not carved yet ... │
@@ -186,7 +186,7 @@ impl Quarry {
 /// A new mapping. A process with `carved` stacks of this size is likely to need many more.
 fn map(bytes: usize, carved: usize) -> io::Result<Rest> {
     let room = carved.clamp(ROOM.0, ROOM.1).min((MAPPING_BYTES_MAX / (GUARD + bytes)).max(1));
-    // There may be addresses for one stack, and not for so many.
+    // There may be addresses for one stack, but not for `room` stacks.
     map_room(bytes, room).or_else(|_| map_room(bytes, 1))
 }
 
@@ -200,7 +200,7 @@ fn map_room(bytes: usize, room: usize) -> io::Result<Rest> {
         return Err(io::Error::last_os_error());
     }
     // A huge page would be the memory of several stacks.
-    // SAFETY: the mapping just made. The advice changes no content.
+    // SAFETY: this is the mapping that was made above. The advice changes no content.
     unsafe { libc::madvise(start, length, libc::MADV_NOHUGEPAGE) };
     let start = Place(NonNull::new(start.cast()).expect("a mapping is not at address 0"));
     Ok(Rest { start, room })

@@ -75,8 +75,8 @@ impl KeptSize {
         Ok(self.free.pop().expect("at least one was fetched"))
     }
 
-    /// Takes a stack of `bytes` that is free now. If there are too many, those that have been free
-    /// for the longest time are given back.
+    /// Takes a stack of `bytes` that is free now. If there are too many free stacks, it gives back
+    /// the stacks that have been free for the longest time.
     #[inline]
     fn keep(&mut self, bytes: usize, end: Place) {
         if self.free.len() == KEPT_MAX {
@@ -126,7 +126,7 @@ pub(crate) struct Control {
     pub(crate) panicking: Cell<bool>,
     /// The last answer of `unwinds` (`waiting.rs`): the stack was being unwound.
     pub(crate) unwinding: Cell<bool>,
-    /// The stack has surroundings.
+    /// The stack has a task context.
     surrounded: Cell<bool>,
     pub(crate) cold: ColdControl,
 }
@@ -135,7 +135,7 @@ pub(crate) struct Control {
 pub(crate) struct ColdControl {
     /// A clone that keeps the data of `lent` alive while the stack is left within a poll.
     pub(crate) kept: Cell<Option<Waker>>,
-    /// The surroundings of the stack's polls (`core`'s `around.rs`), while the stack is left.
+    /// The task context of the polls on the stack (`core`'s `around.rs`), while the stack is left.
     around: Cell<Option<Around>>,
     /// The frame of the evaluation around the code on this stack, while the stack is left.
     frame: Cell<*const ()>,
@@ -191,7 +191,7 @@ impl Control {
         (self.cold.around.take(), self.cold.frame.get())
     }
 
-    /// Keeps the surroundings while the stack is left.
+    /// Keeps the task context while the stack is left.
     #[inline(always)]
     pub(crate) fn keep_surroundings(&self, around: Option<Around>, frame: *const ()) {
         if around.is_some() || !frame.is_null() {

@@ -330,7 +330,7 @@ impl<T: 'static> Fiber<T> {
 
     /// Whether the polls that are under way on the stack may go on with their waker. They may in
     /// three cases: no poll is under way; `suspend_within` has kept an equal waker, which keeps the
-    /// data of both alive; or the waker is the one that a living CPU lends.
+    /// data of both alive; or a living CPU lends the waker.
     fn may_come_back(&self) -> bool {
         let control = self.control();
         if control.polls.get() == 0 {

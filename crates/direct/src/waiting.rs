@@ -157,7 +157,7 @@ impl Drop for Polls<'_> {
 }
 
 /// Switches to the code that resumed the stack, and returns when it is resumed again. True if the
-/// thread is cancelled. One that is cancelled already throws that first.
+/// thread is cancelled. A thread that is cancelled already throws that first.
 #[inline(always)]
 fn suspend(control: &Control) -> bool {
     control.unwinding.set(unwinds(control));
@@ -190,8 +190,8 @@ fn suspend_within(control: &Control) {
 /// Whether this stack is being unwound, so that the code that waits is a destructor.
 ///
 /// The OS thread counts its panics for all stacks together. If it was panicking already when this
-/// stack was entered, the panic may belong to another stack. Then the answer is the one that this
-/// function gave before (`unwinding`).
+/// stack was entered, the panic may belong to another stack. Then the answer is this function's
+/// earlier one (`unwinding`).
 #[inline(always)]
 fn unwinds(control: &Control) -> bool {
     std::thread::panicking() && (control.unwinding.get() || !control.panicking.get())

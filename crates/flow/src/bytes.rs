@@ -9,7 +9,7 @@
 //! A block begins where a page does. A large `Vec` begins 16 bytes behind such a place, and the
 //! kernel copies from its page cache to there at two thirds of the speed: 123 ms instead of 84 ms
 //! for 500 MB, measured on an AMD EPYC. Each load of the copy then has the low 12 bits of the
-//! address of a store just before it, and the processor lets the load wait for that store.
+//! address of the store before it, and the processor lets the load wait for that store.
 
 use crate::items::failed;
 use crate::role::{Accept, Inflow, Outflow, Supply, WholeFile};

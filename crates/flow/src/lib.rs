@@ -102,6 +102,20 @@
 //! # use selvedge::{coroutine::pipeline::count, flow::file};
 //! let _ = (file("warp") >> count()).run();
 //! ```
+
+// # For readers of the source
+//
+// Read `role.rs` (a source with its stages, a target with its stages, and the one loop that runs
+// them) and `beside.rs` (a thread that is ahead, and how it is stopped). A source lends the block
+// that it read, so the stages search the memory that the kernel filled. `graph.rs` has a graph of
+// `cnc` as a stage, with the argument that it cannot deadlock. `reading.rs` keeps the items that a
+// consumer has not taken: iteratees that read a source in turn, joins and drains stand on it.
+// `parts.rs` has the workers that read one file side by side. What they make of a block, and how it
+// is put together in order, is in `crates/coroutine/src/pipeline/parts.rs`.
+//
+// Invariant: a pipeline gives its result when its source is closed: threads that were ahead have
+// run their destructors, and a child process has ended.
+
 #![forbid(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 

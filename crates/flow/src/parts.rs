@@ -75,7 +75,7 @@ pub struct InParts<B: ?Sized, T> {
 /// next.
 ///
 /// # Errors
-/// The first failure in the order of the stream: the one that the pipeline would tell without
+/// The first failure in the order of the stream: the failure that the pipeline would tell without
 /// `in_parts`. What comes before it is passed on.
 ///
 /// # Panics

@@ -1,9 +1,9 @@
 //! Sources and targets, and how they are put together with stages.
 //!
-//! [`Supply`] and [`Accept`] are the traits of all ends in this crate, and of those that a program
-//! writes. [`Inflow`] and [`Outflow`] wrap them, so that `>>` accepts them, and [`FlowProgram`] and
-//! [`Pouring`] are the whole pipelines. `Upstream`, a supply with its stages, serves all files here
-//! in which another thread or a poll takes the items.
+//! [`Supply`] and [`Accept`] are the traits of all ends: the ends of this crate, and the ends that
+//! a program writes. [`Inflow`] and [`Outflow`] wrap them, so that `>>` accepts them, and
+//! [`FlowProgram`] and [`Pouring`] are the whole pipelines. `Upstream` is a supply with its stages.
+//! The files of this crate use it where another thread or a poll takes the items.
 //!
 //! A supply is called in one order: `next` until the end or a failure, then `close` once. A thread
 //! that must stop drops a `next` that still waits, and then calls `close`. So `next` must keep in
@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// The inside of an [`Inflow`]: it gives items when they come.
+/// The source inside an [`Inflow`]. It gives items when they come.
 pub trait Supply<A: Item + ?Sized>: Send {
     /// Waits for the next items, and lends them. `None` at the end. It is not called after the end,
     /// nor after a failure.
@@ -41,8 +41,8 @@ pub trait Supply<A: Item + ?Sized>: Send {
         false
     }
 
-    /// The file of which the supply gives all bytes, if it does and has not begun. Then several
-    /// threads may read the file side by side, instead of calling [`next`](Supply::next):
+    /// The file, if the supply gives all bytes of one file and has not begun. Then several threads
+    /// may read the file side by side, instead of calling [`next`](Supply::next):
     /// [`in_parts`](crate::in_parts).
     fn whole_file(&self) -> Option<WholeFile> {
         None
@@ -60,7 +60,7 @@ pub trait Supply<A: Item + ?Sized>: Send {
     }
 }
 
-/// A file of which a supply gives all bytes.
+/// A file from which a supply gives all bytes.
 #[derive(Debug, Clone)]
 pub struct WholeFile {
     /// Its path.
@@ -79,12 +79,11 @@ impl WholeFile {
     }
 }
 
-/// The inside of an [`Outflow`]: it takes items when it can.
+/// The target inside an [`Outflow`]. It takes items when it can.
 pub trait Accept<B: Item + ?Sized>: Send {
-    /// Up to how many items the target would rather take at once than one after the other. The
-    /// pipeline gathers this number while its source [is prompt](Supply::is_prompt). An item
-    /// may wait for one read of a source that was prompt and now waits, because the source only
-    /// guesses.
+    /// The number of items that the target prefers to take at once. The pipeline gathers this
+    /// number while its source [is prompt](Supply::is_prompt). `is_prompt` is a guess: if the
+    /// source waits after all, the gathered items wait for one read of it.
     const GATHERS: usize = 0;
 
     /// Takes the items out of `items`, which may be empty, and waits until there is room for them.
@@ -143,7 +142,7 @@ impl<A: Item + ?Sized, S: Supply<A>> Inflow<A, A, S, Unchanged> {
 }
 
 impl<A: ?Sized, B: ?Sized, S, T> Inflow<A, B, S, T> {
-    /// A method that no program can call: see [`WholePipeline`].
+    /// No program can call this method: see [`WholePipeline`].
     #[doc(hidden)]
     pub fn run(self) -> std::future::Ready<Result<(), StageFailure>>
     where
@@ -354,7 +353,8 @@ where
         items.clear();
         match (more, taken) {
             (Ok(true), Ok(ControlFlow::Continue(()))) => {}
-            // What the target says of the items lies before a failure that comes after them.
+            // The target's failure concerns items that came before the source's failure, so it is
+            // first.
             (_, Err(failure)) | (Err(failure), Ok(ControlFlow::Continue(()))) => return Err(failure),
             (_, Ok(ControlFlow::Break(()))) | (Ok(false), Ok(_)) => return Ok(()),
         }
@@ -464,16 +464,17 @@ where
     }
 }
 
-/// An [`Upstream`] without its types: they are forgotten when the pipeline is put together, until a
-/// thread pours its items into an end of type `E`.
+/// An [`Upstream`] without its types. The pipeline forgets them when it is put together. A thread
+/// then pours the items into an end of type `E`.
 ///
-/// So the type of the pipeline behind it has no lifetime of the source in it, such as that of a
-/// literal. The compiler could not show otherwise that the future of the pipeline is `Send`.
+/// So the type of the pipeline after it contains no lifetime of the source, such as the lifetime of
+/// a literal. With such a lifetime the compiler could not show that the future of the pipeline is
+/// `Send`.
 pub(crate) trait Drive<E>: Send {
     /// What the thread does. It stops, and closes the source, when `stop` happens.
     fn drive(self: Box<Self>, end: E, stop: Arc<Event>) -> Driven<Result<(), StageFailure>>;
 
-    /// Closes the source, of which no thread has taken anything.
+    /// Closes the source. No thread has taken an item from it.
     fn close(self: Box<Self>) -> Driven<()>;
 }
 

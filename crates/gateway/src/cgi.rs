@@ -159,7 +159,7 @@ impl Cgi {
         self
     }
 
-    /// The port in `SERVER_PORT`. If not set, it is the one that the client names, or 80.
+    /// The port in `SERVER_PORT`. If not set, it is the port that the client names, or 80.
     #[must_use]
     pub fn server_port(mut self, port: u16) -> Cgi {
         self.server.port = Some(port);

@@ -29,7 +29,7 @@ async fn departure(caller: Caller) {
     caller.left().await;
 }
 
-/// Has `answer` answer a request, and drops the answer and its body when the client has left.
+/// Calls `answer` for a request, and drops the answer and its body when the client has left.
 pub(crate) async fn attended(request: Request, answer: impl AsyncFnOnce(Request) -> Response) -> Response {
     let Some(caller) = request.extensions().get::<Caller>().cloned() else { return answer(request).await };
     let response = match select((answer(request), departure(caller.clone()))).await {

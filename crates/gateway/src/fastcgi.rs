@@ -184,7 +184,7 @@ impl FastCgi {
         self
     }
 
-    /// The port in `SERVER_PORT`. If not set, it is the one that the client names, or 80.
+    /// The port in `SERVER_PORT`. If not set, it is the port that the client names, or 80.
     #[must_use]
     pub fn server_port(mut self, port: u16) -> FastCgi {
         self.server.port = Some(port);

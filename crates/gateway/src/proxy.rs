@@ -113,7 +113,7 @@ impl Proxy {
         self
     }
 
-    /// The value of `Host` in all requests. If not set, it is the one that the client sent.
+    /// The value of `Host` in all requests. If not set, it is the value that the client sent.
     #[must_use]
     pub fn host(mut self, host: HeaderValue) -> Proxy {
         self.host = Some(host);

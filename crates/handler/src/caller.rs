@@ -38,7 +38,7 @@ struct CallerTalk {
     engine: Option<Waker>,
     /// Whether the client has left, as far as the engine knows.
     has_left: bool,
-    /// Those that wait until the client has left.
+    /// The wakers of the futures that wait until the client has left.
     waiting: Vec<Waker>,
 }
 
@@ -83,8 +83,8 @@ impl Caller {
     /// that the client has sent in advance, and while a body is to be read, of which the handler
     /// learns the same.
     ///
-    /// A client that closes only its direction, and still reads, counts as one that has left. Few
-    /// clients do, and the two are not to be told apart.
+    /// A client that closes only its direction, and still reads, counts as a client that has left.
+    /// Few clients do, and the two are not to be told apart.
     ///
     /// # Examples
     /// ```

@@ -35,6 +35,17 @@
 //! })?;
 //! # Ok::<(), selvedge::RunError>(())
 //! ```
+
+// # For readers of the source
+//
+// Read `handler.rs`, then `body.rs`. `incoming.rs` is the slot between an engine, which reads a
+// connection, and a handler, which reads a body. `producer.rs` is a body that an `async` block
+// makes. `caller.rs` carries interim responses to the client, and the news of its departure to the
+// handler. `report.rs` has the words for the operator, from all crates of the web.
+//
+// Invariant: a handler and its bodies know nothing of versions of HTTP and of connections. They may
+// stay on one OS thread: none of them has to be `Send`.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 

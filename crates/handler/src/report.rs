@@ -16,7 +16,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// All of them with their names, the one that matters most first.
+    /// All severities with their names, the gravest first.
     pub const ALL: [(&str, Severity); 3] =
         [("error", Severity::Error), ("warning", Severity::Warning), ("notice", Severity::Notice)];
 
@@ -50,8 +50,8 @@ pub fn report(severity: Severity, message: fmt::Arguments<'_>) {
     }
 }
 
-/// Has `sink` take all reports of the process from now on. It must not block for long, because a
-/// worker may call it. Returns whether it is the first sink; a second one is not taken.
+/// Sends all reports of the process to `sink` from now on. The sink must not block for long,
+/// because a worker may call it. Returns whether it is the first sink; a second one is not taken.
 ///
 /// # Examples
 /// ```

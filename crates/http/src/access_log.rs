@@ -101,7 +101,7 @@ pub struct Rotation {
     pub bytes: u64,
     /// After this time; zero is never.
     pub period: Duration,
-    /// The most files that are kept besides the one that is written.
+    /// The largest number of files that are kept besides the file that is written.
     pub backups: u32,
 }
 
@@ -194,8 +194,8 @@ impl LogFile {
         }
     }
 
-    /// Renames the file if it is time for it, and opens the one that is at `path` then. An error is
-    /// reported, and the lines go to the old file.
+    /// Renames the file if it is time for it, and opens the file that is at `path` then. An error
+    /// is reported, and the lines go to the old file.
     fn rotate(&self, path: &Path, state: &mut LogState) {
         let Rotation { bytes, period, backups } = self.rotation;
         let result = (|| {
@@ -340,7 +340,7 @@ impl WorkerLog {
         state.lines.truncate(state.kept);
     }
 
-    /// Has all lines written, and waits until they are.
+    /// Writes all lines, and waits until they are written.
     pub(crate) async fn flush(self: &Rc<WorkerLog>) {
         let writer = {
             let state = &mut *self.state.borrow_mut();

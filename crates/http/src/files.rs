@@ -193,7 +193,7 @@ impl Files {
         Ok((FileState::Found(found), *until))
     }
 
-    /// Answers a request that is not for a file, or not for one that can be served.
+    /// Answers a request that is not for a file that can be served.
     fn page(&self, status: Status, request: &Request<'_>, terms: &Terms<'_>, out: &mut Vec<u8>) -> Reply {
         let content_bytes =
             error_page::put(status, Extra::None, request.method, terms.persistence, terms.clock, out);

@@ -32,6 +32,36 @@
 //! **Invariants.** Nothing of the engine owns a descriptor, allocates per request on the plain path
 //! (no ranges), or panics on any input. A message that two readers of RFC 9112 could frame
 //! differently is refused and its connection closed.
+
+// # For readers of the source
+//
+// `connection` knows the protocol and no directory. A `Responder` (`responder.rs`) takes each
+// request and gives the reply at once, or names the `Handler` that answers; `connection/run.rs`
+// runs that handler in the thread of its connection. `Files` (`files.rs`) is the responder of a
+// directory, `Routed` (`routed.rs`) that of a site with routes, and `Front` that of a site. `Site`
+// puts connections and files together, so it knows both, and neither knows it. A site with files
+// elsewhere has a `FileStore` (`file_store.rs`); `zip_store.rs` is one. A large file reaches the
+// socket through `Stream::try_send_file`. Names are looked up with `fs::Handle`.
+//
+// `Routed` asks the table of a `Routing`, applies the rules of the route, and answers. A call that
+// may block is a question: the connection has it answered on the blocking pool, and then asks
+// `Routed` again. A route with a handler has the same rules around it (`routed/guarded.rs`). Fields
+// are changed in the head after it is written (`routed/fields.rs`), so the prebuilt heads stay. A
+// `ConnectionGate` is what a connection passes before its first request.
+//
+// A reply is logged when it is gone. Its line is drafted with the reply, and kept if all replies
+// leave at once. Otherwise the draft is taken back, and the request, which still lies in the input,
+// is parsed again (`connection/unlogged.rs`). An exchange counts the bytes that the kernel has
+// taken. If the connection is broken, it subtracts the bytes that the client has not acknowledged.
+// A client that must make room is given up when it has acknowledged nothing for a time.
+//
+// Invariants:
+// - The half that decides does no I/O, has no unsafe code, and panics on no input.
+// - A message that two readers could frame differently is refused, and its connection closed. So is
+//   the connection of a client that was answered while it waited to be told to send a body.
+// - A file that is not regular is never opened for reading, and an opened file lies below the root.
+// - A site of one directory runs no code of routes, rules or counters.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 

@@ -397,7 +397,7 @@ fn assemble<'b>(
     Ok(request)
 }
 
-/// Takes one field line into the request, if it is one of those that the server knows.
+/// Takes one field line into the request, if the server knows the field.
 #[inline]
 fn pick<'b>(
     request: &mut Request<'b>,

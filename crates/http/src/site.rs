@@ -293,7 +293,7 @@ impl Site {
         }
     }
 
-    /// The number of open connections. One that has not passed the gate yet counts too.
+    /// The number of open connections. A connection that has not passed the gate yet counts too.
     pub fn connections(&self) -> usize {
         self.links.borrow().len() + self.at_gate.get()
     }
@@ -439,13 +439,13 @@ impl AtGate {
         AtGate(site.clone())
     }
 
-    /// Serves the connection, if it passes. One that does not pass is closed.
+    /// Serves the connection if it passes the gate, and closes it otherwise.
     async fn serve(self, gate: Arc<ConnectionGate>, stream: Stream, peer: Option<IpAddr>) {
         let site = self.0.clone();
         match gate.pass(&stream, peer, site.config().head).await {
             Ok((_passed, client)) => {
                 let served = site.serve(stream, client);
-                // From here on the connection counts as one that is served.
+                // From here on the connection counts as served.
                 drop(self);
                 served.await;
             }

@@ -1,5 +1,5 @@
 //! [`Status`]: status codes and their reason phrases. All files that answer or refuse a request use
-//! it. A new code is one line in the table, and its reason phrase is the one of the registry.
+//! it. A new code is one line in the table, and its reason phrase is the registry's.
 
 use crate::decimal;
 

@@ -66,7 +66,7 @@ pub fn resolve(path: &[u8], name: &mut Vec<u8>) -> Result<(), Status> {
     if hidden { Err(Status::NOT_FOUND) } else { Ok(()) }
 }
 
-/// The part of `path` behind its first `/`, if [`resolve`] would give just this name: no byte is
+/// The part of `path` behind its first `/`, if [`resolve`] would give exactly this name: no byte is
 /// encoded, and no component is empty or starts with a dot. After `None` the caller must call
 /// `resolve`, because the path may still be valid.
 ///

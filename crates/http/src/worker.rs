@@ -62,7 +62,7 @@ impl<H> WorkerContext<H> {
         self.ending.set(WorkerEnding::AtOnce);
     }
 
-    /// From now on each connection is closed after the reply at hand. One that is idle stays open
+    /// From now on each connection is closed after the reply at hand. An idle connection stays open
     /// until it has had a reply or its time is up.
     pub(crate) fn begin_retiring(&self) {
         if self.ending.get() == WorkerEnding::No {

@@ -209,7 +209,7 @@ impl Calls {
         Calls { kinds: kinds.collect(), waits: sums[WAIT][0] }
     }
 
-    /// The sum of all calls except those that waited.
+    /// The sum of all calls, without the calls that waited.
     pub fn total(&self) -> Tally {
         let add = |sum: Tally, (_, tally): &(_, Tally)| Tally {
             calls: sum.calls + tally.calls,

@@ -168,8 +168,9 @@ pub fn duplicate(fd: impl AsFd) -> Result<Fd> {
     on(Call::Duplicate, fd, real, |kernel, fd, _| Ok(Fd::simulated(kernel.duplicate(fd)?)))
 }
 
-/// Has the descriptor with this number closed in every program that the process starts. It is for
-/// descriptors that another program has passed to this process, and that are used by copies.
+/// Marks the descriptor with this number, so that the kernel closes it in every program that the
+/// process starts. It is for descriptors that another program has passed to this process, and that
+/// are used by copies.
 ///
 /// # Errors
 /// The number is no descriptor's, and those of `fcntl(F_SETFD)`.

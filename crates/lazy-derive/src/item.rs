@@ -26,7 +26,7 @@ pub(super) struct Parameter {
     pub(super) is_type: bool,
 }
 
-/// A variant of an enum, or the one of a struct.
+/// A variant of an enum, or a struct, which has one variant.
 pub(super) struct Variant {
     /// `Self`, or `Self::Name`.
     pub(super) path: String,

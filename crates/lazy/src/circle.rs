@@ -9,11 +9,12 @@
 //!
 //! # Giving up
 //! A frozen body has forces in it that have claimed other values. No thread polls them, so these
-//! values must be free for all. An evaluation that is pending below another one has a record; the
-//! one that is given up gives up all below it in the table. The forces in the body find, when they
-//! are polled next, that the claim is theirs no more. A combinator such as `FuturesUnordered` polls
-//! only the forces that were woken, so a force behind a foreign waker is woken then. A body may
-//! send a force to another thread. The force leaves its parent when it is polled there.
+//! values must be free for all. An evaluation that is pending below another one has a record; an
+//! evaluation that is given up gives up all below it in the table. The forces in the body find,
+//! when they are polled next, that the claim is theirs no more. A combinator such as
+//! `FuturesUnordered` polls only the forces that were woken, so a force behind a foreign waker is
+//! woken then. A body may send a force to another thread. The force leaves its parent when it is
+//! polled there.
 //!
 //! # Each circle is found
 //! A circle of evaluations that wait for one another has a last edge. The thread that adds this
@@ -24,7 +25,7 @@
 //! # Nothing else is found
 //! An edge is there only while a body awaits the value, and a parent only while a body polls the
 //! evaluation. So what is found is a value that waits for itself in the moment of the search. A
-//! body that awaits a value and something else at once (`select!`) counts as one that needs the
+//! body that awaits a value and something else at once (`select!`) counts as a body that needs the
 //! value. (A force that is leaked, by `mem::forget`, leaves its edge behind; then a circle may be
 //! found that is none.)
 //!
@@ -68,7 +69,7 @@ pub(crate) struct EvaluationRecord {
     /// A handle of the value while it is claimed. It may be the last one, and be dropped long after
     /// the others: that is sound because values and bodies are `'static` (`NodeHandle::new`).
     handle: Option<NodeHandle>,
-    /// That of the force, if it is not the one of its driver.
+    /// The force's waker, if it is not the waker of its driver.
     waker: Option<Waker>,
     parent: RecordId,
     /// The first of the evaluations that this one demands, and the others of the same parent.
@@ -263,7 +264,7 @@ impl CircleTable {
 
     /// The names from the value to the evaluation, if the value waits for the evaluation.
     fn find_circle(&mut self, waits: RecordId, value: Address) -> Option<Vec<String>> {
-        // Each evaluation that was found, with the one that it waits for.
+        // Each evaluation that was found, with the evaluation for which it waits.
         let mut needs = HashMap::from([(waits, 0)]);
         let mut to_visit = vec![waits];
         while let Some(id) = to_visit.pop() {

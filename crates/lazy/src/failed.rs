@@ -90,7 +90,7 @@ impl NoValue {
         NoValue::of(Reason::Literal("the thread that made the value was cancelled in the middle of its body"))
     }
 
-    /// The reason for a force that is refused, because so many bodies nest on the native stack.
+    /// The reason for a force that is refused because `depth` bodies nest on the native stack.
     #[cold]
     pub(crate) fn from_depth(depth: u32) -> NoValue {
         NoValue::of(Reason::Text(format!(

@@ -2,16 +2,16 @@
 //!
 //! # Evaluations in one another
 //! A body that forces another value polls that value's body within its own poll, as any future
-//! polls those it awaits. That nests on the native stack, so it ends at a depth of [`DEPTH_MAX`].
-//! There the force claims the value and **delegates** it: it gives the claimed node to the
-//! **driver**, which is the outermost force of the poll, and waits for the value as other threads
-//! do. The driver polls the body of a delegated node itself, from its own place on the stack. When
-//! that body has ended, the driver polls the one again in which the delegation was made. So a chain
-//! of any length takes a bounded native stack.
+//! polls the futures that it awaits. That nests on the native stack, so it ends at a depth of
+//! [`DEPTH_MAX`]. There the force claims the value and **delegates** it: it gives the claimed node
+//! to the **driver**, which is the outermost force of the poll, and waits for the value as other
+//! threads do. The driver polls the body of a delegated node itself, from its own place on the
+//! stack. When that body has ended, the driver polls the one again in which the delegation was
+//! made. So a chain of any length takes a bounded native stack.
 //!
 //! A body may await several things at once, and other threads may wake it. So each delegated body
 //! has a waker of its own (`force/woken.rs`). A poll of the driver polls its own body, the bodies
-//! that were woken, and those that demand a body which has ended.
+//! that were woken, and the bodies that demand a body which has ended.
 //!
 //! A body that blocks for another value, or awaits it behind a waker of its own, cannot be left in
 //! the middle. `force/more_stack.rs` gives a chain of bodies that block more stack. A chain of the
@@ -20,8 +20,8 @@
 //! # The frame
 //! While a body is polled, a [`BodyFrame`] on the native stack says which node the body belongs to;
 //! core keeps the pointer to it ([`exchange_frame`]). A force that finds a frame knows the
-//! evaluation that demands it, and the driver. It may delegate only if its waker is the one with
-//! which the driver polls: behind another waker, of `block_on` or of a combinator, the driver might
+//! evaluation that demands it, and the driver. It may delegate only if its waker is the waker with
+//! which the driver polls. Behind another waker, of `block_on` or of a combinator, the driver might
 //! not be polled before the value is there. Then the force is a driver itself.
 //!
 //! # Callers
@@ -67,7 +67,7 @@ struct BodyFrame {
     /// The number of the frames from this one on, those of all drivers.
     depth: u32,
     driver: *const ForceDriver,
-    /// The index of the body, among those that the driver polls, below this frame.
+    /// The index of the body below this frame, among the bodies that the driver polls.
     index: usize,
 }
 
@@ -594,7 +594,7 @@ impl ForceDriver {
         Some((body.node.pointer(), body.claim, body.waker.clone()))
     }
 
-    /// Removes a delegated body that has ended. The one that demands it is polled next.
+    /// Removes a delegated body that has ended. The body that demands it is polled next.
     fn remove(&self, index: usize) -> Option<Delegated> {
         let mut bodies = self.bodies.borrow_mut();
         let done = bodies.delegated[index - 1].take();
@@ -606,9 +606,9 @@ impl ForceDriver {
     }
 }
 
-/// Has an OS thread settle the node. If the node is idle, its body is polled here once, because
-/// mostly it ends at once, and then neither waker nor driver is needed. Otherwise the OS thread
-/// blocks.
+/// Settles the node on an OS thread outside of our threads. If the node is idle, this polls its
+/// body once: mostly the body ends at once, and then neither waker nor driver is needed. Otherwise
+/// the OS thread blocks.
 ///
 /// # Panics
 /// If the value has none, and within a step of a thread of ours.

@@ -42,7 +42,7 @@
 //!
 //! # Callers
 //! `value.rs` makes nodes and reads their values. `force.rs` claims nodes, polls their bodies and
-//! gives claims up. `circle.rs` gives up the evaluations below one that is given up.
+//! gives claims up. `circle.rs` gives up the evaluations below an evaluation that is given up.
 //! `spark/converter.rs` looks at the state before it forces a value.
 
 mod drops;
@@ -132,7 +132,7 @@ impl NodeHead {
     }
 
     /// Step 1. of the poll of a body. False if the claim was given up. Only one caller at a time
-    /// polls the body of a claim, so a mark that is there is the one of the claim itself.
+    /// polls the body of a claim, so a mark that is there belongs to the claim itself.
     #[inline(always)]
     pub(crate) fn begin_poll(&self, claim: NodeClaim) -> bool {
         let polling = claim.0 | POLLING;
@@ -183,8 +183,8 @@ impl NodeHead {
         self.extra_or_new().0.parent.store(parent, Ordering::Relaxed);
     }
 
-    /// Gives an evaluation up, and those that it demands, if the claim is the present one. If an OS
-    /// thread polls the body, that OS thread does so after the poll.
+    /// Gives up an evaluation and the evaluations that it demands, if the claim is the present one.
+    /// If an OS thread polls the body, that OS thread does so after the poll.
     #[cold]
     pub(crate) fn give_up(&self, claim: NodeClaim) {
         self.give_up_as(claim, false);
@@ -243,9 +243,9 @@ impl NodeHead {
         }
     }
 
-    /// Gives up the present claim of a node. The record of the node was below one that is given up.
-    /// The caller has the lock of the table. False if an OS thread polls the body: it gives the
-    /// claim up.
+    /// Gives up the present claim of a node. The record of the node was below a record that is
+    /// given up. The caller has the lock of the table. False if an OS thread polls the body: it
+    /// gives the claim up.
     pub(crate) fn let_go_below(&self) -> bool {
         self.let_go(None, false)
     }

@@ -14,9 +14,9 @@
 //!    5. t = b - 1: exchange top for           thief's if that succeeds
 //!       t + 1, bottom = b
 //! ```
-//! After [CL05]. The owner's fence is the one that costs nothing, because the thief's is the heavy
-//! one: of 2. and b., either the owner sees in 3. a top that the thief has moved, or the thief sees
-//! in c. the bottom of 1. So both take the item of b - 1 only through the exchange of the top.
+//! After [CL05]. The owner's fence costs nothing, because the thief's is the heavy one: of 2. and
+//! b., either the owner sees in 3. a top that the thief has moved, or the thief sees in c. the
+//! bottom of 1. So both take the item of b - 1 only through the exchange of the top.
 //!
 //! # Public numbers
 //! The heavy fence interrupts the owner, and takes microseconds. So where thieves are at work, the

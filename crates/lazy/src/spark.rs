@@ -37,8 +37,8 @@ use selvedge_core::in_thread;
 /// Sparks a lazy value: an idle worker of the scheduler may evaluate it, before a thread needs it.
 ///
 /// A spark costs a few instructions, and may be dropped: it is evaluated by the thread that needs
-/// it, or never. Those that are left at the end of a run are dropped, with what they have captured.
-/// [`spark_counts`] tells what became of the sparks.
+/// it, or never. The sparks that are left at the end of a run are dropped, with the values that
+/// they have captured. [`spark_counts`] tells what became of the sparks.
 ///
 /// # Several runs at once
 /// Where two runs of a process overlap, an idle worker of either may evaluate the sparks of the

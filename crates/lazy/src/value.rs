@@ -79,12 +79,12 @@ use std::panic::Location;
 /// ```
 ///
 /// # Cancellation
-/// A force that is dropped while it waits leaves the queue. One that is dropped while it evaluates
-/// gives the evaluation up: the future of the body stays as it is, "frozen", and the next thread
-/// that needs the value goes on with it. Waiting threads are told, and one of them does so at once.
-/// A closure runs at a stretch, so no force is dropped in the middle of one. It is unwound there
-/// only if it waits in direct style and its thread is cancelled. What happens to the value then
-/// depends on its body:
+/// A force that is dropped while it waits leaves the queue. A force that is dropped while it
+/// evaluates gives the evaluation up: the future of the body stays as it is, "frozen", and the next
+/// thread that needs the value goes on with it. Waiting threads are told, and one of them does so
+/// at once. A closure runs at a stretch, so no force is dropped in the middle of one. It is unwound
+/// there only if it waits in direct style and its thread is cancelled. What happens to the value
+/// then depends on its body:
 ///
 /// | made by | the body | cancelled in the middle |
 /// |---|---|---|
@@ -364,7 +364,7 @@ impl<T> Lazy<T> {
     /// The value, forced on this OS thread, which blocks while another thread evaluates it.
     ///
     /// # Panics
-    /// As [`force`](Lazy::force); if so many bodies block for one another that the kernel refuses
+    /// As [`force`](Lazy::force); if a chain of bodies block for one another and the kernel refuses
     /// an OS thread for the rest of the chain; and if it has to do more than read the value within
     /// a step of a Selvedge thread: await the force there, or in direct style
     /// `wait(value.force())`.

@@ -12,8 +12,8 @@
 //! | Implementation | Which handlers an event is offered to |
 //! |---|---|
 //! | `equeue` | all, in the order in which they were set up |
-//! | `equeue-after` | first those that were set up after the handler that made the event |
-//! | `equeue-directed` | the one that waits for it |
+//! | `equeue-after` | first the handlers that were set up after the handler that made the event |
+//! | `equeue-directed` | the handler that waits for it |
 //!
 //! # Paper
 //! [Del §5.4]; [Del §6] has the order of `equeue-after` as a remark.

@@ -116,7 +116,7 @@ impl OfferOrder for InTurn {
     const SOME: usize = usize::MAX;
 }
 
-/// First the handlers that were set up after the one that made the event.
+/// First the handlers that were set up after the handler that made the event.
 #[derive(Debug)]
 pub enum After {}
 

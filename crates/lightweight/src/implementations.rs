@@ -103,7 +103,7 @@ pub struct Measured {
     pub digest: u64,
 }
 
-/// The numbers are not those that plain sequential code gives, or a thread panicked.
+/// The numbers differ from the numbers of plain sequential code, or a thread panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wrong;
 

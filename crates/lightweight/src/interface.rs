@@ -6,7 +6,7 @@
 //! threads belongs to the OS thread that calls `spawn` and `start`.
 //!
 //! # What the paper leaves open
-//! 1. `spawn` in a thread puts the new thread behind those that are ready. It runs in the same
+//! 1. `spawn` in a thread puts the new thread behind the ready threads. It runs in the same
 //!    `start`.
 //! 2. `start` returns when no thread can run any more. Threads that are still blocked are ended,
 //!    and [`RunEnd`] has their number.

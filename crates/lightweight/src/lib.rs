@@ -37,6 +37,19 @@
 //! });
 //! assert_eq!(Tramp::start(), RunEnd { blocked: 1, ..RunEnd::default() });
 //! ```
+
+// # For readers of the source
+//
+// Read `tramp.rs` first. `interface.rs` has three traits, one for each style of program, and
+// `apps/` the three programs, once for each style. `system.rs` has the queue and the MVars of the
+// implementations on one OS thread, `os.rs` the MVars of OS threads, `stack.rs` continuations on
+// stacks. Selvedge's threads have a scheduler of their own (`scheduler.rs`) and MVars of 16 bytes
+// (`seat.rs`, `mvar_seat.rs`), which lie in rows (`seat_rows.rs`); `library.rs` has them under the
+// scheduler and in the MVars of the library. There is no unsafe code.
+//
+// Invariant: threads name MVars, and the system owns them. So threads that wait in a circle are
+// freed at the end of `start`.
+
 #![forbid(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 

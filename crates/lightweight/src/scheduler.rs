@@ -2,8 +2,8 @@
 //! threads and of MVars, and the loop that steps one thread after another.
 //!
 //! # The order
-//! A thread that is woken or created goes behind those that are ready. The scheduler has the queue
-//! for the first, and `core` has one for the second: what a thread creates in a step comes to the
+//! A thread that is woken or created goes behind the ready threads. The scheduler has the queue for
+//! the first, and `core` has one for the second: what a thread creates in a step comes to the
 //! scheduler afterwards ([`adopt`](ThreadScheduler::adopt)).
 
 use crate::RunEnd;
@@ -131,7 +131,7 @@ impl ThreadScheduler {
         self.late.borrow_mut().push((born, thread));
     }
 
-    /// Takes the threads that were created in a step, and those that were woken in between.
+    /// Takes the threads that were created in a step, and the threads that were woken in between.
     #[cold]
     fn adopt(&self, cpu: &mut Cpu) {
         let (born, late) = (self.born.take(), take(&mut *self.late.borrow_mut()));

@@ -28,7 +28,7 @@ pub(crate) trait WaitSeat: 'static {
 
 /// Values, and the threads that wait on the two sides.
 pub(crate) struct SeatQueue<T> {
-    /// First those that were put for readers that have not run yet, then the others.
+    /// First the values that were put for readers that have not run yet, then the other values.
     values: VecDeque<T>,
     handed: u32,
     reader: Option<Thread>,

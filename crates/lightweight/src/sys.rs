@@ -5,8 +5,8 @@
 //!
 //! # What it teaches
 //! The kernel's threads do all that is asked, for a stack, a record in the kernel, and system calls
-//! for each switch. The kernel does not tell when all threads are blocked: a count of those that
-//! are active does.
+//! for each switch. The kernel does not tell when all threads are blocked: a count of the active
+//! threads does.
 //!
 //! # Paper
 //! [Del §4]: the measure of how light the others are.
@@ -24,11 +24,11 @@ use std::thread::{self, JoinHandle, Thread, ThreadId};
 #[derive(Debug)]
 pub enum Sys {}
 
-/// The threads that one OS thread has spawned, and those that they have spawned.
+/// The threads that one OS thread has spawned, and the threads that these have spawned.
 struct OsSystem {
     /// The OS thread that calls `start`.
     starter: Thread,
-    /// The threads that live, less those that are blocked.
+    /// The number of threads that live and are not blocked.
     active: AtomicUsize,
     panicked: AtomicUsize,
     started: AtomicBool,

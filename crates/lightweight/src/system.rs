@@ -96,7 +96,7 @@ impl<K> System<K> {
         }
     }
 
-    /// Puts a thread behind those that are ready.
+    /// Puts a thread behind the ready threads.
     pub(crate) fn enqueue(&self, thread: K) {
         self.ready.borrow_mut().push_back(thread);
     }

@@ -2,7 +2,7 @@
 //!
 //! The second baseline. A bytecode machine has one lock around all that it does. The thread that
 //! holds it passes it on when it blocks or yields, so the machine and not the kernel decides which
-//! thread runs next: here the one that has been ready longest. So the order of a run is the same
+//! thread runs next: here the thread that has been ready longest. So the order of a run is the same
 //! each time, and it is the order of the light threads too.
 //!
 //! # What it teaches

@@ -2,8 +2,8 @@
 //! them there.
 //!
 //! `arguments.rs` reads what is between the parentheses, and `function.rs` reads the function and
-//! puts the one that calls it around it. Neither needs another crate, because the body is handed on
-//! as it is.
+//! puts an `fn` around it, which calls it. Neither needs another crate, because the body is handed
+//! on as it is.
 #![deny(unsafe_code)]
 
 mod arguments;

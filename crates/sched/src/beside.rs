@@ -23,8 +23,8 @@ use crate::elsewhere::{CpuSet, MovePlace, OsThread, has_caller_several_cpus};
 /// With the panic of `here`, of the iterator or of `missing`, when all others have ended.
 ///
 /// # Complexity
-/// O(1) system calls for each OS thread beside those that start it: two of the caller, and two of
-/// its own.
+/// O(1) system calls for each OS thread, beside the calls that start it: two of the caller, and two
+/// of its own.
 ///
 /// # Examples
 /// ```

@@ -12,10 +12,11 @@
 //! with an idle one.) Two workers that wait for events come to sleep on one CPU, and then a burst
 //! of work runs on this CPU alone.
 //!
-//! So the mover limits the CPUs on which the owner may begin: to those on which the owner may run
-//! anyway, without the mover's own. As its first act the owner takes its CPUs again, all of them.
-//! Linux wakes an OS thread on the CPU on which it fell asleep, if that is not the waker's. So such
-//! a sleeper is left alone, and one that was moved need seldom be moved again.
+//! So the mover limits the CPUs on which the owner may begin. It leaves the CPUs on which the owner
+//! may run anyway, except for the mover's own CPU. As its first act the owner takes its CPUs again,
+//! all of them. Linux wakes an OS thread on the CPU on which it fell asleep, if that is not the
+//! waker's. So such a sleeper is left alone, and a sleeper that was moved need seldom be moved
+//! again.
 //!
 //! # The order of both acts
 //! The owner must not restore its CPUs before the mover has limited them. Both change
@@ -41,11 +42,11 @@
 //! this.
 //!
 //! # CPUs that are set from outside
-//! The mover reads the owner's CPUs before it limits them, so it finds those that `taskset` has set
-//! last. The owner reads its CPUs before it restores them, and leaves them alone if they are not
-//! those that the mover left. So a set that comes from outside in between stays. Linux has no call
-//! that compares and sets. A set that comes between the read and the write of the mover, or of the
-//! owner, is lost: that is a microsecond each.
+//! The mover reads the owner's CPUs before it limits them, so it finds the CPUs that `taskset` has
+//! set last. The owner reads its CPUs before it restores them, and leaves them alone if they differ
+//! from the CPUs that the mover left. So a set that comes from outside in between stays. Linux has
+//! no call that compares and sets. A set that comes between the read and the write of the mover, or
+//! of the owner, is lost: that is a microsecond each.
 
 use std::mem;
 
@@ -69,12 +70,13 @@ const MOVED: u64 = 3;
 const STATES: u64 = 3;
 const NOTE_BITS: u32 = u64::BITS - 2;
 
-/// Where an OS thread that is to begin, its owner, meets another one that has it begin elsewhere.
+/// The place where an OS thread that is to begin (the owner) meets the OS thread that moves it (the
+/// mover).
 #[derive(Debug)]
 pub(crate) struct MovePlace<S> {
     /// One of the four states, and above it the owner's note.
     state: AtomicU64,
-    /// The owner's CPUs before the move, and those to which the mover has limited it. The mover
+    /// The owner's CPUs before the move, and the CPUs to which the mover has limited it. The mover
     /// uses the cell while the state is `MOVING`, and the owner while it is `MOVED`.
     cpus: SlotCell<Option<(S, S)>>,
 }
@@ -157,7 +159,7 @@ impl<S: Copy + PartialEq> Move<'_, S> {
         self.after >> 2
     }
 
-    /// Limits the CPUs of the owner to those that `without` leaves; `None` leaves all.
+    /// Limits the owner to the CPUs that `without` leaves; `None` leaves all.
     pub(crate) fn limit(mut self, owner: &impl HasCpus<Set = S>, without: impl FnOnce(S) -> Option<S>) {
         if let Some(all) = owner.cpus()
             && let Some(limited) = without(all)
@@ -269,7 +271,7 @@ pub(crate) fn has_caller_several_cpus() -> bool {
     !cfg!(any(loom, miri)) && OsThread::caller().cpus().is_some_and(|cpus| cpus.count() > 1)
 }
 
-/// Has an OS thread that sleeps begin on another CPU than the one that wakes it.
+/// Moves a sleeping OS thread to another CPU than the waker's, before the waker wakes it.
 ///
 /// A worker of a scheduler has one for its sleeps. Another worker that wakes it and computes on
 /// calls [`begin_elsewhere`](SleeperCpus::begin_elsewhere) first. The sleeper has all its CPUs
@@ -321,8 +323,8 @@ impl SleeperCpus {
         fits && cpu.is_some_and(|cpu| self.place.queue(me << CPU_BITS | cpu as u64))
     }
 
-    /// Has the sleeper begin on another CPU than the caller's, if it fell asleep on the caller's.
-    /// The caller is about to wake it, and to compute on. A caller that is to sleep itself does not
+    /// Moves the sleeper to another CPU than the caller's, if it fell asleep on the caller's. The
+    /// caller is about to wake it, and to compute on. A caller that is to sleep itself does not
     /// call this, because its CPU is a good one for the sleeper.
     ///
     /// # Complexity

@@ -3,7 +3,7 @@
 //!
 //! Programs get a `Handle` from `Handle::current` or from a running `WorkStealing`; `bound.rs`
 //! returns a `Spawned` too. A thread from elsewhere is created by the scheduler's own CPU, which
-//! takes the birth in by `core`'s `birth.rs`. Until then `Spawned` and `SpawnDuty` share a
+//! takes the remote spawn in by `core`'s `birth.rs`. Until then `Spawned` and `SpawnDuty` share a
 //! `ReplyCell`, and exactly one of them decides: the duty puts the join handle there, or the caller
 //! gives the thread up before.
 

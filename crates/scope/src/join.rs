@@ -12,9 +12,9 @@ use std::task::{Context, Poll};
 /// Waits until all of two, three or four futures are ready, given as a tuple; returns their outputs
 /// as one.
 ///
-/// They run in the one thread that awaits: whenever it is woken, those that are not ready yet are
-/// polled in the order of the tuple. Each is dropped as it becomes ready; a panic of one drops the
-/// others.
+/// The futures run in the thread that awaits them: whenever it is woken, it polls the futures that
+/// are not ready yet, in the order of the tuple. Each future is dropped as it becomes ready; a
+/// panic of one drops the others.
 ///
 /// # Examples
 /// ```

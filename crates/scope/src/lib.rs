@@ -54,6 +54,19 @@
 //! An exception that a child [throws](selvedge_core::throw), or a panic in a child, cancels the
 //! child's siblings and the scope's body. When all of them are over, the scope throws it on. A
 //! [`catch()`](selvedge_core::catch()) around the scope gets it with its type.
+
+// # For readers of the source
+//
+// A scope counts each of its children from before the child is created until after its future is
+// dropped. A scope that is dropped half-way passes the remaining children on to the scope around
+// it. `join`, `select` and `race` are futures over tuples, in one thread. The macro `select!` makes
+// a list of branches (`branches.rs`), and begins each poll with a branch that it draws at random
+// (`core`'s `draw.rs`); in a simulated run the seed determines the draw. Read `state.rs` first:
+// which children are counted, and what the last child does.
+//
+// Invariant: when a scope has returned, no thread below it has anything left to run, not even a
+// destructor.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 #[doc(hidden)]

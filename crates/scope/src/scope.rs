@@ -208,7 +208,8 @@ fn enter<F: Future, P: Policy<F::Output>>(
 /// What all scopes have, but for the results of their children.
 macro_rules! common {
     () => {
-        /// Cancels all children that there are; those that are spawned later, and the body, run on.
+        /// Cancels all present children. The body runs on, and so do children that are spawned
+        /// later.
         pub fn cancel_children(&self) {
             self.state.cancel_all();
         }
@@ -218,8 +219,8 @@ macro_rules! common {
 /// What `$scope` spawns.
 macro_rules! spawns {
     ($policy:ty) => {
-        /// Spawns a thread in the scope. It is ready at once, behind those that are ready already.
-        /// In a [`Group`](selvedge_core::Group) of CPUs it may move among them.
+        /// Spawns a thread in the scope. It is ready at once, behind the threads that are ready
+        /// already. In a [`Group`](selvedge_core::Group) of CPUs it may move among them.
         ///
         /// # Panics
         /// Outside of a thread of ours; if the arena is full; and if the scope is over.

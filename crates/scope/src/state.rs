@@ -151,7 +151,7 @@ impl ScopeState {
         self.failed.load(Ordering::Acquire)
     }
 
-    /// Has `owner` told of a failure. True if there is one already.
+    /// Registers `owner`, which is woken at a failure. True if there is a failure already.
     pub(crate) fn watch(self: &Arc<ScopeState>, owner: &Waker) -> bool {
         // Children, and whatever can have one enter, hold the scope: its handle may be in the body,
         // or be with another thread. While only the owner does there is nothing to be told.

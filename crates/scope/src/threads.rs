@@ -53,7 +53,7 @@ pub struct Threads<T> {
     next: u64,
 }
 
-/// Those that have ended, in order. What waits has room for one.
+/// The threads that have ended, in order. A waiter has room for one.
 type FinishedQueue<T> = WaitQueue<VecDeque<Finished<T>>, Option<Finished<T>>>;
 
 /// A thread's number in its set, and how it has ended.
@@ -66,7 +66,7 @@ impl<T: Send + 'static> Threads<T> {
     }
 
     /// Spawns a thread into the set, and returns its number there: how many were spawned before it.
-    /// It is ready at once, behind those that are ready already.
+    /// It is ready at once, behind the threads that are ready already.
     ///
     /// # Panics
     /// Outside of a thread of ours, and if the arena is full.
@@ -123,8 +123,8 @@ impl<T: Send + 'static> Threads<T> {
 }
 
 impl<T> Threads<T> {
-    /// How many threads are in the set: those that run, and those with results that have not been
-    /// taken.
+    /// The number of threads in the set: running threads, and threads with results that have not
+    /// been taken.
     pub fn len(&self) -> usize {
         self.running.len()
     }
@@ -152,7 +152,8 @@ impl<T> Threads<T> {
     /// Lets the threads run on, unobserved, and empties the set.
     pub fn detach_all(&mut self) {
         self.running.clear();
-        // Those that end later put their results where none takes them.
+        // Threads that end later put their results into the old queue, from which no caller takes
+        // them.
         self.ended = Arc::new(WaitQueue::new(VecDeque::new()));
     }
 }

@@ -64,7 +64,7 @@ struct TokenNode {
 struct Family {
     cancelled: bool,
     children: Vec<Weak<TokenNode>>,
-    /// When this number is listed, those that are gone are taken out.
+    /// When this number of tokens is listed, the dropped tokens are taken out.
     prune_at: usize,
 }
 
@@ -98,10 +98,10 @@ impl CancelToken {
         child
     }
 
-    /// Sets the flag, here and in all tokens below, and wakes those that wait for it.
+    /// Sets the flag, here and in all tokens below, and wakes the threads that wait for it.
     ///
     /// # Complexity
-    /// Linear in the number of tokens below and of those that wait.
+    /// Linear in the number of tokens below and of waiting threads.
     pub fn cancel(&self) {
         let mut left = vec![Arc::clone(&self.node)];
         while let Some(node) = left.pop() {
@@ -203,7 +203,7 @@ mod tests {
         let kept = [root.child(), root.child()];
         for _ in 0..if cfg!(miri) { 30 } else { 100_000 } {
             drop(root.child());
-            // Those that are gone are taken out when eight are listed.
+            // The dropped tokens are taken out when eight are listed.
             assert!(listed(&root) <= 8);
         }
         root.cancel();

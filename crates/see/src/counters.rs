@@ -117,7 +117,7 @@ impl Counter {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Of all CPUs together, with those that are gone.
+    /// Of all CPUs together, also of dropped CPUs.
     pub total: Counts,
     /// Of each CPU there is.
     pub cpus: Vec<CpuCounters>,
@@ -125,8 +125,8 @@ pub struct Counters {
     pub ready: usize,
     /// Threads that wait.
     pub waiting: usize,
-    /// The system calls of all OS threads, by kind, with the time that they took; apart, those that
-    /// waited for events.
+    /// The system calls of all OS threads, by kind, with the time that they took. Calls that waited
+    /// for events are apart.
     pub calls: Calls,
     /// The same of each OS thread there is, with its name.
     pub os_threads: Vec<(String, Calls)>,
@@ -142,24 +142,25 @@ pub struct CpuCounters {
     pub cpu: u32,
     /// The name of its OS thread.
     pub os_thread: String,
-    /// What it has done.
+    /// The counts of its events.
     pub counts: Counts,
     /// The lengths of its queues, by name. Of the CPU: `woken`, threads that are to run and that
     /// the scheduler has not taken yet (with a simple scheduler, its ready queue). Of the
-    /// scheduler: `ready`, with those of `work_stealing` that others may take; `local`, those that
-    /// stay; `injector`, those that come from outside, told by one worker for all. Of the event
-    /// loop: `descriptors` it has registered, of which some may be closed by now, and waits for
-    /// them; `sleepers`; `deadlines`, the timers of those waits; `disk_queued` and `disk_begun`,
-    /// operations that wait and that the kernel has.
+    /// scheduler: `ready`, its ready threads, with the threads of `work_stealing` that other
+    /// workers may take; `local`, the ready threads that stay; `injector`, the threads that come
+    /// from outside, told by one worker for all. Of the event loop: `descriptors` it has
+    /// registered, of which some may be closed by now, and waits for them; `sleepers`; `deadlines`,
+    /// the timers of those waits; `disk_queued` and `disk_begun`, operations that wait and that the
+    /// kernel has.
     pub queues: Vec<(&'static str, usize)>,
 }
 
 /// Reads the counters.
 ///
-/// Threads count that have run since the program is observed. One that was woken from a descriptor
-/// or a sleep counts as waiting until it runs. The CPUs are asked for the lengths of their queues,
-/// and have 50 ms to answer; of one that is in a long step, as is the caller's, they are up to 100
-/// ms older than that step.
+/// Only threads count that have run since the program is observed. A thread that was woken from a
+/// descriptor or a sleep counts as waiting until it runs. Each CPU is asked for the lengths of its
+/// queues, and has 50 ms to answer. For a CPU in a long step, such as the caller's, the lengths are
+/// up to 100 ms older than that step.
 ///
 /// # Complexity
 /// Looks at each thread once, and at each descriptor.

@@ -25,8 +25,8 @@ use std::time::Duration;
 pub struct Dump {
     /// The CPUs, in the order of their numbers.
     pub cpus: Vec<CpuState>,
-    /// The threads: those that run first, then those that wait, the longest first, then those that
-    /// are ready.
+    /// The threads: first the running threads, then the waiting threads, the longest wait first,
+    /// then the ready threads.
     pub threads: Vec<ThreadState>,
     /// The circles of threads that wait for one another for ever. A circle has the numbers of its
     /// threads: each waits for the next, and the last for the first.
@@ -95,8 +95,8 @@ pub enum Doing {
 ///
 /// This asks the CPUs for their threads, and waits 50 ms at most for the answers. A CPU in a long
 /// step does not answer, and neither does the caller's own. Threads of such a CPU that have run
-/// since the program is observed are in the dump all the same. Only those that have not run yet are
-/// missing.
+/// since the program is observed are in the dump all the same. Only threads that have not run yet
+/// are missing.
 ///
 /// # Complexity
 /// Linear in the number of threads. It holds up each CPU while it copies a part of the records.
@@ -131,7 +131,7 @@ pub fn dump() -> Dump {
     let mut descriptors = Descriptors::default();
     let mut threads = Vec::new();
     for record in records.into_values() {
-        // Not one that has ended meanwhile.
+        // Not if the thread has ended meanwhile.
         let Some(info) = record.thread.info() else { continue };
         let on = cpus.iter().find(|cpu| cpu.running == Some(info.id()));
         let doing = match on {
@@ -168,7 +168,7 @@ pub fn dump() -> Dump {
     Dump { cpus, threads, cycles }
 }
 
-/// Asks all CPUs for their threads. The result has the threads of those that answer in time.
+/// Asks all CPUs for their threads. The result has the threads of the CPUs that answer in time.
 fn census() -> Vec<(ThreadId, u32)> {
     let number = CENSUS.fetch_add(1, Relaxed) + 1;
     let seats = recorder::seats();

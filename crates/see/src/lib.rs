@@ -65,6 +65,24 @@
 //! assert!(selvedge::see::counters().total.blocks >= 1);
 //! # Ok::<(), selvedge::RunError>(())
 //! ```
+
+// # For readers of the source
+//
+// `recorder.rs` is the observer of each CPU with its notes, and `dump.rs`, `counters.rs` and
+// `timeline.rs` read them. One OS thread of its own, once it is needed, watches over long steps and
+// waits for signals (`helper.rs`). It observes through `core`'s `observe.rs`: an observed CPU keeps
+// a bit set that makes each step end on the long way, where the observer is told. Other crates tell
+// what they alone know, in the step that waits: `sync` which thread holds a lock, `io` what is done
+// with which file. Schedulers and event loops tell the lengths of their queues when they are asked.
+// Each OS thread counts its system calls in `io`'s system-call layer (`calls.rs`). A report of a
+// deadlock (`core`'s `deadlock.rs`) asks the observer, so it says the same under every scheduler.
+// Without an observer it polls each waiting thread once more, and hears what the leaf futures say
+// (`cpu/witness.rs`).
+//
+// Invariants:
+// - While no observer is on, seeing costs a step nothing: not an instruction.
+// - A dump waits for no CPU longer than 50 ms, and needs no lock that is held while a thread runs.
+
 #![forbid(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 

@@ -48,6 +48,16 @@
 //!     })
 //! }
 //! ```
+
+// # For readers of the source
+//
+// This crate has re-exports, the functions that start a program with its event loops, and the part
+// of `stm` that needs timers (`stm.rs`). The attributes `main` and `test` (`crates/macros`) put an
+// `fn` around an `async fn`, and `entry.rs` has the functions that this `fn` calls; it tells a main
+// that moves from a main that stays. `start.rs` ends with the last thread that can run, and takes
+// the system call of `stop`. The README's programs are among the doc tests here; `tests/stress.rs`
+// runs everything at once.
+
 #![forbid(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 

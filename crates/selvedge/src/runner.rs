@@ -202,10 +202,10 @@ impl Runner {
         Runner { blocking_threads: Some(most), ..self }
     }
 
-    /// An OS thread of the blocking pool that has had no call to make for so long leaves. The
-    /// default is 5 seconds. As for [`blocking_threads`](Self::blocking_threads), this holds for
-    /// the process until another time is set. With `Duration::ZERO` it leaves at once, with
-    /// `Duration::MAX` never.
+    /// Sets the time after which an idle OS thread of the blocking pool ends. The default is 5
+    /// seconds. As for [`blocking_threads`](Self::blocking_threads), this holds for the process
+    /// until another time is set. With `Duration::ZERO` it ends at once, with `Duration::MAX`
+    /// never.
     #[doc(alias = "thread_keep_alive")]
     pub fn blocking_idle(self, longest: Duration) -> Runner {
         Runner { blocking_idle: Some(longest), ..self }

@@ -17,8 +17,8 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StartEnd {
     /// The threads that were blocked at the end: they waited for other threads, and no thread was
-    /// left that could wake them. After a [`stop`], those that waited for other threads at that
-    /// moment. Threads that wait for an event do not count.
+    /// left that could wake them. After a [`stop`], the threads that waited for other threads at
+    /// that moment. Threads that wait for an event do not count.
     pub blocked: usize,
     /// Whether a thread called [`stop`].
     pub stopped: bool,

@@ -8,8 +8,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-/// The properties of the simulated network and disk. A field of type `u32` is a chance: so many
-/// times in a million.
+/// The properties of the simulated network and disk. A field of type `u32` is a chance: the number
+/// of cases in a million.
 #[derive(Clone, Debug)]
 pub struct Conditions {
     /// How long sent bytes are under way. Connections overtake each other; the bytes of a

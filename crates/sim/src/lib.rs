@@ -42,6 +42,23 @@
 //! Other OS threads are outside the simulation, and must not wake a thread inside. A request that a
 //! program makes to the system in another way than through Selvedge (`std::fs`, `std::time`) goes
 //! to the real system.
+
+// # For readers of the source
+//
+// `scheduler.rs` is the deterministic scheduler, which needs nothing but `core`. `kernel.rs`
+// answers the calls of `io`'s system-call layer, so a program is simulated with its event loop.
+// `world.rs` puts the two together with a virtual clock for one run. Nothing happens by itself: the
+// network's events stand in a calendar, and `epoll_wait` moves the clock to the next of them.
+//
+// The simulated disk (`disk/`) keeps two states: the files as programs see them, and the files as
+// they would be after a power failure. For the second it keeps the pages of a file as they were
+// when it was synced (`content.rs`), the names in a directory, and the changes of names that are
+// not on the disk yet, in their order (`journal.rs`). A crash draws from these by the rules that
+// the documentation of `sim::Disk` promises.
+//
+// Invariant: the seed and the program alone determine a run. There is no other clock, no order of a
+// `HashMap`, and no unsafe code.
+
 #![forbid(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 

@@ -42,7 +42,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// All, the one that the server likes best first: the smallest result.
+    /// All, the server's favourite first: the smallest result.
     pub const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
     /// The name in `Content-Encoding`.

@@ -23,6 +23,17 @@
 //! | `settings.rs`, `read.rs` | the configuration in TOML: its types, and how a table is made of it |
 //! | `mighty.rs` | Mighttpd's configuration and route file |
 //! | `reference.rs` | the page that documents each key |
+
+// # For readers of the source
+//
+// Read `table.rs`, then `path.rs`, which says why a request has one spelling. The documentation of
+// each key is on its field in `settings.rs`, and nowhere else. A new key is a field there, and a
+// line in `read.rs`.
+//
+// Invariants:
+// - Two spellings of one path take one route.
+// - No table that clients fill grows without a bound.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 

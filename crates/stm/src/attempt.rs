@@ -1,9 +1,10 @@
 //! One attempt of a transaction, from its begin to its end: [`attempt`], with its [`AttemptState`].
 //!
 //! # What an ordinary attempt does
-//! An attempt that meets no other one, has no branch, hook or predicate, and wakes no transaction,
-//! takes the session of its OS thread, pins it, reads the clock, runs the body, commits, unpins the
-//! session and puts it back. All else is in functions of its own, which are not inlined.
+//! An attempt is ordinary if it meets no conflict, has no branch, hook or predicate, and wakes no
+//! transaction. It takes the session of its OS thread, pins it, reads the clock, runs the body,
+//! commits, unpins the session and puts it back. The code for other attempts is in separate
+//! functions, which are not inlined.
 
 use crate::condition::{AttemptConditions, WakeCondition, WokenByCommit};
 use crate::engine::{Conflict, Engine, HasWaiters, read_in_turn};
@@ -32,18 +33,18 @@ pub(crate) struct AttemptState<E: Engine> {
     has_conflict: bool,
     /// A predicate runs.
     in_predicate: bool,
-    /// None as long as the body has given no hook and waits for no predicate.
+    /// `None` as long as the body has added no hook and waits for no predicate.
     extras: Option<Box<Extras>>,
 }
 
 pub(crate) type BoxedHook = Box<dyn FnOnce()>;
 
-/// What few attempts have.
+/// The state that few attempts need.
 #[derive(Default)]
 pub(crate) struct Extras {
     pub(crate) after_commit: Vec<BoxedHook>,
     pub(crate) on_abort: Vec<BoxedHook>,
-    /// Those of `on_abort` that belong to branches without effect.
+    /// The hooks of `on_abort` that belong to undone branches.
     undone: Vec<BoxedHook>,
     /// The predicates that did not hold.
     pub(crate) conditions: Option<AttemptConditions>,

@@ -1,24 +1,25 @@
 //! [`Cells`]: variables side by side in one allocation.
 //!
-//! A cell is a variable, without a handle for each: the block of cells owns one handle of each
-//! cell, and a registration (`wait.rs`) owns one while it waits.
+//! A cell is a variable without a `TVar` of its own. The block owns one handle of each cell, and a
+//! registration (`wait.rs`) owns one more while it waits.
 //!
 //! ```text
 //!    block     owners | live | len | free | head | cell | cell | cell | ..
 //!    cell      the variable | pointer to the block
 //! ```
 //! A [`Cells`] is a counted pointer to a block: clones share the block. The head is a value that
-//! the cells share, and that does not change.
+//! all cells share. It does not change.
 //!
 //! # When a block is freed
 //! 1. The last owner drops its `Cells`. No transaction that begins from now on can reach a cell, so
 //!    the block is retired.
 //! 2. `free_block` runs when no transaction can have a reference to a cell or to its value. It
 //!    drops the block's handle of each cell. Now the registrations alone have handles.
-//! 3. The last registration of a cell, when it ends, retires the cell, and `free_cell` runs.
+//! 3. When the last registration of a cell ends, it retires the cell, and `free_cell` runs later.
 //!
-//! `live` counts the cells that have a handle, and one more for `free_block`. The one of
-//! `free_block` and the calls of `free_cell` that takes the last frees the block.
+//! `live` is the number of cells that have a handle, plus 1 until `free_block` has run.
+//! `free_block` and each `free_cell` subtract from it. The call that makes it 0 frees the memory of
+//! the block.
 
 use crate::engine::Engine;
 use crate::primitives::{AtomicUsize, Ordering};
@@ -200,7 +201,7 @@ impl<H> CellBlock<H> {
     /// The first cell.
     #[inline(always)]
     fn first(block: NonNull<CellBlock<H>>) -> NonNull<VarCell> {
-        // SAFETY: the field is within the allocation of the block, or just behind it.
+        // SAFETY: the field is within the allocation of the block, or at its end.
         unsafe { NonNull::new_unchecked(addr_of_mut!((*block.as_ptr()).cells).cast::<VarCell>()) }
     }
 }

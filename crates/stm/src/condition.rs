@@ -266,7 +266,7 @@ impl Due {
     }
 }
 
-/// The conditions with transactions to wake: those that hold, and those of which that is not known.
+/// The conditions with transactions to wake: each holds, or it is not known whether it holds.
 ///
 /// One attempt evaluates them all, unless one of them leaves something behind in it.
 fn evaluate<E: Engine>(conditions: &[Arc<WakeCondition>]) -> Vec<&Arc<WakeCondition>> {

@@ -263,8 +263,9 @@ fn store_value(write: &WriteEntry, unlinked: &mut Vec<Garbage>) {
         && !old.is_null()
     {
         // SAFETY: the old node has the same type as the new one, because they are of one variable.
-        // It is out of reach now, and the session keeps it for those that have it. The value is
-        // `'static`, which the type of the variable demands, so the session may keep it for ever.
+        // It is out of reach now, and the session keeps it for the transactions that have read it.
+        // The value is `'static`, which the type of the variable demands, so the session may keep
+        // it for ever.
         unlinked.push(unsafe { Garbage::new(old, free) });
     }
 }

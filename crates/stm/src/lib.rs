@@ -49,6 +49,33 @@
 //! })?;
 //! # Ok::<(), selvedge::Failure>(())
 //! ```
+
+// # For readers of the source
+//
+// An attempt is a call of an ordinary function (`attempt.rs`). It has a session with a log
+// (`session.rs`, `log.rs`, `reads.rs`), and ends by a commit, an error, a conflict, or a
+// registration in the variables that it has read. Only a transaction that waits, or gives way, is a
+// pending future. Read `engine.rs` with `engine/versioned.rs` (how an attempt reads and commits,
+// and why it sees one moment; the engines beside it are there for comparison, and `Figure3` may
+// show an attempt several moments), `waiting.rs` (why no wake-up is lost), `condition.rs` (how a
+// commit evaluates the predicates for which others wait), `session.rs` (why no memory is freed that
+// an attempt can reach), `turn.rs` (how a transaction becomes irrevocable after many conflicts),
+// `variable.rs` (the word of a variable). `nodes.rs` keeps the memory of freed values for later
+// values, and `names.rs` has the names of variables in a table of their own. The shared part of
+// weak handles lies with the waiters of a variable (`weak.rs`).
+//
+// The structures are made of variables, and know nothing of engines, logs or sessions. A structure
+// with many variables has them in blocks (`cells.rs`). The values of cells are raw pointers, and
+// each kind of value says how it is freed and seen (`CellValue`, in `cells.rs`, `tmap/node.rs` and
+// `tnode.rs`). Below `tmap.rs`, `tqueue.rs` and the like, no other code is unsafe.
+//
+// Invariants:
+// - No code of the program runs while a commit has a variable locked. In a turn, the body alone
+//   does.
+// - A predicate runs in the commits of other transactions, after they have unlocked everything.
+// - A body runs at a stretch. Nothing waits in it, and no other transaction begins in it. So a
+//   turn, a lock and a pinned session never belong to a parked thread.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod attempt;

@@ -27,15 +27,17 @@ pub(crate) struct Log {
     pub(crate) writes: Vec<WriteEntry>,
     /// See [`needs_search`](Log::needs_search).
     filter: u64,
-    /// Whether the end of the attempt has more to do than that of an ordinary one: see
+    /// Whether this attempt needs more work at its end than an ordinary attempt: see
     /// [`is_ordinary`](Log::is_ordinary).
     has_more: bool,
     /// The places of variables among `writes`, once these are many.
     index: HashMap<NonNull<Inner>, usize, BuildHasherDefault<AddressHasher>>,
-    /// What a branch of the transaction changed in writes from before the branch.
+    /// The values that a branch has replaced in writes from before the branch: the index of the
+    /// write, and the value before.
     undo: Vec<(usize, *mut ())>,
     branches: usize,
-    /// Nodes that were to be written, and are not any more. The body may have references to them.
+    /// Nodes that a later write of the same attempt has replaced. The body may have references to
+    /// them.
     superseded: Vec<(*mut (), Free)>,
 }
 
@@ -158,7 +160,8 @@ impl Log {
         }
     }
 
-    /// A write of a variable that is perhaps among the writes, or to be among many.
+    /// A write of a variable that may be among the writes already, or that comes after `FEW`
+    /// writes.
     #[cold]
     #[inline(never)]
     fn write_or_replace(&mut self, inner: NonNull<Inner>, value: *mut (), free: Option<Free>) {
@@ -185,7 +188,7 @@ impl Log {
         }
     }
 
-    /// A number that is another one after each write that lasts longer than its branch.
+    /// A number that grows with each write of a node, also with a write of a branch that is undone.
     pub(crate) fn changes(&self) -> usize {
         self.writes.len() + self.undo.len() + self.superseded.len()
     }
@@ -236,7 +239,7 @@ impl Log {
         !self.has_more
     }
 
-    /// Marks the attempt as one that is not [ordinary](Log::is_ordinary).
+    /// Marks the attempt as not [ordinary](Log::is_ordinary).
     pub(crate) fn set_unordinary(&mut self) {
         self.has_more = true;
     }

@@ -66,7 +66,7 @@ impl Reads {
         if !self.has_room() {
             self.grow();
         }
-        // SAFETY: as just seen.
+        // SAFETY: there is room, by `has_room` or `grow`.
         unsafe { self.push_within(read) };
     }
 

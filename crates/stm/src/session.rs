@@ -22,8 +22,8 @@
 //! no such call, both fences are `SeqCst` fences, and the point of an OS thread is the fence of its
 //! 3. Loom checks that form.
 //!
-//! Let a session P reach an object at 4. that a collect C has retired with `t` at c. So P has read
-//! a pointer that is older than the unlink.
+//! Suppose that a session P reaches an object at 4., and that a collect C retires this object with
+//! `t` at c. Then P has read a pointer that is older than the unlink.
 //! 1. P's point of C comes after that read. A read after the point would see the unlink, because
 //!    the unlink comes before b.
 //! 2. So P's 1. and 2. come before its point. Therefore P has read an epoch of at most `t`, because
@@ -38,9 +38,9 @@
 //! it. So each access of P happens before the object is freed.
 //!
 //! # The loops of the schedulers
-//! A worker between two steps holds no reference, so its scheduler could announce quiescence once
-//! for many steps, instead of 1. to 5. for each transaction. What is left to gain by that are a
-//! load and two stores to a cache line of the session, without a fence.
+//! A worker between two steps holds no reference. So its scheduler could announce this state once
+//! for many steps, instead of 1. to 5. for each transaction. That would save a load and two stores
+//! to a cache line of the session, and no fence.
 
 use crate::log::Log;
 use crate::nodes::SpareNodes;
@@ -57,7 +57,8 @@ use std::sync::Arc;
 /// The function that frees a value behind a pointer of its type.
 pub(crate) type Free = unsafe fn(*mut ());
 
-/// Objects that only transactions can reach that ran when these were retired.
+/// Objects that no new transaction can reach: only the transactions that ran when they were
+/// retired.
 struct Retired {
     epoch: u64,
     garbage: Vec<Garbage>,
@@ -150,7 +151,8 @@ struct Record {
     pinned: AtomicU64,
 }
 
-/// The log of one transaction at a time, and the garbage of those that used the session before.
+/// The log of one transaction at a time, and the garbage of the transactions that used the session
+/// before.
 pub(crate) struct Session {
     record: &'static Record,
     /// Whether `pin` needs a fence of its own, because the kernel has no heavy one.
@@ -174,8 +176,8 @@ pub(crate) struct Registry {
     free: Vec<Box<Session>>,
 }
 
-/// The number of unlinked objects at which a session retires them and tries to free some. The
-/// system call of the heavy fence is shared by so many.
+/// The number of unlinked objects at which a session retires them and tries to free some. These
+/// objects share one system call of the heavy fence.
 const MANY: usize = 256;
 
 impl Registry {
@@ -337,8 +339,9 @@ fn take_free() -> Box<Session> {
 }
 
 /// Gives a session back, after `unpin`. If the session has unlinked many objects, and no body of a
-/// transaction runs on this OS thread, retires them and frees those that no transaction can reach.
-/// So the destructors of the program's values run here, and may run transactions.
+/// transaction runs on this OS thread, retires them and frees the retired objects that no
+/// transaction can reach. So the destructors of the program's values run here, and may run
+/// transactions.
 #[inline(always)]
 pub(crate) fn put(session: Box<Session>) {
     match session.unlinked.len() {

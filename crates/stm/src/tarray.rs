@@ -115,7 +115,7 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
         self.cells.write(tx, index, CellNode(value));
     }
 
-    /// Replaces the value of an element by one that `f` makes of it.
+    /// Replaces the value of an element by the value that `f` makes of it.
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
@@ -129,8 +129,8 @@ impl<T: Send + Sync + 'static, E: Engine> TArray<T, E> {
         Ok(())
     }
 
-    /// Replaces the value of an element by one that `f` makes of it, and gives the result that `f`
-    /// gives beside it: see [`TVar::state`](crate::TVar::state).
+    /// Replaces the value of an element by the value that `f` makes of it, and gives the result
+    /// that `f` gives beside it: see [`TVar::state`](crate::TVar::state).
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).

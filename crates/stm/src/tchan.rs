@@ -133,8 +133,8 @@ impl<T: Send + Sync + 'static, E: Engine> TChan<T, E> {
     }
 
     /// A channel with the same end to write to, with an own end to read from, which begins where
-    /// this one stands: it reads the values that this one has not read, and those that are written
-    /// from now on. `clone` is another handle to the same end.
+    /// this one stands: it reads the values that this one has not read, and the values that are
+    /// written from now on. `clone` is another handle to the same end.
     ///
     /// # Errors
     /// As [`TVar::read`].

@@ -47,7 +47,7 @@ const APART: usize = 4;
 
 const MOST_STRIPES: usize = 64;
 
-/// The number of the calling OS thread, among those that have added to counters.
+/// The number of the calling OS thread, among the OS threads that have added to counters.
 fn os_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static NUMBER: Cell<Option<usize>> = const { Cell::new(None) });

@@ -60,7 +60,7 @@ use trie::{Trie, place};
 /// # Complexity
 /// A lookup reads two variables in a map of 1,000 entries, three in one of 10,000, and four in one
 /// of 100,000. An entry takes a node of its own: its key, its value and 24 bytes. Leaves and
-/// branches take 70 to 130 bytes more for each entry, the most just after many leaves have become
+/// branches take 70 to 130 bytes more for each entry, the most when many leaves have become
 /// branches. An empty map takes 2 KB.
 ///
 /// # Examples
@@ -286,8 +286,8 @@ where
         Ok(Some(&entry.value))
     }
 
-    /// Replaces the value of a key by one that `f` makes of it. `f` gets `None` if there is no
-    /// entry with this key; there is none afterwards if `f` gives `None`.
+    /// Replaces the value of a key by the value that `f` makes of it. `f` gets `None` if there is
+    /// no entry with this key; there is none afterwards if `f` gives `None`.
     ///
     /// `f` may change the map too. The value that it gives counts more than a change that it has
     /// made to the same key.

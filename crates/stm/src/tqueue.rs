@@ -58,8 +58,8 @@ struct Segment<T: Send + Sync + 'static, E: Engine> {
 
 type Places<T, E> = Cells<Option<CellNode<Queued<T, E>>>, E>;
 
-/// A value. The last one of a segment has the following segment, so that its `push` and its `pop`
-/// touch no further variable for that.
+/// A value. The last value of a segment contains the following segment. So the `push` that adds a
+/// segment and the `pop` that leaves one touch no further variable.
 struct Queued<T: Send + Sync + 'static, E: Engine> {
     value: T,
     following: Option<Segment<T, E>>,

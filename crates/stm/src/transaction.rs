@@ -255,8 +255,8 @@ impl<E: Engine> Tx<E> {
     /// Those of the alternative that ran last.
     ///
     /// # Complexity
-    /// As so many nested [`or_else`](Tx::or_else)s, without their depth of the stack. Nothing is
-    /// allocated for the list.
+    /// As nested [`or_else`](Tx::or_else)s of the same number, without their depth of the stack.
+    /// Nothing is allocated for the list.
     ///
     /// # Examples
     /// The first job of the first queue that has one:
@@ -345,8 +345,8 @@ impl<E: Engine> Tx<E> {
         }
     }
 
-    /// Has `hook` run when this attempt has committed, in the same thread and before the
-    /// transaction returns. Several run in the order in which they were given.
+    /// Adds a hook that runs when this attempt has committed, in the same thread and before the
+    /// transaction returns. Several hooks run in the order in which they were given.
     ///
     /// A hook of a branch that was undone does not run. A panic of a hook goes on to the caller,
     /// and the hooks after it do not run; the transaction has its effect all the same.
@@ -369,8 +369,8 @@ impl<E: Engine> Tx<E> {
         self.state.borrow_mut().extras().after_commit.push(hook);
     }
 
-    /// Has `hook` run when this attempt ends without effect: because of a conflict, a retry, an
-    /// error or a panic. It runs before the transaction runs again, waits or returns.
+    /// Adds a hook that runs when this attempt ends without effect: because of a conflict, a retry,
+    /// an error or a panic. It runs before the transaction runs again, waits or returns.
     ///
     /// A hook of a branch that was undone runs at the end of the attempt, however the attempt ends.
     /// A panic of a hook is reported and goes no further.

@@ -1,4 +1,5 @@
-//! The turn: a transaction that has met many conflicts locks each variable before it reads it.
+//! The turn makes a transaction irrevocable: a transaction that has met many conflicts locks each
+//! variable before it reads it.
 //!
 //! One transaction of the process at most has the turn. Its attempt meets no conflict: no commit
 //! can change a variable that the attempt has locked, and the attempt waits for a locked variable

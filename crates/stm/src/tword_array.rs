@@ -115,7 +115,7 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
         self.cells.write(tx, index, CellWord(value));
     }
 
-    /// Replaces the value of an element by one that `f` makes of it.
+    /// Replaces the value of an element by the value that `f` makes of it.
     ///
     /// # Errors
     /// As [`TWord::read`](crate::TWord::read).
@@ -130,8 +130,8 @@ impl<T: Word, E: Engine> TWordArray<T, E> {
         Ok(())
     }
 
-    /// Replaces the value of an element by one that `f` makes of it, and gives the result that `f`
-    /// gives beside it: see [`TWord::state`](crate::TWord::state).
+    /// Replaces the value of an element by the value that `f` makes of it, and gives the result
+    /// that `f` gives beside it: see [`TWord::state`](crate::TWord::state).
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).

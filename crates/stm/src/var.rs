@@ -151,8 +151,8 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
         unsafe { Borrowed::new(self.inner) }
     }
 
-    /// The value, as this transaction sees it: the one that it has written itself, or else the one
-    /// in the variable.
+    /// The value, as this transaction sees it: the value that it has written itself, or else the
+    /// value in the variable.
     ///
     /// # Errors
     /// When another transaction has written a variable that this one has read before. The body
@@ -180,7 +180,7 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
         tx.store_node(self.inner(), value, nodes::free::<T>);
     }
 
-    /// Replaces the value by one that `f` makes of it.
+    /// Replaces the value by the value that `f` makes of it.
     ///
     /// # Errors
     /// As [`read`](TVar::read).
@@ -193,8 +193,8 @@ impl<T: Send + Sync + 'static, E: Engine> TVar<T, E> {
         Ok(())
     }
 
-    /// Replaces the value by one that `f` makes of it, and gives the result that `f` gives beside
-    /// it.
+    /// Replaces the value by the value that `f` makes of it, and gives the result that `f` gives
+    /// beside it.
     ///
     /// # Errors
     /// As [`read`](TVar::read).

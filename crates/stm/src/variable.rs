@@ -147,9 +147,10 @@ impl Inner {
         let before = unsafe { inner.as_ref() }.handles.fetch_sub(1, Ordering::AcqRel);
         if before == 1 {
             // SAFETY: that was the last handle, so a transaction that begins from now on cannot
-            // reach the variable: it is freed when those that run have ended. `free` belongs to the
-            // kind that the constructor of `TVar`, `TWord` or `Cells` has chosen for the variable's
-            // type. All three demand a `'static` value, so it may be dropped at any later time.
+            // reach the variable: it is freed when the transactions that run now have ended. `free`
+            // belongs to the kind that the constructor of `TVar`, `TWord` or `Cells` has chosen for
+            // the variable's type. All three demand a `'static` value, so it may be dropped at any
+            // later time.
             retire(unsafe { Garbage::new(inner.as_ptr().cast(), free) });
         }
     }
@@ -166,7 +167,7 @@ impl Inner {
     }
 }
 
-/// Adds a handle to those that are there, unless there is none.
+/// Counts one more handle, unless the variable has no handle left.
 #[inline(always)]
 fn add_to(handles: &AtomicUsize) -> bool {
     let more = |handles: usize| (handles != 0).then_some(handles + 1);
@@ -232,7 +233,7 @@ macro_rules! handle {
 /// Equality and hash of handles: by what they are handles to, as `$key` tells. No value is read.
 macro_rules! identity {
     ([$($generics:tt)*] $type:ty, $handle:ident => $key:expr) => {
-        /// Whether both are handles to the same one. What it has in it is not compared.
+        /// Whether both are handles to the same one. Their contents are not compared.
         impl<$($generics)*> PartialEq for $type {
             fn eq(&self, other: &Self) -> bool {
                 let mine = {

@@ -44,14 +44,14 @@ use std::task::{Context, Poll};
 /// without waiters, for the next one.
 #[derive(Default)]
 pub(crate) struct Waiters {
-    /// Those that each write wakes. They keep their places until they leave, so that they leave in
-    /// constant time; the next one takes a place that is free. This is place 0. Mostly there is one
-    /// waiter, which takes no memory of its own then.
+    /// The waiters that each write wakes. A waiter keeps its place until it leaves, so that it
+    /// leaves in constant time; the next waiter takes a free place. This is place 0. Mostly there
+    /// is one waiter, which takes no memory of its own then.
     first: Option<Arc<WaitingTx>>,
     /// The places from 1 on. None if all of them are free, and the variable has had no weak handle.
     others: Option<Box<WaiterPlaces>>,
-    /// Those that wait for predicates. Shared with the commits that evaluate them. None if there
-    /// are none.
+    /// The conditions for which transactions wait. The commits that evaluate them share the list.
+    /// `None` if there are none.
     conditions: Option<Arc<Vec<Arc<WakeCondition>>>>,
 }
 

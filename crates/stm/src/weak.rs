@@ -107,7 +107,7 @@ macro_rules! weak_handle {
             /// A lock that the weak handles of this variable share.
             #[must_use = "a handle is all that this makes"]
             pub fn upgrade(&self) -> Option<$name<T, E>> {
-                // SAFETY: `Weak::upgrade` keeps the variable, which is the one of `downgrade`.
+                // SAFETY: `Weak::upgrade` keeps the variable, which `downgrade` was given.
                 let inner = self.weak.upgrade(|inner| unsafe { Inner::hold_at(inner.cast()) })?;
                 Some($name { inner: inner.cast(), _value: PhantomData })
             }

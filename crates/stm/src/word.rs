@@ -226,8 +226,8 @@ impl<T: Word, E: Engine> TWord<T, E> {
         unsafe { Borrowed::new(self.inner) }
     }
 
-    /// The value, as this transaction sees it: the one that it has written itself, or else the one
-    /// in the variable.
+    /// The value, as this transaction sees it: the value that it has written itself, or else the
+    /// value in the variable.
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
@@ -246,7 +246,7 @@ impl<T: Word, E: Engine> TWord<T, E> {
         tx.store(self.inner(), bits_to_pointer(value.into_bits()), None);
     }
 
-    /// Replaces the value by one that `f` makes of it.
+    /// Replaces the value by the value that `f` makes of it.
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).
@@ -258,8 +258,8 @@ impl<T: Word, E: Engine> TWord<T, E> {
         Ok(())
     }
 
-    /// Replaces the value by one that `f` makes of it, and gives the result that `f` gives beside
-    /// it.
+    /// Replaces the value by the value that `f` makes of it, and gives the result that `f` gives
+    /// beside it.
     ///
     /// # Errors
     /// As [`TVar::read`](crate::TVar::read).

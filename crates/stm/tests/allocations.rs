@@ -15,7 +15,7 @@ struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-    /// Those that this OS thread has allocated, less those that it has freed.
+    /// The bytes that this OS thread has allocated, minus the bytes that it has freed.
     static BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
@@ -62,7 +62,7 @@ fn a_transaction_of_words_allocates_nothing() {
     assert_eq!(count, 0);
 }
 
-/// So many writes that the log finds them by an index.
+/// With 40 writes, the log finds a write by an index.
 #[test]
 fn a_transaction_that_writes_many_words_allocates_nothing() {
     let vars: Vec<_> = (0..40).map(|_| TWord::new(0_u64)).collect();

@@ -1,4 +1,4 @@
-//! The opacity probe: what attempts see, also those that do not commit.
+//! The opacity probe: what attempts see, also attempts that do not commit.
 //!
 //! `cargo xtask soak` runs the long form: at least 10^8 attempts of each engine.
 #![cfg(not(loom))]

@@ -36,6 +36,20 @@
 //!
 //! Objects may be shared between OS threads unless their names say `local`. `MVar::new_local` and
 //! so on make objects that stay on one OS thread and use no atomic operation.
+
+// # For readers of the source
+//
+// One file for each object that blocks. Each object is a state and one wait queue of `core`:
+// variables and queues (`mvar.rs`, `fifo.rs`, `bounded_fifo.rs`, `one_shot.rs`), locks (`mutex.rs`,
+// `rw_lock.rs`, `semaphore.rs`, `condition.rs`), objects for one event (`event.rs`, `once_cell.rs`,
+// `promise.rs`, `barrier.rs`), and news for many (`broadcast.rs`, `watch.rs`). `holder.rs` has the
+// names of holders, `owner.rs` recursion, and `blocking_guard.rs` guards for OS threads. An OS
+// thread that blocks (`blocking.rs`, and the file of that name in `core`) looks for a few
+// microseconds before it queues, and again before it sleeps.
+//
+// Invariant: `sync` contains no scheduler and runs under any executor. A thread of ours or a
+// foreign task may poll the future that waits.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod barrier;

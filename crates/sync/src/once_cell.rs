@@ -19,8 +19,8 @@ use std::sync::OnceLock;
 /// function.
 ///
 /// # Cancellation
-/// Dropping a `get_or_init` that waits removes it from the queue. Dropping one that makes the value
-/// gives the turn to the next waiter.
+/// Dropping a `get_or_init` that waits removes it from the queue. Dropping a `get_or_init` that
+/// makes the value gives the turn to the next waiter.
 ///
 /// # Complexity
 /// When the value is there, reading it is one load.

@@ -295,7 +295,7 @@ impl<T, M: Mode> RwLock<T, M> {
     }
 
     /// Clears the record of a reader that leaves, so that the record never names a thread that has
-    /// left. A guard may be dropped by another thread than the one that locked; then the record
+    /// left. A guard may be dropped by another thread than the thread that locked; then the record
     /// does not name the dropping thread, and the last reader clears the record.
     #[cold]
     fn reader_leaves(&self) {

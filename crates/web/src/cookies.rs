@@ -12,7 +12,7 @@ use selvedge_handler::{Response, ResponsePart};
 
 use crate::extract::{Context, FromParts};
 
-/// The bytes of a value that are percent-encoded: those that no cookie may hold, and the `%`.
+/// The bytes of a value that are percent-encoded: the bytes that no cookie may hold, and the `%`.
 const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b',').add(b';').add(b'\\').add(b'%');
 
 /// The cookies of a request. Values are percent-decoded, as [`SetCookie`] encodes them.
@@ -60,9 +60,9 @@ impl<S> FromParts<S> for Cookies {
 pub enum SameSite {
     /// None.
     Strict,
-    /// Those that navigate to the page.
+    /// Requests that navigate to the page.
     Lax,
-    /// All. Such a cookie is [`secure`](SetCookie::secure).
+    /// All requests. Such a cookie is [`secure`](SetCookie::secure).
     None,
 }
 
@@ -120,7 +120,7 @@ impl SetCookie {
         }
     }
 
-    /// Has the client forget the cookie with this name.
+    /// A cookie that makes the client forget the cookie with this name.
     ///
     /// # Panics
     /// As [`new`](Self::new).
@@ -128,7 +128,7 @@ impl SetCookie {
         SetCookie::new(name, "").max_age(Duration::ZERO)
     }
 
-    /// The client keeps it for so long, to the second, also when the browser ends.
+    /// The client keeps it for `age`, to the second, also when the browser ends.
     pub fn max_age(mut self, age: Duration) -> SetCookie {
         self.max_age = Some(age);
         self

@@ -36,6 +36,16 @@
 //!
 //! A handler is a thread of ours while it runs: it may sleep, take an `MVar`, run a transaction,
 //! open a connection. It stays on one OS thread, so it may keep an `Rc`.
+
+// # For readers of the source
+//
+// Read `endpoint.rs` (functions with arguments), `extract.rs` (the arguments), `router.rs`.
+// `fields.rs` reads names with values by serde, for paths, queries and forms alike. `parameters.rs`
+// compares a type with the names of a route. The parsers (`multipart.rs`, `cookies.rs`) do no I/O,
+// and `fuzz.rs` has the properties that hold of them. `server.rs` runs an application on all
+// processors. `websocket.rs` gives `tungstenite` two buffers for a stream, and moves their bytes
+// itself.
+
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]
 

@@ -100,7 +100,7 @@ impl<S: 'static> Router<S> {
         Router { state, paths: matchit::Router::new(), routes: Vec::new(), fallback: None }
     }
 
-    /// Has `endpoint` answer requests with `method` for `path`.
+    /// Adds a route: `endpoint` answers the requests with `method` for `path`.
     ///
     /// # Panics
     /// If the path is no valid route or clashes with another one, if it has an endpoint for this
@@ -165,8 +165,8 @@ impl<S: 'static> Router<S> {
         self.route(Method::DELETE, path, endpoint)
     }
 
-    /// Has `handler` answer all requests for `prefix` and what is below it. The handler sees the
-    /// rest of the path, and the prefix as the extension [`Mount`].
+    /// Adds a mount: `handler` answers all requests for `prefix` and for the paths below it. The
+    /// handler sees the rest of the path, and the prefix as the extension [`Mount`].
     ///
     /// # Panics
     /// If the prefix does not begin with `/`, or ends with one, or has a parameter, or clashes with
@@ -184,7 +184,7 @@ impl<S: 'static> Router<S> {
         self
     }
 
-    /// Has `handler` answer the requests for a path without a route.
+    /// Sets the handler that answers the requests for a path without a route.
     pub fn fallback(mut self, handler: impl Handler) -> Router<S> {
         self.fallback = Some(Rc::new(handler));
         self

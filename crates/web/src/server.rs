@@ -174,7 +174,7 @@ impl Server {
     }
 }
 
-/// Has the server stop at the first signal, and ends the process at the second, until `over`.
+/// Stops the server at the first signal, and ends the process at the second, until `over`.
 async fn hear(mut signals: Signals, stop: Stop, over: Stop) {
     loop {
         match select((signals.next(), over.requested())).await {

@@ -123,7 +123,7 @@ impl TestResponse {
     }
 }
 
-/// Has `handler` answer, and reads the response to its end.
+/// Gives a request to `handler`, and reads the response to its end.
 ///
 /// # Panics
 /// If the body of the response fails.

@@ -139,7 +139,7 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
     Ok(())
 }
 
-/// Has the environment begin, and runs the graph. Prints the time of one of this number of
+/// Runs the graph after the environment's `begin`. Prints the time of one of this number of
 /// operations.
 ///
 /// # Panics
@@ -153,7 +153,7 @@ fn timed<'g>(
     timed_loop(operations, || finish(graph, scheduler, begin))
 }
 
-/// Has the environment begin, and runs the graph.
+/// Runs the graph after the environment's `begin`.
 ///
 /// # Panics
 /// When the run does not end well.

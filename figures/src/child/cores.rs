@@ -68,7 +68,7 @@ where
     let made_by_each = per - fault();
     let first = R::run(workers as usize, Waits::Nothing, async move {
         for _ in 0..n {
-            // Not forked: each fork would let all those that are there yield before the next.
+            // Not forked: each fork would let all earlier threads yield before the next.
             drop(R::spawn(async move {
                 STARTED.fetch_add(1, Ordering::Relaxed);
                 while !BEGIN.load(Ordering::Relaxed) {

@@ -48,7 +48,7 @@ pub(super) fn is_whole(reply: &[u8]) -> bool {
     parts(reply).is_some_and(|(head, body)| head.lines().find_map(length).is_some_and(|n| body.len() >= n))
 }
 
-/// Whether a whole reply is the one that [`REQUEST`] is to have.
+/// Whether a whole reply is the right reply to [`REQUEST`].
 pub(super) fn is_right(reply: &[u8]) -> bool {
     parts(reply)
         .is_some_and(|(head, body)| head.starts_with("HTTP/1.1 200 OK\r\n") && body == HELLO.as_bytes())

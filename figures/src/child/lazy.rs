@@ -103,7 +103,7 @@ fn timed(answer: impl FnOnce() -> u64) {
     println!("answer {}", answer + fault());
 }
 
-/// The calls of `fib` before the one that is measured.
+/// The calls of `fib` before the measured call.
 const ROUNDS_BEFORE: u32 = 8;
 
 /// In one OS thread. As for GHC, a function of its own: its code does not depend on `join`.

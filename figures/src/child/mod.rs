@@ -52,7 +52,7 @@ use self::stamp::vacation::{self, TravelMix};
 /// own check is checked.
 pub(crate) const FAULT: &str = "FIGURES_FAULT";
 
-/// 1 in a run that is to give a wrong answer, 0 in every other.
+/// 1 if this run must give a wrong answer, else 0.
 fn fault() -> u64 {
     u64::from(env::var_os(FAULT).is_some())
 }
@@ -61,16 +61,16 @@ fn fault() -> u64 {
 ///
 /// # Errors
 ///
-/// When there is no such program, or its arguments are no numbers.
+/// There is no program with this name, or an argument is not a number.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
-    // The compiler of a build has paths as arguments, because a build runner starts it.
+    // `make-compile` has paths as arguments, because a build runner starts it.
     if let [program, steps, output, imports @ ..] = words
         && program == "make-compile"
     {
         let steps = steps.parse().map_err(|_| format!("not a number: {steps}"))?;
         return make::compile(steps, output, imports).map_err(|error| format!("{output}: {error}"));
     }
-    // So have the pipelines.
+    // The programs `pipe-..` have words as arguments too.
     if let [program, words @ ..] = words
         && let Some(program) = program.strip_prefix("pipe-")
     {
@@ -122,8 +122,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The programs of the figures about several workers, pipes, connections and time. The first number
-/// of most is that of workers: 0 for the scheduler that has one OS thread and moves nothing.
+/// Runs a program of the figures about several workers, pipes, connections or time. For most
+/// programs the first number is the number of workers. 0 means the scheduler with one OS thread,
+/// which moves no thread.
 fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), String> {
     if let Some(program) = name.strip_prefix("lwc-") {
         return lwc::ours(program, numbers, fault());

@@ -142,8 +142,8 @@ impl Load {
     }
 }
 
-/// Has the kernel write what it has and forget all files. Needs root; without it the files are
-/// those that the kernel happens to have.
+/// Makes the kernel write its dirty pages and forget all files. This needs root: without it, some
+/// files stay in the kernel's cache.
 fn forget_files() {
     let _ = Command::new("sync").status();
     let _ = fs::write("/proc/sys/vm/drop_caches", "3");

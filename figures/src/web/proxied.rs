@@ -24,7 +24,7 @@ pub(crate) fn proxied(effort: Effort) -> Result<Table, String> {
     for (case, file, connections) in [("1 KiB: ", KIBIBYTE, 64), ("1 MiB: ", MEBIBYTE, 16)] {
         let site = Site::create(u64::from(faults))?;
         site.add(file, u64::from(faults))?;
-        // The server behind is the same for all, and not one of those that are compared.
+        // The server behind is the same for all, and none of the compared servers.
         let behind = start_as("behind", Log::Off, &site, &[CLIENT_CPU], |set_up| {
             set_up.configured(&format!("workers = 1\n[[route]]\ndirectory = '{}'\n", set_up.root))
         })?;

@@ -75,7 +75,7 @@ pub(super) fn notes() -> Vec<String> {
     ]
 }
 
-/// How long a server may take to start, and to end: those that callgrind runs are slow.
+/// The time that a server may take to start, and to end: a server under callgrind is slow.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A started server.

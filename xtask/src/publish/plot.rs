@@ -94,7 +94,7 @@ struct Group<'a> {
     sizes: Vec<(f64, Vec<&'a Row>)>,
 }
 
-/// The rows of one case that have one unit, and those that have no value, with the first unit.
+/// The rows of one case by their unit. Rows without a value go with the first unit.
 fn by_unit(rows: &[Row]) -> Vec<(&str, Vec<&Row>)> {
     let mut units: Vec<(&str, Vec<&Row>)> = Vec::new();
     for row in rows {

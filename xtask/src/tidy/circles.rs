@@ -180,7 +180,7 @@ mod tests {
     use super::super::messages;
     use super::*;
 
-    /// A crate with these files besides its root. Each imports from those that are named.
+    /// A crate with these files besides its root. Each imports from the named files.
     fn found(list: &str, files: &[(&str, &str)]) -> Vec<String> {
         let mut texts = vec![(LIST.to_string(), list.to_string())];
         let mut root = String::new();

@@ -3,7 +3,7 @@
 //!
 //! A package depends only on packages of lower layers, and dependencies of tests count. Only
 //! examples in documentation may import from the facade above. A new crate needs a row in the
-//! table.
+//! table. The file is a map, so its size has a limit.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,9 @@ use super::{Problem, Tree};
 use crate::workspace::{FACADE, Package};
 
 const FILE: &str = "ARCHITECTURE.md";
+
+/// The largest size of the map. What describes one crate belongs at the top of its `lib.rs`.
+const BYTES_MAX: usize = 20_000;
 
 /// Every package has one row with its directory, and depends only on packages of lower layers;
 /// tests included. Only the examples in the documentation of a crate import from the facade above
@@ -22,6 +25,10 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Problem> {
         return vec![Problem::new(FILE, 0, "no table with the columns Layer, Crate, Directory")];
     };
     let mut problems = Vec::new();
+    let bytes = tree.text(FILE).map_or(0, String::len);
+    if bytes > BYTES_MAX {
+        problems.push(Problem::new(FILE, 0, format!("{bytes} bytes; a map has {BYTES_MAX} at most")));
+    }
     let mut layers: BTreeMap<&str, (u32, usize)> = BTreeMap::new();
     for (line, cells) in &table.rows {
         let number = cells[0].parse::<u32>();
@@ -140,6 +147,14 @@ mod tests {
     fn the_directory_is_checked() {
         let table = TABLE.replace("| `base` |\n", "| `crates/base` |\n");
         assert!(found(&table, &[package("top", &[]), package("base", &[])]).contains("base lies in base"));
+    }
+
+    #[test]
+    fn a_map_that_has_grown_is_a_problem() {
+        let packages = [package("top", &[]), package("base", &[])];
+        let text = |bytes: usize| format!("{TABLE}\n{}", "a".repeat(bytes - TABLE.len() - 1));
+        assert_eq!(found(&text(BYTES_MAX), &packages), "");
+        assert!(found(&text(BYTES_MAX + 1), &packages).contains("20001 bytes; a map has 20000 at most"));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! The words and the width of comments and documents.
 //!
 //! A sentence names its actor by type or role, because a reader with another first language cannot
-//! guess which thread a pronoun stands for. The check refuses the pronouns in `REFUSED`. Code is no
-//! prose, so the check leaves out code spans and the code of fenced blocks.
+//! guess which thread a pronoun stands for. The check refuses the pronouns in `REFUSED`, and the
+//! clauses of `clauses.rs`. Code is no prose, so the check leaves out code spans and the code of
+//! fenced blocks.
 //!
 //! `tidy.rs` calls `check`.
 
+use super::clauses::{self, Clauses};
 use super::{Problem, Tree, markdown, rust};
 
 /// The words that hide the actor of a sentence.
@@ -19,7 +21,7 @@ const WIDTH: usize = 100;
 const DOCUMENTS: [&str; 5] =
     ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "GLOSSARY.md", "README.md"];
 
-/// Reports each refused word, and each line of comment that is too wide.
+/// Reports each refused word and clause, and each line of comment that is too wide.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (file, source) in tree.ending_in(".rs") {
@@ -35,12 +37,19 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
 
 fn in_comments(file: &str, source: &str, problems: &mut Vec<Problem>) {
     let mut paragraph = Paragraph::default();
-    let mut fenced = false;
+    let (mut fenced, mut documented) = (false, false);
     for (index, line) in rust::lines(source).iter().enumerate() {
         if line.comment.is_empty() || !line.code.trim().is_empty() {
             (paragraph, fenced) = (Paragraph::default(), false);
         }
+        let documents = line.comment.starts_with("///");
+        let begins = documents && !std::mem::replace(&mut documented, documents);
+        documented = documents;
         let text = line.comment.trim_start_matches(['/', '!', '*']).trim();
+        if begins && clauses::holds_for(file) && clauses::is_causative(text) {
+            let message = "\"Has .. do\": begin with what it does: Prevents, Returns, Wakes";
+            problems.push(Problem::new(file, index + 1, message));
+        }
         let fence = text.starts_with("```") || text.starts_with("~~~");
         if fence {
             (paragraph, fenced) = (Paragraph::default(), !fenced);
@@ -77,25 +86,45 @@ fn in_document(file: &str, text: &str, problems: &mut Vec<Problem>) {
 #[derive(Default)]
 struct Paragraph {
     in_code_span: bool,
+    clauses: Clauses,
 }
 
 impl Paragraph {
     fn read(&mut self, file: &str, line: usize, text: &str, problems: &mut Vec<Problem>) {
         if text.trim().is_empty() {
-            self.in_code_span = false;
+            *self = Paragraph::default();
         }
         for (index, part) in text.split('`').enumerate() {
             if index > 0 {
                 self.in_code_span = !self.in_code_span;
+                self.clauses.end();
             }
-            if self.in_code_span {
-                continue;
+            if !self.in_code_span {
+                self.prose(file, line, part, problems);
             }
-            for word in part.split(|c: char| !(c.is_alphanumeric() || c == '_')) {
+        }
+    }
+
+    fn prose(&mut self, file: &str, line: usize, text: &str, problems: &mut Vec<Problem>) {
+        for piece in text.split_whitespace() {
+            if piece.starts_with(|c: char| !c.is_alphanumeric()) {
+                self.clauses.end();
+            }
+            let words = piece.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+            for word in words.filter(|word| !word.is_empty()) {
                 if REFUSED.contains(&word.to_lowercase().as_str()) {
                     let message = format!("\"{word}\" hides the actor: name it by type or role");
                     problems.push(Problem::new(file, line, message));
                 }
+                let clause = self.clauses.next(word);
+                problems.extend(
+                    clause
+                        .filter(|_| clauses::holds_for(file))
+                        .map(|message| Problem::new(file, line, message)),
+                );
+            }
+            if piece.ends_with(|c: char| !c.is_alphanumeric()) {
+                self.clauses.end();
             }
         }
     }
@@ -149,6 +178,23 @@ mod tests {
             assert_eq!(found(file, "a\n\n- Nobody waits for `whom`.\n```\nhe\n```\n").len(), 1);
         }
         assert_eq!(found("crates/a/notes.md", "he").len(), 0);
+    }
+
+    #[test]
+    fn a_clause_is_found_over_the_end_of_a_line() {
+        assert_eq!(found("a.rs", "// wakes those\n// that wait").len(), 1);
+        assert_eq!(found("docs/a.md", "wakes the one\nthat waits\n").len(), 1);
+        for source in ["// those\n\n// that", "// those: that", "// those `a` that", "// those (that)"] {
+            assert_eq!(found("a.rs", source), [""; 0], "{source}");
+        }
+        assert_eq!(found("programs/src/a.rs", "// those that wait"), [""; 0]);
+    }
+
+    #[test]
+    fn only_the_first_line_of_a_documentation_is_asked_for_its_verb() {
+        assert_eq!(found("a.rs", "/// Has the worker sleep.\nfn f() {}").len(), 1);
+        assert_eq!(found("a.rs", "/// A flag.\n/// Has no default.\nfn f() {}").len(), 0);
+        assert_eq!(found("a.rs", "// Has the worker sleep.").len(), 0);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Takes escapes for terminals out of the text that commands write.
 //!
 //! `Status::end` calls `without_escapes` if the standard output is no terminal and `CLICOLOR_FORCE`
-//! does not keep the colours. An escape is a control sequence of ECMA-48, of which only those that
-//! end with a letter are known here, as in ninja.
+//! does not keep the colours. An escape is a control sequence of ECMA-48. As in ninja, only
+//! sequences that end with a letter are known here.
 
 use std::borrow::Cow;
 

@@ -38,7 +38,7 @@ pub(super) struct Order {
     hash: u64,
 }
 
-/// Why a command counts as one that failed.
+/// Why a command counts as failed.
 pub(super) struct Failure {
     /// In a few words.
     pub(super) reason: String,

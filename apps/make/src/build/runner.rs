@@ -182,7 +182,7 @@ pub(super) fn send(process: u32, signal: rustix::process::Signal) {
     if let Some(group) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw)
         && rustix::process::kill_process_group(group, signal).is_err()
     {
-        // The command has only just started, and has no group yet, or it has ended already.
+        // The command is starting and has no group yet, or it has ended already.
         let _ = rustix::process::kill_process(group, signal);
     }
 }

@@ -19,7 +19,7 @@ struct Lap {
     end: Duration,
 }
 
-/// The commands that have ended, and the lanes of those that run.
+/// The commands that have ended, and the lanes of the running commands.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
     spans: Vec<Lap>,

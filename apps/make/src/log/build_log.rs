@@ -234,7 +234,7 @@ impl BuildLog {
         self.entries.get(output.index()).copied().flatten()
     }
 
-    /// All outputs of the log, also those that the manifest does not have any more.
+    /// All outputs of the log, also the outputs that the manifest does not have any more.
     pub fn outputs(&self, graph: &Graph) -> Vec<Vec<u8>> {
         let known = self.entries.iter().enumerate().filter(|(_, entry)| entry.is_some());
         let known = known.map(|(index, _)| graph.path(NodeId::at(index)).to_vec());
@@ -319,12 +319,12 @@ impl BuildLog {
         Ok(())
     }
 
-    /// Sets the recorded times of outputs to those that `mtime` gives for their paths, and writes
-    /// the file anew. Every output stays in it.
+    /// Sets the recorded times of outputs to the times that `mtime` gives for their paths, and
+    /// writes the file anew. Every output stays in it.
     ///
     /// An unfinished record gets a time too, and then fits the output of a generator. Meson relies
     /// on it: the command that makes its manifest calls `-t restat`, and the file that this method
-    /// writes replaces the one to which the build then appends. If the record stayed unfinished,
+    /// writes replaces the log to which the build then appends. If the record stayed unfinished,
     /// then the build would make the manifest again and again.
     ///
     /// # Errors

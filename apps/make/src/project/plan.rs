@@ -10,9 +10,9 @@ use crate::graph::{EdgeId, Files, NodeId};
 
 impl Project {
     /// The edges that need a thread before the targets are up to date, in the order of the
-    /// manifest, without those that an earlier plan has returned. An edge is wanted if its outputs
-    /// are dirty. The others only wait for an order-only input. The search does not go beyond an
-    /// edge of an earlier plan, unless a dyndep file has changed the edges before it.
+    /// manifest, without the edges that an earlier plan has returned. An edge is wanted if its
+    /// outputs are dirty. The others only wait for an order-only input. The search does not go
+    /// beyond an edge of an earlier plan, unless a dyndep file has changed the edges before it.
     ///
     /// # Errors
     /// If a file is missing that no edge makes, or an edge has an unknown type of `deps`.
@@ -61,7 +61,7 @@ impl Project {
         node.index() < self.of_manifest || self.named.contains(&node)
     }
 
-    /// Whether the plan takes the edge as one that must run.
+    /// Whether the edge must run by the plan.
     pub fn is_wanted(&self, edge: EdgeId) -> bool {
         self.edges[edge.index()].wanted
     }

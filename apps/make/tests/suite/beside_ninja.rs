@@ -4,7 +4,8 @@
 use crate::projects::{Built, Dice, NINJA, OURS, build, create, edit, files, tick};
 
 /// Three trees: one is built by this ninja, one by ours, and one by both in turn, which
-/// `ours_first` begins or the ninja does. The one that begins chooses the version of the log.
+/// `ours_first` begins or the ninja does. The build runner that begins chooses the version of the
+/// log.
 fn beside_ninja(seed: u64, ninja: &str, ours_first: bool) {
     let trees = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let [theirs, ours, both] = [0, 1, 2].map(|index: usize| trees[index].path());

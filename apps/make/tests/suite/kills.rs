@@ -225,7 +225,8 @@ fn what_a_generator_has_half_made_for_the_first_time_is_not_fresh() {
     }
 }
 
-/// The build runner with this manifest, when its command has made `a`. That may take so long.
+/// The build runner with this manifest, when its command has made `a`. `limit` is the most that
+/// this may take.
 fn started(directory: &Path, manifest: &str, limit: Duration) -> Child {
     fs::write(directory.join("build.ninja"), manifest).unwrap();
     let runner = command(OURS, directory, &[]).stdout(Stdio::null()).spawn().unwrap();
@@ -278,8 +279,8 @@ fn a_signal_does_not_wait_for_a_process_that_a_command_has_left_behind() {
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
 }
 
-/// The inputs are old and the command is the one of the log's record: the record of the earlier
-/// build would fit the half-made output.
+/// The inputs are old and the command is that of the log's record: the record of the earlier build
+/// would fit the half-made output.
 #[test]
 fn an_output_that_was_gone_and_is_half_made_does_not_fit_the_record_of_the_earlier_build() {
     let tree = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The program under test.
 pub(crate) const OURS: &str = env!("CARGO_BIN_EXE_selvedge-make");
-/// The one to which it is compared. `cargo xtask setup` installs it.
+/// The build runner to which ours is compared. `cargo xtask setup` installs it.
 pub(crate) const NINJA: &str = "ninja";
 
 /// What every edge runs: it sums up its inputs and the headers that they include. Lines that begin

@@ -142,7 +142,7 @@ fn each_tool_has_help_and_refuses_what_it_does_not_know() {
     };
     let (_, list, _) = run(&["list"]);
     let tools: Vec<_> = list.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
-    // Each tool of ninja is in the list, but for the one that starts a browser.
+    // Each tool of ninja is in the list, except for the tool that starts a browser.
     let theirs = output(NINJA, tree.path(), &["-t", "list"]).stdout;
     for tool in
         String::from_utf8(theirs).unwrap().lines().skip(1).map(|line| line.split_whitespace().next().unwrap())

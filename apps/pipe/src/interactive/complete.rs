@@ -14,7 +14,7 @@ use crate::language::words::{CONDITIONS, ENCODINGS, STAGES, instead_of_sign};
 /// The words that may stand at the end of `text`, where its last word is one of their beginnings.
 /// Returns that beginning, and the words in alphabetical order.
 ///
-/// Of the stages these are the ones that take what the stage before yields.
+/// Of the stages, these take what the stage before yields.
 ///
 /// # Examples
 /// ```

@@ -1,8 +1,11 @@
 //! The tree of a script, and the tables of words that parser and printer share.
 //!
 //! `language/parse.rs` makes the tree, and all later modules match on it. A new [`StageKind`] needs
-//! a word in `words::STAGES`, a line in `options::STAGES_HELP` and in `interactive/complete.rs`.
-//! The compiler finds the other places, because their `match`es name each variant.
+//! a word in `words::STAGES`, a line in `options::STAGES_HELP` and an example in
+//! `interactive/complete.rs`. The compiler finds its places in `kinds.rs` and `print.rs`, because
+//! their `match`es name each variant. Other functions have an arm for all ordinary stages, so
+//! decide for the new stage in `may_fail` and `leaves_lines` (`stage.rs`), `is_by_line`
+//! (`by_line.rs`), `has_lines` and `placed` (`run.rs`) and `note` (`explain.rs`).
 
 use super::complaint::Span;
 use selvedge_coroutine::pipeline::Number;

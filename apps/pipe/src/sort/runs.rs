@@ -85,7 +85,7 @@ impl RunWriter {
         Ok(RunWriter { file, last: Vec::new(), repeats: 0, next: Vec::new() })
     }
 
-    /// Takes an item that comes so often in a row.
+    /// Takes an item that comes `repeats` times in a row.
     fn write<A: Sorted + ?Sized>(&mut self, item: &A, repeats: u64) -> io::Result<()> {
         self.next.clear();
         item.write(&mut self.next);

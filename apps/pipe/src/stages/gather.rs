@@ -193,7 +193,8 @@ pub fn last_items<A: Item + ?Sized>(count: usize) -> Transducer<A, A, LastItems<
 impl<A: Item + ?Sized, C: Store<A>> Transduce<A, A> for LastItems<C> {
     fn put<S: Sink<A>>(&mut self, item: &A, _out: &mut S) -> Flow {
         self.items.keep(item);
-        // `forget` moves the items that stay. So it is called once for so many items as it moves.
+        // `forget` moves the items that stay. So it is called when it can drop at least as many
+        // items as it moves.
         if self.items.count() >= self.count.saturating_mul(2).saturating_add(64) {
             self.items.forget(self.items.count() - self.count);
         }

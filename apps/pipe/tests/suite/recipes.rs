@@ -5,8 +5,8 @@ use std::path::Path;
 
 const GUIDE: &str = include_str!("../../../../docs/guide/shell.md");
 
-/// The blocks of the guide that have a recipe: the command of the shell, and the one of the system
-/// behind `# is`.
+/// The blocks of the guide that have a recipe: the command of the shell, and the command of the
+/// system behind `# is`.
 fn recipes() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for block in GUIDE.split("```sh\n").skip(1) {

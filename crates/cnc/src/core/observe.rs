@@ -11,8 +11,8 @@ use crate::picture::{Arrow, ArrowKind, Node, Picture, Place};
 use crate::record::{Edge, RecordedTag, Recorder, Recording};
 use crate::statistics::{ItemStatistics, Statistics, StepStatistics};
 
-/// The number under which each item collection is shown, and the names of those numbers: first the
-/// collections of the environment, then the names of those that steps have made.
+/// The number under which each item collection is shown, and the name of each number: first the
+/// collections of the environment, then the collections that steps have made.
 fn shown_items<'g>(core: &Core<'g>) -> (Vec<usize>, Vec<&'g str>) {
     let items = core.each_items();
     type Several<'g> = Vec<&'g dyn AnyItems<'g>>;

@@ -91,7 +91,7 @@ impl<'g> Graph<'g, '_> {
     /// The graph in the language of Graphviz: steps are ovals, item collections boxes, tag
     /// collections triangles. Which tags prescribe which steps is known, and so are the puts that
     /// [`StepCol::makes`](crate::StepCol::makes) has declared; these are dashed. The other edges
-    /// are those that were used since [`Graph::record`] or [`Graph::monitor`].
+    /// were used since [`Graph::record`] or [`Graph::monitor`].
     ///
     /// # Examples
     /// ```

@@ -1,4 +1,4 @@
-//! How a run and the living environment of its graph meet: [`RunBell`].
+//! Termination detection for a run with a living environment: [`RunBell`].
 //!
 //! The handles of the environment put from other OS threads, at any time of the run: a handle
 //! enters, puts, leaves, and rings. The workers of a run look at the bell before each step and
@@ -47,10 +47,9 @@
 //! **The end.** A run ends when no step is ready and none runs, no handle is open, and no put is
 //! under way.
 //! - No worker is active in `rest`, so no step runs.
-//! - A put keeps its ready steps in the graph before it rings, and each `answer` comes before the
-//!   one that answers takes the steps. So ready steps that are in the graph and not rung for belong
-//!   to a put that has not left. `Core::take_start` takes one of the steps, and rings for the
-//!   others.
+//! - A put keeps its ready steps in the graph before it rings, and a worker that answers takes the
+//!   steps after its `answer`. So ready steps that are in the graph and not rung for belong to a
+//!   put that has not left. `Core::take_start` takes one of the steps, and rings for the others.
 //! - `rest` decides under the lock. It ends if the bell is not rung, no put is inside and no handle
 //!   is open. A new handle comes from an open one, or from the graph's thread, which is in the run.
 //!   So there will be none.
@@ -188,7 +187,7 @@ impl RunBell {
         state
     }
 
-    /// Unlocks the state, which has changed, and wakes those that wait for it.
+    /// Unlocks the state, which has changed, and wakes the OS threads that wait for a change.
     fn tell(&self, state: MutexGuard<'_, BellState>, is_rester_called: bool) {
         let is_waited = state.waiting > 0;
         drop(state);
@@ -254,9 +253,9 @@ impl RunBell {
         Some(Rest(self))
     }
 
-    /// Has the last worker look at the graph before it rests. `None` if a put is under
-    /// way or has left ready steps, so that there will be another round. No put is let in until the
-    /// caller drops the result.
+    /// Lets the last worker look at the graph before it rests. `None` if a put is under way or has
+    /// left ready steps, so that there will be another round. No put is let in until the caller
+    /// drops the result.
     pub(crate) fn between_rounds(&self) -> Option<Rest<'_>> {
         let mut state = lock(&self.state);
         if state.rung || state.inside > 0 {
@@ -309,8 +308,8 @@ impl RunBell {
         self.tell(state, false);
     }
 
-    /// Has a worker without a step leave, unless the bell is rung. Then this is the answer, and the
-    /// result is `None`: the caller takes the ready steps, which it does next. `leave` counts the
+    /// Counts out a worker without a step, unless the bell is rung. If it is rung, this call
+    /// answers it and returns `None`, and the caller takes the ready steps next. `leave` counts the
     /// worker out in its scheduler, and is called under the lock of the bell.
     pub(crate) fn leave(&self, leave: impl FnOnce() -> Leave) -> Option<Leave> {
         let mut state = lock(&self.state);
@@ -325,7 +324,7 @@ impl RunBell {
         Some(left)
     }
 
-    /// Has the last worker join again, which `join` counts in. The workers are active then.
+    /// Counts the last worker in again, by `join`. The workers are active then.
     pub(crate) fn join(&self, join: impl FnOnce()) {
         let mut state = lock(&self.state);
         state.workers = Workers::Active;

@@ -154,7 +154,7 @@ impl<V> Future for LiveGet<'_, V> {
         if ended.is_pending()
             && !self.live.attention.bell().wake_at_stop(self.number(), context.waker().clone())
         {
-            // The run was stopped. The value may have come just before.
+            // The run was stopped. The value may have come before that.
             return Poll::Ready(self.promise.take(self.promise.lock()));
         }
         ended

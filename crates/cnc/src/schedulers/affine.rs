@@ -128,7 +128,7 @@ impl<'g> AffineQueues<'g> {
         was_asleep
     }
 
-    /// Has a worker leave the count, unless there is a step in its queue.
+    /// Counts a worker out, unless there is a step in its queue.
     fn leave(&self, me: usize) -> Leave {
         let mut steps = self.queues[me].lock();
         if steps.ended || !steps.ready.is_empty() {

@@ -1,4 +1,4 @@
-//! The protocol by which workers find work, sleep and end together: [`WorkerCircle`].
+//! Termination detection, and the protocol by which workers find work and sleep: [`WorkerCircle`].
 //!
 //! `Stealing` is the only scheduler that uses it; `models.rs` checks it with loom. Rings, injector
 //! and the choice of a sleeper are those of `IdleWorkers` in `selvedge-sched`. This file adds the
@@ -53,8 +53,8 @@ pub(crate) trait Outside<T> {
     /// count.
     fn take(&mut self) -> Option<T>;
 
-    /// Has the worker leave the count with `leave`, unless an item has come from outside. The last
-    /// one waits for an item, and `join` counts it in again.
+    /// Counts the worker out with `leave`, unless an item has come from outside. The last worker
+    /// waits for an item, and `join` counts it in again.
     fn leave(&mut self, leave: impl FnOnce() -> Leave, join: impl FnOnce()) -> LeftAs<T>;
 }
 
@@ -93,9 +93,9 @@ const BATCH: usize = 32;
 
 /// The idle workers of a run, and its end.
 ///
-/// `active` counts the workers that are not asleep, and those that were called and have not woken
-/// up yet, because the caller counts them: one each, however often they were called. **When
-/// `active` becomes 0, there is no item, and there will be none:**
+/// `active` counts the workers that are not asleep. It also counts the workers that were called and
+/// have not woken up yet, because the caller counts them: once each, however often they were
+/// called. **When `active` becomes 0, there is no item, and there will be none:**
 /// - A worker leaves the count after `IdleWorkers::fall_asleep` has returned true: its own ring and
 ///   its private steps were empty before, and it has seen no item in another ring or in the
 ///   injector.

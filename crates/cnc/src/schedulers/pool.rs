@@ -256,7 +256,7 @@ impl<'g> SharedPool<'g> {
         }
     }
 
-    /// Has a worker without a step sleep, in a run that lives on. False at the end.
+    /// Puts a worker without a step to sleep, in a run that lives on. False at the end.
     ///
     /// The worker is idle from `leave` on. It counts itself out when it finds a step in the pool,
     /// and [`call`](SharedPool::call) counts it out for a step of the environment.
@@ -297,7 +297,7 @@ impl<'g> SharedPool<'g> {
         true
     }
 
-    /// Has an idle worker take the steps of the environment, if there is one.
+    /// Calls an idle worker, if there is one, to take the steps of the environment.
     fn call(&self) {
         let mut state = self.lock();
         if state.idle > 0 {

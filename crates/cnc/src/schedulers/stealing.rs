@@ -1,12 +1,12 @@
-//! Each worker has ready steps of its own, and idle workers steal: [`Stealing`].
+//! [`Stealing`]: each worker has ready steps of its own, and idle workers steal from the others.
 //!
 //! `Graph::run` calls `Stealing::run`, which starts an OS thread with a `Loop` for each worker but
-//! the first. `Loop::next` says where a worker looks for its next step. The sleep and the end are
-//! those of `circle.rs`.
+//! the first. `Loop::next` finds a worker's next step. How workers sleep and end together is in
+//! `circle.rs`.
 //!
-//! Only the owner uses a worker's private steps and its `batch`. Other workers see the steps in its
-//! ring and in the injector. So a worker shows some of its older steps, in `Loop::show` and in
-//! `StepContext::share`, before others can help.
+//! A worker's private steps and its `batch` are used by that worker alone. Other workers see its
+//! ring and the injector. So others can help only after `Loop::show` or `StepContext::share` has
+//! moved some of its older steps there.
 //!
 //! Paper: [NCM11 §3.3].
 
@@ -24,10 +24,10 @@ use crate::step::{Outlet, Worker};
 /// The number of steps that a worker can show.
 const SLOTS: usize = 256;
 
-/// The most steps of the environment that a worker takes at once.
+/// The largest number of the environment's steps that a worker takes at once.
 const SHARE: usize = 128;
 
-/// The least number of its steps that a worker shows others, if it has them.
+/// A worker shows at least this number of its steps to others, if it has that number.
 const SHOWN: usize = 8;
 
 /// Several workers, each with ready steps of its own. A worker runs its newest step, and shows its

@@ -1,5 +1,6 @@
-//! The steps that a worker does not just run: the run was stopped, the step was cancelled, the
-//! living environment has made others ready, or the step is to be recorded or monitored.
+//! What a worker does before it runs a step, in special cases: the run was stopped, the step was
+//! cancelled, the living environment has made other steps ready, or the step is to be recorded or
+//! monitored.
 //!
 //! `StepContext::run` calls `attend` if `Attention` says so. The gets and puts of a step call
 //! `note`, which adds an edge to the worker's record and tells the monitor if the instance began

@@ -75,7 +75,7 @@ impl<'g> StepContext<'g> {
         self.get_slowly(items.0, &key)
     }
 
-    /// A get of an item that is counted or missing, or by a step that may not get just any item.
+    /// A get of an item that is counted or missing, or by a step that may get certain items only.
     #[inline(never)]
     fn get_slowly<K: ItemKey, V: Send + Sync>(
         &self,

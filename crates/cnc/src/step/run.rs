@@ -41,7 +41,7 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    /// Runs an instance to its end or until it waits. `flags` are those with which it begins.
+    /// Runs an instance to its end or until it waits. It begins with `flags`.
     #[inline(always)]
     pub(super) fn run_to_end(&self, ready: ReadyStep<'g>, flags: u16) {
         let mut next = ready.into_parts();
@@ -93,8 +93,8 @@ impl<'g> StepContext<'g> {
         false
     }
 
-    /// What becomes of an instance that has not just ended. Returns it if it missed an item that is
-    /// there now.
+    /// Handles an instance that did not simply end in `run_to_end`. Returns it if it missed an item
+    /// that is there now.
     #[inline(never)]
     fn end_otherwise(
         &self,
@@ -113,13 +113,13 @@ impl<'g> StepContext<'g> {
             && flags & (MISSED | FAILED | CLAIMED) == MISSED
             && !entry.takes_word
         {
-            // The most common case: it has only got kept items until it missed one.
+            // The most common case: before the miss, the instance has got kept items only.
             return self.wait_for(state, ReadyStep { entry, word: self.word.get() });
         }
         self.end_badly(entry, end.map(|_| error), missed)
     }
 
-    /// Has an instance wait for an item. Returns it if the item is there now.
+    /// Suspends an instance until an item is there. Returns the instance if the item is there now.
     fn wait_for(&self, state: &'g SlotState<ReadyStep<'g>>, this: ReadyStep<'g>) -> Option<ReadyStep<'g>> {
         self.count_miss(this.entry.row);
         self.note_wait(&this);
@@ -156,7 +156,7 @@ impl<'g> StepContext<'g> {
     }
 
     /// Frees the tag of an instance that has ended, and returns its claims. Both may run
-    /// destructors of the program's. One that panics keeps no other one from running.
+    /// destructors of the program. If one of them panics, the others run all the same.
     #[inline(never)]
     fn end_with_drops(&self, entry: &'g StepEntry<'g>, word: u64) {
         let tag = (!entry.takes_word).then_some(ReadyStep { entry, word });
@@ -194,7 +194,8 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    /// What becomes of an instance that has not come to its end.
+    /// Handles an instance that has failed, or that has missed an item and needs more than
+    /// `wait_for`.
     #[cold]
     #[inline(never)]
     fn end_badly(
@@ -216,7 +217,7 @@ impl<'g> StepContext<'g> {
         again
     }
 
-    /// Has an instance wait, which is then taken out of `this`, or notes its fault.
+    /// Suspends an instance, which it takes out of `this`, or notes the fault of the instance.
     fn wait_or_fail(
         &self,
         entry: &'g StepEntry<'g>,
@@ -293,9 +294,10 @@ impl<'g> StepContext<'g> {
     /// Repeats the gets of the steps that wait, at the end of a run in which no step can run. No
     /// such step has an effect, because it has not passed its gets.
     ///
-    /// A step that may run again gives its claims back when it misses an item. Another step may
-    /// then get the last count of an item, and ends well; in the other order it is the waiting step
-    /// that comes too late. So that both orders are told, all of them claim what they need here.
+    /// A step that may run again gives its claims back when it misses an item. Then another step
+    /// may claim the last get of an item, and end well. In the other order the waiting step claims
+    /// the last get, and the other step comes too late. The report must not depend on the order, so
+    /// here all waiting steps claim the items that they need at the same time.
     pub(crate) fn get_again(core: &'g Core<'g>, waiting: Vec<(&'g StepEntry<'g>, u64)>) {
         let claimed = |entry: &StepEntry<'g>| entry.missed_with_claims.load(Ordering::Relaxed);
         if !waiting.iter().any(|(entry, _)| claimed(entry) && !entry.takes_word) {

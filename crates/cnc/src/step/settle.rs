@@ -72,8 +72,8 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    /// Drops the steps that are ready and those that wait, between two runs. A destructor that
-    /// panics stops nothing; `panics` has the first panic.
+    /// Drops the ready steps and the waiting steps, between two runs. A destructor that panics
+    /// stops nothing; `panics` has the first panic.
     pub(crate) fn drop_all(core: &'g Core<'g>, panics: &mut FirstPanic) {
         let some_may_wait = core.some_may_wait();
         let worker = Worker::new(core, None);
@@ -90,8 +90,8 @@ impl<'g> StepContext<'g> {
         }
     }
 
-    /// Has the late steps look again, until other steps are ready or none is late. True if steps
-    /// are ready.
+    /// Lets the late steps look again, until other steps are ready or no step is late. True if
+    /// steps are ready.
     fn look_again(core: &'g Core<'g>) -> bool {
         let mut late = core.take_late();
         if late.is_empty() {

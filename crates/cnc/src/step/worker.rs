@@ -26,7 +26,7 @@ pub trait Outlet<'g>: Send + Sync {
     fn give(&self, ready: Vec<ReadyStep<'g>>);
 }
 
-/// A worker of a run: it runs steps, and holds those that they make ready until the
+/// A worker of a run: it runs steps, and holds the steps that these make ready until the
 /// [`Scheduler`](crate::schedulers::Scheduler) takes them.
 #[derive(Debug)]
 pub struct Worker<'g>(pub(super) StepContext<'g>);
@@ -65,7 +65,7 @@ impl<'g> Worker<'g> {
         ready
     }
 
-    /// Has the next recorded step look at the clock when it begins.
+    /// Makes the next recorded step look at the clock when it begins.
     #[inline]
     pub(crate) fn forget_end(&self) {
         self.0.last_end.set(None);

@@ -41,7 +41,7 @@ fn text(end: thread::Result<()>) -> String {
     *end.unwrap_err().downcast::<String>().unwrap()
 }
 
-/// The later step has the memory of the one that has kept its handle, if both run on one worker.
+/// The later step has the memory of the step that has kept its handle, if both run on one worker.
 fn used_by_a_later_step(scheduler: &dyn Scheduler, gets: bool) -> Vec<String> {
     graph(|graph| {
         let items = graph.items("items");
@@ -186,7 +186,7 @@ impl Future for GivesAway<'_> {
     }
 }
 
-/// Runs the steps that the environment has made ready, and forgets those that they make ready.
+/// Runs the steps that the environment has made ready, and forgets the steps that these make ready.
 struct Forgets;
 
 impl Scheduler for Forgets {

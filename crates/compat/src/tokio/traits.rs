@@ -19,8 +19,8 @@ impl<S: PollRead + Unpin> AsyncRead for Compat<S> {
         // SAFETY: nothing is de-initialised: it is only ever written to.
         let free = unsafe { buffer.unfilled_mut() };
         let read = ready!(this.io.poll_read_uninit(&mut this.read, cx, free))?;
-        // SAFETY: so much was read to the start of the free part: each implementation of
-        // `PollRead` promises so.
+        // SAFETY: the start of the free part has `read` bytes that were read: each implementation
+        // of `PollRead` promises that.
         unsafe { buffer.assume_init(read) };
         buffer.advance(read);
         Poll::Ready(Ok(()))

@@ -66,7 +66,7 @@ async fn program(clients: usize) -> usize {
         (0..clients).map(|_| spawn_local(timeout(Duration::from_secs(600), ask()))).collect();
     let mut answered = 0;
     for client in clients {
-        // One that has met an error counts for nothing.
+        // A connection that has met an error counts for nothing.
         answered += client.await.unwrap().expect("it ends, well or badly").unwrap_or_default();
     }
     server.cancel();

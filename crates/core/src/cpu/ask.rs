@@ -187,7 +187,7 @@ fn direct_by_copy<'a>(waker: &Waker) -> Option<&'a CpuInner> {
     current().filter(|cpu| waker.data() == ptr::from_ref(*cpu).cast() && waker::is_lent(waker))
 }
 
-/// Whether `waker` is the one that a CPU on this OS thread lends to its steps. Such a waker lives
+/// Whether `waker` is the waker that a CPU on this OS thread lends to its steps. Such a waker lives
 /// no longer than its CPU, so code that comes back to one later must ask.
 pub fn is_lent_here(waker: &Waker) -> bool {
     waker::is_lent(waker) && lives(waker.data().cast())

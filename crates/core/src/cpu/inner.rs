@@ -47,9 +47,9 @@ thread_local! {
 
 /// The memory of a [`Cpu`]. Its [entry](Entry) has the place for ever, for one CPU after another.
 ///
-/// Code that has borrowed a lent waker may use it, and with it `step`, when the CPU is gone: a poll
-/// on a stack to which no code ever switches back does not end. So `step` is there from the place's
-/// first CPU on, and all CPUs with this number share it. Each CPU has an `own` of its own.
+/// Code may use a lent waker, and `step` with it, after the CPU has gone: a poll on a stack to
+/// which no code ever switches back does not end. So `step` exists from the first CPU of the place
+/// on, and all CPUs with this number share it. Each CPU has its own `own`.
 #[repr(C)]
 pub(crate) struct CpuInner {
     pub(crate) step: Step,
@@ -111,13 +111,13 @@ pub(crate) struct Own {
     pub(crate) observing: Cell<u32>,
 }
 
-/// A processor for threads: it runs their steps, keeps those that wait for one another, and holds
-/// their memory.
+/// A processor for threads: it runs their steps, keeps the threads that wait for one another, and
+/// holds their memory.
 ///
 /// A scheduler has one on each of its OS threads. It [creates](Cpu::thread) threads,
-/// [steps](Thread::step) them, and looks after each step for those that were [woken](Cpu::woken). A
-/// CPU stays on one OS thread. So do its threads, which therefore need not be `Send`. Only a CPU of
-/// a [`Group`](crate::Group) has threads that move too.
+/// [steps](Thread::step) them, and looks after each step for threads that were [woken](Cpu::woken).
+/// A CPU stays on one OS thread. So do its threads, which therefore need not be `Send`. Only a CPU
+/// of a [`Group`](crate::Group) has threads that move too.
 ///
 /// Dropping it cancels the threads that it keeps.
 ///
@@ -380,8 +380,8 @@ pub(crate) fn current<'a>() -> Option<&'a CpuInner> {
 /// The address of the CPU that is running a step on this OS thread, for comparisons. Null between
 /// steps.
 ///
-/// A step ends on the stack that it began on. So code that leaves its stack for another one makes
-/// sure that this is the same then as when the stack was entered.
+/// A step must end on the stack on which it began. So code that is about to switch from its stack
+/// to another stack checks that this address is the same as when it entered its stack.
 #[inline(always)]
 pub fn running_cpu() -> *const () {
     CURRENT.get().cast()
@@ -396,8 +396,9 @@ pub(super) fn leave(outer: *const CpuInner) {
     }
 }
 
-/// As [`leave`], if there is an `outer`. Its address was kept on the stack. The stack may have been
-/// left in the middle of a step, and come back to life when that CPU is gone.
+/// As [`leave`], if there is an `outer`. Its address was kept on the stack. The thread may have
+/// switched away from that stack in the middle of a step, and may come back to it after the CPU
+/// `outer` has gone.
 #[cold]
 fn leave_nested(outer: *const CpuInner) {
     CURRENT.set(if lives(outer) { outer } else { ptr::null() });

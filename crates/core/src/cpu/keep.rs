@@ -29,7 +29,7 @@ impl CpuInner {
     pub(crate) fn resume_own(&self, key: Key) -> bool {
         let head = self.base.header(key).head();
         if self.take_local(key, head) {
-            // SAFETY: taken just now.
+            // SAFETY: taken above.
             self.push_woken(unsafe { Thread::from_key(key) });
             return true;
         }
@@ -64,7 +64,7 @@ impl CpuInner {
     /// As [`release`](CpuInner::release), of a thread that is not mobile.
     #[inline(always)]
     fn release_local(&self, key: Key, head: u32) -> Option<Thread> {
-        // SAFETY: taken just now.
+        // SAFETY: taken above.
         self.take_local(key, head).then(|| unsafe { Thread::from_key(key) })
     }
 

@@ -37,10 +37,10 @@ pub(crate) struct Step {
     /// another OS thread that reads it does not see `CURRENT`.
     pub(crate) running: AtomicU32,
     pub(super) flags: AtomicU8,
-    /// The number of threads that the CPU keeps, by their [`STATE`]: those that only its own
-    /// threads can resume, and those that any thread or waker can resume. Only the CPU's OS thread
-    /// writes it. In a group, one CPU may keep a thread and another resume it, so only the sum over
-    /// the group is a number of threads.
+    /// The number of threads that the CPU keeps, by their [`STATE`]: the threads that only its own
+    /// threads can resume, and the threads that any thread or waker can resume. Only the CPU's OS
+    /// thread writes it. In a group, one CPU may keep a thread and another resume it, so only the
+    /// sum over the group is a number of threads.
     pub(super) waiting: [Count; 4],
 }
 

@@ -72,8 +72,7 @@ impl Witness {
         Some(Witness { statement, others: Vec::new() })
     }
 
-    /// Has a waiting thread polled once. `None` if the thread does not wait in the keeping of
-    /// `cpu`.
+    /// Polls a waiting thread once. `None` if the thread does not wait in the keeping of `cpu`.
     pub(crate) fn ask(&mut self, cpu: &mut Cpu, info: &ThreadInfo) -> Option<Seen> {
         if !info.is_waiting() {
             return None;

@@ -423,8 +423,8 @@ fn a_leaf_dropped_in_its_step_takes_its_request_back() {
     use futures::future::{Either, select};
     let mut cpu = Cpu::new().unwrap();
     let thread = cpu.thread(async {
-        // The sleep asks, then loses against a future that is ready. The next request must be the
-        // one that the scheduler sees.
+        // The sleep asks, then loses against a future that is ready. The scheduler must see the
+        // next request.
         let sleep = std::pin::pin!(sleep(std::time::Duration::from_secs(1000)));
         match select(sleep, std::future::ready(())).await {
             Either::Right(_) => {}

@@ -10,8 +10,8 @@
 //!
 //! Both may have failed, because a stage that fails still passes on the items that it has gathered,
 //! and the downstream stage may fail at one of them. These items lie before the failure of the
-//! upstream stage. So the failure of the downstream stage comes first in the stream, and it is the
-//! one that is told.
+//! upstream stage. So the failure of the downstream stage comes first in the stream, and the
+//! pipeline tells it.
 //!
 //! The downstream stage may gather the items that are put one by one (`Transduce::gather`). It
 //! takes them when the call of the upstream stage has returned (`flush`), so it may break later

@@ -79,7 +79,7 @@ impl StageFailure {
     /// The number of the item at which the stage failed. The first one is 1.
     ///
     /// A parser counts the records that it makes. All other stages count the items that they take.
-    /// A source counts those that it has made.
+    /// A source counts the items that it has made.
     pub fn item(&self) -> u64 {
         self.inner.place.items + 1
     }

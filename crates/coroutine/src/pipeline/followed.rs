@@ -63,7 +63,7 @@ struct SecondRun<T> {
     second: T,
     /// How many of the kept items have been given to it, or lie before it.
     given: usize,
-    /// The kept items of the match: the candidate's, and those that the second splitter has put
+    /// The kept items of the match: the candidate's, and the items that the second splitter has put
     /// into its first section.
     matched: usize,
     first_section: FirstSection,

@@ -96,7 +96,8 @@ pub trait Item: 'static {
         None
     }
 
-    /// Foreseen lists, each with the one of `right` after it. `None` if the items are no lists.
+    /// Foreseen lists, each with the list of `right` at the same place after it. `None` if the
+    /// items are no lists.
     #[doc(hidden)]
     fn zip_both_foreseen(left: Self::Foreseen, right: Self::Foreseen) -> Option<Self::Foreseen> {
         let _ = (left, right);

@@ -1,9 +1,8 @@
 //! `located`: a pipeline that tells where in its input a stage of it has failed.
 //!
 //! A stage counts the items that it takes, and these may be columns, numbers or what a filter has
-//! left. Only the stream at the front is the one that a user can look at. So `located` feeds its
-//! stages section by section, and puts the place of the section into the failure. Users and
-//! `apps/pipe` call it.
+//! left. A user can look at the stream at the front alone. So `located` feeds its stages section by
+//! section, and puts the place of the section into the failure. Users and `apps/pipe` call it.
 
 use super::failure::StageFailure;
 use super::item::{Chunk, FINISHED, Flow, GO_ON, Item};

@@ -155,8 +155,8 @@ impl<A: Item + ?Sized, S: Split<A>, T: Split<A>> BitOr<Splitter<A, T>> for Split
 
 /// True from where a true section of `start` begins to where a true section of `end` begins.
 ///
-/// Sections may nest: the splitter counts those that are open. The start counts before the end at
-/// the same place, and an end counts for nothing when no section is open. With
+/// Sections may nest: the splitter counts the open sections. The start counts before the end at the
+/// same place, and an end counts for nothing when no section is open. With
 /// [`start_of`](super::start_of) and [`end_of`](super::end_of) the places are exact. Two brackets
 /// in a row are two sections of [`substring`](super::substring), and one of
 /// [`satisfies`](super::satisfies).

@@ -344,7 +344,7 @@ type Round<S, T, C> = Flowing<S, Flowing<T, Nested<S, T, C>, C>, C>;
 /// use selvedge::coroutine::pipeline::{between, end_of, from_chunks, nested_in};
 /// use selvedge::coroutine::pipeline::{prefix, satisfies, select, start_of, substring};
 ///
-/// // The `x` that begin the text, and those that begin all that is within brackets, at each depth.
+/// // Each `x` that begins the text, or the content of brackets, at each depth.
 /// let x = prefix(satisfies(|c: &u8| *c == b'x'));
 /// let inside = between(end_of(substring(b"(")), start_of(substring(b")")));
 /// let found = from_chunks(["xa(xb(xc))x"]) >> select(nested_in(x, inside));

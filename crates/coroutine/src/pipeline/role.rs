@@ -1,7 +1,7 @@
 //! The types that users combine: `Generator`, `Transducer`, `Iteratee`, `Splitter`, `Join` and
 //! `Program`. Each wraps a stage of a protocol of `stage.rs`, so that the compiler knows the items
-//! of the stage. The methods that run a pipeline are here too. Those that step it from outside are
-//! in `held.rs`.
+//! of the stage. The methods that run a pipeline are here too. The methods that step a pipeline
+//! from outside are in `held.rs`.
 //!
 //! Stages use `Eats`, `Keep` and `GatherItems` as the downstream side of a call. A pipeline drops
 //! its generator before its consumer gives a result. [Pipes, Listings 10 and 14].

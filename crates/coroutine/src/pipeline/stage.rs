@@ -81,7 +81,7 @@ impl<A: Item + ?Sized, S: Sink<A>> Sink<A> for &mut S {
     }
 }
 
-/// What a [`Generator`](super::Generator) is inside.
+/// The stage inside a [`Generator`](super::Generator).
 pub trait Generate<B: Item + ?Sized> {
     /// Puts some items into `out`, at least one if there are any. Returns whether there may be
     /// more.
@@ -89,17 +89,17 @@ pub trait Generate<B: Item + ?Sized> {
     /// It breaks when `out` is finished, and is not called after that, nor after `false`.
     fn pump<S: Sink<B>>(&mut self, out: &mut S) -> ControlFlow<(), bool>;
 
-    /// Puts all items into `out`, until `out` is finished. The stages behind it have taken the
-    /// items of one [`pump`](Generate::pump) before the next one begins, because that may wait for
-    /// a file.
+    /// Puts all items into `out`, until `out` is finished. It flushes `out` after each
+    /// [`pump`](Generate::pump), because the next `pump` may wait for a file: the stages downstream
+    /// then have all items that came before.
     #[inline]
     fn all<S: Sink<B>>(&mut self, out: &mut S) {
         while self.pump(out) == ControlFlow::Continue(true) && out.flush().is_continue() {}
     }
 
-    /// If the generator is endless, each of its items depends on its place alone, and nothing is to
-    /// be seen of its run: what the items are, from its first one on. It is asked before the first
-    /// `pump`.
+    /// The items of an endless generator as a rule that gives the item at each place, from the
+    /// first one on. `None` if an item depends on more than its place, or if a run of the generator
+    /// has an effect that a program can see. The join calls this before the first `pump`.
     fn foresee(&self) -> Option<B::Foreseen> {
         None
     }
@@ -110,7 +110,7 @@ pub trait Generate<B: Item + ?Sized> {
     }
 }
 
-/// What a [`Transducer`](super::Transducer) is inside.
+/// The stage inside a [`Transducer`](super::Transducer).
 ///
 /// Cloning a transducer that has not been fed gives the recipe once more.
 pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
@@ -139,8 +139,8 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
     /// [`flush`](Transduce::flush), or until it has enough items. The caller calls `flush` before
     /// it returns, unless the stage has broken. The other methods take what is kept first.
     ///
-    /// A stage that has to begin its work anew for each call gathers the items of several calls in
-    /// this way, if a neighbour puts them one by one.
+    /// Some stages pay a fixed cost for each call. Such a stage pays it once for the items of
+    /// several calls, if its neighbour puts them one by one.
     #[inline(always)]
     fn gather<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
         self.put(item, out)
@@ -156,8 +156,9 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
     /// The input has ended. The stage puts into `out` what it still has.
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow;
 
-    /// If the stage yields one item for each, which depends on that one alone, and nothing is to be
-    /// seen of its run: what it yields for the items of `input`.
+    /// The rule of this stage's output, if its input follows the rule `input`. `None` unless the
+    /// stage yields one item for each, which depends on that item alone, and has no effect that a
+    /// program can see.
     fn foresee(&self, input: A::Foreseen) -> Option<B::Foreseen> {
         let _ = input;
         None
@@ -170,9 +171,9 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
     }
 }
 
-/// What an [`Iteratee`](super::Iteratee) is inside.
+/// The stage inside an [`Iteratee`](super::Iteratee).
 pub trait Consume<A: Item + ?Sized> {
-    /// What it makes of all items.
+    /// The value that the stage makes of all items.
     type Result;
 
     /// Whether a chunk costs this stage less than its items one by one.
@@ -200,11 +201,11 @@ pub trait Consume<A: Item + ?Sized> {
         GO_ON
     }
 
-    /// Takes the items of a chunk from its front, until it is finished. Returns how many it took:
-    /// the others are not its, and the next consumer of the stream takes them.
+    /// Takes items from the front of a chunk, until the stage is finished. Returns the number of
+    /// items that it took. The next consumer of the stream takes the others.
     ///
-    /// What is given here passes the items one by one to [`put`](Consume::put). A stage that can
-    /// tell faster what it takes does so.
+    /// The provided method passes the items one by one to [`put`](Consume::put). A stage with a
+    /// faster way to count the items that it takes has its own method.
     fn put_some(&mut self, chunk: A::Chunk<'_>) -> (usize, Flow) {
         let mut taken = 0;
         let flow = chunk.each(|item| {
@@ -229,7 +230,7 @@ pub trait Consume<A: Item + ?Sized> {
     }
 }
 
-/// What a [`Splitter`](super::Splitter) is inside.
+/// The stage inside a [`Splitter`](super::Splitter).
 ///
 /// A splitter passes each item of its input on, in order and unchanged. It breaks only when its
 /// `out` breaks.
@@ -246,8 +247,8 @@ pub trait Split<A: Item + ?Sized> {
     /// The input has ended. The splitter passes on what is left, and closes the last section.
     fn end<P: Sections<A>>(&mut self, out: &mut P) -> Flow;
 
-    /// If the true sections are exactly the lists that a [`Cut`](super::Cut) finds, in any stream:
-    /// that one.
+    /// The [`Cut`](super::Cut) that finds this splitter's true sections: in any stream, its lists
+    /// are exactly these sections. `None` if there is no such cut.
     fn cut(&self) -> Option<&dyn super::Cut<A>>
     where
         A: Sized,
@@ -255,8 +256,8 @@ pub trait Split<A: Item + ?Sized> {
         None
     }
 
-    /// Whether a true section that [`search`](Split::search) finds may begin in `stream`, wherever
-    /// it ends.
+    /// False if no true section that [`search`](Split::search) can find begins in `stream`. A
+    /// section may end after `stream`.
     fn may_begin(&self, stream: &[A]) -> bool
     where
         A: Sized,
@@ -265,9 +266,8 @@ pub trait Split<A: Item + ?Sized> {
         true
     }
 
-    /// If a true section is found from anywhere in a stream: the first one in `stream`, or `None`.
-    /// The splitter that cannot tell, because a section depends on what lies before, returns
-    /// `Err`.
+    /// Finds the first true section that lies in `stream`. The search does not know what comes
+    /// before `stream`. If a section of this splitter depends on earlier items, it returns `Err`.
     #[expect(clippy::result_unit_err, reason = "the error says only that there is no fast way")]
     fn search(&self, stream: &[A]) -> Result<Option<std::ops::Range<usize>>, ()>
     where
@@ -297,15 +297,16 @@ pub trait Sections<A: Item + ?Sized> {
     fn close(&mut self, verdict: bool) -> Flow;
 }
 
-/// What a [`Join`](super::Join) is inside.
+/// The stage inside a [`Join`](super::Join).
 pub trait Merge<A: Item + ?Sized> {
-    /// Looks at the next items of both sides, puts into `out` what follows, and says what it did.
+    /// Looks at the next items of both sides, puts the items that follow from them into `out`, and
+    /// returns what it did.
     ///
     /// The paper's `awaitLeft` and `awaitRight` are [`JoinStep::WantsLeft`] and
     /// [`JoinStep::WantsRight`].
     fn step<S: Sink<A>>(&mut self, left: Upcoming<'_, A>, right: Upcoming<'_, A>, out: &mut S) -> JoinStep;
 
-    /// Whether the join is that of lists which puts each left list before the right one at its
+    /// Whether the join is of lists, and appends each right list to the left list at the same
     /// place. Then whole chunks are joined without a copy.
     fn zips(&self) -> bool {
         false
@@ -336,9 +337,9 @@ impl<A: ?Sized> Copy for Upcoming<'_, A> {}
 pub enum JoinStep {
     /// It took an item of the left side, one of the right side, or both.
     Took {
-        /// One of the left side.
+        /// It took an item of the left side.
         left: bool,
-        /// One of the right side.
+        /// It took an item of the right side.
         right: bool,
     },
     /// It needs the next item of the left side, which was [`Upcoming::Unknown`].

@@ -185,7 +185,7 @@ pub struct Tokens {
 /// Yields each token of a document: each tag, each comment and so on, and the text between two of
 /// them. The lists together are the document, byte by byte.
 ///
-/// A token lies in the block that it came in. Only one that reaches over the end of a block is
+/// A token lies in the block in which it came. Only a token that reaches over the end of a block is
 /// copied.
 ///
 /// # Errors

@@ -146,7 +146,7 @@ impl<'a, S: Suspension + 'a, R: Send + 'a> Coroutine<'a, S, R> {
         }
     }
 
-    /// Goes on, after this coroutine has ended, with the one that `f` makes of the result.
+    /// Goes on, after this coroutine has ended, with the coroutine that `f` makes of the result.
     ///
     /// # Complexity
     /// Two allocations, and a third for a suspension that awaits.

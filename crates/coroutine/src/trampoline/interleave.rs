@@ -12,7 +12,7 @@ use super::roles::Trampoline;
 
 /// One trampoline that bounces two: each of its bounces is one of `t1`, and then one of `t2`.
 ///
-/// It ends when both have ended. Of two with different numbers of bounces, the one that has ended
+/// It ends when both have ended. If their numbers of bounces differ, the coroutine that has ended
 /// keeps its result until the other ends.
 ///
 /// # Paper

@@ -404,7 +404,7 @@ fn what_follows_from_a_chunk_comes_before_the_next_chunk_is_asked_for() {
 fn a_drained_generator_is_run_to_its_end_behind_a_body_that_gathers() {
     let made = Cell::new(0);
     let source = || from_iter((0..5_000_u64).inspect(|_| made.set(made.get() + 1))).drain();
-    // So few that a pump of the generator is no full chunk for the body.
+    // Few items pass, so that one pump of the generator does not fill a chunk for the body.
     let few = || filter(|n: &u64| n.is_multiple_of(16));
     assert_eq!((source() >> few() >> three() >> collect()).run(), [0, 16, 32]);
     assert_eq!(made.take(), 5_000);

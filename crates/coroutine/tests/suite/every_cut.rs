@@ -66,7 +66,7 @@ impl<A: Item + ?Sized, C: Store<A>> Sink<A> for Kept<C> {
 /// What a transducer has put, and its failure.
 type StageOutcome<B> = (<B as Item>::Store, Option<String>);
 
-/// What a transducer puts into a sink with so much room, and the failure if the sink has not
+/// The items that a transducer puts into a sink with `room`, and the failure if the sink has not
 /// broken.
 fn outcome<B, T>(stage: &Transducer<u8, B, T>, pieces: &[&[u8]], room: u64) -> StageOutcome<B>
 where

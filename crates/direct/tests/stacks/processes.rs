@@ -66,7 +66,7 @@ fn overflows_elsewhere() {
     recurse(0, false);
 }
 
-/// Has the kernel refuse the calls that kernels before 6.13 do not have.
+/// Makes the kernel refuse the calls that kernels before 6.13 do not have.
 fn on_an_older_kernel() {
     const NUMBER: u32 = 0;
     const ADVICE: u32 = 32;

@@ -23,7 +23,7 @@ fn a_stack_is_not_left_within_a_step_that_a_scheduler_on_it_runs() {
             wait(selvedge_core::yield_now());
         });
         let Trace::Panic(panic) = waits.unwrap().step(&mut cpu) else { panic!("it has waited") };
-        // One that has a stack of its own may leave that.
+        // A thread with a stack of its own may leave that stack.
         let waits = cpu.thread(direct(yield_now)).unwrap();
         let Trace::Yield(waits) = waits.step(&mut cpu) else { panic!("it has not waited") };
         assert!(matches!(waits.step(&mut cpu), Trace::Ret));

@@ -138,7 +138,7 @@ fn a_result_that_never_comes_is_told(scheduler: Scheduler) {
     .unwrap();
     let told = "through_graph: item 61, offset 60: the graph has put no item 60 in `halves`";
     assert_eq!((failed.to_string().as_str(), seen.load(SeqCst)), (told, 60));
-    // A step that waits for an item is told as one that is stuck.
+    // A step that waits for an item is told as stuck.
     let stuck = run(scheduler, async move {
         (from_iter(0..3_u64) >> greatest!(1, 9, 100) >> collect()).run().await.unwrap_err()
     });

@@ -198,7 +198,7 @@ fn the_result_is_the_same_in_every_order() {
     });
 }
 
-/// The consumer wants one item, at any moment of the threads that compute and of the one that
+/// The consumer wants one item, at any moment of the threads that compute and of the thread that
 /// shares the items out.
 #[test]
 fn no_worker_outlives_its_pipeline_in_any_order() {

@@ -9,7 +9,8 @@ use std::rc::Rc;
 /// The most local redirects that one request may lead to.
 const REDIRECTS_MAX: u32 = 10;
 
-/// The handler that answers them; if there is none, it is the one that has met the redirect.
+/// The handler that answers them; if there is none, the handler that has met the redirect answers
+/// them.
 #[derive(Clone, Default)]
 pub(crate) struct LocalRedirects(Option<Rc<dyn DynHandler>>);
 

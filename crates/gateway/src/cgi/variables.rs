@@ -24,7 +24,7 @@ pub(crate) struct ProgramTarget {
 /// What the variables say about the server.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerNames {
-    /// The port; `None` for the one that the client names.
+    /// The port; `None` for the port that the client names.
     pub(crate) port: Option<u16>,
     pub(crate) software: String,
     /// Variables that stand in the place of those of the same name.

@@ -89,9 +89,9 @@ pub(super) enum NextTask<S> {
     File(Rc<CachedFile>, Span),
     /// Send the replies and several spans of a file.
     Parts(Rc<CachedFile>, Box<Parts>),
-    /// Have the handler search where waiting for the disk disturbs no thread.
+    /// The handler must search, in a place where waiting for the disk disturbs no thread.
     Search(S),
-    /// Have a handler answer.
+    /// A handler must answer.
     Run(Box<HandlerCall>),
     /// Send the replies and close.
     Close,

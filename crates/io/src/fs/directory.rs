@@ -29,7 +29,7 @@ impl DirEntry {
         self.name.clone()
     }
 
-    /// The path: the one that [`read_dir`] was given, and the name behind it.
+    /// The path: the path that [`read_dir`] was given, and the name behind it.
     pub fn path(&self) -> PathBuf {
         self.directory.join(&self.name)
     }

@@ -46,9 +46,9 @@ impl Default for Driver {
 
 /// The most operations of one event loop that the kernel has at once; further operations wait in
 /// the queue. A disk has its full throughput at 128 operations or fewer. The rest covers the
-/// operations that are done and that the loop is just taking in. The kernel passes operations
-/// beyond the queue of its block layer, often 256, to OS threads of its own, which costs several
-/// times as much.
+/// operations that are done and that the loop is taking in now. The kernel passes operations beyond
+/// the queue of its block layer, often 256, to OS threads of its own, which costs several times as
+/// much.
 const DEPTH: usize = 144;
 
 /// If more operations than this are done, and their threads have not taken them yet, a busy event
@@ -149,7 +149,7 @@ impl DiskSide {
     }
 
     /// One turn: hands the operations that threads have asked for to the kernel, and takes in the
-    /// operations that are done. If `wait` is not zero, this waits at most so long, or without
+    /// operations that are done. If `wait` is not zero, this waits at most that time, or without
     /// limit, for an answer of the disk or an event of the epoll set. `others` says whether a
     /// thread waits for the epoll set, so that the loop must not look at it late.
     ///
@@ -447,7 +447,7 @@ mod tests {
 
     #[test]
     fn without_a_ring_the_pool_does_it() {
-        // No ring has so many entries, so the kernel gives none.
+        // No ring has `u32::MAX` entries, so the kernel gives none.
         let mut disk = DiskSide::with(Driver::Ring, unparker(), 64, u32::MAX);
         read_all(&mut disk, 200);
         assert!(disk.carrier.borrow().ring.is_none());

@@ -31,7 +31,7 @@ use std::task::{Context, Poll, ready};
 ///   file's start, and each call that reads or writes moves it. These calls take `&mut self`.
 /// - At an offset that the call names: [`read_at`](Self::read_at),
 ///   [`write_all_at`](Self::write_all_at) and their like. They neither use nor move the position.
-///   They take `&self`, so many threads may read and write one file at once.
+///   They take `&self`: several threads may read and write one file at once.
 ///
 /// Clones share the open file. Each clone has a position of its own, which begins where the cloned
 /// `File` stands.

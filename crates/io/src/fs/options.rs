@@ -109,7 +109,8 @@ impl OpenOptions {
         self
     }
 
-    /// The permissions of a file that is created, less those that the process's mask takes away.
+    /// The permissions of a file that is created, without the permissions that the process's mask
+    /// takes away.
     pub fn mode(&mut self, mode: u32) -> &mut OpenOptions {
         self.mode = mode;
         self

@@ -198,7 +198,7 @@ impl QueueState {
         self.performer
     }
 
-    /// The number of slots in the list, with those that `begin` will skip.
+    /// The number of slots in the list, with the slots that `begin` will skip.
     pub(crate) fn listed(&self) -> usize {
         self.listed
     }

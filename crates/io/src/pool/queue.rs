@@ -15,9 +15,9 @@
 //! - All decisions fall under the lock. [`PoolShared::handed`], which the OS thread looks at
 //!   without the lock, only ends its look sooner. After its look it takes the lock and looks into
 //!   the queue, whatever it has seen.
-//! - A submitter wakes no sleeper for a job if an OS thread looks and no other job waits: the one
-//!   that looks comes back to the queue. For each further job it wakes a sleeper or starts an OS
-//!   thread.
+//! - A submitter wakes no sleeper for a job if an OS thread looks and no other job waits: the OS
+//!   thread that looks comes back to the queue. For each further job it wakes a sleeper or starts
+//!   an OS thread.
 //! - The OS thread that looks is not quiet (`quiet.rs` of `core`), so a job that waits for it needs
 //!   no end of a quiet.
 
@@ -54,7 +54,7 @@ pub(super) struct PoolState {
     pub(super) next_ticket: u64,
     pub(super) threads: usize,
     pub(super) threads_most: usize,
-    /// The OS threads without a job: those that sleep, and the one that looks.
+    /// The OS threads without a job: the sleeping OS threads, and the OS thread that looks.
     pub(super) idle: usize,
     /// Whether one of the idle OS threads looks for its job, and does not sleep.
     looks: bool,
@@ -108,8 +108,8 @@ impl PoolState {
     /// releases the lock, whenever the number of jobs or of idle OS threads has changed.
     ///
     /// The OS thread that looks is not quiet, and comes for the first job. Each further job keeps
-    /// one of those that sleep from being quiet, no matter which. So the submitter of a job ends
-    /// the quiet of the OS thread that will run the job.
+    /// one sleeping OS thread from being quiet, no matter which. So the submitter of a job ends the
+    /// quiet of the OS thread that will run the job.
     pub(super) fn settle(&mut self) {
         let for_sleepers = self.jobs.len().saturating_sub(usize::from(self.looks));
         let quiet = if self.closed { 0 } else { self.asleep().saturating_sub(for_sleepers) };

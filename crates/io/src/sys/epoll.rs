@@ -40,7 +40,7 @@ pub(crate) fn epoll_delete(set: &Fd, fd: impl AsFd) -> Result<()> {
     on(Call::EpollControl, set, real, |kernel, set, _| kernel.epoll_delete(set, fd.as_raw_fd()))
 }
 
-/// Waits for events, and returns those that have come.
+/// Waits for events, and returns the events that have come.
 #[inline]
 pub(crate) fn epoll_wait<'a>(
     set: &Fd,

@@ -105,7 +105,7 @@ pub(crate) struct Orders {
 }
 
 // SAFETY: the pointers lead to the arrays in `_strings` and to the text in `_directory`, which are
-// never changed. The other fields are plain numbers, and the one that changes is atomic.
+// never changed. The other fields are plain numbers, and the only field that changes is atomic.
 unsafe impl Send for Orders {}
 // SAFETY: as above.
 unsafe impl Sync for Orders {}
@@ -135,7 +135,7 @@ impl Orders {
         })
     }
 
-    /// Has the child begin in the first of `directory`.
+    /// Sets the directory in which the child begins: the first string of `directory`.
     pub(crate) fn begin_in(&mut self, directory: Arc<Strings>) {
         self.directory = directory.pointers[0];
         self._directory = Some(directory);

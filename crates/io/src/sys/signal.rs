@@ -17,8 +17,8 @@ pub(crate) use libc::sigaction as Action;
 /// Those of `sigaction`: `EINVAL` if there is no such signal.
 ///
 /// # Safety
-/// A handler in `action` may run between any two instructions of any OS thread. Its signature is
-/// the one that its flags say.
+/// A handler in `action` may run between any two instructions of any OS thread. Its flags determine
+/// its signature.
 pub(crate) unsafe fn signal_action(number: i32, action: Option<&Action>) -> Result<Action> {
     through(Call::SignalAction, |_| {
         let mut before = MaybeUninit::uninit();

@@ -42,8 +42,8 @@ pub(super) fn has_room() -> bool {
 /// The frame of an evaluation, as the OS thread that goes on with the chain gets it.
 struct CarriedFrame(*const ());
 
-// SAFETY: the OS thread that has the frame waits until the one that gets it has ended. Only the
-// latter uses the frame meanwhile, and the nodes that the frame leads to are Sync.
+// SAFETY: the OS thread that has the frame waits until the OS thread that gets it has ended. Only
+// the latter uses the frame meanwhile, and the nodes that the frame leads to are Sync.
 unsafe impl Send for CarriedFrame {}
 
 impl CarriedFrame {

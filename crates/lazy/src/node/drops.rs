@@ -1,18 +1,18 @@
 //! The drops of nodes within one another, in a bounded native stack.
 //!
-//! Lists and trees of lazy values may be deep, and the drop of one value may be the drop of the
-//! last handle of the next. So drops of nodes nest to a depth of [`DROPS_MAX`]. A handle that is
-//! dropped at that depth puts its node into a queue, and the innermost drop empties the queue when
-//! its own node is freed.
+//! Lists and trees of lazy values may be deep: the drop of a value may drop the last handle of the
+//! next value. So drops of nodes nest, to a depth of [`DROPS_MAX`]. At that depth the drop of a
+//! last handle puts the node into a queue. The innermost drop empties the queue after it has freed
+//! its own node.
 //!
-//! A destructor that waits for another OS thread may rely on it that the handles which it has
-//! dropped before are gone, unless it runs at that depth.
+//! A destructor of the program may drop handles and then wait for another OS thread. The nodes of
+//! these handles are freed before it waits, unless it runs at that depth.
 //!
 //! # Lifetimes
-//! A queued node is freed when the caller that has dropped its last handle may have returned. A
-//! value or a body that borrows would then read what is gone. So both are `'static`:
-//! `NodeHandle::new` and `NodeHandle::ready`, the only functions that make nodes, demand it. The
-//! doc tests of `Lazy::new`, `Lazy::ready` and `From` for `Lazy` hold it.
+//! The drop of a last handle may return before its queued node is freed. A value or a body that
+//! borrows would then read memory that is gone. So both are `'static`: `NodeHandle::new` and
+//! `NodeHandle::ready`, the only functions that make nodes, demand it. The doc tests of
+//! `Lazy::new`, `Lazy::ready` and `From` for `Lazy` test it.
 //!
 //! The drop of the last `NodeHandle` of a node calls [`free_in_turn`], if the value or the body of
 //! the node may contain handles.
@@ -22,7 +22,7 @@ use crate::primitives::thread_local;
 use std::cell::Cell;
 use std::ptr::NonNull;
 
-/// The most drops of nodes within one another.
+/// The largest depth to which drops of nodes nest.
 const DROPS_MAX: u32 = if cfg!(any(loom, miri)) { 4 } else { 32 };
 
 #[cfg(not(loom))]
@@ -38,7 +38,7 @@ thread_local! {
     static TO_FREE: Cell<Vec<NonNull<NodeHead>>> = Cell::new(Vec::new());
 }
 
-/// Frees a node, or queues it if the drops within one another are as many as may be.
+/// Frees a node, or queues it if the drops nest to the depth of `DROPS_MAX` already.
 #[inline(never)]
 pub(super) fn free_in_turn(node: NonNull<NodeHead>) {
     let depth = DROPS.try_with(Cell::get).unwrap_or(0);
@@ -46,7 +46,7 @@ pub(super) fn free_in_turn(node: NonNull<NodeHead>) {
     if is_queued {
         return;
     }
-    // While the OS thread ends there may be no place for the depth.
+    // The thread-local variable may be gone while the OS thread ends.
     let _ = DROPS.try_with(|drops| drops.set(depth + 1));
     let mut next = Some(node);
     while let Some(node) = next {

@@ -86,9 +86,9 @@ pub enum Grey {}
 ///
 /// # Differences
 /// As for [`ClaimAtYield`]. And the bound of a quantum has one exception, which the paper's design
-/// has too: a thread that is stopped between the load and the store of its entry for so long that
-/// another thread claims the thunk, or updates it, stores GREY over the claim or the update. Then
-/// both evaluations may go on to their end.
+/// has too: a thread may be stopped between the load and the store of its entry until another
+/// thread has claimed the thunk, or updated it. Then it stores GREY over the claim or the update.
+/// Then both evaluations may go on to their end.
 #[derive(Debug, Clone, Copy)]
 pub enum GreyClaimAtYield {}
 

@@ -4,9 +4,9 @@
 //! GREY and BLACK have the number of the OS thread that has entered. A nursery stays on its OS
 //! thread and knows that number. The numbers are those of the process, because a thunk may be
 //! forced with a nursery of another region of the same lifetime. An OS thread that finds its own
-//! number has found a value that needs its own: `<<loop>>`. One that finds another number looks
-//! again for some microseconds, because most evaluations are short. Then `waits.rs` parks it until
-//! the hole is filled, and finds circles.
+//! number has found a value that needs itself: `<<loop>>`. An OS thread that finds another number
+//! looks again for some microseconds, because most evaluations are short. Then `waits.rs` parks it
+//! until the hole is filled, and finds circles.
 //!
 //! # Why no closure of a thunk may wait in direct style
 //! The thread that it leaves to would meet holes of its own OS thread that are not its own. It

@@ -16,7 +16,7 @@
 //!
 //! A number needs all bits of a word. Its result word is [`ABSENT`] until the update, so a force of
 //! a thunk that has its result loads the result word alone. A force that reads `ABSENT` loads the
-//! header: the number may be just that one.
+//! header too, because the result may be the number `ABSENT` itself.
 //!
 //! # The code
 //! The header of a thunk that has not been evaluated is the address of a [`CodeTable`]. Its
@@ -50,8 +50,8 @@ use std::ptr::{self, NonNull};
 /// result, or 0 if there is a result word.
 const INDIRECTION: usize = 1;
 
-/// What a result word is before the update. As a number it is rare. It has 32 bits with its sign,
-/// so that it is part of the instruction that compares.
+/// The content of a result word before the update: a number that programs rarely compute. It fits
+/// in 32 bits with its sign, so the comparing instruction contains it.
 const ABSENT: usize = -0x6b8f_52d3isize as usize;
 
 /// Whether the thunk with this header has its result.
@@ -235,8 +235,8 @@ where
         } else if E::GREYS {
             E::store_grey(header, nursery.holes.grey);
         }
-        // Not `code`, which would have to be kept during the evaluation, and so with the hole
-        // below.
+        // Not `code`: that variable would have to be kept during the evaluation. The hole below is
+        // not kept for the same reason.
         let after_panic = if B::ONCE { FAILED } else { ptr::from_ref(Self::TABLE).expose_provenance() };
         if E::CLAIMS_AT_YIELD {
             let evaluated = nursery.evaluate_in_frame(thunk, after_panic, B::ONCE, evaluate);
@@ -261,7 +261,7 @@ where
 /// Ends the evaluation of a closure that panics.
 struct EnteredThunk<'a> {
     header: &'a AtomicUsize,
-    /// Those of this OS thread.
+    /// The holes of this OS thread.
     holes: &'a ThreadHoles,
     /// Whether the entry was an exchange for BLACK.
     is_claimed: bool,
@@ -270,16 +270,16 @@ struct EnteredThunk<'a> {
 
 impl Drop for EnteredThunk<'_> {
     fn drop(&mut self) {
-        // What the entry has left in the header, if it has left anything there.
+        // The word that the entry has stored in the header, if it has stored one.
         let hole = if self.is_claimed { self.holes.black } else { self.holes.grey };
         end_unwinding(self.header, hole, self.after_panic);
     }
 }
 
 /// Ends an evaluation that unwinds: exchanges the hole of this OS thread for `after`, and wakes the
-/// OS threads that wait for the thunk. If the header
-/// is not that hole, another OS thread has entered, claimed or updated the thunk, or the entry has
-/// left the code there: then it stays.
+/// OS threads that wait for the thunk. The header stays as it is if it is not that hole: then
+/// another OS thread has entered, claimed or updated the thunk, or the entry has left the code
+/// there.
 pub(super) fn end_unwinding(header: &AtomicUsize, hole: usize, after: usize) {
     if header.compare_exchange(hole, after, Ordering::Release, Ordering::Relaxed).is_ok() {
         wake_waiters(header);
@@ -289,7 +289,7 @@ pub(super) fn end_unwinding(header: &AtomicUsize, hole: usize, after: usize) {
 /// A lazy value in a [`Region`](crate::Region): a word that is copied.
 ///
 /// Thunk and nursery are invariant in `'r`, so a thunk is forced with a nursery that lives as long
-/// as its own region: what its closure puts there is there for all of `'r`.
+/// as the thunk's own region. The objects that its closure puts there live for all of `'r`.
 /// ```compile_fail,E0597
 /// use selvedge::lazy::Region;
 ///
@@ -316,10 +316,10 @@ impl<V, E: ThunkEntry> Clone for Thunk<'_, V, E> {
 
 impl<V, E: ThunkEntry> Copy for Thunk<'_, V, E> {}
 
-// SAFETY: closures and results in a region are Send and Sync, and the protocols order the result
-// before the header. That of `Unsynchronised` does not. A thunk of it is of no use on another OS
-// thread: all that reads it takes a nursery of the very lifetime `'r`, which `Region::with` has
-// made up, and the region of that lifetime is not Sync.
+// SAFETY: closures and results in a region are Send and Sync, and each protocol but
+// `Unsynchronised` orders the result before the header. A thunk of `Unsynchronised` cannot be read
+// on another OS thread: each function that reads it takes a nursery of the same lifetime `'r`.
+// `Region::with` has made up that lifetime, and the region of that lifetime is not Sync.
 unsafe impl<V: Send + Sync, E: ThunkEntry> Send for Thunk<'_, V, E> {}
 // SAFETY: as above.
 unsafe impl<V: Send + Sync, E: ThunkEntry> Sync for Thunk<'_, V, E> {}
@@ -414,7 +414,7 @@ impl<'r, V: ThunkWord + 'r, E: ThunkEntry> Thunk<'r, V, E> {
 
     /// Ends an evaluation, and wakes the OS threads that wait for it. An error is the first result,
     /// if the thunk has one: it stands, so that what it refers to is shared ([HMP05 §4.5]). The OS
-    /// thread that has stored it wakes those that wait.
+    /// thread that has stored it wakes the waiting OS threads.
     #[inline(always)]
     pub(super) fn update(self, word: *mut (), may_be_hole: bool) -> Result<(), *mut ()> {
         let header = &self.head().header;

@@ -4,20 +4,20 @@
 //! The thread that makes a spark of a value hires a converter if its run has none. The thread that
 //! makes one of a half does so if no run of the process has one. A converter that finds more sparks
 //! than one hires another, up to one for each CPU but one in each run. A converter takes the sparks
-//! of all runs. One that has found nothing for [`LOOKS`] looks leaves: it takes itself off the two
-//! counts, passes the heavy fence, reads the registry again, and looks once more. The maker enlists
-//! its rings, if it is a new OS thread, pushes its spark, passes the light fence, and loads the
-//! count. So either the maker sees that no converter is there, or the last converter that leaves
-//! sees the rings and the spark. A value that is [set aside](super::rings) meanwhile is under the
-//! lock of the registry all the time, as that look is.
+//! of all runs. A converter that has found nothing for [`LOOKS`] looks leaves: it takes itself off
+//! the two counts, passes the heavy fence, reads the registry again, and looks once more. The maker
+//! enlists its rings, if it is a new OS thread, pushes its spark, passes the light fence, and loads
+//! the count. So either the maker sees that no converter is there, or the last converter that
+//! leaves sees the rings and the spark. A value that is [set aside](super::rings) meanwhile is
+//! under the lock of the registry all the time, as that look is.
 //!
 //! # When a run ends
 //! The scheduler drops its converters with its threads. The last converter of a run that is dropped
 //! so takes the values of that run out of the rings and drops them: they would keep what they have
 //! captured. The values of other runs stay, because each of these runs has a converter of its own.
-//! The dropped converter passes the heavy fence between the count and that look, as one that leaves
-//! does. So it sees the spark of a maker that does not see the count 0. A converter that leaves by
-//! itself has seen empty rings, so there is nothing to drop.
+//! The dropped converter passes the heavy fence between the count and that look, as a converter
+//! that leaves does. So it sees the spark of a maker that does not see the count 0. A converter
+//! that leaves by itself has seen empty rings, so there is nothing to drop.
 //!
 //! `join` calls [`hire_for_half`] after each push, `par` [`hire_for_value`].
 
@@ -79,8 +79,8 @@ fn hire_here() {
 fn hire_one(run: Arc<Run>) {
     let Some(scheduler) = run.scheduler() else { return };
     if let Some(employed) = Employed::in_run(run, converters_max) {
-        // If the scheduler has ended, it gives the birth back, and its drop takes the converter
-        // off the count.
+        // If the scheduler has ended, it gives the remote spawn back, and its drop takes the
+        // converter off the count.
         drop(scheduler.adopt(Box::new(move |cpu: &mut Cpu| {
             if let Ok(thread) = cpu.spawn(convert(employed)) {
                 drop(thread);

@@ -26,13 +26,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct SparkCounts {
     /// Lazy values that were put into a ring.
     pub created: u64,
-    /// Those that a converter has evaluated.
+    /// The sparks that a converter has evaluated.
     pub converted: u64,
-    /// Those that a converter has found evaluated, or under evaluation.
+    /// The sparks that a converter has found evaluated, or under evaluation.
     pub fizzled: u64,
-    /// Those for which the ring had no room, or that were made outside of a scheduler.
+    /// The sparks for which the ring had no room, or that were made outside of a scheduler.
     pub overflowed: u64,
-    /// Those that were there already when they were to be sparked.
+    /// The values that were evaluated already when they were to be sparked.
     pub dud: u64,
     /// Halves of [`join`](super::join())s that another worker has done.
     pub halves_taken: u64,

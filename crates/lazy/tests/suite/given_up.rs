@@ -13,7 +13,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::task::Poll;
 use std::thread;
 
-/// So many values in one another are more than are polled in one another.
+/// More values than a force polls within one another.
 const DEEP: u32 = if cfg!(miri) { 4 } else { 100 };
 
 /// A body that counts the parts of it that have run, and waits between them.

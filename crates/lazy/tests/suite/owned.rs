@@ -150,7 +150,7 @@ fn a_panic_is_kept_for_all() {
         assert_eq!(text_of(&*again.unwrap_err()), "torn at 3");
     }
     assert!(lazy.has_failed() && lazy.get().is_none());
-    // It goes on to those that need it, with the same message.
+    // The failure goes on to the values that need this value, with the same message.
     let next = lazy.map(|n| n + 1);
     assert_eq!(wait_blocking(next.try_force()).unwrap_err().message(), "torn at 3");
     let thrown: Lazy<u32> = Lazy::new(|| std::panic::panic_any(3u8));

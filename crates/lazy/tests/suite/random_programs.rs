@@ -36,7 +36,7 @@ fn mix(at: usize, values: &[u64]) -> u64 {
     values.iter().fold(at as u64, |mixed, value| mixed.wrapping_mul(31).wrapping_add(*value))
 }
 
-/// All values, or `None` for those that fail.
+/// All values, with `None` for a value that fails.
 fn strictly(graph: &[Made]) -> Vec<Option<u64>> {
     let mut values: Vec<Option<u64>> = Vec::new();
     for (at, made) in graph.iter().enumerate() {

@@ -617,7 +617,7 @@ fn a_thunk_of_a_left_evaluation_is_evaluated_by_the_next_thread_that_needs_it() 
     let end_quantum = |nursery: &Nursery<'_, ClaimAtYield>| (0..QUANTUM).for_each(|_| nursery.safe_point());
     let region = Region::<ClaimAtYield>::new();
     let leaver = AtomicUsize::new(0);
-    // The one that leaves claims this thunk in the same look.
+    // The OS thread that leaves claims this thunk in the same look.
     let inner = region.nursery().thunk(|nursery| {
         if leaver.swap(0, Ordering::Relaxed) == 1 {
             end_quantum(nursery);

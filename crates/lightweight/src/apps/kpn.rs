@@ -14,7 +14,7 @@
 use super::{AppFound, Printed};
 use crate::{Async, Direct, Indirect};
 
-/// The threads of the network, with the one that puts 1.
+/// The threads of the network, with the thread that puts 1.
 const THREADS: u64 = 7;
 
 /// In direct style.

@@ -25,8 +25,8 @@ pub fn comparators(n: usize) -> u64 {
     n * n.saturating_sub(1) / 2
 }
 
-/// The comparators as pairs of neighbours, in an order in which each comes after those that feed
-/// it.
+/// The comparators as pairs of neighbours, in an order in which each comes after the comparators
+/// that feed it.
 fn pairs(n: usize) -> impl Iterator<Item = usize> {
     (1..n).flat_map(|last| (0..last).rev())
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
-/// A worker that has begun no turn for so long is visited: it is in a long step, it sleeps, or it
+/// A worker that has begun no turn for this time is visited: it is in a long step, it sleeps, or it
 /// waits for a CPU. It is about as long as a time slice of the kernel. A shorter time would have
 /// the workers of a busy machine take each other's events, and register their descriptors anew,
 /// whenever one of them has lost its CPU for a moment.
@@ -25,7 +25,8 @@ const PAUSE_MAX: Duration = Duration::from_millis(64);
 const TICK: Duration = Duration::from_millis(10);
 /// How long the watcher sleeps between two looks while a worker is in a long step.
 const TICK_WHILE_LONG: Duration = Duration::from_millis(2);
-/// The watcher stops looking when the other workers have begun no turn for so long, and all sleep.
+/// The watcher stops looking when the other workers have begun no turn for this time, and all
+/// sleep.
 const QUIET: Duration = Duration::from_millis(80);
 
 /// The number of threads that move from the overflow to the ring at each claim. It is larger than a
@@ -267,9 +268,9 @@ impl Lookout {
         self.looked.since(self.moved) >= QUIET
     }
 
-    /// Looks at the other workers, and visits those that have begun no turn for some time. Moves
-    /// the threads on the desks of those in long steps to `mine`, and the threads for which there
-    /// is an event to `cpu`. Returns how many threads can run now that could not.
+    /// Looks at the other workers, and visits the workers that have begun no turn for some time. If
+    /// such a worker is in a long step, moves the threads on its desk to `mine`, and the threads
+    /// for which there is an event to `cpu`. Returns how many threads can run now that could not.
     pub(super) fn look(&mut self, views: &[WorkerView], mine: &mut Desk, cpu: &mut Cpu) -> usize {
         self.looked = Time::now();
         self.is_long = false;

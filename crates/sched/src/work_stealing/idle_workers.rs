@@ -5,8 +5,9 @@
 //! - A worker **works** while it has threads to run. It **searches** while it looks for threads to
 //!   steal. It **sleeps** while it waits in its event source.
 //! - Each worker has a ring, from which other workers steal, and private queues: the items that it
-//!   has claimed, those that do not fit the ring, and those that must stay with it. (While the
-//!   worker is in a long step, another worker takes some of them: see the watcher below.)
+//!   has claimed, the threads that do not fit the ring, and the threads that must stay with it.
+//!   (While the worker is in a long step, another worker takes some of them: see the watcher
+//!   below.)
 //! - All workers share one [`Injector`] for the items from outside.
 //! - A **hand-off** is an item that one worker sends to another.
 //! - A worker that **stands aside** sends the items of its events to others, and they send it none.
@@ -367,13 +368,13 @@ impl<T, J, const N: usize> IdleWorkers<T, J, N> {
         })
     }
 
-    /// Whether all other workers sleep. This is a hint: one of them may just be waking up.
+    /// Whether all other workers sleep. This is a hint: one of them may be waking up.
     #[inline]
     pub fn is_alone(&self) -> bool {
         self.asleep.load(Ordering::Relaxed) + 1 >= self.workers()
     }
 
-    /// Whether any worker sleeps. This is a hint: a worker may just be falling asleep.
+    /// Whether any worker sleeps. This is a hint: a worker may be falling asleep.
     #[inline]
     pub fn does_any_sleep(&self) -> bool {
         self.asleep.load(Ordering::Relaxed) > 0
@@ -427,8 +428,8 @@ impl<T, J, const N: usize> IdleWorkers<T, J, N> {
         })
     }
 
-    /// Whether a worker sleeps that does not stand aside. This is a hint: a worker may just be
-    /// falling asleep.
+    /// Whether a worker sleeps that does not stand aside. This is a hint: a worker may be falling
+    /// asleep.
     #[inline]
     pub fn does_helper_sleep(&self) -> bool {
         self.helpers.load(Ordering::Relaxed) > 0

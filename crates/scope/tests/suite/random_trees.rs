@@ -116,7 +116,7 @@ proptest! {
                 owner.cancel();
             }
         }
-        // Nothing else wakes those that wait for ever.
+        // Nothing else wakes the threads that wait for ever.
         if !owner.is_finished() && !drop_cpu {
             owner.cancel();
             while let Some(thread) = cpu.woken() {

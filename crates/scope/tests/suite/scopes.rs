@@ -9,7 +9,7 @@ use std::future::pending;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Counts those that are there.
+/// The number of living [`One`]s.
 #[derive(Clone, Default)]
 struct Count(Rc<Cell<i32>>);
 
@@ -498,7 +498,7 @@ fn a_token_wakes_all_waiters_and_forgets_those_that_gave_up() {
         for child in children {
             cancelled.push(child.await.unwrap() == Selected::First(()));
         }
-        // Those that had few turns to go have had them.
+        // The threads with few turns left have had their turns.
         assert!(!cancelled[3] && cancelled[7] && cancelled.is_sorted(), "{cancelled:?}");
     }))
     .unwrap();

@@ -7,7 +7,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Counts those that are there.
+/// Is counted while it lives.
 struct One(Arc<AtomicI32>);
 
 impl One {

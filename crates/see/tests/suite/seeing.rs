@@ -115,8 +115,8 @@ fn a_dump_of_a_program_that_does_a_bit_of_everything() {
     assert!(dump().threads.is_empty(), "they are gone: {}", dump());
 }
 
-/// From outside, CPUs that wait for events answer which threads they have, also those that have not
-/// run while they were observed.
+/// From outside, CPUs that wait for events tell their threads, also threads that have not run while
+/// they were observed.
 #[test]
 fn a_dump_from_another_os_thread_also_of_what_was_there_before() {
     let _seeing = not_yet();

@@ -323,7 +323,7 @@ fn a_retry_and_a_socket() {
     .unwrap();
 }
 
-/// A write outside of a transaction wakes those that wait, and is refused within a body.
+/// A write outside of a transaction wakes the waiting transactions, and is refused within a body.
 #[test]
 fn a_write_without_a_transaction() {
     let var = TWord::new(0_u32);

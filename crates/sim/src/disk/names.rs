@@ -123,7 +123,7 @@ impl Tree {
         self.create_other(path, Kind::Fifo, permissions)
     }
 
-    /// Gives a file another name beside those that it has.
+    /// Gives a file one more name.
     pub(crate) fn link(&mut self, from: &[u8], to: &[u8]) -> Result<Ino> {
         let inode = self.find(From::ROOT, from, Last::Keep)?;
         let walked = self.walk(From::ROOT, to, Last::Change)?;

@@ -23,7 +23,7 @@ const STREAK_MAX: u32 = 200;
 pub(super) enum NextStep {
     /// A thread makes a step. The number is the choice that was made, for the digest.
     Step(ReadyThread, u32),
-    /// An arrival happens, of those that are due.
+    /// One of the arrivals that are due happens.
     Arrival(usize),
 }
 
@@ -81,8 +81,8 @@ pub(super) struct Pct {
     step: u64,
     /// The window in which each thread ran last, by the thread's number.
     ran: Vec<u64>,
-    /// The number of the current window: the steps since all ready threads had run, or since those
-    /// that had run sank.
+    /// The number of the current window. A window begins when all ready threads have run, or when
+    /// the threads that had run sink.
     window: u64,
     /// How many steps the current window has.
     length: u32,

@@ -52,8 +52,8 @@ impl Default for Explorer {
 pub struct Explored {
     /// How many orders the explorer ran.
     pub schedules: u64,
-    /// Whether these are all orders that the explorer was to run: all orders, or all orders with so
-    /// many preemptions.
+    /// Whether these are all orders that the explorer was to run: all orders, or all orders up to
+    /// its limit of preemptions.
     pub complete: bool,
 }
 

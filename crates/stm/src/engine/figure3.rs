@@ -14,8 +14,8 @@ use std::fmt;
 /// The paper's engine, for the experiment: optimistic, without any shared counter, and not opaque.
 ///
 /// A transaction reads without locks and without comparisons. Its commit follows the three steps of
-/// Figure 3: it locks the variables that it writes and compares the versions of those that it has
-/// read; it compares these versions once more; it stores the values and unlocks.
+/// Figure 3: it locks the variables that it writes and compares the versions of the variables that
+/// it has read; it compares these versions once more; it stores the values and unlocks.
 ///
 /// # Zombies
 /// An attempt that will not commit may see values of different moments: `x` before a commit, and
@@ -105,7 +105,7 @@ impl sealed::Engine for Figure3 {
         passes.turn.as_deref_mut()
     }
 
-    /// The read that compares is not among those that this counts.
+    /// This does not count the read that compares.
     #[inline(always)]
     fn glance(passes: &mut Passes, _: &Log, inner: &Inner) -> Option<(u64, *mut ())> {
         if passes.until_compared == 1 {

@@ -57,7 +57,7 @@ use std::fmt;
 /// 3. At a newer version, all earlier reads are compared after the newer value was read. So all of
 ///    them held at the moment of that read; a later read by 2. held at that moment as well.
 /// 4. When the clock is raised, all reads are compared after the new stamp was read, so that they
-///    held at a moment that is not before the one of 2.
+///    held at one moment, which is not before the moment of 2.
 /// 5. A transaction that has the turn (`turn.rs`) has locked all variables that it has read. So all
 ///    of them hold at the moment of its last read, and when it commits.
 ///
@@ -67,7 +67,7 @@ use std::fmt;
 pub enum Versioned {}
 
 /// The number of entries that a transaction compares because of newer reads before it raises the
-/// clock. To compare so many takes about as long as to write the clock.
+/// clock. To compare this number of entries takes about as long as to write the clock.
 const COMPARED: usize = 32;
 
 /// The distance of a raised clock from the newest version that the transaction has read. The

@@ -139,7 +139,7 @@ fn nested_branches_commit_as_they_ended<E: Engine>() {
 }
 
 /// GHC 13751 was a wrong `<<loop>>` under the stress of many transactions on values that others had
-/// just made. Here each value is checked, and dropped once.
+/// made a moment before. Here each value is checked, and dropped once.
 fn values_are_whole_under_stress<E: Engine>() {
     let alive = Arc::new(());
     let make = |n: u64| (n, n.wrapping_mul(0x9E37_79B9), alive.clone());

@@ -1,4 +1,4 @@
-//! Handles: weak ones, and those that are keys and defaults.
+//! Handles: weak handles, handles as keys, and default handles.
 
 use selvedge_stm::{
     Engine, TArray, TBQueue, TChan, TCounter, TMVar, TMap, TNode, TQueue, TSem, TSet, TVar, TWord,

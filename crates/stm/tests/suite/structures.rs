@@ -416,8 +416,8 @@ fn values_that_leave_are_dropped<E: Engine>() {
     comes_down_to(1, &value);
 }
 
-/// Also those of a long list, which is dropped without a deep stack, and those that an attempt has
-/// made and not published.
+/// Also the values of a long list, which is dropped without a deep stack, and the values that an
+/// attempt has made and not published.
 fn values_of_nodes_are_dropped<E: Engine>() {
     let many = if cfg!(miri) { 40 } else { 100_000 };
     let value = Arc::new(());

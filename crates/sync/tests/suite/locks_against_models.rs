@@ -315,8 +315,8 @@ fn a_promise<M: Mode>(
     }
 }
 
-/// Checks which task makes the value of a cell: at most one at a time, the first of those that are
-/// left, and none once the value is made.
+/// Checks which task makes the value of a cell: at most one task at a time, the first of the
+/// remaining tasks, and none once the value is made.
 fn a_once_cell<M: Mode>(cell: &OnceCell<usize, M>, ops: Vec<(u8, usize)>) {
     // Each maker makes its own number, when `may` allows it, or fails.
     let may = [const { Cell::new(None::<bool>) }; 128];

@@ -55,7 +55,7 @@ fn force(n: u64) {
     forced(&values, |value| **value);
 }
 
-/// The calls of `fib` before the one that is measured.
+/// The calls of `fib` before the measured call.
 const ROUNDS_BEFORE: u32 = 8;
 
 /// In one OS thread. As for GHC, a function of its own: its code does not depend on `join`.

@@ -63,7 +63,7 @@ fn dashmap(threads: u32, n: u32) {
         let all: Vec<_> = (0..threads)
             .map(|thread| {
                 let items = &items;
-                // Those that another thread has put, if there is one.
+                // The items that another thread has put, if there is another thread.
                 let numbers = part((thread + 1) % threads);
                 let get = |number| *items.get(&key(number)).expect("it was put");
                 scope.spawn(move || numbers.map(get).sum::<u64>())

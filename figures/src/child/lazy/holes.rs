@@ -33,8 +33,8 @@ pub(super) fn wake_lock(others: u64, rounds: u64) {
     wake(others, rounds, make, |lock| **lock);
 }
 
-/// Has `others` OS threads wait for values of their own, and measures the updates of `rounds` other
-/// values, each of which one OS thread awaits.
+/// Measures the updates of `rounds` values, while one OS thread awaits each, and while `others` OS
+/// threads wait for other values.
 fn wake<V: Copy + Send + Sync + 'static>(
     others: u64,
     rounds: u64,

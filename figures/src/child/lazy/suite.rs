@@ -224,8 +224,8 @@ fn tak<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>, x: i64, y: i64, z: Thunk<'r,
     tak(nursery, first, second, third)
 }
 
-/// The primes. Those that divide a candidate come from a list of their own, which needs another
-/// one.
+/// The primes. The primes that divide a candidate come from a list of their own, which needs
+/// another list.
 fn primes<'r, E: ThunkEntry>(nursery: &Nursery<'r, E>) -> LazyList<'r, u64, E> {
     nursery.thunk(|nursery| Some(nursery.cons(2, |nursery| after_two(nursery))))
 }

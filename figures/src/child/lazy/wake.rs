@@ -95,8 +95,7 @@ impl Awaited {
     }
 }
 
-/// Has `others` threads wait for values of their own, and measures `rounds` updates of other
-/// values.
+/// Measures `rounds` updates of values while `others` threads wait for other values.
 pub(super) fn wake(tells: Tells, others: u64, rounds: u64) {
     let ended = round_robin(async move {
         let until = Arc::new(());

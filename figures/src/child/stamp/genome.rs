@@ -222,7 +222,7 @@ async fn rebuild(threads: u64, length: u64, segments: Arc<Vec<u64>>, set: Arc<Wo
     let chains = Arc::new(Chains::new(length, unique));
     let count = chains.segments.len();
     let all = |thread| part(count, thread, threads).map(|number| number as u64).collect();
-    // Of each thread, the entries that are heads and those that are tails.
+    // The heads and the tails among the entries of each thread.
     let mut heads: Vec<Vec<u64>> = (0..threads).map(all).collect();
     let mut tails = heads.clone();
     for overlap in (1..length).rev() {

@@ -242,7 +242,7 @@ fn transfer(x: u64) -> (usize, usize) {
     (from as usize, (if from == to { (to + 1) % ACCOUNTS } else { to }) as usize)
 }
 
-/// The audits of a bank, and those that saw a wrong sum.
+/// The number of audits of a bank, and the number that saw a wrong sum.
 #[derive(Debug, Default)]
 struct Audits {
     all: AtomicU64,

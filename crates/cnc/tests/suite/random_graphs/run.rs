@@ -258,8 +258,8 @@ impl Spec {
     }
 }
 
-/// Has a graph join its results, by number and class. Returns where it notes the pairs of both
-/// joins: a pair that a join made twice would be put twice.
+/// Adds two joins of a graph's results, by number and by class. Returns the collections in which
+/// the graph notes the pairs of both joins: a pair that a join made twice would be put twice.
 fn join<'g>(
     graph: &'g Graph<'g, '_>,
     results: ItemCol<'g, u32, u64>,

@@ -12,7 +12,7 @@
 //! worker that has waited for more than a quarter of the time in which it wanted a CPU is
 //! **crowded**. A crowded worker with short steps **stands aside** for some time: it hands the
 //! threads that events wake there off to a worker that works. These threads wait in the event loop
-//! of that worker from then on, so the one that stands aside sleeps.
+//! of that worker from then on, so the worker that stands aside sleeps.
 //!
 //! A worker may also wait for a CPU while another CPU is idle, because Linux wakes it on the CPU of
 //! the worker that has woken it. Then all CPUs are not too few, and to stand aside would leave one
@@ -93,8 +93,8 @@ pub(super) struct Crowding {
 }
 
 impl Crowding {
-    /// For the calling OS thread. What it has done until now does not count: one that called `run`
-    /// has a past.
+    /// For the calling OS thread. Its time until now does not count, because an OS thread that
+    /// calls `run` may have run other code before.
     pub(super) fn new() -> Crowding {
         let account = if cfg!(miri) { None } else { File::open("/proc/thread-self/schedstat").ok() };
         let last = account.as_ref().and_then(CpuTimes::read).unwrap_or_default();
@@ -163,7 +163,7 @@ impl Crowding {
         self.vacancy.is_none(now)
     }
 
-    /// Whether the worker has been crowded for so long that it recalls the others.
+    /// Whether the worker has been crowded long enough to recall the others.
     pub(super) fn recalls_others(&self) -> bool {
         self.crowded >= RECALL_READINGS
     }

@@ -45,8 +45,8 @@ impl<E: Events> WorkerLoop<'_, E> {
         polled.map(drop)
     }
 
-    /// Takes over the threads that wait for the ends of other workers' long steps, those that were
-    /// handed off to such a worker among them. True if there is now a thread to run.
+    /// Takes over the threads that wait for the ends of other workers' long steps. Threads that
+    /// were handed off to such a worker are among them. True if there is now a thread to run.
     pub(super) fn look_out(&mut self) -> bool {
         let moved = self.lookout.look(&self.pool.views, &mut self.desk, &mut self.cpu);
         if self.lookout.is_long() {

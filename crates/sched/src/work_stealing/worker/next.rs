@@ -110,8 +110,8 @@ impl<E: Events> WorkerLoop<'_, E> {
     /// Takes in the threads that have become ready, and offers them to the other workers if there
     /// are several.
     ///
-    /// `at_an_end` says that the last step has ended its thread. A thread that is then woken alone
-    /// is most likely the one that waited for the end, and becomes a joiner of the batch.
+    /// `at_an_end` says that the last step has ended its thread. If a thread is then woken alone,
+    /// it most likely waited for the end, and it becomes a joiner of the batch.
     #[inline(always)]
     pub(super) fn take_woken(&mut self, at_an_end: bool) {
         let Some(first) = self.woken() else { return };
