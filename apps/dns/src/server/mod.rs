@@ -26,6 +26,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+/// How many ports the system chooses until one is free for UDP too.
+const CHOICES_MAX: u32 = 16;
+
 /// What a server does, and its limits.
 #[derive(Debug)]
 pub struct Settings {
@@ -74,10 +77,6 @@ impl Server {
     /// # Errors
     /// With the address in the message: in use, not of this host, not permitted.
     pub fn bind(settings: Settings, addresses: &[SocketAddr]) -> io::Result<Server> {
-        let sockets = addresses.iter().map(|&address| {
-            let listener = TcpListener::bind(address)?;
-            Ok((UdpSocket::bind(listener.local_addr())?, listener))
-        });
         let shared = Shared {
             zones: Arc::new(Mutex::new(Arc::new(settings.zones))),
             resolver: settings.resolver,
@@ -87,7 +86,8 @@ impl Server {
             clients: Semaphore::new(settings.tcp_clients),
             idle: settings.idle,
         };
-        Ok(Server { sockets: sockets.collect::<io::Result<_>>()?, shared: Arc::new(shared) })
+        let sockets = addresses.iter().map(|&address| bind_both(address)).collect::<io::Result<_>>()?;
+        Ok(Server { sockets, shared: Arc::new(shared) })
     }
 
     /// The addresses at which it listens.
@@ -109,6 +109,20 @@ impl Server {
             }
         })
         .await;
+    }
+}
+
+/// Both sockets of an address. A port that the system has chosen for TCP may be taken for UDP: then
+/// it chooses another one.
+fn bind_both(address: SocketAddr) -> io::Result<(UdpSocket, TcpListener)> {
+    let mut chances = if address.port() == 0 { CHOICES_MAX } else { 1 };
+    loop {
+        let listener = TcpListener::bind(address)?;
+        chances -= 1;
+        match UdpSocket::bind(listener.local_addr()) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && chances > 0 => {}
+            socket => return Ok((socket?, listener)),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::Shared;
 use crate::frame;
 use crate::say::complain;
 use selvedge::net::{TcpListener, TcpStream};
-use selvedge::{Time, sleep, spawn};
+use selvedge::{Time, sleep, try_spawn};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
-            Ok((stream, client)) => drop(spawn(client_thread(stream, shared.clone(), client))),
+            // Without room for a thread the client is closed.
+            Ok((stream, client)) => drop(try_spawn(client_thread(stream, shared.clone(), client))),
             Err(error) => {
                 complain(format_args!("selvedge-dns: {error}"));
                 sleep(PAUSE).await;

@@ -3,7 +3,7 @@
 use super::Shared;
 use crate::say::complain;
 use selvedge::net::UdpSocket;
-use selvedge::{sleep, spawn};
+use selvedge::{sleep, try_spawn};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,8 @@ pub(super) async fn serve(socket: Arc<UdpSocket>, shared: Arc<Shared>) {
         match socket.recv_from(&mut buffer).await {
             Ok((length, client)) => {
                 let query = buffer[..length].to_vec();
-                drop(spawn(answer(socket.clone(), shared.clone(), query, client)));
+                // Without room for a thread the query is dropped.
+                drop(try_spawn(answer(socket.clone(), shared.clone(), query, client)));
             }
             Err(error) => {
                 complain(format_args!("selvedge-dns: receive a query: {error}"));
