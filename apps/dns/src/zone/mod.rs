@@ -7,12 +7,14 @@
 //! records, because such a name exists (an empty non-terminal). So each name with a node has nodes
 //! above it down to the top of the zone, and the search can go from the top to the name.
 
+mod entries;
 pub mod file;
 
 use crate::record::{Data, DomainName, NameKey, ZoneRecord};
 use domain::base::iana::Class;
 use domain::base::{Record, Rtype, Ttl};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry as MapEntry;
 
 /// The records of one name and one type.
 #[derive(Clone, Debug)]
@@ -213,9 +215,12 @@ pub struct Zones {
 }
 
 impl Zones {
-    /// Adds a zone. Returns whether there was none of its name.
+    /// Adds a zone, if there is none of its name. Returns whether there was none.
     pub fn insert(&mut self, zone: Zone) -> bool {
-        self.zones.insert(zone.apex.clone(), zone).is_none()
+        let place = self.zones.entry(zone.apex.clone());
+        let is_new = matches!(place, MapEntry::Vacant(_));
+        place.or_insert(zone);
+        is_new
     }
 
     /// The zone that answers for a name: the deepest one that the name lies in. What a parent says

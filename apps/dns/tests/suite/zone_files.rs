@@ -35,6 +35,8 @@ $ORIGIN sub.example.org.
 www     A       192.0.2.3
 $INCLUDE more/hosts inner
 after   A       192.0.2.5
+a\\;\\ b   A       192.0.2.7
+        A       192.0.2.8
 odd     TYPE65280 \\# 3 0a0b0c
 last    A       192.0.2.6";
     std::fs::write(&main, text).unwrap();
@@ -54,8 +56,22 @@ last    A       192.0.2.6";
     assert_eq!(of("www.sub.example.org", Rtype::A), ["3600 192.0.2.3"]);
     assert_eq!(of("host.inner.sub.example.org", Rtype::A), ["3600 192.0.2.4"]);
     assert_eq!(of("after.sub.example.org", Rtype::A), ["3600 192.0.2.5"]);
-    assert_eq!(of("odd.sub.example.org", Rtype::from_int(65_280)), ["3600 \\# 3 0a0b0c"]);
+    assert_eq!(of("a\\;\\ b.sub.example.org", Rtype::A), ["3600 192.0.2.7", "3600 192.0.2.8"]);
+    assert_eq!(of("odd.sub.example.org", Rtype::from_int(65_280)), ["3600 \\# 3 0a 0b 0c"]);
     assert_eq!(of("last.sub.example.org", Rtype::A), ["3600 192.0.2.6"]);
+}
+
+#[test]
+fn without_a_directive_the_ttl_is_the_last_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("zone");
+    let text = "@ SOA ns host 1 2 3 4 5\n@ 60 NS ns\na A 192.0.2.1\n\tTXT \"a\"\n$TTL 7\nb 9 A 192.0.2.1\nc A 192.0.2.1\n";
+    std::fs::write(&path, text).unwrap();
+    let zone = file::read(&name("."), &path).unwrap_or_else(|error| panic!("{error}"));
+    let of = |asked: &str, rtype| found(&zone, &name(asked), rtype)[0].split(' ').next().unwrap().to_string();
+    assert_eq!([of(".", Rtype::SOA), of(".", Rtype::NS)], ["3600", "60"]);
+    assert_eq!([of("a", Rtype::A), of("a", Rtype::TXT)], ["60", "60"]);
+    assert_eq!([of("b", Rtype::A), of("c", Rtype::A)], ["9", "7"]);
 }
 
 const TOP: &str = "@ SOA ns host 1 2 3 4 5\n@ NS ns\n";
@@ -90,7 +106,10 @@ fn what_is_wrong_has_a_file_and_a_line() {
         ("a TXT \"open\nb A 192.0.2.1\n", "wrong:3:"),
         ("www CH A 192.0.2.1\n", "wrong:3:"),
         ("$GENERATE 1-9 a$ A 192.0.2.$\n", "wrong:3:"),
+        ("www A (\n\n192.0.2.256 )\nx A 192.0.2.1\n", "wrong:5:"),
         ("www A (\n192.0.2.1\n", "wrong:"),
+        ("$TTL soon\nwww A 192.0.2.1\n", "wrong:3:"),
+        ("$ORIGIN a b\n", "wrong:3:"),
     ] {
         let (message, kind) = refused(&format!("{TOP}{text}"));
         assert!(matches!(kind, ZoneErrorKind::Syntax(_)), "{text}: {kind:?}");
