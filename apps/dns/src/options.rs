@@ -77,7 +77,7 @@ pub enum Resolving {
     Not,
     /// Other resolvers.
     Forward(Vec<SocketAddr>),
-    /// The root servers, and those that they name.
+    /// The root servers, and the servers that they name.
     Iterate,
 }
 

@@ -1,5 +1,5 @@
-//! The records of this program: [`DomainName`], [`Data`], [`ZoneRecord`]; and [`NameKey`], a name as
-//! the key of a map.
+//! The records of this program: [`DomainName`], [`Data`], [`ZoneRecord`]; and [`NameKey`], a name
+//! as the key of a map.
 //!
 //! The encoding on the wire is the crate `domain`'s. A name keeps the case of its letters here, and
 //! a key has small letters only. So an answer shows a name as its zone or its client spells it.

@@ -98,7 +98,7 @@ impl<V: Clone> Cache<V> {
         }
     }
 
-    /// How many entries there are, with those that are too old.
+    /// How many entries there are. Entries that are too old count too.
     pub fn len(&self) -> usize {
         self.entries.len()
     }

@@ -1,10 +1,11 @@
 //! [`Upstream`]: one question to one other server, over UDP, and over TCP if the answer is cut.
 //!
-//! `forward.rs` and `iterate.rs` call it. An answer is taken only if it comes from the server's
-//! address to the question's own socket, whose port the system draws for each question, and repeats
-//! the question's id and name. A forger has to guess the port and the id. The socket hears nothing
-//! from other addresses, because it is connected. After [`STRANGE_MAX`] datagrams from the server's
-//! address that are no answers, some host is guessing, and the question goes over TCP.
+//! `forward.rs` and `iterate.rs` call it. Each question has a socket of its own, with a port that
+//! the system draws. An answer is taken only if it comes from the server's address to this socket,
+//! and repeats the question's id and name. A forger has to guess the port and the id. The socket
+//! hears nothing from other addresses, because it is connected. After [`STRANGE_MAX`] datagrams
+//! from the server's address that are no answers, some host is guessing, and the question goes over
+//! TCP.
 
 use crate::record::NameKey;
 use crate::wire::heard::{self, Heard};

@@ -161,7 +161,7 @@ impl Zone {
         let (mut encloser, mut last) = (top, self.top());
         for &suffix in below.iter().rev() {
             let Some(node) = self.nodes.get(suffix) else { return self.wildcard(encloser, rtype) };
-            // What a zone's owner says of the zone below it, the parent answers (RFC 4035 §3.1.4.1).
+            // The DS records of a zone are the parent's (RFC 4035 §3.1.4.1).
             let parent_answers = rtype == Rtype::DS && suffix == name.as_bytes();
             if node.set(Rtype::NS).is_some() && !parent_answers {
                 return Found::Delegation(node);
@@ -192,7 +192,7 @@ fn at(node: &Node, rtype: Rtype) -> Found<'_> {
     }
 }
 
-/// Whether a record may stand beside those that a name has.
+/// Whether a record may stand beside the records that a name has.
 fn misfit(node: &Node, rtype: Rtype, data: &Data) -> Result<(), Misfit> {
     let is_there = node.set(rtype).is_some_and(|set| set.data.contains(data));
     if is_there {
