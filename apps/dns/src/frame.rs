@@ -1,5 +1,5 @@
 //! Messages on a TCP connection, each behind its length in two bytes (RFC 1035 §4.2.2): [`read`]
-//! and [`write`]. The server and `resolve/upstream.rs` call them.
+//! and [`write()`]. The server and `resolve/upstream.rs` call them.
 
 use selvedge::net::Stream;
 use std::io;

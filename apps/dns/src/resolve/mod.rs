@@ -10,7 +10,7 @@
 //! | `budget.rs` | what one question may cost |
 //! | `cache.rs` | what is kept |
 //!
-//! Threads that ask the same question at the same time share one cell, in [`Resolver::flights`].
+//! Threads that ask the same question at the same time share one cell, in `Resolver::flights`.
 //! The first of them asks the servers, and the others wait for the cell. If the first one is
 //! cancelled, the next one asks.
 

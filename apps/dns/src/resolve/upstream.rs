@@ -3,7 +3,7 @@
 //! `forward.rs` and `iterate.rs` call it. Each question has a socket of its own, with a port that
 //! the system draws. An answer is taken only if it comes from the server's address to this socket,
 //! and repeats the question's id and name. A forger has to guess the port and the id. The socket
-//! hears nothing from other addresses, because it is connected. After [`STRANGE_MAX`] datagrams
+//! hears nothing from other addresses, because it is connected. After `STRANGE_MAX` datagrams
 //! from the server's address that are no answers, some host is guessing, and the question goes over
 //! TCP.
 

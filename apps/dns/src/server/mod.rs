@@ -1,5 +1,5 @@
 //! [`Server`]: the sockets, and a thread for each query over UDP (`udp.rs`) and each client over TCP
-//! (`tcp.rs`). [`Shared::answer`] is what all of them do with a query.
+//! (`tcp.rs`). `Shared::answer` is what all of them do with a query.
 //!
 //! `main.rs` makes a server of the command line's options, and the tests make their own.
 

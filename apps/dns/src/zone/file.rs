@@ -1,7 +1,7 @@
 //! Reading a zone from a file in the master format of RFC 1035 §5: [`read`].
 //!
 //! `entries.rs` cuts the text into entries, and the library scans each of them. This file keeps
-//! what one entry says for the entries behind it ([`Reader`]), follows `$INCLUDE`, puts the records
+//! what one entry says for the entries behind it (`Reader`), follows `$INCLUDE`, puts the records
 //! into a [`Zone`], and says with file and line what is wrong. `main.rs` calls it before the server
 //! answers its first query, and again for each reload.
 

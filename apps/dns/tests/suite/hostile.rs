@@ -63,12 +63,14 @@ async fn the_server_goes_on() {
     let socket = UdpSocket::bind(address("127.0.0.1:0")).unwrap();
     let query = heard::question(7, &key("www.example.org"), Rtype::A, true, true);
     for place in 0..query.len() {
+        // Few datagrams at once, because the system drops them when the server's socket is full.
         for byte in [0, 0x3f, 0x80, 0xc0, 0xff] {
             let mut broken = query.clone();
             broken[place] = byte;
             socket.send_to(&broken, server).await.unwrap();
             socket.send_to(&broken[..place], server).await.unwrap();
         }
+        let heard = ask(server, "www.example.org", Rtype::A).await.unwrap();
+        assert_eq!(heard.answer, [a("www.example.org", 1)]);
     }
-    assert_eq!(ask(server, "www.example.org", Rtype::A).await.unwrap().answer, [a("www.example.org", 1)]);
 }
