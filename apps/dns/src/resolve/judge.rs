@@ -72,12 +72,13 @@ pub fn judge(heard: Heard, name: &NameKey, rtype: Rtype, zone: Option<&NameKey>)
     match target {
         Some(_) if records.len() >= ALIASES_MAX => Verdict::Useless,
         Some(target) => Verdict::Alias(records, target),
-        None if is_missing => Verdict::Negative(true, records, None),
-        None => referral(&heard, name, zone).map(Verdict::Referral).unwrap_or(if is_final {
-            Verdict::Negative(false, Vec::new(), None)
-        } else {
-            Verdict::Useless
-        }),
+        None if is_missing && is_final => Verdict::Negative(true, records, None),
+        None if is_missing => Verdict::Useless,
+        None => match referral(&heard, name, zone) {
+            Some(delegation) => Verdict::Referral(delegation),
+            None if is_final => Verdict::Negative(false, records, None),
+            None => Verdict::Useless,
+        },
     }
 }
 

@@ -91,6 +91,8 @@ fn a_negative_answer_has_the_soa_of_a_zone_above() {
         it.authority = vec![soa(other)];
         assert!(matches!(of_org(it.clone()), Verdict::Negative(true, _, None)), "{other}");
     }
+    it.is_authoritative = false;
+    assert!(matches!(of_org(it), Verdict::Useless), "a server that is no authority, and names none");
 }
 
 #[test]
