@@ -70,15 +70,18 @@ fn run(options: Options, zones: Zones) -> Result<(), String> {
 
 async fn serve(options: Options, zones: Zones) -> Result<(), String> {
     let bytes = options.cache_bytes;
-    let source = match options.resolving {
+    let resolver = match options.resolving {
         Resolving::Not => None,
-        Resolving::Forward(servers) => Some(Source::Forward(Forwarders::new(servers))),
-        // The servers of a zone are few beside the answers.
-        Resolving::Iterate => Some(Source::Iterate(Iteration::new(bytes / 4))),
+        Resolving::Forward(servers) => Some(Resolver::new(Source::Forward(Forwarders::new(servers)), bytes)),
+        Resolving::Iterate => {
+            // The servers of zones are few beside the answers.
+            let for_servers = bytes / 4;
+            Some(Resolver::new(Source::Iterate(Iteration::new(for_servers)), bytes - for_servers))
+        }
     };
     let settings = Settings {
         zones,
-        resolver: source.map(|source| Resolver::new(source, bytes)),
+        resolver,
         near: options.near,
         rate: options.rate,
         queries: options.queries,
