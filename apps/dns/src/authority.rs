@@ -1,0 +1,102 @@
+//! [`answer`]: what the server says of a name in its own zones, by RFC 1034 §4.3.2. `server/mod.rs`
+//! calls it for each query before it asks the resolver.
+//!
+//! An alias is followed as long as it leads to a name in one of the zones. A name that exists
+//! elsewhere is left to the caller ([`Authority::rest`]), which may have a resolver.
+
+use crate::record::{Data, DomainName, NameKey, ZoneRecord, with_ttl};
+use crate::wire::answer::Answer;
+use crate::zone::{Found, Node, Zone, Zones};
+use domain::base::charstr::CharStr;
+use domain::base::iana::{Class, OptRcode};
+use domain::base::{Record, Rtype, Ttl};
+use domain::rdata::Hinfo;
+
+/// How many aliases are followed. A longer chain is answered as far as it was followed.
+const ALIASES_MAX: usize = 16;
+
+/// How long a client may keep the answer to a query for records of any type (RFC 8482 §4.2).
+const ANY_TTL: Ttl = Ttl::from_secs(3789);
+
+/// What the server's own zones say.
+#[derive(Debug)]
+pub struct Authority {
+    /// The answer as it is sent to a client for which the server resolves nothing.
+    pub answer: Answer,
+    /// A name of other servers at which the search has ended: the target of an alias, or a name in
+    /// a zone that one of ours delegates.
+    pub rest: Option<DomainName>,
+}
+
+/// Answers from the zones. `None` if the name lies in none of them.
+pub fn answer(zones: &Zones, name: &DomainName, rtype: Rtype) -> Option<Authority> {
+    let mut answer = Answer { is_authoritative: true, ..Answer::empty(OptRcode::NOERROR) };
+    let mut passed: Vec<NameKey> = Vec::new();
+    let mut owner = name.clone();
+    loop {
+        let key = NameKey::new(&owner);
+        let Some(zone) = zones.of(&key, rtype) else {
+            return (!passed.is_empty()).then_some(Authority { answer, rest: Some(owner) });
+        };
+        match zone.find(&key, rtype) {
+            Found::Records(set) => answer.answer.extend(set.records(&owner)),
+            Found::Alias(set, target) => {
+                answer.answer.extend(set.records(&owner));
+                passed.push(key);
+                let is_circle = passed.contains(&NameKey::new(target));
+                if !is_circle && passed.len() < ALIASES_MAX {
+                    owner = target.clone();
+                    continue;
+                }
+            }
+            Found::Any => answer.answer.push(any(&owner)),
+            Found::Delegation(node) => {
+                delegate(&mut answer, zone, node);
+                answer.is_authoritative = !passed.is_empty();
+                return Some(Authority { answer, rest: Some(owner) });
+            }
+            Found::NoData => answer.authority.push(negative_soa(zone)),
+            Found::NoName => {
+                answer.rcode = OptRcode::NXDOMAIN;
+                answer.authority.push(negative_soa(zone));
+            }
+        }
+        return Some(Authority { answer, rest: None });
+    }
+}
+
+/// The one record that stands for all types of a name (RFC 8482 §4.2): a short answer is of no use
+/// to an attacker.
+pub(crate) fn any(owner: &DomainName) -> ZoneRecord {
+    let text = CharStr::from_octets(b"RFC8482".to_vec()).expect("below 256 bytes");
+    let data = Data::Hinfo(Hinfo::new(text, CharStr::empty()));
+    Record::new(owner.clone(), Class::IN, ANY_TTL, data)
+}
+
+/// The NS records of a delegation, and the addresses that the zone knows of these servers.
+fn delegate(answer: &mut Answer, zone: &Zone, node: &Node) {
+    let Some(set) = node.set(Rtype::NS) else { return };
+    answer.authority.extend(set.records(node.name()));
+    for data in &set.data {
+        let Data::Ns(server) = data else { continue };
+        let Some(glue) = zone.node(&NameKey::new(server.nsdname())) else { continue };
+        for rtype in [Rtype::A, Rtype::AAAA] {
+            answer.additional.extend(glue.set(rtype).into_iter().flat_map(|set| set.records(glue.name())));
+        }
+    }
+}
+
+/// The zone's SOA record, with the time that a negative answer may be kept (RFC 2308 §3).
+fn negative_soa(zone: &Zone) -> ZoneRecord {
+    let top = zone.top();
+    let set = top.set(Rtype::SOA).expect("a zone is read with its SOA record");
+    let soa = set.records(top.name()).next().expect("a set has a record");
+    let minimum = match soa.data() {
+        Data::Soa(soa) => soa.minimum(),
+        _ => set.ttl,
+    };
+    with_ttl(&soa, set.ttl.min(minimum).as_secs())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,35 @@
+//! `selvedge-dns`: a DNS server with a thread for each query. It is an authority for zones that it
+//! reads from files, and a caching resolver.
+//!
+//! The binary in `main.rs` reads the command line. The other modules are public because the tests
+//! in `tests/suite` call them one by one.
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`record`] | names and records |
+//! | [`zone`] | the records of a zone, the search in it, and its file |
+//! | [`authority`] | what the server says of its own zones |
+//! | [`resolve`] | what it finds at other servers, and keeps |
+//! | [`wire`], [`frame`] | messages as bytes |
+//! | [`networks`], [`rate`] | which clients may do what, and how often |
+//! | [`server`] | the sockets and the threads |
+//! | [`options`], [`say`] | the command line, and lines for the operator |
+//!
+//! A query passes through them in this order: a thread of [`server`] has its bytes;
+//! [`wire::asked`] reads them; [`authority`] searches the zones; [`resolve`] asks other servers;
+//! [`wire::answer`] writes the bytes of the answer.
+
+#![doc(test(attr(deny(warnings), allow(dead_code))))]
+#![forbid(unsafe_code)]
+
+pub mod authority;
+pub mod frame;
+pub mod networks;
+pub mod options;
+pub mod rate;
+pub mod record;
+pub mod resolve;
+pub mod say;
+pub mod server;
+pub mod wire;
+pub mod zone;

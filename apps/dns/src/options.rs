@@ -1,0 +1,257 @@
+//! The command line: [`parse`], and the text of `--help`.
+
+use crate::networks::{Network, Networks};
+use crate::record::DomainName;
+use lexopt::prelude::{Long, Short, ValueExt};
+use std::ffi::OsString;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Usage: selvedge-dns [OPTIONS]
+
+Answers DNS queries over UDP and TCP: for zones of its own, and as a caching resolver for
+hosts nearby. An ADDRESS is 192.0.2.1, 192.0.2.1:5353, 2001:db8::1 or [2001:db8::1]:5353.
+
+What it answers (at least one of these):
+  --zone NAME=FILE    be an authority for the zone NAME, with the records in FILE
+                      (RFC 1035's master format); may be repeated
+  --forward ADDRESS   resolve other names through the resolver at ADDRESS; may be repeated
+  --iterate           resolve other names from the root servers on
+
+Where and for which clients:
+  --listen ADDRESS    listen there, over UDP and TCP; may be repeated (default: 127.0.0.1)
+  --allow NETWORK     hosts of this network may use the resolver, and have no --rate;
+                      may be repeated (default: this host, private and link-local networks)
+
+Limits:
+  --cache MEBIBYTES   memory for answers of other servers (default: 64)
+  --rate NUMBER       answers a second over UDP for each other network of clients, which is
+                      24 bits of an IPv4 address or 56 of an IPv6 address; 0: no limit
+                      (default: 50)
+  --queries NUMBER    queries that are worked on at once; more are dropped (default: 1000)
+  --clients NUMBER    clients that are connected at once over TCP (default: 200)
+  --idle SECONDS      time for a client over TCP to send a query (default: 10)
+
+  --check             read the zones, say whether they are right, and end
+  --version           the version
+  -h, --help          this text
+
+SIGHUP reads the zones again; if one is wrong, the old ones stay. Only errors are written, to the
+standard error. The exit status is 2 if the command line is wrong, and 1 after another error.
+
+Environment:
+  SELVEDGE_WORKERS    the number of workers, or local for one OS thread (default: one for each
+                      CPU)
+  SELVEDGE_SEE        lets the program's threads be looked at
+";
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum DnsRequest {
+    /// `--help`
+    Help,
+    /// `--version`
+    Version,
+    /// `--check`: the zones.
+    Check(Vec<ZoneFile>),
+    /// A server.
+    Serve(Box<Options>),
+}
+
+/// A zone of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ZoneFile {
+    /// The zone's name.
+    pub name: DomainName,
+    /// The file.
+    pub path: PathBuf,
+}
+
+/// Where the resolver asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resolving {
+    /// Nowhere: there is no resolver.
+    Not,
+    /// Other resolvers.
+    Forward(Vec<SocketAddr>),
+    /// The root servers, and the servers that they name.
+    Iterate,
+}
+
+/// The options of a server.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `--zone`
+    pub zones: Vec<ZoneFile>,
+    /// `--forward`, `--iterate`
+    pub resolving: Resolving,
+    /// `--listen`
+    pub listen: Vec<SocketAddr>,
+    /// `--allow`
+    pub near: Networks,
+    /// `--cache`, in bytes
+    pub cache_bytes: usize,
+    /// `--rate`
+    pub rate: u32,
+    /// `--queries`
+    pub queries: u32,
+    /// `--clients`
+    pub tcp_clients: u32,
+    /// `--idle`
+    pub idle: Duration,
+}
+
+/// The port of the protocol.
+const PORT: u16 = 53;
+
+/// The most permits of a limit.
+const LIMIT_MAX: u32 = 1_000_000;
+
+/// Reads the command line.
+///
+/// # Errors
+/// For the user.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, String> {
+    parsed(arguments).map_err(|error| error.to_string())
+}
+
+fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, lexopt::Error> {
+    let mut parser = lexopt::Parser::from_args(arguments);
+    let (mut listen, mut forward, mut near) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut check, mut iterate) = (false, false);
+    let mut options = defaults();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Short('h') | Long("help") => return Ok(DnsRequest::Help),
+            Long("version") => return Ok(DnsRequest::Version),
+            Long("check") => check = true,
+            Long("zone") => options.zones.push(zone(&parser.value()?.string()?)?),
+            Long("forward") => forward.push(address(&parser.value()?.string()?)?),
+            Long("iterate") => iterate = true,
+            Long("listen") => listen.push(address(&parser.value()?.string()?)?),
+            Long("allow") => near.push(parser.value()?.parse::<Network>()?),
+            Long("cache") => {
+                let mebibytes: u32 = parser.value()?.parse()?;
+                options.cache_bytes = (mebibytes as usize) << 20;
+            }
+            Long("rate") => options.rate = parser.value()?.parse()?,
+            Long("queries") => options.queries = limit(&parser.value()?.string()?)?,
+            Long("clients") => options.tcp_clients = limit(&parser.value()?.string()?)?,
+            Long("idle") => {
+                let seconds = limit(&parser.value()?.string()?)?;
+                options.idle = Duration::from_secs(seconds.into());
+            }
+            other => return Err(other.unexpected()),
+        }
+    }
+    if check {
+        return Ok(DnsRequest::Check(options.zones));
+    }
+    options.resolving = match (forward.is_empty(), iterate) {
+        (true, false) => Resolving::Not,
+        (true, true) => Resolving::Iterate,
+        (false, false) => Resolving::Forward(forward),
+        (false, true) => return Err("--forward and --iterate are two ways; name one".into()),
+    };
+    if options.zones.is_empty() && options.resolving == Resolving::Not {
+        return Err("there is nothing to answer: name a --zone, --forward or --iterate".into());
+    }
+    if !listen.is_empty() {
+        options.listen = listen;
+    }
+    if !near.is_empty() {
+        options.near = Networks::new(near);
+    }
+    Ok(DnsRequest::Serve(Box::new(options)))
+}
+
+fn defaults() -> Options {
+    Options {
+        zones: Vec::new(),
+        resolving: Resolving::Not,
+        listen: vec![SocketAddr::from(([127, 0, 0, 1], PORT))],
+        near: Networks::local(),
+        cache_bytes: 64 << 20,
+        rate: 50,
+        queries: 1000,
+        tcp_clients: 200,
+        idle: Duration::from_secs(10),
+    }
+}
+
+fn zone(text: &str) -> Result<ZoneFile, String> {
+    let (name, path) = text.split_once('=').ok_or_else(|| format!("--zone {text} is not NAME=FILE"))?;
+    let name = DomainName::vec_from_str(name).map_err(|error| format!("--zone {text}: {error}"))?;
+    Ok(ZoneFile { name, path: path.into() })
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let of_host = text.parse::<IpAddr>().map(|host| SocketAddr::new(host, PORT));
+    text.parse().or(of_host).map_err(|_| format!("{text} is no address"))
+}
+
+fn limit(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=LIMIT_MAX).contains(number));
+    number.ok_or_else(|| format!("{text} is no number from 1 to {LIMIT_MAX}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Result<DnsRequest, String> {
+        parse(line.split_whitespace().map(OsString::from))
+    }
+
+    fn options(line: &str) -> Options {
+        match words(line) {
+            Ok(DnsRequest::Serve(options)) => *options,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_defaults_are_safe() {
+        let options = options("--zone example.org=zones/example.org");
+        assert_eq!(options.listen, ["127.0.0.1:53".parse().unwrap()]);
+        assert_eq!(options.resolving, Resolving::Not);
+        assert_eq!(options.near, Networks::local());
+        assert_eq!(options.zones[0].path, PathBuf::from("zones/example.org"));
+        assert_eq!(options.zones[0].name.to_string(), "example.org");
+        assert!(options.rate > 0 && options.cache_bytes < 1 << 30);
+    }
+
+    #[test]
+    fn addresses_may_omit_the_port() {
+        let options =
+            options("--forward 192.0.2.1 --forward=[2001:db8::1]:5353 --listen ::1 --allow 10.0.0.0/8");
+        let expected = ["192.0.2.1:53".parse().unwrap(), "[2001:db8::1]:5353".parse().unwrap()];
+        assert_eq!(options.resolving, Resolving::Forward(expected.to_vec()));
+        assert_eq!(options.listen, ["[::1]:53".parse().unwrap()]);
+        assert!(!options.near.contain("127.0.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (line, part) in [
+            ("", "nothing to answer"),
+            ("--forward 1.1.1.1 --iterate", "two ways"),
+            ("--zone example.org", "NAME=FILE"),
+            ("--zone a..b=file", "--zone a..b=file: "),
+            ("--listen localhost", "localhost is no address"),
+            ("--allow 10/8", "10/8"),
+            ("--iterate --queries 0", "0 is no number"),
+            ("--iterate --rate many", "many"),
+            ("--iterate --trace", "--trace"),
+            ("example.org", "example.org"),
+        ] {
+            let error = words(line).unwrap_err();
+            assert!(error.contains(part), "{line}: {error}");
+        }
+        assert!(matches!(words("--zone .=root --help"), Ok(DnsRequest::Help)));
+        assert!(matches!(words("--check"), Ok(DnsRequest::Check(zones)) if zones.is_empty()));
+    }
+}

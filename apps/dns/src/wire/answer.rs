@@ -1,0 +1,109 @@
+//! [`Answer`], the sections of an answer, and [`compose`], which writes it for a client.
+
+use super::UDP_MAX;
+use super::asked::Asked;
+use crate::record::ZoneRecord;
+use domain::base::MessageBuilder;
+use domain::base::iana::{Opcode, OptRcode};
+use domain::base::message_builder::{AdditionalBuilder, PushError, StaticCompressor};
+
+/// How many bytes an OPT record without options takes.
+const OPT_BYTES: usize = 11;
+
+/// What the server answers.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The code. One above 15 needs a client that knows EDNS.
+    pub rcode: OptRcode,
+    /// Whether the server is an authority for the name.
+    pub is_authoritative: bool,
+    /// Whether the client may ask this server for names of other servers.
+    pub has_resolver: bool,
+    /// Whether the client has to ask again over TCP.
+    pub is_truncated: bool,
+    /// The records that are asked for, behind the aliases that lead to them.
+    pub answer: Vec<ZoneRecord>,
+    /// The SOA of a negative answer, or the NS records of a delegation.
+    pub authority: Vec<ZoneRecord>,
+    /// The addresses of servers in a delegation.
+    pub additional: Vec<ZoneRecord>,
+}
+
+impl Answer {
+    /// An answer without records.
+    pub fn empty(rcode: OptRcode) -> Answer {
+        Answer {
+            rcode,
+            is_authoritative: false,
+            has_resolver: false,
+            is_truncated: false,
+            answer: Vec::new(),
+            authority: Vec::new(),
+            additional: Vec::new(),
+        }
+    }
+}
+
+/// Writes an answer that has at most `limit` bytes. If the records do not fit, there are none, and
+/// the answer is marked as truncated.
+pub fn compose(asked: &Asked, answer: &Answer, limit: u16) -> Vec<u8> {
+    try_compose(asked, answer, limit).unwrap_or_else(|_| {
+        let cut = Answer {
+            is_truncated: true,
+            answer: Vec::new(),
+            authority: Vec::new(),
+            additional: Vec::new(),
+            ..*answer
+        };
+        try_compose(asked, &cut, limit).expect("a question and an OPT record have below 512 bytes")
+    })
+}
+
+fn try_compose(asked: &Asked, answer: &Answer, limit: u16) -> Result<Vec<u8>, PushError> {
+    let target = StaticCompressor::new(Vec::with_capacity(UDP_MAX.into()));
+    let mut builder = MessageBuilder::from_target(target).expect("a vector has room for a header");
+    let reserved = if asked.edns.is_some() { OPT_BYTES } else { 0 };
+    builder.set_push_limit(usize::from(limit) - reserved);
+    let header = builder.header_mut();
+    header.set_id(asked.header.id());
+    header.set_qr(true);
+    header.set_opcode(Opcode::QUERY);
+    header.set_aa(answer.is_authoritative);
+    header.set_tc(answer.is_truncated);
+    header.set_rd(asked.header.rd());
+    header.set_ra(answer.has_resolver);
+    header.set_cd(asked.header.cd());
+    header.set_rcode(answer.rcode.rcode());
+    let mut builder = builder.question();
+    builder.push((&asked.name, asked.rtype, asked.class))?;
+    let mut builder = builder.answer();
+    for record in &answer.answer {
+        builder.push(record)?;
+    }
+    let mut builder = builder.authority();
+    for record in &answer.authority {
+        builder.push(record)?;
+    }
+    let mut builder = builder.additional();
+    for record in &answer.additional {
+        builder.push(record)?;
+    }
+    if let Some(edns) = asked.edns {
+        builder.clear_push_limit();
+        push_opt(&mut builder, answer.rcode, edns.dnssec_ok)?;
+    }
+    Ok(builder.finish().into_target())
+}
+
+fn push_opt(
+    builder: &mut AdditionalBuilder<StaticCompressor<Vec<u8>>>,
+    rcode: OptRcode,
+    dnssec_ok: bool,
+) -> Result<(), PushError> {
+    builder.opt(|opt| {
+        opt.set_udp_payload_size(UDP_MAX);
+        opt.set_rcode(rcode);
+        opt.set_dnssec_ok(dnssec_ok);
+        Ok(())
+    })
+}
