@@ -159,7 +159,7 @@ fn a_file_that_is_cut_while_it_is_sent() {
 fn a_reader_that_is_slow_gets_all_and_one_that_stands_still_does_not() {
     let root = files();
     fs::write(root.path().join("big"), bytes(20_000_000)).unwrap();
-    let server = serve(root.path(), &["--stall", "1"]);
+    let server = serve(root.path(), &["--stall", "2"]);
     let mut client = server.anonymous();
     let mut data = client.passive();
     client.expect(&[("RETR big", 150)]);
@@ -167,7 +167,7 @@ fn a_reader_that_is_slow_gets_all_and_one_that_stands_still_does_not() {
     let mut piece = vec![0; 1 << 20];
     loop {
         // The whole takes longer than a client may stand still.
-        std::thread::sleep(std::time::Duration::from_millis(80));
+        std::thread::sleep(std::time::Duration::from_millis(120));
         let read = data.read(&mut piece).unwrap();
         if read == 0 {
             break;

@@ -1,6 +1,6 @@
 //! The process: signals, the command line, the log, users that are read again.
 
-use crate::harness::{SECRET, bytes, eventually, files, serve, serve_users};
+use crate::harness::{SECRET, bytes, eventually, files, serve, serve_users, server, start};
 use rustix::process::Signal;
 use std::fs;
 use std::io::Read;
@@ -90,22 +90,27 @@ fn each_transfer_has_a_line_in_the_log() {
 #[test]
 fn users_are_read_again() {
     let root = files();
-    let users = root.path().join("users");
+    let (users, errors) = (root.path().join("users"), root.path().join("errors"));
     let line = |name| format!("{name}:{}:{}:r\n", SECRET.trim(), root.path().display());
     fs::write(&users, line("ada")).unwrap();
-    let server = serve(root.path(), &["--users", users.to_str().unwrap(), "--login-tries", "1000"]);
+    let mut command = server();
+    command.args(["--login-tries", "1000", "--users"]).arg(&users).arg(root.path());
+    command.stderr(fs::File::create(&errors).unwrap());
+    let server = start(command);
     let mut before = server.user("ada");
     let logs_in = |name: &str| {
         let mut client = server.connect();
         client.say(&format!("USER {name}"));
         client.say("PASS secret").0 == 230
     };
-    assert!(!logs_in("eve"));
+    let is_told = |text: &str| fs::read_to_string(&errors).unwrap().contains(text);
     fs::write(&users, "nonsense").unwrap();
     server.signal(Signal::HUP);
+    eventually("the mistake is told", || is_told("users: line 1: not of the form"));
+    assert!(logs_in("ada") && !logs_in("eve"));
     fs::write(&users, line("eve")).unwrap();
     server.signal(Signal::HUP);
-    eventually("eve may log in", || logs_in("eve"));
-    assert!(!logs_in("ada"));
+    eventually("the users are read", || is_told("the users were read again"));
+    assert!(logs_in("eve") && !logs_in("ada"));
     before.expect(&[("PWD", 257)]);
 }

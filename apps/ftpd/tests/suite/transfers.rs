@@ -172,3 +172,28 @@ fn commands_that_come_during_a_transfer_wait_for_its_end() {
     }
     assert_eq!(client.reply().0, 221);
 }
+
+#[test]
+fn many_clients_at_once() {
+    let root = files();
+    let content = bytes(700_000);
+    fs::write(root.path().join("file"), &content).unwrap();
+    let server = serve_users(root.path(), "r", &["--clients-per-address", "40", "--workers", "2"]);
+    std::thread::scope(|threads| {
+        for number in 0..40 {
+            let (server, content) = (&server, &content);
+            threads.spawn(move || {
+                let mut client = if number % 4 == 0 { server.user("ada") } else { server.anonymous() };
+                for _ in 0..3 {
+                    assert!(client.fetch("RETR file") == *content);
+                    if number % 4 == 0 {
+                        assert_eq!(client.store(&format!("STOR own-{number}"), content).0, 226);
+                    }
+                }
+                client.expect(&[("QUIT", 221)]);
+            });
+        }
+    });
+    assert!(fs::read(root.path().join("own-36")).unwrap() == content);
+    assert_eq!(fs::read_dir(root.path()).unwrap().count(), 4 + 1 + 10);
+}
