@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use selvedge::net::{self, TcpListener, TcpStream};
 use selvedge::scope::{CancelToken, Selected, Threads, select};
 use selvedge::signal::{Signal, signals};
+use selvedge::sync::Semaphore;
 use selvedge::{blocking, sleep, spawn};
 
 use crate::accounts::{Account, Accounts};
@@ -19,11 +20,17 @@ use crate::session::Session;
 use crate::transfer_log::TransferLog;
 use crate::tree::Tree;
 
+/// The most passwords that are verified at once. Each takes an OS thread of the blocking pool for
+/// tens of milliseconds, and transfers need the others.
+const VERIFYING_MAX: u32 = 4;
+
 /// What all sessions share.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) options: Options,
     accounts: RwLock<Arc<Accounts>>,
+    /// A permit for each password that may be verified at once.
+    pub(crate) verifying: Semaphore,
     pub(crate) clients: Arc<Clients>,
     pub(crate) ports: PassivePorts,
     pub(crate) log: TransferLog,
@@ -41,6 +48,7 @@ impl Server {
         }
         Ok(Server {
             accounts: RwLock::new(Arc::new(read_accounts(&options)?)),
+            verifying: Semaphore::new(VERIFYING_MAX),
             clients: Arc::new(Clients::new(options.clients, options.clients_per_address)),
             ports: PassivePorts::new(options.passive_ports.clone()),
             log: TransferLog::open(&options.log)?,

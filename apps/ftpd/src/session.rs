@@ -1,9 +1,9 @@
 //! [`Session`]: the thread of a client. It reads a command, does it, and answers it.
 //!
 //! This file has the state and the loop. `session/` has what the commands do: `login.rs` for users,
-//! `parameters.rs` for how a transfer is made, `names.rs` for files and directories,
-//! `transfers.rs` and `lists.rs` for what goes over a data connection. The codes of the replies are those that
-//! RFC 959 §5.4 lists for each command, and those of RFC 2389, 2428 and 3659 for theirs.
+//! `parameters.rs` for how a transfer is made, `names.rs` for files and directories, `transfers.rs`
+//! and `lists.rs` for what goes over a data connection. The codes of the replies are those that RFC
+//! 959 §5.4 lists for each command, and those of RFC 2389, 2428 and 3659 for theirs.
 
 mod lists;
 mod login;

@@ -50,8 +50,11 @@ impl Session {
         let accounts = self.server.accounts();
         let account = match accounts.anonymous(&name) {
             Some(account) => Some(account),
-            // A panic there is a wrong password.
-            None => blocking(move || accounts.verify(&name, &password)).await.unwrap_or(None),
+            None => {
+                let _permit = self.server.verifying.acquire().await;
+                // A panic there is a wrong password.
+                blocking(move || accounts.verify(&name, &password)).await.unwrap_or(None)
+            }
         };
         match account {
             Some(account) => self.enter(account).await,

@@ -178,3 +178,25 @@ fn idle_clients_are_sent_away() {
     assert_eq!(client.reply().0, 421);
     assert!(client.is_closed());
 }
+
+/// Over IPv6, PASV has no address to tell, and EPRT has one of its own kind.
+#[test]
+fn clients_of_ipv6() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        // This machine has no IPv6.
+        return;
+    }
+    let root = files();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_selvedge-ftpd"));
+    command.args(["--listen", "[::1]:0"]).arg(root.path());
+    let server = start(command);
+    let mut client = server.anonymous();
+    client.expect(&[("PASV", 425), ("EPSV 2", 229), ("EPSV 1", 522), ("PORT 127,0,0,1,20,20", 504)]);
+    assert_eq!(client.fetch("RETR ten.txt"), b"0123456789");
+    let listener = std::net::TcpListener::bind("[::1]:0").unwrap();
+    let eprt = format!("EPRT |2|::1|{}|", listener.local_addr().unwrap().port());
+    client.expect(&[(&eprt, 200), ("RETR ten.txt", 150)]);
+    let mut content = Vec::new();
+    listener.accept().unwrap().0.read_to_end(&mut content).unwrap();
+    assert_eq!((content, client.reply().0), (b"0123456789".to_vec(), 226));
+}
