@@ -39,6 +39,7 @@ mod upload;
 use std::process::ExitCode;
 
 use options::{HELP, Request};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use selvedge::Runner;
 use server::report;
 
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    raise_descriptors();
     match runner.run(server::serve(options)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(error)) => {
@@ -77,4 +79,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Raises the limit of open descriptors as far as the system permits. A client takes up to four:
+/// its two connections, the listener for the next, and a file.
+fn raise_descriptors() {
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    // If the system's own maximum is lower, the present limit stays.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }

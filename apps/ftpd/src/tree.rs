@@ -158,8 +158,8 @@ impl Tree {
         }
     }
 
-    /// Opens a regular file, for what `flags` say. It looks at the kind first, because opening a FIFO
-    /// or a device has an effect on it.
+    /// Opens a regular file, for what `flags` say. It looks at the kind first, because opening a
+    /// FIFO or a device has an effect on it.
     ///
     /// # Errors
     /// As for [`look`](Self::look), and `NotFile` for a directory.

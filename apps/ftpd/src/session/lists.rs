@@ -4,6 +4,7 @@ use std::io;
 use std::time::SystemTime;
 
 use selvedge::http::date;
+use selvedge_site::Glob;
 
 use super::{Session, denied, refusal};
 use crate::accounts::Rights;
@@ -29,7 +30,7 @@ impl Session {
         let request = ListRequest {
             verb,
             all,
-            prefix: argument.to_vec(),
+            argument: argument.to_vec(),
             path,
             facts: self.parameters.facts,
             rights: self.rights(),
@@ -72,7 +73,7 @@ struct ListRequest {
     verb: Verb,
     all: bool,
     /// The path as the client has written it.
-    prefix: Vec<u8>,
+    argument: Vec<u8>,
     path: VirtualPath,
     facts: Facts,
     rights: Rights,
@@ -84,40 +85,71 @@ impl ListRequest {
     /// # Errors
     /// `NotDirectory` where MLSD names a file; those of the tree.
     fn lines(&self, tree: &Tree) -> Result<Vec<u8>, TreeError> {
-        let status = tree.look(&self.path)?;
-        let is_list = is_directory(&status);
-        let entries = match (is_list, self.verb) {
-            (true, _) => tree.list(&self.path)?,
-            (false, Verb::Mlsd) => return Err(TreeError::NotDirectory),
-            (false, _) => vec![TreeEntry { name: self.prefix.clone(), status }],
-        };
+        let (prefix, entries) = self.entries(tree)?;
         let now = date::seconds(SystemTime::now());
         let mut out = Vec::new();
         for entry in entries {
-            if is_list && !self.all && entry.name.starts_with(b".") {
-                continue;
-            }
             match self.verb {
                 Verb::List => out.extend(long_line(&entry, now)),
                 Verb::Mlsd => out.extend(fact_line(&entry, self.facts, self.rights)),
-                _ => {
-                    // The client gives the name to RETR as it is.
-                    if is_list && !self.prefix.is_empty() {
-                        out.extend_from_slice(self.prefix.strip_suffix(b"/").unwrap_or(&self.prefix));
-                        out.push(b'/');
-                    }
-                    out.extend_from_slice(&entry.name);
-                }
+                // The client gives the name to RETR as it is.
+                _ => out.extend([&prefix[..], &entry.name].concat()),
             }
             out.extend_from_slice(b"\r\n");
         }
         Ok(out)
     }
+
+    /// What stands before each name for NLST, and the entries.
+    fn entries(&self, tree: &Tree) -> Result<(Vec<u8>, Vec<TreeEntry>), TreeError> {
+        match tree.look(&self.path) {
+            Ok(status) if is_directory(&status) => {
+                let mut entries = tree.list(&self.path)?;
+                entries.retain(|entry| self.all || !entry.name.starts_with(b"."));
+                let mut prefix = self.argument.clone();
+                if !prefix.is_empty() && !prefix.ends_with(b"/") {
+                    prefix.push(b'/');
+                }
+                Ok((prefix, entries))
+            }
+            Ok(_) if self.verb == Verb::Mlsd => Err(TreeError::NotDirectory),
+            Ok(status) => Ok((Vec::new(), vec![TreeEntry { name: self.argument.clone(), status }])),
+            Err(TreeError::Missing) if self.verb != Verb::Mlsd => self.matching(tree),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The entries that match the last component, if that is a pattern with `*` or `?`.
+    fn matching(&self, tree: &Tree) -> Result<(Vec<u8>, Vec<TreeEntry>), TreeError> {
+        let (directory, name) = self.path.split().ok_or(TreeError::Missing)?;
+        let pattern = std::str::from_utf8(name).ok().filter(|name| is_pattern(name));
+        let glob: Glob = pattern.and_then(|name| name.parse().ok()).ok_or(TreeError::Missing)?;
+        let shows_dots = self.all || name.starts_with(b".");
+        let mut entries = tree.list(&directory)?;
+        entries.retain(|entry| glob.is_match(&entry.name) && (shows_dots || !entry.name.starts_with(b".")));
+        if entries.is_empty() {
+            return Err(TreeError::Missing);
+        }
+        let end = self.argument.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+        Ok((self.argument[..end].to_vec(), entries))
+    }
+}
+
+/// Whether a name has `*` or `?` in it. A [`Glob`] has braces too, which could make one pattern
+/// stand for many.
+fn is_pattern(name: &str) -> bool {
+    name.contains(['*', '?']) && !name.contains(['{', '}'])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn patterns_have_stars() {
+        assert!(is_pattern("*.txt") && is_pattern("a?"));
+        assert!(!is_pattern("a") && !is_pattern("{a,b}*"));
+    }
 
     #[test]
     fn options_of_ls_are_no_path() {

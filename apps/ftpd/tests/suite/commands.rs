@@ -222,6 +222,10 @@ fn lists() {
     assert_eq!(client.fetch_text("NLST -a"), ".dot\r\nlines.txt\r\nsub\r\nten.txt\r\n");
     assert_eq!(client.fetch_text("NLST sub"), "sub/deep.txt\r\n");
     assert_eq!(client.fetch_text("NLST ten.txt"), "ten.txt\r\n");
+    assert_eq!(client.fetch_text("NLST *.txt"), "lines.txt\r\nten.txt\r\n");
+    assert_eq!(client.fetch_text("NLST /sub/d??p*"), "/sub/deep.txt\r\n");
+    assert_eq!(client.fetch_text("LIST t*").lines().count(), 1);
+    assert_eq!(client.fetch_text("NLST .*"), ".dot\r\n");
     let list = client.fetch_text("LIST -l");
     let lines: Vec<&str> = list.lines().collect();
     assert_eq!(lines.len(), 3);
@@ -230,7 +234,13 @@ fn lists() {
     client.expect(&[("OPTS MLST type;size;", 200)]);
     let facts = "Type=file;Size=0; .dot\r\nType=file;Size=10; lines.txt\r\nType=dir; sub\r\nType=file;Size=10; ten.txt\r\n";
     assert_eq!(client.fetch_text("MLSD"), facts);
-    for (line, code) in [("LIST none", 450), ("NLST none", 450), ("MLSD none", 550), ("MLSD ten.txt", 501)] {
+    for (line, code) in [
+        ("LIST none", 450),
+        ("NLST n*", 450),
+        ("NLST */deep.txt", 450),
+        ("MLSD *", 550),
+        ("MLSD ten.txt", 501),
+    ] {
         let _data = client.passive();
         client.expect(&[(line, code)]);
     }

@@ -207,3 +207,31 @@ fn a_client_that_reads_no_reply_is_given_up() {
     while client.stream().write_all(&lines).is_ok() {}
     eventually("the client was given up", || server.knock().reply().0 == 220);
 }
+
+#[test]
+fn any_bytes_end_no_server() {
+    let root = files();
+    let server = serve(root.path(), &[]);
+    for start in 0..8 {
+        let noise = &bytes(200_000)[start * 20_000..][..20_000];
+        // With Telnet's commands, of which one may reach to the end of the bytes; and without them,
+        // in short lines.
+        assert!(answers(&server, noise) <= 20_000);
+        let mut lines: Vec<u8> = noise.iter().map(|byte| byte % 255).collect();
+        lines.iter_mut().step_by(16).for_each(|byte| *byte = b'\n');
+        let ends = lines.iter().filter(|&&byte| byte == b'\n').count();
+        assert_eq!(answers(&server, &lines), ends + 4, "each line has an answer");
+    }
+    server.anonymous().expect(&[("QUIT", 221)]);
+}
+
+/// The number of lines that the server says to a client that logs in, sends these bytes, ends the
+/// line, and quits.
+fn answers(server: &Server, noise: &[u8]) -> usize {
+    let mut client = server.connect();
+    client.write(&[b"USER ftp\r\nPASS x\r\n", noise, b"\r\nQUIT\r\n"].concat());
+    client.stream().shutdown(Shutdown::Write).unwrap();
+    let mut replies = Vec::new();
+    client.stream().read_to_end(&mut replies).unwrap();
+    replies.iter().filter(|&&byte| byte == b'\n').count()
+}
