@@ -5,9 +5,10 @@
 //! that is appended to, or stored from REST's place on, is written where it lies.
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
@@ -51,12 +52,32 @@ impl RestartPlace {
     }
 }
 
-/// A file that is being stored. Its methods block. If it is dropped before
+/// A file that is being stored. Its methods block. If it is given up, or dropped before
 /// [`complete`](Self::complete), a whole file leaves nothing.
 #[derive(Debug)]
 pub(crate) struct Upload {
-    file: File,
+    /// Locked for each write: the write of a transfer that was dropped may still be under way.
+    target: Mutex<Target>,
     staged: Option<Staged>,
+}
+
+/// What an upload writes to.
+#[derive(Debug)]
+struct Target {
+    file: File,
+    /// Where the file is cut off by the first write. A transfer that never begins cuts nothing.
+    cut: Option<u64>,
+}
+
+impl Target {
+    /// The file, cut off where the plan says.
+    fn ready(&mut self) -> io::Result<&mut File> {
+        if let Some(offset) = self.cut.take() {
+            self.file.set_len(offset)?;
+            self.file.seek(SeekFrom::Start(offset))?;
+        }
+        Ok(&mut self.file)
+    }
 }
 
 /// The name that a whole file has until it is complete.
@@ -66,7 +87,8 @@ struct Staged {
     temporary: String,
     name: Vec<u8>,
     replaces: bool,
-    is_placed: AtomicBool,
+    /// Whether the name is gone: the file has its own, or was given up.
+    is_settled: AtomicBool,
 }
 
 /// Numbers the names of this process.
@@ -94,7 +116,7 @@ impl Upload {
                 Err(TreeError::Missing) => {
                     let (parent, name) = tree.parent(path)?;
                     let file = create(&parent, name, OFlags::APPEND)?;
-                    Ok(Upload { file, staged: None })
+                    Ok(Upload::new(file, None))
                 }
                 Err(error) => Err(error),
             },
@@ -104,16 +126,23 @@ impl Upload {
                 if offset < status.len && !cuts {
                     return Err(TreeError::Kept);
                 }
-                let mut upload = Upload::in_place(&file)?;
-                upload.file.set_len(offset)?;
-                upload.file.seek(SeekFrom::Start(offset))?;
+                let upload = Upload::in_place(&file)?;
+                upload.target().cut = Some(offset);
                 Ok(upload)
             }
         }
     }
 
+    fn new(file: File, staged: Option<Staged>) -> Upload {
+        Upload { target: Mutex::new(Target { file, cut: None }), staged }
+    }
+
+    fn target(&self) -> MutexGuard<'_, Target> {
+        self.target.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn in_place(file: &Handle) -> Result<Upload, TreeError> {
-        Ok(Upload { file: File::from(file.as_fd().try_clone_to_owned()?), staged: None })
+        Ok(Upload::new(File::from(file.as_fd().try_clone_to_owned()?), None))
     }
 
     fn staged(tree: &Tree, path: &VirtualPath, replaces: bool) -> Result<Upload, TreeError> {
@@ -126,9 +155,9 @@ impl Upload {
                 Err(TreeError::Exists) => continue,
                 created => created?,
             };
-            let is_placed = AtomicBool::new(false);
-            let staged = Staged { parent, temporary, name: name.to_vec(), replaces, is_placed };
-            return Ok(Upload { file, staged: Some(staged) });
+            let is_settled = AtomicBool::new(false);
+            let staged = Staged { parent, temporary, name: name.to_vec(), replaces, is_settled };
+            return Ok(Upload::new(file, Some(staged)));
         }
     }
 
@@ -137,7 +166,7 @@ impl Upload {
     /// # Errors
     /// `Full`, `Quota`, `Broken`.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), TreeError> {
-        Ok((&self.file).write_all(bytes)?)
+        Ok(self.target().ready()?.write_all(bytes)?)
     }
 
     /// Gives a whole file its name: all bytes are written.
@@ -145,20 +174,34 @@ impl Upload {
     /// # Errors
     /// `Exists` if there is such a file by now, and the plan was not to replace it.
     pub(crate) fn complete(&self) -> Result<(), TreeError> {
+        self.target().ready()?;
         let Some(staged) = &self.staged else { return Ok(()) };
         let from = staged.temporary.as_bytes();
         place(&staged.parent, from, &staged.parent, &staged.name, staged.replaces)?;
-        staged.is_placed.store(true, Relaxed);
+        staged.is_settled.store(true, Relaxed);
         Ok(())
+    }
+
+    /// Waits for a write that is still under way, and leaves nothing of a whole file.
+    pub(crate) fn give_up(&self) {
+        let _no_write = self.target();
+        self.staged.iter().for_each(Staged::remove);
+    }
+}
+
+impl Staged {
+    /// Removes the name, once.
+    fn remove(&self) {
+        if !self.is_settled.swap(true, Relaxed) {
+            // Nothing can be done about a name that cannot be removed.
+            let _ = rustix::fs::unlinkat(&self.parent, &*self.temporary, AtFlags::empty());
+        }
     }
 }
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        if !*self.is_placed.get_mut() {
-            // Nothing can be done about a name that cannot be removed.
-            let _ = rustix::fs::unlinkat(&self.parent, &*self.temporary, AtFlags::empty());
-        }
+        self.remove();
     }
 }
 
@@ -212,6 +255,14 @@ mod tests {
         assert_eq!(names(root).len(), 2);
         drop(upload);
         assert_eq!(names(root), ["a"]);
+
+        // The name is gone at once, also while a write still has the upload.
+        let upload = begun(root, "b", UploadPlan::Whole { replaces: false }).unwrap();
+        upload.give_up();
+        assert_eq!(names(root), ["a"]);
+        upload.write(b"late").unwrap();
+        drop(upload);
+        assert_eq!(names(root), ["a"]);
     }
 
     #[test]
@@ -251,6 +302,8 @@ mod tests {
         assert_eq!(store(resume(3, true, true), b"x"), Err(TreeError::Restart), "between CR and LF");
         assert_eq!(store(resume(4, true, true), b"x"), Ok(b"ab\nx".to_vec()));
         assert_eq!(store(resume(3, false, true), b"cd"), Ok(b"ab\ncd".to_vec()));
+        drop(begun(root, "a", resume(0, false, true)).unwrap());
+        assert_eq!(fs::read(&file).unwrap(), b"ab\ncd", "a transfer that never began has cut nothing");
         assert_eq!(begun(root, "none", resume(0, false, true)).unwrap_err(), TreeError::Missing);
     }
 }

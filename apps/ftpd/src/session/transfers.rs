@@ -189,8 +189,15 @@ impl Session {
             received => received,
         };
         let is_whole = received.is_ok();
-        // The pool frees the blocks of a file that is given up, which may take long.
-        let completed = blocking(move || if is_whole { upload.complete() } else { Ok(()) }).await;
+        // The pool also frees the blocks of a file that is given up, which may take long.
+        let end = move || match is_whole {
+            true => upload.complete(),
+            false => {
+                upload.give_up();
+                Ok(())
+            }
+        };
+        let completed = blocking(end).await;
         received?;
         Ok(completed.map_err(|_| TreeError::Broken)??)
     }

@@ -55,6 +55,11 @@ fn restarted_transfers() {
     assert_eq!(client.store("STOR ten.txt", b"x").0, 226);
     assert_eq!(fs::read(root.path().join("ten.txt")).unwrap(), b"012x", "what lay behind is cut off");
 
+    client.expect(&[("REST 1", 350), ("STOR ten.txt", 425), ("REST 1", 350)]);
+    assert_eq!(fs::read(root.path().join("ten.txt")).unwrap(), b"012x", "no transfer, no cut");
+    assert_eq!(client.store("STOR ten.txt", b"12x").0, 226);
+    assert_eq!(fs::read(root.path().join("ten.txt")).unwrap(), b"012x");
+
     // In TYPE A a line end counts as two bytes.
     client.expect(&[("TYPE A", 200), ("REST 6", 350)]);
     assert_eq!(client.fetch("RETR lines.txt"), b"weft\r\n");
