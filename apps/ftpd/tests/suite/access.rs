@@ -122,8 +122,10 @@ fn connect_from(source: &str, port: u16) -> TcpStream {
 #[test]
 fn passive_ports_and_the_address_that_is_told() {
     let root = files();
-    // Ports that were free a moment ago.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // A port that is free, and that the kernel gives to no other socket by itself.
+    let start = 25_000 + u16::try_from(std::process::id() % 5000).unwrap();
+    let free =
+        (start..32_000).find(|&port| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()).unwrap();
     let range = format!("{free}-{free}");
     let server = serve(root.path(), &["--passive-ports", &range, "--passive-address", "192.0.2.7"]);
     let (mut one, mut other) = (server.anonymous(), server.anonymous());
