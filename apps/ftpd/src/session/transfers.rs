@@ -98,7 +98,11 @@ impl Session {
                 false => send_file(&link, file, start, len).await,
             }
         };
-        let opening = Reply::new(150, format!("The file follows ({} bytes).", len - start));
+        // Clients read the number. In TYPE A more bytes go than the file has.
+        let opening = match is_ascii {
+            true => Reply::new(150, "The file follows."),
+            false => Reply::new(150, format!("The file follows ({} bytes).", len - start)),
+        };
         let outcome = self.carry(&opening, &progress, transfer).await;
         self.log_transfer(&path, false, progress.bytes(), begun, outcome.is_ok());
         self.conclude(outcome).await

@@ -43,7 +43,11 @@ fn restarted_transfers() {
     let server = serve_users(root.path(), "rw", &[]);
     let mut client = server.user("ada");
     client.expect(&[("REST 4", 350)]);
-    assert_eq!(client.fetch("RETR ten.txt"), b"456789");
+    let mut data = client.passive();
+    assert_eq!(client.say("RETR ten.txt").1, "150 The file follows (6 bytes).\r\n");
+    let mut content = Vec::new();
+    data.read_to_end(&mut content).unwrap();
+    assert_eq!((content, client.reply().0), (b"456789".to_vec(), 226));
     assert_eq!(client.fetch("RETR ten.txt"), b"0123456789", "REST holds for one transfer");
     client.expect(&[("REST 10", 350)]);
     assert_eq!(client.fetch("RETR ten.txt"), b"");
