@@ -18,6 +18,14 @@
 //! A query passes through them in this order: a thread of [`server`] has its bytes;
 //! [`wire::asked`] reads them; [`authority`] searches the zones; [`resolve`] asks other servers;
 //! [`wire::answer`] writes the bytes of the answer.
+//!
+//! Three rules hold everywhere:
+//! - A name has one key, with small letters. Zones and caches know keys only, and answers keep the
+//!   client's letters.
+//! - A server is believed about names in the zone that it was asked as a server of, and about
+//!   nothing else (`resolve/judge.rs`).
+//! - Threads wait for a question in flight, and a resolution within another one waits for none. So
+//!   no circle of waits arises.
 
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 #![forbid(unsafe_code)]

@@ -19,7 +19,7 @@ const ROUNDS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
 #[derive(Debug)]
 pub struct Forwarders {
     servers: Vec<SocketAddr>,
-    /// The index of the one that answered last.
+    /// The index of the server that answered last.
     preferred: AtomicUsize,
 }
 

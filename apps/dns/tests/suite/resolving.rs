@@ -67,7 +67,7 @@ async fn a_silent_server_is_passed_over() {
     let begin = Time::now();
     assert_eq!(ask(server, "www.example.org", Rtype::A).await.unwrap().answer, [a("www.example.org", 1)]);
     assert!(Time::now().since(begin) < Duration::from_secs(4));
-    // The next question goes to the one that answers.
+    // The next question goes to the server that answers.
     assert_eq!(ask(server, "b.example.org", Rtype::A).await.unwrap().answer, [a("b.example.org", 1)]);
     assert_eq!((silent.get(), good.get()), (1, 2));
 }

@@ -1,0 +1,9 @@
+//! The server as clients see it: the real binary, real sockets, exact replies.
+
+mod access;
+mod commands;
+mod faults;
+mod guide;
+mod harness;
+mod process;
+mod transfers;
