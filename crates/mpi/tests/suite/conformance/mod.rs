@@ -9,9 +9,13 @@ mod elements;
 mod errors;
 mod functions;
 mod grids;
+mod intercommunicators;
+mod layouts;
 mod null_rank;
+mod persistent;
 mod recovery;
 mod started;
+mod started_elements;
 mod values;
 
 use selvedge_mpi::{Communicator, Error};
@@ -38,8 +42,12 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         functions::CASES,
         null_rank::CASES,
         started::CASES,
+        started_elements::CASES,
+        persistent::CASES,
+        layouts::CASES,
         recovery::CASES,
         grids::CASES,
+        intercommunicators::CASES,
     ];
     files.into_iter().flatten()
 }
