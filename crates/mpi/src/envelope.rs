@@ -64,7 +64,7 @@ pub enum MessageContent {
 /// A value of some type, with the name of that type.
 pub struct Moved {
     value: MovedValue,
-    type_name: &'static str,
+    type_name: fn() -> &'static str,
     bytes: usize,
 }
 
@@ -78,13 +78,13 @@ enum MovedValue {
 impl Moved {
     /// A value, and the number of bytes that [`Status::bytes`] is to tell.
     pub(crate) fn new<T: Send + 'static>(value: T, bytes: usize) -> Moved {
-        Moved { value: MovedValue::Owned(Box::new(value)), type_name: type_name::<T>(), bytes }
+        Moved { value: MovedValue::Owned(Box::new(value)), type_name: type_name::<T>, bytes }
     }
 
     /// A value that is shared, with the name of what it is to its receiver.
     pub(crate) fn shared<T: Send + Sync + 'static>(
         value: Arc<T>,
-        type_name: &'static str,
+        type_name: fn() -> &'static str,
         bytes: usize,
     ) -> Moved {
         Moved { value: MovedValue::Shared(value), type_name, bytes }
@@ -135,13 +135,13 @@ impl Moved {
     }
 
     pub(crate) fn type_name(&self) -> &'static str {
-        self.type_name
+        (self.type_name)()
     }
 }
 
 impl fmt::Debug for Moved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Moved({})", self.type_name)
+        write!(f, "Moved({})", self.type_name())
     }
 }
 

@@ -7,10 +7,11 @@
 
 use crate::collective::{CollectiveKind, CollectiveRound};
 use crate::communicator::Communicator;
+use crate::engine::SendMode;
 use crate::envelope::Status;
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::group::Group;
-use crate::payload::Message;
+use crate::payload::{Message, Value, open, pack};
 use crate::request::Request;
 use crate::tag::{Source, Tag, Tags};
 use bytemuck::Pod;
@@ -136,8 +137,12 @@ impl Communicator {
         peer.check_rank(other, call, ErrorClass::Rank)?;
         let mine = (self.group().world_ranks().to_vec(), self.propose_context());
         let context = mine.1;
-        let ((theirs, their_context), _) =
-            peer.sendrecv::<_, (Vec<u32>, u64)>(other, tag, mine, other, tag).await?;
+        let body = pack(call, Value(mine), peer.moves_values(other))?;
+        let underway = peer.start_send(call, peer.own(), other, tag, body, SendMode::Standard)?;
+        let (from, tags) = (Source::Rank(other), Tags::One(tag));
+        let envelope = peer.receive(call, peer.own(), from, tags).await?;
+        peer.end_send(call, other, underway).await?;
+        let (Value((theirs, their_context)), _) = open::<Value<(Vec<u32>, u64)>>(call, envelope)?;
         Ok((theirs, if peer.rank() < other { context } else { their_context }))
     }
 }
@@ -171,9 +176,9 @@ impl InterCommunicator {
         &self.local
     }
 
-    /// Makes a communicator of both groups. The ranks of the group that says `true` come after those
-    /// of the other. If both say the same, the ranks of the group whose leader had the lower rank
-    /// come first.
+    /// Makes a communicator of both groups. The ranks of the group that says `true` come after
+    /// those of the other. If both say the same, the group of the leader with the lower rank comes
+    /// first.
     ///
     /// # Errors
     /// As for [`barrier`](Self::barrier), and if the ranks of this group do not say the same.

@@ -63,8 +63,8 @@ impl Communicator {
         }
     }
 
-    /// Starts to send the elements of a slice that a layout selects. They are copied before the call
-    /// returns, so the slice is free again.
+    /// Starts to send the elements of a slice that a layout selects. They are copied before the
+    /// call returns, so the slice is free again.
     ///
     /// # Errors
     /// As for [`send_layout`](Self::send_layout); the request has the error.
@@ -81,9 +81,9 @@ impl Communicator {
         Request::of_send(self, call, to, begun, ())
     }
 
-    /// Waits for the first message that matches, and puts its elements to the places of a layout, in
-    /// their order. The status tells how many there were. If there are fewer than places, the other
-    /// places stay as they are.
+    /// Waits for the first message that matches, and puts its elements to the places of a layout,
+    /// in their order. The status tells how many there were. If there are fewer than places, the
+    /// other places stay as they are.
     ///
     /// # Errors
     /// As for [`recv_into`](Self::recv_into); if the layout reaches beyond the slice, in which case
@@ -110,8 +110,9 @@ impl Communicator {
         }
     }
 
-    /// Sends the elements that one layout selects, and receives to the places of another, in the same
-    /// slice: the borders of a field. The elements that are sent are those from before the call.
+    /// Sends the elements that one layout selects, and receives to the places of another, in the
+    /// same slice: the borders of a field. The elements that are sent are those from before the
+    /// call.
     ///
     /// # Errors
     /// As for [`send_layout`](Self::send_layout) and [`recv_layout`](Self::recv_layout).

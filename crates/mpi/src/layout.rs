@@ -1,8 +1,8 @@
 //! [`Layout`]: which elements of a slice a message has, when they do not lie one after another.
 //!
-//! `laid_out.rs` sends and receives with layouts, and [`Parts`](crate::Parts) has one for each rank.
-//! A layout is a description without elements: it may be used for any slice that is long enough.
-//! Packing goes through it once, block by block.
+//! `laid_out.rs` sends and receives with layouts, and [`Parts`](crate::Parts) has one for each
+//! rank. A layout is a description without elements: it may be used for any slice that is long
+//! enough. Packing goes through it once, block by block.
 
 use std::fmt;
 use std::ops::Range;
@@ -99,8 +99,8 @@ impl Layout {
         Layout::together(blocks.into_iter().map(|(begin, count)| Layout::contiguous(count).shifted(begin)))
     }
 
-    /// A block of a field of `N` dimensions with these sizes, of which the last runs fastest: in each
-    /// dimension the places of its range.
+    /// A block of a field of `N` dimensions with these sizes, of which the last runs fastest: in
+    /// each dimension the places of its range.
     ///
     /// # Panics
     /// If a range is not within its dimension, or the field has more than `usize::MAX` elements.

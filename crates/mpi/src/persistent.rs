@@ -60,7 +60,7 @@ pub struct PersistentSend<T> {
 /// A receive of elements that is started again and again.
 ///
 /// # Cancellation
-/// A start whose future is dropped is given up, and no message is lost.
+/// A start is given up if its future is dropped, and no message is lost.
 ///
 /// # Complexity
 /// A start allocates nothing, as long as there is room for the elements from the start before.
@@ -81,8 +81,8 @@ pub struct PersistentReceive<T> {
 /// Each of these makes an operation, and sends nothing. An error, such as that of a rank which is
 /// not there, comes with the start.
 impl Communicator {
-    /// A [`send_slice`](Self::send_slice) that is started again and again. The elements are those of
-    /// the first start; later ones are put into their place.
+    /// A [`send_slice`](Self::send_slice) that is started again and again. The elements are those
+    /// of the first start; later ones are put into their place.
     ///
     /// # Examples
     /// See [`PersistentSend`].
@@ -155,8 +155,8 @@ impl<T: Pod + Send + Sync> PersistentSend<T> {
     }
 
     /// Starts to send the elements that are there, which are copied before the call returns. The
-    /// future ends when they are on their way, or taken; the message goes its way also if the future
-    /// is dropped.
+    /// future ends when they are on their way, or taken; the message goes its way also if the
+    /// future is dropped.
     ///
     /// # Errors
     /// As for [`send_slice`](Communicator::send_slice); the future has the error.
@@ -179,8 +179,8 @@ impl<T: Pod + Send> PersistentReceive<T> {
         &self.elements
     }
 
-    /// Posts the receive, and returns at once. The future gives the elements of the message, however
-    /// many they are.
+    /// Posts the receive, and returns at once. The future gives the elements of the message,
+    /// however many they are.
     ///
     /// # Errors
     /// As for [`recv_vec`](Communicator::recv_vec); the future has the error.

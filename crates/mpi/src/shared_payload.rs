@@ -1,4 +1,4 @@
-//! Payloads that stay with their sender: [`SharedPayload`], whose body the messages of one
+//! Payloads that stay with their sender: [`SharedPayload`], a body that the messages of one
 //! operation have in common, and [`BodyPool`], which uses such bodies again.
 //!
 //! The collectives on elements send them, and persistent operations do. Between ranks of one
@@ -58,7 +58,7 @@ impl<B: SharedBody> SentPayload for SharedPayload<B> {
     fn pack(self, moved: bool) -> Result<MessageContent, String> {
         let bytes = self.0.bytes();
         Ok(match moved {
-            true => MessageContent::Moved(Moved::shared(self.0, B::type_name(), bytes)),
+            true => MessageContent::Moved(Moved::shared(self.0, B::type_name, bytes)),
             false => MessageContent::Bytes(self.0.to_bytes()),
         })
     }
@@ -135,7 +135,7 @@ impl<T: Pod + Send + Sync> SentPayload for PartToRank<T> {
         let part = &self.all[self.to];
         let bytes = size_of_val(part);
         Ok(match moved {
-            true => MessageContent::Moved(Moved::shared(self.all, type_name::<Elements<T>>(), bytes)),
+            true => MessageContent::Moved(Moved::shared(self.all, Vec::<T>::type_name, bytes)),
             false => MessageContent::Bytes(bytemuck::cast_slice(part).to_vec()),
         })
     }
@@ -175,7 +175,8 @@ pub(crate) struct BodyPool<B> {
     used: VecDeque<Arc<B>>,
 }
 
-/// The number of bodies that a pool keeps. A sender that is further ahead of its receivers allocates.
+/// The number of bodies that a pool keeps. A sender that is further ahead of its receivers
+/// allocates.
 const KEPT: usize = 8;
 
 impl<B> Default for BodyPool<B> {

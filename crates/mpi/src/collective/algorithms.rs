@@ -55,12 +55,17 @@ impl CollectiveRound {
         own: P,
     ) -> Result<Option<Vec<P>>, Error> {
         let mut all = Vec::with_capacity(if self.rank() == root { self.size() } else { 0 });
-        let is_root = self.gather_each(root, own, |payload| Ok(all.push(payload))).await?;
+        let is_root = self
+            .gather_each(root, own, |payload| {
+                all.push(payload);
+                Ok(())
+            })
+            .await?;
         Ok(is_root.then_some(all))
     }
 
-    /// At the root, the function gets the payloads of all ranks, in their order, as they come. Tells
-    /// whether this rank is the root.
+    /// At the root, the function gets the payloads of all ranks, in their order, as they come.
+    /// Tells whether this rank is the root.
     ///
     /// # Errors
     /// The first error of the function, when all payloads have come.

@@ -1,5 +1,5 @@
-//! The operations on elements from their first message to their last, for `fast.rs`, which waits for
-//! them, `started_elements.rs`, which does not, and `persistent.rs`, which repeats them.
+//! The operations on elements from their first message to their last, for `fast.rs`, which waits
+//! for them, `started_elements.rs`, which does not, and `persistent.rs`, which repeats them.
 //!
 //! `room` is memory for the result, with any content. A pool has the memory of messages. Both are
 //! those of the time before where an operation is repeated, and else empty.
@@ -35,7 +35,7 @@ impl CollectiveRound {
         mut room: Parts<T>,
     ) -> Result<Option<Parts<T>>, Error> {
         room.clear();
-        let is_root = self.gather_each(root, own, |part| Ok(room.push(&part.0))).await?;
+        let is_root = self.gather_each(root, own, |part| room.accept(&part.0)).await?;
         self.end().await?;
         Ok(is_root.then_some(room))
     }
@@ -70,7 +70,7 @@ impl CollectiveRound {
         let mut all = pool.take();
         let parts = alone(&mut all);
         parts.clear();
-        let is_first = self.gather_each(0, own, |part| Ok(parts.push(&part.0))).await?;
+        let is_first = self.gather_each(0, own, |part| parts.accept(&part.0)).await?;
         let all = pool.share(all);
         let all = self.bcast(0, is_first.then_some(all)).await?;
         self.end().await?;
@@ -92,7 +92,7 @@ impl CollectiveRound {
         mut room: Parts<T>,
     ) -> Result<Parts<T>, Error> {
         room.clear();
-        self.exchange_parts(own, |part| Ok(room.push(part))).await?;
+        self.exchange_parts(own, |part| room.accept(part)).await?;
         self.end().await?;
         Ok(room)
     }
@@ -210,6 +210,14 @@ impl CollectiveRound {
             taken = taken.and_then(|()| each(part.of(mine)));
         }
         taken
+    }
+}
+
+impl<T: Clone> Parts<T> {
+    /// [`push`](Parts::push), as a step of a collective.
+    fn accept(&mut self, part: &[T]) -> Result<(), Error> {
+        self.push(part);
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! The collectives of an [`InterCommunicator`]: data go from one group to the other, or both ways.
 //!
-//! Within a group they go as in a communicator, to rank 0 or from there, and one message goes across
-//! for each way. So a collective takes few messages between groups that are far apart.
+//! Within a group they go as in a communicator, to rank 0 or from there, and one message goes
+//! across for each way. So a collective takes few messages between groups that are far apart.
 
 use super::{CollectiveKind, CollectiveRound};
 use crate::error::{CallSite, Error, ErrorClass};
@@ -55,7 +55,7 @@ impl InterCommunicator {
     ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
         let call = self.local.call("bcast");
         async move {
-            match self.from_root(call, CollectiveKind::Bcast, root, value).await? {
+            match self.root_gives(call, CollectiveKind::Bcast, root, value).await? {
                 None => Ok(None),
                 Some(came) => self.here(call, CollectiveKind::Bcast)?.bcast_value(0, came).await.map(Some),
             }
@@ -83,7 +83,7 @@ impl InterCommunicator {
             if let InterRoot::There(_) = root {
                 gathered = self.here(call, CollectiveKind::Gather)?.gather_values(0, value()).await?;
             }
-            self.to_root(across, root, gathered).await
+            self.root_takes(across, root, gathered).await
         }
     }
 
@@ -101,7 +101,7 @@ impl InterCommunicator {
     ) -> impl Future<Output = Result<Option<T>, Error>> + Send {
         let call = self.local.call("scatter");
         async move {
-            match self.from_root(call, CollectiveKind::Scatter, root, values).await? {
+            match self.root_gives(call, CollectiveKind::Scatter, root, values).await? {
                 None => Ok(None),
                 Some(all) => self.here(call, CollectiveKind::Scatter)?.scatter_values(0, all).await.map(Some),
             }
@@ -155,8 +155,8 @@ impl InterCommunicator {
         }
     }
 
-    /// Gives the root the values of all ranks of the other group, combined in their order. The others
-    /// get `None`.
+    /// Gives the root the values of all ranks of the other group, combined in their order. The
+    /// others get `None`.
     ///
     /// # Errors
     /// As for [`bcast`](Self::bcast).
@@ -174,7 +174,7 @@ impl InterCommunicator {
             if let InterRoot::There(_) = root {
                 combined = self.here(call, CollectiveKind::Reduce)?.reduce_values(0, value(), op).await?;
             }
-            self.to_root(across, root, combined).await
+            self.root_takes(across, root, combined).await
         }
     }
 
@@ -220,7 +220,7 @@ impl InterCommunicator {
 
     /// Sends the root's value to rank 0 of the other group. There each rank gets `Some`, and rank 0
     /// the value.
-    async fn from_root<T: Message>(
+    async fn root_gives<T: Message>(
         &self,
         call: CallSite,
         kind: CollectiveKind,
@@ -246,7 +246,7 @@ impl InterCommunicator {
     }
 
     /// Sends what rank 0 has to the root in the other group, which gets it.
-    async fn to_root<T: Message>(
+    async fn root_takes<T: Message>(
         &self,
         mut round: CollectiveRound,
         root: InterRoot,

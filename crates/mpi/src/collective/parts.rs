@@ -78,8 +78,8 @@ impl<T> Parts<T> {
         self.elements
     }
 
-    /// Parts of the elements of a slice, each at the places of one of the layouts, in one pass: with
-    /// [`alltoall_parts`](crate::Communicator::alltoall_parts), what MPI's `MPI_Alltoallw` does.
+    /// Parts of the elements of a slice, each at the places of one layout, in one pass. With
+    /// [`alltoall_parts`](crate::Communicator::alltoall_parts) it does what `MPI_Alltoallw` does.
     ///
     /// # Panics
     /// If a layout reaches beyond the slice.

@@ -1,8 +1,8 @@
 //! Collectives that are made once and started again and again: [`PersistentCollective`].
 //!
 //! `persistent_calls.rs` makes them. Each has a thread of its own, and a line of starts to it
-//! (`start_line.rs`). The rounds are those of `elements.rs`, so another rank may make the same round
-//! by any other call.
+//! (`start_line.rs`). The rounds are those of `elements.rs`, so another rank may make the same
+//! round by any other call.
 
 use super::start_line::{StartLine, StartedRound};
 use super::{CollectiveKind, CollectiveRound};
@@ -26,8 +26,7 @@ use std::sync::Arc;
 /// [`allreduce_init`](Communicator::allreduce_init).
 ///
 /// # Cancellation
-/// A start goes on if its future is dropped, because other ranks need it, and so does one whose
-/// collective is dropped.
+/// A start goes on if its future or the collective is dropped, because other ranks need it.
 ///
 /// # Complexity
 /// Between ranks of one process a start allocates nothing after the first ones, as long as the
@@ -96,8 +95,8 @@ impl<S, R: Send> PersistentCollective<S, R> {
         &mut self.own
     }
 
-    /// The result of the last start that was awaited. It is empty before the first one, and after an
-    /// error.
+    /// The result of the last start that was awaited. It is empty before the first one, and after
+    /// an error.
     pub fn result(&self) -> &R {
         &self.result
     }

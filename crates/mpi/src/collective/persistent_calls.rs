@@ -25,8 +25,8 @@ impl Communicator {
         PersistentCollective::new(self, call, (CollectiveKind::Barrier, 0), false, (), go)
     }
 
-    /// A [`bcast_into`](Self::bcast_into) that is started again and again. Each rank gets the root's
-    /// elements, whatever their number.
+    /// A [`bcast_into`](Self::bcast_into) that is started again and again. Each rank gets the
+    /// root's elements, whatever their number.
     #[doc(alias = "MPI_Bcast_init")]
     #[track_caller]
     pub fn bcast_init<T: Pod + Send + Sync>(

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 /// # Collectives on elements that are not waited for
 /// They start as [`ibcast`](Self::ibcast) and the others do: any number may be under way at once,
-/// and one whose request is dropped goes on. A slice is copied before the call returns, so it is
+/// and each goes on if its request is dropped. A slice is copied before the call returns, so it is
 /// free again. A buffer in which the result is to be belongs to the request, which gives it back.
 impl Communicator {
-    /// Starts a [`bcast_into`](Self::bcast_into). The request gives the buffer back, with the root's
-    /// elements.
+    /// Starts a [`bcast_into`](Self::bcast_into). The request gives the buffer back, with the
+    /// root's elements.
     ///
     /// # Examples
     /// ```
@@ -158,8 +158,8 @@ impl Communicator {
         self.start(self.call("iscan_into"), CollectiveKind::Scan, 0, go)
     }
 
-    /// Starts an [`exscan_into`](Self::exscan_into). The request gives the buffer back; that of rank
-    /// 0 is as it was.
+    /// Starts an [`exscan_into`](Self::exscan_into). The request gives the buffer back; that of
+    /// rank 0 is as it was.
     #[doc(alias = "MPI_Iexscan")]
     #[track_caller]
     pub fn iexscan_into<T: Pod + Send + Sync>(

@@ -76,6 +76,31 @@ fn messages_of_a_rank_that_has_ended_are_received() {
     .unwrap();
 }
 
+/// A rank fails while others await a start of a persistent collective, and before a later start.
+#[test]
+fn a_rank_of_a_persistent_collective_fails() {
+    let failure = run_here(3, |world| async move {
+        let mut sum = world.allreduce_init(vec![1], op::sum);
+        assert_eq!(*sum.start().await?, [3]);
+        if world.rank() == 1 {
+            panic!("the thread broke");
+        }
+        let error = sum.start().await.unwrap_err();
+        assert_eq!((error.class(), error.call()), (ErrorClass::Ended, "allreduce_init"));
+        // Rank 0 combines, so rank 2 waits for rank 0, which returns.
+        let told = ["rank 1 has failed: no part of rank 1", "", "rank 0 has returned: no part of rank 0"];
+        assert!(error.to_string().contains(told[world.rank()]), "{error}");
+        // A start that is given up needs no rank.
+        drop(sum.start());
+        let mut receives = world.recv_init::<u8>(1, ());
+        let error = receives.start().await.unwrap_err();
+        assert_eq!((error.class(), error.call()), (ErrorClass::Ended, "recv_init"));
+        Ok(())
+    })
+    .unwrap_err();
+    assert_eq!((failure.rank(), failure.ranks.len()), (1, 1), "{failure}");
+}
+
 #[test]
 fn a_synchronous_send_to_a_rank_that_ends() {
     run_here(2, |world| async move {
