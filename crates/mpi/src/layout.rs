@@ -385,7 +385,7 @@ mod tests {
     #[test]
     #[should_panic = "the range 1..4 is not within a dimension of 3"]
     fn a_range_is_within_its_dimension() {
-        let _ = Layout::subarray([3], [1..4]);
+        let _ = Layout::subarray([2, 3], [0..2, 1..4]);
     }
 
     #[test]

@@ -14,6 +14,7 @@
 //! | either without waiting for the end | [`ibarrier`](Communicator::ibarrier), [`ibcast`](Communicator::ibcast), [`ibcast_into`](Communicator::ibcast_into), [`igather_slice`](Communicator::igather_slice) and so on |
 //! | elements at any places of a slice | [`Layout`], [`send_layout`](Communicator::send_layout), [`recv_layout`](Communicator::recv_layout), [`sendrecv_layout`](Communicator::sendrecv_layout) |
 //! | the same operation again and again | [`send_init`](Communicator::send_init), [`recv_init`](Communicator::recv_init), [`allreduce_init`](Communicator::allreduce_init) and so on, [`PersistentCollective`] |
+//! | memory that other ranks read and change | [`window`](Communicator::window), [`Window`] |
 //! | ranks as a grid with neighbours | [`cartesian`](Communicator::cartesian), [`Cartesian`] |
 //! | functions that other ranks execute | [`Functions`], [`RankPool::call`], [`RankPool::submit`], [`RankPool::map`] |
 //! | going on when a rank has ended | [`revoke`](Communicator::revoke), [`shrink`](Communicator::shrink), [`agree`](Communicator::agree), [`acknowledge_failed`](Communicator::acknowledge_failed) |
@@ -99,6 +100,7 @@ mod simple;
 mod split;
 mod tag;
 pub mod threads;
+mod window;
 mod wire;
 mod world;
 
@@ -116,4 +118,5 @@ pub use persistent::{PersistentReceive, PersistentSend};
 pub use probe::Matched;
 pub use request::{Request, wait_all};
 pub use tag::{ANY, Any, PROC_NULL, Source, Tag, Tags};
+pub use window::{LockedWindow, Window, WindowElement, WindowLock};
 pub use world::{Cause, Failure, Ranks, run};

@@ -1,7 +1,7 @@
 //! A rank that fails or ends is an error at the ranks that need it, and not their end.
 
 use selvedge_core::{round_robin, yield_now};
-use selvedge_mpi::{ANY, Cause, Communicator, Error, ErrorClass, Failure, Functions, op, run};
+use selvedge_mpi::{ANY, Cause, Communicator, Error, ErrorClass, Failure, Functions, WindowLock, op, run};
 
 fn run_here<T: Send + 'static, R>(ranks: usize, body: fn(Communicator) -> R) -> Result<Vec<T>, Failure<Error>>
 where
@@ -95,6 +95,40 @@ fn a_rank_of_a_persistent_collective_fails() {
         let mut receives = world.recv_init::<u8>(1, ());
         let error = receives.start().await.unwrap_err();
         assert_eq!((error.class(), error.call()), (ErrorClass::Ended, "recv_init"));
+        Ok(())
+    })
+    .unwrap_err();
+    assert_eq!((failure.rank(), failure.ranks.len()), (1, 1), "{failure}");
+}
+
+/// The lock of a rank that fails goes to the next one, and the memory is served on.
+#[test]
+fn a_rank_fails_with_the_lock_of_a_window() {
+    let failure = run_here(3, |world| async move {
+        let window = world.window(vec![0], op::sum).await?;
+        match world.rank() {
+            1 => {
+                let locked = window.lock(0, WindowLock::Exclusive).await?;
+                window.put(0, 0, &[7])?;
+                world.send(2, (), ()).await?;
+                // No destructor releases it.
+                std::mem::forget(locked);
+                panic!("the thread broke");
+            }
+            2 => {
+                world.recv::<()>(1, ()).await?;
+                let locked = window.lock(0, WindowLock::Exclusive).await?;
+                assert_eq!(window.get(0, 0, 1).await?, [7]);
+                locked.unlock().await?;
+                let error = window.get(1, 0, 1).await.unwrap_err();
+                assert_eq!((error.class(), error.call()), (ErrorClass::Ended, "get"));
+                world.send(0, (), ()).await?;
+            }
+            _ => {
+                world.recv::<()>(2, ()).await?;
+                assert_eq!(window.read(|own| own[0]), 7);
+            }
+        }
         Ok(())
     })
     .unwrap_err();

@@ -17,6 +17,7 @@ mod recovery;
 mod started;
 mod started_elements;
 mod values;
+mod windows;
 
 use selvedge_mpi::{Communicator, Error};
 use std::pin::Pin;
@@ -45,6 +46,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         started_elements::CASES,
         persistent::CASES,
         layouts::CASES,
+        windows::CASES,
         recovery::CASES,
         grids::CASES,
         intercommunicators::CASES,

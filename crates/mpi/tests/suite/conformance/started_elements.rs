@@ -75,7 +75,7 @@ cases! {
         drop(world.iallreduce_into(vec![rank], op::sum));
         let all = world.iallgather_slice(&[rank]);
         let mut again = world.iallreduce_into(vec![rank], op::sum);
-        if rank % 2 == 0 {
+        if rank.is_multiple_of(2) {
             again.test().transpose()?;
             drop(again);
         } else {
