@@ -1,5 +1,5 @@
-//! [`InterCommunicator`]: two groups of ranks, of which each sends to the ranks of the other; how it
-//! is made, how it becomes one communicator, and its messages.
+//! [`InterCommunicator`]: two groups of ranks, of which each sends to the ranks of the other; how
+//! it is made, how it becomes one communicator, and its messages.
 //!
 //! It is made of two communicators. One is of the ranks of this group. The other one lies between
 //! the groups: it has the ranks of this group as senders and those of the other group as receivers,

@@ -24,8 +24,8 @@ impl<T: Pod + Message + Sync + PartialEq> WindowElement for T {}
 
 /// Memory of each rank that all ranks of a communicator read and change: one-sided access.
 ///
-/// [`put`](Window::put), [`accumulate`](Window::accumulate) and [`get`](Window::get) name a rank and
-/// a place in its memory. The rank itself calls nothing. A put or an accumulate is done when the
+/// [`put`](Window::put), [`accumulate`](Window::accumulate) and [`get`](Window::get) name a rank
+/// and a place in its memory. The rank itself calls nothing. A put or an accumulate is done when the
 /// next [`flush`](Window::flush), [`fence`](Window::fence) or unlock of its rank has ended. Each
 /// operation on one rank's memory is done in one piece, so also puts that overlap leave elements of
 /// one of them at each place.
@@ -281,7 +281,8 @@ impl<T: WindowElement> Window<T> {
     ///     window.put(0, 0, &[pair[0] + 1, pair[1] + 2])?;
     ///     locked.unlock().await?;
     ///     window.fence().await?;
-    ///     assert_eq!(window.read(<[i32]>::to_vec), if world.rank() == 0 { [3, 6] } else { [0, 0] });
+    ///     let expected = if world.rank() == 0 { [3, 6] } else { [0, 0] };
+    ///     assert_eq!(window.read(<[i32]>::to_vec), expected);
     ///     window.free().await
     /// })
     /// .await

@@ -1,5 +1,5 @@
-//! [`StartLine`]: what a persistent collective and its thread have in common. The rank's thread puts
-//! starts into it, the collective's thread takes them out, and hands the results back.
+//! [`StartLine`]: what a persistent collective and its thread have in common. The rank's thread
+//! puts starts into it, the collective's thread takes them out, and hands the results back.
 //!
 //! # One thread for all starts
 //! A collective goes on while its rank does something else, so it needs a thread. A persistent one
