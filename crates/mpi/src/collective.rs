@@ -9,6 +9,11 @@
 //! | `collective/started.rs` | the same without waiting for their end |
 //! | `collective/values.rs` | what these two files have in common |
 //! | `collective/fast.rs` | the operations on elements |
+//! | `collective/started_elements.rs` | the same without waiting for their end |
+//! | `collective/persistent.rs` | those which are started again and again; `persistent_calls.rs` makes them |
+//! | `collective/start_line.rs` | the way from such a collective to its thread |
+//! | `collective/elements.rs` | what these three files have in common |
+//! | `collective/inter.rs` | the operations between two groups |
 //! | `collective/neighbours.rs` | those of each rank with its neighbours in a grid |
 //! | `collective/parts.rs` | elements in a part for each rank: [`Parts`] |
 //!
@@ -24,11 +29,17 @@
 //! the bits of the loop over the gathered values.
 
 mod algorithms;
+mod elements;
 mod fast;
+mod inter;
 mod neighbours;
 mod parts;
+mod persistent;
+mod persistent_calls;
 mod simple;
+mod start_line;
 mod started;
+mod started_elements;
 mod values;
 
 use crate::communicator::{Communicator, Underway};
@@ -36,9 +47,11 @@ use crate::engine::SendMode;
 use crate::envelope::Envelope;
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::lane::MessageLane;
-use crate::payload::{MessagePayload, open, pack};
+use crate::payload::{ReceivedPayload, SentPayload, open, pack};
 use crate::tag::{Source, Tags};
+pub use inter::InterRoot;
 pub use parts::Parts;
+pub use persistent::PersistentCollective;
 
 /// Which operation: the upper 8 bits of a mark. The lower ones are the root.
 const NAMES: [&str; 16] = [
@@ -53,7 +66,7 @@ const NAMES: [&str; 16] = [
     "reduce_scatter",
     "scan",
     "exscan",
-    "split, dup, create or cartesian",
+    "split, dup, create, cartesian, intercommunicator or merge",
     "agree",
     "shrink",
     "neighbour_allgather",
@@ -104,6 +117,16 @@ impl CollectiveRound {
         root: usize,
     ) -> Result<CollectiveRound, Error> {
         communicator.check_rank(root, call, ErrorClass::Root)?;
+        CollectiveRound::begin_across(communicator, call, operation, root)
+    }
+
+    /// As [`begin`](Self::begin), where the root may be in either of two groups.
+    pub(crate) fn begin_across(
+        communicator: &Communicator,
+        call: CallSite,
+        operation: CollectiveKind,
+        root: usize,
+    ) -> Result<CollectiveRound, Error> {
         let mark = (operation as u32) << ROOT_BITS | root as u32 & ((1 << ROOT_BITS) - 1);
         let lane = communicator.next_collective(mark);
         communicator.check_revoked(call, lane)?;
@@ -133,7 +156,7 @@ impl CollectiveRound {
     }
 
     /// Starts to send a payload to a rank.
-    pub(crate) fn send<P: MessagePayload>(&mut self, to: usize, payload: P) -> Result<(), Error> {
+    pub(crate) fn send<P: SentPayload>(&mut self, to: usize, payload: P) -> Result<(), Error> {
         let body = pack(self.call, payload, self.communicator.moves_values(to))?;
         let number = self.lane.number;
         let underway =
@@ -145,7 +168,7 @@ impl CollectiveRound {
     }
 
     /// Waits for the payload of a rank.
-    pub(crate) async fn recv<P: MessagePayload>(&self, from: usize) -> Result<P, Error> {
+    pub(crate) async fn recv<P: ReceivedPayload>(&self, from: usize) -> Result<P, Error> {
         let tags = Tags::One(self.lane.number);
         let envelope = self.communicator.receive(self.call, self.lane, Source::Rank(from), tags).await?;
         self.open(from, envelope)
@@ -153,7 +176,7 @@ impl CollectiveRound {
 
     /// The next payload of an agreement, with its sender. `None` if there is none and `awaited` has
     /// ended.
-    pub(crate) async fn recv_unless_ended<P: MessagePayload>(
+    pub(crate) async fn recv_unless_ended<P: ReceivedPayload>(
         &self,
         awaited: usize,
     ) -> Result<Option<(usize, P)>, Error> {
@@ -163,7 +186,7 @@ impl CollectiveRound {
         Ok(Some((from, self.open(from, envelope)?)))
     }
 
-    fn open<P: MessagePayload>(&self, from: usize, envelope: Envelope) -> Result<P, Error> {
+    fn open<P: ReceivedPayload>(&self, from: usize, envelope: Envelope) -> Result<P, Error> {
         if envelope.mark != self.lane.mark {
             let at = envelope.sent.map_or(String::new(), |sent| format!(" ({})", sent.place));
             let (theirs, mine) = (named(envelope.mark), named(self.lane.mark));

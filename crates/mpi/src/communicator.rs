@@ -43,6 +43,8 @@ struct CommunicatorInside {
     engine: Arc<dyn Engine>,
     context: u64,
     group: Group,
+    /// The ranks of the other group, if this communicator lies between two.
+    other_group: Option<Group>,
     rank: usize,
     /// The number of the next collective operation.
     collective: AtomicU32,
@@ -56,9 +58,25 @@ pub(crate) type Underway = Option<Arc<Completion>>;
 
 impl Communicator {
     pub(crate) fn new(engine: Arc<dyn Engine>, context: u64, group: Group, rank: usize) -> Communicator {
+        Communicator::with(engine, context, group, None, rank)
+    }
+
+    fn with(
+        engine: Arc<dyn Engine>,
+        context: u64,
+        group: Group,
+        other_group: Option<Group>,
+        rank: usize,
+    ) -> Communicator {
         let (collective, agreement) = (AtomicU32::new(0), AtomicU32::new(0));
-        let inside = CommunicatorInside { engine, context, group, rank, collective, agreement };
+        let inside = CommunicatorInside { engine, context, group, other_group, rank, collective, agreement };
         Communicator { shared: Arc::new(inside) }
+    }
+
+    /// A communicator from the ranks of this one to those of another group, in which messages go
+    /// from one group to the other alone.
+    pub(crate) fn to_group(&self, context: u64, other: Group) -> Communicator {
+        Communicator::with(self.engine().clone(), context, self.group().clone(), Some(other), self.rank())
     }
 
     /// The communicator of all ranks of an engine's world, for a rank that runs in this process.
@@ -115,6 +133,11 @@ impl Communicator {
         failed.into_iter().filter_map(|rank| self.group().position(rank)).collect()
     }
 
+    /// The ranks to which its messages go, and of which they come: its own, but between two groups.
+    pub(crate) fn peers(&self) -> &Group {
+        self.shared.other_group.as_ref().unwrap_or(&self.shared.group)
+    }
+
     pub(crate) fn engine(&self) -> &Arc<dyn Engine> {
         &self.shared.engine
     }
@@ -144,7 +167,7 @@ impl Communicator {
 
     /// A context that no communicator of the world has, if one rank alone uses what it proposes.
     pub(crate) fn propose_context(&self) -> u64 {
-        let rank = self.world_rank(self.rank());
+        let rank = self.own_world_rank();
         let number = self.mailbox().propose();
         assert!(number < 1 << 32, "a rank has made 2^32 communicators");
         let context = (rank as u64) << 32 | number;
@@ -152,17 +175,23 @@ impl Communicator {
         context
     }
 
-    fn world_rank(&self, rank: usize) -> usize {
-        self.shared.group.world_ranks()[rank] as usize
+    /// The number of this rank in the world.
+    fn own_world_rank(&self) -> usize {
+        self.shared.group.world_ranks()[self.rank()] as usize
+    }
+
+    /// The number in the world of a rank to which its messages go.
+    fn world_rank(&self, peer: usize) -> usize {
+        self.peers().world_ranks()[peer] as usize
     }
 
     /// # Errors
     /// If the communicator has no such rank.
     pub(crate) fn check_rank(&self, rank: usize, call: CallSite, class: ErrorClass) -> Result<(), Error> {
-        if rank < self.size() {
+        let size = self.peers().size();
+        if rank < size {
             return Ok(());
         }
-        let size = self.size();
         let role = if class == ErrorClass::Root { "root" } else { "other side" };
         Err(call.error(class, format!("the {role} is rank {rank}, but there are ranks 0 to {}", size - 1)))
     }
@@ -184,7 +213,7 @@ impl Communicator {
     /// Ends all calls on this communicator, on every rank.
     pub(crate) fn revoke_everywhere(&self) {
         let (context, group) = (self.shared.context, self.group().world_ranks().clone());
-        self.mailbox().revoke(&Revocation { context, group, from: self.world_rank(self.rank()) as u32 });
+        self.mailbox().revoke(&Revocation { context, group, from: self.own_world_rank() as u32 });
     }
 
     /// Whether this rank knows that another one, or itself, has ended.
@@ -246,7 +275,7 @@ impl Communicator {
             sent: Some(call),
             matched: None,
         };
-        let (from, to_world) = (self.world_rank(self.rank()), self.world_rank(to));
+        let (from, to_world) = (self.own_world_rank(), self.world_rank(to));
         match self.shared.engine.send(from, to_world, envelope, mode) {
             Sending::Done => Ok(None),
             Sending::Underway(completion) => {
@@ -263,7 +292,7 @@ impl Communicator {
     pub(crate) async fn end_send(&self, call: CallSite, to: usize, underway: Underway) -> Result<(), Error> {
         let Some(completion) = underway else { return Ok(()) };
         if !completion.has_come() {
-            self.shared.engine.look_out(self.world_rank(self.rank()), &mut || completion.has_come());
+            self.shared.engine.look_out(self.own_world_rank(), &mut || completion.has_come());
         }
         let object = || format!("a message to rank {to}, as rank {}, at {}", call.rank, call.place);
         completion.wait(call.place, "send", object).await;
@@ -281,7 +310,7 @@ impl Communicator {
 
     /// The error of a call that needs a rank which has ended.
     fn ended(&self, call: CallSite, ended: EndedRank, so: &str) -> Error {
-        let rank = match self.group().position(ended.rank) {
+        let rank = match self.peers().position(ended.rank) {
             Some(rank) => format!("rank {rank}"),
             None => format!("rank {} of the world", ended.rank),
         };
@@ -290,7 +319,7 @@ impl Communicator {
     }
 
     fn mailbox(&self) -> &Arc<Mailbox> {
-        self.shared.engine.mailbox(self.world_rank(self.rank()))
+        self.shared.engine.mailbox(self.own_world_rank())
     }
 }
 

@@ -11,6 +11,7 @@ use crate::matching::Pattern;
 use crate::tag::PROC_NULL;
 use std::any::{Any, type_name};
 use std::fmt;
+use std::sync::Arc;
 
 /// A message, as an engine carries it.
 #[derive(Debug)]
@@ -62,15 +63,31 @@ pub enum MessageContent {
 
 /// A value of some type, with the name of that type.
 pub struct Moved {
-    value: Box<dyn Any + Send>,
-    type_name: &'static str,
+    value: MovedValue,
+    type_name: fn() -> &'static str,
     bytes: usize,
+}
+
+enum MovedValue {
+    /// The message alone has it.
+    Owned(Box<dyn Any + Send>),
+    /// The sender and other messages may have it too.
+    Shared(Arc<dyn Any + Send + Sync>),
 }
 
 impl Moved {
     /// A value, and the number of bytes that [`Status::bytes`] is to tell.
     pub(crate) fn new<T: Send + 'static>(value: T, bytes: usize) -> Moved {
-        Moved { value: Box::new(value), type_name: type_name::<T>(), bytes }
+        Moved { value: MovedValue::Owned(Box::new(value)), type_name: type_name::<T>, bytes }
+    }
+
+    /// A value that is shared, with the name of what it is to its receiver.
+    pub(crate) fn shared<T: Send + Sync + 'static>(
+        value: Arc<T>,
+        type_name: fn() -> &'static str,
+        bytes: usize,
+    ) -> Moved {
+        Moved { value: MovedValue::Shared(value), type_name, bytes }
     }
 
     /// No value: what the null rank sends.
@@ -80,26 +97,51 @@ impl Moved {
 
     /// Whether it is [`nothing`](Self::nothing), which no payload is.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.value.is::<()>()
+        self.get::<()>().is_some()
     }
 
-    /// The value, if it is of this type.
+    /// The value, if it is of this type and the message alone has it.
     pub(crate) fn downcast<T: 'static>(self) -> Result<T, Moved> {
         let Moved { value, type_name, bytes } = self;
-        match value.downcast() {
-            Ok(value) => Ok(*value),
-            Err(value) => Err(Moved { value, type_name, bytes }),
+        let value = match value {
+            MovedValue::Owned(value) => match value.downcast() {
+                Ok(value) => return Ok(*value),
+                Err(value) => MovedValue::Owned(value),
+            },
+            shared => shared,
+        };
+        Err(Moved { value, type_name, bytes })
+    }
+
+    /// The value, if it is of this type and shared.
+    pub(crate) fn downcast_shared<T: Send + Sync + 'static>(self) -> Result<Arc<T>, Moved> {
+        let Moved { value, type_name, bytes } = self;
+        let value = match value {
+            MovedValue::Shared(value) => match value.downcast() {
+                Ok(value) => return Ok(value),
+                Err(value) => MovedValue::Shared(value),
+            },
+            owned => owned,
+        };
+        Err(Moved { value, type_name, bytes })
+    }
+
+    /// The value, if it is of this type, shared or not.
+    pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
+        match &self.value {
+            MovedValue::Owned(value) => value.downcast_ref(),
+            MovedValue::Shared(value) => value.downcast_ref(),
         }
     }
 
     pub(crate) fn type_name(&self) -> &'static str {
-        self.type_name
+        (self.type_name)()
     }
 }
 
 impl fmt::Debug for Moved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Moved({})", self.type_name)
+        write!(f, "Moved({})", self.type_name())
     }
 }
 

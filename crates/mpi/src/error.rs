@@ -28,6 +28,9 @@ pub enum ErrorClass {
     /// A number of values or elements that does not fit the number of ranks.
     #[doc(alias = "MPI_ERR_COUNT")]
     Count,
+    /// A layout that reaches beyond its slice.
+    #[doc(alias = "MPI_ERR_BUFFER")]
+    Buffer,
     /// The message has more elements than the buffer of the receive.
     #[doc(alias = "MPI_ERR_TRUNCATE")]
     Truncate,

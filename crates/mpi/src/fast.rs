@@ -8,7 +8,7 @@ use crate::communicator::{Communicator, Underway};
 use crate::engine::SendMode;
 use crate::envelope::{Envelope, Status};
 use crate::error::{CallSite, Error, ErrorClass};
-use crate::payload::{Elements, open, pack};
+use crate::payload::{Elements, bytes_of_elements, open, open_with, pack};
 use crate::request::Request;
 use crate::tag::{Source, Tag, Tags};
 use bytemuck::Pod;
@@ -103,7 +103,7 @@ impl Communicator {
         self.end_send(call, to, underway).await
     }
 
-    fn begin_elements<T: Pod + Send>(
+    pub(crate) fn begin_elements<T: Pod + Send>(
         &self,
         call: CallSite,
         to: usize,
@@ -230,15 +230,32 @@ impl Communicator {
 
 /// Opens a message into a slice.
 fn fill<T: Pod + Send>(call: CallSite, envelope: Envelope, buffer: &mut [T]) -> Result<Status, Error> {
+    open_elements::<T>(call, envelope, buffer.len(), |bytes| {
+        bytemuck::cast_slice_mut(buffer)[..bytes.len()].copy_from_slice(bytes);
+    })
+}
+
+/// Opens a message of at most this number of elements, and gives their bytes to a function.
+pub(crate) fn open_elements<T: Pod + Send>(
+    call: CallSite,
+    envelope: Envelope,
+    room: usize,
+    take: impl FnOnce(&[u8]),
+) -> Result<Status, Error> {
     let (source, tag) = (envelope.source, envelope.tag);
-    let (Elements(elements), status) = open::<Elements<T>>(call, envelope)?;
-    let Some(front) = buffer.get_mut(..elements.len()) else {
-        let (has, room) = (elements.len(), buffer.len());
-        let text = format!(
-            "the message from rank {source} with tag {tag} has {has} elements, and there is room for {room}"
-        );
-        return Err(call.error(ErrorClass::Truncate, text));
-    };
-    front.copy_from_slice(&elements);
-    Ok(status)
+    let (has, status) = open_with(call, envelope, |body| {
+        let bytes = bytes_of_elements::<T>(&body)?;
+        let has = bytes.len().checked_div(size_of::<T>()).unwrap_or(0);
+        if has <= room {
+            take(bytes);
+        }
+        Ok(has)
+    })?;
+    if has <= room {
+        return Ok(status);
+    }
+    let text = format!(
+        "the message from rank {source} with tag {tag} has {has} elements, and there is room for {room}"
+    );
+    Err(call.error(ErrorClass::Truncate, text))
 }

@@ -10,11 +10,15 @@
 //! | looking before receiving | [`probe`](Communicator::probe), [`iprobe`](Communicator::iprobe), [`mprobe`](Communicator::mprobe), [`improbe`](Communicator::improbe) |
 //! | no rank, where a neighbour is missing | [`PROC_NULL`] |
 //! | all ranks together, on values | [`barrier`](Communicator::barrier), [`bcast`](Communicator::bcast), [`gather`](Communicator::gather), [`scatter`](Communicator::scatter), [`allgather`](Communicator::allgather), [`alltoall`](Communicator::alltoall), [`reduce`](Communicator::reduce), [`allreduce`](Communicator::allreduce), [`reduce_scatter`](Communicator::reduce_scatter), [`scan`](Communicator::scan), [`exscan`](Communicator::exscan) |
-//! | the same without waiting for the end | [`ibarrier`](Communicator::ibarrier), [`ibcast`](Communicator::ibcast), [`ireduce`](Communicator::ireduce) and so on |
 //! | the same on elements | [`bcast_into`](Communicator::bcast_into), [`gather_slice`](Communicator::gather_slice) and so on, with [`Parts`] |
+//! | either without waiting for the end | [`ibarrier`](Communicator::ibarrier), [`ibcast`](Communicator::ibcast), [`ibcast_into`](Communicator::ibcast_into), [`igather_slice`](Communicator::igather_slice) and so on |
+//! | elements at any places of a slice | [`Layout`], [`send_layout`](Communicator::send_layout), [`recv_layout`](Communicator::recv_layout), [`sendrecv_layout`](Communicator::sendrecv_layout) |
+//! | the same operation again and again | [`send_init`](Communicator::send_init), [`recv_init`](Communicator::recv_init), [`allreduce_init`](Communicator::allreduce_init) and so on, [`PersistentCollective`] |
+//! | memory that other ranks read and change | [`window`](Communicator::window), [`Window`] |
 //! | ranks as a grid with neighbours | [`cartesian`](Communicator::cartesian), [`Cartesian`] |
 //! | functions that other ranks execute | [`Functions`], [`RankPool::call`], [`RankPool::submit`], [`RankPool::map`] |
 //! | going on when a rank has ended | [`revoke`](Communicator::revoke), [`shrink`](Communicator::shrink), [`agree`](Communicator::agree), [`acknowledge_failed`](Communicator::acknowledge_failed) |
+//! | two groups of ranks that send to one another | [`intercommunicator`](Communicator::intercommunicator), [`InterCommunicator`] |
 //! | some of the ranks | [`split`](Communicator::split), [`dup`](Communicator::dup), [`create`](Communicator::create), [`Group`] |
 //!
 //! ```
@@ -71,15 +75,19 @@ mod error;
 mod fast;
 mod functions;
 mod group;
+mod intercommunicator;
 mod job;
+mod laid_out;
 mod lane;
 mod launched;
+mod layout;
 #[allow(unsafe_code, reason = "it calls the MPI library")]
 pub mod libmpi;
 pub mod mailbox;
 mod matching;
 pub mod op;
 mod payload;
+mod persistent;
 mod probe;
 #[allow(unsafe_code, reason = "it uses memory that processes share")]
 pub mod processes;
@@ -87,22 +95,28 @@ mod recovery;
 mod request;
 mod revocation;
 mod sending;
+mod shared_payload;
 mod simple;
 mod split;
 mod tag;
 pub mod threads;
+mod window;
 mod wire;
 mod world;
 
 pub use cartesian::Cartesian;
-pub use collective::Parts;
+pub use collective::{InterRoot, Parts, PersistentCollective};
 pub use communicator::Communicator;
 pub use envelope::Status;
 pub use error::{CallSite, Error, ErrorClass};
 pub use functions::{Functions, RankPool, RemoteFunction};
 pub use group::{ComparisonResult, Group};
+pub use intercommunicator::InterCommunicator;
+pub use layout::Layout;
 pub use payload::Message;
+pub use persistent::{PersistentReceive, PersistentSend};
 pub use probe::Matched;
 pub use request::{Request, wait_all};
 pub use tag::{ANY, Any, PROC_NULL, Source, Tag, Tags};
+pub use window::{LockedWindow, Window, WindowElement, WindowLock};
 pub use world::{Cause, Failure, Ranks, run};

@@ -21,7 +21,7 @@ use crate::envelope::{Envelope, OnMatch, Status};
 use crate::matching::{EntryKey, MatchTable, Pattern};
 use crate::revocation::Revocation;
 use crate::sending::{SendMode, Sending};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::mem;
 use std::sync::atomic::AtomicBool;
@@ -51,6 +51,8 @@ struct MailboxState {
     /// Counts the contexts that this rank has proposed.
     contexts: u64,
     revoked: RevokedContexts,
+    /// Completions of receives that are over.
+    spare: VecDeque<Arc<Completion<ReceiveOutcome>>>,
     /// In each lane of agreements, the number of the first that is not over: messages of earlier
     /// ones are dropped.
     agreements: HashMap<u64, u32>,
@@ -90,13 +92,22 @@ pub(crate) enum ReceiveOutcome {
 /// What must be done after the lock is released.
 #[derive(Default)]
 struct After {
-    wake: Vec<Arc<Completion<ReceiveOutcome>>>,
+    first: Option<Arc<Completion<ReceiveOutcome>>>,
+    /// Mostly there is one, and a vector of one would be an allocation.
+    further: Vec<Arc<Completion<ReceiveOutcome>>>,
     matched: Option<OnMatch>,
 }
 
 impl After {
+    fn wake(&mut self, cell: Arc<Completion<ReceiveOutcome>>) {
+        match &self.first {
+            None => self.first = Some(cell),
+            Some(_) => self.further.push(cell),
+        }
+    }
+
     fn happen(self) {
-        for cell in self.wake {
+        for cell in self.first.into_iter().chain(self.further) {
             cell.wake();
         }
         if let Some(matched) = self.matched {
@@ -117,6 +128,7 @@ impl Mailbox {
             closed: None,
             contexts: 0,
             revoked: RevokedContexts::default(),
+            spare: VecDeque::new(),
             agreements: HashMap::new(),
         };
         Mailbox { state: Mutex::new(state), has_revoked: AtomicBool::new(false), hand_on: OnceLock::new() }
@@ -275,9 +287,9 @@ impl Mailbox {
     /// Takes the first message that matches, or sees it; or posts a receive, or a probe, that fails
     /// if it waits for ranks that have ended.
     pub(crate) fn post(self: &Arc<Mailbox>, pattern: Pattern, awaited: AwaitedRanks, takes: bool) -> Posted {
-        let cell = Arc::new(Completion::new());
         let mut taken = None;
         let mut state = self.lock();
+        let cell = state.cell();
         let mut key = None;
         if let Some(first) = state.arrived.first_message(&pattern) {
             match takes {
@@ -321,7 +333,29 @@ impl Mailbox {
     }
 }
 
+/// The number of completions that a mailbox keeps for later receives.
+const SPARE: usize = 16;
+
 impl MailboxState {
+    /// The completion of a new receive: an event that has not come.
+    fn cell(&mut self) -> Arc<Completion<ReceiveOutcome>> {
+        if let Some(mut cell) = self.spare.pop_front() {
+            // The delivery of its last message may be about to wake the thread that waited.
+            if Arc::get_mut(&mut cell).is_some() {
+                return cell;
+            }
+            self.spare.push_back(cell);
+        }
+        Arc::default()
+    }
+
+    /// A receive is over, and its completion is empty and in no table.
+    fn spare(&mut self, cell: &Arc<Completion<ReceiveOutcome>>) {
+        if self.spare.len() < SPARE {
+            self.spare.push_back(cell.clone());
+        }
+    }
+
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -336,11 +370,11 @@ impl MailboxState {
             if takes {
                 after.matched = arrived.envelope.matched.take();
                 cell.set(ReceiveOutcome::Took(arrived));
-                after.wake.push(cell);
+                after.wake(cell);
                 return;
             }
             cell.set(ReceiveOutcome::Saw(arrived.envelope.status()));
-            after.wake.push(cell);
+            after.wake(cell);
         }
         let order = arrived.order;
         self.arrived.arrive(pattern, order, arrived);
@@ -350,7 +384,7 @@ impl MailboxState {
         for key in keys {
             let post = self.posted.remove(key);
             post.cell.set(outcome());
-            after.wake.push(post.cell);
+            after.wake(post.cell);
         }
     }
 

@@ -31,20 +31,37 @@ pub trait Message: Serialize + DeserializeOwned + Send + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + 'static> Message for T {}
 
-/// What can be made a body of a message, and be made of one.
-pub(crate) trait MessagePayload: Sized + Send + 'static {
+/// What can be made a body of a message.
+pub(crate) trait SentPayload: Sized + Send + 'static {
     /// The body, moved or as bytes.
     fn pack(self, moved: bool) -> Result<MessageContent, String>;
+}
 
+/// What can be made of the body of a message.
+pub(crate) trait ReceivedPayload: Sized + Send + 'static {
     /// The payload of a body; or what is wrong with it.
     fn unpack(body: MessageContent) -> Result<Self, String>;
 }
 
+/// What can be made a body of a message, and be made of one.
+pub(crate) trait MessagePayload: SentPayload + ReceivedPayload {}
+
+impl<P: SentPayload + ReceivedPayload> MessagePayload for P {}
+
 /// Opens a message.
-pub(crate) fn open<P: MessagePayload>(call: CallSite, envelope: Envelope) -> Result<(P, Status), Error> {
+pub(crate) fn open<P: ReceivedPayload>(call: CallSite, envelope: Envelope) -> Result<(P, Status), Error> {
+    open_with(call, envelope, P::unpack)
+}
+
+/// Opens a message with a function that reads its body, or says what is wrong with it.
+pub(crate) fn open_with<P>(
+    call: CallSite,
+    envelope: Envelope,
+    unpack: impl FnOnce(MessageContent) -> Result<P, String>,
+) -> Result<(P, Status), Error> {
     let status = envelope.status();
     let Envelope { source, tag, sent, .. } = envelope;
-    match P::unpack(envelope.body) {
+    match unpack(envelope.body) {
         Ok(payload) => Ok((payload, status)),
         Err(what) if source as usize == PROC_NULL => {
             Err(call.error(ErrorClass::Type, format!("the message of the null rank {what}")))
@@ -58,11 +75,7 @@ pub(crate) fn open<P: MessagePayload>(call: CallSite, envelope: Envelope) -> Res
 }
 
 /// Makes the body of a message.
-pub(crate) fn pack<P: MessagePayload>(
-    call: CallSite,
-    payload: P,
-    moved: bool,
-) -> Result<MessageContent, Error> {
+pub(crate) fn pack<P: SentPayload>(call: CallSite, payload: P, moved: bool) -> Result<MessageContent, Error> {
     payload.pack(moved).map_err(|what| call.error(ErrorClass::Type, what))
 }
 
@@ -70,7 +83,7 @@ pub(crate) fn pack<P: MessagePayload>(
 #[derive(Clone)]
 pub(crate) struct Value<T>(pub(crate) T);
 
-impl<T: Message> MessagePayload for Value<T> {
+impl<T: Message> SentPayload for Value<T> {
     fn pack(self, moved: bool) -> Result<MessageContent, String> {
         if moved {
             return Ok(MessageContent::Moved(Moved::new(self, size_of::<T>())));
@@ -80,7 +93,9 @@ impl<T: Message> MessagePayload for Value<T> {
             Err(error) => Err(format!("a value of type {} cannot be written: {error}", type_name::<T>())),
         }
     }
+}
 
+impl<T: Message> ReceivedPayload for Value<T> {
     fn unpack(body: MessageContent) -> Result<Value<T>, String> {
         match body {
             MessageContent::Moved(moved) if moved.is_nothing() => match wire::empty() {
@@ -100,7 +115,7 @@ impl<T: Message> MessagePayload for Value<T> {
 #[derive(Clone)]
 pub(crate) struct Elements<T>(pub(crate) Vec<T>);
 
-impl<T: Pod + Send> MessagePayload for Elements<T> {
+impl<T: Pod + Send> SentPayload for Elements<T> {
     fn pack(self, moved: bool) -> Result<MessageContent, String> {
         let bytes = size_of_val(self.0.as_slice());
         Ok(match moved {
@@ -108,29 +123,60 @@ impl<T: Pod + Send> MessagePayload for Elements<T> {
             false => MessageContent::Bytes(bytemuck::cast_slice(&self.0).to_vec()),
         })
     }
+}
 
+impl<T: Pod + Send> ReceivedPayload for Elements<T> {
     fn unpack(body: MessageContent) -> Result<Elements<T>, String> {
-        let bytes = match body {
-            MessageContent::Moved(moved) if moved.is_nothing() => return Ok(Elements(Vec::new())),
-            MessageContent::Moved(moved) => return downcast(moved),
-            MessageContent::Bytes(bytes) => bytes,
+        let body = match body {
+            MessageContent::Moved(moved) => match moved.downcast() {
+                Ok(elements) => return Ok(elements),
+                Err(moved) => MessageContent::Moved(moved),
+            },
+            bytes => bytes,
         };
-        if size_of::<T>() == 0 || !bytes.len().is_multiple_of(size_of::<T>()) {
-            let (name, size) = (type_name::<T>(), size_of::<T>());
-            return Err(format!("has {} bytes, which are no whole number of {name} of {size}", bytes.len()));
-        }
-        // A copy, because the memory of the bytes may not be aligned for the elements.
-        let mut elements = vec![T::zeroed(); bytes.len() / size_of::<T>()];
-        bytemuck::cast_slice_mut(&mut elements).copy_from_slice(&bytes);
-        Ok(Elements(elements))
+        elements_of(bytes_of_elements::<T>(&body)?).map(Elements)
     }
+}
+
+/// The bytes of the elements in a body, however it holds them.
+pub(crate) fn bytes_of_elements<T: Pod + Send>(body: &MessageContent) -> Result<&[u8], String> {
+    let moved = match body {
+        MessageContent::Bytes(bytes)
+            if size_of::<T>() == 0 || !bytes.len().is_multiple_of(size_of::<T>()) =>
+        {
+            return Err(no_whole_number::<T>(bytes));
+        }
+        MessageContent::Bytes(bytes) => return Ok(bytes),
+        MessageContent::Moved(moved) => moved,
+    };
+    if moved.is_nothing() || size_of::<T>() == 0 {
+        return Ok(&[]);
+    }
+    let shared = moved.get::<Vec<T>>();
+    let elements = shared.or_else(|| moved.get().map(|Elements(elements)| elements));
+    elements.map(|elements| bytemuck::cast_slice(elements)).ok_or_else(|| another_type::<Elements<T>>(moved))
+}
+
+/// The elements with these bytes. They are copied, because the bytes may not be aligned for them.
+pub(crate) fn elements_of<T: Pod>(bytes: &[u8]) -> Result<Vec<T>, String> {
+    if size_of::<T>() == 0 || !bytes.len().is_multiple_of(size_of::<T>()) {
+        return Err(no_whole_number::<T>(bytes));
+    }
+    let mut elements = vec![T::zeroed(); bytes.len() / size_of::<T>()];
+    bytemuck::cast_slice_mut(&mut elements).copy_from_slice(bytes);
+    Ok(elements)
+}
+
+fn no_whole_number<T>(bytes: &[u8]) -> String {
+    let (name, size) = (type_name::<T>(), size_of::<T>());
+    format!("has {} bytes, which are no whole number of {name} of {size}", bytes.len())
 }
 
 /// Several payloads in one message, for a collective.
 #[derive(Clone)]
 pub(crate) struct SeveralPayloads<P>(pub(crate) Vec<P>);
 
-impl<P: MessagePayload> MessagePayload for SeveralPayloads<P> {
+impl<P: SentPayload> SentPayload for SeveralPayloads<P> {
     fn pack(self, moved: bool) -> Result<MessageContent, String> {
         if moved {
             let bytes = size_of_val(self.0.as_slice());
@@ -141,47 +187,67 @@ impl<P: MessagePayload> MessagePayload for SeveralPayloads<P> {
             let MessageContent::Bytes(bytes) = part.pack(false)? else {
                 unreachable!("it was not to be moved")
             };
-            all.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-            all.extend_from_slice(&bytes);
+            append_part(&mut all, &bytes);
         }
         Ok(MessageContent::Bytes(all))
     }
+}
 
+impl<P: ReceivedPayload> ReceivedPayload for SeveralPayloads<P> {
     fn unpack(body: MessageContent) -> Result<SeveralPayloads<P>, String> {
         let bytes = match body {
             MessageContent::Moved(moved) => return downcast(moved),
             MessageContent::Bytes(bytes) => bytes,
         };
-        let mut rest = bytes.as_slice();
         let mut parts = Vec::new();
-        while let Some((length, after)) = rest.split_first_chunk() {
-            let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-            let (part, after) = after.split_at_checked(length).ok_or("is cut off in a part")?;
+        for_each_part(&bytes, |part| {
             parts.push(P::unpack(MessageContent::Bytes(part.to_vec()))?);
-            rest = after;
-        }
-        match rest.is_empty() {
-            true => Ok(SeveralPayloads(parts)),
-            false => Err("is cut off between two parts".to_string()),
-        }
+            Ok(())
+        })?;
+        Ok(SeveralPayloads(parts))
     }
 }
 
+/// Appends a part to the bytes of a message of several parts: its length in 8 bytes, and itself.
+pub(crate) fn append_part(all: &mut Vec<u8>, part: &[u8]) {
+    all.extend_from_slice(&(part.len() as u64).to_le_bytes());
+    all.extend_from_slice(part);
+}
+
+/// The parts of a message of several parts.
+pub(crate) fn for_each_part(
+    mut bytes: &[u8],
+    mut each: impl FnMut(&[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    while let Some((length, after)) = bytes.split_first_chunk() {
+        let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+        let (part, after) = after.split_at_checked(length).ok_or("is cut off in a part")?;
+        each(part)?;
+        bytes = after;
+    }
+    if bytes.is_empty() { Ok(()) } else { Err("is cut off between two parts".to_string()) }
+}
+
 fn downcast<P: 'static>(moved: Moved) -> Result<P, String> {
-    moved.downcast().map_err(|moved| {
-        format!("holds {} and not {}", described(moved.type_name()), described(type_name::<P>()))
-    })
+    moved.downcast().map_err(|moved| another_type::<P>(&moved))
+}
+
+/// What is wrong with a body that holds no payload of type `P`.
+pub(crate) fn another_type<P>(moved: &Moved) -> String {
+    format!("holds {} and not {}", described(moved.type_name()), described(type_name::<P>()))
 }
 
 /// The name of a payload's type in words.
 fn described(name: &str) -> String {
     let name = name.replace("selvedge_mpi::payload::", "");
-    let inside = |start: &str| Some(name.strip_prefix(start)?.strip_suffix('>')?.to_string());
-    if let Some(value) = inside("Value<") {
-        return format!("a value of type {value}");
-    }
-    match inside("Elements<") {
-        Some(element) => format!("elements of type {element}"),
-        None => name,
-    }
+    let forms = [
+        ("Value<", "a value of type"),
+        ("Elements<", "elements of type"),
+        ("selvedge_mpi::collective::parts::Parts<", "parts of elements of type"),
+    ];
+    let inside = |(start, words)| {
+        let inner: &str = name.strip_prefix::<&str>(start)?.strip_suffix('>')?;
+        Some(format!("{words} {inner}"))
+    };
+    forms.into_iter().find_map(inside).unwrap_or(name.clone())
 }

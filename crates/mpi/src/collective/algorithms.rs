@@ -54,19 +54,41 @@ impl CollectiveRound {
         root: usize,
         own: P,
     ) -> Result<Option<Vec<P>>, Error> {
+        let mut all = Vec::with_capacity(if self.rank() == root { self.size() } else { 0 });
+        let is_root = self
+            .gather_each(root, own, |payload| {
+                all.push(payload);
+                Ok(())
+            })
+            .await?;
+        Ok(is_root.then_some(all))
+    }
+
+    /// At the root, the function gets the payloads of all ranks, in their order, as they come.
+    /// Tells whether this rank is the root.
+    ///
+    /// # Errors
+    /// The first error of the function, when all payloads have come.
+    pub(super) async fn gather_each<P: MessagePayload>(
+        &mut self,
+        root: usize,
+        own: P,
+        mut each: impl FnMut(P) -> Result<(), Error> + Send,
+    ) -> Result<bool, Error> {
         if self.rank() != root {
             self.send(root, own)?;
-            return Ok(None);
+            return Ok(false);
         }
-        let mut all = Vec::with_capacity(self.size());
         let mut own = Some(own);
+        let mut taken = Ok(());
         for rank in 0..self.size() {
-            match own.take_if(|_| rank == root) {
-                Some(own) => all.push(own),
-                None => all.push(self.recv(rank).await?),
-            }
+            let payload = match own.take_if(|_| rank == root) {
+                Some(own) => own,
+                None => self.recv(rank).await?,
+            };
+            taken = taken.and_then(|()| each(payload));
         }
-        Ok(Some(all))
+        taken.map(|()| true)
     }
 
     /// Each rank gets its payload of those which the root has.
@@ -137,7 +159,7 @@ impl CollectiveRound {
         Ok(())
     }
 
-    fn check_count(&self, count: usize) -> Result<(), Error> {
+    pub(super) fn check_count(&self, count: usize) -> Result<(), Error> {
         if count == self.size() {
             return Ok(());
         }

@@ -1,13 +1,17 @@
 //! The collectives of the fast interface: on elements of plain data.
 //!
+//! Between ranks of one process each rank copies its elements once, and each receiver what it gets:
+//! the messages share the copy.
+//!
 //! Ranks may have different numbers of elements. The counts come with the data, so no program has
 //! to exchange them before, and the displacements follow from them: [`Parts`].
 
 use super::{CollectiveKind, CollectiveRound, Parts};
 use crate::communicator::Communicator;
-use crate::error::{Error, ErrorClass};
-use crate::payload::Elements;
+use crate::error::{CallSite, Error};
+use crate::shared_payload::{BodyPool, SharedPayload};
 use bytemuck::Pod;
+use std::sync::Arc;
 
 /// # Collectives on elements
 /// The operations of a reduction are applied to the elements at the same place of all ranks, in the
@@ -37,19 +41,17 @@ impl Communicator {
     #[doc(alias = "bcastRecv")]
     #[doc(alias = "MPI_Bcast")]
     #[track_caller]
-    pub fn bcast_into<T: Pod + Send>(
+    pub fn bcast_into<T: Pod + Send + Sync>(
         &self,
         root: usize,
         elements: &mut [T],
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("bcast_into");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Bcast, root)?;
-            let own = (self.rank() == root).then(|| Elements(elements.to_vec()));
-            let Elements(came) = round.bcast(root, own).await?;
-            round.same_length(elements.len(), came.len())?;
-            elements.copy_from_slice(&came);
-            round.end().await
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Bcast, root)?;
+            let own = (self.rank() == root).then(|| SharedPayload::new(elements.to_vec()));
+            let came = round.bcast_elements(root, own).await?;
+            call.copy_elements(&came.0, elements)
         }
     }
 
@@ -71,10 +73,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<Parts<T>>, Error>> + Send {
         let call = self.call("gather_slice");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Gather, root)?;
-            let gathered = round.gather(root, Elements(elements.to_vec())).await?;
-            round.end().await?;
-            Ok(gathered.map(parts))
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Gather, root)?;
+            round.gather_elements(root, SharedPayload::new(elements.to_vec()), Parts::default()).await
         }
     }
 
@@ -104,18 +104,16 @@ impl Communicator {
     #[doc(alias = "MPI_Scatter")]
     #[doc(alias = "MPI_Scatterv")]
     #[track_caller]
-    pub fn scatter_parts<T: Pod + Send>(
+    pub fn scatter_parts<T: Pod + Send + Sync>(
         &self,
         root: usize,
         elements: impl FnOnce() -> Parts<T> + Send,
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("scatter_parts");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Scatter, root)?;
-            let all = (self.rank() == root).then(|| payloads(&elements()));
-            let Elements(own) = round.scatter(root, all).await?;
-            round.end().await?;
-            Ok(own)
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Scatter, root)?;
+            let all = (self.rank() == root).then(|| Arc::new(elements()));
+            round.scatter_elements(root, all, Vec::new()).await
         }
     }
 
@@ -133,10 +131,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<Parts<T>, Error>> + Send {
         let call = self.call("allgather_slice");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Allgather, 0)?;
-            let all = round.allgather(Elements(elements.to_vec())).await?;
-            round.end().await?;
-            Ok(parts(all))
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Allgather, 0)?;
+            round.allgather_once(elements.to_vec()).await
         }
     }
 
@@ -148,16 +144,14 @@ impl Communicator {
     #[doc(alias = "MPI_Alltoall")]
     #[doc(alias = "MPI_Alltoallv")]
     #[track_caller]
-    pub fn alltoall_parts<T: Pod + Send>(
+    pub fn alltoall_parts<T: Pod + Send + Sync>(
         &self,
         elements: Parts<T>,
     ) -> impl Future<Output = Result<Parts<T>, Error>> + Send {
         let call = self.call("alltoall_parts");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Alltoall, 0)?;
-            let all = round.alltoall(payloads(&elements)).await?;
-            round.end().await?;
-            Ok(parts(all))
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Alltoall, 0)?;
+            round.alltoall_elements(Arc::new(elements), Parts::default()).await
         }
     }
 
@@ -177,11 +171,8 @@ impl Communicator {
     ) -> impl Future<Output = Result<Option<Vec<T>>, Error>> + Send {
         let call = self.call("reduce_slice");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Reduce, root)?;
-            let gathered = round.gather(root, Elements(elements.to_vec())).await?;
-            let combined = gathered.map(|all| round.fold(all, &op)).transpose()?;
-            round.end().await?;
-            Ok(combined.map(|Elements(elements)| elements))
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Reduce, root)?;
+            round.reduce_elements(root, SharedPayload::new(elements.to_vec()), op, Vec::new()).await
         }
     }
 
@@ -207,20 +198,17 @@ impl Communicator {
     /// ```
     #[doc(alias = "MPI_Allreduce")]
     #[track_caller]
-    pub fn allreduce_into<T: Pod + Send>(
+    pub fn allreduce_into<T: Pod + Send + Sync>(
         &self,
         elements: &mut [T],
         op: impl Fn(T, T) -> T + Send,
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("allreduce_into");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Allreduce, 0)?;
-            let gathered = round.gather(0, Elements(elements.to_vec())).await?;
-            let combined = gathered.map(|all| round.fold(all, &op)).transpose()?;
-            let Elements(combined) = round.bcast(0, combined).await?;
-            round.same_length(elements.len(), combined.len())?;
-            elements.copy_from_slice(&combined);
-            round.end().await
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Allreduce, 0)?;
+            let own = SharedPayload::new(elements.to_vec());
+            let combined = round.allreduce_elements(own, op, &mut BodyPool::default()).await?;
+            call.copy_elements(&combined.0, elements)
         }
     }
 
@@ -233,18 +221,15 @@ impl Communicator {
     #[doc(alias = "reduceScatter")]
     #[doc(alias = "MPI_Reduce_scatter")]
     #[track_caller]
-    pub fn reduce_scatter_parts<T: Pod + Send>(
+    pub fn reduce_scatter_parts<T: Pod + Send + Sync>(
         &self,
         elements: Parts<T>,
         op: impl Fn(T, T) -> T + Send,
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.call("reduce_scatter_parts");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::ReduceScatter, 0)?;
-            let mine = round.alltoall(payloads(&elements)).await?;
-            let Elements(combined) = round.fold(mine, &op)?;
-            round.end().await?;
-            Ok(combined)
+            let round = CollectiveRound::begin(self, call, CollectiveKind::ReduceScatter, 0)?;
+            round.reduce_scatter_elements(Arc::new(elements), op, Vec::new()).await
         }
     }
 
@@ -255,20 +240,16 @@ impl Communicator {
     /// As for [`reduce_slice`](Self::reduce_slice).
     #[doc(alias = "MPI_Scan")]
     #[track_caller]
-    pub fn scan_into<T: Pod + Send>(
+    pub fn scan_into<T: Pod + Send + Sync>(
         &self,
         elements: &mut [T],
         op: impl Fn(T, T) -> T + Send,
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("scan_into");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Scan, 0)?;
-            if let Some(before) = round.received_before().await? {
-                let Elements(upto) = round.combine(before, elements, &op)?;
-                elements.copy_from_slice(&upto);
-            }
-            round.pass_on(|_| Ok(Elements(elements.to_vec())))?;
-            round.end().await
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Scan, 0)?;
+            let upto = round.scan_elements(elements, op, &mut BodyPool::default(), Vec::new()).await?;
+            call.copy_elements(&upto, elements)
         }
     }
 
@@ -279,63 +260,28 @@ impl Communicator {
     /// As for [`reduce_slice`](Self::reduce_slice).
     #[doc(alias = "MPI_Exscan")]
     #[track_caller]
-    pub fn exscan_into<T: Pod + Send>(
+    pub fn exscan_into<T: Pod + Send + Sync>(
         &self,
         elements: &mut [T],
         op: impl Fn(T, T) -> T + Send,
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.call("exscan_into");
         async move {
-            let mut round = CollectiveRound::begin(self, call, CollectiveKind::Exscan, 0)?;
-            let before: Option<Elements<T>> = round.received_before().await?;
-            round.pass_on(|round| match before.clone() {
-                Some(before) => round.combine(before, elements, &op),
-                None => Ok(Elements(elements.to_vec())),
-            })?;
-            if let Some(Elements(before)) = before {
-                round.same_length(elements.len(), before.len())?;
-                elements.copy_from_slice(&before);
-            }
-            round.end().await
+            let round = CollectiveRound::begin(self, call, CollectiveKind::Exscan, 0)?;
+            let before = round.exscan_elements(elements, op, &mut BodyPool::default(), Vec::new()).await?;
+            before.map_or(Ok(()), |before| call.copy_elements(&before, elements))
         }
     }
 }
 
-impl CollectiveRound {
-    /// Combines the elements of two ranks at each place.
-    fn combine<T: Copy>(
-        &self,
-        Elements(mut a): Elements<T>,
-        b: &[T],
-        op: &impl Fn(T, T) -> T,
-    ) -> Result<Elements<T>, Error> {
-        self.same_length(a.len(), b.len())?;
-        for (a, b) in a.iter_mut().zip(b) {
-            *a = op(*a, *b);
-        }
-        Ok(Elements(a))
+impl CallSite {
+    /// Puts the result of a collective into the program's slice.
+    ///
+    /// # Errors
+    /// If it has another length.
+    pub(super) fn copy_elements<T: Copy>(self, came: &[T], elements: &mut [T]) -> Result<(), Error> {
+        self.same_length(elements.len(), came.len())?;
+        elements.copy_from_slice(came);
+        Ok(())
     }
-
-    /// Combines the elements of all ranks at each place, in the order of the ranks.
-    fn fold<T: Copy>(&self, all: Vec<Elements<T>>, op: &impl Fn(T, T) -> T) -> Result<Elements<T>, Error> {
-        let mut all = all.into_iter();
-        let first = all.next().expect("there are elements of each rank");
-        all.try_fold(first, |a, Elements(b)| self.combine(a, &b, op))
-    }
-
-    fn same_length(&self, mine: usize, theirs: usize) -> Result<(), Error> {
-        if mine == theirs {
-            return Ok(());
-        }
-        let text = format!("there are {mine} elements on one rank, and {theirs} on another");
-        Err(self.error(ErrorClass::Count, text))
-    }
-}
-
-fn parts<T>(payloads: Vec<Elements<T>>) -> Parts<T> {
-    payloads.into_iter().map(|Elements(elements)| elements).collect::<Vec<_>>().into()
-}
-
-fn payloads<T: Clone>(parts: &Parts<T>) -> Vec<Elements<T>> {
-    parts.iter().map(|part| Elements(part.to_vec())).collect()
 }

@@ -2,8 +2,9 @@
 //!
 //! The collectives of the fast interface take and give them in place of counts and displacements.
 
+use crate::layout::Layout;
 use std::fmt;
-use std::ops::Index;
+use std::ops::{Index, IndexMut};
 
 /// Elements in one vector, with a part for each rank: `parts[rank]` is a slice.
 ///
@@ -16,7 +17,7 @@ use std::ops::Index;
 /// assert_eq!(rows[1], [3, 4, 5]);
 /// assert_eq!(rows.counts().collect::<Vec<_>>(), [3, 3, 2, 2]);
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Parts<T> {
     elements: Vec<T>,
     /// Where each part ends.
@@ -77,6 +78,80 @@ impl<T> Parts<T> {
         self.elements
     }
 
+    /// Parts of the elements of a slice, each at the places of one layout, in one pass. With
+    /// [`alltoall_parts`](crate::Communicator::alltoall_parts) it does what `MPI_Alltoallw` does.
+    ///
+    /// # Panics
+    /// If a layout reaches beyond the slice.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::mpi::{self, Layout, Parts};
+    ///
+    /// # selvedge::round_robin(async {
+    /// // A matrix of 4 by 4, of which each of two ranks has two rows, is transposed.
+    /// mpi::run(2, |world| async move {
+    ///     let first = 8 * world.rank();
+    ///     let rows: Vec<usize> = (first..first + 8).collect();
+    ///     // Each rank gets two columns, one after the other.
+    ///     let column = |column| Layout::vector(2, 1, 4).shifted(column);
+    ///     let columns = [0, 2].map(|begin| Layout::together([column(begin), column(begin + 1)]));
+    ///     let came = world.alltoall_parts(Parts::pack(&rows, &columns)).await?;
+    ///     // The elements of each rank are the next two of both rows.
+    ///     let places = [0, 2].map(|begin| Layout::vector(2, 2, 4).shifted(begin));
+    ///     let mut transposed = [0; 8];
+    ///     came.unpack(&places, &mut transposed);
+    ///     let expected = [[0, 4, 8, 12, 1, 5, 9, 13], [2, 6, 10, 14, 3, 7, 11, 15]];
+    ///     assert_eq!(transposed, expected[world.rank()]);
+    ///     Ok::<_, mpi::Error>(())
+    /// })
+    /// .await
+    /// # })?.unwrap();
+    /// # Ok::<(), selvedge::RunError>(())
+    /// ```
+    #[doc(alias = "MPI_Alltoallw")]
+    pub fn pack(elements: &[T], layouts: &[Layout]) -> Parts<T>
+    where
+        T: Copy,
+    {
+        let mut parts = Parts::default();
+        for layout in layouts {
+            layout.append_packed(elements, &mut parts.elements);
+            parts.ends.push(parts.elements.len());
+        }
+        parts
+    }
+
+    /// Puts the elements of each part to the places of its layout.
+    ///
+    /// # Panics
+    /// If there is not one layout for each part, a part has more elements than its layout places,
+    /// or a layout reaches beyond the slice.
+    pub fn unpack(&self, layouts: &[Layout], elements: &mut [T])
+    where
+        T: Copy,
+    {
+        assert_eq!(self.len(), layouts.len(), "there is one layout for each part");
+        for (part, layout) in self.iter().zip(layouts) {
+            layout.unpack(part, elements);
+        }
+    }
+
+    /// Adds a part after the others.
+    pub(crate) fn push(&mut self, part: &[T])
+    where
+        T: Clone,
+    {
+        self.elements.extend_from_slice(part);
+        self.ends.push(self.elements.len());
+    }
+
+    /// Takes all parts away, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.elements.clear();
+        self.ends.clear();
+    }
+
     fn begin(&self, part: usize) -> usize {
         part.checked_sub(1).map_or(0, |before| self.ends[before])
     }
@@ -87,6 +162,33 @@ impl<T> Index<usize> for Parts<T> {
 
     fn index(&self, part: usize) -> &[T] {
         &self.elements[self.begin(part)..self.ends[part]]
+    }
+}
+
+/// The number of elements of a part stays.
+impl<T> IndexMut<usize> for Parts<T> {
+    fn index_mut(&mut self, part: usize) -> &mut [T] {
+        let begin = self.begin(part);
+        &mut self.elements[begin..self.ends[part]]
+    }
+}
+
+/// No part.
+impl<T> Default for Parts<T> {
+    fn default() -> Parts<T> {
+        Parts { elements: Vec::new(), ends: Vec::new() }
+    }
+}
+
+impl<T: Clone> Clone for Parts<T> {
+    fn clone(&self) -> Parts<T> {
+        Parts { elements: self.elements.clone(), ends: self.ends.clone() }
+    }
+
+    /// It allocates nothing if there is room.
+    fn clone_from(&mut self, other: &Parts<T>) {
+        self.elements.clone_from(&other.elements);
+        self.ends.clone_from(&other.ends);
     }
 }
 

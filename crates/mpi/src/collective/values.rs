@@ -1,5 +1,5 @@
 //! The operations on values from their first message to their last, for `simple.rs`, which waits
-//! for them, and `started.rs`, which does not.
+//! for them, and `started.rs`, which does not; and for `inter.rs`.
 
 use super::CollectiveRound;
 use crate::error::Error;
@@ -12,7 +12,7 @@ impl CollectiveRound {
     }
 
     /// The root has `Some`.
-    pub(super) async fn bcast_value<T: Message + Clone>(
+    pub(crate) async fn bcast_value<T: Message + Clone>(
         mut self,
         root: usize,
         own: Option<T>,

@@ -27,7 +27,7 @@ impl Communicator {
                 self.check_rank(rank, call, ErrorClass::Rank)?;
                 (Some(rank as u32), AwaitedRanks::One(self.world_rank(rank) as u32))
             }
-            Source::Any => (None, AwaitedRanks::AnyOf(self.group().world_ranks().clone())),
+            Source::Any => (None, AwaitedRanks::AnyOf(self.peers().world_ranks().clone())),
         };
         let tag = match tags {
             Tags::One(tag) => Some(tag.0),
@@ -135,7 +135,7 @@ impl Communicator {
         }
         budget::refund(1);
         let mut found = Ok(None);
-        self.shared.engine.look_out(self.world_rank(self.rank()), &mut || {
+        self.shared.engine.look_out(self.own_world_rank(), &mut || {
             found = self.try_take(call, lane, source, tags);
             !matches!(found, Ok(None))
         });

@@ -50,13 +50,16 @@ impl Posted {
 impl Drop for Posted {
     fn drop(&mut self) {
         let mut state = self.mailbox.lock();
-        match (self.cell.take(), self.key) {
-            (Some(ReceiveOutcome::Took(arrived)), _) => {
-                drop(state);
-                self.mailbox.put_back(arrived);
-            }
-            (Some(_), _) | (None, None) => {}
-            (None, Some(key)) => drop(state.posted.remove(key)),
+        let outcome = self.cell.take();
+        if outcome.is_none()
+            && let Some(key) = self.key
+        {
+            drop(state.posted.remove(key));
+        }
+        state.spare(&self.cell);
+        drop(state);
+        if let Some(ReceiveOutcome::Took(arrived)) = outcome {
+            self.mailbox.put_back(arrived);
         }
     }
 }

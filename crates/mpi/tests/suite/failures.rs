@@ -1,7 +1,7 @@
 //! A rank that fails or ends is an error at the ranks that need it, and not their end.
 
 use selvedge_core::{round_robin, yield_now};
-use selvedge_mpi::{ANY, Cause, Communicator, Error, ErrorClass, Failure, Functions, op, run};
+use selvedge_mpi::{ANY, Cause, Communicator, Error, ErrorClass, Failure, Functions, WindowLock, op, run};
 
 fn run_here<T: Send + 'static, R>(ranks: usize, body: fn(Communicator) -> R) -> Result<Vec<T>, Failure<Error>>
 where
@@ -74,6 +74,65 @@ fn messages_of_a_rank_that_has_ended_are_received() {
         Ok(())
     })
     .unwrap();
+}
+
+/// A rank fails while others await a start of a persistent collective, and before a later start.
+#[test]
+fn a_rank_of_a_persistent_collective_fails() {
+    let failure = run_here(3, |world| async move {
+        let mut sum = world.allreduce_init(vec![1], op::sum);
+        assert_eq!(*sum.start().await?, [3]);
+        if world.rank() == 1 {
+            panic!("the thread broke");
+        }
+        let error = sum.start().await.unwrap_err();
+        assert_eq!((error.class(), error.call()), (ErrorClass::Ended, "allreduce_init"));
+        // Rank 0 combines, so rank 2 waits for rank 0, which returns.
+        let told = ["rank 1 has failed: no part of rank 1", "", "rank 0 has returned: no part of rank 0"];
+        assert!(error.to_string().contains(told[world.rank()]), "{error}");
+        // A start that is given up needs no rank.
+        drop(sum.start());
+        let mut receives = world.recv_init::<u8>(1, ());
+        let error = receives.start().await.unwrap_err();
+        assert_eq!((error.class(), error.call()), (ErrorClass::Ended, "recv_init"));
+        Ok(())
+    })
+    .unwrap_err();
+    assert_eq!((failure.rank(), failure.ranks.len()), (1, 1), "{failure}");
+}
+
+/// The lock of a rank that fails goes to the next one, and the memory is served on.
+#[test]
+fn a_rank_fails_with_the_lock_of_a_window() {
+    let failure = run_here(3, |world| async move {
+        let window = world.window(vec![0], op::sum).await?;
+        match world.rank() {
+            1 => {
+                let locked = window.lock(0, WindowLock::Exclusive).await?;
+                window.put(0, 0, &[7])?;
+                world.send(2, (), ()).await?;
+                // No destructor releases it.
+                std::mem::forget(locked);
+                panic!("the thread broke");
+            }
+            2 => {
+                world.recv::<()>(1, ()).await?;
+                let locked = window.lock(0, WindowLock::Exclusive).await?;
+                assert_eq!(window.get(0, 0, 1).await?, [7]);
+                locked.unlock().await?;
+                let error = window.get(1, 0, 1).await.unwrap_err();
+                assert_eq!((error.class(), error.call()), (ErrorClass::Ended, "get"));
+                world.send(0, (), ()).await?;
+            }
+            _ => {
+                world.recv::<()>(2, ()).await?;
+                assert_eq!(window.read(|own| own[0]), 7);
+            }
+        }
+        Ok(())
+    })
+    .unwrap_err();
+    assert_eq!((failure.rank(), failure.ranks.len()), (1, 1), "{failure}");
 }
 
 #[test]

@@ -65,6 +65,42 @@ fn in_hundreds_of_orders() {
     });
 }
 
+/// Starts of one persistent receive are given up, after a different wait each.
+#[test]
+fn starts_in_hundreds_of_orders() {
+    let program = |world: Communicator| async move {
+        const NUMBERS: u32 = 20;
+        if world.rank() == 0 {
+            let mut sends = world.send_init(1, (), vec![0]);
+            for number in 0..NUMBERS {
+                sends.own_mut()[0] = number;
+                sends.start().await?;
+                yield_now().await;
+            }
+            return Ok(());
+        }
+        let mut receives = world.recv_init::<u32>(ANY, ());
+        let mut taken = Vec::new();
+        for attempt in 0_usize.. {
+            let wait = async {
+                for _ in 0..attempt % 4 {
+                    yield_now().await;
+                }
+                None
+            };
+            let receive = async { Some(receives.start().await.map(|(elements, _)| elements[0])) };
+            match race((receive, wait)).await {
+                Some(number) => taken.push(number?),
+                None if taken.len() == NUMBERS as usize => break,
+                None => {}
+            }
+        }
+        assert_eq!(taken, (0..NUMBERS).collect::<Vec<_>>());
+        Ok::<_, Error>(())
+    };
+    selvedge_sim::simulate(0..300, || async move { drop(run(2, program).await.unwrap()) });
+}
+
 /// The request is dropped after its message has come, and before it is collected.
 #[test]
 fn after_the_message_has_come() {

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use selvedge_core::yield_now;
-use selvedge_mpi::{Communicator, Error, Request, op, run};
+use selvedge_mpi::{Communicator, Error, Parts, Request, op, run};
 use std::pin::Pin;
 
 const RANKS: usize = 3;
@@ -15,6 +15,9 @@ enum Operation {
     Alltoall,
     Allreduce,
     Scan,
+    BcastElements(usize),
+    GatherElements(usize),
+    AllreduceElements,
 }
 
 /// One collective of all ranks, and what each rank does.
@@ -41,6 +44,9 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
         Just(Operation::Alltoall),
         Just(Operation::Allreduce),
         Just(Operation::Scan),
+        (0..RANKS).prop_map(Operation::BcastElements),
+        (0..RANKS).prop_map(Operation::GatherElements),
+        Just(Operation::AllreduceElements),
     ];
     let act = (any::<bool>(), 0..6_usize, 0..4_usize);
     let act = act.prop_map(|(starts, awaits, yields)| Act { starts, awaits, yields });
@@ -56,11 +62,15 @@ fn input(number: usize, rank: usize) -> usize {
 /// What that rank gets.
 fn expected(operation: Operation, number: usize, rank: usize) -> Vec<usize> {
     match operation {
-        Operation::Bcast(root) => vec![input(number, root)],
-        Operation::Gather(root) if rank == root => (0..RANKS).map(|from| input(number, from)).collect(),
-        Operation::Gather(_) => vec![],
+        Operation::Bcast(root) | Operation::BcastElements(root) => vec![input(number, root)],
+        Operation::Gather(root) | Operation::GatherElements(root) => match rank == root {
+            true => (0..RANKS).map(|from| input(number, from)).collect(),
+            false => vec![],
+        },
         Operation::Alltoall => (0..RANKS).map(|from| input(number, from) * 100 + rank).collect(),
-        Operation::Allreduce => vec![(0..RANKS).map(|from| input(number, from)).sum()],
+        Operation::Allreduce | Operation::AllreduceElements => {
+            vec![(0..RANKS).map(|from| input(number, from)).sum()]
+        }
         Operation::Scan => vec![(0..=rank).map(|from| input(number, from)).sum()],
     }
 }
@@ -81,6 +91,11 @@ fn started(world: &Communicator, operation: Operation, number: usize) -> Got {
         }
         Operation::Allreduce => list(world.iallreduce(own, op::sum), |value| vec![value]),
         Operation::Scan => list(world.iscan(own, op::sum), |value| vec![value]),
+        Operation::BcastElements(root) => list(world.ibcast_into(root, vec![own]), |buffer| buffer),
+        Operation::GatherElements(root) => {
+            list(world.igather_slice(root, &[own]), |parts| parts.map_or(vec![], Parts::into_vec))
+        }
+        Operation::AllreduceElements => list(world.iallreduce_into(vec![own], op::sum), |buffer| buffer),
     }
 }
 
@@ -92,6 +107,16 @@ async fn waited_for(world: &Communicator, operation: Operation, number: usize) -
         Operation::Alltoall => world.alltoall((0..RANKS).map(|to| own * 100 + to).collect()).await?,
         Operation::Allreduce => vec![world.allreduce(own, op::sum).await?],
         Operation::Scan => vec![world.scan(own, op::sum).await?],
+        Operation::BcastElements(root) => {
+            let mut buffer = vec![own];
+            world.bcast_into(root, &mut buffer).await?;
+            buffer
+        }
+        Operation::GatherElements(root) => {
+            world.gather_slice(root, &[own]).await?.map_or(vec![], Parts::into_vec)
+        }
+        // Persistent, and made for this one time.
+        Operation::AllreduceElements => world.allreduce_init(vec![own], op::sum).start().await?.clone(),
     })
 }
 

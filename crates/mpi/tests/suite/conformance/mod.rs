@@ -9,10 +9,15 @@ mod elements;
 mod errors;
 mod functions;
 mod grids;
+mod intercommunicators;
+mod layouts;
 mod null_rank;
+mod persistent;
 mod recovery;
 mod started;
+mod started_elements;
 mod values;
+mod windows;
 
 use selvedge_mpi::{Communicator, Error};
 use std::pin::Pin;
@@ -38,8 +43,13 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         functions::CASES,
         null_rank::CASES,
         started::CASES,
+        started_elements::CASES,
+        persistent::CASES,
+        layouts::CASES,
+        windows::CASES,
         recovery::CASES,
         grids::CASES,
+        intercommunicators::CASES,
     ];
     files.into_iter().flatten()
 }
