@@ -55,6 +55,7 @@ pub mod fuzz;
 mod gate;
 pub mod log;
 mod log_format;
+mod lost_lines;
 mod metrics;
 pub mod mime;
 mod plain;
