@@ -9,6 +9,7 @@ mod configured;
 mod controlled;
 mod files;
 mod guide;
+mod php;
 mod probes;
 mod process;
 mod upgraded;
