@@ -4,7 +4,7 @@
 //! names the machine and the command of every row, and says of a peer that is not installed that it
 //! is missing. `--json FILE` writes the same rows for programs. The peers and how to install them:
 //! `figures/peers/README.md`.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod abstractions;
 mod aims;
@@ -286,6 +286,7 @@ const FIGURES: &[Figure] = &[
         measure: web::pipelined,
     },
     Figure { name: "web-log", about: "CPU per request, access log on against off", measure: web::log },
+    Figure { name: "log-designs", about: "five designs of an access log, and ours", measure: web::designs },
     Figure {
         name: "web-app",
         about: "an application: JSON, a body, a part of the path",
