@@ -16,7 +16,7 @@
 // Invariant: no number is printed that the same run did not measure. A peer that is not installed
 // is a row that says so.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod abstractions;
 mod aims;
@@ -298,6 +298,7 @@ const FIGURES: &[Figure] = &[
         measure: web::pipelined,
     },
     Figure { name: "web-log", about: "CPU per request, access log on against off", measure: web::log },
+    Figure { name: "log-designs", about: "five designs of an access log, and ours", measure: web::designs },
     Figure {
         name: "web-app",
         about: "an application: JSON, a body, a part of the path",

@@ -9,10 +9,11 @@
 //! `web/site.rs` has the files. The figures about files alone are in this file; the others have one
 //! each: applications (`application.rs`), two CPUs (`multicore.rs`), CGI and FastCGI
 //! (`programs.rs`), proxies (`proxied.rs`), reloads (`reloaded.rs`), files on the disk (`cold.rs`),
-//! idle connections (`idle.rs`).
+//! idle connections (`idle.rs`), designs of the log (`designs.rs`).
 
 mod application;
 mod cold;
+mod designs;
 mod idle;
 mod instructions;
 mod load;
@@ -36,6 +37,7 @@ use self::site::Site;
 
 pub(crate) use self::application::application;
 pub(crate) use self::cold::cold;
+pub(crate) use self::designs::designs;
 pub(crate) use self::idle::idle;
 pub(crate) use self::instructions::Counted;
 pub(crate) use self::multicore::multicore;

@@ -498,7 +498,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
         &["make-speedup", "make-overhead", "make-overhead-large", "make-commands", "make-projects"],
     ),
     ("lightweight", &["selvedge-lightweight"], &["lwc"]),
-    ("web", &["selvedge-httpd"], &["web-small", "web-16k", "web-pipelined", "web-log"]),
+    ("web", &["selvedge-httpd"], &["web-small", "web-16k", "web-pipelined", "web-log", "log-designs"]),
     (
         "web servers",
         &["selvedge-httpd", "selvedge-web"],

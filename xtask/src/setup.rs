@@ -16,7 +16,8 @@ use crate::workspace;
 /// A program that comes from a Debian package.
 #[derive(Debug)]
 struct Program {
-    /// Its name in the search path; of a library, the absolute path of its header.
+    /// Its name in the search path; of a library, the absolute path of its header; of another
+    /// package, that of one of its files.
     name: &'static str,
     package: &'static str,
     /// Its purpose, as a line of output says it.
@@ -87,6 +88,18 @@ const PROGRAMS: &[Program] = &[
         name: "mpirun.openmpi",
         package: "openmpi-bin",
         purpose: "starts the ranks in the tests of the MPI library",
+        need: Need::Optional,
+    },
+    Program {
+        name: "/usr/share/doc/php-fpm/copyright",
+        package: "php-fpm",
+        purpose: "runs a site in PHP behind the server in its tests",
+        need: Need::Optional,
+    },
+    Program {
+        name: "/usr/share/dokuwiki/doku.php",
+        package: "dokuwiki",
+        purpose: "a site in PHP, for the server's tests",
         need: Need::Optional,
     },
     Program {

@@ -1,4 +1,5 @@
-//! The control socket: [`Commands`] answers at it, [`ask`] is `selvedge-httpd ctl`.
+//! The control socket: [`Commands`] answers at it, [`ask`] is `selvedge-httpd ctl`, and [`pass_on`]
+//! is how the parent of several processes asks one of them.
 //!
 //! A client sends one line with a command. The server answers with text, of which the first line is
 //! `ok` or `error: ...`, and closes.
@@ -26,7 +27,8 @@ pub(crate) const COMMANDS: [(&str, &str); 7] = [
     ("counters", "the counters, in the format of Prometheus"),
 ];
 
-/// How long a client may take to send its command, and to take the answer.
+/// How long a client may take to send its command, and to take the answer, and a process to answer
+/// its parent.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a client waits for the answer. An upgrade takes as long as the new process does.
@@ -96,9 +98,37 @@ pub(crate) fn ask(path: &Path, command: &str) -> Result<String, Refusal> {
         Ok(answer)
     };
     let answer = talk().map_err(|error| refusal(format!("{}: {error}", path.display())))?;
-    match answer.split_once('\n') {
-        Some(("ok", text)) => Ok(text.to_owned()),
-        Some((error, _)) => Err(refusal(error.strip_prefix("error: ").unwrap_or(error).to_owned())),
-        None => Err(refusal(format!("{}: the server closed without an answer", path.display()))),
-    }
+    said(&answer)
+        .ok_or_else(|| refusal(format!("{}: the server closed without an answer", path.display())))?
+        .map_err(refusal)
+}
+
+/// Sends `command` to the process that answers at `path`, and returns its answer.
+///
+/// # Errors
+/// The process says why not, or it does not answer in time.
+pub(crate) async fn pass_on(path: &Path, command: &str) -> Result<String, String> {
+    let talk = async {
+        let process = UnixStream::connect(path).await?;
+        process.write_all(format!("{command}\n").as_bytes()).await?;
+        let mut answer = Vec::new();
+        loop {
+            answer.reserve(4 << 10);
+            if process.read_to_spare(&mut answer).await? == 0 {
+                return std::io::Result::Ok(String::from_utf8_lossy(&answer).into_owned());
+            }
+        }
+    };
+    let no_answer = || "no answer".to_owned();
+    let answer =
+        timeout(PATIENCE, talk).await.map_err(|_| no_answer())?.map_err(|error| error.to_string())?;
+    said(&answer).ok_or_else(no_answer)?
+}
+
+/// What an answer says; `None` if it is none.
+fn said(answer: &str) -> Option<Result<String, String>> {
+    Some(match answer.split_once('\n')? {
+        ("ok", text) => Ok(text.to_owned()),
+        (error, _) => Err(error.strip_prefix("error: ").unwrap_or(error).to_owned()),
+    })
 }

@@ -7,12 +7,15 @@
 
 #![forbid(unsafe_code)]
 
+mod answers;
 mod background;
+mod commanded;
 mod configuration;
 mod control;
 mod descriptors;
 mod handlers;
 mod listeners;
+mod nameless;
 mod options;
 mod prefork;
 mod privileges;

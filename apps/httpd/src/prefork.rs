@@ -11,34 +11,32 @@
 //!    connections that wait for a process that dies are those of the process that takes its place.
 //! 2. In an upgrade a new parent gets all sockets, and starts processes of its own. The old
 //!    processes retire.
+//! 3. The parent obeys commands (`commanded.rs`). Each process answers the parent at a socket that
+//!    has no path (`nameless.rs`).
 
 use std::collections::BTreeMap;
 use std::env;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal as Kill, kill_process};
 use selvedge_core::{Time, now, round_robin_with};
 use selvedge_http::{Severity, report};
-use selvedge_io::signal::{Signal, signals};
-use selvedge_io::time::timeout;
-use selvedge_io::{EventLoop, blocking};
+use selvedge_io::EventLoop;
 
 use crate::background::PidFile;
+use crate::commanded::{Family, supervise};
 use crate::configuration::ProcessSettings;
-use crate::listeners;
+use crate::nameless::NamelessSocket;
 use crate::options::{Options, Refusal};
 use crate::running::naming;
-
-use crate::takeover::{HandedFiles, Predecessor, Successor, hand_over};
-use crate::{reporting, systemd};
+use crate::takeover::{HandedFiles, HandedName, Predecessor, Successor};
+use crate::{listeners, reporting};
 
 /// In the environment of each process: its number.
 const MARK: &str = "SELVEDGE_HTTPD_PROCESS";
-
-/// How often the parent looks whether all processes are there.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// A process that dies sooner is not replaced at once; one of the first is not replaced at all.
 const SHORT: Duration = Duration::from_secs(1);
@@ -68,10 +66,17 @@ pub(crate) fn run(
     let bound = listeners::bind(&options.listen, options.unix_mode, sockets, handed);
     let mut bound = bound.map_err(naming("--listen"))?;
     let pid_file = PidFile::open(process.pid_file.as_deref(), handed)?;
+    let control = process.control.as_deref();
+    let mut control = control.map(|path| listeners::bind_control(path, handed)).transpose()?;
+    let commands = match &process.control {
+        Some(path) => command_sockets(path, process.processes)?,
+        None => Vec::new(),
+    };
     let mut children = Children {
         program,
         count: process.processes,
         handing: std::mem::take(&mut bound.handing),
+        commands,
         pid_file,
         running: BTreeMap::new(),
         absent: BTreeMap::new(),
@@ -96,27 +101,42 @@ pub(crate) fn run(
         }
     }
     let mut events = EventLoop::new()?;
-    let ended = round_robin_with(&mut events, supervise(children));
+    let socket = control.as_mut().and_then(|control| control.listeners[0].unix.pop());
+    let handing = control.as_mut().map(|control| std::mem::take(&mut control.handing));
+    let family = Family::new(children, handing.unwrap_or_default());
+    let ended = round_robin_with(&mut events, supervise(family.clone(), socket));
+    if let Some(control) = control.as_mut().filter(|_| family.is_handed_over()) {
+        control.paths.leave();
+    }
     ended.map_err(|error| Refusal { message: error.to_string(), status: 1 })?
 }
 
+/// The sockets for the commands of `count` processes. They are beside `control` for a moment.
+fn command_sockets(control: &Path, count: usize) -> Result<Vec<NamelessSocket>, Refusal> {
+    let directory = control.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let directory = directory.unwrap_or(Path::new("."));
+    (0..count).map(|_| NamelessSocket::bind(directory).map_err(naming("control"))).collect()
+}
+
 /// The processes, by their numbers.
-struct Children {
-    program: PathBuf,
-    count: usize,
+pub(crate) struct Children {
+    pub(crate) program: PathBuf,
+    pub(crate) count: usize,
     /// The sockets of all of them.
-    handing: HandedFiles,
-    pid_file: PidFile,
-    running: BTreeMap<usize, PreforkedChild>,
+    pub(crate) handing: HandedFiles,
+    /// Where each obeys commands, if there is a control socket.
+    pub(crate) commands: Vec<NamelessSocket>,
+    pub(crate) pid_file: PidFile,
+    pub(crate) running: BTreeMap<usize, PreforkedChild>,
     /// Numbers without a process, and when each is to have one again.
     absent: BTreeMap<usize, Time>,
     /// Whether no process is started any more.
-    ending: bool,
-    result: Result<(), Refusal>,
+    pub(crate) ending: bool,
+    pub(crate) result: Result<(), Refusal>,
 }
 
-struct PreforkedChild {
-    successor: Successor,
+pub(crate) struct PreforkedChild {
+    pub(crate) successor: Successor,
     since: Time,
     /// Whether it has taken the place of another one.
     is_later: bool,
@@ -130,13 +150,27 @@ impl Children {
             // The first says where it serves.
             command.stdout(Stdio::null());
         }
-        let started = self.handing.share(number, self.count);
+        let started = self.sockets_of(number);
         match started.and_then(|sockets| Successor::start(&mut command, &sockets)) {
             Ok(successor) => {
                 self.running.insert(number, PreforkedChild { successor, since: Time::now(), is_later });
             }
             Err(error) => self.fail(format!("{}: {error}", self.program.display())),
         }
+    }
+
+    /// What the process with this number gets.
+    fn sockets_of(&self, number: usize) -> io::Result<HandedFiles> {
+        let mut sockets = self.handing.share(number, self.count)?;
+        if let Some(socket) = self.commands.get(number) {
+            sockets.push(HandedName::Commands, socket.listener()?);
+        }
+        Ok(sockets)
+    }
+
+    /// Whether no process runs, and none is to be started.
+    pub(crate) fn is_over(&self) -> bool {
+        self.running.is_empty() && (self.ending || self.absent.is_empty())
     }
 
     /// Waits until each process has said that it serves.
@@ -147,16 +181,23 @@ impl Children {
         }
     }
 
+    /// No process is started any more. The sockets close with the processes, so that no connection
+    /// waits in one from which no process accepts.
+    pub(crate) fn end(&mut self) {
+        self.ending = true;
+        self.handing = HandedFiles::default();
+    }
+
     /// Notes the failure, and asks all processes to end.
-    fn fail(&mut self, message: String) {
+    pub(crate) fn fail(&mut self, message: String) {
         if !self.ending {
-            self.ending = true;
+            self.end();
             self.result = Err(Refusal { message, status: 1 });
         }
         self.pass_on(Kill::TERM);
     }
 
-    fn pass_on(&self, signal: Kill) {
+    pub(crate) fn pass_on(&self, signal: Kill) {
         for child in self.running.values() {
             // A process that has ended is no reason to stop.
             let _ = kill_process(Pid::from_child(&child.successor.process), signal);
@@ -164,7 +205,7 @@ impl Children {
     }
 
     /// Looks which processes have ended, and starts others in their places.
-    fn look(&mut self) {
+    pub(crate) fn look(&mut self) {
         let has_ended =
             |child: &mut PreforkedChild| matches!(child.successor.process.try_wait(), Ok(Some(_)));
         let ended = self.running.extract_if(.., |_, child| has_ended(child));
@@ -195,59 +236,4 @@ impl Children {
             }
         }
     }
-
-    /// A new parent takes all sockets over. Then the processes retire.
-    async fn upgrade(&mut self) {
-        let mut files = std::mem::take(&mut self.handing);
-        if let Err(error) = self.pid_file.hand(&mut files) {
-            report(Severity::Error, format_args!("{error}; these processes go on"));
-            self.handing = files;
-            return;
-        }
-        let program = self.program.clone();
-        let handed = blocking(move || (hand_over(&program, &files), files)).await;
-        match handed {
-            Ok((Ok(process), _)) => {
-                systemd::notify(&format!("MAINPID={process}"));
-                let own = std::process::id();
-                report(
-                    Severity::Notice,
-                    format_args!("process {process} serves; process {own} ends with its last connection"),
-                );
-                self.pid_file.leave();
-                self.ending = true;
-                self.pass_on(Kill::USR2);
-            }
-            Ok((Err(why), files)) => {
-                report(Severity::Error, format_args!("{why}; these processes go on"));
-                self.handing = files;
-                self.handing.forget_pid_file();
-            }
-            Err(error) => self.fail(error.to_string()),
-        }
-    }
-}
-
-async fn supervise(mut children: Children) -> Result<(), Refusal> {
-    let mut heard =
-        signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1, Signal::USR2])?;
-    while !children.running.is_empty() || !(children.ending || children.absent.is_empty()) {
-        if let Ok(Ok(signal)) = timeout(LOOK, heard.next()).await {
-            let passed = match signal {
-                Signal::USR2 if children.ending => continue,
-                Signal::USR2 => {
-                    children.upgrade().await;
-                    continue;
-                }
-                Signal::HUP => Kill::HUP,
-                Signal::USR1 => Kill::USR1,
-                Signal::QUIT => Kill::QUIT,
-                _ => Kill::TERM,
-            };
-            children.ending |= passed == Kill::TERM || passed == Kill::QUIT;
-            children.pass_on(passed);
-        }
-        children.look();
-    }
-    children.result
 }

@@ -128,10 +128,11 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     .map_err(naming("--listen"))?;
     let mut handing = std::mem::take(&mut bound.handing);
     let mut control = match &process.control {
-        // The parent of several processes has none.
         Some(path) if !several => Some(listeners::bind_control(path, handed)?),
         _ => None,
     };
+    // Of several processes each answers its parent.
+    let commands = handed.take(&HandedName::Commands).pop().map(UnixListener::from_fd).transpose()?;
     if let Some(control) = &mut control {
         handing.append(&mut control.handing);
     }
@@ -180,7 +181,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let server = Server {
         site,
         config,
-        log,
+        log: log.clone(),
         drain: options.drain,
         stop: Stop::new(),
         reload: Reload::new(),
@@ -199,7 +200,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     // Signals and commands are heard on an OS thread of their own, to the end of the process,
     // whichever worker ends first.
     let heard = server.clone();
-    let socket = control.as_mut().and_then(|control| control.listeners[0].unix.pop());
+    let socket = control.as_mut().and_then(|control| control.listeners[0].unix.pop()).or(commands);
     let hearing = move || match EventLoop::new() {
         Ok(mut events) => {
             round_robin_with(&mut events, hear(signals, socket, heard)).map_err(|error| error.to_string())
@@ -220,6 +221,9 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
             worker(server.clone(), index, listeners)
         },
     );
+    if let Some(lost) = log.map(|log| log.lost_lines()).filter(|&lost| lost > 0) {
+        report(Severity::Error, format_args!("{lost} lines of the access log were lost in all"));
+    }
     if server.shared.handed_over.is_requested() {
         bound.paths.leave();
         pid_file.leave();

@@ -59,6 +59,8 @@ pub(crate) enum HandedName {
     Inherited,
     /// It listens for commands, at this path.
     Control(PathBuf),
+    /// It listens for commands of the parent of several processes.
+    Commands,
     /// It holds the number of the process.
     Pid(PathBuf),
     /// It is the access log.
@@ -71,6 +73,7 @@ impl HandedName {
             HandedName::Listener(address) => ("listener", address.as_ref()),
             HandedName::Inherited => ("inherited", "".as_ref()),
             HandedName::Control(path) => ("control", path.as_ref()),
+            HandedName::Commands => ("commands", "".as_ref()),
             HandedName::Pid(path) => ("pid", path.as_ref()),
             HandedName::Log(path) => ("log", path.as_ref()),
         };
@@ -84,6 +87,7 @@ impl HandedName {
             b"listener" => HandedName::Listener(String::from_utf8(rest[1..].to_vec()).ok()?),
             b"inherited" => HandedName::Inherited,
             b"control" => HandedName::Control(path()),
+            b"commands" => HandedName::Commands,
             b"pid" => HandedName::Pid(path()),
             b"log" => HandedName::Log(path()),
             _ => return None,
@@ -110,11 +114,6 @@ impl HandedFiles {
     pub(crate) fn take(&mut self, name: &HandedName) -> Vec<OwnedFd> {
         let taken = self.0.extract_if(.., |(one, _)| one == name);
         taken.map(|(_, file)| file).collect()
-    }
-
-    /// Leaves the file with the number of the process out.
-    pub(crate) fn forget_pid_file(&mut self) {
-        self.0.retain(|(name, _)| !matches!(name, HandedName::Pid(_)));
     }
 
     /// One of `parts` equal parts of them, by each name: the part with this number.
@@ -320,6 +319,7 @@ mod tests {
             HandedName::Listener("unix:/a b".to_owned()),
             HandedName::Inherited,
             HandedName::Control("/run/with space".into()),
+            HandedName::Commands,
             HandedName::Pid("pid".into()),
             HandedName::Log("".into()),
         ];

@@ -2,6 +2,8 @@
 //! of its process, so they have a file of their own.)
 
 mod common;
+#[path = "connections/memory.rs"]
+mod memory;
 
 use common::{Client, PATIENCE, bytes, log_lines, logged, many_descriptors, ms, serve, site, start};
 use std::fs;

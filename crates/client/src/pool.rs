@@ -89,6 +89,22 @@ impl ConnectionPool {
         drop(all);
     }
 
+    /// Closes the connections that have waited too long at `now`. A pool that is not used closes
+    /// none by itself.
+    pub fn close_idle(&self, now: Time) {
+        let is_old = |waiting: &Waiting| now.since(waiting.since) >= self.idle;
+        let mut old = Vec::new();
+        let mut all = self.waiting();
+        for queue in all.values_mut() {
+            while queue.front().is_some_and(is_old) {
+                old.extend(queue.pop_front());
+            }
+        }
+        all.retain(|_, queue| !queue.is_empty());
+        // As above.
+        drop(all);
+    }
+
     /// The number of idle connections.
     pub fn len(&self) -> usize {
         self.waiting().values().map(VecDeque::len).sum()

@@ -6,6 +6,7 @@
 //! head.
 //! `record.rs` does no I/O.
 
+pub(crate) mod keeping;
 pub(crate) mod record;
 mod talk;
 
@@ -19,8 +20,9 @@ use crate::error_log::ErrorLog;
 use crate::proxy::{is_idempotent, plain};
 use crate::replay::Replay;
 use http::{Method, StatusCode};
+use keeping::ConnectionKeeping;
 use record::put_pair;
-use selvedge_client::{Address, ConnectionPool};
+use selvedge_client::Address;
 use selvedge_handler::{Body, Caller, DynHandler, Handler, Request, Response};
 use selvedge_io::fs::metadata;
 use std::ffi::OsStr;
@@ -61,7 +63,7 @@ use talk::{ApplicationFailure, Limits, Talk};
 #[derive(Clone)]
 pub struct FastCgi {
     address: Address,
-    pool: Arc<ConnectionPool>,
+    keeping: Arc<ConnectionKeeping>,
     place: Place,
     /// The end of the names of scripts; `None` if the application is one program.
     suffix: Option<String>,
@@ -80,7 +82,7 @@ impl FastCgi {
     pub fn new(address: Address) -> FastCgi {
         FastCgi {
             address,
-            pool: Arc::new(ConnectionPool::new(64, Duration::from_secs(30))),
+            keeping: ConnectionKeeping::new(64, Duration::from_secs(1)),
             place: Place::new(PathBuf::new()),
             suffix: None,
             fallback: None,
@@ -161,11 +163,12 @@ impl FastCgi {
         self
     }
 
-    /// The most connections that are kept, and the longest time that one waits. 64 and 30 s if not
-    /// set.
+    /// The most connections that are kept, and the longest time that one waits. 64 and 1 s if not
+    /// set. A process of PHP-FPM serves no other connection while it has a kept one. So none is
+    /// kept while a request waits for an answer, and once in a second one is closed.
     #[must_use]
     pub fn kept_connections(mut self, most: usize, idle: Duration) -> FastCgi {
-        self.pool = Arc::new(ConnectionPool::new(most, idle));
+        self.keeping = ConnectionKeeping::new(most, idle);
         self
     }
 
@@ -278,10 +281,10 @@ impl FastCgi {
         let replay = Replay::new(body);
         let begin = |stream| {
             let log = self.log.clone();
-            let back = talk::Back { pool: self.pool.clone(), address: self.address.clone() };
+            let back = talk::Back { keeping: self.keeping.clone(), address: self.address.clone() };
             Talk::begin(stream, params, Body::new(replay.body()), self.limits, back, log, program.to_owned())
         };
-        if let Some(stream) = self.pool.take(&self.address) {
+        if let Some(stream) = self.keeping.pool().take(&self.address) {
             let mut talk = begin(stream);
             match talk.head().await {
                 Ok(head) => return Ok((talk, head)),

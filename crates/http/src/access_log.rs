@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -26,6 +26,7 @@ use selvedge_io::time::sleep;
 use crate::date::Clock;
 use crate::log::{Line, Lines};
 use crate::log_format::LogFormat;
+use crate::lost_lines::{LostLines, append_lines, lines_in};
 
 /// A worker hands a buffer over when it has at least this number of bytes of lines.
 const BUFFER_BYTES: usize = 64 << 10;
@@ -57,7 +58,8 @@ const FLUSH_AFTER: Duration = Duration::from_millis(800);
 /// When the disk cannot keep up, at most [`BACKLOG_MAX`] buffers of a worker wait to be written.
 /// The worker drops the buffers beyond that and counts their lines, because it answers requests
 /// rather than log them. The log reports the count on the standard error stream when writing goes
-/// on. It also reports a failure to write, when the failure begins and when it is over.
+/// on. It also reports a failure to write, when the failure begins, and when it is over with the
+/// number of lines that are lost. [`Metrics`](crate::Metrics) tells both counts at any time.
 ///
 /// # Paper
 /// \[Mighty\] "Logging": block buffering used as "multi-line" buffering, a message is never split;
@@ -75,6 +77,7 @@ pub struct LogFile {
     rotation: Rotation,
     /// Locked while a buffer is written: a pipe takes long writes in pieces.
     state: Mutex<LogState>,
+    lost: Arc<LostLines>,
     /// One OS thread that writes for all workers, so that a log that stalls keeps no other blocking
     /// call waiting.
     pool: Pool,
@@ -85,8 +88,8 @@ struct LogState {
     file: File,
     /// When the file was opened, or renamed away last.
     since: Instant,
-    /// The last write failed, which has been reported.
-    failing: bool,
+    /// The last write failed, which has been reported: the lines that are lost since.
+    failing: Option<u64>,
     /// The file was to be renamed last time and was not, which has been reported.
     unrotated: bool,
 }
@@ -131,6 +134,16 @@ impl LogFile {
         Ok(Some((path, self.lock().file.try_clone()?)))
     }
 
+    /// The number of lines that this process has logged and that are not in the file.
+    pub fn lost_lines(&self) -> u64 {
+        self.lost.sum()
+    }
+
+    /// The counters of those lines.
+    pub(crate) fn losses(&self) -> Arc<LostLines> {
+        self.lost.clone()
+    }
+
     /// Writes to the standard output stream.
     ///
     /// # Errors
@@ -143,8 +156,8 @@ impl LogFile {
 
     fn over(path: Option<PathBuf>, file: File) -> LogFile {
         let pool = Pool::new(Limits { threads_max: NonZeroUsize::MIN, ..Limits::default() });
-        let state = Mutex::new(LogState { file, since: Instant::now(), failing: false, unrotated: false });
-        LogFile { path, format: None, rotation: Rotation::default(), state, pool }
+        let state = Mutex::new(LogState { file, since: Instant::now(), failing: None, unrotated: false });
+        LogFile { path, format: None, rotation: Rotation::default(), state, lost: Arc::default(), pool }
     }
 
     /// With lines in this format.
@@ -181,15 +194,20 @@ impl LogFile {
             self.rotate(path, &mut state);
         }
         let name = || self.path.as_ref().map_or("standard output".into(), |path| path.display().to_string());
-        match (state.file.write_all(lines.as_bytes()), state.failing) {
-            (Ok(()), false) | (Err(_), true) => {}
-            (Ok(()), true) => {
-                state.failing = false;
-                report(Severity::Notice, format_args!("access log {}: writing again", name()));
+        match (append_lines(&mut state.file, lines.as_bytes()), state.failing.take()) {
+            (Ok(()), None) => {}
+            (Ok(()), Some(lost)) => {
+                report(
+                    Severity::Notice,
+                    format_args!("access log {}: writing again; {lost} lines were lost", name()),
+                );
             }
-            (Err(error), false) => {
-                state.failing = true;
-                report(Severity::Error, format_args!("access log {}: {error}; lines are lost", name()));
+            (Err((lost, error)), failing) => {
+                self.lost.count_failed(lost);
+                state.failing = Some(failing.unwrap_or(0) + lost);
+                if failing.is_none() {
+                    report(Severity::Error, format_args!("access log {}: {error}; lines are lost", name()));
+                }
             }
         }
     }
@@ -379,7 +397,9 @@ impl WorkerLog {
         }
         state.kept = 0;
         if state.full.len() >= BACKLOG_MAX {
-            state.dropped += state.lines.as_bytes().iter().filter(|&&byte| byte == b'\n').count() as u64;
+            let lines = lines_in(state.lines.as_bytes());
+            self.file.lost.count_slow(lines);
+            state.dropped += lines;
             state.lines.clear();
             return;
         }

@@ -85,6 +85,7 @@ pub mod fuzz;
 mod gate;
 pub mod log;
 mod log_format;
+mod lost_lines;
 mod metrics;
 pub mod mime;
 mod plain;

@@ -6,12 +6,14 @@
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use selvedge_core::Time;
 use selvedge_site::listing::{STYLE, escaped, size};
 
+use crate::access_log::LogFile;
+use crate::lost_lines::LostLines;
 use crate::routing::Routing;
 
 /// The upper bounds of the latency histogram, in microseconds.
@@ -25,6 +27,8 @@ pub struct Metrics {
     workers: Mutex<Vec<Arc<WorkerMetrics>>>,
     /// The number of configurations taken over while the server ran, and of refused ones.
     reloads: [AtomicU64; 2],
+    /// Of the access log, if there is one.
+    lost: OnceLock<Arc<LostLines>>,
 }
 
 /// The counters of one worker.
@@ -95,7 +99,22 @@ const REASONS: [&str; 4] = ["rate", "access", "password", "connections"];
 impl Metrics {
     /// Counters at zero.
     pub fn new() -> Arc<Metrics> {
-        Arc::new(Metrics { began: Time::now(), workers: Mutex::default(), reloads: Default::default() })
+        Arc::new(Metrics {
+            began: Time::now(),
+            workers: Mutex::default(),
+            reloads: Default::default(),
+            lost: OnceLock::new(),
+        })
+    }
+
+    /// Tells the losses of this log too. All workers have the same one.
+    pub(crate) fn tell_losses(&self, log: &LogFile) {
+        self.lost.get_or_init(|| log.losses());
+    }
+
+    /// The lines that the access log has lost, by reason.
+    fn lost(&self) -> [(&'static str, u64); 2] {
+        self.lost.get().map_or_else(|| LostLines::default().counts(), |lost| lost.counts())
     }
 
     pub(crate) fn worker(&self) -> Arc<WorkerMetrics> {
@@ -174,6 +193,10 @@ impl Metrics {
         for (result, count) in ["taken", "refused"].iter().zip(&self.reloads) {
             let _ = writeln!(out, "selvedge_reloads_total{{result=\"{result}\"}} {}", count.load(Relaxed));
         }
+        head(&mut out, "log_lines_lost_total", "counter", "Lines of the access log that are not in it.");
+        for (reason, count) in self.lost() {
+            let _ = writeln!(out, "selvedge_log_lines_lost_total{{reason=\"{reason}\"}} {count}");
+        }
         out
     }
 
@@ -189,6 +212,7 @@ impl Metrics {
             ("requests", requests.to_string()),
             ("content", format!("{}B", size(sums.bytes))),
             ("refused", sums.refused.iter().sum::<u64>().to_string()),
+            ("lost lines", self.lost().iter().map(|(_, lines)| lines).sum::<u64>().to_string()),
         ] {
             let _ = writeln!(text, "{name:<12} {value}");
         }
@@ -217,6 +241,10 @@ impl Metrics {
         row(
             "Configurations taken, refused",
             format!("{}, {}", self.reloads[0].load(Relaxed), self.reloads[1].load(Relaxed)),
+        );
+        row(
+            "Lost lines of the access log",
+            self.lost().iter().map(|(_, lines)| lines).sum::<u64>().to_string(),
         );
         page.push_str("</table>\n<h2>Replies by status</h2>\n<table>\n");
         bars(&mut page, (1..6).map(|class| (format!("{class}xx"), sums.requests[class])));
@@ -301,6 +329,7 @@ mod tests {
             "selvedge_connections 2",
             "selvedge_connections_total 3",
             "selvedge_reloads_total{result=\"refused\"} 1",
+            "selvedge_log_lines_lost_total{reason=\"failed\"} 0",
         ] {
             assert!(text.lines().any(|one| one == line), "{line}\n{text}");
         }

@@ -188,6 +188,9 @@ impl Site {
     /// A site with routes. It logs to `log` if there is one.
     pub fn with_routes(routes: Routes, config: Config, log: Option<Arc<LogFile>>) -> Rc<Site> {
         let counters = routes.metrics.worker();
+        if let Some(log) = &log {
+            routes.metrics.tell_losses(log);
+        }
         let front = Front::of_routes(routes.responder(&config, counters.clone()));
         let connecting = Connecting::new(WorkerContext::new(config, log.map(WorkerLog::new), front));
         let by_route = Some(ByRoute { counters, routes: RefCell::new(routes) });

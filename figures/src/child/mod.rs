@@ -17,8 +17,11 @@ mod hello;
 pub(crate) mod jobs;
 mod lazy;
 mod load;
+mod log_designs;
+mod log_server;
 mod lwc;
 pub(crate) mod make;
+mod mapped;
 mod ours;
 mod pipes;
 pub(crate) mod projects;
@@ -69,6 +72,15 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     {
         let steps = steps.parse().map_err(|_| format!("not a number: {steps}"))?;
         return make::compile(steps, output, imports).map_err(|error| format!("{output}: {error}"));
+    }
+    match words {
+        [program, design, port, path] if program == "log-design" => {
+            return log_server::serve(design, port, path);
+        }
+        [program, memory, path] if program == "log-process" => {
+            return log_designs::log_process(memory, path).map_err(|error| format!("{path}: {error}"));
+        }
+        _ => {}
     }
     // The programs `pipe-..` have words as arguments too.
     if let [program, words @ ..] = words

@@ -32,7 +32,7 @@ const SYSTEMS: [(&str, &[&str]); 8] = [
         ],
     ),
     ("input and output", &["fifo-", "disk-", "server-", "job-"]),
-    ("the web server", &["web-"]),
+    ("the web server", &["web-", "log-"]),
     ("transactions", &["stm-", "stamp"]),
     ("lazy values", &["lazy-", "black-", "spark"]),
     ("graphs of steps", &["cnc-"]),

@@ -281,6 +281,8 @@ impl Client {
                 Some(n)
             }
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => None,
+            // The process was stopped and goes on.
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => self.more(),
             Err(error) => panic!("{error}"),
         }
     }

@@ -311,7 +311,7 @@ fn a_daemon() {
 }
 
 /// The configuration of a site with three processes in `site`, and its port.
-fn three_processes(site: &Path) -> (std::path::PathBuf, u16) {
+pub(crate) fn three_processes(site: &Path) -> (std::path::PathBuf, u16) {
     let file = site.join("site.toml");
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     fs::write(
@@ -324,14 +324,14 @@ fn three_processes(site: &Path) -> (std::path::PathBuf, u16) {
     (file, port)
 }
 
-fn children_of(server: &Server) -> Vec<i32> {
+pub(crate) fn children_of(server: &Server) -> Vec<i32> {
     let parent = server.pid().as_raw_pid();
     let path = format!("/proc/{parent}/task/{parent}/children");
     let text = fs::read_to_string(path).unwrap_or_default();
     text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
 }
 
-fn kill(pid: i32) {
+pub(crate) fn kill(pid: i32) {
     rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 

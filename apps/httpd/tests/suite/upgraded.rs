@@ -15,14 +15,14 @@ const GET: &str = "GET /ten.txt HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// A server with a program of its own, a configuration with `control` and `pid_file`, and all the
 /// processes that take over one from the other.
-struct Line {
-    site: tempfile::TempDir,
-    first: Server,
+pub(crate) struct Line {
+    pub(crate) site: tempfile::TempDir,
+    pub(crate) first: Server,
 }
 
 impl Line {
     /// `more` is added to the configuration, in front of its one route.
-    fn new(more: &str, environment: &[(&str, &Path)]) -> Line {
+    pub(crate) fn new(more: &str, environment: &[(&str, &Path)]) -> Line {
         let site = site();
         fs::set_permissions(site.path(), PermissionsExt::from_mode(0o755)).unwrap();
         install(site.path());
@@ -32,25 +32,25 @@ impl Line {
         Line { first: start(command), site }
     }
 
-    fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.site.path().join("site.toml")
     }
 
     /// The process that serves, by its own file.
-    fn process(&self) -> Option<Pid> {
+    pub(crate) fn process(&self) -> Option<Pid> {
         let number = fs::read_to_string(self.site.path().join("pid")).ok()?;
         Pid::from_raw(number.trim().parse().ok()?)
     }
 
-    fn ctl(&self, command: &str) -> Result<String, String> {
+    pub(crate) fn ctl(&self, command: &str) -> Result<String, String> {
         ctl(&self.file(), command)
     }
 
-    fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> Client {
         Client::new(TcpStream::connect(self.first.address).unwrap())
     }
 
-    fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.ctl("stop").unwrap();
         until("no socket", || TcpStream::connect(self.first.address).is_err());
     }
@@ -66,7 +66,7 @@ impl Drop for Line {
 }
 
 /// Puts a new file with the program into the place of the old one.
-fn install(site: &Path) {
+pub(crate) fn install(site: &Path) {
     // Another process writes the file: a descriptor of this one might be in a child of another test
     // when the file is run, and the kernel runs no file that is open for writing.
     let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_selvedge-httpd")).arg(site.join("next")).status();
@@ -82,7 +82,7 @@ fn configure(site: &Path, more: &str) {
 }
 
 /// Asks until `done`, and on a new connection if the server says that it closes the old one.
-fn ask_on(address: std::net::SocketAddr, keeps: bool, done: &AtomicBool, served: &AtomicU64) {
+pub(crate) fn ask_on(address: std::net::SocketAddr, keeps: bool, done: &AtomicBool, served: &AtomicU64) {
     let connect = || Client::new(TcpStream::connect(address).expect("no connection is refused"));
     let mut client = connect();
     while !done.load(Relaxed) {

@@ -15,12 +15,13 @@ use selvedge_core::{Time, spawn_local};
 use selvedge_handler::{Body, BodyError, Cause};
 use selvedge_io::pipe::{Receiver, Sender};
 use selvedge_io::process::{Child, Launch};
-use selvedge_io::time::{sleep_until, timeout_at};
+use selvedge_io::time::{sleep_until, timeout, timeout_at};
 use selvedge_scope::{Selected, select};
 use selvedge_sync::{Local, Replier, Reply, one_shot_local};
 use std::cell::Cell;
 use std::fmt;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::pin::Pin;
 use std::process::ExitStatus;
 use std::rc::Rc;
@@ -32,6 +33,10 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The time from the kill to the end of the answer. A process that has left the group lives on, and
 /// may hold the output.
 const AFTER_KILL: Duration = Duration::from_secs(1);
+
+/// How long after the end of the output a program may be on its way out. One that goes on without
+/// output delays the end of its answer by this time.
+const LEAVING: Duration = Duration::from_millis(100);
 
 /// The number of bytes that one read of the output asks for.
 const PIECE_BYTES: usize = 16 << 10;
@@ -209,7 +214,14 @@ impl Running {
         Ok(piece.into())
     }
 
-    /// The rest of the output as the body of an answer.
+    /// Whether a signal has ended the program, of which the output has ended.
+    async fn is_killed(&mut self) -> bool {
+        let ended = timeout(LEAVING, self.outcome.take()).await;
+        matches!(ended, Ok(Ok(Outcome::Ended(status))) if status.signal().is_some())
+    }
+
+    /// The rest of the output as the body of an answer. The end of the output is the end of a body
+    /// without a length, unless a signal has ended the program.
     pub(crate) fn into_body(mut self, length: Option<u64>) -> Body {
         Body::produce(async move |mut out| {
             let mut measured = ClaimedLength::new(length);
@@ -226,6 +238,9 @@ impl Running {
             }
             if self.is_too_late.get() {
                 return Err(BodyError::new(Cause::TimedOut));
+            }
+            if length.is_none() && self.is_killed().await {
+                return Err(BodyError::failed("a signal has ended the program amid its answer"));
             }
             measured.end().map_err(BodyError::from)
         })

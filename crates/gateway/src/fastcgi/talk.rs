@@ -5,13 +5,14 @@
 //! application has ended the request and the whole request was written. Otherwise it is closed, and
 //! the application is told before that the request is given up.
 
+use super::keeping::{ConnectionKeeping, WaitingRequest};
 use super::record::{self, BadRecord, Ended, RecordDecoder, kind};
 use crate::cgi::claimed_length::ClaimedLength;
 use crate::cgi::head::{self, BadHead, ProgramHead};
 use crate::error_log::{ErrorLines, ErrorLog};
 use bytes::Bytes;
 use http::StatusCode;
-use selvedge_client::{Address, ConnectionPool, Error};
+use selvedge_client::{Address, Error};
 use selvedge_core::Time;
 use selvedge_handler::{Body, BodyError};
 use selvedge_io::net::Stream;
@@ -38,7 +39,7 @@ pub(crate) struct Limits {
 
 /// Where a connection goes afterwards.
 pub(crate) struct Back {
-    pub(crate) pool: Arc<ConnectionPool>,
+    pub(crate) keeping: Arc<ConnectionKeeping>,
     pub(crate) address: Address,
 }
 
@@ -120,6 +121,8 @@ pub(crate) struct Talk {
     input: Bytes,
     /// Whether anything has come.
     is_begun: bool,
+    /// Until then the request waits.
+    waiting: Option<WaitingRequest>,
     /// Content of an end that has come in part.
     end: Vec<u8>,
     ended: Option<Ended>,
@@ -154,6 +157,7 @@ impl Talk {
             records: RecordDecoder::default(),
             input: Bytes::new(),
             is_begun: false,
+            waiting: Some(back.keeping.wait()),
             end: Vec::new(),
             ended: None,
             early: Vec::new(),
@@ -223,7 +227,10 @@ impl Talk {
             };
             match read.map_err(OutputCut::Io)? {
                 0 => return Err(OutputCut::Closed),
-                _ => (self.input, self.is_begun) = (buffer.into(), true),
+                _ => {
+                    (self.input, self.is_begun) = (buffer.into(), true);
+                    self.waiting = None;
+                }
             }
         }
     }
@@ -261,13 +268,15 @@ impl Talk {
     /// The application has ended the request: gives the connection back, if nothing speaks against
     /// it.
     fn give_back(&mut self) {
-        let Some(Back { pool, address }) = self.back.take() else { return };
+        let Some(Back { keeping, address }) = self.back.take() else { return };
         // The future that wrote the request has ended, so no other part holds the stream.
         let stream = self.stream.take().and_then(Rc::into_inner);
-        if let Some(stream) = stream.filter(|_| self.is_sent && self.input.is_empty()) {
+        let is_whole = self.is_sent && self.input.is_empty();
+        if let Some(stream) = stream.filter(|_| is_whole && keeping.keeps(Time::now())) {
             stream.set_read_deadline(None);
             stream.set_write_deadline(None);
-            pool.put(&address, stream);
+            keeping.pool().put(&address, stream);
+            keeping.sweep();
         }
     }
 

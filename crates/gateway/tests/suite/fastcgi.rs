@@ -334,3 +334,65 @@ fn a_parameter_of_ones_own_replaces_that_of_the_request() {
         sleep(Duration::from_secs(1)).await;
     });
 }
+
+/// An application with one process, as PHP-FPM has them: it serves a connection until that is
+/// closed, and only then the next one.
+async fn one_process(listener: TcpListener) {
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut all = Vec::new();
+        loop {
+            let mut buffer = [0; 1000];
+            let Ok(read @ 1..) = stream.read(&mut buffer).await else { break };
+            all.extend_from_slice(&buffer[..read]);
+            if all.ends_with(&record(5, b"", 0)) {
+                all.clear();
+                sleep(Duration::from_millis(20)).await;
+                let said = [record(6, b"Content-Type: a/b\r\n\r\nwarp", 0), record(3, &END, 0)].concat();
+                stream.write_all(&said).await.unwrap();
+            }
+        }
+    }
+}
+
+/// A kept connection holds the only process, and no request waits for it for long: neither one of
+/// the same handler, nor one of another worker, whether the first is idle or busy.
+#[test]
+fn kept_connections_starve_no_request() {
+    simulate(0..8, || async {
+        let application = spawn_local(one_process(listen()));
+        let worker = || FastCgi::new(Address::tcp(APPLICATION));
+        let ask = |client: &FastCgi| {
+            let client = client.clone();
+            spawn_local(async move {
+                let start = selvedge_core::now();
+                let answer = text_of(client.call(get("/")).await).await;
+                (answer, selvedge_core::now().since(start))
+            })
+        };
+        let (first, second) = (worker(), worker());
+        let together: Vec<_> = (0..6).map(|_| ask(&first)).collect();
+        for asked in together {
+            let (answer, took) = asked.await.unwrap();
+            assert_eq!(answer, "200 content-type=a/b| warp");
+            assert!(took < Duration::from_secs(1), "{took:?}");
+        }
+        // The first worker has a connection that is idle, and then one that is always busy.
+        ask(&first).await.unwrap();
+        assert!(ask(&second).await.unwrap().1 < Duration::from_secs(2));
+        let busy = spawn_local({
+            let first = first.clone();
+            async move {
+                loop {
+                    text_of(first.call(get("/")).await).await;
+                }
+            }
+        });
+        sleep(Duration::from_millis(500)).await;
+        let (answer, took) = ask(&second).await.unwrap();
+        assert!(answer.starts_with("200 ") && took < Duration::from_secs(3), "{took:?}");
+        busy.cancel();
+        application.cancel();
+        sleep(Duration::from_secs(2)).await;
+    });
+}

@@ -197,7 +197,12 @@ impl<H: Responder> Exchange<H> {
         if self.start == self.input.len() && self.body.is_none() {
             return if self.touched { Pause::Idle } else { Pause::Untouched };
         }
-        let limit = if self.body.is_some() { worker.config.body } else { worker.config.head };
+        let limit = if self.body.is_some() {
+            worker.config.body
+        } else {
+            self.shed_room();
+            worker.config.head
+        };
         let due = *self.due.get_or_insert_with(|| now() + limit);
         client.stream.set_read_deadline(Some(due));
         Pause::More
@@ -213,6 +218,14 @@ impl<H: Responder> Exchange<H> {
         let _ = self.out.send_now(client, false);
         self.log(client, worker);
         let _ = client.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Gives back the memory that has nothing in it, because thousands of clients may take their
+    /// time with a head.
+    #[cold]
+    fn shed_room(&mut self) {
+        self.input.shrink_to(self.input.len() + INPUT_EXTRA_BYTES);
+        self.out.shed_room();
     }
 
     #[inline]

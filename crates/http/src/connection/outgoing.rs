@@ -45,12 +45,19 @@ impl Outgoing {
         Outgoing { bytes: Vec::with_capacity(START_BYTES), sent: 0, gone: 0 }
     }
 
-    /// Makes it as good as new; false if its buffer is too large to be kept.
+    /// Gives back the memory, if no reply is in it.
+    pub(super) fn shed_room(&mut self) {
+        if self.bytes.is_empty() {
+            self.bytes = Vec::new();
+        }
+    }
+
+    /// Makes it as good as new; false if its buffer is too large or too small to be kept.
     #[inline]
     pub(super) fn reset(&mut self) -> bool {
         self.bytes.clear();
         (self.sent, self.gone) = (0, 0);
-        self.bytes.capacity() <= KEPT_BYTES
+        (START_BYTES..=KEPT_BYTES).contains(&self.bytes.capacity())
     }
 
     /// Sends the bytes that the stream takes at once; true if that was all. With `more`, a file
