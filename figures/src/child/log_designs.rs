@@ -76,7 +76,7 @@ pub(super) trait LineSink: Send + Sync {
     /// Takes one or more whole lines.
     fn take(&self, lines: &[u8]);
 
-    /// Has all lines in the file.
+    /// Brings all lines into the file.
     fn finish(&self);
 }
 
@@ -140,7 +140,7 @@ impl WorkerLines {
         }
     }
 
-    /// Has the log take all lines.
+    /// Gives the log all lines.
     pub(super) fn flush(&mut self) {
         self.sink.take(self.lines.as_bytes());
         self.lines.clear();
@@ -288,7 +288,7 @@ impl LogProcess {
         Ok(())
     }
 
-    /// Has the process write what is in the shared memory, and waits until it has.
+    /// Orders the process to write what is in the shared memory, and waits until it has.
     fn write_all(&mut self) -> io::Result<()> {
         let orders = self.orders.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         orders.write_all(&(self.used as u32).to_le_bytes())?;
