@@ -26,9 +26,9 @@ impl<T: Pod + Message + Sync + PartialEq> WindowElement for T {}
 ///
 /// [`put`](Window::put), [`accumulate`](Window::accumulate) and [`get`](Window::get) name a rank
 /// and a place in its memory. The rank itself calls nothing. A put or an accumulate is done when
-/// the next [`flush`](Window::flush), [`fence`](Window::fence) or unlock of its rank has ended. Each
-/// operation on one rank's memory is done in one piece, so also puts that overlap leave elements of
-/// one of them at each place.
+/// the next [`flush`](Window::flush), [`fence`](Window::fence) or unlock of its rank has ended.
+/// Each operation on one rank's memory is done in one piece: where two puts overlap, the elements
+/// of one of them stay, and not some of each.
 ///
 /// # Complexity
 /// A message for each operation, and another one for each result. Each rank has a thread that
