@@ -393,6 +393,7 @@ const REFUSED: &[&str] = &[
     "selvedge-direct",
     "selvedge-flow",
     "selvedge-lazy",
+    "selvedge-mpi",
     "selvedge-scope",
     "selvedge-stm",
     "selvedge-sync",
