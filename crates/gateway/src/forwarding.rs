@@ -55,7 +55,8 @@ pub(crate) fn cleaned(mut fields: HeaderMap) -> HeaderMap {
     for name in OF_A_CONNECTION.iter().chain(&named) {
         // What frames the message and what it is for is never taken away by a client's word.
         let is_sacred = *name == HOST || *name == CONTENT_LENGTH;
-        if !is_sacred && !(upgrades && *name == UPGRADE) {
+        let goes_on = upgrades && *name == UPGRADE;
+        if !is_sacred && !goes_on {
             fields.remove(name);
         }
     }
