@@ -87,7 +87,7 @@ impl Family {
         self.handed_over.is_requested()
     }
 
-    /// Has all processes end, as the signal says.
+    /// Ends all processes, as the signal says.
     fn end(&self, signal: Kill) {
         let mut children = self.children.borrow_mut();
         children.end();
@@ -172,8 +172,8 @@ impl Family {
         answers
     }
 
-    /// Has the processes read the configuration again, one after the other. If the first refuses
-    /// it, no other one is asked.
+    /// Asks the processes, one after the other, to read the configuration again. If the first
+    /// refuses it, no other one is asked.
     ///
     /// # Errors
     /// The mistake in it, or the process that does not answer.

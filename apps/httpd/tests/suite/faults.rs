@@ -58,7 +58,7 @@ fn a_log_on_a_full_disk() {
 }
 
 /// The disk takes a part of a buffer, as one does that becomes full: the file has whole lines, and
-/// those that it does not have are counted.
+/// the lost lines are counted.
 #[test]
 fn a_disk_that_becomes_full_holds_whole_lines() {
     let site = site();
