@@ -104,6 +104,65 @@ fn split<'s, 'b>(
     })
 }
 
+/// An answer of the plainest kind that is all of what was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WholeExtent {
+    pub(crate) status: StatusCode,
+    /// The length of the status line, with its line end.
+    pub(crate) line_bytes: usize,
+    /// The length of the head, with the empty line at its end.
+    pub(crate) head_bytes: usize,
+}
+
+/// The extent of `read` as the answer to a `GET` request, if `read` is one answer from its first
+/// byte to its last: of HTTP/1.1, with a status whose answer has content, framed by
+/// `Content-Length`, on a connection that stays open. `None` says nothing about `read`: [`length`]
+/// and [`parse`] say what is wrong, if anything is.
+pub(crate) fn whole(read: &[u8], bytes_max: usize) -> Option<WholeExtent> {
+    if !read.starts_with(b"HTTP/1.1 ") {
+        return None;
+    }
+    let mut slots = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let mut answer = httparse::Response::new(&mut []);
+    let Ok(httparse::Status::Complete(head_bytes)) = split(read, &mut answer, &mut slots) else {
+        return None;
+    };
+    let head = &read[..head_bytes];
+    let status = StatusCode::from_u16(answer.code?).ok()?;
+    let has_content = status.as_u16() >= 200 && ![204, 304].contains(&status.as_u16());
+    if !has_content || head_bytes > bytes_max || !head.ends_with(b"\r\n\r\n") {
+        return None;
+    }
+    let mut framing = FramingFields::default();
+    let mut line_bytes = None;
+    for field in answer.headers.iter() {
+        let at = field.name.as_ptr().addr() - head.as_ptr().addr();
+        if head[at - 2] != b'\r' {
+            return None;
+        }
+        line_bytes.get_or_insert(at);
+        let is = |known: &str| field.name.eq_ignore_ascii_case(known);
+        match field.name.len() {
+            7 if is("upgrade") => return None,
+            10 if is("connection") => {
+                let mut options = options(field.value);
+                if !options.all(|option| option.eq_ignore_ascii_case(b"keep-alive")) {
+                    return None;
+                }
+            }
+            14 if is("content-length") => framing.content_length(field.value).ok()?,
+            17 if is("transfer-encoding") => return None,
+            _ => {}
+        }
+    }
+    match framing.framing(request::Version::Http11) {
+        Ok(Some(Framing::Length(length))) if length == (read.len() - head_bytes) as u64 => {
+            Some(WholeExtent { status, line_bytes: line_bytes?, head_bytes })
+        }
+        _ => None,
+    }
+}
+
 /// Parses a complete head. The values of the fields share its bytes.
 ///
 /// # Errors

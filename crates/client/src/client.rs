@@ -324,6 +324,10 @@ impl Client {
         attempt(shared, address, stream, sending(head, body), asked, &inform).await
     }
 
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Sends a request with a body that can be sent again, and follows redirects.
     pub(crate) async fn send_and_follow(
         &self,

@@ -8,6 +8,8 @@ use crate::answer_body::AnswerBody;
 use crate::answer_head::{self, AnswerHead, Asked};
 use crate::error::{Error, ErrorCause};
 use crate::outgoing_request::OutgoingRequest;
+use crate::plain::{PlainReply, WholeAnswer};
+use crate::request_head::BodyFraming;
 use crate::shared::Shared;
 use crate::switched::Switched;
 use bytes::Bytes;
@@ -68,52 +70,37 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
-    let mut exchange = AwaitedHead {
-        stream,
-        sending: Some(sending),
-        send_error: None,
-        answer_limit: shared.limits.answer,
-        read: Vec::with_capacity(HEAD_ROOM_BYTES),
-        wait: PollState::default(),
-    };
+    let mut exchange = AwaitedHead::new(stream, sending, shared);
     exchange.hold();
-    let mut interims = 0;
-    let (head, early) = loop {
-        let (bytes, rest) = exchange.head_bytes(shared.limits.head_bytes).await?;
-        let parsed = answer_head::parse(&bytes, asked).map_err(malformed)?;
-        let is_interim = parsed.status.is_informational() && parsed.status != StatusCode::SWITCHING_PROTOCOLS;
-        if !is_interim {
-            break (parsed, rest);
-        }
-        exchange.read = Vec::from(rest);
-        interims += 1;
-        if interims > INTERIM_MAX {
-            return Err(malformed(answer_head::Malformed::TooLarge));
-        }
-        if parsed.status == StatusCode::CONTINUE {
-            exchange.release();
-        } else {
-            inform(parsed.status, parsed.fields);
-        }
-    };
-    let AnswerHead { status, version, fields, extent, keeps } = head;
-    let AwaitedHead { stream, sending, send_error, .. } = exchange;
-    // A body that the server did not ask for is not sent behind its answer.
-    let is_held = sending.as_ref().is_some_and(|sending| sending.is_held);
-    let sending = sending.filter(|sending| !sending.is_held);
-    let keeps = keeps && send_error.is_none() && !is_held;
-    let body = if status == StatusCode::SWITCHING_PROTOCOLS {
+    exchange.answer(shared, address, asked, inform).await
+}
+
+/// Sends a `GET` request with this head, and reads its answer, or the head of it.
+pub(crate) async fn attempt_plain<B>(
+    shared: &Arc<Shared>,
+    address: &Address,
+    stream: Stream,
+    head: Vec<u8>,
+    inform: &impl Fn(StatusCode, HeaderMap),
+) -> Result<PlainReply<B>, Error>
+where
+    B: Body<Data = Bytes>,
+    B::Error: Into<Box<dyn StdError + Send + Sync>>,
+{
+    let sending = OutgoingRequest::new(head, Bytes::new(), None, BodyFraming::None, shared.limits.send);
+    let mut exchange = AwaitedHead::new(stream, sending, shared);
+    exchange.read_more().await?;
+    if exchange.sending.is_none()
+        && exchange.send_error.is_none()
+        && let Some(extent) = answer_head::whole(&exchange.read, shared.limits.head_bytes)
+    {
+        let AwaitedHead { stream, read, .. } = exchange;
         stream.set_read_deadline(None);
         stream.set_write_deadline(None);
-        AnswerBody::upgraded(Switched { early, stream })
-    } else {
-        AnswerBody::reading(shared.clone(), address.clone(), stream, early, sending, keeps, extent)?
-    };
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    *response.version_mut() = version;
-    *response.headers_mut() = fields;
-    Ok(response)
+        shared.pool.put(address, stream);
+        return Ok(PlainReply::Whole(WholeAnswer::new(read, &extent)));
+    }
+    exchange.answer(shared, address, Asked::default(), inform).await.map(PlainReply::Other)
 }
 
 fn malformed(malformed: answer_head::Malformed) -> Error {
@@ -136,6 +123,65 @@ where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
+    fn new(stream: Stream, sending: OutgoingRequest<B>, shared: &Shared) -> AwaitedHead<B> {
+        AwaitedHead {
+            stream,
+            sending: Some(sending),
+            send_error: None,
+            answer_limit: shared.limits.answer,
+            read: Vec::with_capacity(HEAD_ROOM_BYTES),
+            wait: PollState::default(),
+        }
+    }
+
+    /// Reads the head of the answer.
+    async fn answer(
+        mut self,
+        shared: &Arc<Shared>,
+        address: &Address,
+        asked: Asked,
+        inform: &impl Fn(StatusCode, HeaderMap),
+    ) -> Result<Response<AnswerBody<B>>, Error> {
+        let mut interims = 0;
+        let (head, early) = loop {
+            let (bytes, rest) = self.head_bytes(shared.limits.head_bytes).await?;
+            let parsed = answer_head::parse(&bytes, asked).map_err(malformed)?;
+            let is_interim =
+                parsed.status.is_informational() && parsed.status != StatusCode::SWITCHING_PROTOCOLS;
+            if !is_interim {
+                break (parsed, rest);
+            }
+            self.read = Vec::from(rest);
+            interims += 1;
+            if interims > INTERIM_MAX {
+                return Err(malformed(answer_head::Malformed::TooLarge));
+            }
+            if parsed.status == StatusCode::CONTINUE {
+                self.release();
+            } else {
+                inform(parsed.status, parsed.fields);
+            }
+        };
+        let AnswerHead { status, version, fields, extent, keeps } = head;
+        let AwaitedHead { stream, sending, send_error, .. } = self;
+        // A body that the server did not ask for is not sent behind its answer.
+        let is_held = sending.as_ref().is_some_and(|sending| sending.is_held);
+        let sending = sending.filter(|sending| !sending.is_held);
+        let keeps = keeps && send_error.is_none() && !is_held;
+        let body = if status == StatusCode::SWITCHING_PROTOCOLS {
+            stream.set_read_deadline(None);
+            stream.set_write_deadline(None);
+            AnswerBody::upgraded(Switched { early, stream })
+        } else {
+            AnswerBody::reading(shared.clone(), address.clone(), stream, early, sending, keeps, extent)?
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = status;
+        *response.version_mut() = version;
+        *response.headers_mut() = fields;
+        Ok(response)
+    }
+
     /// The bytes of the next head, and what was read behind it.
     async fn head_bytes(&mut self, bytes_max: usize) -> Result<(Bytes, Bytes), Error> {
         loop {
@@ -146,15 +192,22 @@ where
                 let head = all.split_to(length);
                 return Ok((head, all));
             }
-            if self.read.len() == self.read.capacity() {
-                self.read.reserve(HEAD_ROOM_BYTES);
-            }
+            self.read_more().await?;
+        }
+    }
+
+    /// Reads something of the answer, while the request is sent.
+    async fn read_more(&mut self) -> Result<(), Error> {
+        if self.read.len() == self.read.capacity() {
+            self.read.reserve(HEAD_ROOM_BYTES);
+        }
+        loop {
             match poll_fn(|cx| self.poll_more(cx)).await {
                 Ok(0) if self.read.is_empty() => {
                     return Err(self.send_error.take().unwrap_or(Error::new(ErrorCause::Unanswered)));
                 }
                 Ok(0) => return Err(Error::new(ErrorCause::Head)),
-                Ok(_) => {}
+                Ok(_) => return Ok(()),
                 Err(error) if error.is_timeout() && self.is_held() => self.release(),
                 Err(error) => return Err(self.send_error.take().unwrap_or(error)),
             }

@@ -9,6 +9,7 @@
 //! | a request in one line, with redirects | [`Client::get`] and its like |
 //! | a body that is made while it is sent | [`Client::send`], with any [`http_body::Body`] |
 //! | the answer's body | [`AnswerBody::next`], [`read_all`](AnswerBody::read_all), [`text`](AnswerBody::text) |
+//! | a head that is passed on as it came | [`Client::get_plain`] |
 //! | interim answers | [`OnInterim`] |
 //! | another protocol on the connection (`Upgrade`) | [`AnswerBody::into_upgraded`] |
 //! | time limits of each phase, the size of the pool | [`Builder`] |
@@ -33,9 +34,10 @@
 // A request goes through `client.rs` (which connection), `exchange.rs` (one request and its
 // answer), `outgoing_request.rs` and `answer_body.rs`. A request may still be on its way when its
 // answer begins, so `AnswerBody` takes the `OutgoingRequest` along and polls it while the caller
-// reads.
+// reads. `plain.rs` has requests and answers whose heads stay bytes.
 //
-// Invariant: the framing of a request is the client's, whatever fields the caller gives. An answer
+// Invariant: the framing of a request is the client's, whatever fields the caller gives
+// (`get_plain` takes a head that has none). An answer
 // that two readers could frame differently is an error, and so is a byte that comes on a connection
 // before its request.
 
@@ -51,6 +53,7 @@ mod exchange;
 #[doc(hidden)]
 pub mod fuzz;
 mod outgoing_request;
+mod plain;
 mod pool;
 mod redirect;
 mod request_body;
@@ -64,6 +67,7 @@ pub use answer_body::AnswerBody;
 pub use client::{Builder, Client};
 pub use error::Error;
 pub use exchange::OnInterim;
+pub use plain::{PlainReply, WholeAnswer};
 pub use pool::ConnectionPool;
 pub use request_body::RequestBody;
 pub use request_builder::RequestBuilder;

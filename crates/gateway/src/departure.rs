@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use selvedge_handler::{Body, BodyError, Caller, Cause, Request, Response, Source};
+use selvedge_handler::{Body, BodyError, Caller, Cause, Forwarded, Request, Response, Source};
 use selvedge_io::time::sleep;
 use selvedge_scope::{Selected, select};
 use std::future::Future;
@@ -32,14 +32,31 @@ async fn departure(caller: Caller) {
 /// Calls `answer` for a request, and drops the answer and its body when the client has left.
 pub(crate) async fn attended(request: Request, answer: impl AsyncFnOnce(Request) -> Response) -> Response {
     let Some(caller) = request.extensions().get::<Caller>().cloned() else { return answer(request).await };
-    let response = match select((answer(request), departure(caller.clone()))).await {
-        Selected::First(response) => response,
-        Selected::Second(()) => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::from_u16(LEFT).expect("it has three digits");
-            return response;
+    match select((answer(request), departure(caller.clone()))).await {
+        Selected::First(response) => with_attended_body(response, caller),
+        Selected::Second(()) => has_left(),
+    }
+}
+
+/// [`attended`] for an answer that may stay bytes.
+pub(crate) async fn attended_plain(caller: &Caller, answer: impl Future<Output = Forwarded>) -> Forwarded {
+    match select((answer, departure(caller.clone()))).await {
+        Selected::First(Forwarded::Response(response)) => {
+            Forwarded::Response(with_attended_body(response, caller.clone()))
         }
-    };
+        Selected::First(plain) => plain,
+        Selected::Second(()) => Forwarded::Response(has_left()),
+    }
+}
+
+/// What is logged for a client that has left before the response.
+fn has_left() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::from_u16(LEFT).expect("it has three digits");
+    response
+}
+
+fn with_attended_body(response: Response, caller: Caller) -> Response {
     let (parts, body) = response.into_parts();
     let body = match body.into_source() {
         Source::Stream(stream) => Body::new(AttendedBody { stream, departure: Box::pin(departure(caller)) }),

@@ -66,6 +66,53 @@ pub(crate) fn cleaned(mut fields: HeaderMap) -> HeaderMap {
     fields
 }
 
+/// What becomes of a line of a head that goes on as lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LineFate {
+    /// The line goes on as it is.
+    GoesOn,
+    StaysBehind,
+    /// The head must be taken apart.
+    Unclear,
+}
+
+/// What [`cleaned`] does to a field of a message without a body of its own framing, and without an
+/// upgrade. Lines that frame a message stay behind, because the writer of the head writes them.
+pub(crate) fn fate_of_line(name: &[u8], value: &[u8]) -> LineFate {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    match name.len() {
+        2 if is("te") => LineFate::Unclear,
+        7 if is("upgrade") => LineFate::Unclear,
+        10 if is("connection") => {
+            let mut options = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+            let is_known = |option: &[u8]| {
+                [&b"close"[..], b"keep-alive", b""].iter().any(|known| option.eq_ignore_ascii_case(known))
+            };
+            if options.all(is_known) { LineFate::StaysBehind } else { LineFate::Unclear }
+        }
+        10 if is("keep-alive") => LineFate::StaysBehind,
+        14 if is("http2-settings") || is("content-length") => LineFate::StaysBehind,
+        16 if is("proxy-connection") => LineFate::StaysBehind,
+        17 if is("transfer-encoding") => LineFate::Unclear,
+        18 if is("proxy-authenticate") => LineFate::StaysBehind,
+        19 if is("proxy-authorization") => LineFate::StaysBehind,
+        25 if is("proxy-authentication-info") => LineFate::StaysBehind,
+        _ => LineFate::GoesOn,
+    }
+}
+
+/// Whether a field says what earlier proxies said of a client.
+pub(crate) fn is_of_earlier_proxies(name: &[u8]) -> bool {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    match name.len() {
+        9 => is("forwarded"),
+        15 => is("x-forwarded-for"),
+        16 => is("x-forwarded-host"),
+        17 => is("x-forwarded-proto"),
+        _ => false,
+    }
+}
+
 /// Whether a list of protocols has a version of HTTP.
 fn is_http(protocols: &[u8]) -> bool {
     protocols.split(|&byte| byte == b',').any(|protocol| {
@@ -102,23 +149,8 @@ impl Hop {
         let mut address = Vec::with_capacity(ADDRESS_BYTES);
         put_address(peer, &mut address);
         let mut forwarded = Vec::with_capacity(FORWARDED_BYTES);
-        forwarded.extend_from_slice(b"for=");
-        match peer {
-            Some(IpAddr::V6(_)) => forwarded.extend([b"\"[", &address[..], b"]\""].concat()),
-            Some(IpAddr::V4(_)) => forwarded.extend_from_slice(&address),
-            None => forwarded.extend_from_slice(b"unknown"),
-        }
-        if let Some(host) = host.as_ref().filter(|host| host.to_str().is_ok()) {
-            forwarded.extend_from_slice(b";host=\"");
-            for &byte in host.as_bytes() {
-                if matches!(byte, b'\\' | b'"') {
-                    forwarded.push(b'\\');
-                }
-                forwarded.push(byte);
-            }
-            forwarded.push(b'"');
-        }
-        forwarded.extend_from_slice(b";proto=http");
+        let named = host.as_ref().filter(|host| host.to_str().is_ok());
+        put_forwarded(peer, named.map(HeaderValue::as_bytes), &mut forwarded);
         append_to_list(fields, FORWARDED, forwarded);
         if peer.is_some() {
             append_to_list(fields, X_FORWARDED_FOR, address);
@@ -130,6 +162,29 @@ impl Hop {
         }
         fields.entry(X_FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
         self.add_via(fields, version);
+    }
+
+    /// Appends the lines that [`add_to`](Self::add_to) adds to a request of HTTP/1.1 for `host`,
+    /// which is one host and in ASCII. What earlier proxies said must not be among the lines before.
+    pub(crate) fn put_lines(&self, peer: Option<IpAddr>, host: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(b"forwarded: ");
+        put_forwarded(peer, Some(host), out);
+        if peer.is_some() {
+            out.extend_from_slice(b"\r\nx-forwarded-for: ");
+            put_address(peer, out);
+        }
+        out.extend_from_slice(b"\r\nx-forwarded-host: ");
+        out.extend_from_slice(host);
+        out.extend_from_slice(b"\r\nx-forwarded-proto: http\r\n");
+        self.put_via(out);
+    }
+
+    /// Appends the line `Via` for a message that came in HTTP/1.1. Lines of earlier proxies come
+    /// before it.
+    pub(crate) fn put_via(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"via: ");
+        out.extend_from_slice(self.via.as_bytes());
+        out.extend_from_slice(b"\r\n");
     }
 
     /// Adds `Via` to the fields of a message that came in `version`.
@@ -151,6 +206,31 @@ const ADDRESS_BYTES: usize = 40;
 
 /// Room for the usual element of `Forwarded`.
 const FORWARDED_BYTES: usize = 96;
+
+/// Appends an element of `Forwarded` (RFC 7239).
+fn put_forwarded(peer: Option<IpAddr>, host: Option<&[u8]>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"for=");
+    match peer {
+        Some(IpAddr::V6(_)) => {
+            out.extend_from_slice(b"\"[");
+            put_address(peer, out);
+            out.extend_from_slice(b"]\"");
+        }
+        Some(IpAddr::V4(_)) => put_address(peer, out),
+        None => out.extend_from_slice(b"unknown"),
+    }
+    if let Some(host) = host {
+        out.extend_from_slice(b";host=\"");
+        for &byte in host {
+            if matches!(byte, b'\\' | b'"') {
+                out.push(b'\\');
+            }
+            out.push(byte);
+        }
+        out.push(b'"');
+    }
+    out.extend_from_slice(b";proto=http");
+}
 
 /// Appends the text of an address, without the machinery of formatting where many clients are.
 fn put_address(peer: Option<IpAddr>, out: &mut Vec<u8>) {

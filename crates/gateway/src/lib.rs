@@ -39,6 +39,7 @@ pub mod fuzz;
 mod proxy;
 mod replay;
 mod responder;
+mod short_way;
 mod slots;
 mod upstreams;
 

@@ -3,24 +3,28 @@
 //! One request goes the way [`Proxy::call`](Handler::call) shows: a server is picked, the cleaned
 //! request is sent by the client, and the answer's head is passed on when it is there; the bodies
 //! flow while their readers take them. `forwarding.rs` decides on the fields, `upstreams.rs` on the
-//! server.
+//! server. `short_way.rs` is a short way for most `GET` requests.
 //!
 //! No message goes on as it came. The front has parsed the request and the client writes it anew,
 //! with a framing of its own; likewise the answer. So a message that two readers see differently
 //! ends here, in either direction.
 
-use crate::departure::attended;
+use crate::departure::{attended, attended_plain};
 use crate::error_log::ErrorLog;
 use crate::forwarding::{Hop, cleaned, is_passed_on};
 use crate::replay::{Replay, Replayed};
+use crate::short_way;
 use crate::upstreams::{Picked, Upstreams, host_of};
 use bytes::Bytes;
 use http::header::{HOST, HeaderName, HeaderValue, MAX_FORWARDS, RETRY_AFTER};
 use http::request::Parts;
 use http::{Method, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
-use selvedge_client::{AnswerBody, Client, Error, Switched};
-use selvedge_handler::{Body, BodyError, Caller, Handler, Placeholder, Request, Response, Upgraded};
+use selvedge_client::{Address, AnswerBody, Client, Error, PlainReply, Switched};
+use selvedge_handler::{
+    Body, BodyError, Caller, Forwarded, Forwarding, Handler, HeaderMap, Placeholder, PlainGet, Request,
+    Response, Upgraded,
+};
 use selvedge_scope::try_join;
 use std::error::Error as StdError;
 use std::io;
@@ -142,7 +146,7 @@ impl Proxy {
 
     /// The head of the request to a server; `None` if the request is not valid.
     fn outgoing(&self, parts: Parts, peer: Option<IpAddr>) -> Option<Parts> {
-        if has_dot_segment(parts.uri.path()) {
+        if has_dot_segment(parts.uri.path().as_bytes()) {
             return None;
         }
         let (mut outgoing, ()) = http::Request::new(()).into_parts();
@@ -159,37 +163,24 @@ impl Proxy {
         Some(outgoing)
     }
 
-    /// Sends the request to one server after the other, until one answers or none may be tried.
-    async fn exchange(
+    /// Sends a request to one server after the other, until one answers or none may be tried.
+    /// `send` sends it to one of them, and is told whether it is the last; it returns `None` if the
+    /// request cannot be sent again.
+    async fn exchange<T>(
         &self,
-        outgoing: Parts,
-        replay: &Replay,
         key: u64,
-        caller: Option<&Caller>,
-    ) -> Result<PassedAnswer, Failure> {
-        let inform = |status, fields| {
-            if let Some(caller) = caller.filter(|_| is_passed_on(status)) {
-                caller.inform(status, cleaned(fields));
-            }
-        };
+        mut may_repeat: bool,
+        mut send: impl AsyncFnMut(&Address, bool) -> Option<Result<T, Error>>,
+    ) -> Result<(T, Picked), Failure> {
         let mut tried = Vec::new();
-        let (mut last, mut may_repeat) = (None, is_idempotent(&outgoing));
-        let mut outgoing = Some(outgoing);
-        while replay.is_whole() {
-            let Some(picked) = self.upstreams.pick(key, &tried) else { break };
+        let mut last = None;
+        while let Some(picked) = self.upstreams.pick(key, &tried) {
             let is_last = tried.len() + 1 == self.upstreams.len();
-            let head = if is_last { outgoing.take() } else { outgoing.clone() };
-            let Some(mut parts) = head else { break };
-            if !parts.headers.contains_key(HOST)
-                && let Ok(host) = HeaderValue::from_str(&host_of(picked.address()))
-            {
-                parts.headers.insert(HOST, host);
-            }
-            let request = http::Request::from_parts(parts, replay.body());
-            let error = match self.client.send_informing(picked.address(), request, inform).await {
+            let Some(sent) = send(picked.address(), is_last).await else { break };
+            let error = match sent {
                 Ok(answer) => {
                     picked.succeeded();
-                    return Ok(PassedAnswer { answer, picked });
+                    return Ok((answer, picked));
                 }
                 Err(error) => error,
             };
@@ -211,10 +202,11 @@ impl Proxy {
     }
 }
 
-/// An answer, and the server that gives it.
-struct PassedAnswer {
-    answer: http::Response<AnswerBody<Replayed>>,
-    picked: Picked,
+/// What is told of interim answers, which go on to the client.
+fn inform(caller: Option<&Caller>, status: StatusCode, fields: HeaderMap) {
+    if let Some(caller) = caller.filter(|_| is_passed_on(status)) {
+        caller.inform(status, cleaned(fields));
+    }
 }
 
 /// Why there is no answer.
@@ -250,6 +242,22 @@ impl Handler for Proxy {
         let answer = async |request| self.answer(request).await;
         if self.outlives_client { answer(request).await } else { attended(request, answer).await }
     }
+
+    fn forward(&self, request: &PlainGet<'_>) -> Option<Forwarding> {
+        if self.prefix.is_some() || has_dot_segment(path_of(request.target())) {
+            return None;
+        }
+        let host = self.host.as_ref().map_or(request.host(), HeaderValue::as_bytes);
+        let head = short_way::outgoing_head(request, &self.hop, host)?;
+        let (proxy, caller) = (self.clone(), request.caller().clone());
+        let key = self.upstreams.key(caller.peer(), path_of(request.target()));
+        Some(Box::pin(async move {
+            if proxy.outlives_client {
+                return proxy.answer_plain(head, key, &caller).await;
+            }
+            attended_plain(&caller, proxy.answer_plain(head, key, &caller)).await
+        }))
+    }
 }
 
 impl Proxy {
@@ -260,19 +268,46 @@ impl Proxy {
         }
         let caller = parts.extensions.get::<Caller>().cloned();
         let peer = caller.as_ref().and_then(Caller::peer);
-        let key = self.upstreams.key(peer, parts.uri.path());
+        let key = self.upstreams.key(peer, parts.uri.path().as_bytes());
         let Some(outgoing) = self.outgoing(parts, peer) else {
             return plain(StatusCode::BAD_REQUEST);
         };
         let replay = Replay::new(body);
-        match self.exchange(outgoing, &replay, key, caller.as_ref()).await {
-            Ok(passed) => self.pass_on(passed),
+        let may_repeat = is_idempotent(&outgoing);
+        let mut outgoing = Some(outgoing);
+        let send = async |address: &Address, is_last| {
+            if !replay.is_whole() {
+                return None;
+            }
+            let mut parts = if is_last { outgoing.take() } else { outgoing.clone() }?;
+            if !parts.headers.contains_key(HOST)
+                && let Ok(host) = HeaderValue::from_str(&host_of(address))
+            {
+                parts.headers.insert(HOST, host);
+            }
+            let request = http::Request::from_parts(parts, replay.body());
+            let inform = |status, fields| inform(caller.as_ref(), status, fields);
+            Some(self.client.send_informing(address, request, inform).await)
+        };
+        match self.exchange(key, may_repeat, send).await {
+            Ok((answer, picked)) => self.pass_on(answer, picked),
             Err(failure) => failure.response(),
         }
     }
 
+    /// The short way of `short_way.rs`.
+    async fn answer_plain(&self, head: Vec<u8>, key: u64, caller: &Caller) -> Forwarded {
+        let inform = |status, fields| inform(Some(caller), status, fields);
+        let send = async |address: &Address, _| Some(self.client.get_plain(address, &head, inform).await);
+        match self.exchange(key, true, send).await {
+            Ok((PlainReply::Whole(answer), _)) => Forwarded::Plain(short_way::passed_on(answer, &self.hop)),
+            Ok((PlainReply::Other(answer), picked)) => Forwarded::Response(self.pass_on(answer, picked)),
+            Err(failure) => Forwarded::Response(failure.response()),
+        }
+    }
+
     /// The answer for the client.
-    fn pass_on(&self, PassedAnswer { answer, picked }: PassedAnswer) -> Response {
+    fn pass_on(&self, answer: http::Response<AnswerBody<Replayed>>, picked: Picked) -> Response {
         let (parts, body) = answer.into_parts();
         let mut fields = cleaned(parts.headers);
         self.hop.add_via(&mut fields, parts.version);
@@ -356,11 +391,16 @@ fn replaced(uri: &Uri, from: &str, to: &str) -> Option<Uri> {
     }
 }
 
+/// The path of a target.
+fn path_of(target: &[u8]) -> &[u8] {
+    target.split(|&byte| byte == b'?').next().unwrap_or_default()
+}
+
 /// Whether a server could read a name of the path as `.` or `..`, and so leave the part of its
 /// paths that the proxy leads to. Some servers decode the path before they split it, take `\` for
 /// `/`, or cut a name at its `;`.
-fn has_dot_segment(path: &str) -> bool {
-    let mut rest = path.as_bytes();
+fn has_dot_segment(path: &[u8]) -> bool {
+    let mut rest = path;
     // The dots of a name that has nothing else yet.
     let mut dots = Some(0);
     loop {
@@ -461,11 +501,11 @@ mod tests {
             "/..;a",
             "/.%3B",
         ] {
-            assert!(has_dot_segment(path), "{path}");
+            assert!(has_dot_segment(path.as_bytes()), "{path}");
         }
         for path in ["/", "*", "", "/a.b/c..", "/...", "/%2e%2e.", "/..a", "/;..", "/..%", "/..%2", "/%2525"]
         {
-            assert!(!has_dot_segment(path), "{path}");
+            assert!(!has_dot_segment(path.as_bytes()), "{path}");
         }
     }
 

@@ -189,9 +189,9 @@ impl Upstreams {
     }
 
     /// The key of a request, as the policy asks.
-    pub(crate) fn key(&self, client: Option<std::net::IpAddr>, path: &str) -> u64 {
+    pub(crate) fn key(&self, client: Option<std::net::IpAddr>, path: &[u8]) -> u64 {
         match (self.policy, client) {
-            (Balance::ByPath, _) => hash(path.as_bytes()),
+            (Balance::ByPath, _) => hash(path),
             (Balance::ByClient, Some(std::net::IpAddr::V4(address))) => hash(&address.octets()),
             (Balance::ByClient, Some(std::net::IpAddr::V6(address))) => hash(&address.octets()),
             _ => 0,
@@ -312,7 +312,9 @@ mod tests {
         let upstreams = upstreams(5, Balance::ByPath);
         let choice = |tried: &[usize]| {
             (0..1000)
-                .map(|n| upstreams.pick(upstreams.key(None, &format!("/{n}")), tried).unwrap().index)
+                .map(|n| {
+                    upstreams.pick(upstreams.key(None, format!("/{n}").as_bytes()), tried).unwrap().index
+                })
                 .collect::<Vec<_>>()
         };
         let (all, without) = (choice(&[]), choice(&[3]));

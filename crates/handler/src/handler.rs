@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::rc::Rc;
 
-use crate::{IntoResponse, Request, Response};
+use crate::{Forwarding, IntoResponse, PlainGet, Request, Response};
 
 /// Makes a response of a request.
 ///
@@ -21,6 +21,16 @@ use crate::{IntoResponse, Request, Response};
 pub trait Handler: 'static {
     /// Answers `request`.
     fn call(&self, request: Request) -> impl Future<Output = Response>;
+
+    /// Answers a request whose head it need not take apart, or returns `None`; then the engine
+    /// calls [`call`](Self::call). It is for handlers that send requests on, because a head that
+    /// stays bytes costs a fraction of an owned one. It must answer as [`call`](Self::call) would.
+    ///
+    /// If not written, it is `None` for every request.
+    fn forward(&self, request: &PlainGet<'_>) -> Option<Forwarding> {
+        let _ = request;
+        None
+    }
 }
 
 /// The future of a [`DynHandler`].
@@ -30,17 +40,28 @@ pub type BoxResponse<'a> = Pin<Box<dyn Future<Output = Response> + 'a>>;
 pub trait DynHandler: 'static {
     /// Answers `request`, at the cost of one allocation.
     fn call_boxed<'a>(&'a self, request: Request) -> BoxResponse<'a>;
+
+    /// [`Handler::forward`].
+    fn forward_boxed(&self, request: &PlainGet<'_>) -> Option<Forwarding>;
 }
 
 impl<H: Handler> DynHandler for H {
     fn call_boxed<'a>(&'a self, request: Request) -> BoxResponse<'a> {
         Box::pin(self.call(request))
     }
+
+    fn forward_boxed(&self, request: &PlainGet<'_>) -> Option<Forwarding> {
+        self.forward(request)
+    }
 }
 
 impl Handler for Rc<dyn DynHandler> {
     fn call(&self, request: Request) -> impl Future<Output = Response> {
         (**self).call_boxed(request)
+    }
+
+    fn forward(&self, request: &PlainGet<'_>) -> Option<Forwarding> {
+        (**self).forward_boxed(request)
     }
 }
 

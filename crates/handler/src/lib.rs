@@ -40,8 +40,9 @@
 //
 // Read `handler.rs`, then `body.rs`. `incoming.rs` is the slot between an engine, which reads a
 // connection, and a handler, which reads a body. `producer.rs` is a body that an `async` block
-// makes. `caller.rs` carries interim responses to the client, and the news of its departure to the
-// handler. `report.rs` has the words for the operator, from all crates of the web.
+// makes. `plain.rs` has requests and answers that pass through a server as bytes. `caller.rs`
+// carries interim responses to the client, and the news of its departure to the handler.
+// `report.rs` has the words for the operator, from all crates of the web.
 //
 // Invariant: a handler and its bodies know nothing of versions of HTTP and of connections. They may
 // stay on one OS thread: none of them has to be `Send`.
@@ -58,6 +59,7 @@ mod incoming;
 mod into_response;
 mod mount;
 mod placeholder;
+mod plain;
 mod producer;
 mod report;
 mod upgrade;
@@ -71,6 +73,7 @@ pub use incoming::{Feeder, Incoming, Wanted, incoming};
 pub use into_response::{IntoResponse, ResponsePart};
 pub use mount::Mount;
 pub use placeholder::Placeholder;
+pub use plain::{FieldLines, Forwarded, Forwarding, PlainAnswer, PlainGet};
 pub use producer::{Out, Produced};
 pub use report::{Severity, report, report_to};
 pub use upgrade::{Duplex, Upgraded};

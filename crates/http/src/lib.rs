@@ -125,7 +125,7 @@ pub use zip_store::{UNPACKED_BYTES_MAX, ZipStore};
 
 #[doc(inline)]
 pub use selvedge_handler::{
-    Body, BodyError, Bytes, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
-    Method, Mount, Placeholder, Request, Response, Severity, StatusCode, Upgraded, Uri, header, report,
-    report_to,
+    Body, BodyError, Bytes, Caller, DynHandler, FieldLines, Forwarded, Forwarding, Handler, HeaderMap,
+    HeaderName, HeaderValue, IntoResponse, Method, Mount, Placeholder, PlainAnswer, PlainGet, Request,
+    Response, Severity, StatusCode, Upgraded, Uri, header, report, report_to,
 };

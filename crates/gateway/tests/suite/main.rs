@@ -8,3 +8,4 @@ mod fastcgi;
 mod proxy;
 mod proxy_faults;
 mod scripts;
+mod two_ways;

@@ -3,7 +3,7 @@
 use selvedge_client::{Address, Client};
 use selvedge_core::spawn_local;
 use selvedge_gateway::{Balance, Proxy, Upstreams};
-use selvedge_http::{Config, Site};
+use selvedge_http::{Config, Handler, Site};
 use selvedge_io::net::{TcpListener, TcpStream};
 use selvedge_io::time::sleep;
 use selvedge_scope::join;
@@ -35,7 +35,7 @@ pub(crate) async fn read_until(stream: &TcpStream, end: &str) -> io::Result<Stri
 }
 
 /// Sends `request` to a site with `proxy`, and returns what comes back until the site closes.
-pub(crate) async fn through(proxy: Proxy, request: &str) -> String {
+pub(crate) async fn through(proxy: impl Handler, request: &str) -> String {
     let front = listen(FRONT);
     let server = spawn_local(async move {
         let (stream, address) = front.accept().await.unwrap();

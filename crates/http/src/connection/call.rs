@@ -7,9 +7,11 @@ use std::rc::Rc;
 use bytes::Bytes;
 use http::header::{HOST, HeaderName, HeaderValue, TE, UPGRADE};
 use http::{HeaderMap, Method as HttpMethod, Uri, Version as HttpVersion};
-use memchr::{memchr, memchr_iter};
+use memchr::memchr_iter;
 use selvedge_core::Exception;
-use selvedge_handler::{Body, Caller, DynHandler, Feeder, Response, incoming};
+use selvedge_handler::{
+    Body, Caller, DynHandler, Feeder, FieldLines, Forwarded, Forwarding, PlainGet, incoming,
+};
 
 use super::client::ClientSide;
 use crate::body::{Decoder, Framing};
@@ -21,12 +23,13 @@ use crate::worker::WorkerContext;
 /// A request on its way to a handler.
 pub(super) struct HandlerCall {
     pub(super) handler: Rc<dyn DynHandler>,
-    /// The handler takes it.
+    /// The handler takes it, unless it forwards the request.
     pub(super) request: Option<selvedge_handler::Request>,
+    pub(super) forwarding: Option<Forwarding>,
     /// Whether the handler has been polled.
     pub(super) has_begun: bool,
     /// How the handler ended, if it did not wait.
-    pub(super) answer: Option<Result<Response, Exception>>,
+    pub(super) answer: Option<Result<Forwarded, Exception>>,
     /// What was put of a response that the stream has not taken as a whole yet.
     pub(super) put: Option<Sent>,
     pub(super) caller: Caller,
@@ -64,6 +67,18 @@ pub(super) struct LogEntry {
 }
 
 impl LogEntry {
+    /// The parts of `request`, of which `head` is a copy of the head.
+    fn of(request: &Request<'_>, head: Bytes) -> LogEntry {
+        let place = |part: &[u8]| place_in(request.head, part);
+        LogEntry {
+            line: place(request.line).unwrap_or(0..0),
+            referer: request.referer.and_then(place).unwrap_or(0..0),
+            user_agent: request.user_agent.and_then(place).unwrap_or(0..0),
+            host: request.host.and_then(place).unwrap_or(0..0),
+            head,
+        }
+    }
+
     pub(super) fn line(&self) -> &[u8] {
         &self.head[self.line.clone()]
     }
@@ -95,9 +110,18 @@ impl HandlerCall {
         client: &ClientSide,
         worker: &WorkerContext<H>,
     ) -> Result<(HandlerCall, usize), Status> {
+        let caller = Caller::new(client.peer());
+        if let Some(forwarding) = plain(request, &caller).and_then(|plain| handler.forward_boxed(&plain)) {
+            let terms = CallTerms::of(request, worker, false);
+            let entry = LogEntry::of(request, Bytes::copy_from_slice(request.head));
+            let call = HandlerCall {
+                forwarding: Some(forwarding),
+                ..HandlerCall::of(handler, caller, terms, entry)
+            };
+            return Ok((call, 0));
+        }
         let decoder = Decoder::new(request.framing, worker.config.handlers.body_bytes)?;
         let head = Bytes::copy_from_slice(request.head);
-        let place = |part: &[u8]| place_in(request.head, part);
         let mut owned = selvedge_handler::Request::new(Body::empty());
         *owned.method_mut() = method(request)?;
         *owned.uri_mut() = target(request, &head)?;
@@ -108,36 +132,66 @@ impl HandlerCall {
             owned.headers_mut().remove(UPGRADE);
         }
         let (body, feed, used) = body(decoder, request.framing, behind);
-        let terms = CallTerms {
-            version: request.version,
-            persistence: Persistence::offered(request, !worker.is_draining()),
-            method: request.method,
-            trailers: owned.headers().get_all(TE).iter().any(|value| names(value.as_bytes(), b"trailers")),
-            expects_continue: request.expects_continue && feed.is_some(),
-        };
+        let takes_trailers =
+            owned.headers().get_all(TE).iter().any(|value| names(value.as_bytes(), b"trailers"));
+        let mut terms = CallTerms::of(request, worker, takes_trailers);
+        terms.expects_continue &= feed.is_some();
         *owned.body_mut() = body;
-        let caller = Caller::new(client.peer());
         owned.extensions_mut().insert(caller.clone());
-        let entry = LogEntry {
-            line: place(request.line).unwrap_or(0..0),
-            referer: request.referer.and_then(place).unwrap_or(0..0),
-            user_agent: request.user_agent.and_then(place).unwrap_or(0..0),
-            host: request.host.and_then(place).unwrap_or(0..0),
-            head,
-        };
+        let entry = LogEntry::of(request, head);
         let call = HandlerCall {
-            handler,
             request: Some(owned),
+            body: feed,
+            ..HandlerCall::of(handler, caller, terms, entry)
+        };
+        Ok((call, used))
+    }
+
+    fn of(handler: Rc<dyn DynHandler>, caller: Caller, terms: CallTerms, entry: LogEntry) -> HandlerCall {
+        HandlerCall {
+            handler,
+            request: None,
+            forwarding: None,
             has_begun: false,
             answer: None,
             put: None,
             caller,
-            body: feed,
+            body: None,
             terms,
             entry,
-        };
-        Ok((call, used))
+        }
     }
+}
+
+impl CallTerms {
+    fn of<H>(request: &Request<'_>, worker: &WorkerContext<H>, trailers: bool) -> CallTerms {
+        CallTerms {
+            version: request.version,
+            persistence: Persistence::offered(request, !worker.is_draining()),
+            method: request.method,
+            trailers,
+            expects_continue: request.expects_continue,
+        }
+    }
+}
+
+/// The request as one that may be forwarded, if it has no body and is for one host.
+fn plain<'r>(request: &'r Request<'_>, caller: &'r Caller) -> Option<PlainGet<'r>> {
+    let is_plain = request.method == Method::Get
+        && request.version == Version::Http11
+        && matches!(request.framing, Framing::None | Framing::Length(0))
+        && !request.expects_continue;
+    let host = request.host.filter(|host| is_plain && !host.is_empty())?;
+    let target = match request.query {
+        None => request.path,
+        Some(query) => {
+            let path = place_in(request.line, request.path)?;
+            let query = place_in(request.line, query)?;
+            (query.start == path.end + 1).then(|| &request.line[path.start..query.end])?
+        }
+    };
+    let lines = &request.head[request.line.len() + "\r\n".len()..];
+    Some(PlainGet::new(target, host, lines, caller))
 }
 
 /// Whether the list `value` has the element `name`, with parameters or without.
@@ -195,19 +249,14 @@ fn target(request: &Request<'_>, head: &Bytes) -> Result<Uri, Status> {
 
 /// The fields, in the memory of `fields`, which is empty.
 fn fields(request: &Request<'_>, head: &Bytes, mut fields: HeaderMap) -> Result<HeaderMap, Status> {
-    let mut at = request.line.len() + "\r\n".len();
+    let lines = &head[request.line.len() + "\r\n".len()..];
     // The empty line counts too. A map that grows moves what it has.
-    fields.reserve(memchr_iter(b'\n', &head[at..]).count());
-    loop {
-        let line = &head[at..];
-        let end = memchr(b'\n', line).ok_or(Status::BAD_REQUEST)?;
-        let Some(colon) = memchr(b':', &line[..end]) else { break };
-        let name = HeaderName::from_bytes(&line[..colon]).map_err(|_| Status::BAD_REQUEST)?;
-        let value = line[colon + 1..end].trim_ascii();
+    fields.reserve(memchr_iter(b'\n', lines).count());
+    for (name, value) in FieldLines::new(lines) {
+        let name = HeaderName::from_bytes(name).map_err(|_| Status::BAD_REQUEST)?;
         let span = place_in(head, value).ok_or(Status::BAD_REQUEST)?;
         let value = HeaderValue::from_maybe_shared(head.slice(span)).map_err(|_| Status::BAD_REQUEST)?;
         fields.append(name, value);
-        at += end + 1;
     }
     // The authority of a target in absolute form counts, whatever `Host` says.
     if let Some(host) = request.host

@@ -7,7 +7,7 @@
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, SERVER, TRANSFER_ENCODING, UPGRADE};
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
-use selvedge_handler::Interim;
+use selvedge_handler::{Interim, PlainAnswer};
 
 use super::call::{CallTerms, names};
 use crate::date::Clock;
@@ -96,6 +96,21 @@ pub(super) fn put(
     } else {
         out.extend_from_slice(persistence.field());
     }
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Appends the head of an answer that came as bytes.
+pub(super) fn put_plain(answer: &PlainAnswer, persistence: Persistence, clock: &Clock, out: &mut Vec<u8>) {
+    put_status_line(answer.status, out);
+    if !answer.names_server {
+        put_field(b"Server", SERVER_NAME.as_bytes(), out);
+    }
+    if !answer.names_date {
+        put_field(b"Date", clock.http(), out);
+    }
+    out.extend_from_slice(&answer.lines);
+    put_length(answer.content.len() as u64, out);
+    out.extend_from_slice(persistence.field());
     out.extend_from_slice(b"\r\n");
 }
 

@@ -22,8 +22,8 @@ use http::response::Parts;
 use http::{HeaderMap, StatusCode};
 use selvedge_core::{Catch, Exception, catch, now};
 use selvedge_handler::{
-    Body, BodyError, BoxResponse, Caller, Duplex, FileSpan, OnUpgrade, Response, Severity, Source, Upgraded,
-    report,
+    Body, BodyError, BoxResponse, Caller, Duplex, FileSpan, Forwarded, Forwarding, OnUpgrade, Response,
+    Severity, Source, Upgraded, report,
 };
 use selvedge_io::nonblocking::PollState;
 use selvedge_io::time::timeout;
@@ -58,8 +58,22 @@ struct ResponseEnd {
     outcome: io::Result<Option<OnUpgrade>>,
 }
 
-/// A handler's future. It is gone when the handler has ended or was given up.
-type Answering<'h> = Option<Catch<BoxResponse<'h>>>;
+/// A handler's future.
+enum Answering<'h> {
+    Calling(Catch<BoxResponse<'h>>),
+    Forwarding(Catch<Forwarding>),
+}
+
+impl Future for Answering<'_> {
+    type Output = Result<Forwarded, Exception>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.get_mut() {
+            Answering::Calling(call) => Pin::new(call).poll(cx).map(|answer| answer.map(Forwarded::Response)),
+            Answering::Forwarding(forwarding) => Pin::new(forwarding).poll(cx),
+        }
+    }
+}
 
 impl<H: Responder> Exchange<H> {
     /// Calls a handler, and sends its response.
@@ -76,7 +90,10 @@ impl<H: Responder> Exchange<H> {
         mut call: Box<HandlerCall>,
     ) -> io::Result<()> {
         let handler = call.handler.clone();
-        let mut answering = call.request.take().map(|request| catch(handler.call_boxed(request)));
+        let mut answering = match (call.forwarding.take(), call.request.take()) {
+            (Some(forwarding), _) => Some(Answering::Forwarding(catch(forwarding))),
+            (None, request) => request.map(|request| Answering::Calling(catch(handler.call_boxed(request)))),
+        };
         // Replies that are ready do not wait for the handler.
         if self.out.bytes.is_empty() {
             poll_fn(|cx| {
@@ -108,12 +125,15 @@ impl<H: Responder> Exchange<H> {
         worker: &WorkerContext<H>,
         call: &mut HandlerCall,
     ) -> io::Result<bool> {
-        let is_simple = |response: &Response| {
-            !response.status().is_informational() && response.body().in_memory().is_some()
+        let is_simple = |answer: &Forwarded| match answer {
+            Forwarded::Response(response) => {
+                !response.status().is_informational() && response.body().in_memory().is_some()
+            }
+            Forwarded::Plain(_) => false,
         };
         let has_body = call.body.is_some();
         let answer = call.answer.take_if(|answer| !has_body && answer.as_ref().is_ok_and(is_simple));
-        let Some(Ok(response)) = answer else { return Ok(false) };
+        let Some(Ok(Forwarded::Response(response))) = answer else { return Ok(false) };
         if worker.is_draining() {
             call.terms.persistence = Persistence::Close;
         }
@@ -153,7 +173,7 @@ impl<H: Responder> Exchange<H> {
         link: &Rc<Link>,
         worker: &WorkerContext<H>,
         mut call: Box<HandlerCall>,
-        answering: &mut Answering<'_>,
+        answering: &mut Option<Answering<'_>>,
     ) -> io::Result<()> {
         let client = &link.client;
         // The input has the requests of the replies before this one, for the log.
@@ -200,7 +220,10 @@ impl<H: Responder> Exchange<H> {
         // The handler is dropped, if it was too slow.
         *answering = None;
         let answer = match answer {
-            Some(Ok(response)) => check(response, terms.version),
+            Some(Ok(Forwarded::Response(response))) => {
+                check(response, terms.version).map(Forwarded::Response)
+            }
+            Some(Ok(plain)) => Ok(plain),
             Some(Err(exception)) => {
                 report_exception(&entry, &exception);
                 Err(Status::INTERNAL_SERVER_ERROR)
@@ -213,7 +236,8 @@ impl<H: Responder> Exchange<H> {
         worker.state.borrow_mut().tell_time(now());
         if attendant.cut {
             let status = match &answer {
-                Ok(response) => Status::of_code(response.status().as_u16()),
+                Ok(Forwarded::Response(response)) => Status::of_code(response.status().as_u16()),
+                Ok(Forwarded::Plain(answer)) => Status::of_code(answer.status.as_u16()),
                 Err(status) => *status,
             };
             log_call(&Sent { status, content_bytes: 0 }, &entry, client, worker);
@@ -223,7 +247,21 @@ impl<H: Responder> Exchange<H> {
         let mut sent = Sent { status: Status::INTERNAL_SERVER_ERROR, content_bytes: 0 };
         let patience = worker.config.write;
         let ended = match answer {
-            Ok(response) => {
+            Ok(Forwarded::Plain(answer)) => {
+                let persistence = terms.persistence;
+                response_head::put_plain(
+                    &answer,
+                    persistence,
+                    &worker.state.borrow().clock,
+                    &mut self.out.bytes,
+                );
+                self.out.bytes.extend_from_slice(&answer.content);
+                let status = Status::of_code(answer.status.as_u16());
+                sent = Sent { status, content_bytes: answer.content.len() as u64 };
+                let outcome = self.out.send(client, patience, false).await.map(|()| None);
+                ResponseEnd { persistence, outcome }
+            }
+            Ok(Forwarded::Response(response)) => {
                 let clock = worker.state.borrow().clock.clone();
                 let mut sending = ResponseSending {
                     out: &mut self.out,

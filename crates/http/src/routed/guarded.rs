@@ -2,6 +2,7 @@
 //!
 //! `routed.rs` applies the same rules to the replies that it makes itself.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -9,8 +10,8 @@ use std::sync::{Arc, PoisonError};
 
 use selvedge_core::now;
 use selvedge_handler::{
-    Authenticated, Body, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
-    Method, Placeholder, Request, Response, StatusCode, header,
+    Authenticated, Body, Caller, DynHandler, Forwarded, Forwarding, Handler, HeaderMap, HeaderName,
+    HeaderValue, IntoResponse, Method, Placeholder, PlainGet, Request, Response, StatusCode, header,
 };
 use selvedge_io::blocking;
 use selvedge_site::password::credentials;
@@ -52,9 +53,7 @@ impl Handler for Guarded {
             None if !rewrite(&mut request, route, &path) => page(StatusCode::BAD_REQUEST),
             None => self.inner.call_boxed(request).await,
         };
-        if response.extensions_mut().remove::<Placeholder>().is_some() {
-            self.put_own_page(&mut response).await;
-        }
+        put_own_page(&self.routing, self.place, &mut response).await;
         let has_content = matches!(response.status().as_u16(), 200 | 206 | 304);
         let head = response.headers_mut();
         for (name, value) in &fields {
@@ -77,6 +76,39 @@ impl Handler for Guarded {
         let bytes = response.body().len().unwrap_or(0);
         self.counters.count(response.status().as_u16(), bytes, now().since(began));
         response
+    }
+
+    fn forward(&self, request: &PlainGet<'_>) -> Option<Forwarding> {
+        let began = now();
+        let (host, route) = self.place;
+        let route = &self.routing.table().hosts[host].routes[route];
+        let rules = &route.rules;
+        // These rules need the request's fields, or change the answer's.
+        let is_bare = rules.auth.is_none()
+            && rules.rate.is_none()
+            && rules.cors.is_none()
+            && rules.headers.is_empty()
+            && rules.cache_control.is_empty();
+        if !is_bare || !rules.access.permits(request.caller().peer()) {
+            return None;
+        }
+        let mut target = request.target().splitn(2, |&byte| byte == b'?');
+        let path = canonical(target.next()?).ok()?;
+        let target = upstream_target(route, &path, target.next(), without_port(request.host()))?;
+        let inner = self.inner.forward_boxed(&request.with_target(&target))?;
+        let (routing, place, counters) = (self.routing.clone(), self.place, self.counters.clone());
+        Some(Box::pin(async move {
+            let mut answer = inner.await;
+            let (status, bytes) = match &mut answer {
+                Forwarded::Plain(answer) => (answer.status, answer.content.len() as u64),
+                Forwarded::Response(response) => {
+                    put_own_page(&routing, place, response).await;
+                    (response.status(), response.body().len().unwrap_or(0))
+                }
+            };
+            counters.count(status.as_u16(), bytes, now().since(began));
+            answer
+        }))
     }
 }
 
@@ -123,28 +155,6 @@ impl Guarded {
         None
     }
 
-    /// Puts the route's page for an error into a response, if there is one.
-    async fn put_own_page(&self, response: &mut Response) {
-        let status = response.status();
-        if let Some(at) = self.routing.place_of(self.place).error_pages
-            && (status.is_client_error() || status.is_server_error())
-        {
-            let (name, directory) =
-                (format!("{}.html", status.as_u16()), self.routing.directories[at].clone());
-            let key = name.clone().into_bytes();
-            let found = blocking(move || search(&directory, &key, OWN_PAGE_BYTES)).await;
-            if let Ok(Ok(Found::File(file))) = found {
-                *response.body_mut() = match file.body {
-                    Backing::Memory(content) => Vec::from(content).into(),
-                    Backing::Open(handle) => Body::file(Arc::new(handle), 0..file.identity.len),
-                };
-                let kind = HeaderValue::from_static(mime::by_name(name.as_bytes()));
-                response.headers_mut().insert(header::CONTENT_TYPE, kind);
-                response.headers_mut().remove(header::CONTENT_LENGTH);
-            }
-        }
-    }
-
     /// The seconds after which `peer` may ask again, if it may not now.
     fn wait(&self, peer: Option<IpAddr>) -> Option<u64> {
         let limiter = self.routing.place_of(self.place).limiter.as_ref()?;
@@ -168,26 +178,61 @@ impl Guarded {
     }
 }
 
+/// Puts the route's page for an error into a response that a page may replace, if there is one.
+async fn put_own_page(routing: &Routing, place: (usize, usize), response: &mut Response) {
+    if response.extensions_mut().remove::<Placeholder>().is_none() {
+        return;
+    }
+    let status = response.status();
+    if let Some(at) = routing.place_of(place).error_pages
+        && (status.is_client_error() || status.is_server_error())
+    {
+        let (name, directory) = (format!("{}.html", status.as_u16()), routing.directories[at].clone());
+        let key = name.clone().into_bytes();
+        let found = blocking(move || search(&directory, &key, OWN_PAGE_BYTES)).await;
+        if let Ok(Ok(Found::File(file))) = found {
+            *response.body_mut() = match file.body {
+                Backing::Memory(content) => Vec::from(content).into(),
+                Backing::Open(handle) => Body::file(Arc::new(handle), 0..file.identity.len),
+            };
+            let kind = HeaderValue::from_static(mime::by_name(name.as_bytes()));
+            response.headers_mut().insert(header::CONTENT_TYPE, kind);
+            response.headers_mut().remove(header::CONTENT_LENGTH);
+        }
+    }
+}
+
 /// Gives the request the path that its upstream has. Returns whether there is one: what the client
 /// has sent may make no path of it.
 fn rewrite(request: &mut Request, route: &Route, path: &[u8]) -> bool {
-    let RouteAction::Proxy { path: template, .. } = &route.action else { return true };
-    let host = request.headers().get(header::HOST).map(|host| host.as_bytes().to_vec()).unwrap_or_default();
-    let host = without_port(&host);
-    if !template.permits_host(host) {
-        return false;
+    if !matches!(route.action, RouteAction::Proxy { .. }) {
+        return true;
     }
+    let host = request.headers().get(header::HOST).map(|host| host.as_bytes().to_vec()).unwrap_or_default();
     let query = request.uri().query().map(|query| query.as_bytes().to_vec());
-    let rest = &path[route.pattern.prefix_len().min(path.len())..];
-    let target = template.location(&Variables { path, rest, host, query: query.as_deref() });
-    let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
-    let Ok(upstream) = canonical(&target[..end]) else { return false };
-    match [&upstream[..], &target[end..]].concat().as_slice().try_into() {
-        Ok(uri) => {
+    let target = upstream_target(route, path, query.as_deref(), without_port(&host));
+    match target.map(|target| target.as_slice().try_into()) {
+        Some(Ok(uri)) => {
             *request.uri_mut() = uri;
             true
         }
-        Err(_) => false,
+        _ => false,
+    }
+}
+
+/// The target that the upstream of a proxy's route gets. `None` for another route, and if what the
+/// client has sent makes no path.
+fn upstream_target(route: &Route, path: &[u8], query: Option<&[u8]>, host: &[u8]) -> Option<Vec<u8>> {
+    let RouteAction::Proxy { path: template, .. } = &route.action else { return None };
+    if !template.permits_host(host) {
+        return None;
+    }
+    let rest = &path[route.pattern.prefix_len().min(path.len())..];
+    let target = template.location(&Variables { path, rest, host, query });
+    let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
+    match canonical(&target[..end]).ok()? {
+        Cow::Borrowed(_) => Some(target),
+        Cow::Owned(path) => Some([&path, &target[end..]].concat()),
     }
 }
 

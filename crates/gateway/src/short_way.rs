@@ -1,0 +1,71 @@
+//! The short way through [`Proxy`](crate::Proxy): a `GET` request and its answer go on as lines.
+//!
+//! Most requests that a proxy sees have no body, and most of their answers come as a whole. Their
+//! heads are read once, line by line, and written again without the lines that are about one
+//! connection. Whatever is unusual takes the long way, `proxy.rs`: a request with an upgrade, with
+//! trailers, with options of its own in `Connection`; an answer in pieces. A test sends the same
+//! requests both ways.
+
+use crate::forwarding::{Hop, LineFate, fate_of_line, is_of_earlier_proxies};
+use selvedge_client::WholeAnswer;
+use selvedge_handler::{PlainAnswer, PlainGet};
+
+/// Room for what a proxy adds to a head.
+const ADDED_BYTES: usize = 384;
+
+/// The head for the server; `None` if the request takes the long way. `host` is the value of the
+/// field `Host`, and the client asked for that of the request.
+pub(crate) fn outgoing_head(request: &PlainGet<'_>, hop: &Hop, host: &[u8]) -> Option<Vec<u8>> {
+    if hop.trusts || !request.target().iter().all(|&byte| is_plain(byte)) {
+        return None;
+    }
+    let mut head = Vec::with_capacity(request.target().len() + request.lines_bytes() + ADDED_BYTES);
+    head.extend_from_slice(b"GET ");
+    head.extend_from_slice(request.target());
+    head.extend_from_slice(b" HTTP/1.1\r\nhost: ");
+    head.extend_from_slice(host);
+    head.extend_from_slice(b"\r\n");
+    for (name, value) in request.fields() {
+        if name.eq_ignore_ascii_case(b"host") || is_of_earlier_proxies(name) {
+            continue;
+        }
+        match fate_of_line(name, value) {
+            LineFate::GoesOn => put_line(name, value, &mut head),
+            LineFate::StaysBehind => {}
+            LineFate::Unclear => return None,
+        }
+    }
+    hop.put_lines(request.caller().peer(), request.host(), &mut head);
+    head.extend_from_slice(b"\r\n");
+    Some(head)
+}
+
+/// The answer for the client. What frames it, and what is about the connection, stays behind.
+pub(crate) fn passed_on(answer: WholeAnswer, hop: &Hop) -> PlainAnswer {
+    let mut lines = Vec::with_capacity(answer.lines_bytes() + ADDED_BYTES);
+    let (mut names_server, mut names_date) = (false, false);
+    for (name, value) in answer.fields() {
+        // The client has seen that no line is unclear, but for `TE`, which no answer has.
+        if fate_of_line(name, value) != LineFate::GoesOn {
+            continue;
+        }
+        names_server |= name.eq_ignore_ascii_case(b"server");
+        names_date |= name.eq_ignore_ascii_case(b"date");
+        put_line(name, value, &mut lines);
+    }
+    hop.put_via(&mut lines);
+    let status = answer.status();
+    PlainAnswer { status, lines, names_server, names_date, content: answer.into_content() }
+}
+
+fn put_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Whether every reader takes the byte for a part of a path or of a query (RFC 3986 §3.3, §3.4).
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%?".contains(&byte)
+}
