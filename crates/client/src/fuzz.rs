@@ -1,13 +1,25 @@
 //! What the fuzz target runs: the function takes any bytes and panics if an invariant does not
 //! hold. The module is public and hidden for that.
 
-use crate::answer_head::{Asked, length, parse};
+use crate::answer_head::{Asked, Extent, length, parse, whole};
 use bytes::Bytes;
+use selvedge_http::FieldLines;
+use selvedge_http::body::Framing;
 
 /// The parser of heads of answers: every prefix of a head is incomplete, and what it accepts has
-/// line ends of CRLF alone.
+/// line ends of CRLF alone. What is taken for a whole answer is one for the parser too.
 pub fn answers(data: &[u8]) {
     const BYTES_MAX: usize = 1 << 10;
+    if let Some(extent) = whole(data, BYTES_MAX) {
+        assert_eq!(length(data, BYTES_MAX), Ok(Some(extent.head_bytes)));
+        let head = Bytes::copy_from_slice(&data[..extent.head_bytes]);
+        let parsed = parse(&head, Asked::default()).expect("the head of a whole answer");
+        let content = (data.len() - extent.head_bytes) as u64;
+        assert_eq!(parsed.extent, Extent::Framed(Framing::Length(content)));
+        assert!(parsed.keeps && parsed.status == extent.status);
+        let lines = FieldLines::new(&head[extent.line_bytes..]);
+        assert_eq!(lines.count(), parsed.fields.len());
+    }
     let Ok(Some(end)) = length(data, BYTES_MAX) else { return };
     assert!(end <= data.len() && end <= BYTES_MAX);
     for cut in 0..end {

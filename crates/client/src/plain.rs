@@ -45,9 +45,9 @@ impl WholeAnswer {
         FieldLines::new(&self.lines)
     }
 
-    /// Room for the fields if they are written again.
-    pub fn lines_bytes(&self) -> usize {
-        self.lines.len()
+    /// The lines that have the fields, and the empty line behind them.
+    pub fn lines(&self) -> &[u8] {
+        &self.lines
     }
 
     /// The content.

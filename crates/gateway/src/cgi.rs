@@ -32,7 +32,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use variables::{ServerNames, search_words, variables};
+use variables::{ServerNames, each_variable, search_words};
 
 /// Programs in a directory, which answer requests by CGI/1.1.
 ///
@@ -196,9 +196,10 @@ impl Cgi {
         let peer = parts.extensions.get::<Caller>().and_then(Caller::peer);
         let mut launch = Launch::new(&file);
         launch.directory(file.parent().unwrap_or(Path::new("/")));
-        for (name, value) in variables(&parts, peer, Some(length), &target, &self.place.root, &self.server) {
-            launch.env(name, OsStr::from_bytes(&value));
-        }
+        let (root, server) = (&self.place.root, &self.server);
+        each_variable(&parts, peer, Some(length), &target, root, server, |name, value| {
+            launch.env(name, OsStr::from_bytes(value));
+        });
         if parts.method == Method::GET || parts.method == Method::HEAD {
             search_words(parts.uri.query()).iter().for_each(|word| {
                 launch.arg(OsStr::from_bytes(word));

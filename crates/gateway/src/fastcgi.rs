@@ -8,13 +8,14 @@
 
 pub(crate) mod keeping;
 pub(crate) mod record;
+mod scripts;
 mod talk;
 
 use crate::cgi::head::ProgramHead;
 use crate::cgi::place::Place;
 use crate::cgi::redirects::LocalRedirects;
 use crate::cgi::spool::{Spool, SpoolFailure};
-use crate::cgi::variables::{ProgramTarget, ServerNames, variables};
+use crate::cgi::variables::{ProgramTarget, ServerNames, each_variable};
 use crate::departure::attended;
 use crate::error_log::ErrorLog;
 use crate::proxy::{is_idempotent, plain};
@@ -22,13 +23,12 @@ use crate::replay::Replay;
 use http::{Method, StatusCode};
 use keeping::ConnectionKeeping;
 use record::put_pair;
+use scripts::KnownScripts;
 use selvedge_client::Address;
 use selvedge_handler::{Body, Caller, DynHandler, Handler, Request, Response};
-use selvedge_io::fs::metadata;
-use std::ffi::OsStr;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use talk::{ApplicationFailure, Limits, Talk};
@@ -68,6 +68,7 @@ pub struct FastCgi {
     /// The end of the names of scripts; `None` if the application is one program.
     suffix: Option<String>,
     fallback: Option<String>,
+    known: Rc<KnownScripts>,
     server: ServerNames,
     connect_limit: Duration,
     limits: Limits,
@@ -86,6 +87,7 @@ impl FastCgi {
             place: Place::new(PathBuf::new()),
             suffix: None,
             fallback: None,
+            known: Rc::default(),
             server: ServerNames::default(),
             connect_limit: Duration::from_secs(5),
             limits: Limits { send: Duration::from_secs(30), read: Duration::from_secs(60) },
@@ -98,7 +100,8 @@ impl FastCgi {
 
     /// An application that runs the scripts below a directory, which have names that end in
     /// `suffix`. The first such name of a path is the script; what follows is its `PATH_INFO`. Only
-    /// what is a file in this directory is asked for. A relative path counts from the directory
+    /// what is a file in this directory is asked for; a file that was there is taken to stay for a
+    /// second. A relative path counts from the directory
     /// that is the current one at this call.
     pub fn scripts(address: Address, directory: impl AsRef<Path>, suffix: impl Into<String>) -> FastCgi {
         let place = Place::new(directory.as_ref().to_path_buf());
@@ -223,7 +226,7 @@ impl FastCgi {
         let ends = names.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let end = ends.chain([names.len()]).find(|end| names[..*end].ends_with(suffix.as_bytes()));
         if let Some(target) = end.map(|end| self.place.target(&names, end))
-            && is_file(&target).await
+            && self.known.has(&target).await
         {
             return Ok(target);
         }
@@ -243,9 +246,10 @@ impl FastCgi {
         })?;
         let peer = parts.extensions.get::<Caller>().and_then(Caller::peer);
         let mut params = Vec::with_capacity(2 << 10);
-        for (name, value) in variables(&parts, peer, Some(length), &target, &self.place.root, &self.server) {
-            put_pair(name.as_bytes(), &value, &mut params);
-        }
+        let (root, server) = (&self.place.root, &self.server);
+        each_variable(&parts, peer, Some(length), &target, root, server, |name, value| {
+            put_pair(name.as_bytes(), value, &mut params);
+        });
         let (mut talk, head) =
             self.ask(&params, body, is_idempotent(&parts), &program).await.map_err(|why| {
                 self.log.say(&program, &why.to_string());
@@ -298,12 +302,6 @@ impl FastCgi {
         let head = talk.head().await?;
         Ok((talk, head))
     }
-}
-
-/// Whether a script is there.
-async fn is_file(target: &ProgramTarget) -> bool {
-    let file = PathBuf::from(OsStr::from_bytes(&target.file));
-    metadata(file).await.is_ok_and(|status| status.is_file())
 }
 
 impl Handler for FastCgi {

@@ -19,7 +19,7 @@ pub(crate) fn outgoing_head(request: &PlainGet<'_>, hop: &Hop, host: &[u8]) -> O
     if hop.trusts || !request.target().iter().all(|&byte| is_plain(byte)) {
         return None;
     }
-    let mut head = Vec::with_capacity(request.target().len() + request.lines_bytes() + ADDED_BYTES);
+    let mut head = Vec::with_capacity(request.target().len() + request.lines().len() + ADDED_BYTES);
     head.extend_from_slice(b"GET ");
     head.extend_from_slice(request.target());
     head.extend_from_slice(b" HTTP/1.1\r\nhost: ");
@@ -30,7 +30,7 @@ pub(crate) fn outgoing_head(request: &PlainGet<'_>, hop: &Hop, host: &[u8]) -> O
             continue;
         }
         match fate_of_line(name, value) {
-            LineFate::GoesOn => put_line(name, value, &mut head),
+            LineFate::GoesOn => put_line(request.lines(), name, value, &mut head),
             LineFate::StaysBehind => {}
             LineFate::Unclear => return None,
         }
@@ -42,7 +42,7 @@ pub(crate) fn outgoing_head(request: &PlainGet<'_>, hop: &Hop, host: &[u8]) -> O
 
 /// The answer for the client. What frames it, and what is about the connection, stays behind.
 pub(crate) fn passed_on(answer: WholeAnswer, hop: &Hop) -> PlainAnswer {
-    let mut lines = Vec::with_capacity(answer.lines_bytes() + ADDED_BYTES);
+    let mut lines = Vec::with_capacity(answer.lines().len() + ADDED_BYTES);
     let (mut names_server, mut names_date) = (false, false);
     for (name, value) in answer.fields() {
         // The client has seen that no line is unclear, but for `TE`, which no answer has.
@@ -51,18 +51,28 @@ pub(crate) fn passed_on(answer: WholeAnswer, hop: &Hop) -> PlainAnswer {
         }
         names_server |= name.eq_ignore_ascii_case(b"server");
         names_date |= name.eq_ignore_ascii_case(b"date");
-        put_line(name, value, &mut lines);
+        put_line(answer.lines(), name, value, &mut lines);
     }
     hop.put_via(&mut lines);
     let status = answer.status();
     PlainAnswer { status, lines, names_server, names_date, content: answer.into_content() }
 }
 
-fn put_line(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
+/// Appends the line of a field, which lies in `lines`. Most lines are copied in one piece.
+fn put_line(lines: &[u8], name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let start = name.as_ptr().addr() - lines.as_ptr().addr();
+    let (colon, end) = (start + name.len(), start + name.len() + ": ".len() + value.len());
+    if let Some(line) = lines.get(start..end + "\r\n".len())
+        && lines[colon..].starts_with(b": ")
+        && line.ends_with(b"\r\n")
+        && (value.is_empty() || value.as_ptr() == lines[colon + ": ".len()..].as_ptr())
+    {
+        out.extend_from_slice(line);
+        return;
+    }
+    for part in [name, b": ", value, b"\r\n"] {
+        out.extend_from_slice(part);
+    }
 }
 
 /// Whether every reader takes the byte for a part of a path or of a query (RFC 3986 §3.3, §3.4).

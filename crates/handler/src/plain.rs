@@ -68,9 +68,9 @@ impl<'h> PlainGet<'h> {
         FieldLines::new(self.lines)
     }
 
-    /// Room for the fields if they are written again.
-    pub fn lines_bytes(&self) -> usize {
-        self.lines.len()
+    /// The lines that have the fields, and the empty line behind them if the head had it.
+    pub fn lines(&self) -> &'h [u8] {
+        self.lines
     }
 }
 

@@ -46,22 +46,27 @@ impl Default for ServerNames {
     }
 }
 
-/// Names and values.
-pub(crate) type ProgramVariables = Vec<(String, Vec<u8>)>;
-
 /// The variables of a request with a body of `length` bytes, or without one, for the program that
-/// `target` names in the directory `root`.
-pub(crate) fn variables(
+/// `target` names in the directory `root`: `set` is called with the name and the value of each.
+pub(crate) fn each_variable(
     parts: &Parts,
     peer: Option<IpAddr>,
     length: Option<u64>,
     target: &ProgramTarget,
     root: &Path,
     server: &ServerNames,
-) -> ProgramVariables {
+    mut set: impl FnMut(&str, &[u8]),
+) {
     use std::os::unix::ffi::OsStrExt;
-    let mut all: ProgramVariables = Vec::with_capacity(parts.headers.len() + 24);
-    let mut set = |name: &str, value: &[u8]| all.push((name.to_owned(), value.to_vec()));
+    for (name, value) in &server.own {
+        set(name, value.as_bytes());
+    }
+    // A program would see two values otherwise, one of them the client's.
+    let mut set = |name: &str, value: &[u8]| {
+        if server.own.iter().all(|(own, _)| own != name) {
+            set(name, value);
+        }
+    };
     let root = root.as_os_str().as_bytes();
     set("GATEWAY_INTERFACE", b"CGI/1.1");
     set("SERVER_SOFTWARE", server.software.as_bytes());
@@ -101,15 +106,12 @@ pub(crate) fn variables(
     }
     // PHP runs nothing without it, if it was built to be careful.
     set("REDIRECT_STATUS", b"200");
-    put_fields(parts, &mut all);
-    // A program would see two values otherwise, one of them the client's.
-    all.retain(|(name, _)| server.own.iter().all(|(own, _)| own != name));
-    all.extend(server.own.iter().map(|(name, value)| (name.clone(), value.clone().into_bytes())));
-    all
+    each_field(parts, set);
 }
 
-/// Appends `HTTP_*`: one variable for each name of a field.
-fn put_fields(parts: &Parts, all: &mut ProgramVariables) {
+/// Calls `set` with `HTTP_*`: one variable for each name of a field.
+fn each_field(parts: &Parts, mut set: impl FnMut(&str, &[u8])) {
+    let mut variable = String::new();
     for name in parts.headers.keys() {
         let text = name.as_str();
         // A name with `_` would be mistaken for another with `-`. A program takes `HTTP_PROXY` for
@@ -127,10 +129,19 @@ fn put_fields(parts: &Parts, all: &mut ProgramVariables) {
         if is_hidden {
             continue;
         }
-        let variable: String = text.bytes().map(|byte| variable_byte(byte) as char).collect();
+        variable.clear();
+        variable.push_str("HTTP_");
+        variable.extend(text.bytes().map(|byte| variable_byte(byte) as char));
+        let mut values = parts.headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        let (first, rest) = (values.next().unwrap_or_default(), values);
+        let mut rest = rest.peekable();
+        if rest.peek().is_none() {
+            set(&variable, first);
+            continue;
+        }
         let between: &[u8] = if *name == COOKIE { b"; " } else { b", " };
-        let values: Vec<_> = parts.headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
-        all.push((format!("HTTP_{variable}"), values.join(between)));
+        let all: Vec<_> = std::iter::once(first).chain(rest).collect();
+        set(&variable, &all.join(between));
     }
 }
 
@@ -189,12 +200,13 @@ mod tests {
         let (parts, ()) = request.body(()).unwrap().into_parts();
         let target = ProgramTarget { file: b"/srv/a b".into(), name: b"/cgi/a b".into(), info: b"/i".into() };
         let peer = Some("10.0.0.9".parse().unwrap());
-        let all = variables(&parts, peer, length, &target, Path::new("/srv"), &ServerNames::default());
-        let mut lines: Vec<_> = all
-            .into_iter()
-            .filter(|(name, _)| name != "SERVER_SOFTWARE")
-            .map(|(name, value)| format!("{name}={}", String::from_utf8(value).unwrap()))
-            .collect();
+        let mut lines = Vec::new();
+        let server = ServerNames::default();
+        each_variable(&parts, peer, length, &target, Path::new("/srv"), &server, |name, value| {
+            if name != "SERVER_SOFTWARE" {
+                lines.push(format!("{name}={}", std::str::from_utf8(value).unwrap()));
+            }
+        });
         lines.sort();
         lines
     }
