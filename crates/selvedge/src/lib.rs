@@ -13,6 +13,7 @@
 //! | values that are made when they are needed | [`lazy`] |
 //! | graphs of steps with one result under every scheduler | [`cnc`] |
 //! | ranks that send messages to one another | [`mpi`] |
+//! | graphs and pipelines over ranks | [`distributed`] |
 //! | the world | [`net`], [`fs`], [`io`], [`time`], [`process`], [`pipe`], [`stdio`], [`signal`], [`blocking`] |
 //! | TCP and UDP in the program itself, over a TAP device | [`stack`] |
 //! | testing a program under a simulated network and every order of its threads | [`sim`] |
@@ -87,6 +88,8 @@ pub use selvedge_core::{
 pub use selvedge_coroutine as coroutine;
 #[doc(inline)]
 pub use selvedge_direct as direct;
+#[doc(inline)]
+pub use selvedge_distributed as distributed;
 #[doc(inline)]
 pub use selvedge_flow as flow;
 #[doc(inline)]
@@ -422,6 +425,7 @@ mod guide {
         Lazy = "lazy.md",
         Make = "make.md",
         Mpi = "mpi.md",
+        Distributed = "distributed.md",
         Stack = "stack.md",
         WebGateway = "web-gateway.md",
     }
