@@ -218,9 +218,10 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The value of the first field with this name, in whatever case.
     pub fn field(&self, name: &str) -> Option<&str> {
-        let prefix = format!("{name}: ");
-        self.head.lines().find_map(|line| line.strip_prefix(&prefix))
+        let fields = self.head.lines().filter_map(|line| line.split_once(": "));
+        fields.filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
     }
 }
 

@@ -4,9 +4,11 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod blocks;
 mod browser;
 mod configured;
 mod controlled;
+mod direct;
 mod faults;
 mod files;
 mod guide;
@@ -15,3 +17,8 @@ mod probes;
 mod process;
 mod several;
 mod upgraded;
+
+use common::serve;
+
+/// The bytes of the cache of blocks of the servers in these tests, as `--cache-direct` takes them.
+const DIRECT: &str = "0";
