@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -328,9 +329,13 @@ impl Client {
     }
 }
 
-/// Raises this process's own limit of descriptors.
-pub fn many_descriptors() {
+/// Raises this process's own limit of descriptors, for a test that opens ten thousand. The limit
+/// may be too low for two such tests at once, so a test keeps the value until it has closed them.
+pub fn many_descriptors() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
+    // A test that has failed is over too.
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
