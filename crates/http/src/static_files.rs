@@ -47,7 +47,8 @@ pub struct StaticFiles {
 
 impl StaticFiles {
     /// The files of `directory`. Of `config` the sizes of the cache, the cache of blocks and the
-    /// validity count.
+    /// validity count. With a cache of blocks the handler runs in threads of Selvedge only, and not
+    /// on a foreign executor, because each block has a thread that reads it.
     pub fn new(directory: DocumentRoot, config: &Config) -> StaticFiles {
         let files = RefCell::new(Files::new(directory, config));
         StaticFiles { files, blocks: config.blocks.clone() }
