@@ -183,6 +183,7 @@ fn split(settings: &Settings, file: &str, text: &str) -> Result<(Options, Proces
     options.body_bytes = limits.body_bytes;
     options.cache_files = settings.cache.files as usize;
     options.cache_bytes = settings.cache.bytes as usize;
+    options.cache_direct = settings.cache.direct as usize;
     let log = &settings.log;
     options.log = match log.access.as_str() {
         "off" => Log::Off,

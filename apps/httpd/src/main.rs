@@ -5,6 +5,21 @@
 //! listening sockets and a [`Site`](selvedge_http::Site) of its own. They share the log file, the
 //! routes and the word to stop, nothing else. `running.rs` runs them.
 
+// # For readers of the source
+//
+// The program is command line, wiring and signals; `http`, `site` and `gateway` serve. Start at
+// `configuration.rs`, which turns the files of a configuration into routes and options, and at
+// `running.rs`, which has the workers, and the OS thread that hears signals and the commands of
+// `control.rs`. `handlers.rs` keeps the parts of other programs' handlers over a reload.
+//
+// A process with threads cannot be forked. So a daemon (`background.rs`) and each of several
+// processes (`prefork.rs`) is the program started once more, and so is the process that takes over
+// in an upgrade, which gets the sockets through `takeover.rs`. The parent of several processes
+// obeys commands (`commanded.rs`): it passes them on by sockets without a path (`nameless.rs`), and
+// puts the answers together (`answers.rs`).
+//
+// `src/bin/selvedge-load.rs` and `load/` are the load generator, with clients that are threads too.
+
 #![forbid(unsafe_code)]
 
 mod answers;

@@ -61,6 +61,9 @@ Options:
                          default. The number of bytes in a line is that of the content that was sent.
       --validity SECONDS how long a file is served before the server looks whether it has changed; by
                          default 2. All options that take seconds allow fractions.
+      --cache-direct N   read files past the kernel's page cache, and keep N bytes of them in the server's
+                         own, for a site that is larger than memory; by default 0. Then files come from
+                         the page cache.
       --idle SECONDS     how long a connection may be open without a request; by default 60.
       --head SECONDS     how long the head of a request may take to arrive; by default 10.
       --body SECONDS     how long the body of a request may take to arrive; by default 30.
@@ -123,6 +126,8 @@ pub(crate) struct Options {
     pub(crate) drain: Duration,
     pub(crate) cache_files: usize,
     pub(crate) cache_bytes: usize,
+    /// The bytes of the cache of blocks; 0 for the kernel's page cache.
+    pub(crate) cache_direct: usize,
 }
 
 impl Options {
@@ -145,6 +150,7 @@ impl Options {
             drain: Duration::from_secs(10),
             cache_files: defaults.cache_files,
             cache_bytes: defaults.cache_bytes,
+            cache_direct: 0,
         }
     }
 }
@@ -272,6 +278,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
             }
             Long("body-bytes") => {
                 options.body_bytes = number(&mut parser, "--body-bytes", 0..=u64::MAX)?;
+            }
+            Long("cache-direct") => {
+                options.cache_direct = number(&mut parser, "--cache-direct", 0..=usize::MAX)?;
             }
             Long("log") => {
                 let log = parser.value()?;
@@ -417,7 +426,7 @@ mod tests {
     fn everything_at_once() {
         let options = options(
             "--listen :80 -l [::1]:0 --listen=unix:/a/b -w 3 site --log - --validity 0.5 --idle 5 --head 1 --drain 0 \
-             --body 2 --write 3 --head-bytes 600 --body-bytes 7 --unix-mode 640",
+             --body 2 --write 3 --head-bytes 600 --body-bytes 7 --unix-mode 640 --cache-direct 1000000",
         );
         assert_eq!(options.directory, PathBuf::from("site"));
         let listen: Vec<String> = options.listen.iter().map(Address::to_string).collect();
@@ -427,6 +436,7 @@ mod tests {
         assert_eq!((options.head, options.drain), (Duration::from_secs(1), Duration::ZERO));
         assert_eq!((options.body, options.write), (Duration::from_secs(2), Duration::from_secs(3)));
         assert_eq!((options.head_bytes, options.body_bytes), (600, 7));
+        assert_eq!(options.cache_direct, 1_000_000);
         assert_eq!(options.unix_mode, Some(0o640));
     }
 
@@ -459,6 +469,7 @@ mod tests {
             ("--drain", options.drain.as_secs()),
             ("--head-bytes", options.head_bytes as u64),
             ("--body-bytes", options.body_bytes),
+            ("--cache-direct", options.cache_direct as u64),
         ] {
             let start = HELP.find(&format!("      {option} ")).unwrap_or_else(|| panic!("{option}"));
             let text = HELP[start..].replace('\n', " ");
@@ -496,6 +507,7 @@ mod tests {
             "--write -1",
             "--head-bytes 100",
             "--body-bytes -1",
+            "--cache-direct 1G",
             "--validity 1e9",
             "--what",
             "one two three",

@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal as Kill, kill_process};
 use selvedge_core::{JoinHandle, detach_local, round_robin_with, spawn_local};
 use selvedge_http::request::Limits;
 use selvedge_http::{
-    Config, ConnectionGate, DocumentRoot, HandlerLimits, LogFile, Metrics, Reload, Routes, Routing, Severity,
-    Site, Stop, report,
+    BlockCache, Config, ConnectionGate, DocumentRoot, HandlerLimits, LogFile, Metrics, Reload, Routes,
+    Routing, Severity, Site, Stop, report,
 };
 use selvedge_io::net::UnixListener;
 use selvedge_io::signal::{Signal, Signals, signals};
@@ -429,7 +429,7 @@ impl Server {
         let (program, log) = (self.shared.program.clone(), self.log.clone());
         let handed = blocking(move || {
             if let Some(Ok(Some((path, file)))) = log.map(|log| log.file()) {
-                // The one of an earlier try may be closed by now.
+                // The file of an earlier try may be closed by now.
                 drop(files.take_file(&HandedName::Log(path.clone())));
                 files.push(HandedName::Log(path), file);
             }
@@ -565,7 +565,11 @@ pub(crate) fn naming(option: &str) -> impl FnOnce(std::io::Error) -> Refusal {
 /// The configuration of each of `workers` workers, with the process's descriptors shared out among
 /// them.
 fn config(options: &Options, workers: usize) -> Result<Config, Refusal> {
-    let shares = descriptors::shares(options.listen.len(), workers, options.cache_files)?;
+    let is_direct = options.cache_direct > 0;
+    // A file that is read past the page cache has a second descriptor.
+    let for_each = if is_direct { 2 } else { 1 };
+    let cached = options.cache_files.saturating_mul(for_each);
+    let shares = descriptors::shares(options.listen.len(), workers, cached)?;
     Ok(Config {
         limits: Limits {
             head_bytes: options.head_bytes,
@@ -577,8 +581,9 @@ fn config(options: &Options, workers: usize) -> Result<Config, Refusal> {
         head: options.head,
         body: options.body,
         write: options.write,
-        cache_files: shares.cache_files,
+        cache_files: shares.cache_files / for_each,
         cache_bytes: options.cache_bytes,
+        blocks: is_direct.then(|| BlockCache::new(options.cache_direct)),
         connections: shares.connections,
         handlers: HandlerLimits { body_bytes: options.body_bytes, ..HandlerLimits::default() },
         ..Config::default()

@@ -188,6 +188,42 @@ fn slow_heads() {
     assert_eq!(fast.ask(GET).status, 200);
 }
 
+/// Bodies that drip in byte by byte are cut off in total, not per byte, and delay no other client
+/// meanwhile. The request has been answered before.
+#[test]
+fn slow_bodies() {
+    let site = site();
+    let server = serve(site.path(), &["--body", "0.6", "--idle", "30"]);
+    let start = Instant::now();
+    let mut slow: Vec<Client> = (0..100).map(|_| server.connect()).collect();
+    for (number, client) in slow.iter_mut().enumerate() {
+        let framing = if number % 2 == 0 { "Content-Length: 1000" } else { "Transfer-Encoding: chunked" };
+        client.send(format!("POST /ten.txt HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n"));
+        if number % 2 == 1 {
+            client.send("3E8\r\n");
+        }
+        assert_eq!(client.reply().status, 405);
+    }
+    let mut fast = server.connect();
+    let mut waited = Vec::new();
+    while start.elapsed() < ms(500) {
+        slow.iter_mut().for_each(|client| client.send("x"));
+        let asked = Instant::now();
+        assert_eq!(fast.ask(GET).status, 200);
+        waited.push(asked.elapsed());
+        std::thread::sleep(ms(40));
+    }
+    // The machine itself may stop for longer now and then.
+    waited.sort();
+    assert!(waited[waited.len() / 2] < ms(250), "served after {waited:?}");
+    for client in &mut slow {
+        client.assert_end();
+    }
+    let took = start.elapsed();
+    assert!(took > ms(550) && took < ms(5000), "{took:?}");
+    assert_eq!(fast.ask(GET).status, 200);
+}
+
 #[test]
 fn idle_connections_are_closed_without_a_word() {
     let site = site();
@@ -233,7 +269,7 @@ fn requests_of_clients_that_reset() {
 /// others.
 #[test]
 fn ten_thousand_idle_connections() {
-    many_descriptors();
+    let _descriptors = many_descriptors();
     let site = site();
     let server = serve(site.path(), &["--workers", "2"]);
     let mut first = server.connect();
@@ -298,8 +334,7 @@ fn descriptors_run_out_and_come_back() {
     let time = server.processor_time();
     std::thread::sleep(ms(300));
     assert!(server.processor_time() - time < ms(100), "it spins");
-    // Those that were accepted are served; as they go, the others are, in the order in which they
-    // came.
+    // Accepted clients are served; as they go, the others are, in the order in which they came.
     for client in many {
         let mut client = client;
         assert_eq!(client.reply().status, 200);

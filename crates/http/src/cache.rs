@@ -9,11 +9,12 @@
 //! `Files` (`files.rs`) owns the [`Cache`] and fills it. A connection that sends a file holds its
 //! [`CachedFile`], so a file that has left the cache stays open until it is sent.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use selvedge_core::Time;
+use selvedge_io::fs::File;
 
 use crate::conditional::{ETag, is_settled};
 use crate::document_root::{Backing, Identity, OpenedFile};
@@ -47,6 +48,9 @@ pub(crate) fn split_key(key: &[u8]) -> (&[u8], &[u8]) {
 pub(crate) struct CachedFile {
     pub(crate) representation: Representation,
     pub(crate) body: Backing,
+    /// The file once more, opened for direct access when its first block was read
+    /// (`block_cache/reading.rs`).
+    pub(crate) direct: OnceCell<File>,
     pub(crate) identity: Identity,
     /// Its name in the cache, and in messages.
     pub(crate) name: Rc<[u8]>,
@@ -72,6 +76,7 @@ impl CachedFile {
         CachedFile {
             representation: Representation::new(mime::by_name(named), len, modified.0, etag, second),
             body,
+            direct: OnceCell::new(),
             identity,
             name: name.into(),
             settled: is_settled(changed.0, second),
@@ -97,6 +102,7 @@ impl CachedFile {
         CachedFile {
             representation: Representation::new(kind, len, modified.0, etag, second),
             body: Backing::Memory(content),
+            direct: OnceCell::new(),
             identity: self.identity.with_len(len),
             name: self.name.clone(),
             settled: self.settled,
@@ -105,6 +111,11 @@ impl CachedFile {
             used: Cell::new(false),
             plain: false,
         }
+    }
+
+    /// Whether each later change of the file gives it another time.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.settled
     }
 
     /// Whether a `/` and its name are together a path that resolves to its name, without a byte to

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::block_cache::BlockCache;
 use crate::request::Limits;
 
 /// How a site is served: limits, times and sizes.
@@ -33,6 +34,11 @@ pub struct Config {
     /// `sendfile`. (Measured on Linux 6.18 over loopback: at 8 KB both cost the same. At 4 KB
     /// memory is 7 % cheaper, and at 16 KiB `sendfile` is 13 % cheaper.)
     pub memory_bytes: u64,
+    /// The cache from which the content of files is sent, in place of the kernel's page cache:
+    /// `None` by default. A handler answers for files then, which costs more instructions, so this
+    /// is for sites that are larger than memory. Then `memory_bytes` means nothing, and
+    /// `cache_files` bounds the files that are open.
+    pub blocks: Option<BlockCache>,
     /// The limits of requests that [handlers](selvedge_handler::Handler) answer.
     pub handlers: HandlerLimits,
     /// The most connections of one worker. At this number the worker closes the connections that
@@ -56,6 +62,7 @@ impl Default for Config {
             cache_files: 1024,
             cache_bytes: 64 << 20,
             memory_bytes: 8 << 10,
+            blocks: None,
             handlers: HandlerLimits::default(),
             connections: usize::MAX,
         }

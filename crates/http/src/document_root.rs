@@ -90,9 +90,9 @@ pub(crate) enum Backing {
 }
 
 /// The numbers that distinguish a file and its state from all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
-    device: u64,
+    pub(crate) device: u64,
     pub(crate) inode: u64,
     pub(crate) len: u64,
     /// Seconds and nanoseconds of Unix time.

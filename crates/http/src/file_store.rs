@@ -13,11 +13,11 @@ use selvedge_io::fs::Handle;
 use crate::conditional::ETag;
 use crate::date::{self, Clock};
 use crate::error_page::{self, Extra};
+use crate::file_body::multipart;
 use crate::mime;
 use crate::plain;
 use crate::representation::{Answer, Content, Representation};
 use crate::response::Persistence;
-use crate::static_files::multipart;
 use crate::status::Status;
 use crate::target;
 

@@ -63,7 +63,8 @@ impl Files {
             cache: Cache::new(config.cache_files, config.cache_bytes),
             root: None,
             validity: config.validity,
-            memory_bytes: config.memory_bytes,
+            // With a cache of blocks, only files without a byte are read when they are looked up.
+            memory_bytes: if config.blocks.is_some() { 0 } else { config.memory_bytes },
             name: Vec::new(),
         }
     }

@@ -7,12 +7,14 @@ use selvedge_handler::DynHandler;
 use selvedge_io::pool::Pool;
 
 use crate::config::Config;
+use crate::direct_routes::DirectRoutes;
 use crate::document_root::DocumentRoot;
 use crate::error_page::{self, Extra};
 use crate::files::{self, FileName, Files, LookedUp};
 use crate::request::Request;
 use crate::responder::{Handled, Reply, Responder, Rest, Terms};
 use crate::routed::{AskedQuestion, LearnedFacts, Routed};
+use crate::static_files::StaticFiles;
 use crate::status::Status;
 
 /// What a site answers from.
@@ -26,6 +28,10 @@ enum NotOneDirectory {
     None,
     Handler(Rc<dyn DynHandler>),
     Routes(Box<Routed>),
+    /// The files of a directory, past the page cache.
+    DirectFiles(Rc<StaticFiles>),
+    /// Routes with files past the page cache.
+    DirectRoutes(Rc<DirectRoutes>),
 }
 
 /// A question about the disk, or of a route.
@@ -49,6 +55,10 @@ pub(crate) enum FrontFound {
 impl Front {
     /// All requests are answered from the files of a directory.
     pub(crate) fn of_files(directory: DocumentRoot, config: &Config) -> Front {
+        if config.blocks.is_some() {
+            let files = Rc::new(StaticFiles::new(directory, config));
+            return Front { files: None, others: NotOneDirectory::DirectFiles(files) };
+        }
         Front { files: Some(Files::new(directory, config)), others: NotOneDirectory::None }
     }
 
@@ -59,14 +69,21 @@ impl Front {
 
     /// The routes answer.
     pub(crate) fn of_routes(routes: Routed) -> Front {
-        Front { files: None, others: NotOneDirectory::Routes(Box::new(routes)) }
+        let others = match routes.blocks() {
+            Some(blocks) => NotOneDirectory::DirectRoutes(Rc::new(DirectRoutes::new(routes, blocks))),
+            None => NotOneDirectory::Routes(Box::new(routes)),
+        };
+        Front { files: None, others }
     }
 
     /// Empties the caches of files.
     pub(crate) fn forget(&mut self) {
         self.files.iter_mut().for_each(Files::forget);
-        if let NotOneDirectory::Routes(routes) = &mut self.others {
-            routes.forget();
+        match &mut self.others {
+            NotOneDirectory::Routes(routes) => routes.forget(),
+            NotOneDirectory::DirectFiles(files) => files.forget(),
+            NotOneDirectory::DirectRoutes(routes) => routes.forget(),
+            NotOneDirectory::None | NotOneDirectory::Handler(_) => {}
         }
     }
 }
@@ -81,6 +98,8 @@ impl Responder for Front {
             NotOneDirectory::None => None,
             NotOneDirectory::Handler(handler) => Some(handler.clone()),
             NotOneDirectory::Routes(routes) => routes.route(request),
+            NotOneDirectory::DirectFiles(files) => Some(files.clone()),
+            NotOneDirectory::DirectRoutes(routes) => Some(routes.route(request)),
         }
     }
 
@@ -161,6 +180,8 @@ impl std::fmt::Debug for Front {
             NotOneDirectory::None => "none",
             NotOneDirectory::Handler(_) => "a handler",
             NotOneDirectory::Routes(_) => "routes",
+            NotOneDirectory::DirectFiles(_) => "files past the page cache",
+            NotOneDirectory::DirectRoutes(_) => "routes with files past the page cache",
         };
         f.debug_struct("Front")
             .field("directory", &self.files.as_ref().map(Files::directory))

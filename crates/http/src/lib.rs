@@ -49,6 +49,10 @@
 // are changed in the head after it is written (`routed/fields.rs`), so the prebuilt heads stay. A
 // `ConnectionGate` is what a connection passes before its first request.
 //
+// With a `BlockCache` in its `Config` a site reads files past the page cache. A read must wait, and
+// a responder must not, so a handler answers for all files then: `StaticFiles`, or `DirectRoutes`
+// (`direct_routes.rs`) in front of `Routed`. `file_body.rs` makes their bodies of blocks.
+//
 // A reply is logged when it is gone. Its line is drafted with the reply, and kept if all replies
 // leave at once. Otherwise the draft is taken back, and the request, which still lies in the input,
 // is parsed again (`connection/unlogged.rs`). An exchange counts the bytes that the kernel has
@@ -66,6 +70,7 @@
 #![forbid(unsafe_code)]
 
 mod access_log;
+mod block_cache;
 pub mod body;
 mod cache;
 pub mod coding;
@@ -74,8 +79,10 @@ mod config;
 mod connection;
 pub mod date;
 mod decimal;
+mod direct_routes;
 mod document_root;
 pub mod error_page;
+mod file_body;
 mod file_store;
 mod files;
 pub mod framing_fields;
@@ -108,6 +115,7 @@ mod worker;
 mod zip_store;
 
 pub use access_log::{BACKLOG_MAX, LogFile, Rotation};
+pub use block_cache::{BlockCache, BlockCounts};
 pub use config::{Config, HandlerLimits};
 pub use document_root::DocumentRoot;
 pub use file_store::{FileStore, StoredContent, StoredFile, answer_from};

@@ -13,6 +13,7 @@ use selvedge_core::Time;
 use selvedge_site::listing::{STYLE, escaped, size};
 
 use crate::access_log::LogFile;
+use crate::block_cache::{BlockCache, BlockCounts};
 use crate::lost_lines::LostLines;
 use crate::routing::Routing;
 
@@ -29,6 +30,8 @@ pub struct Metrics {
     reloads: [AtomicU64; 2],
     /// Of the access log, if there is one.
     lost: OnceLock<Arc<LostLines>>,
+    /// The cache of blocks, if there is one.
+    blocks: OnceLock<BlockCache>,
 }
 
 /// The counters of one worker.
@@ -104,12 +107,18 @@ impl Metrics {
             workers: Mutex::default(),
             reloads: Default::default(),
             lost: OnceLock::new(),
+            blocks: OnceLock::new(),
         })
     }
 
     /// Tells the losses of this log too. All workers have the same one.
     pub(crate) fn tell_losses(&self, log: &LogFile) {
         self.lost.get_or_init(|| log.losses());
+    }
+
+    /// Tells the counts of this cache too. All workers have the same one.
+    pub(crate) fn tell_blocks(&self, blocks: &BlockCache) {
+        self.blocks.get_or_init(|| blocks.clone());
     }
 
     /// The lines that the access log has lost, by reason.
@@ -197,7 +206,28 @@ impl Metrics {
         for (reason, count) in self.lost() {
             let _ = writeln!(out, "selvedge_log_lines_lost_total{{reason=\"{reason}\"}} {count}");
         }
+        if let Some(blocks) = self.blocks.get() {
+            let BlockCounts { hits, misses, reads, evicted, bytes } = blocks.counts();
+            for (name, kind, value, help) in [
+                ("hits_total", "counter", hits, "Blocks that were in memory when a reply asked for them."),
+                ("misses_total", "counter", misses, "Blocks that a reply had to wait for."),
+                ("reads_total", "counter", reads, "Blocks that were read from the disk."),
+                ("evicted_total", "counter", evicted, "Blocks that left for others."),
+                ("bytes", "gauge", bytes, "Bytes of the blocks in memory."),
+            ] {
+                let name = format!("block_cache_{name}");
+                head(&mut out, &name, kind, help);
+                let _ = writeln!(out, "selvedge_{name} {value}");
+            }
+        }
         out
+    }
+
+    /// What became of the cache of blocks, in words, if there is one.
+    fn told_blocks(&self) -> Option<String> {
+        let BlockCounts { hits, misses, reads, evicted, bytes } = self.blocks.get()?.counts();
+        let bytes = size(bytes);
+        Some(format!("{hits} hits, {misses} misses, {reads} read, {evicted} evicted, {bytes}B in memory"))
     }
 
     /// The state of the server as lines of text.
@@ -215,6 +245,9 @@ impl Metrics {
             ("lost lines", self.lost().iter().map(|(_, lines)| lines).sum::<u64>().to_string()),
         ] {
             let _ = writeln!(text, "{name:<12} {value}");
+        }
+        if let Some(blocks) = self.told_blocks() {
+            let _ = writeln!(text, "{:<12} {blocks}", "blocks");
         }
         text
     }
@@ -246,6 +279,9 @@ impl Metrics {
             "Lost lines of the access log",
             self.lost().iter().map(|(_, lines)| lines).sum::<u64>().to_string(),
         );
+        if let Some(blocks) = self.told_blocks() {
+            row("Blocks of files", blocks);
+        }
         page.push_str("</table>\n<h2>Replies by status</h2>\n<table>\n");
         bars(&mut page, (1..6).map(|class| (format!("{class}xx"), sums.requests[class])));
         page.push_str("</table>\n<h2>Time to the head of the reply</h2>\n<table>\n");

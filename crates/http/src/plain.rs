@@ -1,12 +1,12 @@
 //! A handler's request as bytes, and a reply in bytes as a handler's response: so the code that
 //! answers for files on a connection answers for them in a handler too.
 //!
-//! `static_files.rs` and `file_store.rs` call it. Only the fields that matter to a file go into the
-//! bytes.
+//! `static_files.rs`, `file_store.rs` and `direct_routes.rs` call it. Only the fields that matter
+//! go into the bytes: to a file those of conditions and ranges, to routes all but those of framing.
 
 use http::header::{
-    CONNECTION, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE,
-    IF_UNMODIFIED_SINCE, LOCATION, RANGE,
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LOCATION, RANGE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use selvedge_handler::{Body, IntoResponse, Mount, Request, Response, StatusCode};
 
@@ -17,24 +17,52 @@ use crate::status::Status;
 const FIELDS: [HeaderName; 6] =
     [IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE];
 
-/// The head of `request` in bytes, for [`parse`].
+/// The fields of a request that concern its body or its connection.
+const FRAMING: [HeaderName; 7] =
+    [CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
+
+/// The head of `request` in bytes, for [`parse`], with the fields that matter to a file.
 pub(crate) fn head(request: &Request) -> Vec<u8> {
-    let mut head = Vec::with_capacity(256);
-    head.extend_from_slice(request.method().as_str().as_bytes());
-    head.push(b' ');
-    let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
-    head.extend_from_slice(target.as_bytes());
-    head.extend_from_slice(b" HTTP/1.1\r\nHost:\r\n");
+    let mut head = line(request);
+    head.extend_from_slice(b"Host:\r\n");
     for name in FIELDS {
         for value in request.headers().get_all(&name) {
-            head.extend_from_slice(name.as_str().as_bytes());
-            head.extend_from_slice(b": ");
-            head.extend_from_slice(value.as_bytes());
-            head.extend_from_slice(b"\r\n");
+            put_field(&name, value, &mut head);
         }
     }
     head.extend_from_slice(b"\r\n");
     head
+}
+
+/// The head of `request` in bytes, for [`parse`], with the fields that matter to routes. It says
+/// that there is no body.
+pub(crate) fn routed_head(request: &Request) -> Vec<u8> {
+    let mut head = line(request);
+    // A client of HTTP/1.0 may leave it out.
+    let host = request.headers().get(HOST).cloned();
+    put_field(&HOST, &host.unwrap_or(HeaderValue::from_static("")), &mut head);
+    for (name, value) in request.headers() {
+        if *name != HOST && !FRAMING.contains(name) {
+            put_field(name, value, &mut head);
+        }
+    }
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+fn line(request: &Request) -> Vec<u8> {
+    let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+    let mut line = Vec::with_capacity(256);
+    for part in [request.method().as_str(), " ", target, " HTTP/1.1\r\n"] {
+        line.extend_from_slice(part.as_bytes());
+    }
+    line
+}
+
+fn put_field(name: &HeaderName, value: &HeaderValue, head: &mut Vec<u8>) {
+    for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+        head.extend_from_slice(part);
+    }
 }
 
 /// Parses a head that [`head`] has made. An engine has checked its sizes before.

@@ -27,7 +27,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::{Arc, PoisonError};
 
-use selvedge_core::now;
+use selvedge_core::{Time, now};
 use selvedge_handler::DynHandler;
 use selvedge_site::accept::{Coding, codings, prefers_json};
 use selvedge_site::listing;
@@ -43,6 +43,7 @@ use self::guarded::Guarded;
 use self::kept::{Compressed, Verified};
 pub(crate) use self::question::{AskedQuestion, LearnedFacts};
 use self::question::{Learned, Question};
+use crate::block_cache::BlockCache;
 use crate::cache::CachedFile;
 use crate::config::Config;
 use crate::connection::ClientSide;
@@ -72,6 +73,7 @@ pub(crate) struct Routed {
     compressed: Compressed,
     metrics: Arc<Metrics>,
     pub(crate) counters: Arc<WorkerMetrics>,
+    blocks: Option<BlockCache>,
 }
 
 /// One request on its way to its reply.
@@ -104,6 +106,9 @@ impl Routed {
             cache_bytes: config.cache_bytes.div_ceil(share),
             ..config.clone()
         };
+        if let Some(blocks) = &config.blocks {
+            metrics.tell_blocks(blocks);
+        }
         let files = routing.directories.iter().map(|root| Files::new(root.clone(), &config)).collect();
         let verified = Rc::<RefCell<Verified>>::default();
         let mut handlers: Vec<Vec<Option<Rc<dyn DynHandler>>>> = Vec::new();
@@ -124,7 +129,13 @@ impl Routed {
         if handlers.iter().flatten().all(Option::is_none) {
             handlers.clear();
         }
-        Routed { routing, files, handlers, verified, compressed: Compressed::default(), metrics, counters }
+        let (compressed, blocks) = (Compressed::default(), config.blocks);
+        Routed { routing, files, handlers, verified, compressed, metrics, counters, blocks }
+    }
+
+    /// The cache of blocks that its files are to be sent from, if it has one.
+    pub(crate) fn blocks(&self) -> Option<BlockCache> {
+        self.blocks.clone()
     }
 
     /// Empties the caches.
@@ -152,20 +163,38 @@ impl Routed {
         known: Option<LearnedFacts>,
         out: &mut Vec<u8>,
     ) -> Handled<AskedQuestion> {
-        let start = out.len();
-        let (began, learned, is_first) = match known {
-            None => (now(), Vec::new(), true),
-            // The routes may have changed while the question was answered.
-            Some(known) if Arc::ptr_eq(&known.routing, &self.routing) => (known.began, known.learned, false),
-            Some(known) => (known.began, Vec::new(), false),
-        };
         let peer = terms.client.and_then(ClientSide::peer);
+        let began = known.as_ref().map_or_else(now, |known| known.began);
+        let handled = self.answer_uncounted(request, (terms, peer), known, out, began);
+        if let Handled::Reply(reply) = &handled {
+            self.counters.count(reply.status.code(), reply.content_bytes, now().since(began));
+        }
+        handled
+    }
+
+    /// As [`answer`](Self::answer) for the client at an address, but the reply is not counted.
+    /// `began` is when the request was answered for the first time.
+    #[inline]
+    pub(crate) fn answer_uncounted(
+        &mut self,
+        request: &Request<'_>,
+        (terms, peer): (&Terms<'_>, Option<IpAddr>),
+        known: Option<LearnedFacts>,
+        out: &mut Vec<u8>,
+        began: Time,
+    ) -> Handled<AskedQuestion> {
+        let start = out.len();
+        let (learned, is_first) = match known {
+            None => (Vec::new(), true),
+            // The routes may have changed while the question was answered.
+            Some(known) if Arc::ptr_eq(&known.routing, &self.routing) => (known.learned, false),
+            Some(_) => (Vec::new(), false),
+        };
         let mut visit =
             RoutedVisit { request, peer, terms, is_first, learned, fields: HeadChanges::default() };
         match self.visit(&mut visit, out) {
             Ok(reply) => {
                 visit.fields.apply(start, out, &reply);
-                self.counters.count(reply.status.code(), reply.content_bytes, now().since(began));
                 Handled::Reply(reply)
             }
             Err(question) => {

@@ -5,22 +5,21 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::sync::Arc;
 
 use selvedge_core::now;
-use selvedge_handler::{Body, Handler, Mount, Request, Response};
+use selvedge_handler::{Handler, Mount, Request, Response};
 use selvedge_io::blocking;
 
-use crate::cache::CachedFile;
+use crate::block_cache::BlockCache;
 use crate::config::Config;
 use crate::date::Clock;
-use crate::document_root::{Backing, DocumentRoot};
+use crate::document_root::DocumentRoot;
 use crate::error_page::{self, Extra};
+use crate::file_body::body_of;
 use crate::files::{self, FileName, Files, LookedUp};
 use crate::plain;
-use crate::range::{Parts, Span};
 use crate::request::Method;
-use crate::responder::{Handled, Rest, Terms};
+use crate::responder::{Handled, Terms};
 use crate::response::Persistence;
 use crate::status::Status;
 
@@ -43,12 +42,21 @@ use crate::status::Status;
 /// ```
 pub struct StaticFiles {
     files: RefCell<Files>,
+    blocks: Option<BlockCache>,
 }
 
 impl StaticFiles {
-    /// The files of `directory`. Of `config` the sizes of the cache and the validity count.
+    /// The files of `directory`. Of `config` the sizes of the cache, the cache of blocks and the
+    /// validity count. With a cache of blocks the handler runs in threads of Selvedge only, and not
+    /// on a foreign executor, because each block has a thread that reads it.
     pub fn new(directory: DocumentRoot, config: &Config) -> StaticFiles {
-        StaticFiles { files: RefCell::new(Files::new(directory, config)) }
+        let files = RefCell::new(Files::new(directory, config));
+        StaticFiles { files, blocks: config.blocks.clone() }
+    }
+
+    /// Closes all files, so that the next request looks at them again.
+    pub(crate) fn forget(&self) {
+        self.files.borrow_mut().forget();
     }
 
     /// The call that looks up `name`.
@@ -74,14 +82,9 @@ impl StaticFiles {
                 self.files.borrow_mut().answer(&request, &terms, looked_up, &mut out);
             match handled {
                 Handled::Reply(reply) => {
-                    let body = match reply.rest {
-                        Rest::Nothing => Ok(None),
-                        Rest::Span(file, span) => body_of(&file, span).map(Some),
-                        Rest::Parts(file, parts) => parts_of(&file, &parts).map(Some),
-                    };
-                    return match body {
+                    return match body_of(self.blocks.as_ref(), reply).await {
                         Ok(body) => plain::response(&out, body, mount),
-                        Err(_) => page(Status::SERVICE_UNAVAILABLE, &clock),
+                        Err(status) => page(status, &clock),
                     };
                 }
                 Handled::Search(name) => match blocking(self.search(name)).await {
@@ -100,42 +103,11 @@ impl Handler for StaticFiles {
     }
 }
 
-fn page(status: Status, clock: &Clock) -> Response {
+/// A page as a response.
+pub(crate) fn page(status: Status, clock: &Clock) -> Response {
     let mut out = Vec::new();
     error_page::put(status, Extra::None, Method::Get, Persistence::Implied, clock, &mut out);
     plain::response(&out, None, None)
-}
-
-/// A span of a file as a body, which keeps the file open.
-fn body_of(file: &CachedFile, span: Span) -> rustix::io::Result<Body> {
-    match &file.body {
-        Backing::Memory(content) => Ok(Body::from(content[span.start as usize..span.end as usize].to_vec())),
-        Backing::Open(open) => Ok(Body::file(Arc::new(open.duplicate()?), span.start..span.end)),
-    }
-}
-
-/// Several spans of a file as a body.
-fn parts_of(file: &CachedFile, parts: &Parts) -> rustix::io::Result<Body> {
-    let bodies: Result<Vec<_>, _> = parts.spans().iter().map(|&span| body_of(file, span)).collect();
-    Ok(multipart(parts.clone(), bodies?))
-}
-
-/// The body of a multipart/byteranges reply: each of `bodies` behind its part head.
-pub(crate) fn multipart(parts: Parts, bodies: Vec<Body>) -> Body {
-    Body::produce(async move |mut out| {
-        for (index, mut body) in bodies.into_iter().enumerate() {
-            let mut head = Vec::new();
-            parts.put_part_head(index, &mut head);
-            out.put(head).await;
-            while let Some(piece) = body.next().await.transpose()? {
-                out.put(piece).await;
-            }
-        }
-        let mut end = Vec::new();
-        parts.put_end(&mut end);
-        out.put(end).await;
-        Ok::<(), selvedge_handler::BodyError>(())
-    })
 }
 
 impl fmt::Debug for StaticFiles {

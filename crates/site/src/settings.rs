@@ -155,7 +155,7 @@ settings! {
 }
 
 settings! {
-    /// What each worker keeps of files.
+    /// What each worker keeps of files, and the cache of their blocks.
     CacheSettings "[cache]" {
         /// How long a file is served before the server looks whether it has changed.
         validity: f64 = 2.0, "seconds" "2.0";
@@ -163,6 +163,10 @@ settings! {
         files: u32 = 1024, "integer" "1024";
         /// The most bytes.
         bytes: u64 = 67_108_864, "bytes" "67108864";
+        /// The bytes of a cache of blocks that all workers of a process share. If it is not 0,
+        /// files are read past the kernel's page cache, and kept in this cache: for a site that is
+        /// larger than memory.
+        direct: u64 = 0, "bytes" "0";
     }
 }
 

@@ -1,4 +1,4 @@
-//! The replies on a connection: where each ends, and whether it is the one that was asked for.
+//! The replies on a connection: where each ends, and whether it is the reply that was asked for.
 //!
 //! Only what delimits replies is read: the status, `Content-Length` and `Connection`. A head that
 //! is byte for byte the last one seen for that page (all of them between two changes of `Date`) is

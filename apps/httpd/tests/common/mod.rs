@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -218,9 +219,10 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The value of the first field with this name, in whatever case.
     pub fn field(&self, name: &str) -> Option<&str> {
-        let prefix = format!("{name}: ");
-        self.head.lines().find_map(|line| line.strip_prefix(&prefix))
+        let fields = self.head.lines().filter_map(|line| line.split_once(": "));
+        fields.filter(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value).next()
     }
 }
 
@@ -327,9 +329,13 @@ impl Client {
     }
 }
 
-/// Raises this process's own limit of descriptors.
-pub fn many_descriptors() {
+/// Raises this process's own limit of descriptors, for a test that opens ten thousand. The limit
+/// may be too low for two such tests at once, so a test keeps the value until it has closed them.
+pub fn many_descriptors() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
+    // A test that has failed is over too.
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -86,7 +86,7 @@ fn end(stage: Stage, client: &mut Client, huge: &[u8], middle: &[u8]) {
 
 #[test]
 fn ten_thousand_connections_in_64_mb() {
-    many_descriptors();
+    let _descriptors = many_descriptors();
     let site = site();
     let (huge, middle) = (bytes(HUGE_BYTES), bytes(16 << 10));
     fs::write(site.path().join("huge.bin"), &huge).unwrap();

@@ -353,7 +353,7 @@ fn several_processes_of_a_program_that_is_gone() {
     assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err());
 }
 
-/// Several processes serve one address; one that dies is replaced, also if it has begun just now; a
+/// Several processes serve one address; one that dies is replaced, also if it has just begun; a
 /// signal reaches all. A second server does not share the address.
 #[test]
 fn several_processes_say_why_they_do_not_start() {

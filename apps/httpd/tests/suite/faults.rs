@@ -239,7 +239,7 @@ fn no_descriptor_for_an_upstream() {
     assert_eq!(steady.ask("GET /right HTTP/1.1\r\nHost: a\r\n\r\n").body, b"whole");
 }
 
-/// The one of `processes` that has the server's end of the connection.
+/// The process among `processes` that has the server's end of the connection.
 fn process_of(client: &Client, processes: &[i32]) -> Option<i32> {
     let port = |end: std::io::Result<SocketAddr>| format!(":{:04X}", end.unwrap().port());
     let (here, there) = (port(client.stream.local_addr()), port(client.stream.peer_addr()));

@@ -4,14 +4,22 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod blocks;
 mod browser;
 mod configured;
 mod controlled;
+mod direct;
 mod faults;
 mod files;
 mod guide;
+mod peers;
 mod php;
 mod probes;
 mod process;
 mod several;
 mod upgraded;
+
+use common::serve;
+
+/// The bytes of the cache of blocks of the servers in these tests, as `--cache-direct` takes them.
+const DIRECT: &str = "0";

@@ -2,6 +2,7 @@
 
 mod site;
 
+mod blocks;
 mod every_split;
 mod handlers;
 mod probes;
