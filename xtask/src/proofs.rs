@@ -499,6 +499,19 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
         &["make-speedup", "make-overhead", "make-overhead-large", "make-commands", "make-projects"],
     ),
     ("lightweight", &["selvedge-lightweight"], &["lwc"]),
+    (
+        "mpi",
+        &["selvedge-io", "selvedge-mpi", "selvedge-sched"],
+        &[
+            "mpi-latency",
+            "mpi-bandwidth",
+            "mpi-collectives",
+            "mpi-waiting",
+            "mpi-idle",
+            "mpi-trapezoid",
+            "mpi-serialise",
+        ],
+    ),
     ("web", &["selvedge-httpd"], &["web-small", "web-16k", "web-pipelined", "web-log", "log-designs"]),
     (
         "web servers",
