@@ -11,7 +11,7 @@ use crate::contender::{TOKIO, inner, outer};
 use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Failure, Metric, rows};
-use crate::peers::{CPP, Compiled};
+use crate::peers::{CPP, Compiled, built};
 use crate::table::{Row, Table};
 use crate::web::Counted;
 
@@ -43,6 +43,18 @@ impl Program {
     fn transaction(program: &'static str, reads: u64, writes: u64) -> Program {
         Program::new("selvedge", move |total| {
             inner("selvedge", program, &[reads, writes, total]).answers("sum", size_sum(reads, writes, total))
+        })
+    }
+
+    /// A pipeline of the shell, which prints the sum of the numbers up to the given one.
+    fn range_and_sum() -> Program {
+        Program::new("selvedge-pipe", |last| {
+            let command = built("selvedge-pipe", "selvedge-pipe").map(|path| {
+                let script = format!("range 1 {last} | sum | bytes | prepend \"sum \"");
+                [&path, "-j", "1", &script].map(str::to_owned).to_vec()
+            });
+            let contender = Contender { command, ..inner("selvedge-pipe", "", &[]) };
+            contender.answers("sum", last * (last + 1) / 2)
         })
     }
 
@@ -149,6 +161,7 @@ fn operations() -> Vec<Operation> {
             [1_000, 3_000],
             vec![Program::transaction("stm-size", 100, 0)],
         ),
+        operation("number of range | sum in the shell", [20_000, 60_000], vec![Program::range_and_sum()]),
     ]
 }
 

@@ -35,6 +35,7 @@ mod lwc;
 mod machine;
 mod make;
 mod measure;
+mod mpi;
 mod peers;
 mod pinned;
 mod pipes;
@@ -289,6 +290,41 @@ const FIGURES: &[Figure] = &[
         name: "cost-of-abstractions",
         about: "join, select, time-out, a foreign future",
         measure: abstractions::costs,
+    },
+    Figure {
+        name: "mpi-latency",
+        about: "messages to and fro between two ranks, beside C, rsmpi, mpi4py",
+        measure: mpi::latency::latency,
+    },
+    Figure {
+        name: "mpi-bandwidth",
+        about: "bytes a second from one rank to another",
+        measure: mpi::latency::bandwidth,
+    },
+    Figure {
+        name: "mpi-collectives",
+        about: "calls of all ranks: 2 ranks, and 8 ranks on 2 CPUs",
+        measure: mpi::collectives::collectives,
+    },
+    Figure {
+        name: "mpi-waiting",
+        about: "10,000 threads of a rank that wait for a message each",
+        measure: mpi::waiting::waiting,
+    },
+    Figure {
+        name: "mpi-idle",
+        about: "a rank that waits: its CPU, and how soon it wakes",
+        measure: mpi::idle::idle,
+    },
+    Figure {
+        name: "mpi-trapezoid",
+        about: "the area under a curve by ranks, beside C",
+        measure: mpi::trapezoid::trapezoid,
+    },
+    Figure {
+        name: "mpi-serialise",
+        about: "values as bytes, beside other formats",
+        measure: mpi::serialise::serialise,
     },
     Figure { name: "web-small", about: "a 612-byte file over 64 connections, log on", measure: web::small },
     Figure { name: "web-16k", about: "a 16 KiB file over 64 connections, log on", measure: web::sixteen_k },

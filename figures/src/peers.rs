@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 25] = [
+pub(crate) const PACKAGES: [&str; 31] = [
     "golang-go",
     "ghc",
     "libghc-parallel-dev",
@@ -39,6 +39,12 @@ pub(crate) const PACKAGES: [&str; 25] = [
     "liblwt-ocaml-dev",
     "erlang-base",
     "openjdk-21-jdk-headless",
+    "openmpi-bin",
+    "libopenmpi-dev",
+    "mpich",
+    "libmpich-dev",
+    "python3-mpi4py",
+    "libclang-dev",
 ];
 
 /// A peer program that is compiled from a source file of ours.
@@ -313,6 +319,55 @@ pub(crate) const JAVA: Compiled = Compiled {
     fetches: false,
 };
 
+/// C over Open MPI.
+pub(crate) const C_OPEN_MPI: Compiled = Compiled {
+    name: "mpi-c-openmpi",
+    source: "c/mpi.c",
+    includes: &[],
+    compiler: &["mpicc.openmpi"],
+    package: "openmpi-bin libopenmpi-dev",
+    arguments: &["-O2", "-pthread", "-o", "{out}", "{source}", "-lm"],
+    fetches: false,
+};
+
+/// The same, compiled so that the compiler may call a sine of several numbers at once.
+pub(crate) const C_OPEN_MPI_FAST: Compiled = Compiled {
+    name: "mpi-c-fast",
+    arguments: &["-Ofast", "-march=native", "-pthread", "-o", "{out}", "{source}", "-lm"],
+    ..C_OPEN_MPI
+};
+
+/// C over MPICH.
+pub(crate) const C_MPICH: Compiled =
+    Compiled { name: "mpi-c-mpich", compiler: &["mpicc.mpich"], package: "mpich libmpich-dev", ..C_OPEN_MPI };
+
+/// The Rust crate for MPI, over Open MPI. It is in a workspace of its own, because its build needs
+/// an MPI and libclang.
+pub(crate) const RSMPI: Compiled = Compiled {
+    name: "mpi-rust/release/mpi-rust",
+    source: "rsmpi/src/main.rs",
+    includes: &["sh/rsmpi.sh"],
+    compiler: &["sh"],
+    package: "dash libopenmpi-dev libclang-dev",
+    arguments: &["{sources}/sh/rsmpi.sh", "{sources}/rsmpi", "{directory}/mpi-rust"],
+    fetches: true,
+};
+
+/// Python's module for MPI, over Open MPI.
+pub(crate) const MPI4PY: Compiled = Compiled {
+    name: "mpi-mpi4py",
+    source: "python/mpi.py",
+    includes: &["sh/mpi4py.sh"],
+    compiler: &["sh"],
+    package: "dash python3-mpi4py",
+    arguments: &["{sources}/sh/mpi4py.sh", "{source}", "{out}"],
+    fetches: false,
+};
+
+/// Formats of Rust crates for values. They are in the package of [`RUST_STM`].
+pub(crate) const RUST_FORMATS: Compiled =
+    Compiled { name: "stm-rust/release/formats-rust", source: "rust/src/formats.rs", ..RUST_STM };
+
 /// Every compiled peer.
 pub(crate) const COMPILED: &[Compiled] = &[
     CPP,
@@ -333,6 +388,7 @@ pub(crate) const COMPILED: &[Compiled] = &[
     RUST_LAZY,
     RUST_STREAMS,
     RUST_ITEMS,
+    RUST_FORMATS,
     AXUM,
     GO_APP,
     C_CGI,
@@ -347,6 +403,11 @@ pub(crate) const COMPILED: &[Compiled] = &[
     LWT,
     ERLANG,
     JAVA,
+    C_OPEN_MPI,
+    C_OPEN_MPI_FAST,
+    C_MPICH,
+    RSMPI,
+    MPI4PY,
 ];
 
 impl Compiled {

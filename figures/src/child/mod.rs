@@ -22,6 +22,7 @@ mod log_server;
 mod lwc;
 pub(crate) mod make;
 mod mapped;
+pub(crate) mod mpi;
 mod ours;
 mod pipes;
 pub(crate) mod projects;
@@ -149,6 +150,9 @@ fn on_several_cpus(name: &str, numbers: &[u64], words: &[String]) -> Result<(), 
     }
     if let Some(program) = name.strip_prefix("cnc-") {
         return cnc::run(program, numbers);
+    }
+    if let Some(program) = name.strip_prefix("mpi-") {
+        return mpi::run(program, numbers, fault());
     }
     if let Some(program) = name.strip_prefix("lazy-") {
         return lazy::run(program, numbers);

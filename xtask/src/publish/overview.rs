@@ -13,7 +13,7 @@ pub(super) const PATH: &str = "site/figures/all.svg";
 pub(super) const ALT: &str = "all ratios at a glance: how many times better Selvedge is";
 
 /// The systems, and how the names of their figures begin.
-const SYSTEMS: [(&str, &[&str]); 8] = [
+const SYSTEMS: [(&str, &[&str]); 9] = [
     (
         "threads",
         &[
@@ -38,6 +38,7 @@ const SYSTEMS: [(&str, &[&str]); 8] = [
     ("graphs of steps", &["cnc-"]),
     ("pipelines", &["pipe-"]),
     ("builds", &["make-"]),
+    ("message passing", &["mpi-"]),
 ];
 
 /// The distance of two marks.
