@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 25] = [
+pub(crate) const PACKAGES: [&str; 29] = [
     "golang-go",
     "ghc",
     "libghc-parallel-dev",
@@ -39,6 +39,10 @@ pub(crate) const PACKAGES: [&str; 25] = [
     "liblwt-ocaml-dev",
     "erlang-base",
     "openjdk-21-jdk-headless",
+    "unbound",
+    "knot",
+    "nsd",
+    "vsftpd",
 ];
 
 /// A peer program that is compiled from a source file of ours.
@@ -440,7 +444,9 @@ pub(crate) fn build_all() -> Result<(), String> {
     let mut broken = Vec::new();
     let built = COMPILED.iter().map(|peer| (peer.name, peer.built()));
     let servers = crate::web::PEERS.map(|program| (program, program_path(program)));
-    for (name, found) in built.chain(servers) {
+    let of_names = crate::dns::PEERS.map(|(package, program)| (program, program_of(package, program)));
+    let of_files = [("vsftpd", program_path("vsftpd"))];
+    for (name, found) in built.chain(servers).chain(of_names).chain(of_files) {
         match found {
             Ok(path) => println!("{name}: {path}"),
             Err(why) => {

@@ -285,6 +285,8 @@ const FUZZ: &[(&[&str], &[&str])] = &[
     (&["selvedge-stack"], &["frames"]),
     (&["selvedge-make"], &["build_logs", "depfiles", "manifests"]),
     (&["selvedge-pipe"], &["scripts"]),
+    (&["selvedge-dns"], &["dns_denials", "dns_messages", "zone_files"]),
+    (&["selvedge-ftpd"], &["ftp_commands"]),
 ];
 
 fn fuzz_targets() -> impl Iterator<Item = Proof> {
@@ -499,6 +501,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
         &["make-speedup", "make-overhead", "make-overhead-large", "make-commands", "make-projects"],
     ),
     ("lightweight", &["selvedge-lightweight"], &["lwc"]),
+    ("names and files", &["selvedge-dns", "selvedge-ftpd"], &["dns", "ftp"]),
     ("web", &["selvedge-httpd"], &["web-small", "web-16k", "web-pipelined", "web-log", "log-designs"]),
     (
         "web servers",
