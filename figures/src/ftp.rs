@@ -95,7 +95,7 @@ fn measured(entrant: &Contender, name: &str, site: &Site, blocks: u64) -> Result
     let server = server.map_err(Failure::Failed)?;
     let bytes = blocks * BLOCK as u64;
     let client = || {
-        let client = inner("client", "ftp-load", &[server.port().into(), server.id(), blocks]);
+        let client = inner("client", "ftp-load", &[server.port().into(), server.id().into(), blocks]);
         let client = Contender { cpus: &[CLIENT_CPU], ..client }.answers("bytes", bytes).answers("wrong", 0);
         run(&client, &["rate", "cpu"], Duration::from_secs(30))
     };

@@ -326,7 +326,7 @@ impl Running {
     }
 
     /// The number of its process.
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
@@ -379,19 +379,14 @@ impl Running {
         if sum == 0 { Err("no process of the server is left".to_owned()) } else { Ok(sum) }
     }
 
-    /// The number of its process, and of its session.
-    pub(crate) fn id(&self) -> u64 {
-        self.process.id().into()
-    }
-
     /// The directories in `/proc` of all processes of its session.
     fn processes(&self) -> Result<Vec<PathBuf>, String> {
-        processes_of(self.id()).map_err(|error| format!("/proc: {error}"))
+        processes_of(self.id().into()).map_err(|error| format!("/proc: {error}"))
     }
 
     /// The CPU time that all processes of its session have had so far, in nanoseconds.
     pub(crate) fn cpu_ns(&self) -> Result<u64, String> {
-        let sum = session_cpu_ns(self.id()).map_err(|error| format!("/proc: {error}"))?;
+        let sum = session_cpu_ns(self.id().into()).map_err(|error| format!("/proc: {error}"))?;
         if sum == 0 { Err("no process of the server is left".to_owned()) } else { Ok(sum) }
     }
 

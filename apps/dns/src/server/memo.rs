@@ -24,12 +24,15 @@ pub(super) struct Memo {
     state: Mutex<MemoState>,
 }
 
+/// Answers by their queries, both without their ids.
+type Remembered = HashMap<Box<[u8]>, Box<[u8]>>;
+
 #[derive(Debug, Default)]
 struct MemoState {
     second: u64,
     /// By the query's bytes behind its id: for clients far away, and for those nearby, which are
     /// answered otherwise.
-    answers: [HashMap<Box<[u8]>, Box<[u8]>>; 2],
+    answers: [Remembered; 2],
 }
 
 impl Memo {
