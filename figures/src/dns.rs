@@ -11,15 +11,12 @@ use crate::contender::{inner, table};
 use crate::effort::Effort;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Failure, Metric, Report, in_turn, rows, run, values};
-use crate::peers::{built, program_of};
+use crate::peers::{NAME_SERVERS, built, program_of};
 use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
 use crate::table::Table;
 use crate::web::server::{Log, Running, SetUp, start_as};
 use crate::web::site::Site;
 use std::time::Duration;
-
-/// The packages of the peers, each with its program.
-pub(crate) const PEERS: [(&str, &str); 3] = [("unbound", "unbound"), ("knot", "knotd"), ("nsd", "nsd")];
 
 const METRICS: [(&str, Metric); 2] = [
     ("query rate", Metric { key: "rate", unit: "queries/s", better: Better::Higher }),
@@ -76,7 +73,8 @@ fn entrant(system: &str) -> Contender {
     let program = match system {
         "selvedge-dns" => built("selvedge-dns", "selvedge-dns"),
         _ => {
-            let (package, program) = PEERS.iter().find(|(package, _)| *package == system).expect("a peer");
+            let (package, program) =
+                NAME_SERVERS.iter().find(|(package, _)| *package == system).expect("a peer");
             program_of(package, program)
         }
     };

@@ -45,6 +45,10 @@ pub(crate) const PACKAGES: [&str; 29] = [
     "vsftpd",
 ];
 
+/// The packages of the servers of names, each with its program.
+pub(crate) const NAME_SERVERS: [(&str, &str); 3] =
+    [("unbound", "unbound"), ("knot", "knotd"), ("nsd", "nsd")];
+
 /// A peer program that is compiled from a source file of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Compiled {
@@ -444,7 +448,7 @@ pub(crate) fn build_all() -> Result<(), String> {
     let mut broken = Vec::new();
     let built = COMPILED.iter().map(|peer| (peer.name, peer.built()));
     let servers = crate::web::PEERS.map(|program| (program, program_path(program)));
-    let of_names = crate::dns::PEERS.map(|(package, program)| (program, program_of(package, program)));
+    let of_names = NAME_SERVERS.map(|(package, program)| (program, program_of(package, program)));
     let of_files = [("vsftpd", program_path("vsftpd"))];
     for (name, found) in built.chain(servers).chain(of_names).chain(of_files) {
         match found {

@@ -104,7 +104,7 @@ fn prove(records: &[ZoneRecord], zone: &NameKey, name: &NameKey, rtype: Rtype) {
     assert!(!(is_missing && is_there && records.len() == 1), "{name:?} does not exist, and does");
 }
 
-/// Reads a zone file, whose first half may include the second, and asks for each of its names.
+/// Reads a zone file that may include its second half, and asks for each of its names.
 ///
 /// # Panics
 /// If a record of the zone is not found again.

@@ -19,8 +19,8 @@ pub(crate) fn mark(number: u64) -> [u8; 8] {
     (number ^ 0x5e1f_ed9e).to_le_bytes()
 }
 
-/// Fetches the file of `blocks` blocks from the server at `port`, whose processes are those of a
-/// session. Their CPU time is taken while the client is connected, because a server may have a
+/// Fetches the file of `blocks` blocks from the server at `port`. The processes of `session` are
+/// the server's. Their CPU time is taken while the client is connected, because a server may have a
 /// process for each client.
 ///
 /// # Errors

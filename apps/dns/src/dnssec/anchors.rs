@@ -14,8 +14,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The keys of the root, as IANA publishes them (<https://data.iana.org/root-anchors/>): the one of
-/// 2017, and the one that follows it.
+/// The keys of the root, as IANA publishes them (<https://data.iana.org/root-anchors/>): the key of
+/// 2017, and the key of 2024, which follows it.
 const ROOT: &str = "\
 . IN DS 20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D
 . IN DS 38696 8 2 683D2D0ACB8C9B712A1948B27F741219298D0A450D612C483AF444A4C0FB2B16

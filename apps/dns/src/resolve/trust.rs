@@ -3,7 +3,7 @@
 //!
 //! [`Trusts::of`] goes from the trust anchor down to the name, label by label. At each name it asks
 //! for the DS records. If there are some, signed by the zone above, another signed zone begins, and
-//! its keys are those that the DS records vouch for. If the zone above proves that there are none,
+//! the DS records vouch for its keys. If the zone above proves that there are none,
 //! either an unsigned zone begins there, or no zone. Anything else is a fault or a forgery. Each
 //! step is kept in a cache, so a name in a known zone costs few questions.
 //!

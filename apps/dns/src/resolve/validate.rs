@@ -187,7 +187,7 @@ fn end_of(name: &NameKey, records: &[ZoneRecord]) -> NameKey {
     at
 }
 
-/// Whether an alias is the one that a redirection (DNAME) makes of its name (RFC 6672 §2.2).
+/// Whether a redirection (DNAME) makes this alias of its name (RFC 6672 §2.2).
 fn follows(alias: &SignedSet<'_>, redirection: &SignedSet<'_>) -> bool {
     let [Data::Cname(alias_data)] = alias.records.iter().map(|record| record.data()).collect::<Vec<_>>()[..]
     else {

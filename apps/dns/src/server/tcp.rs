@@ -1,7 +1,7 @@
 //! [`serve`]: clients over TCP, a thread for each. A client's queries are answered in their order
 //! (RFC 7766).
 
-use super::Shared;
+use super::shared::Shared;
 use crate::frame;
 use crate::say::complain;
 use futures_util::io::{AsyncRead, AsyncWrite};

@@ -1,7 +1,7 @@
 //! [`serve`]: clients over TLS (RFC 7858), a thread for each. Behind the handshake they are as
 //! clients over TCP.
 
-use super::Shared;
+use super::shared::Shared;
 use super::tcp::{accept_all, answer_all};
 use crate::tls::IdentityCell;
 use futures_rustls::TlsAcceptor;

@@ -1,6 +1,6 @@
 //! [`serve`]: queries over UDP, a thread for each.
 
-use super::{QuerySource, Shared};
+use super::shared::{QuerySource, Shared};
 use crate::rate::Pace;
 use crate::say::complain;
 use selvedge::net::UdpSocket;

@@ -1,5 +1,5 @@
 //! [`DenialChain`]: the NSEC or NSEC3 records of a zone in their order, so that the zone finds the
-//! one that proves that a name does not exist. `authority/signed.rs` asks for them.
+//! record that proves that a name does not exist. `authority/signed.rs` asks for them.
 //!
 //! The zone's file has the signatures and these records already: another program has signed it.
 
@@ -98,8 +98,8 @@ impl Zone {
         Whereabouts { node, encloser }
     }
 
-    /// The node with the NSEC or NSEC3 record that speaks of a name: its own record, or the one
-    /// that has it in its gap.
+    /// The node with the NSEC or NSEC3 record that speaks of a name: its own record, or the
+    /// record that has it in its gap.
     pub fn denial(&self, name: &NameKey) -> Option<&Node> {
         self.nodes.get(self.chain.at_or_before(name)?)
     }

@@ -1,6 +1,6 @@
-//! The simulated Internet of the tests of DNSSEC: zones that BIND has signed (`signed/sign.sh`), from
-//! the root by RSA over `org` by ECDSA P-256 with NSEC3 and opt-out, to `example.org` by ECDSA P-384
-//! with NSEC and to others by Ed25519.
+//! The simulated Internet of the tests of DNSSEC: zones that BIND has signed (`signed/sign.sh`),
+//! from the root by RSA over `org` by ECDSA P-256 with NSEC3 and opt-out, to `example.org` by ECDSA
+//! P-384 with NSEC and to others by Ed25519.
 
 use crate::common::*;
 use domain::base::iana::{ExtendedErrorCode, Rcode};

@@ -76,8 +76,8 @@ fn hashed(names: &BTreeSet<String>, flags: u8, iterations: u16) -> Denials {
     denials
 }
 
-/// Names of `z` with the labels `a`, `b`, `n` and `*`. None of them lies below a delegation, because
-/// the zone does not have such a name.
+/// Names of `z` with the labels `a`, `b`, `n` and `*`. None of them lies below a delegation,
+/// because the zone does not have such a name.
 fn names() -> impl Strategy<Value = BTreeSet<String>> {
     btree_set("((a|b|n|\\*)\\.){1,3}", 0..6).prop_map(|names| {
         let names = names.into_iter().map(|name| format!("{name}z")).chain(["z".into()]);

@@ -25,7 +25,7 @@ fn a(owner: &str, last: u8) -> ZoneRecord {
     record(owner, Data::A(A::new([192, 0, 2, last].into())))
 }
 
-/// A key of the zone `z`, whose private half is made of a number.
+/// A key of the zone `z`. Its private half is made of a number.
 fn pair(seed: u8) -> (Ed25519KeyPair, ZoneKey) {
     let pair = Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap();
     let public = pair.public_key().as_ref().to_vec();
