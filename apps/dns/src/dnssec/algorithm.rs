@@ -1,6 +1,7 @@
 //! Signatures and hashes, by ring: [`verify`], [`digest`], [`nsec3_hash`].
 //!
-//! RFC 8624 asks a validator for these algorithms, and for Ed448, which ring does not have. What is signed with SHA-1 alone counts as not signed, as for other resolvers of today.
+//! RFC 8624 asks a validator for these algorithms, and for Ed448, which ring does not have. What is
+//! signed with SHA-1 alone counts as not signed, as for other resolvers of today.
 
 use domain::base::iana::{DigestAlgorithm, SecurityAlgorithm};
 use domain::rdata::Dnskey;
