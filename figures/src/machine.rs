@@ -1,12 +1,13 @@
 //! `Machine`: the code that was measured, the machine, and the other work on it. Every table of a
-//! figure has one, and `table.rs` writes it. `tasks_cpu_ns` gives the CPU time of a server to the
-//! figures about servers.
+//! figure has one, and `table.rs` writes it. `tasks_cpu_ns` and `session_cpu_ns` give the CPU
+//! time of a server to the figures about servers.
 //!
 //! `-dirty` behind the commit says that the tree had changes. The published pages show commit and
 //! machine of each figure.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Which code was measured, and where.
@@ -65,6 +66,34 @@ pub(crate) fn tasks_cpu_ns(process: &Path) -> u64 {
         .filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
         .filter_map(|text| text.split(' ').next()?.parse::<u64>().ok())
         .sum()
+}
+
+/// The directories in `/proc` of all processes of a session.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub(crate) fn processes_of(session: u64) -> io::Result<Vec<PathBuf>> {
+    let session = session.to_string();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let path = entry?.path();
+        // A process may be gone by the time its files are read; then it is not one of ours.
+        let Ok(stat) = fs::read_to_string(path.join("stat")) else { continue };
+        // After the name in parentheses: state, parent, group, session.
+        let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+        if fields.split(' ').nth(3) == Some(session.as_str()) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// The CPU time that the living processes of a session have had so far, in nanoseconds.
+///
+/// # Errors
+/// As for [`processes_of`].
+pub(crate) fn session_cpu_ns(session: u64) -> io::Result<u64> {
+    Ok(processes_of(session)?.iter().map(|path| tasks_cpu_ns(path)).sum())
 }
 
 #[cfg(test)]

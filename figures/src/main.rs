@@ -26,8 +26,10 @@ mod cnc;
 mod contender;
 mod cores;
 mod disk;
+mod dns;
 mod echo;
 mod effort;
+mod ftp;
 mod instructions;
 mod jobs;
 mod lazy;
@@ -346,6 +348,12 @@ const FIGURES: &[Figure] = &[
     Figure { name: "web-reload", about: "ten reloads a second under load", measure: web::reloaded },
     Figure { name: "web-disk", about: "files that are not in memory", measure: web::cold },
     Figure { name: "web-idle", about: "memory of 15,000 idle connections", measure: web::idle },
+    Figure {
+        name: "dns",
+        about: "DNS servers: answers from a cache, and of an authority",
+        measure: dns::dns,
+    },
+    Figure { name: "ftp", about: "FTP servers: a file of 1 GB", measure: ftp::ftp },
     Figure {
         name: "disk-random",
         about: "random 4 KB reads past the page cache, 1 to 65536 threads; a million that wait",

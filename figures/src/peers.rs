@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 /// The Debian packages that bring every peer this stage measures against.
-pub(crate) const PACKAGES: [&str; 31] = [
+pub(crate) const PACKAGES: [&str; 35] = [
     "golang-go",
     "ghc",
     "libghc-parallel-dev",
@@ -45,7 +45,15 @@ pub(crate) const PACKAGES: [&str; 31] = [
     "libmpich-dev",
     "python3-mpi4py",
     "libclang-dev",
+    "unbound",
+    "knot",
+    "nsd",
+    "vsftpd",
 ];
+
+/// The packages of the servers of names, each with its program.
+pub(crate) const NAME_SERVERS: [(&str, &str); 3] =
+    [("unbound", "unbound"), ("knot", "knotd"), ("nsd", "nsd")];
 
 /// A peer program that is compiled from a source file of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -501,7 +509,9 @@ pub(crate) fn build_all() -> Result<(), String> {
     let mut broken = Vec::new();
     let built = COMPILED.iter().map(|peer| (peer.name, peer.built()));
     let servers = crate::web::PEERS.map(|program| (program, program_path(program)));
-    for (name, found) in built.chain(servers) {
+    let of_names = NAME_SERVERS.map(|(package, program)| (program, program_of(package, program)));
+    let of_files = [("vsftpd", program_path("vsftpd"))];
+    for (name, found) in built.chain(servers).chain(of_names).chain(of_files) {
         match found {
             Ok(path) => println!("{name}: {path}"),
             Err(why) => {

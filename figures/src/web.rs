@@ -21,8 +21,8 @@ mod multicore;
 mod programs;
 mod proxied;
 mod reloaded;
-mod server;
-mod site;
+pub(crate) mod server;
+pub(crate) mod site;
 
 use crate::effort::{Effort, Purpose};
 use crate::machine::Machine;

@@ -285,6 +285,8 @@ const FUZZ: &[(&[&str], &[&str])] = &[
     (&["selvedge-stack"], &["frames"]),
     (&["selvedge-make"], &["build_logs", "depfiles", "manifests"]),
     (&["selvedge-pipe"], &["scripts"]),
+    (&["selvedge-dns"], &["dns_denials", "dns_messages", "zone_files"]),
+    (&["selvedge-ftpd"], &["ftp_commands"]),
 ];
 
 fn fuzz_targets() -> impl Iterator<Item = Proof> {
@@ -512,6 +514,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
             "mpi-serialise",
         ],
     ),
+    ("names and files", &["selvedge-dns", "selvedge-ftpd"], &["dns", "ftp"]),
     ("web", &["selvedge-httpd"], &["web-small", "web-16k", "web-pipelined", "web-log", "log-designs"]),
     (
         "web servers",

@@ -108,6 +108,24 @@ const PROGRAMS: &[Program] = &[
         purpose: "slow clients in the server's tests",
         need: Need::Optional,
     },
+    Program {
+        name: "delv",
+        package: "bind9-dnsutils",
+        purpose: "validates what selvedge-dns serves in its tests",
+        need: Need::Optional,
+    },
+    Program {
+        name: "kdig",
+        package: "knot-dnsutils",
+        purpose: "asks selvedge-dns over TLS in its tests",
+        need: Need::Optional,
+    },
+    Program {
+        name: "lftp",
+        package: "lftp",
+        purpose: "client of selvedge-ftpd over TLS in its tests",
+        need: Need::Optional,
+    },
 ];
 
 const APT_LIMIT: Duration = Duration::from_secs(15 * 60);

@@ -2,7 +2,10 @@
 //! calls it for each query before it asks the resolver.
 //!
 //! An alias is followed as long as it leads to a name in one of the zones. A name that exists
-//! elsewhere is left to the caller ([`Authority::rest`]), which may have a resolver.
+//! elsewhere is left to the caller ([`Authority::rest`]), which may have a resolver. Of a signed
+//! zone, `authority/signed.rs` adds signatures and proofs.
+
+mod signed;
 
 use crate::record::{Data, DomainName, NameKey, ZoneRecord, with_ttl};
 use crate::wire::answer::Answer;
@@ -28,8 +31,9 @@ pub struct Authority {
     pub rest: Option<DomainName>,
 }
 
-/// Answers from the zones. `None` if the name lies in none of them.
-pub fn answer(zones: &Zones, name: &DomainName, rtype: Rtype) -> Option<Authority> {
+/// Answers from the zones, with signatures if the client wants them. `None` if the name lies in
+/// none of them.
+pub fn answer(zones: &Zones, name: &DomainName, rtype: Rtype, wants_signatures: bool) -> Option<Authority> {
     let mut answer = Answer { is_authoritative: true, ..Answer::empty(OptRcode::NOERROR) };
     let mut passed: Vec<NameKey> = Vec::new();
     let mut owner = name.clone();
@@ -38,22 +42,21 @@ pub fn answer(zones: &Zones, name: &DomainName, rtype: Rtype) -> Option<Authorit
         let Some(zone) = zones.of(&key, rtype) else {
             return (!passed.is_empty()).then_some(Authority { answer, rest: Some(owner) });
         };
-        match zone.find(&key, rtype) {
+        let found = zone.find(&key, rtype);
+        let is_signed = wants_signatures && zone.is_signed();
+        let mut next = None;
+        match found {
             Found::Records(set) => answer.answer.extend(set.records(&owner)),
             Found::Alias(set, target) => {
                 answer.answer.extend(set.records(&owner));
                 passed.push(key);
                 let is_circle = passed.contains(&NameKey::new(target));
-                if !is_circle && passed.len() < ALIASES_MAX {
-                    owner = target.clone();
-                    continue;
-                }
+                next = (!is_circle && passed.len() < ALIASES_MAX).then(|| target.clone());
             }
             Found::Any => answer.answer.push(any(&owner)),
             Found::Delegation(node) => {
                 delegate(&mut answer, zone, node);
                 answer.is_authoritative = !passed.is_empty();
-                return Some(Authority { answer, rest: Some(owner) });
             }
             Found::NoData => answer.authority.push(negative_soa(zone)),
             Found::NoName => {
@@ -61,7 +64,14 @@ pub fn answer(zones: &Zones, name: &DomainName, rtype: Rtype) -> Option<Authorit
                 answer.authority.push(negative_soa(zone));
             }
         }
-        return Some(Authority { answer, rest: None });
+        if is_signed {
+            signed::sign(&mut answer, zone, &owner, found);
+        }
+        match (next, found) {
+            (Some(target), _) => owner = target,
+            (None, Found::Delegation(_)) => return Some(Authority { answer, rest: Some(owner) }),
+            (None, _) => return Some(Authority { answer, rest: None }),
+        }
     }
 }
 

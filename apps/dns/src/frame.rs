@@ -1,14 +1,14 @@
-//! Messages on a TCP connection, each behind its length in two bytes (RFC 1035 §4.2.2): [`read`]
-//! and [`write()`]. The server and `resolve/upstream.rs` call them.
+//! Messages on a connection, each behind its length in two bytes (RFC 1035 §4.2.2): [`read`] and
+//! [`write()`]. The server calls them for TCP and for TLS, and `resolve/upstream.rs` for TCP.
 
-use selvedge::net::Stream;
+use futures_util::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use std::io;
 
 /// Reads a message. `None` if the connection ends before one begins.
 ///
 /// # Errors
 /// Those of the connection. `UnexpectedEof` if it ends within a message.
-pub async fn read(stream: &Stream) -> io::Result<Option<Vec<u8>>> {
+pub async fn read(mut stream: impl AsyncRead + Unpin) -> io::Result<Option<Vec<u8>>> {
     let mut length = [0; 2];
     let begun = stream.read(&mut length).await?;
     if begun == 0 {
@@ -27,8 +27,9 @@ pub async fn read(stream: &Stream) -> io::Result<Option<Vec<u8>>> {
 ///
 /// # Panics
 /// If the message is longer than 65,535 bytes.
-pub async fn write(stream: &Stream, message: &[u8]) -> io::Result<()> {
+pub async fn write(mut stream: impl AsyncWrite + Unpin, message: &[u8]) -> io::Result<()> {
     let length = u16::try_from(message.len()).expect("a message has at most 65,535 bytes");
     let framed = [&length.to_be_bytes(), message].concat();
-    stream.write_all(&framed).await
+    stream.write_all(&framed).await?;
+    stream.flush().await
 }

@@ -10,7 +10,9 @@
 //! | [`zone`] | the records of a zone, the search in it, and its file |
 //! | [`authority`] | what the server says of its own zones |
 //! | [`resolve`] | what it finds at other servers, and keeps |
+//! | [`dnssec`] | what zones have signed |
 //! | [`wire`], [`frame`] | messages as bytes |
+//! | [`tls`] | the certificate that the server shows |
 //! | [`networks`], [`rate`] | which clients may do what, and how often |
 //! | [`server`] | the sockets and the threads |
 //! | [`options`], [`say`] | the command line, and lines for the operator |
@@ -19,11 +21,12 @@
 //! [`wire::asked`] reads them; [`authority`] searches the zones; [`resolve`] asks other servers;
 //! [`wire::answer`] writes the bytes of the answer.
 //!
-//! Three rules hold everywhere:
+//! Four rules hold everywhere:
 //! - A name has one key, with small letters. Zones and caches know keys only, and answers keep the
 //!   client's letters.
 //! - A server is believed about names in the zone that it was asked as a server of, and about
 //!   nothing else (`resolve/judge.rs`).
+//! - Of a zone that is signed, nothing is believed that it has not signed (`resolve/validate.rs`).
 //! - Threads wait for a question in flight, and a resolution within another one waits for none. So
 //!   no circle of waits arises.
 
@@ -31,7 +34,10 @@
 #![forbid(unsafe_code)]
 
 pub mod authority;
+pub mod dnssec;
 pub mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod networks;
 pub mod options;
 pub mod rate;
@@ -39,5 +45,6 @@ pub mod record;
 pub mod resolve;
 pub mod say;
 pub mod server;
+pub mod tls;
 pub mod wire;
 pub mod zone;

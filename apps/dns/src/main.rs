@@ -6,13 +6,16 @@
 
 use selvedge::Runner;
 use selvedge::signal::{Signal, Signals, signals};
+use selvedge_dns::dnssec::anchors::Anchors;
 use selvedge_dns::options::{DnsRequest, HELP, Options, Resolving, ZoneFile, parse};
-use selvedge_dns::resolve::{Forwarders, Iteration, Resolver, Source};
+use selvedge_dns::resolve::{Forwarders, Iteration, Resolver, Source, Validator};
 use selvedge_dns::say::complain;
 use selvedge_dns::server::{Server, Settings, ZoneCell};
+use selvedge_dns::tls::{Identity, IdentityCell};
 use selvedge_dns::zone::{Zones, file};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 fn main() -> ExitCode {
     let options = match parse(std::env::args_os().skip(1)) {
@@ -68,17 +71,29 @@ fn run(options: Options, zones: Zones) -> Result<(), String> {
     ended.map_err(|failure| failure.to_string()).flatten()
 }
 
-async fn serve(options: Options, zones: Zones) -> Result<(), String> {
-    let bytes = options.cache_bytes;
-    let resolver = match options.resolving {
-        Resolving::Not => None,
-        Resolving::Forward(servers) => Some(Resolver::new(Source::Forward(Forwarders::new(servers)), bytes)),
-        Resolving::Iterate => {
-            // The servers of zones are few beside the answers.
-            let for_servers = bytes / 4;
-            Some(Resolver::new(Source::Iterate(Iteration::new(for_servers)), bytes - for_servers))
-        }
+/// The resolver that the options ask for.
+fn resolver(options: &Options) -> Result<Option<Resolver>, String> {
+    // What is known of zones is little beside the answers.
+    let of_zones = options.cache_bytes / 8;
+    let source = match &options.resolving {
+        Resolving::Not => return Ok(None),
+        Resolving::Forward(servers) => Source::Forward(Forwarders::new(servers.clone())),
+        Resolving::Iterate => Source::Iterate(Iteration::new(of_zones)),
     };
+    let resolver = Resolver::new(source, options.cache_bytes - 2 * of_zones);
+    if !options.validates {
+        return Ok(Some(resolver));
+    }
+    let anchors = match &options.trust_anchor {
+        Some(path) => Anchors::read(path).map_err(|error| error.to_string())?,
+        None => Anchors::root(),
+    };
+    let anchors = options.insecure.iter().fold(anchors, Anchors::without);
+    Ok(Some(resolver.validating(Validator::new(anchors, of_zones))))
+}
+
+async fn serve(options: Options, zones: Zones) -> Result<(), String> {
+    let resolver = resolver(&options)?;
     let settings = Settings {
         zones,
         resolver,
@@ -90,20 +105,51 @@ async fn serve(options: Options, zones: Zones) -> Result<(), String> {
     };
     // From here on the signal does not end the process.
     let arriving = signals(&[Signal::HUP]).map_err(|error| error.to_string())?;
-    let server = Server::bind(settings, &options.listen).map_err(|error| error.to_string())?;
-    drop(selvedge::spawn(reload(arriving, server.zones(), options.zones)));
+    let mut server = Server::bind(settings, &options.listen).map_err(|error| error.to_string())?;
+    let identity = match &options.identity {
+        Some((certificate, key)) => {
+            let identity = Identity::read(certificate, key).map_err(|error| error.to_string())?;
+            Some(IdentityCell::new(Mutex::new(Arc::new(identity))))
+        }
+        None => None,
+    };
+    for (&address, identity) in options.tls.iter().zip(identity.iter().cycle()) {
+        server.bind_tls(identity.clone(), address).map_err(|error| error.to_string())?;
+    }
+    let files = options.identity.zip(identity);
+    drop(selvedge::spawn(reload(arriving, server.zones(), options.zones, files)));
     server.serve().await;
     Ok(())
 }
 
-/// Reads the zones again for each `SIGHUP`.
-async fn reload(mut arriving: Signals, cell: ZoneCell, files: Vec<ZoneFile>) {
+/// The files of a certificate and its key, and the cell of what is read from them.
+type IdentityFiles = ((PathBuf, PathBuf), IdentityCell);
+
+/// Reads the zones and the certificate again for each `SIGHUP`.
+async fn reload(
+    mut arriving: Signals,
+    zones: ZoneCell,
+    files: Vec<ZoneFile>,
+    identity: Option<IdentityFiles>,
+) {
     while arriving.next().await.is_ok() {
         let names = files.clone();
-        let zones = selvedge::blocking(move || read(&names)).await.map_err(|lost| lost.to_string());
-        match zones.flatten() {
-            Ok(zones) => *cell.lock().expect("no code panics under this lock") = Arc::new(zones),
-            Err(error) => complain(format_args!("selvedge-dns: the old zones stay: {error}")),
+        replace("zones", &zones, move || read(&names)).await;
+        if let Some(((certificate, key), cell)) = identity.clone() {
+            let read = move || Identity::read(&certificate, &key).map_err(|error| error.to_string());
+            replace("certificate and key", &cell, read).await;
         }
+    }
+}
+
+/// Puts what `read` finds on the disk into a cell. If it fails, what was there stays.
+async fn replace<T: Send + 'static>(
+    what: &str,
+    cell: &Mutex<Arc<T>>,
+    read: impl FnOnce() -> Result<T, String> + Send + 'static,
+) {
+    match selvedge::blocking(read).await.map_err(|lost| lost.to_string()).flatten() {
+        Ok(value) => *cell.lock().expect("no code panics under this lock") = Arc::new(value),
+        Err(error) => complain(format_args!("selvedge-dns: the old {what} stay: {error}")),
     }
 }

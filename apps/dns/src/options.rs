@@ -21,8 +21,17 @@ What it answers (at least one of these):
   --forward ADDRESS   resolve other names through the resolver at ADDRESS; may be repeated
   --iterate           resolve other names from the root servers on
 
+DNSSEC, of what is resolved:
+  --trust-anchor FILE validate from the DS or DNSKEY records in FILE on, in the master format
+                      (default: the root's keys, which are built in)
+  --insecure NAME     validate nothing at or below NAME; may be repeated
+  --no-validation     validate nothing at all
+
 Where and for which clients:
   --listen ADDRESS    listen there, over UDP and TCP; may be repeated (default: 127.0.0.1)
+  --tls ADDRESS       listen there over TLS (port 853 without another one); may be repeated
+  --certificate FILE  the certificate that the server shows over TLS, with its issuers, as PEM
+  --key FILE          the private key of the certificate, as PEM
   --allow NETWORK     hosts of this network may use the resolver, and have no --rate;
                       may be repeated (default: this host, private and link-local networks)
 
@@ -32,15 +41,16 @@ Limits:
                       24 bits of an IPv4 address or 56 of an IPv6 address; 0: no limit
                       (default: 50)
   --queries NUMBER    queries that are worked on at once; more are dropped (default: 1000)
-  --clients NUMBER    clients that are connected at once over TCP (default: 200)
+  --clients NUMBER    clients that are connected at once over TCP and TLS (default: 200)
   --idle SECONDS      time for a client over TCP to send a query (default: 10)
 
   --check             read the zones, say whether they are right, and end
   --version           the version
   -h, --help          this text
 
-SIGHUP reads the zones again; if one is wrong, the old ones stay. Only errors are written, to the
-standard error. The exit status is 2 if the command line is wrong, and 1 after another error.
+SIGHUP reads the zones and the certificate again; what is wrong stays as it was. Only errors are
+written, to the standard error. The exit status is 2 if the command line is wrong, and 1 after
+another error.
 
 Environment:
   SELVEDGE_WORKERS    the number of workers, or local for one OS thread (default: one for each
@@ -88,8 +98,18 @@ pub struct Options {
     pub zones: Vec<ZoneFile>,
     /// `--forward`, `--iterate`
     pub resolving: Resolving,
+    /// Whether answers are validated: not with `--no-validation`.
+    pub validates: bool,
+    /// `--trust-anchor`
+    pub trust_anchor: Option<PathBuf>,
+    /// `--insecure`
+    pub insecure: Vec<DomainName>,
     /// `--listen`
     pub listen: Vec<SocketAddr>,
+    /// `--tls`
+    pub tls: Vec<SocketAddr>,
+    /// `--certificate`, `--key`
+    pub identity: Option<(PathBuf, PathBuf)>,
     /// `--allow`
     pub near: Networks,
     /// `--cache`, in bytes
@@ -107,6 +127,9 @@ pub struct Options {
 /// The port of the protocol.
 const PORT: u16 = 53;
 
+/// The port of the protocol over TLS (RFC 7858 §3.1).
+const TLS_PORT: u16 = 853;
+
 /// The most permits of a limit.
 const LIMIT_MAX: u32 = 1_000_000;
 
@@ -122,6 +145,7 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, l
     let mut parser = lexopt::Parser::from_args(arguments);
     let (mut listen, mut forward, mut near) = (Vec::new(), Vec::new(), Vec::new());
     let (mut check, mut iterate) = (false, false);
+    let (mut certificate, mut key) = (None, None);
     let mut options = defaults();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -129,9 +153,15 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, l
             Long("version") => return Ok(DnsRequest::Version),
             Long("check") => check = true,
             Long("zone") => options.zones.push(zone(&parser.value()?.string()?)?),
-            Long("forward") => forward.push(address(&parser.value()?.string()?)?),
+            Long("forward") => forward.push(address(&parser.value()?.string()?, PORT)?),
             Long("iterate") => iterate = true,
-            Long("listen") => listen.push(address(&parser.value()?.string()?)?),
+            Long("trust-anchor") => options.trust_anchor = Some(parser.value()?.into()),
+            Long("insecure") => options.insecure.push(name(&parser.value()?.string()?, "--insecure")?),
+            Long("no-validation") => options.validates = false,
+            Long("listen") => listen.push(address(&parser.value()?.string()?, PORT)?),
+            Long("tls") => options.tls.push(address(&parser.value()?.string()?, TLS_PORT)?),
+            Long("certificate") => certificate = Some(parser.value()?.into()),
+            Long("key") => key = Some(parser.value()?.into()),
             Long("allow") => near.push(parser.value()?.parse::<Network>()?),
             Long("cache") => {
                 let mebibytes: u32 = parser.value()?.parse()?;
@@ -159,6 +189,11 @@ fn parsed(arguments: impl IntoIterator<Item = OsString>) -> Result<DnsRequest, l
     if options.zones.is_empty() && options.resolving == Resolving::Not {
         return Err("there is nothing to answer: name a --zone, --forward or --iterate".into());
     }
+    options.identity = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) if options.tls.is_empty() => None,
+        _ => return Err("--tls needs --certificate and --key".into()),
+    };
     if !listen.is_empty() {
         options.listen = listen;
     }
@@ -172,7 +207,12 @@ fn defaults() -> Options {
     Options {
         zones: Vec::new(),
         resolving: Resolving::Not,
+        validates: true,
+        trust_anchor: None,
+        insecure: Vec::new(),
         listen: vec![SocketAddr::from(([127, 0, 0, 1], PORT))],
+        tls: Vec::new(),
+        identity: None,
         near: Networks::local(),
         cache_bytes: 64 << 20,
         rate: 50,
@@ -188,8 +228,13 @@ fn zone(text: &str) -> Result<ZoneFile, String> {
     Ok(ZoneFile { name, path: path.into() })
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let of_host = text.parse::<IpAddr>().map(|host| SocketAddr::new(host, PORT));
+fn name(text: &str, option: &str) -> Result<DomainName, String> {
+    DomainName::vec_from_str(text).map_err(|error| format!("{option} {text}: {error}"))
+}
+
+/// An address, with a port if the text has none.
+fn address(text: &str, port: u16) -> Result<SocketAddr, String> {
+    let of_host = text.parse::<IpAddr>().map(|host| SocketAddr::new(host, port));
     text.parse().or(of_host).map_err(|_| format!("{text} is no address"))
 }
 
@@ -222,6 +267,7 @@ mod tests {
         assert_eq!(options.zones[0].path, PathBuf::from("zones/example.org"));
         assert_eq!(options.zones[0].name.to_string(), "example.org");
         assert!(options.rate > 0 && options.cache_bytes < 1 << 30);
+        assert!(options.validates && options.trust_anchor.is_none() && options.insecure.is_empty());
     }
 
     #[test]
@@ -235,10 +281,31 @@ mod tests {
     }
 
     #[test]
+    fn tls_has_a_port_and_a_certificate() {
+        let options = options("--iterate --tls ::1 --tls 192.0.2.1:8853 --certificate a.pem --key b.pem");
+        assert_eq!(options.tls, ["[::1]:853".parse().unwrap(), "192.0.2.1:8853".parse().unwrap()]);
+        assert_eq!(options.identity, Some(("a.pem".into(), "b.pem".into())));
+    }
+
+    #[test]
+    fn trust_begins_where_the_operator_says() {
+        let options = options("--iterate --trust-anchor keys --insecure corp --insecure home.arpa");
+        assert_eq!(options.trust_anchor, Some("keys".into()));
+        assert_eq!(
+            options.insecure.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["corp", "home.arpa"]
+        );
+        assert!(!self::options("--iterate --no-validation").validates);
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         for (line, part) in [
             ("", "nothing to answer"),
+            ("--iterate --insecure a..b", "--insecure a..b: "),
             ("--forward 1.1.1.1 --iterate", "two ways"),
+            ("--iterate --tls 192.0.2.1 --key k", "--certificate"),
+            ("--iterate --tls nowhere", "nowhere is no address"),
             ("--zone example.org", "NAME=FILE"),
             ("--zone a..b=file", "--zone a..b=file: "),
             ("--listen localhost", "localhost is no address"),

@@ -7,7 +7,11 @@
 use domain::base::{Name, Record, ToName};
 use domain::rdata::ZoneRecordData;
 use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::fmt;
+
+/// The longest name in its form on the wire, in bytes (RFC 1035 §2.3.4).
+const NAME_MAX: usize = 255;
 
 /// An absolute domain name.
 pub type DomainName = Name<Vec<u8>>;
@@ -61,6 +65,66 @@ impl NameKey {
         })
     }
 
+    /// The labels from the left on, with the root's empty one at the end.
+    pub fn labels(&self) -> impl Iterator<Item = &[u8]> {
+        self.suffixes().map(|suffix| &suffix[1..1 + usize::from(suffix[0])])
+    }
+
+    /// The number of labels as signatures count them: without the root's, and without a `*` at the
+    /// left (RFC 4034 §3.1.3).
+    pub fn signed_labels(&self) -> usize {
+        self.labels().filter(|label| !label.is_empty()).count() - usize::from(self.is_wildcard())
+    }
+
+    /// Whether the leftmost label is `*`.
+    pub fn is_wildcard(&self) -> bool {
+        self.0.starts_with(b"\x01*")
+    }
+
+    /// The name at or above this one that has this number of labels besides the root's. `None` if
+    /// this one has fewer.
+    pub fn ancestor(&self, labels: usize) -> Option<NameKey> {
+        let count = self.labels().count() - 1;
+        self.suffixes().nth(count.checked_sub(labels)?).map(|suffix| NameKey(suffix.into()))
+    }
+
+    /// The name above. `None` for the root.
+    pub fn parent(&self) -> Option<NameKey> {
+        self.suffixes().nth(1).map(|suffix| NameKey(suffix.into()))
+    }
+
+    /// The name with one more label. `None` if that is no name, because it is too long.
+    pub fn child(&self, label: &[u8]) -> Option<NameKey> {
+        let length = u8::try_from(label.len()).ok().filter(|length| (1..64).contains(length))?;
+        let mut bytes = vec![length];
+        bytes.extend(label.iter().map(u8::to_ascii_lowercase));
+        bytes.extend_from_slice(&self.0);
+        (bytes.len() <= NAME_MAX).then(|| NameKey(bytes.into()))
+    }
+
+    /// The longest name that both names are or lie below.
+    pub fn common(&self, other: &NameKey) -> NameKey {
+        let mut suffixes = self.suffixes();
+        let common = suffixes.find(|suffix| other.is_within(suffix));
+        NameKey(common.expect("all names lie below the root").into())
+    }
+
+    /// Compares in the order of a signed zone: label by label from the right (RFC 4034 §6.1).
+    pub fn canonical_cmp(&self, other: &NameKey) -> Ordering {
+        let labels = |name: &NameKey| {
+            let mut starts: Vec<usize> = Vec::with_capacity(8);
+            starts.extend(name.suffixes().map(|suffix| name.0.len() - suffix.len()));
+            starts.pop();
+            starts
+        };
+        let label = |name: &'_ NameKey, start: usize| start + 1..start + 1 + usize::from(name.0[start]);
+        let (ours, theirs) = (labels(self), labels(other));
+        let pairs = ours.iter().rev().zip(theirs.iter().rev());
+        let mut orders =
+            pairs.map(|(&at, &there)| self.0[label(self, at)].cmp(&other.0[label(other, there)]));
+        orders.find(|order| order.is_ne()).unwrap_or_else(|| ours.len().cmp(&theirs.len()))
+    }
+
     /// Whether the name is `above`, or lies below it.
     pub fn is_within(&self, above: &[u8]) -> bool {
         self.suffixes().any(|suffix| suffix == above)
@@ -112,5 +176,44 @@ mod tests {
         assert!(!key("ab.org").is_within(key("b.org").as_bytes()));
         // The bytes end as a name does, but no label begins there.
         assert!(!key("a\\001b.org").is_within(key("b.org").as_bytes()));
+    }
+
+    #[test]
+    fn names_above_and_below() {
+        let name = key("*.b.org");
+        assert_eq!(
+            (name.signed_labels(), key("a.b.org").signed_labels(), key(".").signed_labels()),
+            (2, 3, 0)
+        );
+        assert_eq!((name.ancestor(2), name.ancestor(0)), (Some(key("b.org")), Some(key("."))));
+        assert_eq!((name.ancestor(3), name.ancestor(4)), (Some(name.clone()), None));
+        assert_eq!((key("org").parent(), key(".").parent()), (Some(key(".")), None));
+        assert_eq!((key("org").child(b"B"), key("org").child(b"")), (Some(key("b.org")), None));
+        assert_eq!(name.common(&key("x.a.b.org")), key("b.org"));
+        assert_eq!(name.common(&key("com")), key("."));
+        let long = key(&["a"; 126].join("."));
+        assert_eq!(long.child(b"b").map(|name| name.as_bytes().len()), Some(255));
+        assert_eq!(long.child(b"bb"), None);
+    }
+
+    /// The example of RFC 4034 §6.1.
+    #[test]
+    fn the_canonical_order_is_that_of_the_rfc() {
+        let sorted = [
+            "example",
+            "a.example",
+            "yljkjljk.a.example",
+            "Z.a.example",
+            "zABC.a.EXAMPLE",
+            "z.example",
+            "\\001.z.example",
+            "*.z.example",
+            "\\200.z.example",
+        ];
+        for (place, name) in sorted.iter().enumerate() {
+            for (other, above) in sorted.iter().enumerate() {
+                assert_eq!(key(name).canonical_cmp(&key(above)), place.cmp(&other), "{name} {above}");
+            }
+        }
     }
 }

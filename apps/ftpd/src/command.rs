@@ -12,6 +12,7 @@ pub(crate) enum Verb {
     Acct,
     Allo,
     Appe,
+    Auth,
     Cdup,
     Cwd,
     Dele,
@@ -30,7 +31,9 @@ pub(crate) enum Verb {
     Opts,
     Pass,
     Pasv,
+    Pbsz,
     Port,
+    Prot,
     Pwd,
     Quit,
     Rein,
@@ -79,11 +82,12 @@ const fn closed(name: &'static str, verb: Verb, arity: Arity, argument: &'static
 }
 
 /// All commands. The names that begin with X are those of RFC 775, which RFC 1123 §4.1.3.1 keeps.
-pub(crate) const VERBS: [VerbRow; 46] = [
+pub(crate) const VERBS: [VerbRow; 49] = [
     closed("ABOR", Verb::Abor, Arity::Optional, ""),
     open("ACCT", Verb::Acct, Arity::Required, "account"),
     closed("ALLO", Verb::Allo, Arity::Required, "bytes [R bytes]"),
     closed("APPE", Verb::Appe, Arity::Required, "file"),
+    open("AUTH", Verb::Auth, Arity::Required, "TLS"),
     closed("CDUP", Verb::Cdup, Arity::None, ""),
     closed("CWD", Verb::Cwd, Arity::Required, "directory"),
     closed("DELE", Verb::Dele, Arity::Required, "file"),
@@ -102,7 +106,9 @@ pub(crate) const VERBS: [VerbRow; 46] = [
     open("OPTS", Verb::Opts, Arity::Required, "MLST [facts] or UTF8 ON"),
     open("PASS", Verb::Pass, Arity::Optional, "password"),
     closed("PASV", Verb::Pasv, Arity::None, ""),
+    open("PBSZ", Verb::Pbsz, Arity::Required, "0"),
     closed("PORT", Verb::Port, Arity::Required, "h1,h2,h3,h4,p1,p2"),
+    open("PROT", Verb::Prot, Arity::Required, "C or P"),
     closed("PWD", Verb::Pwd, Arity::None, ""),
     open("QUIT", Verb::Quit, Arity::Optional, ""),
     open("REIN", Verb::Rein, Arity::Optional, ""),
@@ -129,9 +135,8 @@ pub(crate) const VERBS: [VerbRow; 46] = [
 ];
 
 /// Commands of the RFCs that this server does not have: mounting, the security extensions of
-/// RFC 2228, languages, virtual hosts.
-const NOT_IMPLEMENTED: [&str; 11] =
-    ["SMNT", "AUTH", "ADAT", "PBSZ", "PROT", "CCC", "MIC", "CONF", "ENC", "LANG", "HOST"];
+/// RFC 2228 besides TLS, languages, virtual hosts.
+const NOT_IMPLEMENTED: [&str; 8] = ["SMNT", "ADAT", "CCC", "MIC", "CONF", "ENC", "LANG", "HOST"];
 
 /// A command and its argument, which is empty if there is none.
 #[derive(Debug, PartialEq, Eq)]
@@ -221,7 +226,7 @@ mod tests {
         for line in ["", " ", "NOPE", "NOO", "NOOPX", "RETR\ta", "\u{ff}"] {
             assert_eq!(parsed(line), Err(CommandError::Unknown), "{line}");
         }
-        for line in ["AUTH TLS", "prot P", "SMNT x"] {
+        for line in ["CCC", "lang de", "SMNT x"] {
             assert_eq!(parsed(line), Err(CommandError::NotImplemented), "{line}");
         }
         for (line, name) in

@@ -35,6 +35,10 @@ Options:
                          of the directory that the user sees. Rights are some of the letters r (read), w
                          (store new files, append, make directories) and d (delete, rename, replace).
       --anonymous RIGHTS what anonymous clients may do, as for users; by default r. off lets none in.
+      --certificate FILE the certificate that the server shows over TLS, with its issuers, as PEM. Clients go over
+                         to TLS with AUTH TLS.
+      --key FILE         the private key of the certificate, as PEM.
+      --require-tls      lets clients log in and transfer files over TLS only.
       --clients N        the most clients at once; by default 100.
       --clients-per-address N
                          the most clients from one address, or from one /64 of IPv6; by default 8.
@@ -62,8 +66,8 @@ Options:
 Data connections are made with the client's own address only, and never to a port below 1024.
 
 SIGTERM, SIGQUIT and SIGINT (Ctrl-C) stop the server: it accepts no more clients, lets transfers come to their
-end and exits with status 0. A second such signal stops it at once. After SIGHUP it reads the users again, and
-keeps the old ones if there is a mistake in the new ones. Its exit status is 1 if it cannot start, and 2 if the
+end and exits with status 0. A second such signal stops it at once. After SIGHUP it reads the users and the
+certificate again, and keeps the old ones if there is a mistake in the new ones. Its exit status is 1 if it cannot start, and 2 if the
 command line has an error.
 ";
 
@@ -84,6 +88,9 @@ pub(crate) struct Options {
     pub(crate) users: Option<PathBuf>,
     /// `None` lets no anonymous client in.
     pub(crate) anonymous: Option<Rights>,
+    /// The certificate and its key.
+    pub(crate) identity: Option<(PathBuf, PathBuf)>,
+    pub(crate) requires_tls: bool,
     pub(crate) clients: u32,
     pub(crate) clients_per_address: u32,
     pub(crate) login_tries: u32,
@@ -106,6 +113,8 @@ impl Default for Options {
             listen: Vec::new(),
             users: None,
             anonymous: Some(Rights { read: true, write: false, delete: false }),
+            identity: None,
+            requires_tls: false,
             clients: 100,
             clients_per_address: 8,
             login_tries: 3,
@@ -156,6 +165,7 @@ impl From<lexopt::Error> for UsageError {
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, UsageError> {
     let mut options = Options::default();
     let mut directory = None;
+    let (mut certificate, mut key) = (None, None);
     let mut parser = lexopt::Parser::from_args(arguments);
     while let Some(argument) = parser.next()? {
         match argument {
@@ -167,6 +177,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
                 options.workers = Some(number(&mut parser, "--workers", 1..=1024)?)
             }
             Long("anonymous") => options.anonymous = value(&mut parser, "--anonymous", anonymous)?,
+            Long("certificate") => certificate = Some(PathBuf::from(parser.value()?)),
+            Long("key") => key = Some(PathBuf::from(parser.value()?)),
+            Long("require-tls") => options.requires_tls = true,
             Long("clients") => options.clients = number(&mut parser, "--clients", 1..=1_000_000)?,
             Long("clients-per-address") => {
                 options.clients_per_address = number(&mut parser, "--clients-per-address", 1..=1_000_000)?;
@@ -196,6 +209,11 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
     if options.users.is_none() && options.anonymous.is_none() {
         return Err(UsageError("without --users and anonymous clients no client can log in".to_owned()));
     }
+    options.identity = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) if !options.requires_tls => None,
+        _ => return Err(UsageError("TLS needs --certificate and --key".to_owned())),
+    };
     options.directory = directory.unwrap_or(options.directory);
     if options.listen.is_empty() {
         options.listen.push("127.0.0.1:2121".to_owned());
@@ -288,13 +306,15 @@ mod tests {
         let options = options(
             "-l 21 --listen=[::1]:0 -u users --anonymous rw --clients 5 --clients-per-address 2 --login-tries 1 \
              --login-delay 0.5 --idle 1 --stall 2 --connect 3 --passive-ports 50000-50001 --passive-address 192.0.2.1 \
-             --no-active --log - -w 3 --drain 4 files",
+             --no-active --log - -w 3 --drain 4 --certificate a.pem --key b.pem --require-tls files",
         );
         let expected = Options {
             directory: "files".into(),
             listen: vec!["[::]:21".into(), "[::1]:0".into()],
             users: Some("users".into()),
             anonymous: Some(Rights { read: true, write: true, delete: false }),
+            identity: Some(("a.pem".into(), "b.pem".into())),
+            requires_tls: true,
             clients: 5,
             clients_per_address: 2,
             login_tries: 1,
@@ -326,6 +346,8 @@ mod tests {
             ("--passive-address ::1", "IPv4"),
             ("--anonymous off", "no client"),
             ("--anonymous off -u u files", "DIR"),
+            ("--key b.pem", "--certificate"),
+            ("--require-tls", "--certificate"),
             ("--nonsense", "--nonsense"),
             ("a b", "b"),
         ] {

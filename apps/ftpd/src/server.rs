@@ -17,6 +17,7 @@ use crate::data::PassivePorts;
 use crate::options::Options;
 use crate::reply::Reply;
 use crate::session::Session;
+use crate::tls::Identity;
 use crate::transfer_log::TransferLog;
 use crate::tree::Tree;
 
@@ -29,6 +30,8 @@ const VERIFYING_MAX: u32 = 4;
 pub(crate) struct Server {
     pub(crate) options: Options,
     accounts: RwLock<Arc<Accounts>>,
+    /// What the server shows over TLS, if it has a certificate.
+    identity: RwLock<Option<Identity>>,
     /// A permit for each password that may be verified at once.
     pub(crate) verifying: Semaphore,
     pub(crate) clients: Arc<Clients>,
@@ -40,14 +43,15 @@ pub(crate) struct Server {
 
 impl Server {
     /// # Errors
-    /// With the path in the message: the users or the log cannot be read or opened, or a line of
-    /// the users is wrong; the directory is not there.
+    /// With the path in the message: the users, the certificate or the log cannot be read or
+    /// opened, or a line of the users is wrong; the directory is not there.
     fn new(options: Options) -> io::Result<Server> {
         if options.anonymous.is_some() {
             Tree::open(&options.directory)?;
         }
         Ok(Server {
             accounts: RwLock::new(Arc::new(read_accounts(&options)?)),
+            identity: RwLock::new(read_identity(&options)?),
             verifying: Semaphore::new(VERIFYING_MAX),
             clients: Arc::new(Clients::new(options.clients, options.clients_per_address)),
             ports: PassivePorts::new(options.passive_ports.clone()),
@@ -62,7 +66,12 @@ impl Server {
         Arc::clone(&self.accounts.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the users and opens the log again. What fails stays as it was.
+    /// The certificate and key as they are now.
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        self.identity.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the users and the certificate, and opens the log again. What fails stays as it was.
     fn read_again(&self) {
         match read_accounts(&self.options) {
             Ok(accounts) => {
@@ -70,6 +79,10 @@ impl Server {
                 report(format_args!("the users were read again"));
             }
             Err(error) => report(format_args!("{error}; the users stay as they were")),
+        }
+        match read_identity(&self.options) {
+            Ok(identity) => *self.identity.write().unwrap_or_else(PoisonError::into_inner) = identity,
+            Err(error) => report(format_args!("{error}; the certificate stays as it was")),
         }
         if let Err(error) = self.log.reopen() {
             report(format_args!("{error}; the log stays as it was"));
@@ -80,6 +93,11 @@ impl Server {
 /// Tells the operator something.
 pub(crate) fn report(message: fmt::Arguments<'_>) {
     eprintln!("selvedge-ftpd: {message}");
+}
+
+fn read_identity(options: &Options) -> io::Result<Option<Identity>> {
+    let Some((certificate, key)) = &options.identity else { return Ok(None) };
+    Identity::read(certificate, key).map(Some).map_err(io::Error::other)
 }
 
 fn read_accounts(options: &Options) -> io::Result<Accounts> {

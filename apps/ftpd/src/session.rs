@@ -1,16 +1,18 @@
 //! [`Session`]: the thread of a client. It reads a command, does it, and answers it.
 //!
 //! This file has the state and the loop. `session/` has what the commands do: `login.rs` for users,
-//! `parameters.rs` for how a transfer is made, `names.rs` for files and directories, `transfers.rs`
-//! and `lists.rs` for what goes over a data connection. RFC 959 §5.4
+//! `security.rs` for TLS, `parameters.rs` for how a transfer is made, `names.rs` for files and
+//! directories, `transfers.rs` and `lists.rs` for what goes over a data connection. RFC 959 §5.4
 //! lists the codes of the replies to each command; RFC 2389, 2428 and 3659 list those of theirs.
 
 mod lists;
 mod login;
 mod names;
 mod parameters;
+mod security;
 mod transfers;
 
+use security::Protection;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use crate::path::{NameError, VirtualPath};
 use crate::reply::Reply;
 use crate::server::Server;
 use crate::telnet::ControlLine;
+use crate::tls::Identity;
 use crate::tree::{Tree, TreeError};
 
 /// How far a client has logged in.
@@ -65,6 +68,9 @@ pub(crate) struct Session {
     local: IpAddr,
     login: Login,
     parameters: Parameters,
+    protection: Protection,
+    /// What the server shows in the handshake that comes behind the next reply.
+    securing: Option<Identity>,
     /// Wrong passwords.
     failures: u32,
     is_over: bool,
@@ -78,8 +84,20 @@ impl Session {
     pub(crate) fn new(server: Arc<Server>, stream: TcpStream, client: IpAddr) -> io::Result<Session> {
         let local = stream.local_addr()?.ip().to_canonical();
         let control = Control::new(stream, server.options.stall);
-        let (login, parameters) = Default::default();
-        Ok(Session { server, control, client, local, login, parameters, failures: 0, is_over: false })
+        let (login, parameters, protection) = Default::default();
+        let (securing, failures, is_over) = (None, 0, false);
+        Ok(Session {
+            server,
+            control,
+            client,
+            local,
+            login,
+            parameters,
+            protection,
+            securing,
+            failures,
+            is_over,
+        })
     }
 
     /// Serves the client until it quits, is idle for too long, or the server stops.
@@ -103,8 +121,11 @@ impl Session {
             let Some(line) = line else { break };
             let reply = self.obey(line).await?;
             self.control.say(&reply).await?;
+            if let Some(identity) = self.securing.take() {
+                self.control.secure(&identity).await?;
+            }
         }
-        Ok(())
+        self.control.close().await
     }
 
     /// Does what a line says, and gives the last reply to it.
@@ -124,6 +145,7 @@ impl Session {
         let Command { verb, argument, .. } = command;
         match verb {
             Verb::User | Verb::Pass | Verb::Acct | Verb::Rein => Ok(self.log_in(verb, argument).await),
+            Verb::Auth | Verb::Pbsz | Verb::Prot => Ok(self.protect(verb, &argument)),
             Verb::Rnto => Ok(self.rename(rename_from, &argument).await),
             Verb::Quit => {
                 self.is_over = true;

@@ -1,9 +1,9 @@
 //! What goes over a data connection: [`send_file`], [`send_text_file`], [`send_bytes`] and
 //! [`receive`].
 //!
-//! A binary file goes from the page cache to the socket by `sendfile`. The blocking pool reads
-//! what is not in memory, converts nothing and writes what comes. A peer that takes or sends no
-//! byte for a while ends the transfer; a slow one does not.
+//! A binary file goes from the page cache to the socket by `sendfile`, or through TLS. The blocking
+//! pool reads what is not in memory, converts nothing and writes what comes. A peer that takes or
+//! sends no byte for a while ends the transfer; a slow one does not.
 
 use std::future::poll_fn;
 use std::io;
@@ -12,11 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use futures_util::io::{AsyncReadExt, AsyncWriteExt};
 use selvedge::fs::Handle;
 use selvedge::net::TcpStream;
 use selvedge::{Time, blocking};
 
 use crate::ascii::{FromNetwork, to_network};
+use crate::tls::{Identity, SecureStream};
 use crate::tree::TreeError;
 use crate::upload::Upload;
 
@@ -47,9 +49,64 @@ impl From<TreeError> for TransferError {
 /// A data connection, how long its peer may stand still, and how many bytes have gone over it.
 #[derive(Debug)]
 pub(crate) struct DataLink {
-    pub(crate) stream: TcpStream,
-    pub(crate) patience: Duration,
-    pub(crate) progress: Arc<Progress>,
+    stream: Arc<TcpStream>,
+    secure: Option<SecureStream>,
+    patience: Duration,
+    progress: Arc<Progress>,
+}
+
+impl DataLink {
+    /// A connection in the clear.
+    pub(crate) fn new(stream: TcpStream, patience: Duration, progress: Arc<Progress>) -> DataLink {
+        DataLink { stream: Arc::new(stream), secure: None, patience, progress }
+    }
+
+    /// The same over TLS, with a handshake that takes at most `limit`.
+    ///
+    /// # Errors
+    /// `Unconnected`.
+    pub(crate) async fn secured(
+        mut self,
+        identity: &Identity,
+        limit: Duration,
+    ) -> Result<DataLink, TransferError> {
+        let secure = identity.accept(&self.stream, limit).await;
+        self.secure = Some(secure.map_err(TransferError::Unconnected)?);
+        Ok(self)
+    }
+
+    /// Writes some of the bytes.
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_deadline(Some(Time::now() + self.patience));
+        let sent = match &mut self.secure {
+            Some(secure) => secure.write(bytes).await?,
+            None => self.stream.write(bytes).await?,
+        };
+        self.progress.add(sent);
+        Ok(sent)
+    }
+
+    /// Tells the end of the file.
+    async fn finish(&mut self) -> Result<(), TransferError> {
+        self.stream.set_write_deadline(Some(Time::now() + self.patience));
+        let finished = match &mut self.secure {
+            Some(secure) => secure.close().await,
+            None => self.stream.shutdown(Shutdown::Write),
+        };
+        finished.map_err(TransferError::Broken)
+    }
+
+    /// Reads what is there, but at least one byte. True at the end. The end of the connection is
+    /// none over TLS: an attacker can make it.
+    async fn fill(&mut self, buffer: &mut Vec<u8>) -> io::Result<bool> {
+        self.stream.set_read_deadline(Some(Time::now() + self.patience));
+        let Some(secure) = &mut self.secure else { return fill_clear(&self.stream, buffer).await };
+        let start = buffer.len();
+        buffer.resize(buffer.capacity().max(start + 1), 0);
+        let read = secure.read(&mut buffer[start..]).await;
+        buffer.truncate(start + read.as_ref().map_or(0, |read| *read));
+        Ok(read? == 0)
+    }
 }
 
 /// The number of bytes of a transfer, which another part of the session looks at.
@@ -71,14 +128,23 @@ impl Progress {
 /// # Errors
 /// `Broken`; `Disk` if the file cannot be read or has become shorter.
 pub(crate) async fn send_file(
-    link: &DataLink,
+    link: &mut DataLink,
     file: Arc<Handle>,
     start: u64,
     end: u64,
 ) -> Result<(), TransferError> {
-    let mut at = start;
+    let (mut at, mut buffer) = (start, Vec::new());
     while at < end {
         let chunk_end = end.min(at + CHUNK as u64);
+        if link.secure.is_some() {
+            buffer = read_chunk(&file, at, (chunk_end - at) as usize, buffer).await?;
+            if buffer.is_empty() {
+                return Err(TreeError::Broken.into());
+            }
+            send_all(link, &buffer).await?;
+            at += buffer.len() as u64;
+            continue;
+        }
         if !is_in_memory(&file, at, chunk_end) {
             read_chunk(&file, at, (chunk_end - at) as usize, Vec::new()).await?;
         }
@@ -90,7 +156,7 @@ pub(crate) async fn send_file(
             link.progress.add(sent);
         }
     }
-    finish(link)
+    link.finish().await
 }
 
 /// One `sendfile` of bytes from `at` to `end`, after a wait for room. It moves `at`.
@@ -131,7 +197,7 @@ async fn read_chunk(
 /// # Errors
 /// As for [`send_file`].
 pub(crate) async fn send_text_file(
-    link: &DataLink,
+    link: &mut DataLink,
     file: Arc<Handle>,
     start: u64,
 ) -> Result<(), TransferError> {
@@ -139,7 +205,7 @@ pub(crate) async fn send_text_file(
     loop {
         buffer = read_chunk(&file, at, CHUNK, buffer).await?;
         if buffer.is_empty() {
-            return finish(link);
+            return link.finish().await;
         }
         at += buffer.len() as u64;
         text.clear();
@@ -152,24 +218,17 @@ pub(crate) async fn send_text_file(
 ///
 /// # Errors
 /// `Broken`.
-pub(crate) async fn send_bytes(link: &DataLink, bytes: &[u8]) -> Result<(), TransferError> {
+pub(crate) async fn send_bytes(link: &mut DataLink, bytes: &[u8]) -> Result<(), TransferError> {
     send_all(link, bytes).await?;
-    finish(link)
+    link.finish().await
 }
 
-async fn send_all(link: &DataLink, mut bytes: &[u8]) -> Result<(), TransferError> {
+async fn send_all(link: &mut DataLink, mut bytes: &[u8]) -> Result<(), TransferError> {
     while !bytes.is_empty() {
-        link.stream.set_write_deadline(Some(Time::now() + link.patience));
-        let sent = link.stream.write(bytes).await.map_err(TransferError::Broken)?;
-        link.progress.add(sent);
+        let sent = link.write(bytes).await.map_err(TransferError::Broken)?;
         bytes = &bytes[sent..];
     }
     Ok(())
-}
-
-/// Tells the end of the file.
-fn finish(link: &DataLink) -> Result<(), TransferError> {
-    link.stream.shutdown(Shutdown::Write).map_err(TransferError::Broken)
 }
 
 /// Stores what the client sends until its end. The file is not complete by that.
@@ -177,14 +236,14 @@ fn finish(link: &DataLink) -> Result<(), TransferError> {
 /// # Errors
 /// `Broken`; `Disk` if the file cannot be written.
 pub(crate) async fn receive(
-    link: &DataLink,
+    link: &mut DataLink,
     upload: &Arc<Upload>,
     is_ascii: bool,
 ) -> Result<(), TransferError> {
     let mut converter = is_ascii.then(FromNetwork::default);
     let (mut network, mut file) = (Vec::with_capacity(CHUNK), Vec::new());
     loop {
-        let is_end = fill(link, &mut network).await.map_err(TransferError::Broken)?;
+        let is_end = link.fill(&mut network).await.map_err(TransferError::Broken)?;
         link.progress.add(network.len());
         match &mut converter {
             Some(converter) => {
@@ -203,15 +262,14 @@ pub(crate) async fn receive(
     }
 }
 
-/// Reads what is there, but at least one byte. True at the end.
-async fn fill(link: &DataLink, buffer: &mut Vec<u8>) -> io::Result<bool> {
-    link.stream.set_read_deadline(Some(Time::now() + link.patience));
-    if link.stream.read_to_spare(buffer).await? == 0 {
+/// [`DataLink::fill`] of a connection in the clear.
+async fn fill_clear(stream: &TcpStream, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    if stream.read_to_spare(buffer).await? == 0 {
         return Ok(true);
     }
     // The more bytes come with one write, the fewer ways to the pool and back.
     while buffer.len() < buffer.capacity() {
-        match link.stream.try_read_to_spare(buffer) {
+        match stream.try_read_to_spare(buffer) {
             Ok(0) => return Ok(true),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,

@@ -169,16 +169,19 @@ impl Upload {
         Ok(self.target().ready()?.write_all(bytes)?)
     }
 
-    /// Gives a whole file its name: all bytes are written.
+    /// Gives a whole file its name: all bytes are written. They are on the disk before the name is
+    /// there, so that a crash of the machine leaves the old file or the new one.
     ///
     /// # Errors
-    /// `Exists` if there is such a file by now, and the plan was not to replace it.
+    /// `Exists` if there is such a file by now, and the plan was not to replace it; `Full`, `Quota`
+    /// or `Broken` if the bytes do not reach the disk.
     pub(crate) fn complete(&self) -> Result<(), TreeError> {
-        self.target().ready()?;
+        self.target().ready()?.sync_all()?;
         let Some(staged) = &self.staged else { return Ok(()) };
         let from = staged.temporary.as_bytes();
         place(&staged.parent, from, &staged.parent, &staged.name, staged.replaces)?;
         staged.is_settled.store(true, Relaxed);
+        sync_names(&staged.parent);
         Ok(())
     }
 
@@ -202,6 +205,15 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         self.remove();
+    }
+}
+
+/// Brings the names of a directory to the disk. The file has its name in any case, so a file system
+/// that cannot do it changes nothing.
+fn sync_names(directory: &Handle) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    if let Ok(names) = rustix::fs::openat(directory, ".", flags, Mode::empty()) {
+        let _ = rustix::fs::fsync(names);
     }
 }
 

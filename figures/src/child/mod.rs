@@ -11,7 +11,9 @@ mod clock;
 pub(crate) mod cnc;
 pub(crate) mod cores;
 mod disk;
+pub(crate) mod dns_load;
 mod echo;
+pub(crate) mod ftp_load;
 mod handmade;
 mod hello;
 pub(crate) mod jobs;
@@ -122,6 +124,10 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
         ("web-session", &[port, process, peer, milliseconds]) => {
             reloading::session(port, process, peer, milliseconds)?;
         }
+        ("dns-load", &[port, names, window, milliseconds]) => {
+            dns_load::load(port, names, window, milliseconds)?;
+        }
+        ("ftp-load", &[port, session, blocks]) => ftp_load::load(port, session, blocks)?,
         ("requests", &[port, connections, total]) => requests::requests(port, connections, total)?,
         ("tokio-memory", &[n]) => tokio_peer::memory(n),
         ("tokio-switch-self-wake", &[n, total]) => tokio_peer::switch_self_wake(n, total),

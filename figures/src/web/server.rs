@@ -1,6 +1,6 @@
 //! The servers of the web figures: how each is configured, started, accounted for and stopped.
-//! `web.rs`, `web/load.rs` and `web/instructions.rs` call `start`, which waits until the server
-//! accepts connections.
+//! `web.rs`, `web/load.rs` and `web/instructions.rs` call `start`, and the figures about DNS and
+//! FTP servers `start_as`, which waits until the server accepts connections.
 //!
 //! A `Running` ends its server when it is dropped. Every server has one worker on one CPU and the
 //! same files. A difference between the set-ups belongs into `notes`, because a reader must know
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
-use crate::machine::tasks_cpu_ns;
+use crate::machine::{processes_of, session_cpu_ns};
 use crate::peers::{self, built, program_path};
 use crate::pinned;
 
@@ -40,7 +40,7 @@ pub(super) enum Kind {
 
 /// The place of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Log {
+pub(crate) enum Log {
     /// No log.
     Off,
     /// The combined format, buffered where the server can do that.
@@ -80,7 +80,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A started server.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(crate) struct Running {
     name: String,
     command: Vec<String>,
     process: Child,
@@ -126,7 +126,7 @@ pub(super) fn start_under(words: &[String], kind: Kind, log: Log, site: &Site) -
 /// # Errors
 ///
 /// As for [`start`].
-pub(super) fn start_as(
+pub(crate) fn start_as(
     name: &str,
     log: Log,
     site: &Site,
@@ -168,13 +168,13 @@ fn free_port() -> Result<u16, String> {
 }
 
 /// The values from which every configuration is made.
-pub(super) struct SetUp {
+pub(crate) struct SetUp {
     /// For its configuration, its log and its other files.
     directory: PathBuf,
     /// The directory that it serves.
-    pub(super) root: String,
+    pub(crate) root: String,
     /// The port at which it is to listen.
-    pub(super) port: u16,
+    pub(crate) port: u16,
     log: Log,
 }
 
@@ -185,7 +185,7 @@ impl SetUp {
     }
 
     /// The path of a file of this server.
-    pub(super) fn shown(&self, what: &str) -> String {
+    pub(crate) fn shown(&self, what: &str) -> String {
         self.file(what).display().to_string()
     }
 
@@ -193,9 +193,19 @@ impl SetUp {
     ///
     /// # Errors
     /// With the path.
-    pub(super) fn write(&self, what: &str, text: &str) -> Result<String, String> {
+    pub(crate) fn write(&self, what: &str, text: &str) -> Result<String, String> {
         let path = self.shown(what);
         fs::write(&path, text).map_err(|error| format!("{path}: {error}"))?;
+        Ok(path)
+    }
+
+    /// Makes a directory in which nothing is, and returns its path.
+    ///
+    /// # Errors
+    /// With the path.
+    pub(crate) fn empty_directory(&self) -> Result<String, String> {
+        let path = self.shown("empty");
+        fs::create_dir(&path).map_err(|error| format!("{path}: {error}"))?;
         Ok(path)
     }
 
@@ -311,12 +321,12 @@ impl Running {
     }
 
     /// The port it listens on.
-    pub(super) fn port(&self) -> u16 {
+    pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
     /// The number of its process.
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.process.id()
     }
 
@@ -371,25 +381,12 @@ impl Running {
 
     /// The directories in `/proc` of all processes of its session.
     fn processes(&self) -> Result<Vec<PathBuf>, String> {
-        let lost = |error: std::io::Error| format!("/proc: {error}");
-        let session = self.process.id().to_string();
-        let mut found = Vec::new();
-        for entry in fs::read_dir("/proc").map_err(lost)? {
-            let path = entry.map_err(lost)?.path();
-            // A process may be gone by the time its files are read; then it is not one of ours.
-            let Ok(stat) = fs::read_to_string(path.join("stat")) else { continue };
-            // After the name in parentheses: state, parent, group, session.
-            let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
-            if fields.split(' ').nth(3) == Some(session.as_str()) {
-                found.push(path);
-            }
-        }
-        Ok(found)
+        processes_of(self.id().into()).map_err(|error| format!("/proc: {error}"))
     }
 
     /// The CPU time that all processes of its session have had so far, in nanoseconds.
-    pub(super) fn cpu_ns(&self) -> Result<u64, String> {
-        let sum: u64 = self.processes()?.iter().map(|path| tasks_cpu_ns(path)).sum();
+    pub(crate) fn cpu_ns(&self) -> Result<u64, String> {
+        let sum = session_cpu_ns(self.id().into()).map_err(|error| format!("/proc: {error}"))?;
         if sum == 0 { Err("no process of the server is left".to_owned()) } else { Ok(sum) }
     }
 

@@ -25,14 +25,14 @@ pub(super) const SIXTEEN_K: File = File { path: "/16k.html", bytes: 16 * 1024 };
 /// A temporary directory with the site in `site/`; configurations and logs go beside it. Removed
 /// when dropped.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(crate) struct Site {
     directory: PathBuf,
 }
 
 impl Site {
     /// Writes the site, with files that are this number of bytes too long: 0 unless a figure is to
     /// notice it.
-    pub(super) fn create(longer: u64) -> Result<Site, String> {
+    pub(crate) fn create(longer: u64) -> Result<Site, String> {
         let directory = std::env::temp_dir().join(format!("selvedge-figures-{}", std::process::id()));
         let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
         // Readable by servers that give up root, whatever the umask says.
@@ -76,14 +76,14 @@ impl Site {
     }
 
     /// The directory that is served.
-    pub(super) fn root(&self) -> PathBuf {
+    pub(crate) fn root(&self) -> PathBuf {
         self.directory.join("site")
     }
 }
 
 impl Site {
     /// Writes a file that is not served, and returns its path.
-    pub(super) fn write(&self, name: &str, text: &str) -> Result<String, String> {
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<String, String> {
         let path = self.directory.join(name);
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(path.display().to_string())

@@ -1,9 +1,11 @@
-//! [`Budget`]: what one client's question may cost: time, and questions to other servers.
+//! [`Budget`]: what one client's question may cost: time, questions to other servers, and
+//! work.
 //!
 //! A zone can be made such that its resolution asks thousands of questions: servers without
 //! addresses, in zones with servers without addresses. So all parts of a resolution share one
 //! budget.
 
+use crate::dnssec::work::Work;
 use selvedge::Time;
 use std::time::Duration;
 
@@ -18,12 +20,14 @@ const QUESTIONS_MAX: u32 = 60;
 pub(super) struct Budget {
     until: Time,
     questions: u32,
+    /// What validation may compute.
+    pub(super) work: Work,
 }
 
 impl Budget {
     /// The budget of a resolution that begins now.
     pub(super) fn new() -> Budget {
-        Budget { until: Time::now() + TIME, questions: QUESTIONS_MAX }
+        Budget { until: Time::now() + TIME, questions: QUESTIONS_MAX, work: Work::default() }
     }
 
     /// Takes a question with a time limit, and returns its end. `None` if nothing is left.

@@ -4,7 +4,7 @@
 //! asked, and in the second round each has two seconds.
 
 use super::budget::Budget;
-use super::judge::{Verdict, judge};
+use super::judge::{Said, Verdict, judge, proofs};
 use super::upstream::Upstream;
 use crate::record::NameKey;
 use domain::base::Rtype;
@@ -36,7 +36,7 @@ impl Forwarders {
         name: &NameKey,
         rtype: Rtype,
         budget: &mut Budget,
-    ) -> Option<Verdict> {
+    ) -> Option<Said> {
         // Relaxed: any server may be the first.
         let first = self.preferred.load(Ordering::Relaxed);
         for limit in ROUNDS {
@@ -46,11 +46,12 @@ impl Forwarders {
                 let heard = upstream.ask(self.servers[index], name, rtype, true, until).await;
                 // A server that does not answer is no error as long as another one does.
                 let Ok(heard) = heard else { continue };
+                let proofs = proofs(&heard, None);
                 match judge(heard, name, rtype, None) {
                     Verdict::Useless | Verdict::Referral(_) => {}
                     verdict => {
                         self.preferred.store(index, Ordering::Relaxed);
-                        return Some(verdict);
+                        return Some(Said { verdict, proofs });
                     }
                 }
             }

@@ -10,7 +10,7 @@
 use super::budget::Budget;
 use super::cache::{Cache, CacheKey};
 use super::delegation::{Delegation, NameServer, address, roots};
-use super::judge::{ALIASES_MAX, Verdict, judge};
+use super::judge::{ALIASES_MAX, Said, Verdict, judge, proofs};
 use super::upstream::Upstream;
 use crate::record::NameKey;
 use domain::base::Rtype;
@@ -33,7 +33,7 @@ const LIMIT: Duration = Duration::from_millis(1200);
 const PORT: u16 = 53;
 
 /// What [`Iteration::find`] returns: it calls itself.
-type Finding<'a> = Pin<Box<dyn Future<Output = Option<Verdict>> + Send + 'a>>;
+type Finding<'a> = Pin<Box<dyn Future<Output = Option<Said>> + Send + 'a>>;
 
 /// Resolution from the root.
 #[derive(Debug)]
@@ -66,13 +66,10 @@ impl Iteration {
         Box::pin(async move {
             let mut delegation = self.nearest(name, rtype);
             for _ in 0..REFERRALS_MAX {
-                match self.ask_zone(upstream, &delegation, name, rtype, budget, depth).await? {
-                    Verdict::Referral(next) => {
-                        delegation = Arc::new(next);
-                        self.keep(&delegation);
-                    }
-                    verdict => return Some(verdict),
-                }
+                let said = self.ask_zone(upstream, &delegation, name, rtype, budget, depth).await?;
+                let Verdict::Referral(next) = said.verdict else { return Some(said) };
+                delegation = Arc::new(next);
+                self.keep(&delegation);
             }
             None
         })
@@ -103,7 +100,7 @@ impl Iteration {
         rtype: Rtype,
         budget: &mut Budget,
         depth: usize,
-    ) -> Option<Verdict> {
+    ) -> Option<Said> {
         let mut servers: Vec<&NameServer> = delegation.servers.iter().collect();
         servers.sort_by_cached_key(|_| upstream.draw());
         let (known, unknown): (Vec<_>, Vec<_>) =
@@ -119,9 +116,10 @@ impl Iteration {
                 let until = budget.question(LIMIT)?;
                 let server = SocketAddr::new(address, PORT);
                 let Ok(heard) = upstream.ask(server, name, rtype, false, until).await else { continue };
+                let proofs = proofs(&heard, Some(&delegation.zone));
                 match judge(heard, name, rtype, Some(&delegation.zone)) {
                     Verdict::Useless => {}
-                    verdict => return Some(verdict),
+                    verdict => return Some(Said { verdict, proofs }),
                 }
             }
         }
@@ -139,7 +137,7 @@ impl Iteration {
         for rtype in [Rtype::A, Rtype::AAAA] {
             let mut name = NameKey::new(&server.name);
             for _ in 0..ALIASES_MAX {
-                match self.find(upstream, &name, rtype, budget, depth).await {
+                match self.find(upstream, &name, rtype, budget, depth).await.map(|said| said.verdict) {
                     Some(Verdict::Records(records)) => return records.iter().filter_map(address).collect(),
                     Some(Verdict::Alias(_, target)) => name = NameKey::new(&target),
                     _ => break,

@@ -13,10 +13,20 @@ use domain::base::iana::Rcode;
 /// How many aliases one answer may have.
 pub(super) const ALIASES_MAX: usize = 16;
 
+/// What a server has said.
+#[derive(Debug)]
+pub struct Said {
+    /// What it means.
+    pub verdict: Verdict,
+    /// The records of the authority section that can prove that something does not exist, with
+    /// their signatures.
+    pub proofs: Vec<ZoneRecord>,
+}
+
 /// The meaning of an answer.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The records, behind the aliases that lead to them.
+    /// The records with their signatures, behind the aliases that lead to them.
     Records(Vec<ZoneRecord>),
     /// Aliases that lead to a name of which the answer says nothing.
     Alias(Vec<ZoneRecord>, DomainName),
@@ -33,6 +43,7 @@ pub enum Verdict {
 /// zone the server is a resolver, which has to find the whole answer.
 pub fn judge(heard: Heard, name: &NameKey, rtype: Rtype, zone: Option<&NameKey>) -> Verdict {
     let is_final = zone.is_none() || heard.is_authoritative;
+    let mut aliases = 0;
     let zone = &zone.cloned().unwrap_or_else(NameKey::root);
     if !matches!(heard.rcode, Rcode::NOERROR | Rcode::NXDOMAIN) {
         return Verdict::Useless;
@@ -46,17 +57,27 @@ pub fn judge(heard: Heard, name: &NameKey, rtype: Rtype, zone: Option<&NameKey>)
         }
         let here = |record: &&ZoneRecord| NameKey::new(record.owner()) == at;
         let wanted: Vec<&ZoneRecord> =
-            heard.answer.iter().filter(here).filter(|record| record.rtype() == rtype).collect();
-        if !wanted.is_empty() {
+            heard.answer.iter().filter(here).filter(|record| is_of(record, rtype)).collect();
+        if wanted.iter().any(|record| record.rtype() == rtype) {
             records.extend(wanted.into_iter().cloned());
             return Verdict::Records(records);
         }
+        let above = |record: &&ZoneRecord| {
+            let owner = NameKey::new(record.owner());
+            owner != at && at.is_within(owner.as_bytes()) && owner.is_within(zone.as_bytes())
+        };
+        let redirections = heard.answer.iter().filter(above).filter(|record| is_of(record, Rtype::DNAME));
         let alias = heard.answer.iter().filter(here).find_map(|record| match record.data() {
             Data::Cname(alias) => Some((record, alias.cname())),
             _ => None,
         });
         let Some((record, next)) = alias else { break };
+        // The record that this alias follows from, if it follows from one (RFC 6672).
+        records.extend(redirections.cloned());
         records.push(record.clone());
+        let covers = |other: &&ZoneRecord| other.rtype() == Rtype::RRSIG && is_of(other, Rtype::CNAME);
+        records.extend(heard.answer.iter().filter(here).filter(covers).cloned());
+        aliases += 1;
         at = NameKey::new(next);
         target = Some(next.clone());
     }
@@ -70,7 +91,7 @@ pub fn judge(heard: Heard, name: &NameKey, rtype: Rtype, zone: Option<&NameKey>)
         return Verdict::Negative(is_missing, records, Some(soa.clone()));
     }
     match target {
-        Some(_) if records.len() >= ALIASES_MAX => Verdict::Useless,
+        Some(_) if aliases >= ALIASES_MAX => Verdict::Useless,
         Some(target) => Verdict::Alias(records, target),
         None if is_missing && is_final => Verdict::Negative(true, records, None),
         None if is_missing => Verdict::Useless,
@@ -80,6 +101,24 @@ pub fn judge(heard: Heard, name: &NameKey, rtype: Rtype, zone: Option<&NameKey>)
             None => Verdict::Useless,
         },
     }
+}
+
+/// Whether a record is of a type, or a signature of records of that type.
+pub(super) fn is_of(record: &ZoneRecord, rtype: Rtype) -> bool {
+    match record.data() {
+        Data::Rrsig(signature) => rtype == Rtype::RRSIG || signature.type_covered() == rtype,
+        _ => record.rtype() == rtype,
+    }
+}
+
+/// The records of an answer of a server of `zone` that can prove that something does not exist. The
+/// SOA record tells for how long.
+pub fn proofs(heard: &Heard, zone: Option<&NameKey>) -> Vec<ZoneRecord> {
+    let counts = |record: &&ZoneRecord| {
+        let is_inside = zone.is_none_or(|zone| NameKey::new(record.owner()).is_within(zone.as_bytes()));
+        is_inside && [Rtype::SOA, Rtype::NSEC, Rtype::NSEC3].iter().any(|&rtype| is_of(record, rtype))
+    };
+    heard.authority.iter().filter(counts).cloned().collect()
 }
 
 /// The delegation of an answer that has no records, to a zone below the server's own one.

@@ -7,6 +7,8 @@
 //! | `judge.rs` | what an answer means, and which of its records are believed |
 //! | `forward.rs` | the servers of `--forward` |
 //! | `iterate.rs`, `delegation.rs` | from the root servers on |
+//! | `source.rs` | one of the two |
+//! | `validate.rs`, `trust.rs` | whether an answer is what its zone has signed |
 //! | `budget.rs` | what one question may cost |
 //! | `cache.rs` | what is kept |
 //!
@@ -22,19 +24,26 @@ pub mod upstream;
 mod budget;
 mod forward;
 mod iterate;
+mod source;
+mod trust;
+mod validate;
 
 pub use forward::Forwarders;
 pub use iterate::Iteration;
+pub use source::Source;
+pub use validate::Validator;
 
+use crate::dnssec::Security;
 use crate::record::{Data, NameKey, ZoneRecord, with_ttl};
 use budget::Budget;
 use cache::{Cache, CacheKey};
 use domain::base::Rtype;
-use domain::base::iana::OptRcode;
+use domain::base::iana::{ExtendedErrorCode, OptRcode};
 use domain::base::rdata::ComposeRecordData;
-use judge::{ALIASES_MAX, Verdict};
+use judge::{ALIASES_MAX, Verdict, is_of};
 use selvedge::Time;
 use selvedge::sync::OnceCell;
+use source::Lookup;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use upstream::Upstream;
@@ -55,8 +64,10 @@ pub struct Resolution {
     pub rcode: OptRcode,
     /// The records, behind the aliases that lead to them.
     pub answer: Vec<ZoneRecord>,
-    /// The SOA record of a negative answer.
+    /// The SOA record of a negative answer, and proofs with their signatures.
     pub authority: Vec<ZoneRecord>,
+    /// What is known of the records. Without a validator all are insecure.
+    pub security: Security,
     /// How many seconds the whole may be kept.
     ttl: u32,
 }
@@ -65,7 +76,7 @@ impl Resolution {
     /// The records that were asked for.
     fn records(answer: Vec<ZoneRecord>) -> Resolution {
         let ttl = least_ttl(&answer);
-        Resolution { rcode: OptRcode::NOERROR, answer, authority: Vec::new(), ttl }
+        Resolution::new(OptRcode::NOERROR, answer, Vec::new(), ttl)
     }
 
     /// There are none. Without an SOA record no server says for how long (RFC 2308 §5).
@@ -73,13 +84,48 @@ impl Resolution {
         let rcode = if is_missing { OptRcode::NXDOMAIN } else { OptRcode::NOERROR };
         let authority: Vec<ZoneRecord> = soa.as_ref().map(negative_soa).into_iter().collect();
         let ttl = soa.map_or(0, |_| least_ttl(&answer).min(least_ttl(&authority)));
-        Resolution { rcode, answer, authority, ttl }
+        Resolution::new(rcode, answer, authority, ttl)
     }
 
     /// No server has helped.
     fn failure() -> Resolution {
-        let (answer, authority) = (Vec::new(), Vec::new());
-        Resolution { rcode: OptRcode::SERVFAIL, answer, authority, ttl: FAILURE_TTL }
+        Resolution::new(OptRcode::SERVFAIL, Vec::new(), Vec::new(), FAILURE_TTL)
+    }
+
+    fn new(rcode: OptRcode, answer: Vec<ZoneRecord>, authority: Vec<ZoneRecord>, ttl: u32) -> Resolution {
+        Resolution { rcode, answer, authority, security: Security::Insecure, ttl }
+    }
+
+    /// The same with what validation has found, and with proofs.
+    fn validated(mut self, security: Security, seconds: u32, proofs: Vec<ZoneRecord>) -> Resolution {
+        let is_bogus = matches!(security, Security::Bogus(_));
+        let seconds = if is_bogus { FAILURE_TTL } else { seconds };
+        self.ttl = self.ttl.min(seconds);
+        let shortened = |record: ZoneRecord| with_ttl(&record, record.ttl().as_secs().min(seconds));
+        self.answer = self.answer.into_iter().map(shortened).collect();
+        self.authority = self.authority.into_iter().chain(proofs).map(shortened).collect();
+        self.security = security;
+        self
+    }
+
+    /// What a client is told of why there is no answer.
+    pub fn error(&self) -> Option<ExtendedErrorCode> {
+        match self.security {
+            Security::Bogus(flaw) => Some(flaw.code()),
+            _ if self.rcode == OptRcode::SERVFAIL => Some(ExtendedErrorCode::NO_REACHABLE_AUTHORITY),
+            _ => None,
+        }
+    }
+
+    /// The same for a client that has not asked for signatures and proofs, but for these records.
+    pub fn without_signatures(mut self, rtype: Rtype) -> Resolution {
+        let stays = |record: &ZoneRecord| {
+            let proves = [Rtype::RRSIG, Rtype::NSEC, Rtype::NSEC3].contains(&record.rtype());
+            !proves || record.rtype() == rtype
+        };
+        self.answer.retain(stays);
+        self.authority.retain(stays);
+        self
     }
 
     /// About how many bytes it takes.
@@ -99,21 +145,13 @@ impl Resolution {
             records.iter().map(|record| with_ttl(record, left(record))).collect()
         };
         let (answer, authority) = (aged(&self.answer), aged(&self.authority));
-        Resolution { rcode: self.rcode, answer, authority, ttl: self.ttl.saturating_sub(seconds) }
+        let ttl = self.ttl.saturating_sub(seconds);
+        Resolution { rcode: self.rcode, answer, authority, security: self.security, ttl }
     }
 }
 
 fn least_ttl(records: &[ZoneRecord]) -> u32 {
     records.iter().map(|record| record.ttl().as_secs()).min().unwrap_or(u32::MAX)
-}
-
-/// Where the resolver's answers come from.
-#[derive(Debug)]
-pub enum Source {
-    /// From other resolvers.
-    Forward(Forwarders),
-    /// From the servers of the zones themselves.
-    Iterate(Iteration),
 }
 
 /// A cell that the threads with one question share.
@@ -124,22 +162,32 @@ type Flight = Arc<OnceCell<Arc<Resolution>>>;
 pub struct Resolver {
     source: Source,
     upstream: Upstream,
+    validator: Option<Validator>,
     cache: Mutex<Cache<Arc<Resolution>>>,
     flights: Mutex<HashMap<CacheKey, Flight>>,
 }
 
 impl Resolver {
-    /// A resolver with a cache of at most this number of bytes.
+    /// A resolver with a cache of at most this number of bytes. It validates nothing.
     pub fn new(source: Source, bytes_max: usize) -> Resolver {
         Resolver {
             source,
             upstream: Upstream::default(),
+            validator: None,
             cache: Mutex::new(Cache::new(bytes_max)),
             flights: Mutex::new(HashMap::new()),
         }
     }
 
+    /// The same, but answers are validated.
+    pub fn validating(mut self, validator: Validator) -> Resolver {
+        self.upstream.wants_signatures = true;
+        self.validator = Some(validator);
+        self
+    }
+
     /// Finds the records of a type of a name. If no server helps in time, the result is `SERVFAIL`.
+    /// An answer that is bogus is returned with this mark.
     pub async fn resolve(&self, name: &NameKey, rtype: Rtype) -> Resolution {
         let key = CacheKey { name: name.clone(), rtype };
         if let Some((found, age)) = self.cached(&key) {
@@ -175,32 +223,41 @@ impl Resolver {
     /// Asks for the name, and for the names that it is an alias of. `None` if no server helps.
     async fn follow(&self, key: &CacheKey) -> Option<Resolution> {
         let mut budget = Budget::new();
-        let mut answer = Vec::new();
+        let (source, upstream) = (&self.source, &self.upstream);
+        let mut lookup = Lookup { source, upstream, budget: &mut budget };
+        let (mut answer, mut proofs) = (Vec::new(), Vec::new());
+        let (mut security, mut seconds) = (Security::Secure, u32::MAX);
         let mut name = key.name.clone();
         for _ in 0..ALIASES_MAX {
-            let verdict = match &self.source {
-                Source::Forward(servers) => {
-                    servers.ask(&self.upstream, &name, key.rtype, &mut budget).await?
-                }
-                Source::Iterate(iteration) => {
-                    iteration.find(&self.upstream, &name, key.rtype, &mut budget, 0).await?
-                }
-            };
-            match verdict {
-                Verdict::Records(records) => {
-                    answer.extend(records);
-                    return Some(Resolution::records(answer));
-                }
+            let said = lookup.find(&name, key.rtype).await?;
+            if let Some(validator) = &self.validator {
+                let found = validator.validate(&said, &name, key.rtype, &mut lookup).await;
+                (security, seconds) = (security.and(found.security), seconds.min(found.seconds));
+                proofs.extend(said.proofs);
+            }
+            let found = match said.verdict {
                 Verdict::Alias(records, target) => {
                     answer.extend(records);
                     name = NameKey::new(&target);
+                    // The SOA record of a zone that the name leads out of says nothing.
+                    proofs.retain(|record| !is_of(record, Rtype::SOA));
+                    continue;
+                }
+                Verdict::Records(records) => {
+                    answer.extend(records);
+                    proofs.retain(|record| !is_of(record, Rtype::SOA));
+                    Resolution::records(answer)
                 }
                 Verdict::Negative(is_missing, records, soa) => {
                     answer.extend(records);
-                    return Some(Resolution::negative(is_missing, answer, soa));
+                    // The SOA record itself is in the answer already.
+                    proofs.retain(|record| record.rtype() != Rtype::SOA);
+                    Resolution::negative(is_missing, answer, soa)
                 }
                 Verdict::Referral(_) | Verdict::Useless => return None,
-            }
+            };
+            let is_validated = self.validator.is_some();
+            return Some(if is_validated { found.validated(security, seconds, proofs) } else { found });
         }
         None
     }

@@ -13,6 +13,7 @@ use domain::base::Rtype;
 use domain::base::iana::Rcode;
 use selvedge::Time;
 use selvedge::net::{TcpStream, UdpSocket};
+use selvedge_compat::Compat;
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -58,6 +59,8 @@ pub struct Upstream {
     /// that a host has seen tell it nothing of the next one.
     secret: RandomState,
     asked: AtomicU64,
+    /// Whether the servers are asked for signatures.
+    pub(super) wants_signatures: bool,
 }
 
 impl Upstream {
@@ -98,7 +101,10 @@ impl Upstream {
         until: Time,
     ) -> Result<Heard, UpstreamError> {
         let id = self.draw() as u16;
-        let question = heard::question(id, name, rtype, recursive, with_edns);
+        let question = match self.wants_signatures && with_edns {
+            true => heard::signed_question(id, name, rtype, recursive),
+            false => heard::question(id, name, rtype, recursive, with_edns),
+        };
         let read = |bytes: &[u8]| heard::read(bytes, id, name, rtype);
         if let Some(heard) = over_udp(server, &question, read, until).await? {
             return Ok(heard);
@@ -141,8 +147,9 @@ async fn over_tcp(
     let stream = TcpStream::connect_before(server, until).await?;
     stream.set_read_deadline(Some(until));
     stream.set_write_deadline(Some(until));
-    crate::frame::write(&stream, question).await?;
-    let message = crate::frame::read(&stream).await?.ok_or(UpstreamError::Strange)?;
+    let mut link = Compat::new(&*stream);
+    crate::frame::write(&mut link, question).await?;
+    let message = crate::frame::read(&mut link).await?.ok_or(UpstreamError::Strange)?;
     read(&message).filter(|heard| !heard.is_truncated).ok_or(UpstreamError::Strange)
 }
 

@@ -1,11 +1,13 @@
 //! [`serve`]: clients over TCP, a thread for each. A client's queries are answered in their order
 //! (RFC 7766).
 
-use super::Shared;
+use super::shared::Shared;
 use crate::frame;
 use crate::say::complain;
-use selvedge::net::{TcpListener, TcpStream};
+use futures_util::io::{AsyncRead, AsyncWrite};
+use selvedge::net::{Stream, TcpListener, TcpStream};
 use selvedge::{Time, sleep, try_spawn};
+use selvedge_compat::Compat;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,10 +18,18 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts clients for ever.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    accept_all(listener, |stream, client| client_thread(stream, shared.clone(), client)).await;
+}
+
+/// Starts a thread for each client that comes.
+pub(super) async fn accept_all<T>(listener: TcpListener, thread: impl Fn(TcpStream, SocketAddr) -> T)
+where
+    T: Future<Output = ()> + Send + 'static,
+{
     loop {
         match listener.accept().await {
             // Without room for a thread the client is closed.
-            Ok((stream, client)) => drop(try_spawn(client_thread(stream, shared.clone(), client))),
+            Ok((stream, client)) => drop(try_spawn(thread(stream, client))),
             Err(error) => {
                 complain(format_args!("selvedge-dns: {error}"));
                 sleep(PAUSE).await;
@@ -32,20 +42,27 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
 async fn client_thread(stream: TcpStream, shared: Arc<Shared>, client: SocketAddr) {
     let Some(_permit) = shared.clients.try_acquire(1) else { return };
     // The client has closed the connection, or was idle for too long: no error of the server.
-    let _ = answer_all(&stream, &shared, client).await;
+    let _ = answer_all(&mut Compat::new(&*stream), &stream, &shared, client).await;
 }
 
-async fn answer_all(stream: &TcpStream, shared: &Shared, client: SocketAddr) -> io::Result<()> {
+/// Answers a client's queries until there is none any more. `link` carries the messages over
+/// `stream`.
+pub(super) async fn answer_all(
+    link: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    stream: &Stream,
+    shared: &Shared,
+    client: SocketAddr,
+) -> io::Result<()> {
     loop {
         // For the whole message, so that a client cannot send it byte by byte for ever.
         stream.set_read_deadline(Some(Time::now() + shared.idle));
-        let Some(query) = frame::read(stream).await? else { return Ok(()) };
+        let Some(query) = frame::read(&mut *link).await? else { return Ok(()) };
         let permit = shared.queries.acquire().await;
         let answer = shared.answer_tcp(&query, client.ip()).await;
         drop(permit);
         // What is no query ends the connection.
         let Some(answer) = answer else { return Ok(()) };
         stream.set_write_deadline(Some(Time::now() + shared.idle));
-        frame::write(stream, &answer).await?;
+        frame::write(&mut *link, &answer).await?;
     }
 }

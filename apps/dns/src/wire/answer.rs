@@ -4,11 +4,15 @@ use super::UDP_MAX;
 use super::asked::Asked;
 use crate::record::ZoneRecord;
 use domain::base::MessageBuilder;
-use domain::base::iana::{Opcode, OptRcode};
+use domain::base::iana::{ExtendedErrorCode, Opcode, OptRcode};
 use domain::base::message_builder::{AdditionalBuilder, PushError, StaticCompressor};
+use domain::base::opt::ExtendedError;
 
 /// How many bytes an OPT record without options takes.
 const OPT_BYTES: usize = 11;
+
+/// How many bytes the option with an error takes.
+const ERROR_BYTES: usize = 6;
 
 /// What the server answers.
 #[derive(Clone, Debug)]
@@ -21,6 +25,10 @@ pub struct Answer {
     pub has_resolver: bool,
     /// Whether the client has to ask again over TCP.
     pub is_truncated: bool,
+    /// Whether all records were validated, and the client wants to know it.
+    pub is_authentic: bool,
+    /// Why there is no answer, for a client that knows EDNS (RFC 8914).
+    pub error: Option<ExtendedErrorCode>,
     /// The records that are asked for, behind the aliases that lead to them.
     pub answer: Vec<ZoneRecord>,
     /// The SOA of a negative answer, or the NS records of a delegation.
@@ -37,6 +45,8 @@ impl Answer {
             is_authoritative: false,
             has_resolver: false,
             is_truncated: false,
+            is_authentic: false,
+            error: None,
             answer: Vec::new(),
             authority: Vec::new(),
             additional: Vec::new(),
@@ -62,7 +72,8 @@ pub fn compose(asked: &Asked, answer: &Answer, limit: u16) -> Vec<u8> {
 fn try_compose(asked: &Asked, answer: &Answer, limit: u16) -> Result<Vec<u8>, PushError> {
     let target = StaticCompressor::new(Vec::with_capacity(UDP_MAX.into()));
     let mut builder = MessageBuilder::from_target(target).expect("a vector has room for a header");
-    let reserved = if asked.edns.is_some() { OPT_BYTES } else { 0 };
+    let of_error = if answer.error.is_some() { ERROR_BYTES } else { 0 };
+    let reserved = if asked.edns.is_some() { OPT_BYTES + of_error } else { 0 };
     builder.set_push_limit(usize::from(limit) - reserved);
     let header = builder.header_mut();
     header.set_id(asked.header.id());
@@ -72,6 +83,7 @@ fn try_compose(asked: &Asked, answer: &Answer, limit: u16) -> Result<Vec<u8>, Pu
     header.set_tc(answer.is_truncated);
     header.set_rd(asked.header.rd());
     header.set_ra(answer.has_resolver);
+    header.set_ad(answer.is_authentic);
     header.set_cd(asked.header.cd());
     header.set_rcode(answer.rcode.rcode());
     let mut builder = builder.question();
@@ -90,20 +102,20 @@ fn try_compose(asked: &Asked, answer: &Answer, limit: u16) -> Result<Vec<u8>, Pu
     }
     if let Some(edns) = asked.edns {
         builder.clear_push_limit();
-        push_opt(&mut builder, answer.rcode, edns.dnssec_ok)?;
+        push_opt(&mut builder, answer, edns.dnssec_ok)?;
     }
     Ok(builder.finish().into_target())
 }
 
 fn push_opt(
     builder: &mut AdditionalBuilder<StaticCompressor<Vec<u8>>>,
-    rcode: OptRcode,
+    answer: &Answer,
     dnssec_ok: bool,
 ) -> Result<(), PushError> {
     builder.opt(|opt| {
         opt.set_udp_payload_size(UDP_MAX);
-        opt.set_rcode(rcode);
+        opt.set_rcode(answer.rcode);
         opt.set_dnssec_ok(dnssec_ok);
-        Ok(())
+        answer.error.map_or(Ok(()), |code| opt.push(&ExtendedError::<Vec<u8>>::from(code)))
     })
 }

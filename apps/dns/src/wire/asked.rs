@@ -32,6 +32,16 @@ pub struct Edns {
 }
 
 impl Asked {
+    /// Whether the client wants signatures and proofs.
+    pub fn wants_signatures(&self) -> bool {
+        self.edns.is_some_and(|edns| edns.dnssec_ok)
+    }
+
+    /// Whether the client wants to know that an answer was validated (RFC 6840 §5.7).
+    pub fn wants_authentic(&self) -> bool {
+        self.wants_signatures() || self.header.ad()
+    }
+
     /// The longest answer that goes to this client in a datagram.
     pub fn udp_max(&self) -> u16 {
         self.edns.map_or(UDP_PLAIN_MAX, |edns| edns.udp_size.clamp(UDP_PLAIN_MAX, UDP_MAX))

@@ -33,17 +33,28 @@ pub struct Heard {
 
 /// A question for another server. `recursive` asks it to find the whole answer.
 pub fn question(id: u16, name: &NameKey, rtype: Rtype, recursive: bool, with_edns: bool) -> Vec<u8> {
+    written(id, name, rtype, recursive, with_edns.then_some(false))
+}
+
+/// The same with a wish for signatures. A server that validates itself is asked not to do so
+/// (RFC 6840 §5.9), because its failure would hide what is wrong.
+pub fn signed_question(id: u16, name: &NameKey, rtype: Rtype, recursive: bool) -> Vec<u8> {
+    written(id, name, rtype, recursive, Some(true))
+}
+
+/// A question, with EDNS if `dnssec_ok` says something.
+fn written(id: u16, name: &NameKey, rtype: Rtype, recursive: bool, dnssec_ok: Option<bool>) -> Vec<u8> {
     let mut builder = MessageBuilder::new_vec();
     builder.header_mut().set_id(id);
     builder.header_mut().set_rd(recursive);
+    builder.header_mut().set_cd(dnssec_ok == Some(true));
     let mut builder = builder.question();
     builder.push((name.to_name(), rtype)).expect("a vector has room for a name");
-    if !with_edns {
-        return builder.finish();
-    }
+    let Some(dnssec_ok) = dnssec_ok else { return builder.finish() };
     let mut builder = builder.additional();
     let opt = builder.opt(|opt| {
         opt.set_udp_payload_size(UDP_MAX);
+        opt.set_dnssec_ok(dnssec_ok);
         Ok(())
     });
     opt.expect("a vector has room for the record");
@@ -62,7 +73,7 @@ pub fn read(bytes: &[u8], id: u16, name: &NameKey, rtype: Rtype) -> Option<Heard
     let is_bare = header.rcode() == Rcode::FORMERR && message.header_counts().qdcount() == 0;
     if !is_bare {
         let question = message.sole_question().ok()?;
-        let is_same = question.qname().iter().map(AsRef::<[u8]>::as_ref).eq(labels(name));
+        let is_same = question.qname().iter().map(AsRef::<[u8]>::as_ref).eq(name.labels());
         if !is_same || question.qtype() != rtype || question.qclass() != Class::IN {
             return None;
         }
@@ -83,11 +94,6 @@ pub fn read(bytes: &[u8], id: u16, name: &NameKey, rtype: Rtype) -> Option<Heard
     heard.authority = records(message.authority().ok()?).ok()?;
     heard.additional = records(message.additional().ok()?).ok()?;
     Some(heard)
-}
-
-/// The labels of a key, with the root's.
-fn labels(name: &NameKey) -> impl Iterator<Item = &[u8]> {
-    name.suffixes().map(|suffix| &suffix[1..1 + usize::from(suffix[0])])
 }
 
 /// The records of a section.

@@ -1,9 +1,9 @@
 //! [`Entries`]: the entries of a zone file, each with its first line. `file.rs` gives them to the
 //! library's scanner one by one, because the scanner does not tell where an entry begins.
 //!
-//! An entry ends with a line, but not within parentheses (RFC 1035 §5.1). A quoted string that does
-//! not end with its line is an error of the scanner. An entry without words is an empty line, or a
-//! comment.
+//! An entry ends with a line, but not within parentheses (RFC 1035 §5.1). Parentheses that are not
+//! closed are told here, because the scanner does not bear them. A quoted string that does not end
+//! with its line is an error of the scanner. An entry without words is an empty line, or a comment.
 
 /// The entries of a text.
 pub(super) struct Entries<'a> {
@@ -18,6 +18,8 @@ pub(super) struct ZoneEntry<'a> {
     pub(super) line: usize,
     /// Its text, with the end of the last line if there is one.
     pub(super) text: &'a [u8],
+    /// Whether the file ends within parentheses.
+    pub(super) is_open: bool,
 }
 
 impl<'a> Entries<'a> {
@@ -33,8 +35,9 @@ impl<'a> Iterator for Entries<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        let (text, rest) = self.rest.split_at(length(self.rest));
-        let entry = ZoneEntry { line: self.line, text };
+        let (length, is_open) = extent(self.rest);
+        let (text, rest) = self.rest.split_at(length);
+        let entry = ZoneEntry { line: self.line, text, is_open };
         self.rest = rest;
         self.line += lines(text);
         Some(entry)
@@ -46,8 +49,8 @@ pub(super) fn lines(text: &[u8]) -> usize {
     text.iter().filter(|&&byte| byte == b'\n').count()
 }
 
-/// The length of the first entry.
-fn length(text: &[u8]) -> usize {
+/// The length of the first entry, and whether the text ends within its parentheses.
+fn extent(text: &[u8]) -> (usize, bool) {
     let (mut depth, mut is_quoted, mut is_comment, mut is_escaped) = (0_usize, false, false, false);
     for (index, byte) in text.iter().enumerate() {
         if std::mem::take(&mut is_escaped) {
@@ -57,7 +60,7 @@ fn length(text: &[u8]) -> usize {
             b'\n' => {
                 (is_comment, is_quoted) = (false, false);
                 if depth == 0 {
-                    return index + 1;
+                    return (index + 1, false);
                 }
             }
             _ if is_comment => {}
@@ -70,7 +73,7 @@ fn length(text: &[u8]) -> usize {
             _ => {}
         }
     }
-    text.len()
+    (text.len(), depth > 0)
 }
 
 #[cfg(test)]
@@ -91,5 +94,12 @@ mod tests {
         assert_eq!(entries("a ) b\nc"), [(1, "a ) b\n"), (2, "c")]);
         assert_eq!(entries("a \"(b\nc"), [(1, "a \"(b\n"), (2, "c")]);
         assert_eq!(entries(""), []);
+    }
+
+    #[test]
+    fn parentheses_that_are_not_closed_are_told() {
+        let is_open = |text: &str| Entries::new(text.as_bytes()).last().is_some_and(|entry| entry.is_open);
+        assert!(is_open("a TXT \"b\" (\n c\n") && is_open("a (") && is_open("a\nb ( ; )\n"));
+        assert!(!is_open("a ( b )") && !is_open("a \"(\"\n") && !is_open("a ; ("));
     }
 }

@@ -87,8 +87,20 @@ impl std::error::Error for ZoneError {}
 /// If a file cannot be read, is not in the format, or has a record that does not fit; and if the
 /// zone's own name has no SOA or no NS record.
 pub fn read(name: &DomainName, path: &Path) -> Result<Zone, ZoneError> {
+    read_by(name, path, &mut |path| std::fs::read(path))
+}
+
+/// As [`read`], with the files that `load` has.
+///
+/// # Errors
+/// As for [`read`].
+pub fn read_by(
+    name: &DomainName,
+    path: &Path,
+    load: &mut dyn FnMut(&Path) -> io::Result<Vec<u8>>,
+) -> Result<Zone, ZoneError> {
     let mut zone = Zone::new(name);
-    let mut reader = Reader { zone: &mut zone, ttl: DEFAULT_TTL.to_vec(), has_ttl: false };
+    let mut reader = Reader { zone: &mut zone, load, ttl: DEFAULT_TTL.to_vec(), has_ttl: false };
     reader.include(name, path, 0)?;
     for rtype in [Rtype::SOA, Rtype::NS] {
         if zone.top().set(rtype).is_none() {
@@ -104,6 +116,8 @@ const DEFAULT_TTL: &[u8] = b"$TTL 3600\n";
 /// What the entries of a zone's files have said so far.
 struct Reader<'a> {
     zone: &'a mut Zone,
+    /// Reads a file.
+    load: &'a mut dyn FnMut(&Path) -> io::Result<Vec<u8>>,
     /// The last `$TTL`. Without one, a directive with the TTL of the record before (RFC 1035 §5.1).
     ttl: Vec<u8>,
     /// Whether there was a `$TTL`.
@@ -117,7 +131,7 @@ impl Reader<'_> {
         if depth > INCLUDES_MAX {
             return Err(error(None, ZoneErrorKind::TooDeep));
         }
-        let text = std::fs::read(path).map_err(|cause| error(None, ZoneErrorKind::Unreadable(cause)))?;
+        let text = (self.load)(path).map_err(|cause| error(None, ZoneErrorKind::Unreadable(cause)))?;
         let mut origin = origin.clone();
         let mut owner: Option<DomainName> = None;
         for entry in Entries::new(&text) {
@@ -157,6 +171,9 @@ impl Reader<'_> {
         origin: &DomainName,
         owner: Option<&DomainName>,
     ) -> Result<(Option<Entry>, DomainName), (usize, ZoneErrorKind)> {
+        if entry.is_open {
+            return Err((entry.line, ZoneErrorKind::Syntax("a parenthesis is not closed".into())));
+        }
         let mut text = self.ttl.clone();
         let before = lines(&text);
         if let Some(owner) = owner.filter(|_| entry.text.starts_with(b" ") || entry.text.starts_with(b"\t")) {

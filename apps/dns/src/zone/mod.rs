@@ -9,10 +9,14 @@
 
 mod entries;
 pub mod file;
+mod signed;
+
+pub use signed::Whereabouts;
 
 use crate::record::{Data, DomainName, NameKey, ZoneRecord};
 use domain::base::iana::Class;
 use domain::base::{Record, Rtype, Ttl};
+use signed::DenialChain;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as MapEntry;
 
@@ -45,6 +49,11 @@ impl Node {
     /// The name, as the file spells it.
     pub fn name(&self) -> &DomainName {
         &self.name
+    }
+
+    /// All records.
+    pub fn records(&self) -> impl Iterator<Item = ZoneRecord> {
+        self.sets.iter().flat_map(|set| set.records(&self.name))
     }
 
     /// The records of a type.
@@ -88,6 +97,7 @@ pub enum Misfit {
 pub struct Zone {
     apex: NameKey,
     nodes: HashMap<NameKey, Node>,
+    chain: DenialChain,
 }
 
 impl Zone {
@@ -95,7 +105,7 @@ impl Zone {
     pub fn new(name: &DomainName) -> Zone {
         let apex = NameKey::new(name);
         let top = Node { name: name.clone(), sets: Vec::new() };
-        Zone { nodes: HashMap::from([(apex.clone(), top)]), apex }
+        Zone { nodes: HashMap::from([(apex.clone(), top)]), apex, chain: DenialChain::default() }
     }
 
     /// The node of the zone's own name.
@@ -120,6 +130,7 @@ impl Zone {
         if let Some(node) = self.nodes.get(key.as_bytes()) {
             misfit(node, rtype, &data)?;
         }
+        self.chain.note(&key, &data);
         self.make_nodes(&key, &owner);
         let node = self.nodes.get_mut(key.as_bytes()).expect("just made");
         match node.sets.iter_mut().find(|set| set.rtype == rtype) {
@@ -144,6 +155,11 @@ impl Zone {
             let name = || DomainName::from_octets(name.as_slice().to_vec()).expect("a name's end");
             self.nodes.entry(key).or_insert_with(|| Node { name: name(), sets: Vec::new() });
         }
+    }
+
+    /// All nodes, in no order.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.values()
     }
 
     /// The node of a name, whatever lies above it: glue, for example.
@@ -201,8 +217,12 @@ fn misfit(node: &Node, rtype: Rtype, data: &Data) -> Result<(), Misfit> {
     if rtype == Rtype::SOA && node.set(Rtype::SOA).is_some() {
         return Err(Misfit::SecondSoa);
     }
-    let is_alias = node.set(Rtype::CNAME).is_some();
-    if is_alias || (rtype == Rtype::CNAME && !node.sets.is_empty()) {
+    // Of an alias, too, there is a signature, and a record of the name behind it (RFC 4034 §2.5).
+    let stands_beside = |rtype: Rtype| matches!(rtype, Rtype::RRSIG | Rtype::NSEC);
+    let is_alias = node.set(Rtype::CNAME).is_some() && !stands_beside(rtype);
+    let others = node.sets.iter().any(|set| !stands_beside(set.rtype) && set.rtype != Rtype::CNAME);
+    let is_second = rtype == Rtype::CNAME && node.set(Rtype::CNAME).is_some();
+    if is_alias || is_second || (rtype == Rtype::CNAME && others) {
         return Err(Misfit::BesideAlias);
     }
     Ok(())

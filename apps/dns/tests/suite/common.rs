@@ -5,6 +5,7 @@ use domain::base::{Message, Record, Rtype, Ttl};
 use domain::rdata::{A, Cname, Soa};
 use selvedge::net::{TcpStream, UdpSocket};
 use selvedge::time::timeout;
+use selvedge_compat::Compat;
 use selvedge_dns::frame;
 use selvedge_dns::networks::Networks;
 use selvedge_dns::record::{Data, DomainName, NameKey, ZoneRecord};
@@ -113,8 +114,8 @@ pub(crate) async fn ask(server: SocketAddr, asked: &str, rtype: Rtype) -> Option
 pub(crate) async fn ask_tcp(server: SocketAddr, asked: &str, rtype: Rtype) -> Heard {
     let stream = TcpStream::connect(server).await.unwrap();
     let query = heard::question(8, &key(asked), rtype, true, true);
-    frame::write(&stream, &query).await.unwrap();
-    let answer = frame::read(&stream).await.unwrap().unwrap();
+    frame::write(Compat::new(&stream), &query).await.unwrap();
+    let answer = frame::read(Compat::new(&stream)).await.unwrap().unwrap();
     heard::read(&answer, 8, &key(asked), rtype).expect("an answer to the question")
 }
 

@@ -7,6 +7,7 @@ use domain::base::iana::{OptRcode, Rcode};
 use selvedge::net::{TcpListener, UdpSocket};
 use selvedge::sim::{Conditions, World};
 use selvedge::{Time, sleep, spawn_local};
+use selvedge_compat::Compat;
 use selvedge_dns::frame;
 use selvedge_dns::wire::answer::{Answer, compose};
 use selvedge_dns::wire::asked::{Asked, read};
@@ -41,8 +42,8 @@ fn other_tcp(at: &str, reply: impl Fn(&Asked) -> Vec<u8> + 'static) {
     drop(spawn_local(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let query = frame::read(&stream).await.unwrap().unwrap();
-            frame::write(&stream, &reply(&read(&query).unwrap())).await.unwrap();
+            let query = frame::read(Compat::new(&stream)).await.unwrap().unwrap();
+            frame::write(Compat::new(&stream), &reply(&read(&query).unwrap())).await.unwrap();
         }
     }));
 }

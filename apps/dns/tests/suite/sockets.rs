@@ -4,6 +4,7 @@ use crate::common::*;
 use domain::base::Rtype;
 use domain::base::iana::Rcode;
 use selvedge::net::TcpStream;
+use selvedge_compat::Compat;
 use selvedge_dns::frame;
 use selvedge_dns::wire::heard;
 
@@ -93,13 +94,13 @@ async fn a_client_over_tcp_may_ask_again() {
     }
     stream.write_all(&all).await.unwrap();
     for id in [1, 2, 3] {
-        let answer = frame::read(&stream).await.unwrap().unwrap();
+        let answer = frame::read(Compat::new(&stream)).await.unwrap().unwrap();
         let heard = heard::read(&answer, id, &key("alias.example.org"), Rtype::A).unwrap();
         assert_eq!(heard.answer.len(), 2);
     }
     // An answer is no query, and ends the connection.
-    frame::write(&stream, &[0, 1, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await.unwrap();
-    assert!(frame::read(&stream).await.unwrap().is_none());
+    frame::write(Compat::new(&stream), &[0, 1, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0]).await.unwrap();
+    assert!(frame::read(Compat::new(&stream)).await.unwrap().is_none());
 }
 
 #[selvedge::test]

@@ -46,7 +46,7 @@ impl Session {
             Ok(plan) => plan,
             Err(reply) => return Ok(reply),
         };
-        let transfer = async { send_bytes(&plan.connect().await?, &lines).await };
+        let transfer = async { send_bytes(&mut plan.connect().await?, &lines).await };
         let outcome = self.carry(&Reply::new(150, "The list follows."), &progress, transfer).await;
         self.conclude(outcome).await
     }

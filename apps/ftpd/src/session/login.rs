@@ -13,7 +13,13 @@ use crate::tree::Tree;
 
 impl Session {
     pub(super) async fn log_in(&mut self, verb: Verb, argument: Vec<u8>) -> Reply {
+        if self.server.options.requires_tls && !self.control.is_secure() {
+            return Reply::new(530, "Send AUTH TLS first.");
+        }
         match verb {
+            Verb::Rein if self.control.is_secure() => {
+                Reply::new(502, "Over TLS, connect again in place of REIN.")
+            }
             Verb::User => self.user(argument),
             Verb::Pass => self.pass(argument).await,
             Verb::Rein => {

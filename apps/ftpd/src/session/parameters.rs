@@ -38,7 +38,7 @@ impl Session {
             Verb::Pasv => self.set_passive(),
             Verb::Epsv => self.set_extended_passive(&text),
             Verb::Opts => self.set_option(&text),
-            Verb::Feat => features(&self.parameters.facts),
+            Verb::Feat => features(&self.parameters.facts, self.server.identity().is_some()),
             Verb::Syst => Reply::new(215, "UNIX Type: L8"),
             Verb::Help => help(argument),
             Verb::Stat => self.status(),
@@ -171,6 +171,11 @@ impl Session {
             Login::Done(account, _) => account.name.as_str(),
             _ => "none",
         };
+        let security = match (self.control.is_secure(), self.protection.is_private) {
+            (false, _) => "no",
+            (true, false) => "for commands",
+            (true, true) => "for commands and data",
+        };
         let data = match &self.parameters.data {
             DataPort::None => "none".to_owned(),
             DataPort::Passive(listener) => format!("at port {} of the server", listener.local_addr().port()),
@@ -179,6 +184,7 @@ impl Session {
         let lines = [
             format!("client: {}", self.client),
             format!("user: {user}"),
+            format!("TLS: {security}"),
             format!("TYPE {}, MODE S, STRU F", if self.parameters.is_binary { "I" } else { "A N" }),
             format!("next data connection: {data}"),
         ];
@@ -202,10 +208,12 @@ fn one_of(text: &str, value: &str, others: &[&str]) -> Reply {
 }
 
 /// FEAT (RFC 2389): what goes beyond RFC 959.
-fn features(facts: &Facts) -> Reply {
+fn features(facts: &Facts, has_tls: bool) -> Reply {
     let mlst = format!("MLST {}", facts.names(true));
-    let features = ["EPRT", "EPSV", "MDTM", &mlst, "REST STREAM", "SIZE", "TVFS", "UTF8"];
-    Reply::of_lines(211, "Features", features.map(|feature| feature.as_bytes().to_vec()).into(), "End")
+    let security: &[&str] = if has_tls { &["AUTH TLS", "PBSZ", "PROT"] } else { &[] };
+    let others = ["EPRT", "EPSV", "MDTM", &mlst, "REST STREAM", "SIZE", "TVFS", "UTF8"];
+    let features = security.iter().chain(&others).map(|feature| feature.as_bytes().to_vec());
+    Reply::of_lines(211, "Features", features.collect(), "End")
 }
 
 fn help(argument: &[u8]) -> Reply {

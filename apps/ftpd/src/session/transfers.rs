@@ -22,6 +22,7 @@ use crate::data::DataPort;
 use crate::path::VirtualPath;
 use crate::reply::Reply;
 use crate::telnet::ControlLine;
+use crate::tls::Identity;
 use crate::transfer::{DataLink, Progress, TransferError, receive, send_file, send_text_file};
 use crate::transfer_log::TransferRecord;
 use crate::tree::TreeError;
@@ -34,14 +35,20 @@ pub(super) struct LinkPlan {
     client: std::net::IpAddr,
     connect: Duration,
     stall: Duration,
+    /// What the server shows, if the connection goes over TLS.
+    identity: Option<Identity>,
     progress: Arc<Progress>,
 }
 
 impl LinkPlan {
     pub(super) async fn connect(self) -> Result<DataLink, TransferError> {
-        let LinkPlan { port, client, connect, stall, progress } = self;
+        let LinkPlan { port, client, connect, stall, identity, progress } = self;
         let stream = port.connect(client, connect).await.map_err(TransferError::Unconnected)?;
-        Ok(DataLink { stream, patience: stall, progress })
+        let link = DataLink::new(stream, stall, progress);
+        match identity {
+            Some(identity) => link.secured(&identity, connect).await,
+            None => Ok(link),
+        }
     }
 }
 
@@ -60,8 +67,14 @@ impl Session {
         }
         let progress = Arc::new(Progress::default());
         let options = &self.server.options;
+        let is_private = self.protection.is_private;
+        if options.requires_tls && !is_private {
+            return Err(Reply::new(521, "Send PROT P first."));
+        }
+        let identity = self.server.identity().filter(|_| is_private);
         let (client, connect, stall) = (self.client, options.connect, options.stall);
-        Ok((LinkPlan { port, client, connect, stall, progress: Arc::clone(&progress) }, progress))
+        let plan = LinkPlan { port, client, connect, stall, identity, progress: Arc::clone(&progress) };
+        Ok((plan, progress))
     }
 
     pub(super) async fn retrieve(&mut self, argument: &[u8]) -> io::Result<Reply> {
@@ -92,10 +105,10 @@ impl Session {
         };
         let begun = Instant::now();
         let transfer = async {
-            let link = plan.connect().await?;
+            let mut link = plan.connect().await?;
             match is_ascii {
-                true => send_text_file(&link, file, start).await,
-                false => send_file(&link, file, start, len).await,
+                true => send_text_file(&mut link, file, start).await,
+                false => send_file(&mut link, file, start, len).await,
             }
         };
         // Clients read the number. In TYPE A more bytes go than the file has.
@@ -130,7 +143,7 @@ impl Session {
         let is_ascii = !self.parameters.is_binary;
         let transfer = {
             let upload = Arc::clone(&upload);
-            async move { receive(&plan.connect().await?, &upload, is_ascii).await }
+            async move { receive(&mut plan.connect().await?, &upload, is_ascii).await }
         };
         // STOU tells the name in this form (RFC 1123 §4.1.2.9).
         let opening = match verb {
@@ -189,8 +202,14 @@ impl Session {
         upload: Arc<Upload>,
     ) -> Result<(), TransferError> {
         let received = match received {
-            Ok(()) if self.control.is_closed() => Err(gone()),
-            received => received,
+            Ok(()) => {
+                if self.control.is_closed().await {
+                    Err(gone())
+                } else {
+                    Ok(())
+                }
+            }
+            Err(error) => Err(error),
         };
         let is_whole = received.is_ok();
         // The pool also frees the blocks of a file that is given up, which may take long.

@@ -1,6 +1,6 @@
 //! Which clients may do what: rights, roots, limits, and data connections to strangers.
 
-use crate::harness::{Server, files, serve, serve_users, server, start, users};
+use crate::harness::{Server, eventually, files, serve, serve_users, server, start, users};
 use std::fs;
 use std::io::Read;
 use std::net::TcpStream;
@@ -158,7 +158,7 @@ fn clients_are_counted() {
 
 /// A client is let in, soon after another one has gone.
 fn comes_in(server: &Server) {
-    crate::harness::eventually("a client has gone", || server.knock().reply().0 == 220);
+    eventually("a client has gone", || server.knock().reply().0 == 220);
 }
 
 #[test]
@@ -201,4 +201,23 @@ fn clients_of_ipv6() {
     let mut content = Vec::new();
     listener.accept().unwrap().0.read_to_end(&mut content).unwrap();
     assert_eq!((content, client.reply().0), (b"0123456789".to_vec(), 226));
+}
+
+#[test]
+fn a_flood_of_clients_is_turned_away_and_leaves_nothing() {
+    let root = files();
+    let server = serve(root.path(), &["--clients", "10", "--clients-per-address", "10"]);
+    let mut first = server.anonymous();
+    let before = server.descriptors();
+    let flood: Vec<_> = (0..200).map(|_| server.knock()).collect();
+    let codes = flood.into_iter().map(|mut client| (client.reply().0, client));
+    let (places, rest): (Vec<_>, Vec<_>) = codes.partition(|(code, _)| *code == 220);
+    assert_eq!((places.len(), rest.len()), (9, 191));
+    assert!(rest.iter().all(|(code, _)| *code == 421));
+    // The clients that are there are served meanwhile, and have taken all the room.
+    assert_eq!(first.fetch("RETR ten.txt"), b"0123456789");
+    assert!(server.descriptors() <= before + 9 * 4, "{} descriptors", server.descriptors());
+    drop((places, rest));
+    eventually("there is room again", || server.knock().reply().0 == 220);
+    eventually("the descriptors are free", || server.descriptors() <= before + 1);
 }

@@ -10,7 +10,7 @@ fn before_the_login() {
     let server = serve(root.path(), &[]);
     let mut client = server.connect();
     client.expect(&[("NOOP", 200), ("SYST", 215), ("FEAT", 211), ("HELP", 214), ("OPTS UTF8 ON", 200)]);
-    client.expect(&[("ACCT x", 202), ("REIN", 220), ("PASS x", 503), ("AUTH TLS", 502), ("PBSZ 0", 502)]);
+    client.expect(&[("ACCT x", 202), ("REIN", 220), ("PASS x", 503), ("AUTH TLS", 502), ("PBSZ 0", 503)]);
     for line in [
         "CWD /",
         "CDUP",

@@ -5,5 +5,6 @@ mod commands;
 mod faults;
 mod guide;
 mod harness;
+mod over_tls;
 mod process;
 mod transfers;
