@@ -9,6 +9,7 @@
 
 mod answers;
 mod background;
+mod carried;
 mod commanded;
 mod configuration;
 mod control;
@@ -21,6 +22,7 @@ mod prefork;
 mod privileges;
 mod reporting;
 mod running;
+mod stacked;
 mod systemd;
 mod takeover;
 
@@ -29,6 +31,7 @@ use std::process::ExitCode;
 use configuration::{ConfigurationFiles, Loaded};
 use options::{CommandTarget, Options, Refusal, Request};
 use running::{Served, ServedContent};
+use stacked::StackChoice;
 use takeover::Predecessor;
 
 fn main() -> ExitCode {
@@ -63,8 +66,8 @@ fn run(predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
         Request::Keys => print!("{}", selvedge_site::reference::markdown()),
         Request::Check(source) => check(&source)?,
         Request::Ctl(target, command) => print!("{}", ctl(target, &command)?),
-        Request::Serve(options) => serve_directory(*options, predecessor)?,
-        Request::Configured(source) => serve_by(source, predecessor)?,
+        Request::Serve(options, stack) => serve_directory(*options, stack, predecessor)?,
+        Request::Configured(source, stack) => serve_by(source, stack, predecessor)?,
     }
     Ok(())
 }
@@ -91,19 +94,31 @@ fn ctl(target: CommandTarget, command: &str) -> Result<String, Refusal> {
     control::ask(&socket, command)
 }
 
-fn serve_directory(options: Options, predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
+fn serve_directory(
+    options: Options,
+    stack: Option<StackChoice>,
+    predecessor: &mut Option<Predecessor>,
+) -> Result<(), Refusal> {
     let tree = selvedge_http::DocumentRoot::new(&options.directory)?;
     let process = Default::default();
-    running::serve(Served { options, process, content: ServedContent::Directory(tree) }, predecessor)
+    running::serve(Served { options, stack, process, content: ServedContent::Directory(tree) }, predecessor)
 }
 
-fn serve_by(source: ConfigurationFiles, predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
+fn serve_by(
+    source: ConfigurationFiles,
+    stack: Option<StackChoice>,
+    predecessor: &mut Option<Predecessor>,
+) -> Result<(), Refusal> {
     let Loaded { routing, archives, options, process, warnings } = configuration::load(&source)?;
     if process.daemon && !background::is_daemon() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
         return background::start();
     }
     background::begin()?;
+    if process.processes > 1 && stack.is_some() {
+        let message = "--stack: the stack is in one process; say `processes = 1`".to_owned();
+        return Err(Refusal { message, status: 2 });
+    }
     if process.processes > 1 && !prefork::is_one_of_several() {
         return prefork::run(&options, &process, predecessor);
     }
@@ -111,7 +126,7 @@ fn serve_by(source: ConfigurationFiles, predecessor: &mut Option<Predecessor>) -
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
     }
     running::serve(
-        Served { options, process, content: ServedContent::Routes(source, routing, archives) },
+        Served { options, stack, process, content: ServedContent::Routes(source, routing, archives) },
         predecessor,
     )
 }

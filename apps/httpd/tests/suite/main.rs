@@ -14,4 +14,5 @@ mod php;
 mod probes;
 mod process;
 mod several;
+mod stacked;
 mod upgraded;
