@@ -256,9 +256,9 @@ impl Site {
         self.serve_by(async || Ok((listener.accept().await?.into(), None)), stop).await
     }
 
-    /// As [`serve_tcp`](Self::serve_tcp), for connections that `accept` gives, each with the address
-    /// of its client if that is known: for example one end of a pair of sockets, at the other end of
-    /// which a thread carries the bytes of another kind of stream.
+    /// As [`serve_tcp`](Self::serve_tcp), for connections that `accept` gives, each with the
+    /// address of its client if that is known: for example one end of a pair of sockets, at the
+    /// other end of which a thread carries the bytes of another kind of stream.
     ///
     /// # Errors
     /// Those of `accept`.

@@ -7,20 +7,24 @@
 //!
 //! `connections.rs` has the stages of a connection, `growing.rs` its buffers, `turns.rs` what a
 //! turn of its socket does, `limits.rs` how long it waits for its peer, `paths.rs` how long its
-//! packets may be, `recovery.rs` what is lost, `looping.rs` what goes to the stack itself, `listeners.rs` the listeners,
-//! `cookies.rs` what they do under a flood, `workshop.rs` sockets that are made in the middle of a
-//! connection, `datagrams.rs` the UDP sockets, and `addresses.rs` the ports and routes.
+//! packets may be, `recovery.rs` what is lost, `looping.rs` what goes to the stack itself,
+//! `listeners.rs` the listeners, `admission.rs` and `cookies.rs` what they do with segments of
+//! strangers, `workshop.rs` sockets that are made in the middle of a connection, `datagrams.rs` the
+//! UDP sockets, and `addresses.rs` the ports and routes.
 
 mod addresses;
+mod admission;
 mod connections;
 mod cookies;
 mod datagrams;
 mod growing;
 mod limits;
+mod listen_queue;
 mod listeners;
 mod looping;
 mod paths;
 mod recovery;
+mod repeating;
 mod turns;
 mod workshop;
 
@@ -32,7 +36,7 @@ use addresses::EPHEMERAL;
 pub(crate) use addresses::PICKED_PORT;
 use connections::StackConnection;
 use cookies::SynCookies;
-use listeners::{Admission, ListenQueue};
+use listen_queue::{Admission, ListenQueue};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::socket::{AnySocket, tcp};
 use smoltcp::time::{Duration, Instant};

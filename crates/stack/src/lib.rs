@@ -24,7 +24,7 @@
 // `engine.rs`, and below it `engine/connections.rs`. Each socket is a `SocketSet` of its own, so a
 // frame costs one search (`flow.rs` says for which socket it is) and one socket's turn
 // (`engine/turns.rs`). A listener has no socket: a segment that opens a connection makes one, and
-// under a flood a segment that brings a cookie back does (`engine/cookies.rs`). How long a
+// under a flood a segment that brings a cookie back does (`engine/admission.rs`). How long a
 // connection waits for its peer is in `engine/limits.rs`, and no time limit is smoltcp's. smoltcp's
 // sockets keep their buffers, so `engine/growing.rs` gives a connection with empty buffers another
 // socket, which `engine/workshop.rs` makes. `segments.rs` changes what comes to a socket and what

@@ -5,7 +5,7 @@
 //! segment with a *cookie*: the sequence number of its answer is a keyed hash of the connection,
 //! the peer's number, the time, and what the peer's options say. A client that acknowledges the
 //! number has heard the answer, so the address is its own, and all that the stack has to know is in
-//! the segment: the connection gets its socket then (`workshop.rs`).
+//! the segment: the connection gets its socket then (`admission.rs`).
 //!
 //! ```text
 //!   31          8   7    6  5    4    3 2 1 0
@@ -15,21 +15,16 @@
 //! peer does not scale its windows. The hash covers these bits and the whole count of periods, so a
 //! cookie is right for one period to two. One guess in 2^24 hits, while cookies are out at all.
 
-use super::StackEngine;
-use super::connections::ConnectionStage;
-use super::listeners::Admission;
-use super::workshop::{Standing, before};
+use super::workshop::before;
 use crate::flow::{OpeningOptions, SocketPair, StackSegment};
-use crate::segments::{framed, packet};
 use smoltcp::time::{Duration, Instant};
-use smoltcp::wire::{EthernetFrame, TcpControl, TcpRepr, TcpSeqNumber};
+use smoltcp::wire::TcpSeqNumber;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::net::SocketAddr;
 
 /// How long the bit of the time stays.
 const PERIOD: Duration = Duration::from_secs(64);
 /// The largest segments that a cookie can tell.
-const SIZES: [u16; 4] = [536, 1220, 1440, 1460];
+pub(super) const SIZES: [u16; 4] = [536, 1220, 1440, 1460];
 /// In place of a shift.
 const NO_SHIFT: u8 = 15;
 
@@ -53,7 +48,7 @@ impl SynCookies {
     }
 
     /// The number of the answer to a peer's first segment.
-    fn issue(&mut self, flow: SocketPair, head: &StackSegment, now: Instant) -> TcpSeqNumber {
+    pub(super) fn issue(&mut self, flow: SocketPair, head: &StackSegment, now: Instant) -> TcpSeqNumber {
         self.last = Some(now);
         let OpeningOptions { largest, shift, selects } = head.opening;
         let size = SIZES.iter().rposition(|size| largest.is_some_and(|most| most >= *size)).unwrap_or(0);
@@ -64,7 +59,12 @@ impl SynCookies {
     }
 
     /// What a cookie says of its peer's first segment, if the segment `head` brings one back.
-    fn verify(&self, flow: SocketPair, head: &StackSegment, now: Instant) -> Option<OpeningOptions> {
+    pub(super) fn verify(
+        &self,
+        flow: SocketPair,
+        head: &StackSegment,
+        now: Instant,
+    ) -> Option<OpeningOptions> {
         let out = self.last.is_some_and(|last| now < last + PERIOD * 2);
         let cookie = head.acknowledges.filter(|_| out && !head.synchronizes && !head.resets)?;
         let cookie = before(cookie);
@@ -82,71 +82,6 @@ impl SynCookies {
 
 fn period_of(now: Instant) -> i64 {
     now.total_micros() / PERIOD.total_micros() as i64
-}
-
-impl StackEngine {
-    /// Answers the first segment in `frames.came` with a cookie. The answer goes to the Ethernet
-    /// address from which the segment comes: a question for it would be state.
-    pub(super) fn answer_with_cookie(
-        &mut self,
-        flow: SocketPair,
-        head: &StackSegment,
-        listener: SocketAddr,
-        now: Instant,
-    ) {
-        let Some(backlog) = self.listeners.get(&listener) else { return };
-        let (window, shift) = backlog.options.first_window();
-        let Some(frame) = self.frames.came.as_deref() else { return };
-        let to = EthernetFrame::new_unchecked(frame).src_addr();
-        if !to.is_unicast() {
-            return;
-        }
-        let answer = TcpRepr {
-            src_port: flow.local.port(),
-            dst_port: flow.peer.port(),
-            control: TcpControl::Syn,
-            seq_number: self.cookies.issue(flow, head, now),
-            ack_number: Some(head.sequence + 1),
-            window_len: window,
-            window_scale: head.opening.shift.map(|_| shift),
-            max_seg_size: Some(if flow.local.is_ipv4() { SIZES[3] } else { SIZES[2] }),
-            sack_permitted: head.opening.selects,
-            sack_ranges: [None; 3],
-            timestamp: None,
-            payload: &[],
-        };
-        let answer = packet(flow.local, flow.peer, &answer);
-        self.frames.to_go.push(framed(&answer, &self.options.hardware.0, &to.0));
-    }
-
-    /// Makes the connection of a peer that brings a cookie back; smoltcp sees to other segments.
-    pub(super) fn begin_by_cookie(
-        &mut self,
-        flow: SocketPair,
-        head: &StackSegment,
-        listener: SocketAddr,
-        now: Instant,
-    ) -> Admission {
-        let Some(opening) = self.cookies.verify(flow, head, now) else { return Admission::None };
-        let Some(backlog) = self.listeners.get(&listener) else { return Admission::None };
-        // Connections that are half open do not count: they may be those of a flood.
-        if backlog.ready.len() >= self.options.backlog {
-            return Admission::Full;
-        }
-        let options = backlog.options.clone();
-        let socket = options.socket(options.begins_with());
-        let standing = Standing { opening, reads_at: head.sequence, window: head.window };
-        let Some(made) = self.workshop.establish(flow, socket, standing, now) else { return Admission::Full };
-        let seat = self.seat_of(made.set, made.handle);
-        let stage = ConnectionStage::HalfOpen(listener);
-        let mut connection = self.connection_of(flow, (seat, stage), options, now);
-        connection.stand(standing, before(head.acknowledges.unwrap_or(made.start)), made.start);
-        self.connections.insert(flow, connection);
-        if let Some(backlog) = self.listeners.get_mut(&listener) {
-            backlog.half_open += 1;
-        }
-        Admission::Begun
-    }
 }
 
 #[cfg(test)]

@@ -2,20 +2,14 @@
 //!
 //! smoltcp repeats the first segment that has no acknowledgement when three acknowledgements have
 //! told the same number, and then nothing more until a second has passed. So [`LossRecovery`]
-//! notices two more signs of loss, and the engine makes the socket
-//! [repeat](StackConnection::repeat) its first segment:
+//! notices two more signs of loss, and the engine makes the socket repeat its first segment then
+//! (`repeating.rs`):
 //!
 //! - After a loss the peer acknowledges a part of what was on its way: the segment behind that part
 //!   is lost too, as NewReno (RFC 6582) has it.
 //! - The peer acknowledges nothing for two round trips: a probe, as RFC 8985 has it for the tail of
-//!   what was sent. Each further one waits twice as long; after the last one smoltcp's timer is left.
+//!   what was sent. Each next one waits twice as long; after the last, smoltcp's timer is left.
 
-use super::connections::StackConnection;
-use crate::flow::SocketPair;
-use crate::frames::Frames;
-use crate::segments::{framed, from_peer, packet};
-use smoltcp::iface::Interface;
-use smoltcp::socket::tcp::State;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::TcpSeqNumber;
 
@@ -29,8 +23,8 @@ const PROBES: u8 = 4;
 /// More bytes than this are more than one segment.
 const ONE_SEGMENT: usize = 1460;
 
-/// What the socket repeats. The number is that after all that was on its way when it began; when the
-/// peer has that, it is over.
+/// What the socket repeats. The number is that after all that was on its way when it began; when
+/// the peer has that, it is over.
 #[derive(Clone, Copy, Debug)]
 enum Repeating {
     Nothing,
@@ -48,10 +42,11 @@ pub(super) struct LossRecovery {
     /// The number after a segment, and when the segment went.
     timed: Option<(TcpSeqNumber, Instant)>,
     repeating: Repeating,
-    /// Whether a segment of the peer, or a sign of loss, is why the socket has its turn. If not, what
-    /// it repeats it repeats by its timer.
+    /// Whether a segment of the peer, or a sign of loss, is why the socket has its turn. If not,
+    /// what it repeats it repeats by its timer.
     pub(super) hears: bool,
-    /// When the peer last acknowledged something or was probed, or when something went after a rest.
+    /// When the peer last acknowledged something or was probed, or when something went after a
+    /// rest.
     since: Instant,
     probes: u8,
     /// The first segment without an acknowledgement is lost.
@@ -131,60 +126,6 @@ impl LossRecovery {
     pub(super) fn probe(&mut self, now: Instant) {
         (self.since, self.probes) = (now, self.probes + 1);
         self.is_due = true;
-    }
-}
-
-impl StackConnection {
-    /// The bytes on their way to the peer, of which the socket can repeat the first.
-    pub(super) fn on_way(&mut self) -> usize {
-        let socket = self.seat.socket();
-        let sends = matches!(
-            socket.state(),
-            State::Established | State::CloseWait | State::FinWait1 | State::Closing | State::LastAck
-        );
-        // smoltcp repeats an end without bytes by its timer alone.
-        let repeats = sends && socket.send_queue() > 0 && self.room_to > self.wanted;
-        if repeats { self.sent_to - self.wanted } else { 0 }
-    }
-
-    /// Makes the socket repeat its first segment: it hears three equal acknowledgements. A window
-    /// that changes before them makes it begin to count. Returns when the socket has more to do.
-    pub(super) fn repeat(
-        &mut self,
-        flow: SocketPair,
-        interface: &mut Interface,
-        frames: &mut Frames,
-        now: Instant,
-    ) -> Option<Instant> {
-        (self.recovery.is_due, self.recovery.hears) = (false, true);
-        if self.on_way() == 0 {
-            return None;
-        }
-        let mut looked_at = None;
-        let window = self.peers_window();
-        for window in [window ^ 1, window, window, window, window] {
-            self.place(flow, self.wanted, window, interface, frames);
-            looked_at = self.poll(interface, frames, now);
-        }
-        looked_at
-    }
-
-    /// Puts an acknowledgement of the peer to where the socket takes it.
-    fn place(
-        &mut self,
-        flow: SocketPair,
-        wanted: TcpSeqNumber,
-        window: u16,
-        interface: &Interface,
-        frames: &mut Frames,
-    ) {
-        let socket = self.seat.socket();
-        let has_ended =
-            matches!(socket.state(), State::CloseWait | State::Closing | State::LastAck | State::TimeWait);
-        let next = self.reads_at + socket.recv_queue() + usize::from(has_ended);
-        let heard = packet(flow.peer, flow.local, &from_peer(flow, next, wanted, window));
-        let hardware = interface.hardware_addr();
-        frames.came = Some(framed(&heard, &[2, 0, 0, 0, 0, 0], hardware.as_bytes()));
     }
 }
 
