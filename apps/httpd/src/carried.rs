@@ -55,7 +55,7 @@ impl Carriers {
     async fn carry(self: Rc<Carriers>, stream: TcpStream, near: UnixStream) {
         // Errors of `shutdown` say that the end is gone already.
         let mut coming = pin!(async {
-            let _ = match self.from_client(&stream, &near).await {
+            let _ = match self.carry_in(&stream, &near).await {
                 Ok(()) => near.shutdown(Shutdown::Write),
                 // The site finds its connection broken.
                 Err(Broken::Client) => near.shutdown(Shutdown::Both),
@@ -65,7 +65,7 @@ impl Carriers {
         let mut has_come = false;
         {
             let mut going = pin!(async {
-                let _ = match self.from_site(&stream, &near).await {
+                let _ = match self.carry_out(&stream, &near).await {
                     Err(Broken::Client) => near.shutdown(Shutdown::Both),
                     Ok(()) | Err(Broken::Site) => stream.shutdown(Shutdown::Write),
                 };
@@ -83,7 +83,7 @@ impl Carriers {
     }
 
     /// Carries what the client sends, to its end.
-    async fn from_client(&self, stream: &TcpStream, near: &UnixStream) -> Result<(), Broken> {
+    async fn carry_in(&self, stream: &TcpStream, near: &UnixStream) -> Result<(), Broken> {
         loop {
             let sent = {
                 let buffer = &mut self.buffer.borrow_mut()[..];
@@ -103,7 +103,7 @@ impl Carriers {
     }
 
     /// Carries what the site sends, to its end.
-    async fn from_site(&self, stream: &TcpStream, near: &UnixStream) -> Result<(), Broken> {
+    async fn carry_out(&self, stream: &TcpStream, near: &UnixStream) -> Result<(), Broken> {
         let mut expected = 1;
         loop {
             let Some(room) = stream.room(expected).map_err(|_| Broken::Client)? else {

@@ -18,7 +18,8 @@ use rustix::process::umask;
 use selvedge_io::net::{ListenOptions, TcpListener, UnixListener};
 
 use crate::options::Address;
-use crate::stacked::{self, StackChoice, WorkerStack};
+use crate::stack_choice::StackChoice;
+use crate::stacked::{self, WorkerStack};
 use crate::takeover::{HandedFiles, HandedName};
 
 /// The sockets of one worker.

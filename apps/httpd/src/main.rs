@@ -22,6 +22,7 @@ mod prefork;
 mod privileges;
 mod reporting;
 mod running;
+mod stack_choice;
 mod stacked;
 mod systemd;
 mod takeover;
@@ -31,7 +32,7 @@ use std::process::ExitCode;
 use configuration::{ConfigurationFiles, Loaded};
 use options::{CommandTarget, Options, Refusal, Request};
 use running::{Served, ServedContent};
-use stacked::StackChoice;
+use stack_choice::StackChoice;
 use takeover::Predecessor;
 
 fn main() -> ExitCode {

@@ -18,7 +18,7 @@ use selvedge_http::request::Limits;
 
 use crate::configuration::ConfigurationFiles;
 use crate::control::COMMANDS;
-use crate::stacked::StackChoice;
+use crate::stack_choice::StackChoice;
 
 pub(crate) const HELP: &str = "\
 selvedge-httpd serves the files of a directory over HTTP.

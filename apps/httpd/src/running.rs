@@ -30,7 +30,7 @@ use crate::control::{self, Commands};
 use crate::handlers::{SharedParts, WorkerHandlers};
 use crate::listeners::{self, Listeners};
 use crate::options::{Address, Log, Options, Refusal};
-use crate::stacked::StackChoice;
+use crate::stack_choice::StackChoice;
 use crate::takeover::{HandedFiles, HandedName, Predecessor, hand_over};
 use crate::{descriptors, prefork, privileges, reporting, systemd};
 

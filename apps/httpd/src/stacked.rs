@@ -1,16 +1,16 @@
 //! `--stack`: the server over TCP of the program itself, beside the kernel's.
 //!
-//! [`StackChoice`] is the option. `running.rs` calls [`listen`] once, which opens the device, and
-//! each worker gets its [`WorkerStack`]. A worker starts a stack of its own and listens there. The
-//! stacks have the same addresses, and each flow is one worker's. A connection of the stack is
-//! carried to the site by a pair of Unix sockets (`carried.rs`): so all that the site knows of the
-//! streams of its clients stays true, and the kernel's connections pay nothing.
+//! [`StackChoice`] is the option (`stack_choice.rs`). `running.rs` calls [`listen`] once, which
+//! opens the device, and each worker gets its [`WorkerStack`]. A worker starts a stack of its own
+//! and listens there. The stacks have the same addresses, and each flow is one worker's. A
+//! connection of the stack is carried to the site by a pair of Unix sockets (`carried.rs`): so all
+//! that the site knows of the streams of its clients stays true, and the kernel's connections pay
+//! nothing.
 
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
-use std::str::FromStr;
 use std::time::Duration;
 
 use selvedge_core::{JoinHandle, spawn_local};
@@ -21,6 +21,7 @@ use selvedge_stack::{FlowWire, PacketSocket, Stack, StackOptions, Tap, TcpListen
 
 use crate::carried::Carriers;
 use crate::options::Address;
+use crate::stack_choice::{StackChoice, StackDevice};
 
 /// The connections of a listener that wait for `accept`, and the half-open connections.
 const BACKLOG: (usize, usize) = (1024, 256);
@@ -33,49 +34,6 @@ const NO_DESCRIPTORS: Duration = Duration::from_millis(50);
 
 /// The ports of which one stands for port 0.
 const PICKED: u16 = 49152;
-
-/// The value of `--stack`: the device, the addresses of the stack, and its routers.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct StackChoice {
-    device: StackDevice,
-    addresses: Vec<(IpAddr, u8)>,
-    gateways: Vec<IpAddr>,
-}
-
-/// Where the frames of a stack go.
-#[derive(Clone, Debug, PartialEq)]
-enum StackDevice {
-    Tap(String),
-    Packet(String),
-}
-
-/// What `--stack` is to look like.
-const FORM: &str = "not DEVICE,ADDRESS/PREFIX such as tap0,10.0.0.2/24";
-
-impl FromStr for StackChoice {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<StackChoice, &'static str> {
-        let mut parts = text.split(',');
-        let device = match parts.next() {
-            None | Some("") => return Err(FORM),
-            Some(name) => match name.strip_prefix("packet:") {
-                Some(name) => StackDevice::Packet(name.to_owned()),
-                None => StackDevice::Tap(name.to_owned()),
-            },
-        };
-        let (mut addresses, mut gateways) = (Vec::new(), Vec::new());
-        for part in parts {
-            if let Some(gateway) = part.strip_prefix("via=") {
-                gateways.push(gateway.parse().map_err(|_| FORM)?);
-            } else {
-                let (address, prefix) = part.split_once('/').ok_or(FORM)?;
-                addresses.push((address.parse().map_err(|_| FORM)?, prefix.parse().map_err(|_| FORM)?));
-            }
-        }
-        if addresses.is_empty() { Err(FORM) } else { Ok(StackChoice { device, addresses, gateways }) }
-    }
-}
 
 impl StackChoice {
     /// The options of the stacks.
@@ -283,19 +241,6 @@ mod tests {
     }
 
     #[test]
-    fn a_device_and_addresses() {
-        let both = choice("tap0,10.0.0.2/24,fd00::2/64,via=10.0.0.1");
-        assert_eq!(both.device, StackDevice::Tap("tap0".into()));
-        assert_eq!(both.addresses, [([10, 0, 0, 2].into(), 24), ("fd00::2".parse().unwrap(), 64)]);
-        assert_eq!(both.gateways, [IpAddr::from([10, 0, 0, 1])]);
-        assert_eq!(both.hardware(), [2, 0, 10, 0, 0, 2]);
-        assert_eq!(choice("packet:eth0,10.0.0.2/24").device, StackDevice::Packet("eth0".into()));
-        for text in ["", "tap0", ",10.0.0.2/24", "tap0,10.0.0.2", "tap0,10.0.0.2/x", "tap0,1/24,via=x"] {
-            assert_eq!(text.parse::<StackChoice>(), Err(FORM), "{text}");
-        }
-    }
-
-    #[test]
     fn addresses_are_those_of_the_stack() {
         let at = |text: &str, address: &str| {
             let found = choice(text).resolve(&address.parse().unwrap());
@@ -308,6 +253,7 @@ mod tests {
         assert!(at(both, "unix:/run/s").unwrap().is_empty());
         let foreign = at(both, "127.0.0.1:80").unwrap_err();
         assert_eq!(foreign.kind(), io::ErrorKind::AddrNotAvailable);
+        assert_eq!(choice(both).hardware(), [2, 0, 10, 0, 0, 2]);
         let reached = choice(both).reached("[::]:80".parse().unwrap());
         assert_eq!(reached, ["[fd00::2]:80".parse().unwrap()]);
     }
