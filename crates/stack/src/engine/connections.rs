@@ -59,6 +59,8 @@ pub(super) struct StackConnection {
     pub(super) used: Instant,
     /// More than half of the buffer for reading was full.
     pub(super) was_full: bool,
+    /// A writer waits until the buffer for writing is empty, and grows.
+    pub(super) wants_room: bool,
     /// How much waits for the peer's acknowledgement; see `limits.rs`.
     pub(super) unacknowledged: usize,
     /// Why the connection is over, if the program did not end it.
@@ -111,6 +113,7 @@ impl StackConnection {
             offset: 0,
             used: now,
             was_full: false,
+            wants_room: false,
             ended,
         })
     }

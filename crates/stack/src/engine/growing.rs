@@ -81,14 +81,18 @@ impl StackEngine {
         let socket = connection.seat.socket();
         let (size, queued) = (socket.send_capacity(), socket.send_queue());
         let opens = socket.state() == State::Established && socket.recv_queue() == 0;
-        if connection.first.is_none() || bytes <= size - queued || size >= connection.options.buffer || !opens
-        {
+        if connection.first.is_none() || size >= connection.options.buffer || !opens {
             return false;
         }
         if queued == 0 {
-            self.resize(flow, bytes.max(size * STEP), now);
+            // A writer that has waited for this fills the buffer faster than the peer takes it.
+            if mem::take(&mut connection.wants_room) || bytes > size {
+                self.resize(flow, bytes.max(size * STEP), now);
+            }
+            return false;
         }
-        queued > 0
+        connection.wants_room = bytes > size - queued;
+        connection.wants_room
     }
 
     /// Gives a connection at rest the buffers that it began with.
