@@ -18,6 +18,8 @@ use rustix::process::umask;
 use selvedge_io::net::{ListenOptions, TcpListener, UnixListener};
 
 use crate::options::Address;
+use crate::stack_choice::StackChoice;
+use crate::stacked::{self, WorkerStack};
 use crate::takeover::{HandedFiles, HandedName};
 
 /// The sockets of one worker.
@@ -25,6 +27,8 @@ use crate::takeover::{HandedFiles, HandedName};
 pub(crate) struct Listeners {
     pub(crate) tcp: Vec<TcpListener>,
     pub(crate) unix: Vec<UnixListener>,
+    /// The stack of the worker, at which it listens too.
+    pub(crate) stack: Option<WorkerStack>,
 }
 
 /// The paths of Unix sockets, removed when the server ends.
@@ -104,6 +108,19 @@ pub(crate) fn bind_control(path: &Path, handed: &mut HandedFiles) -> io::Result<
 }
 
 impl Bound {
+    /// Has each worker listen at the TCP addresses among `addresses` by a stack of its own.
+    ///
+    /// # Errors
+    /// Those of [`stacked::listen`].
+    pub(crate) fn listen_by(&mut self, choice: &StackChoice, addresses: &[Address]) -> io::Result<()> {
+        let (stacks, reached) = stacked::listen(choice, addresses, self.listeners.len())?;
+        for (worker, stack) in self.listeners.iter_mut().zip(stacks) {
+            worker.stack = Some(stack);
+        }
+        self.urls.extend(reached.into_iter().map(url));
+        Ok(())
+    }
+
     fn new(workers: usize) -> Bound {
         Bound {
             listeners: (0..workers).map(|_| Listeners::default()).collect(),

@@ -18,12 +18,16 @@
 // obeys commands (`commanded.rs`): it passes them on by sockets without a path (`nameless.rs`), and
 // puts the answers together (`answers.rs`).
 //
+// With `--stack` each worker has a stack of its own (`stacked.rs`), and a thread carries each of its
+// connections to the site and back (`carried.rs`).
+//
 // `src/bin/selvedge-load.rs` and `load/` are the load generator, with clients that are threads too.
 
 #![forbid(unsafe_code)]
 
 mod answers;
 mod background;
+mod carried;
 mod commanded;
 mod configuration;
 mod control;
@@ -36,6 +40,8 @@ mod prefork;
 mod privileges;
 mod reporting;
 mod running;
+mod stack_choice;
+mod stacked;
 mod systemd;
 mod takeover;
 
@@ -44,6 +50,7 @@ use std::process::ExitCode;
 use configuration::{ConfigurationFiles, Loaded};
 use options::{CommandTarget, Options, Refusal, Request};
 use running::{Served, ServedContent};
+use stack_choice::StackChoice;
 use takeover::Predecessor;
 
 fn main() -> ExitCode {
@@ -78,8 +85,8 @@ fn run(predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
         Request::Keys => print!("{}", selvedge_site::reference::markdown()),
         Request::Check(source) => check(&source)?,
         Request::Ctl(target, command) => print!("{}", ctl(target, &command)?),
-        Request::Serve(options) => serve_directory(*options, predecessor)?,
-        Request::Configured(source) => serve_by(source, predecessor)?,
+        Request::Serve(options, stack) => serve_directory(*options, stack, predecessor)?,
+        Request::Configured(source, stack) => serve_by(source, stack, predecessor)?,
     }
     Ok(())
 }
@@ -106,19 +113,31 @@ fn ctl(target: CommandTarget, command: &str) -> Result<String, Refusal> {
     control::ask(&socket, command)
 }
 
-fn serve_directory(options: Options, predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
+fn serve_directory(
+    options: Options,
+    stack: Option<StackChoice>,
+    predecessor: &mut Option<Predecessor>,
+) -> Result<(), Refusal> {
     let tree = selvedge_http::DocumentRoot::new(&options.directory)?;
     let process = Default::default();
-    running::serve(Served { options, process, content: ServedContent::Directory(tree) }, predecessor)
+    running::serve(Served { options, stack, process, content: ServedContent::Directory(tree) }, predecessor)
 }
 
-fn serve_by(source: ConfigurationFiles, predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
+fn serve_by(
+    source: ConfigurationFiles,
+    stack: Option<StackChoice>,
+    predecessor: &mut Option<Predecessor>,
+) -> Result<(), Refusal> {
     let Loaded { routing, archives, options, process, warnings } = configuration::load(&source)?;
     if process.daemon && !background::is_daemon() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
         return background::start();
     }
     background::begin()?;
+    if process.processes > 1 && stack.is_some() {
+        let message = "--stack: the stack is in one process; say `processes = 1`".to_owned();
+        return Err(Refusal { message, status: 2 });
+    }
     if process.processes > 1 && !prefork::is_one_of_several() {
         return prefork::run(&options, &process, predecessor);
     }
@@ -126,7 +145,7 @@ fn serve_by(source: ConfigurationFiles, predecessor: &mut Option<Predecessor>) -
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
     }
     running::serve(
-        Served { options, process, content: ServedContent::Routes(source, routing, archives) },
+        Served { options, stack, process, content: ServedContent::Routes(source, routing, archives) },
         predecessor,
     )
 }

@@ -18,6 +18,7 @@ use selvedge_http::request::Limits;
 
 use crate::configuration::ConfigurationFiles;
 use crate::control::COMMANDS;
+use crate::stack_choice::StackChoice;
 
 pub(crate) const HELP: &str = "\
 selvedge-httpd serves the files of a directory over HTTP.
@@ -52,6 +53,12 @@ Options:
                            80, :80 or *:80   that port on all addresses of this machine
                            unix:/run/s.sock  a Unix socket
                          Port 0 takes any free port; the one taken is printed.
+      --stack DEVICE,ADDRESS/PREFIX[,ADDRESS/PREFIX][,via=ROUTER]
+                         serve at these addresses, which the kernel does not have, over TCP of the program
+                         itself. DEVICE is a TAP device, such as tap0, or a packet socket at an interface,
+                         such as packet:eth0. The addresses to listen on must be among them; by default
+                         port 80 of each. May be given with a configuration. Such a server cannot hand
+                         over to a new process.
       --unix-mode MODE   the permissions of Unix sockets in octal, as for chmod. With 660 only the
                          owner and the group of the socket may connect. By default the umask decides.
   -w, --workers N        OS threads that serve, each with a scheduler and an event loop of its own.
@@ -89,9 +96,10 @@ status is 1 if it cannot start, and 2 if the command line or the configuration h
 /// The command line, parsed.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Request {
-    Serve(Box<Options>),
+    /// With the files of a directory.
+    Serve(Box<Options>, Option<StackChoice>),
     /// Serve by a configuration.
-    Configured(ConfigurationFiles),
+    Configured(ConfigurationFiles, Option<StackChoice>),
     /// Read a configuration and tell its first mistake.
     Check(ConfigurationFiles),
     /// Send a command to the server with this control socket.
@@ -240,7 +248,7 @@ impl From<std::io::Error> for Refusal {
 /// With status 2.
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, Refusal> {
     let mut paths: Vec<PathBuf> = Vec::new();
-    let mut config = None;
+    let (mut config, mut stack) = (None, None);
     let mut given = Vec::new();
     let mut options = Options::new(".".into());
     options.listen.clear();
@@ -253,7 +261,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
     }
     let mut parser = lexopt::Parser::from_args(arguments);
     while let Some(argument) = parser.next()? {
-        if let Long(_) | Short(_) = argument {
+        if matches!(argument, Long(_) | Short(_)) && argument != Long("stack") {
             given.push(());
         }
         match argument {
@@ -263,6 +271,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
             Short('l') | Long("listen") => {
                 options.listen.push(value(&mut parser, "--listen", Address::from_str)?);
             }
+            Long("stack") => stack = Some(value(&mut parser, "--stack", StackChoice::from_str)?),
             Long("unix-mode") => {
                 let mode = value(&mut parser, "--unix-mode", |text| match u32::from_str_radix(text, 8) {
                     Ok(mode @ 0..=0o777) => Ok(mode),
@@ -319,16 +328,19 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
         // `--config` itself is one.
         let most = usize::from(paths.is_empty());
         return match given.len() <= most {
-            true => Ok(Request::Configured(source)),
+            true => Ok(Request::Configured(source, stack)),
             false => Err(usage(
                 "with a configuration (--config) all other options belong into its file".to_owned(),
             )),
         };
     }
     if options.listen.is_empty() {
-        options.listen.push(Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080))));
+        options.listen.push(match stack {
+            Some(_) => Address::Port(80),
+            None => Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 8080))),
+        });
     }
-    Ok(Request::Serve(Box::new(options)))
+    Ok(Request::Serve(Box::new(options), stack))
 }
 
 fn usage(message: String) -> Refusal {
@@ -409,7 +421,7 @@ mod tests {
 
     fn options(line: &str) -> Options {
         match parsed(line) {
-            Ok(Request::Serve(options)) => *options,
+            Ok(Request::Serve(options, None)) => *options,
             other => panic!("{other:?}"),
         }
     }
@@ -438,6 +450,20 @@ mod tests {
         assert_eq!((options.head_bytes, options.body_bytes), (600, 7));
         assert_eq!(options.cache_direct, 1_000_000);
         assert_eq!(options.unix_mode, Some(0o640));
+    }
+
+    #[test]
+    fn a_stack_serves_port_80_unless_told_otherwise_also_by_a_configuration() {
+        let stack: StackChoice = "tap0,10.0.0.2/24".parse().unwrap();
+        match parsed("--stack tap0,10.0.0.2/24 site") {
+            Ok(Request::Serve(options, given)) => {
+                assert_eq!((&options.listen[..], given), (&[Address::Port(80)][..], Some(stack.clone())));
+            }
+            other => panic!("{other:?}"),
+        }
+        let configured = parsed("--config a.toml --stack tap0,10.0.0.2/24").unwrap();
+        let source = ConfigurationFiles::Toml("a.toml".into());
+        assert_eq!(configured, Request::Configured(source, Some(stack)));
     }
 
     #[test]
@@ -497,6 +523,7 @@ mod tests {
             "--listen :70000",
             "--listen 70000",
             "--listen unix:",
+            "--stack tap0",
             "--unix-mode 888",
             "--unix-mode 7777",
             "--workers 0",

@@ -29,13 +29,16 @@ use crate::configuration::{self, ConfigurationFiles, OpenArchives, ProcessSettin
 use crate::control::{self, Commands};
 use crate::handlers::{SharedParts, WorkerHandlers};
 use crate::listeners::{self, Listeners};
-use crate::options::{Log, Options, Refusal};
+use crate::options::{Address, Log, Options, Refusal};
+use crate::stack_choice::StackChoice;
 use crate::takeover::{HandedFiles, HandedName, Predecessor, hand_over};
 use crate::{descriptors, prefork, privileges, reporting, systemd};
 
 /// What is served, and how.
 pub(crate) struct Served {
     pub(crate) options: Options,
+    /// The stack at which the server listens instead of at the kernel's.
+    pub(crate) stack: Option<StackChoice>,
     pub(crate) process: ProcessSettings,
     pub(crate) content: ServedContent,
 }
@@ -89,6 +92,8 @@ struct Changeable {
     beats: Vec<AtomicU64>,
     /// Where the server can be reached.
     urls: Vec<String>,
+    /// Whether its connections are in the process: no other process can take them over.
+    is_stacked: bool,
     /// The options and the process as they were at the start; a reload does not change them.
     started: Option<(Options, ProcessSettings)>,
 }
@@ -105,7 +110,7 @@ const RETIRE_LOOK: Duration = Duration::from_millis(500);
 /// # Errors
 /// It cannot start, or a listener fails.
 pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
-    let Served { options, process, content } = served;
+    let Served { options, stack, process, content } = served;
     let workers = match options.workers {
         Some(workers) => workers,
         // Several processes share the processors.
@@ -116,16 +121,23 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     let mut none = HandedFiles::default();
     let handed = predecessor.as_mut().map_or(&mut none, |predecessor| &mut predecessor.files);
     let log = log(&options, &process, handed)?;
-    let config = config(&options, workers)?;
+    let config = config(&options, stack.is_some(), workers)?;
     selvedge_see::name_panics();
     let several = prefork::is_one_of_several();
     let mut inherited = systemd::sockets()?;
     inherited.append(&mut handed.take(&HandedName::Inherited));
     let mut bound = match inherited.is_empty() {
-        true => listeners::bind(&options.listen, options.unix_mode, workers, handed),
+        true => {
+            let is_kernels = |address: &&Address| stack.is_none() || matches!(address, Address::Unix(_));
+            let kernels: Vec<Address> = options.listen.iter().filter(is_kernels).cloned().collect();
+            listeners::bind(&kernels, options.unix_mode, workers, handed)
+        }
         false => listeners::inherited(inherited, workers),
     }
     .map_err(naming("--listen"))?;
+    if let Some(stack) = &stack {
+        bound.listen_by(stack, &options.listen).map_err(naming("--stack"))?;
+    }
     let mut handing = std::mem::take(&mut bound.handing);
     let mut control = match &process.control {
         Some(path) if !several => Some(listeners::bind_control(path, handed)?),
@@ -193,6 +205,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
             routing: Mutex::new(routing),
             beats: (0..watched).map(|_| AtomicU64::new(0)).collect(),
             urls: bound.urls.clone(),
+            is_stacked: stack.is_some(),
             started: Some((options, process)),
             ..Changeable::default()
         }),
@@ -309,6 +322,13 @@ async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<()
         let (site, stop) = (site.clone(), stop.clone());
         acceptors.push(spawn_local(async move { site.serve_unix(listener, &stop).await }));
     }
+    let stack = match listeners.stack.map(|stack| stack.start(&site, &stop)).transpose()? {
+        Some((stack, more)) => {
+            acceptors.extend(more);
+            Some(stack)
+        }
+        None => None,
+    };
     let mut result = Ok(());
     for acceptor in acceptors {
         let accepted = acceptor.await.map_err(|error| refusal(&error.to_string()));
@@ -327,6 +347,9 @@ async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<()
     if timeout(drain, site.drain()).await.is_err() {
         report(Severity::Warning, format_args!("{} connections were cut off", site.connections()));
         site.break_off().await;
+    }
+    if let Some(stack) = stack {
+        stack.finish(drain).await;
     }
     if timeout(LOG_FLUSH, site.flush_log()).await.is_err() {
         report(
@@ -423,6 +446,9 @@ impl Server {
     /// # Errors
     /// Why this process goes on.
     async fn upgrade(&self) -> Result<String, String> {
+        if self.shared.is_stacked {
+            return Err("a server with a stack of its own cannot hand over".to_owned());
+        }
         let Some(mut files) = lock(&self.shared.handing).take() else {
             return Err("the server stops, or hands over already".to_owned());
         };
@@ -564,12 +590,16 @@ pub(crate) fn naming(option: &str) -> impl FnOnce(std::io::Error) -> Refusal {
 
 /// The configuration of each of `workers` workers, with the process's descriptors shared out among
 /// them.
-fn config(options: &Options, workers: usize) -> Result<Config, Refusal> {
+fn config(options: &Options, is_stacked: bool, workers: usize) -> Result<Config, Refusal> {
     let is_direct = options.cache_direct > 0;
     // A file that is read past the page cache has a second descriptor.
     let for_each = if is_direct { 2 } else { 1 };
     let cached = options.cache_files.saturating_mul(for_each);
-    let shares = descriptors::shares(options.listen.len(), workers, cached)?;
+    let mut shares = descriptors::shares(options.listen.len(), workers, cached)?;
+    if is_stacked {
+        // A connection is a pair of sockets.
+        shares.connections = shares.connections.div_ceil(2);
+    }
     Ok(Config {
         limits: Limits {
             head_bytes: options.head_bytes,

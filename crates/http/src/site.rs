@@ -245,7 +245,7 @@ impl Site {
             let (stream, peer) = listener.accept().await?;
             Ok((stream.into(), Some(peer.ip())))
         };
-        self.accept_all(accept, stop).await
+        self.serve_by(accept, stop).await
     }
 
     /// As [`serve_tcp`](Self::serve_tcp), for a Unix socket.
@@ -253,10 +253,16 @@ impl Site {
     /// # Errors
     /// The listener's error, if the listener cannot go on after it.
     pub async fn serve_unix(self: &Rc<Site>, listener: UnixListener, stop: &Stop) -> io::Result<()> {
-        self.accept_all(async || Ok((listener.accept().await?.into(), None)), stop).await
+        self.serve_by(async || Ok((listener.accept().await?.into(), None)), stop).await
     }
 
-    async fn accept_all(
+    /// As [`serve_tcp`](Self::serve_tcp), for connections that `accept` gives, each with the
+    /// address of its client if that is known: for example one end of a pair of sockets, at the
+    /// other end of which a thread carries the bytes of another kind of stream.
+    ///
+    /// # Errors
+    /// Those of `accept`.
+    pub async fn serve_by(
         self: &Rc<Site>,
         accept: impl AsyncFn() -> io::Result<(Stream, Option<IpAddr>)>,
         stop: &Stop,

@@ -6,25 +6,37 @@
 //! thread has used it.
 //!
 //! `connections.rs` has the stages of a connection, `growing.rs` its buffers, `turns.rs` what a
-//! turn of its socket does, `limits.rs` how long it waits for its peer, `looping.rs` what goes to
-//! the stack itself, `listeners.rs` the listeners, `datagrams.rs` the UDP sockets, and
-//! `addresses.rs` the ports and routes.
+//! turn of its socket does, `limits.rs` how long it waits for its peer, `paths.rs` how long its
+//! packets may be, `recovery.rs` what is lost, `looping.rs` what goes to the stack itself,
+//! `listeners.rs` the listeners, `admission.rs` and `cookies.rs` what they do with segments of
+//! strangers, `workshop.rs` sockets that are made in the middle of a connection, `datagrams.rs` the
+//! UDP sockets, and `addresses.rs` the ports and routes.
 
 mod addresses;
+mod admission;
 mod connections;
+mod cookies;
 mod datagrams;
 mod growing;
 mod limits;
+mod listen_queue;
 mod listeners;
 mod looping;
+mod paths;
+mod recovery;
+mod repeating;
 mod turns;
+mod workshop;
 
 use crate::flow::{Cargo, SocketPair};
 use crate::frames::Frames;
 use crate::options::StackOptions;
 use crate::waiters::SocketWaiters;
 use addresses::EPHEMERAL;
-use connections::{ListenQueue, StackConnection};
+pub(crate) use addresses::PICKED_PORT;
+use connections::StackConnection;
+use cookies::SynCookies;
+use listen_queue::{Admission, ListenQueue};
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::socket::{AnySocket, tcp};
 use smoltcp::time::{Duration, Instant};
@@ -33,6 +45,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
+use workshop::Workshop;
 
 /// How long a socket is silent at most because the Ethernet address of its peer is not known.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -42,10 +55,14 @@ const SOON: Duration = Duration::from_millis(1);
 pub(crate) struct StackEngine {
     pub(crate) interface: Interface,
     pub(crate) frames: Frames,
-    /// Those that the stack has sent to itself.
+    /// The frames that the stack has sent to itself.
     own_frames: VecDeque<Vec<u8>>,
     /// For frames that are for no socket.
     nothing: SocketSet<'static>,
+    workshop: Workshop,
+    cookies: SynCookies,
+    /// The longest packets to hosts behind narrow ways; see `paths.rs`.
+    paths: BTreeMap<IpAddr, u16>,
     /// In boxes: half of the places in a map's nodes are empty.
     connections: BTreeMap<SocketPair, Box<StackConnection>>,
     listeners: BTreeMap<SocketAddr, ListenQueue>,
@@ -102,6 +119,9 @@ impl StackEngine {
             frames,
             own_frames: VecDeque::new(),
             nothing: SocketSet::new(Vec::new()),
+            workshop: Workshop::new(&options, now),
+            cookies: SynCookies::new(options.secret),
+            paths: BTreeMap::new(),
             connections: BTreeMap::new(),
             listeners: BTreeMap::new(),
             datagrams: BTreeMap::new(),
@@ -123,25 +143,27 @@ impl StackEngine {
         self.frames.came = Some(frame);
         match cargo {
             Cargo::Segment(flow, head) => {
-                if head.opens()
-                    && !self.connections.contains_key(&flow)
-                    && let Some(listener) = self.bound(&self.listeners, flow.local)
-                    && !self.begin(flow, listener, now)
-                {
-                    self.frames.came = None;
-                    return;
-                }
-                if self.connections.contains_key(&flow) {
-                    return self.turn_connection(flow, Some(head), now);
+                let admission = match self.connections.contains_key(&flow) {
+                    true => Admission::Begun,
+                    false => self.admit(flow, &head, now),
+                };
+                match admission {
+                    Admission::Begun => return self.turn_connection(flow, Some(head), now),
+                    Admission::Full => {
+                        self.frames.came = None;
+                        return;
+                    }
+                    Admission::None => {}
                 }
             }
-            Cargo::Datagram { to } => {
+            Cargo::Datagram { to, .. } => {
                 if let Some(to) = self.bound(&self.datagrams, to) {
                     return self.turn_datagrams(to, now);
                 }
             }
             Cargo::Unreachable { flow, sequence, why } => self.unreachable(flow, sequence, why, now),
-            Cargo::Other => {}
+            Cargo::TooLong { flow, sequence, most } => self.path_is_narrow(flow, sequence, most),
+            Cargo::Neighbor | Cargo::Other => {}
         }
         self.interface.poll(now, &mut self.frames, &mut self.nothing);
         // The frame may have told an Ethernet address for which sockets are silent.
@@ -155,6 +177,10 @@ impl StackEngine {
     fn seat(&self, socket: impl AnySocket<'static>) -> OwnSocket {
         let mut set = SocketSet::new(Vec::with_capacity(1));
         let handle = set.add(socket);
+        self.seat_of(set, handle)
+    }
+
+    fn seat_of(&self, set: SocketSet<'static>, handle: SocketHandle) -> OwnSocket {
         OwnSocket { set, handle, waiters: SocketWaiters::new(&self.woken), timer: None }
     }
 
@@ -210,7 +236,8 @@ impl StackEngine {
         assert_eq!(self.timers, timers, "timers and their owners");
         for queue in self.listeners.values() {
             assert!(queue.half_open <= self.options.half_open, "half-open connections");
-            assert!(queue.half_open + queue.ready.len() <= self.options.backlog, "a listener's connections");
+            let most = self.options.backlog + self.options.half_open;
+            assert!(queue.ready.len() <= most, "a listener's connections");
         }
     }
 }

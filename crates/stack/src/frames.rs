@@ -1,10 +1,12 @@
-//! The device that smoltcp sees: one frame that has come, and those that are to go.
+//! The device that smoltcp sees: one frame that has come, and the frames that are to go.
 
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::time::Instant;
 
-/// The longest frame: an MTU of 1500 and the Ethernet header.
-const LONGEST: usize = 1514;
+/// The longest packet.
+pub(crate) const LONGEST_PACKET: usize = 1500;
+/// The longest frame: the packet and the Ethernet header.
+const LONGEST: usize = LONGEST_PACKET + 14;
 
 #[derive(Debug, Default)]
 pub(crate) struct Frames {

@@ -6,6 +6,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Addresses and limits of a [`Stack`](crate::Stack).
@@ -14,11 +15,13 @@ pub struct StackOptions {
     pub(crate) hardware: EthernetAddress,
     pub(crate) addresses: Vec<IpCidr>,
     pub(crate) gateways: Vec<IpAddr>,
-    pub(crate) tcp: TcpOptions,
+    pub(crate) tcp: Arc<TcpOptions>,
     pub(crate) linger: Duration,
     pub(crate) backlog: usize,
     pub(crate) half_open: usize,
     pub(crate) seed: u64,
+    /// The key of the cookies.
+    pub(crate) secret: u64,
 }
 
 impl Default for StackOptions {
@@ -35,11 +38,12 @@ impl StackOptions {
             hardware: EthernetAddress([2, 0, 0, 0, 0, 1]),
             addresses: Vec::new(),
             gateways: Vec::new(),
-            tcp: TcpOptions::new(),
+            tcp: Arc::default(),
             linger: Duration::from_secs(10),
             backlog: 128,
             half_open: 64,
             seed: RandomState::new().hash_one(0),
+            secret: RandomState::new().hash_one(1),
         }
     }
 
@@ -75,7 +79,7 @@ impl StackOptions {
     /// What a connection is made with, and a listener's connections, unless the program gives them
     /// options of their own.
     pub fn tcp(mut self, options: TcpOptions) -> StackOptions {
-        self.tcp = options;
+        self.tcp = Arc::new(options);
         self
     }
 
@@ -93,16 +97,20 @@ impl StackOptions {
         self
     }
 
-    /// The connections of a listener that have begun their handshake and not ended it.
+    /// The connections of a listener that have begun their handshake and not ended it. When there
+    /// are more, as in a flood of first segments from addresses that do not exist, the stack keeps
+    /// nothing of those: it answers each with a cookie, and makes the connection of a client that
+    /// acknowledges the cookie. With 0 it does so from the first one on.
     pub fn half_open(mut self, connections: usize) -> StackOptions {
         self.half_open = connections;
         self
     }
 
-    /// What determines the sequence numbers, for tests. It is random unless this is called, and a
-    /// stack with a known seed must not stand in a network of strangers.
+    /// What determines the sequence numbers and the cookies, for tests. It is random unless this is
+    /// called, and a stack with a known seed must not stand in a network of strangers.
     pub fn seed(mut self, seed: u64) -> StackOptions {
         self.seed = seed;
+        self.secret = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self
     }
 }

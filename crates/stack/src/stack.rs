@@ -10,6 +10,7 @@ use std::fmt;
 use std::future::{pending, poll_fn};
 use std::io;
 use std::mem;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
@@ -90,9 +91,9 @@ impl Stack {
     }
 
     /// Waits until the peers have acknowledged all that was written to the stack's connections, and
-    /// their ends, for `limit` at most. Returns the bytes that no peer has acknowledged: those that
-    /// are still on their way, and those of streams that the program had dropped before their peers
-    /// went away.
+    /// their ends, for `limit` at most. Returns the bytes that no peer has acknowledged: the bytes
+    /// that are still on their way, and those of streams that the program had dropped before their
+    /// peers went away.
     ///
     /// # Examples
     /// ```
@@ -136,6 +137,11 @@ impl Stack {
             Some(result) => Poll::Ready(result),
             None => Poll::Pending,
         }
+    }
+
+    /// As [`Wire::takes`].
+    pub(crate) fn takes(&self, local: SocketAddr, peer: Option<SocketAddr>) -> bool {
+        self.0.shared.wire.takes(local, peer)
     }
 
     /// Does something with the state, sends the frames that come of it, and wakes threads.

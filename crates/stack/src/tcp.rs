@@ -117,7 +117,8 @@ impl TcpStream {
         options: impl Into<Option<TcpOptions>>,
     ) -> io::Result<TcpStream> {
         let options = options.into();
-        let flow = stack.operate(|engine, now| engine.connect(peer, options, now))?;
+        let takes = |flow: SocketPair| stack.takes(flow.local, Some(flow.peer));
+        let flow = stack.operate(|engine, now| engine.connect(peer, options, takes, now))?;
         let stream = TcpStream::new(stack, flow);
         poll_fn(|cx| {
             stream.attempt(cx, |socket, over| match socket.state() {
@@ -211,8 +212,7 @@ impl TcpStream {
             self.attempt_to_write(cx, bytes.len(), |socket, over| match socket.send_slice(bytes) {
                 Ok(0) => None,
                 Ok(written) => Some(Ok(written)),
-                Err(_) if self.write_shut.load(Relaxed) => Some(Err(ErrorKind::BrokenPipe.into())),
-                Err(_) => Some(Err(over.into())),
+                Err(_) => Some(Err(self.unwritable(over).into())),
             })
         })
         .await
@@ -224,6 +224,111 @@ impl TcpStream {
     /// Those of [`write`](Self::write).
     pub async fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
         Write::write_all(&mut &*self, bytes).await
+    }
+
+    /// Waits until bytes or the end have come, so that a connection at rest needs no buffer of its
+    /// thread.
+    ///
+    /// # Errors
+    /// That of the wire, if it is broken. The next read tells of a connection that is over.
+    pub async fn readable(&self) -> io::Result<()> {
+        poll_fn(|cx| {
+            self.attempt(cx, |socket, _| {
+                let shut = self.read_shut.load(Relaxed);
+                (socket.can_recv() || !socket.may_recv() || shut).then_some(Ok(()))
+            })
+        })
+        .await
+    }
+
+    /// Waits until a write of this many bytes has room for at least one of them.
+    ///
+    /// # Errors
+    /// As [`readable`](Self::readable) has them.
+    pub async fn writable(&self, bytes: usize) -> io::Result<()> {
+        poll_fn(|cx| {
+            self.attempt_to_write(cx, bytes, |socket, _| {
+                (socket.can_send() || !socket.may_send()).then_some(Ok(()))
+            })
+        })
+        .await
+    }
+
+    /// Copies bytes that have come without taking them, and without waiting. Returns how many: 0 at
+    /// the end, and `None` if nothing is there.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read).
+    pub fn peek(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        self.look(|socket, over| {
+            if let Ok(copied @ 1..) = socket.peek_slice(buffer) {
+                return Ok(Some(copied));
+            }
+            // Nothing is there, and taking it tells why.
+            match socket.recv(|_| (0, ())) {
+                Ok(()) if self.read_shut.load(Relaxed) => Ok(Some(0)),
+                Ok(()) => Ok(None),
+                Err(RecvError::Finished) => Ok(Some(0)),
+                Err(RecvError::InvalidState) if self.read_shut.load(Relaxed) => Ok(Some(0)),
+                Err(RecvError::InvalidState) => Err(over.into()),
+            }
+        })
+    }
+
+    /// Takes bytes that [`peek`](Self::peek) has copied, so that the peer has room for others.
+    pub fn consume(&self, bytes: usize) {
+        let take = |socket: &mut Socket<'static>, _, _: &_| {
+            // They may lie at the end of the buffer and at its beginning. There is nothing to take
+            // from a connection that is over.
+            let mut left = bytes;
+            while left > 0
+                && let Ok(taken @ 1..) = socket.recv(|there| {
+                    let taken = left.min(there.len());
+                    (taken, taken)
+                })
+            {
+                left -= taken;
+            }
+        };
+        self.stack.operate(|engine, now| engine.with_tcp(self.flow, now, take));
+    }
+
+    /// How many bytes a [write](Self::try_write) takes at once. `None` if it is none, or if the
+    /// buffer grows for a write of `bytes` bytes when the peer has acknowledged what is in it.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    pub fn room(&self, bytes: usize) -> io::Result<Option<usize>> {
+        if self.stack.operate(|engine, now| engine.make_room(self.flow, bytes, now)) {
+            return Ok(None);
+        }
+        self.look(|socket, over| match socket.may_send() {
+            true => Ok(Some(socket.send_capacity() - socket.send_queue()).filter(|room| *room > 0)),
+            false => Err(self.unwritable(over).into()),
+        })
+    }
+
+    /// Writes as many of `bytes` as there is room for, and returns how many.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write).
+    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        let write = |socket: &mut Socket<'static>, over: ErrorKind, _: &_| {
+            socket.send_slice(bytes).map_err(|_| self.unwritable(over).into())
+        };
+        let written = self.stack.operate(|engine, now| engine.with_tcp(self.flow, now, write));
+        written.unwrap_or_else(|| Err(ErrorKind::NotConnected.into()))
+    }
+
+    /// Looks at the socket, and changes nothing that its peer would have to know.
+    fn look<R>(&self, f: impl FnOnce(&mut Socket<'static>, ErrorKind) -> io::Result<R>) -> io::Result<R> {
+        let seen = self.stack.operate(|engine, _| engine.look_at(self.flow, f));
+        seen.unwrap_or_else(|| Err(ErrorKind::NotConnected.into()))
+    }
+
+    /// The error of a write to a socket that takes no more; `over` is that of its connection.
+    fn unwritable(&self, over: ErrorKind) -> ErrorKind {
+        if self.write_shut.load(Relaxed) { ErrorKind::BrokenPipe } else { over }
     }
 
     /// Ends one direction or both. The end of writing comes after all that was written.

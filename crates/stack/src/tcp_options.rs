@@ -68,7 +68,8 @@ impl TcpOptions {
 
     /// The most bytes of the buffer in each direction. A connection begins with
     /// [`first_buffer`](Self::first_buffer). When more than half of a buffer was full, or a write
-    /// needs more, and both are empty, both grow; after ten seconds at rest they shrink. Above
+    /// needs more, and both are empty, both grow. After ten seconds at rest 512 bytes are left for
+    /// what comes, and none for what is written, until the connection is used again. Above
     /// 65,535 bytes they have this size from the first segment on, because the peer then hears once
     /// in which units windows are told. A smaller number than 512 stands for 512. A buffer of less
     /// than two segments is slow: the peer waits for each acknowledgement.
@@ -77,9 +78,10 @@ impl TcpOptions {
         self
     }
 
-    /// The bytes of the buffer in each direction at the beginning, and at rest: 512 at least.
+    /// The bytes of the buffer in each direction at the beginning, and after a rest: 512 at least.
     ///
-    /// A peer that sends more at once to a connection that has just shrunk sends some of it again.
+    /// A peer that sends more than 512 bytes at once to a connection at rest sends some of it
+    /// again. A connection with a first buffer as large as its largest keeps it at rest.
     pub fn first_buffer(mut self, bytes: usize) -> TcpOptions {
         self.first_buffer = bytes.max(LEAST_BUFFER);
         self
@@ -129,10 +131,28 @@ impl TcpOptions {
         self
     }
 
+    /// The window that the first segment tells, and by how many bits later ones shift theirs, if
+    /// the peer's do.
+    pub(crate) fn first_window(&self) -> (u16, u8) {
+        let size = self.begins_with();
+        let bits = usize::BITS - size.leading_zeros();
+        (size.min(LARGEST_UNIT_WINDOW) as u16, bits.saturating_sub(16) as u8)
+    }
+
     /// A new socket with these options, and with buffers of this size.
     pub(crate) fn socket(&self, size: usize) -> Socket<'static> {
-        let buffer = || SocketBuffer::new(vec![0; size]);
-        let mut socket = Socket::new(buffer(), buffer());
+        self.socket_with(size, size)
+    }
+
+    /// A new socket for a connection at rest: it has room for what the peer may send at once, and
+    /// none for what the program writes.
+    pub(crate) fn resting_socket(&self) -> Socket<'static> {
+        self.socket_with(LEAST_BUFFER, 0)
+    }
+
+    fn socket_with(&self, room: usize, unsent: usize) -> Socket<'static> {
+        let buffer = |size| SocketBuffer::new(vec![0; size]);
+        let mut socket = Socket::new(buffer(room), buffer(unsent));
         socket.set_congestion_control(match self.congestion {
             Congestion::Unlimited => tcp::CongestionControl::None,
             Congestion::Reno => tcp::CongestionControl::Reno,

@@ -22,7 +22,7 @@ impl UdpSocket {
     /// # Errors
     /// `AddrInUse`, and `AddrNotAvailable` if the address is not the stack's.
     pub fn bind(stack: &Stack, address: SocketAddr) -> io::Result<UdpSocket> {
-        let address = stack.operate(|engine, _| engine.bind(address))?;
+        let address = stack.operate(|engine, _| engine.bind(address, |at| stack.takes(at, None)))?;
         Ok(UdpSocket { stack: stack.clone(), address })
     }
 

@@ -23,6 +23,8 @@ impl SocketWaiters {
         if let Some(new) = waker
             && !waiting.iter().any(|other| other.will_wake(new))
         {
+            // Mostly there is one, and each of thousands of connections at rest has it.
+            waiting.reserve_exact(1);
             waiting.extend(waker.take());
         }
     }

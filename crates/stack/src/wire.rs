@@ -1,11 +1,13 @@
 //! What a stack sends frames to and takes frames from: the trait [`Wire`].
 
+pub(crate) mod flows;
 pub(crate) mod loopback;
 pub(crate) mod packet;
 pub(crate) mod simulated;
 pub(crate) mod tap;
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 
 /// What [`Wire::receive`] returns.
@@ -26,4 +28,26 @@ pub trait Wire: Send + Sync + 'static {
     /// # Errors
     /// Those of the device. The stack then takes no more frames.
     fn receive(&self) -> Receiving<'_>;
+
+    /// Whether the frames of a flow with these ends come here, and not to another stack that shares
+    /// the device. A stack picks a port for which they do. Without a peer it is about datagrams
+    /// from any peer.
+    fn takes(&self, local: SocketAddr, peer: Option<SocketAddr>) -> bool {
+        let _ = (local, peer);
+        true
+    }
+}
+
+impl<W: Wire + ?Sized> Wire for Box<W> {
+    fn send(&self, frame: &[u8]) {
+        (**self).send(frame);
+    }
+
+    fn receive(&self) -> Receiving<'_> {
+        (**self).receive()
+    }
+
+    fn takes(&self, local: SocketAddr, peer: Option<SocketAddr>) -> bool {
+        (**self).takes(local, peer)
+    }
 }

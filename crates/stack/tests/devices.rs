@@ -5,7 +5,9 @@
 use selvedge_core::spawn;
 use selvedge_io::{EventLoop, blocking};
 use selvedge_sched::work_stealing;
-use selvedge_stack::{PacketSocket, Stack, StackOptions, Tap, TcpListener, TcpStream, UdpSocket, Wire};
+use selvedge_stack::{
+    FlowWire, PacketSocket, Stack, StackOptions, Tap, TcpListener, TcpStream, UdpSocket, Wire,
+};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, id};
@@ -165,6 +167,37 @@ fn the_kernel_and_the_stack_talk_over_a_tap_device() {
             Ok(tap) => over_both_families(tap, 7).await,
             Err(why) => println!("there is no TAP device here, so nothing is tested: {why}"),
         }
+    };
+    work_stealing(2, |_| EventLoop::new(), main).unwrap();
+}
+
+/// The clients of the kernel that the stacks of several queues have.
+const CLIENTS: usize = 8;
+
+#[test]
+fn two_stacks_share_the_queues_of_a_tap_device() {
+    let main = async {
+        let name = format!("selq{}", id() % 1_000_000);
+        let queues = match Tap::open_queues(&name, 2) {
+            Ok(queues) => queues,
+            Err(why) => return println!("there is no TAP device here, so nothing is tested: {why}"),
+        };
+        if let Err(why) = begin(&name, 9) {
+            return println!("there is no TAP device here, so nothing is tested: {why}");
+        }
+        let [own, _] = hosts(9, 2);
+        let at = SocketAddr::new(own, 7);
+        let mut servers = Vec::new();
+        for share in FlowWire::share(queues, 2) {
+            let stack = Stack::start(StackOptions::new().address(own, 24).unwrap(), share);
+            servers.push(spawn(serve(TcpListener::bind(&stack, at).unwrap())));
+        }
+        let ask = || spawn(async move { blocking(move || ask(at)).await.unwrap() });
+        let clients: Vec<_> = (0..CLIENTS).map(|_| ask()).collect();
+        for client in clients {
+            client.await.unwrap();
+        }
+        servers.iter().for_each(|server| server.cancel());
     };
     work_stealing(2, |_| EventLoop::new(), main).unwrap();
 }

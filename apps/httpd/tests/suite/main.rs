@@ -17,6 +17,7 @@ mod php;
 mod probes;
 mod process;
 mod several;
+mod stacked;
 mod upgraded;
 
 use common::serve;

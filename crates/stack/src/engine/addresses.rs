@@ -6,7 +6,9 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 /// The ports of sockets that asked for none.
-pub(super) const EPHEMERAL: std::ops::RangeInclusive<u16> = 49152..=65535;
+pub(super) const EPHEMERAL: std::ops::RangeInclusive<u16> = PICKED_PORT..=65535;
+/// The first of them.
+pub(crate) const PICKED_PORT: u16 = 49152;
 
 fn in_use(address: SocketAddr) -> io::Error {
     io::Error::new(io::ErrorKind::AddrInUse, format!("{address} is in use"))

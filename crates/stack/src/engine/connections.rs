@@ -1,16 +1,19 @@
 //! The connections of a stack and their stages, from the first segment to the last
 //! acknowledgement.
 
+use super::recovery::LossRecovery;
+use super::workshop::Standing;
 use super::{OwnSocket, StackEngine, TimerOwner};
-use crate::flow::{Cargo, SegmentChange, SocketPair, StackSegment, rewrite};
-use crate::frames::Frames;
+use crate::flow::{Cargo, OpeningOptions, SocketPair, StackSegment};
+use crate::frames::{Frames, LONGEST_PACKET};
+use crate::segments::{SegmentChange, divided, rewrite};
 use crate::tcp_options::TcpOptions;
 use crate::waiters::SocketWaiters;
 use smoltcp::iface::Interface;
 use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::TcpSeqNumber;
-use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +22,7 @@ use std::task::Waker;
 pub(super) struct StackConnection {
     pub(super) seat: OwnSocket,
     pub(super) stage: ConnectionStage,
-    pub(super) options: TcpOptions,
+    pub(super) options: Arc<TcpOptions>,
     /// When the last segment came.
     pub(super) heard: Instant,
     /// When the stage began, or when the peer was first waited for, or took something, last.
@@ -40,16 +43,24 @@ pub(super) struct StackConnection {
     pub(super) shift: u8,
     /// Whether the last window was made odd.
     odd: bool,
-    /// The peer's first segment, for a new socket; see `growing.rs`.
-    pub(super) first: Option<Box<[u8]>>,
+    /// The longest packet to the peer; see `paths.rs`.
+    pub(super) path: u16,
+    /// What the peer's first segment said, for a new socket; see `growing.rs`.
+    pub(super) first: Option<OpeningOptions>,
+    /// Whether the peer's first segment has come, so that `reads_at` is known.
+    pub(super) knows_peer: bool,
     /// The sequence number of the byte that the program reads next.
     pub(super) reads_at: TcpSeqNumber,
+    /// What it knows of losses.
+    pub(super) recovery: LossRecovery,
     /// By how much the numbers of the connection are ahead of those of its socket.
     pub(super) offset: i32,
     /// When the program used the socket last.
     pub(super) used: Instant,
     /// More than half of the buffer for reading was full.
     pub(super) was_full: bool,
+    /// A writer waits until the buffer for writing is empty, and grows.
+    pub(super) wants_room: bool,
     /// How much waits for the peer's acknowledgement; see `limits.rs`.
     pub(super) unacknowledged: usize,
     /// Why the connection is over, if the program did not end it.
@@ -69,19 +80,11 @@ pub(super) enum ConnectionStage {
     Orphan,
 }
 
-/// The connections of a listener that no thread has accepted.
-pub(super) struct ListenQueue {
-    pub(super) options: TcpOptions,
-    pub(super) half_open: usize,
-    pub(super) ready: VecDeque<SocketPair>,
-    pub(super) waiters: Arc<SocketWaiters>,
-}
-
 impl StackConnection {
     pub(super) fn new(
         seat: OwnSocket,
         stage: ConnectionStage,
-        options: TcpOptions,
+        options: Arc<TcpOptions>,
         now: Instant,
     ) -> Box<StackConnection> {
         let (heard, since) = (now, now);
@@ -102,13 +105,32 @@ impl StackConnection {
             offered_to: TcpSeqNumber(0),
             own_shift: 0,
             odd: false,
+            path: LONGEST_PACKET as u16,
             first: None,
+            knows_peer: false,
             reads_at: TcpSeqNumber(0),
+            recovery: LossRecovery::new(now),
             offset: 0,
             used: now,
             was_full: false,
+            wants_room: false,
             ended,
         })
+    }
+
+    /// The connection is this far, although its handshake was not seen: `own` was the number of the
+    /// stack's first segment, and `start` is that of the first byte of its socket.
+    pub(super) fn stand(&mut self, standing: Standing, own: TcpSeqNumber, start: TcpSeqNumber) {
+        self.knows_peer = true;
+        self.first = Some(standing.opening).filter(|_| self.options.grows());
+        self.shift = standing.opening.shift.unwrap_or(0);
+        self.reads_at = standing.reads_at;
+        let (window, shift) = self.options.first_window();
+        self.offered_to = standing.reads_at + usize::from(window);
+        self.own_shift = standing.opening.shift.map_or(0, |_| shift);
+        self.opening = Some(own);
+        (self.sent_to, self.wanted, self.room_to) = (own + 1, own, own);
+        self.offset = (own + 1).0.wrapping_sub(start.0);
     }
 
     pub(super) fn orphan(&mut self, now: Instant) {
@@ -129,12 +151,10 @@ impl StackConnection {
     /// If only the end waits for its acknowledgement, the windows of two segments in turn are made
     /// to differ. smoltcp takes three equal ones for a sign of loss, and stops the timer to repeat
     /// what is lost at once; but it repeats bytes only, and the end would never go again.
-    pub(super) fn note_heard(&mut self, head: StackSegment, frame: Option<&mut Vec<u8>>) {
+    pub(super) fn note_heard(&mut self, head: StackSegment, frame: Option<&mut Vec<u8>>, now: Instant) {
         if head.synchronizes {
-            if let Some(frame) = &frame {
-                self.keep_opening(head, frame);
-            }
-            self.shift = head.shift.map_or(0, |shift| shift.min(14));
+            self.keep_opening(head);
+            self.shift = head.opening.shift.unwrap_or(0);
         }
         let Some(frame) = frame else { return };
         let bytes = head.length - usize::from(head.ends).min(head.length);
@@ -148,6 +168,9 @@ impl StackConnection {
         let shift = if head.synchronizes { 0 } else { self.shift };
         let room_to = wanted + (usize::from(head.window) << shift);
         // The first acknowledgement of all has nothing before it.
+        if wanted > self.wanted {
+            self.recovery.acknowledged(wanted, now);
+        }
         if wanted > self.wanted || room_to > self.room_to {
             self.wanted = wanted;
             self.room_to = self.room_to.max(room_to);
@@ -173,23 +196,37 @@ impl StackConnection {
         let gone = frames.to_go.len();
         let next = self.seat.poll(interface, frames, now);
         self.shift_gone(&mut frames.to_go[gone..]);
-        self.note_sent(&mut frames.to_go[gone..]);
+        self.note_sent(&mut frames.to_go[gone..], now);
+        self.divide(&mut frames.to_go, gone);
         next
+    }
+
+    /// Divides the frames from `gone` on that are too long for the way to the peer.
+    fn divide(&self, frames: &mut Vec<Vec<u8>>, gone: usize) {
+        let most = usize::from(self.path);
+        let longest = most + 14;
+        if frames[gone..].iter().any(|frame| frame.len() > longest) {
+            let pieces = frames.split_off(gone).into_iter().flat_map(|frame| match frame.len() > longest {
+                true => divided(&frame, most),
+                false => vec![frame],
+            });
+            frames.extend(pieces);
+        }
     }
 
     /// Notes which segments are to go, and gives those without contents at least the sequence
     /// number that the peer waits for.
     ///
-    /// smoltcp gives them the one that it sends next. While it repeats what was lost this is an old
-    /// one, and the peer drops such a segment with the acknowledgement in it. If both peers repeat
-    /// something, neither takes an acknowledgement of the other, and both repeat for ever.
-    pub(super) fn note_sent(&mut self, frames: &mut [Vec<u8>]) {
+    /// smoltcp gives them the number that it sends next. While it repeats what was lost this is an
+    /// old one, and the peer drops such a segment with the acknowledgement in it. If both peers
+    /// repeat something, neither takes an acknowledgement of the other, and both repeat for ever.
+    pub(super) fn note_sent(&mut self, frames: &mut [Vec<u8>], now: Instant) {
         let closed = self.seat.socket().state() == State::Closed;
         for frame in frames {
             let Cargo::Segment(_, head) = Cargo::of(frame) else { continue };
             let end = head.sequence + head.length;
             if head.synchronizes {
-                self.own_shift = head.shift.unwrap_or(0);
+                self.own_shift = head.opening.shift.unwrap_or(0);
             }
             if let Some(reads) = head.acknowledges {
                 let shift = if head.synchronizes { 0 } else { self.own_shift };
@@ -199,6 +236,7 @@ impl StackConnection {
                 self.opening = Some(head.sequence);
                 (self.sent_to, self.wanted, self.room_to) = (end, head.sequence, head.sequence);
             } else if head.length > 0 {
+                self.recovery.sent((head.sequence, end), (self.wanted, self.sent_to), now);
                 self.sent_to = self.sent_to.max(end);
             } else if end < self.wanted && (closed || !head.resets) {
                 rewrite(frame, SegmentChange::Sequence(self.wanted));
@@ -280,6 +318,18 @@ impl StackEngine {
         Some(result)
     }
 
+    /// Looks at the socket of a connection. `f` gets the error of what the socket cannot do any
+    /// more.
+    pub(crate) fn look_at<R>(
+        &mut self,
+        flow: SocketPair,
+        f: impl FnOnce(&mut Socket<'static>, ErrorKind) -> R,
+    ) -> Option<R> {
+        let connection = self.connections.get_mut(&flow)?;
+        let over = connection.ended.unwrap_or(ErrorKind::ConnectionReset);
+        Some(f(connection.seat.socket(), over))
+    }
+
     /// Changes the options of a connection.
     pub(crate) fn with_options(
         &mut self,
@@ -288,31 +338,52 @@ impl StackEngine {
         change: impl FnOnce(TcpOptions) -> TcpOptions,
     ) -> io::Result<()> {
         let connection = self.connections.get_mut(&flow).ok_or(ErrorKind::NotConnected)?;
-        connection.options = change(connection.options.clone());
+        connection.options = Arc::new(change(TcpOptions::clone(&connection.options)));
         connection.options.apply(connection.seat.socket());
         connection.heard = now;
         self.turn(TimerOwner::Connection(flow), now);
         Ok(())
     }
 
-    /// Begins a connection to a peer.
+    /// The entry of a new connection.
+    ///
+    /// Its sequence numbers begin where RFC 6528 says: at a keyed hash of its ends and a clock,
+    /// added to the number of smoltcp, from which a stranger could learn the next one.
+    pub(super) fn connection_of(
+        &self,
+        flow: SocketPair,
+        (seat, stage): (OwnSocket, ConnectionStage),
+        options: Arc<TcpOptions>,
+        now: Instant,
+    ) -> Box<StackConnection> {
+        let mut connection = StackConnection::new(seat, stage, options, now);
+        let mut hash = DefaultHasher::new();
+        (!self.options.secret, flow).hash(&mut hash);
+        connection.offset = (hash.finish() as i32).wrapping_add((now.total_micros() / 4) as i32);
+        connection.path = self.path_to(flow.peer);
+        connection
+    }
+
+    /// Begins a connection to a peer, from a port of which the wire `takes` the frames.
     pub(crate) fn connect(
         &mut self,
         peer: SocketAddr,
         options: Option<TcpOptions>,
+        takes: impl Fn(SocketPair) -> bool,
         now: Instant,
     ) -> io::Result<SocketPair> {
-        let options = options.unwrap_or_else(|| self.options.tcp.clone());
+        let options = options.map_or_else(|| self.options.tcp.clone(), Arc::new);
         let local = self.source_for(peer)?;
         let local = self.free_port(local, |engine, local| {
             engine.connections.contains_key(&SocketPair { local, peer })
+                || !takes(SocketPair { local, peer })
                 || engine.bound(&engine.listeners, local).is_some()
         })?;
         let mut socket = options.socket(options.begins_with());
         let refused = |error| io::Error::new(ErrorKind::InvalidInput, format!("{peer}: {error}"));
         socket.connect(self.interface.context(), peer, local).map_err(refused)?;
         let (flow, seat) = (SocketPair { local, peer }, self.seat(socket));
-        let connection = StackConnection::new(seat, ConnectionStage::Connecting, options, now);
+        let connection = self.connection_of(flow, (seat, ConnectionStage::Connecting), options, now);
         self.connections.insert(flow, connection);
         self.turn(TimerOwner::Connection(flow), now);
         Ok(flow)

@@ -13,8 +13,15 @@ use std::task::Waker;
 const BUFFER: usize = 16 << 10;
 
 impl StackEngine {
-    pub(crate) fn bind(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let address = self.free_address(address, |engine, at| engine.datagrams.contains_key(&at))?;
+    /// Binds a socket. A port that the stack picks is one of which the wire `takes` the datagrams.
+    pub(crate) fn bind(
+        &mut self,
+        address: SocketAddr,
+        takes: impl Fn(SocketAddr) -> bool,
+    ) -> io::Result<SocketAddr> {
+        let picks = address.port() == 0;
+        let address = self
+            .free_address(address, |engine, at| engine.datagrams.contains_key(&at) || picks && !takes(at))?;
         let buffer = || {
             let bytes = vec![0; BUFFER];
             udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; 64], bytes)

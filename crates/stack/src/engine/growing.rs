@@ -1,23 +1,29 @@
 //! Buffers that grow under load and shrink at rest.
 //!
 //! smoltcp's sockets keep the buffers that they are made with. So a connection gets a new socket
-//! when nothing is in its buffers: the new socket hears the peer's first segment again, with other
-//! numbers, and is then where the old one was. Its own numbers begin anywhere, so those in the
-//! segments of the connection are shifted by a constant from then on.
+//! when nothing is in its buffers: `workshop.rs` brings it to where the old one was. Its own
+//! numbers begin anywhere, so those in the segments of the connection are shifted by a constant
+//! from then on.
+//!
+//! A connection *at rest* has no buffer for writing. It gets one before a thread writes, and before
+//! its socket takes a segment of the peer with contents: both buffers are empty then, and both ends
+//! open, so a socket at rest never has to send anything but acknowledgements and its end.
 
 use super::StackEngine;
 use super::connections::{ConnectionStage, StackConnection};
-use crate::flow::{Cargo, SegmentChange, SocketPair, StackSegment, as_segment, rewrite};
-use smoltcp::iface::SocketSet;
-use smoltcp::socket::tcp::State;
+use super::workshop::{Standing, before};
+use crate::flow::{SocketPair, StackSegment};
+use crate::segments::{SegmentChange, framed, from_peer, packet, rewrite};
+use smoltcp::socket::tcp::{Socket, State};
 use smoltcp::time::{Duration, Instant};
-use smoltcp::wire::TcpSeqNumber;
 use std::mem;
 
 /// How many times as large the buffers become.
 const STEP: usize = 4;
 /// How long a connection is at rest before its buffers shrink.
 const REST: Duration = Duration::from_secs(10);
+/// The times at which that happens, so that not each segment moves a timer.
+const GRAIN: i64 = 4_000_000;
 
 impl StackConnection {
     /// Whether nothing is in the buffers, and both ends are open.
@@ -26,27 +32,35 @@ impl StackConnection {
         socket.state() == State::Established && socket.send_queue() == 0 && socket.recv_queue() == 0
     }
 
+    /// Whether it has no buffer for writing.
+    pub(super) fn is_at_rest(&mut self) -> bool {
+        self.seat.socket().send_capacity() == 0
+    }
+
     /// Keeps what a new socket has to hear first.
-    pub(super) fn keep_opening(&mut self, head: StackSegment, frame: &[u8]) {
+    pub(super) fn keep_opening(&mut self, head: StackSegment) {
         let opening = matches!(self.stage, ConnectionStage::HalfOpen(_) | ConnectionStage::Connecting);
         let answers = head.acknowledges.is_none_or(|wanted| wanted == self.sent_to);
-        if opening && answers && head.length == 1 && self.first.is_none() && self.options.grows() {
-            self.first = Some(frame.into());
+        if opening && answers && head.length == 1 && !self.knows_peer {
+            self.knows_peer = true;
+            self.first = Some(head.opening).filter(|_| self.options.grows());
             self.reads_at = head.sequence + 1;
         }
     }
 
     /// Until when the buffers keep their size, if they are to shrink then.
-    pub(super) fn shrinks_at(&mut self) -> Option<Instant> {
-        let large = self.seat.socket().recv_capacity() > self.options.begins_with();
-        let shrinks = large && self.first.is_some() && self.is_empty();
-        shrinks.then(|| self.used.max(self.heard) + REST)
+    pub(super) fn rests_at(&mut self) -> Option<Instant> {
+        let rests = self.first.is_some() && !self.is_at_rest() && self.is_empty();
+        rests.then(|| {
+            let micros = (self.used.max(self.heard) + REST).total_micros();
+            Instant::from_micros((micros / GRAIN + 1) * GRAIN)
+        })
     }
 }
 
 impl StackEngine {
     /// Gives a connection larger buffers, if the peer or the program has filled more than half of
-    /// those that it has, and they are empty now.
+    /// its present ones, and they are empty now.
     pub(super) fn grow(&mut self, flow: SocketPair, now: Instant) {
         if let Some(connection) = self.connections.get_mut(&flow)
             && mem::take(&mut connection.was_full)
@@ -67,94 +81,101 @@ impl StackEngine {
         let socket = connection.seat.socket();
         let (size, queued) = (socket.send_capacity(), socket.send_queue());
         let opens = socket.state() == State::Established && socket.recv_queue() == 0;
-        if connection.first.is_none() || bytes <= size - queued || size >= connection.options.buffer || !opens
-        {
+        if connection.first.is_none() || size >= connection.options.buffer || !opens {
             return false;
         }
         if queued == 0 {
-            self.resize(flow, bytes.max(size * STEP), now);
+            // A writer that has waited for this fills the buffer faster than the peer takes it.
+            if mem::take(&mut connection.wants_room) || bytes > size {
+                self.resize(flow, bytes.max(size * STEP), now);
+            }
+            return false;
         }
-        queued > 0
+        connection.wants_room = bytes > size - queued;
+        connection.wants_room
+    }
+
+    /// Gives a connection at rest the buffers that it began with.
+    pub(super) fn leave_rest(&mut self, flow: SocketPair, now: Instant) {
+        let Some(connection) = self.connections.get_mut(&flow) else { return };
+        let socket = connection.options.socket(connection.options.begins_with());
+        self.replace(flow, socket, now);
+    }
+
+    /// Takes the buffers from a connection at rest, as far as it can be without.
+    pub(super) fn rest(&mut self, flow: SocketPair, now: Instant) {
+        let Some(connection) = self.connections.get_mut(&flow) else { return };
+        let socket = connection.options.resting_socket();
+        if self.replace(flow, socket, now) {
+            self.tell_window(flow, now);
+        }
     }
 
     /// Gives buffers of this size to a connection with nothing in them; false if it cannot be.
-    pub(super) fn resize(&mut self, flow: SocketPair, size: usize, now: Instant) -> bool {
+    fn resize(&mut self, flow: SocketPair, size: usize, now: Instant) -> bool {
         let Some(connection) = self.connections.get_mut(&flow) else { return false };
         let size = size.clamp(connection.options.begins_with(), connection.options.buffer);
-        if !connection.is_empty() || size == connection.seat.socket().recv_capacity() {
+        let has = (connection.seat.socket().recv_capacity(), connection.seat.socket().send_capacity());
+        if has == (size, size) {
             return false;
         }
-        let Some(first) = &connection.first else { return false };
-        let mut socket = connection.options.socket(size);
-        if socket.listen(flow.local).is_err() {
-            return false;
+        let socket = connection.options.socket(size);
+        let fits = self.replace(flow, socket, now);
+        if fits {
+            self.tell_window(flow, now);
         }
-        let mut set = SocketSet::new(Vec::with_capacity(1));
-        let handle = set.add(socket);
-
-        let reads_at = connection.reads_at;
-        let window = (connection.room_to - connection.wanted) >> connection.shift;
-        let window = window.min(0xFFFF) as u16;
-        let came = self.frames.came.take();
-        let gone = self.frames.to_go.len();
-        let before = TcpSeqNumber(reads_at.0.wrapping_sub(1));
-        self.frames.came = Some(as_segment(first, before, None, window));
-        self.interface.poll(now, &mut self.frames, &mut set);
-        let answers = self.frames.to_go.drain(gone..).collect::<Vec<_>>();
-        let start = answers.iter().find_map(|frame| match Cargo::of(frame) {
-            Cargo::Segment(_, head) if head.synchronizes => Some(head.sequence + 1),
-            _ => None,
-        });
-        let mut fits = false;
-        if let Some(start) = start {
-            // The handshake ends; then the peer seems to ask whether the stack is there, so that
-            // the answer tells it of the window.
-            for number in [reads_at, before] {
-                self.frames.came = Some(as_segment(first, number, Some(start), window));
-                self.interface.poll(now, &mut self.frames, &mut set);
-            }
-            fits = set.get::<smoltcp::socket::tcp::Socket<'_>>(handle).state() == State::Established;
-            if fits {
-                connection.offset = connection.wanted.0.wrapping_sub(start.0);
-                (connection.seat.set, connection.seat.handle) = (set, handle);
-                let waker = connection.seat.waiters.clone().into();
-                let socket = connection.seat.socket();
-                socket.register_recv_waker(&waker);
-                socket.register_send_waker(&waker);
-                connection.shift_gone(&mut self.frames.to_go[gone..]);
-                connection.note_sent(&mut self.frames.to_go[gone..]);
-            }
-        }
-        if !fits {
-            self.frames.to_go.truncate(gone);
-        }
-        self.frames.came = came;
         fits
+    }
+
+    /// Gives another socket to a connection with nothing in its buffers; false if it cannot be.
+    fn replace(&mut self, flow: SocketPair, socket: Socket<'static>, now: Instant) -> bool {
+        let Some(connection) = self.connections.get_mut(&flow) else { return false };
+        let Some(opening) = connection.first.filter(|_| connection.is_empty()) else { return false };
+        let standing = Standing { opening, reads_at: connection.reads_at, window: connection.peers_window() };
+        let Some(made) = self.workshop.establish(flow, socket, standing, now) else { return false };
+        connection.offset = connection.wanted.0.wrapping_sub(made.start.0);
+        (connection.seat.set, connection.seat.handle) = (made.set, made.handle);
+        let waker = connection.seat.waiters.clone().into();
+        let socket = connection.seat.socket();
+        socket.register_recv_waker(&waker);
+        socket.register_send_waker(&waker);
+        true
+    }
+
+    /// Tells the peer of the room that there is: the peer seems to ask whether the stack is there.
+    fn tell_window(&mut self, flow: SocketPair, now: Instant) {
+        let hardware = self.options.hardware.0;
+        let Some(connection) = self.connections.get_mut(&flow) else { return };
+        let (reads_at, wanted) = (before(connection.reads_at), connection.wanted);
+        let asks =
+            packet(flow.peer, flow.local, &from_peer(flow, reads_at, wanted, connection.peers_window()));
+        // Any host may be the sender.
+        let asks = framed(&asks, &[2, 0, 0, 0, 0, 0], &hardware);
+        let came = self.frames.came.replace(asks);
+        connection.poll(&mut self.interface, &mut self.frames, now);
+        self.frames.came = came;
+    }
+}
+
+impl StackConnection {
+    /// The room that the peer has, in its units.
+    pub(super) fn peers_window(&self) -> u16 {
+        ((self.room_to - self.wanted) >> self.shift).min(0xFFFF) as u16
     }
 }
 
 impl StackConnection {
     /// Gives the segments that are to go the numbers of the connection.
     pub(super) fn shift_gone(&mut self, frames: &mut [Vec<u8>]) {
-        if self.offset == 0 {
-            return;
-        }
         for frame in frames {
-            if let Cargo::Segment(_, head) = Cargo::of(frame) {
-                let number = TcpSeqNumber(head.sequence.0.wrapping_add(self.offset));
-                rewrite(frame, SegmentChange::Sequence(number));
-            }
+            rewrite(frame, SegmentChange::SequenceBy(self.offset));
         }
     }
 
     /// Gives a segment that has come the numbers of the socket.
     pub(super) fn shift_came(&self, frame: Option<&mut Vec<u8>>) {
-        if self.offset != 0
-            && let Some(frame) = frame
-            && let Cargo::Segment(_, StackSegment { acknowledges: Some(wanted), .. }) = Cargo::of(frame)
-        {
-            let number = TcpSeqNumber(wanted.0.wrapping_sub(self.offset));
-            rewrite(frame, SegmentChange::Acknowledgement(number));
+        if let Some(frame) = frame {
+            rewrite(frame, SegmentChange::AcknowledgementBy(self.offset.wrapping_neg()));
         }
     }
 }

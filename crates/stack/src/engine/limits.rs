@@ -108,7 +108,7 @@ impl StackEngine {
     }
 
     /// The bytes that no peer has acknowledged: of connections without an owner that have failed,
-    /// and of those that still try.
+    /// and of connections that still try.
     pub(crate) fn unacknowledged_bytes(&mut self) -> u64 {
         let trying = self.connections.values_mut().map(|connection| match connection.unacknowledged {
             0 => 0,

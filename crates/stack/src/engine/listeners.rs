@@ -1,7 +1,8 @@
 //! The listeners of a stack, and the connections that no thread has accepted yet.
 
 use super::StackEngine;
-use super::connections::{ConnectionStage, ListenQueue, StackConnection};
+use super::connections::ConnectionStage;
+use super::listen_queue::ListenQueue;
 use crate::flow::SocketPair;
 use crate::tcp_options::TcpOptions;
 use crate::waiters::SocketWaiters;
@@ -9,6 +10,7 @@ use smoltcp::time::Instant;
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::Waker;
 
 impl StackEngine {
@@ -17,31 +19,12 @@ impl StackEngine {
         address: SocketAddr,
         options: Option<TcpOptions>,
     ) -> io::Result<SocketAddr> {
-        let options = options.unwrap_or_else(|| self.options.tcp.clone());
+        let options = options.map_or_else(|| self.options.tcp.clone(), Arc::new);
         let address = self.free_address(address, |engine, at| engine.listeners.contains_key(&at))?;
         let waiters = SocketWaiters::new(&self.woken);
         let queue = ListenQueue { options, half_open: 0, ready: VecDeque::new(), waiters };
         self.listeners.insert(address, queue);
         Ok(address)
-    }
-
-    /// Makes the socket of a connection that a peer asks for; false if the listener has no room.
-    pub(super) fn begin(&mut self, flow: SocketPair, listener: SocketAddr, now: Instant) -> bool {
-        let Some(backlog) = self.listeners.get_mut(&listener) else { return false };
-        let full = backlog.half_open + backlog.ready.len() >= self.options.backlog;
-        if full || backlog.half_open >= self.options.half_open {
-            return false;
-        }
-        backlog.half_open += 1;
-        let options = backlog.options.clone();
-        let mut socket = options.socket(options.begins_with());
-        // The address has a port, and the socket is new: these are all its conditions.
-        let listens = socket.listen(flow.local);
-        debug_assert!(listens.is_ok());
-        let connection =
-            StackConnection::new(self.seat(socket), ConnectionStage::HalfOpen(listener), options, now);
-        self.connections.insert(flow, connection);
-        true
     }
 
     /// The next connection of a listener; if there is none, the waker waits for it.

@@ -24,7 +24,7 @@ impl StackEngine {
         }
     }
 
-    /// Keeps the frames for the stack itself, of those that are to go from this place on.
+    /// Keeps the frames for the stack itself, among the frames that are to go from this place on.
     fn keep_own(&mut self, from: usize) {
         let hardware = self.options.hardware.0;
         let interface = &self.interface;

@@ -18,13 +18,26 @@ impl StackEngine {
 
     pub(super) fn turn_connection(&mut self, flow: SocketPair, came: Option<StackSegment>, now: Instant) {
         let owner = TimerOwner::Connection(flow);
+        let rests = self.connections.get_mut(&flow).is_some_and(|connection| connection.is_at_rest());
+        if rests && came.is_some_and(|head| head.length > 0) {
+            self.leave_rest(flow, now);
+        }
         let Some(connection) = self.connections.get_mut(&flow) else { return self.drop_timers(owner) };
         if let Some(head) = came {
             connection.heard = now;
-            connection.note_heard(head, self.frames.came.as_mut());
+            connection.note_heard(head, self.frames.came.as_mut(), now);
         }
+        connection.recovery.hears = came.is_some();
         let before = connection.seat.socket().state();
-        let next = connection.poll(&mut self.interface, &mut self.frames, now);
+        let mut next = connection.poll(&mut self.interface, &mut self.frames, now);
+        let on_way = connection.on_way();
+        let probes_at = connection.recovery.probes_at(on_way);
+        if probes_at.is_some_and(|at| at <= now) {
+            connection.recovery.probe(now);
+        }
+        if connection.recovery.is_due {
+            next = connection.repeat(flow, &mut self.interface, &mut self.frames, now).or(next);
+        }
         let socket = connection.seat.socket();
         connection.was_full |= socket.recv_queue() * 2 > socket.recv_capacity();
         if before != State::Closed && connection.seat.socket().state() == State::Closed {
@@ -36,14 +49,16 @@ impl StackEngine {
         if deadline.is_some_and(|at| at <= now) {
             self.time_out(flow, now);
         }
-        let mut shrinks_at = self.connections.get_mut(&flow).and_then(|connection| connection.shrinks_at());
-        if shrinks_at.is_some_and(|at| at <= now) {
-            self.resize(flow, 0, now);
-            shrinks_at = None;
+        let mut rests_at = self.connections.get_mut(&flow).and_then(|connection| connection.rests_at());
+        if rests_at.is_some_and(|at| at <= now) {
+            self.rest(flow, now);
+            rests_at = None;
         }
         if let Some(connection) = self.connections.get_mut(&flow) {
             let deadline = deadline.filter(|at| *at > now);
-            let next = [next, deadline, shrinks_at].into_iter().flatten().min();
+            let on_way = connection.on_way();
+            let probes_at = connection.recovery.probes_at(on_way).map(|at| at.max(now));
+            let next = [next, deadline, rests_at, probes_at].into_iter().flatten().min();
             connection.seat.set_timer(&mut self.timers, owner, next);
         }
         self.settle(flow, now);

@@ -3,6 +3,7 @@
 use super::{Receiving, Wire};
 use rustix::fs::{Mode, OFlags};
 use selvedge_io::NonBlocking;
+use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -27,6 +28,20 @@ impl Tap {
     /// If there is no `/dev/net/tun`, if the name is longer than 15 bytes, or if the kernel
     /// refuses.
     pub fn open(name: &str) -> io::Result<Tap> {
+        Tap::open_with(name, 0)
+    }
+
+    /// Opens as many queues of the device of that name. The kernel puts the frames of a flow into
+    /// the queue through which frames of the flow went out last, and those of a new flow into any.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), and `InvalidInput` if the device was made with one queue.
+    pub fn open_queues(name: &str, queues: usize) -> io::Result<Vec<Tap>> {
+        (0..queues).map(|_| Tap::open_with(name, libc::IFF_MULTI_QUEUE)).collect()
+    }
+
+    fn open_with(name: &str, flags: c_int) -> io::Result<Tap> {
+        let kind = (libc::IFF_TAP | libc::IFF_NO_PI | flags) as libc::c_short;
         let fail = |error: io::Error| io::Error::new(error.kind(), format!("TAP device {name}: {error}"));
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(|e| fail(e.into()))?;
@@ -35,9 +50,7 @@ impl Tap {
         }
         let mut request = libc::ifreq {
             ifr_name: [0; libc::IFNAMSIZ],
-            ifr_ifru: libc::__c_anonymous_ifr_ifru {
-                ifru_flags: (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short,
-            },
+            ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: kind },
         };
         for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
             *to = from as libc::c_char;

@@ -102,3 +102,48 @@ fn a_stream_that_was_long_at_rest_ends_in_order() {
         assert_eq!(right.read(&mut [0; 8]).await.unwrap(), 0);
     });
 }
+
+#[test]
+fn bytes_are_looked_at_and_written_without_a_wait() {
+    simulate(0..10, || async {
+        let (left, right) = connection("10.0.0.2:80").await;
+        let mut four = [0; 4];
+        assert_eq!(right.peek(&mut four).unwrap(), None);
+        assert!(left.room(4).unwrap().is_some_and(|room| room >= 4));
+        assert_eq!(left.try_write(b"warp").unwrap(), 4);
+        right.readable().await.unwrap();
+        assert_eq!((right.peek(&mut four).unwrap(), &four), (Some(4), b"warp"));
+        right.consume(3);
+        assert_eq!((right.peek(&mut four).unwrap(), four[0]), (Some(1), b'p'));
+        assert_eq!(right.read(&mut [0; 8]).await.unwrap(), 1);
+        // A full buffer makes the writer wait, until the peer has taken something.
+        let writing = spawn(async move {
+            let mut sum = 0;
+            while sum < 100_000 {
+                left.writable(10_000).await.unwrap();
+                if let Some(room) = left.room(10_000).unwrap() {
+                    assert_eq!(left.try_write(&vec![7; room]).unwrap(), room);
+                    assert_eq!(left.room(1).unwrap(), None);
+                    sum += room;
+                }
+            }
+            left.shutdown(Shutdown::Write).unwrap();
+            assert_eq!(left.try_write(b"more").unwrap_err().kind(), ErrorKind::BrokenPipe);
+            assert_eq!(left.room(1).unwrap_err().kind(), ErrorKind::BrokenPipe);
+            sum
+        });
+        let (mut sum, mut buffer) = (0, [0; 3000]);
+        loop {
+            right.readable().await.unwrap();
+            match right.peek(&mut buffer).unwrap() {
+                Some(0) => break,
+                taken => {
+                    let taken = taken.unwrap_or(0);
+                    right.consume(taken);
+                    sum += taken;
+                }
+            }
+        }
+        assert_eq!(sum, writing.await.unwrap());
+    });
+}

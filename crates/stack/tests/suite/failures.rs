@@ -1,5 +1,6 @@
 //! Why a connection cannot be made, and why one ends.
 
+use crate::frames::{told_address, unreachable};
 use crate::{address, carry, options, two_stacks};
 use selvedge_core::{now, spawn};
 use selvedge_io::time::sleep;
@@ -56,7 +57,7 @@ fn a_host_that_does_not_answer_times_out_in_the_time_it_has() {
         let (left, right) = SimulatedWire::pair(1, Weather::default());
         let client = Stack::start(options(1), left);
         // It tells its Ethernet address, and drops each segment that asks for a connection.
-        let server = Stack::start(options(2).half_open(0), right);
+        let server = Stack::start(options(2).backlog(0), right);
         let at = address("10.0.0.2:80");
         let _listener = TcpListener::bind(&server, at).unwrap();
         for seconds in [3, 20] {
@@ -69,36 +70,12 @@ fn a_host_that_does_not_answer_times_out_in_the_time_it_has() {
     });
 }
 
-/// The checksum of IP over `bytes`.
-fn checksum(bytes: &[u8]) -> [u8; 2] {
-    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0)));
-    let mut sum: u32 = words.sum();
-    while sum > 0xFFFF {
-        sum = (sum >> 16) + (sum & 0xFFFF);
-    }
-    (!(sum as u16)).to_be_bytes()
-}
-
-/// A router's message about the packet of IPv4 in `frame`, with this code of "unreachable".
-fn unreachable(frame: &[u8], code: u8) -> Vec<u8> {
-    let told = &frame[14..14 + 28];
-    let mut icmp = vec![3, code, 0, 0, 0, 0, 0, 0];
-    icmp.extend(told);
-    let sum = checksum(&icmp);
-    icmp[2..4].copy_from_slice(&sum);
-    let mut ip = vec![0x45, 0, 0, (20 + icmp.len()) as u8, 0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 2, 10, 0, 0, 1];
-    let sum = checksum(&ip);
-    ip[10..12].copy_from_slice(&sum);
-    [&frame[6..12], &frame[..6], &[8, 0], &ip, &icmp].concat()
-}
-
 /// Answers ARP at one end of a wire, as the host 2, and each segment with what `f` makes of it.
 async fn router(wire: SimulatedWire, f: impl Fn(&[u8]) -> Option<Vec<u8>>) {
     loop {
         for frame in wire.receive().await.unwrap() {
-            if frame[12..14] == [8, 6] {
-                let arp = [0, 1, 8, 0, 6, 4, 0, 2, 2, 0, 0, 0, 0, 2, 10, 0, 0, 2];
-                wire.send(&[&frame[6..12], &[2, 0, 0, 0, 0, 2, 8, 6], &arp, &frame[22..32]].concat());
+            if let Some(told) = told_address(&frame, [10, 0, 0, 2].into(), [2, 0, 0, 0, 0, 2]) {
+                wire.send(&told);
             } else if frame[12..14] == [8, 0]
                 && let Some(answer) = f(&frame)
             {
@@ -129,7 +106,7 @@ fn a_routers_message_ends_an_attempt() {
             (13, ErrorKind::HostUnreachable),
         ];
         for (code, kind) in codes {
-            let (error, took) = connect_through(move |frame| Some(unreachable(frame, code))).await;
+            let (error, took) = connect_through(move |frame| Some(unreachable(frame, code, 0))).await;
             assert_eq!(error.kind(), kind, "code {code}");
             assert!(took < 5 * SECOND);
         }
@@ -137,10 +114,10 @@ fn a_routers_message_ends_an_attempt() {
         let forged = |frame: &[u8]| {
             let mut frame = frame.to_vec();
             frame[14 + 20 + 7] ^= 1;
-            Some(unreachable(&frame, 1))
+            Some(unreachable(&frame, 1, 0))
         };
         assert_eq!(connect_through(forged).await.0.kind(), ErrorKind::TimedOut);
-        let long = |frame: &[u8]| Some(unreachable(frame, 4));
+        let long = |frame: &[u8]| Some(unreachable(frame, 4, 0));
         assert_eq!(connect_through(long).await.0.kind(), ErrorKind::TimedOut);
     });
 }

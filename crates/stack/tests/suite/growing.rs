@@ -66,3 +66,23 @@ fn a_connection_goes_on_after_each_rest() {
         assert_eq!(right.read(&mut [0; 8]).await.unwrap(), 0);
     });
 }
+
+/// A buffer as large as each write would be empty before the next one, and never grow.
+#[test]
+fn writes_as_large_as_the_buffer_make_it_grow() {
+    simulate(0..3, || async {
+        let growing = TcpOptions::new().first_buffer(4 << 10).buffer(60_000);
+        let (left, right) = connection(&growing).await;
+        let before = now();
+        let writing = spawn(async move {
+            for _ in 0..LENGTH / 4000 {
+                left.write_all(&[7; 4000]).await.unwrap();
+            }
+            left
+        });
+        right.read_exact(&mut vec![0; LENGTH]).await.unwrap();
+        drop(writing.await.unwrap());
+        // Fifty round trips of 40 ms otherwise.
+        assert!(now().since(before) < 40 * 2 * WAY, "{:?}", now().since(before));
+    });
+}

@@ -35,11 +35,11 @@ fn a_full_backlog_makes_connections_wait() {
 }
 
 #[test]
-fn a_listener_with_no_room_for_handshakes_answers_none() {
+fn a_listener_without_a_backlog_answers_none() {
     simulate(0..2, || async {
         let (left, right) = SimulatedWire::pair(1, Weather::default());
         let client = Stack::start(options(1), left);
-        let server = Stack::start(options(2).half_open(0), right);
+        let server = Stack::start(options(2).backlog(0), right);
         let _listener = TcpListener::bind(&server, address("10.0.0.2:80")).unwrap();
         assert!(TcpStream::connect(&client, address("10.0.0.2:80")).await.is_err());
     });

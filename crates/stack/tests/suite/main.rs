@@ -1,5 +1,8 @@
 //! The tests of this crate over simulated wires, in one program.
 
+#[path = "../frames/mod.rs"]
+mod frames;
+
 mod any_frames;
 mod bad_networks;
 mod congestion;
@@ -7,9 +10,14 @@ mod connections;
 mod datagrams;
 mod endings;
 mod failures;
+mod floods;
+mod flows;
 mod growing;
 mod limits;
 mod looping;
+mod paths;
+mod recovery;
+mod scripts;
 mod wakers;
 
 use selvedge_io::time::sleep;
@@ -33,6 +41,11 @@ fn two_stacks(seed: u64, weather: Weather) -> (Stack, Stack) {
 
 fn address(text: &str) -> SocketAddr {
     text.parse().unwrap()
+}
+
+/// The host with this number on the wire of the tests, and its Ethernet address.
+fn host(number: u8) -> (std::net::Ipv4Addr, [u8; 6]) {
+    ([10, 0, 0, number].into(), [2, 0, 0, 0, 0, number])
 }
 
 /// Carries frames from one wire to another; each takes this time.

@@ -1,0 +1,261 @@
+//! Segments that the stack itself makes, changes and divides. smoltcp makes all others.
+
+use crate::flow::{OpeningOptions, SocketPair};
+use smoltcp::phy::ChecksumCapabilities;
+use smoltcp::wire::{
+    EthernetFrame, EthernetProtocol, IpProtocol, IpRepr, Ipv4Packet, Ipv6Packet, TcpControl, TcpPacket,
+    TcpRepr, TcpSeqNumber,
+};
+use std::net::{IpAddr, SocketAddr};
+
+/// The bytes before the packet in an Ethernet frame.
+const ETHERNET: usize = 14;
+
+/// The packet with a segment that has no contents.
+pub(crate) fn packet(from: SocketAddr, to: SocketAddr, segment: &TcpRepr<'_>) -> Vec<u8> {
+    let (source, target) = (from.ip().into(), to.ip().into());
+    let ip = IpRepr::new(source, target, IpProtocol::Tcp, segment.buffer_len(), 64);
+    let sums = ChecksumCapabilities::default();
+    let mut packet = vec![0; ip.buffer_len()];
+    ip.emit(&mut packet[..], &sums);
+    let start = ip.header_len();
+    segment.emit(&mut TcpPacket::new_unchecked(&mut packet[start..]), &source, &target, &sums);
+    packet
+}
+
+/// The frame with a packet, from and to these Ethernet addresses.
+pub(crate) fn framed(packet: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let kind = if packet[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xDD] };
+    [to, from, &kind, packet].concat()
+}
+
+/// The segment in a packet that [`packet`] or smoltcp has made.
+pub(crate) fn segment_in(packet: &[u8]) -> TcpPacket<&[u8]> {
+    TcpPacket::new_unchecked(&packet[if packet[0] >> 4 == 4 { 20 } else { 40 }..])
+}
+
+/// A segment of the connection's peer without contents, with these numbers and this window.
+pub(crate) fn from_peer(
+    flow: SocketPair,
+    sequence: TcpSeqNumber,
+    acknowledges: TcpSeqNumber,
+    window: u16,
+) -> TcpRepr<'static> {
+    TcpRepr {
+        src_port: flow.peer.port(),
+        dst_port: flow.local.port(),
+        control: TcpControl::None,
+        seq_number: sequence,
+        ack_number: Some(acknowledges),
+        window_len: window,
+        window_scale: None,
+        max_seg_size: None,
+        sack_permitted: false,
+        sack_ranges: [None; 3],
+        timestamp: None,
+        payload: &[],
+    }
+}
+
+/// A first segment of the connection's peer.
+pub(crate) fn opening_of_peer(
+    flow: SocketPair,
+    sequence: TcpSeqNumber,
+    opening: OpeningOptions,
+    window: u16,
+) -> TcpRepr<'static> {
+    TcpRepr {
+        control: TcpControl::Syn,
+        ack_number: None,
+        window_scale: opening.shift,
+        max_seg_size: opening.largest,
+        sack_permitted: opening.selects,
+        ..from_peer(flow, sequence, TcpSeqNumber(0), window)
+    }
+}
+
+/// A change of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SegmentChange {
+    Sequence(TcpSeqNumber),
+    /// Its own number is ahead by this.
+    SequenceBy(i32),
+    /// What it acknowledges, if it does, is ahead by this.
+    AcknowledgementBy(i32),
+    Window(u16),
+    /// It no longer ends its direction.
+    WithoutEnd,
+}
+
+/// The segment in a frame; `None` if it has none.
+fn within_frame<R>(frame: &mut [u8], change: impl FnOnce(&mut [u8], IpAddr, IpAddr) -> R) -> Option<R> {
+    let mut frame = EthernetFrame::new_unchecked(frame);
+    match frame.ethertype() {
+        EthernetProtocol::Ipv4 => {
+            let mut packet = Ipv4Packet::new_unchecked(frame.payload_mut());
+            let (from, to) = (packet.src_addr().into(), packet.dst_addr().into());
+            (packet.next_header() == IpProtocol::Tcp).then(|| change(packet.payload_mut(), from, to))
+        }
+        EthernetProtocol::Ipv6 => {
+            let mut packet = Ipv6Packet::new_unchecked(frame.payload_mut());
+            let (from, to) = (packet.src_addr().into(), packet.dst_addr().into());
+            (packet.next_header() == IpProtocol::Tcp).then(|| change(packet.payload_mut(), from, to))
+        }
+        _ => None,
+    }
+}
+
+/// Changes the segment in a frame. Its checksum stays right, or wrong.
+pub(crate) fn rewrite(frame: &mut [u8], change: SegmentChange) {
+    within_frame(frame, |bytes, _, _| {
+        let mut segment = TcpPacket::new_unchecked(bytes);
+        let sum = segment.checksum();
+        let (old, new) = match change {
+            SegmentChange::Sequence(number) => {
+                let old = segment.seq_number().0;
+                segment.set_seq_number(number);
+                (old as u32, number.0 as u32)
+            }
+            SegmentChange::SequenceBy(ahead) => {
+                let old = segment.seq_number().0;
+                let new = old.wrapping_add(ahead);
+                segment.set_seq_number(TcpSeqNumber(new));
+                (old as u32, new as u32)
+            }
+            SegmentChange::AcknowledgementBy(ahead) => {
+                let old = segment.ack_number().0;
+                let new = if segment.ack() { old.wrapping_add(ahead) } else { old };
+                segment.set_ack_number(TcpSeqNumber(new));
+                (old as u32, new as u32)
+            }
+            SegmentChange::WithoutEnd => {
+                segment.set_fin(false);
+                (1, 0)
+            }
+            SegmentChange::Window(window) => {
+                let old = segment.window_len();
+                segment.set_window_len(window);
+                (u32::from(old), u32::from(window))
+            }
+        };
+        segment.set_checksum(adjusted(sum, old, new));
+    });
+}
+
+/// The checksum after a change of two words, as RFC 1624 has it.
+fn adjusted(sum: u16, old: u32, new: u32) -> u16 {
+    let halves = |words: u32| (words >> 16) + (words & 0xFFFF);
+    let mut total = u32::from(!sum) + halves(!old) + halves(new);
+    while total > 0xFFFF {
+        total = halves(total);
+    }
+    !(total as u16)
+}
+
+/// Divides a frame with a packet longer than `most` into frames with packets that are not: the
+/// bytes in order, with the end and the push in the last one.
+pub(crate) fn divided(frame: &[u8], most: usize) -> Vec<Vec<u8>> {
+    let four = frame[12..ETHERNET] == [8, 0];
+    let start = ETHERNET + if four { 20 } else { 40 };
+    let segment = TcpPacket::new_unchecked(&frame[start..]);
+    let heads = start + usize::from(segment.header_len());
+    let (first, contents) = (segment.seq_number(), &frame[heads..]);
+    let room = most.saturating_sub(heads - ETHERNET).max(1);
+    let pieces = contents.len().div_ceil(room);
+    contents
+        .chunks(room)
+        .enumerate()
+        .map(|(index, piece)| {
+            let mut part = [&frame[..heads], piece].concat();
+            let length = part.len();
+            match four {
+                true => {
+                    let mut packet = Ipv4Packet::new_unchecked(&mut part[ETHERNET..]);
+                    packet.set_total_len((length - ETHERNET) as u16);
+                    packet.fill_checksum();
+                }
+                false => {
+                    let mut packet = Ipv6Packet::new_unchecked(&mut part[ETHERNET..]);
+                    packet.set_payload_len((length - start) as u16);
+                }
+            }
+            within_frame(&mut part, |bytes, from, to| {
+                let mut segment = TcpPacket::new_unchecked(bytes);
+                segment.set_seq_number(first + index * room);
+                if index + 1 < pieces {
+                    segment.set_fin(false);
+                    segment.set_psh(false);
+                }
+                segment.fill_checksum(&from.into(), &to.into());
+            });
+            part
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::Cargo;
+    use smoltcp::wire::IpAddress;
+
+    #[test]
+    fn a_changed_segment_has_the_checksum_of_its_contents() {
+        let (from, to) = ([10, 0, 0, 1], [10, 0, 0, 2]);
+        let (from_address, to_address): (IpAddr, IpAddr) = (from.into(), to.into());
+        let (from_smol, to_smol): (IpAddress, IpAddress) = (from_address.into(), to_address.into());
+        for seed in 0..2000_u32 {
+            let bytes = seed.wrapping_mul(0x9E37_79B9).to_be_bytes();
+            let mut tcp =
+                [&[0, 7, 0, 8], &bytes[..], &bytes, &[0x50, 17, bytes[1], bytes[2]], &[0; 4]].concat();
+            TcpPacket::new_unchecked(&mut tcp[..]).fill_checksum(&from_smol, &to_smol);
+            let ip = [&[0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0], &from[..], &to].concat();
+            let mut frame = [&[0; 12][..], &[8, 0], &ip[..], &tcp].concat();
+            let number = TcpSeqNumber(seed.wrapping_mul(0x85EB_CA6B) as i32);
+            let changes = [
+                SegmentChange::SequenceBy(number.0),
+                SegmentChange::AcknowledgementBy(number.0),
+                SegmentChange::Sequence(number),
+                SegmentChange::Window(seed as u16),
+                SegmentChange::WithoutEnd,
+            ];
+            for change in changes {
+                rewrite(&mut frame, change);
+                let segment = TcpPacket::new_unchecked(&frame[34..]);
+                assert!(segment.verify_checksum(&from_smol, &to_smol), "{seed}: {change:?}");
+            }
+            assert_eq!(TcpPacket::new_unchecked(&frame[34..]).seq_number(), number);
+        }
+    }
+
+    #[test]
+    fn the_pieces_of_a_segment_are_its_bytes_in_order() {
+        let hosts: [(SocketAddr, SocketAddr); 2] = [
+            ("10.0.0.1:7".parse().unwrap(), "10.0.0.2:8".parse().unwrap()),
+            ("[fd00::1]:7".parse().unwrap(), "[fd00::2]:8".parse().unwrap()),
+        ];
+        let contents: Vec<u8> = (0..1400).map(|place| (place % 251) as u8).collect();
+        for (from, to) in hosts {
+            let flow = SocketPair { local: to, peer: from };
+            let whole = TcpRepr {
+                control: TcpControl::Fin,
+                payload: &contents,
+                ..from_peer(flow, TcpSeqNumber(-5), TcpSeqNumber(9), 77)
+            };
+            let frame = framed(&packet(from, to, &whole), &[2; 6], &[4; 6]);
+            let (mut next, mut came) = (TcpSeqNumber(-5), Vec::new());
+            let parts = divided(&frame, 600);
+            for (index, part) in parts.iter().enumerate() {
+                assert!(part.len() <= 614 && part[..12] == frame[..12]);
+                let Cargo::Segment(of, head) = Cargo::of(part) else { panic!("{part:?}") };
+                assert_eq!((of, head.sequence, head.window), (flow, next, 77));
+                assert_eq!(head.ends, index + 1 == parts.len());
+                let segment = segment_in(&part[ETHERNET..]);
+                assert!(segment.verify_checksum(&from.ip().into(), &to.ip().into()));
+                came.extend_from_slice(segment.payload());
+                next += head.length;
+            }
+            assert_eq!(came, contents);
+        }
+    }
+}
