@@ -1,7 +1,6 @@
 //! The short way through a proxy and the long one: the same request, and the same answer.
 
 use crate::proxy::{UPSTREAM, listen, proxy, read_until, through};
-use selvedge_core::spawn_local;
 use selvedge_gateway::Proxy;
 use selvedge_handler::{Forwarding, Handler, PlainGet, Request, Response};
 use selvedge_io::time::{sleep, timeout};
@@ -152,7 +151,7 @@ fn request(choice: u64) -> String {
 fn a_request_and_its_answer_are_the_same_by_both_ways() {
     let mut asked = 0;
     for choice in 0..240_u64 {
-        let request = request(choice.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 5 | choice % 8);
+        let request = request((choice.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 5) | (choice % 8));
         let answer = ANSWERS[choice as usize % ANSWERS.len()];
         let (short, long) = (exchanged(true, &request, answer), exchanged(false, &request, answer));
         assert_eq!(short, long, "{request}{answer:?}");
