@@ -8,11 +8,13 @@
 mod receiving;
 
 use crate::Tag;
+use crate::attributes::Attributes;
 use crate::completion::{Completion, EndedRank};
 use crate::engine::{Engine, SendMode, Sending};
 use crate::envelope::{Envelope, MessageContent};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::group::{ComparisonResult, Group};
+use crate::intercommunicator::InterCommunicator;
 use crate::lane::{CONTEXTS, MessageLane};
 use crate::mailbox::Mailbox;
 use crate::revocation::Revocation;
@@ -33,6 +35,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// communicator and the second the rank within it.
 #[derive(Clone)]
 #[doc(alias = "Comm")]
+#[doc(alias = "commFree")]
+#[doc(alias = "commDisconnect")]
+#[doc(alias = "MPI_Comm_free")]
+#[doc(alias = "MPI_Comm_disconnect")]
 #[doc(alias = "commWorld")]
 #[doc(alias = "MPI_COMM_WORLD")]
 pub struct Communicator {
@@ -51,6 +57,9 @@ struct CommunicatorInside {
     /// The number of the next agreement: ranks that differ in the number of collectives, because
     /// one has failed, agree in this.
     agreement: AtomicU32,
+    /// The ranks that have spawned this world.
+    parent: Option<InterCommunicator>,
+    attributes: Attributes,
 }
 
 /// What is left of a send that was started: nothing, or the event that ends it.
@@ -69,8 +78,33 @@ impl Communicator {
         rank: usize,
     ) -> Communicator {
         let (collective, agreement) = (AtomicU32::new(0), AtomicU32::new(0));
-        let inside = CommunicatorInside { engine, context, group, other_group, rank, collective, agreement };
+        let (parent, attributes) = (None, Attributes::default());
+        let inside = CommunicatorInside {
+            engine,
+            context,
+            group,
+            other_group,
+            rank,
+            collective,
+            agreement,
+            parent,
+            attributes,
+        };
         Communicator { shared: Arc::new(inside) }
+    }
+
+    /// A new communicator, as the world of ranks that were spawned.
+    pub(crate) fn with_parent(self, parent: InterCommunicator) -> Communicator {
+        let inside = Arc::into_inner(self.shared).expect("the communicator is new");
+        Communicator { shared: Arc::new(CommunicatorInside { parent: Some(parent), ..inside }) }
+    }
+
+    pub(crate) fn attributes(&self) -> &Attributes {
+        &self.shared.attributes
+    }
+
+    pub(crate) fn parent_side(&self) -> Option<&InterCommunicator> {
+        self.shared.parent.as_ref()
     }
 
     /// A communicator from the ranks of this one to those of another group, in which messages go
@@ -88,6 +122,9 @@ impl Communicator {
 
     /// The number of this rank: `0..size`.
     #[doc(alias = "commRank")]
+    #[doc(alias = "toRank")]
+    #[doc(alias = "fromRank")]
+    #[doc(alias = "rankId")]
     #[doc(alias = "MPI_Comm_rank")]
     pub fn rank(&self) -> usize {
         self.shared.rank
@@ -105,6 +142,14 @@ impl Communicator {
     #[doc(alias = "MPI_Comm_group")]
     pub fn group(&self) -> &Group {
         &self.shared.group
+    }
+
+    /// The name of the engine that carries its messages: `threads`, `processes` or `MPI`.
+    #[doc(alias = "getImplementation")]
+    #[doc(alias = "getVersion")]
+    #[doc(alias = "MPI_Get_library_version")]
+    pub fn engine_name(&self) -> &'static str {
+        self.shared.engine.name()
     }
 
     /// How the two are alike.
@@ -176,7 +221,7 @@ impl Communicator {
     }
 
     /// The number of this rank in the world.
-    fn own_world_rank(&self) -> usize {
+    pub(crate) fn own_world_rank(&self) -> usize {
         self.shared.group.world_ranks()[self.rank()] as usize
     }
 
@@ -318,7 +363,8 @@ impl Communicator {
         call.error(ErrorClass::Ended, format!("{rank} has {how}: {so}"))
     }
 
-    fn mailbox(&self) -> &Arc<Mailbox> {
+    /// The mailbox of this rank in its world.
+    pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
         self.shared.engine.mailbox(self.own_world_rank())
     }
 }
@@ -329,7 +375,7 @@ pub(crate) fn revoked(call: CallSite) -> Error {
 }
 
 /// Lets the mailbox of a rank tell the others of the revocations that it hears of.
-fn hand_revocations_on(engine: &Arc<dyn Engine>, rank: usize) {
+pub(crate) fn hand_revocations_on(engine: &Arc<dyn Engine>, rank: usize) {
     let way = Arc::downgrade(engine);
     engine.mailbox(rank).hand_revocations_on(move |revocation| {
         let Some(engine) = way.upgrade() else { return };

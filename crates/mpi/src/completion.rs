@@ -25,6 +25,12 @@ pub struct EndedRank {
     pub failed: bool,
 }
 
+/// What hears of the end of a rank: an engine in which the rank has a second number.
+pub(crate) trait HearsEnd: Send + Sync {
+    /// The rank with this number there has ended.
+    fn rank_ended(&self, ended: EndedRank);
+}
+
 impl<T> Completion<T> {
     /// An event that has not come.
     pub fn new() -> Completion<T> {
