@@ -1,13 +1,7 @@
-//! Values that a library keeps with a communicator: [`Attributes`], by their types.
+//! Values that a library keeps with a communicator: `Communicator::attribute`.
 
 use crate::communicator::Communicator;
-use std::any::{Any, TypeId};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// The values that are kept with one communicator on one rank.
-#[derive(Default)]
-pub(crate) struct Attributes(Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+use std::sync::Arc;
 
 /// # Values kept with a communicator
 impl Communicator {
@@ -47,15 +41,8 @@ impl Communicator {
     #[doc(alias = "MPI_Comm_get_attr")]
     #[doc(alias = "MPI_Comm_delete_attr")]
     pub fn attribute<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> T) -> Arc<T> {
-        let kept = &self.attributes().0;
-        let key = TypeId::of::<T>();
-        let there = kept.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        let value = there.unwrap_or_else(|| {
-            // The program's code runs without the lock.
-            let made: Arc<dyn Any + Send + Sync> = Arc::new(make());
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.entry(key).or_insert(made).clone()
-        });
-        value.downcast().expect("the key is the type of the value")
+        let kept = self.kept_values();
+        // The program's code runs without a lock.
+        kept.get().unwrap_or_else(|| kept.keep(make()))
     }
 }

@@ -8,13 +8,12 @@
 mod receiving;
 
 use crate::Tag;
-use crate::attributes::Attributes;
 use crate::completion::{Completion, EndedRank};
 use crate::engine::{Engine, SendMode, Sending};
 use crate::envelope::{Envelope, MessageContent};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::group::{ComparisonResult, Group};
-use crate::intercommunicator::InterCommunicator;
+use crate::kept_values::KeptValues;
 use crate::lane::{CONTEXTS, MessageLane};
 use crate::mailbox::Mailbox;
 use crate::revocation::Revocation;
@@ -57,9 +56,7 @@ struct CommunicatorInside {
     /// The number of the next agreement: ranks that differ in the number of collectives, because
     /// one has failed, agree in this.
     agreement: AtomicU32,
-    /// The ranks that have spawned this world.
-    parent: Option<InterCommunicator>,
-    attributes: Attributes,
+    kept_values: KeptValues,
 }
 
 /// What is left of a send that was started: nothing, or the event that ends it.
@@ -78,7 +75,7 @@ impl Communicator {
         rank: usize,
     ) -> Communicator {
         let (collective, agreement) = (AtomicU32::new(0), AtomicU32::new(0));
-        let (parent, attributes) = (None, Attributes::default());
+        let kept_values = KeptValues::default();
         let inside = CommunicatorInside {
             engine,
             context,
@@ -87,24 +84,14 @@ impl Communicator {
             rank,
             collective,
             agreement,
-            parent,
-            attributes,
+            kept_values,
         };
         Communicator { shared: Arc::new(inside) }
     }
 
-    /// A new communicator, as the world of ranks that were spawned.
-    pub(crate) fn with_parent(self, parent: InterCommunicator) -> Communicator {
-        let inside = Arc::into_inner(self.shared).expect("the communicator is new");
-        Communicator { shared: Arc::new(CommunicatorInside { parent: Some(parent), ..inside }) }
-    }
-
-    pub(crate) fn attributes(&self) -> &Attributes {
-        &self.shared.attributes
-    }
-
-    pub(crate) fn parent_side(&self) -> Option<&InterCommunicator> {
-        self.shared.parent.as_ref()
+    /// What is kept with the communicator on this rank.
+    pub(crate) fn kept_values(&self) -> &KeptValues {
+        &self.shared.kept_values
     }
 
     /// A communicator from the ranks of this one to those of another group, in which messages go

@@ -42,8 +42,9 @@ use view::ViewTiles;
 /// A file that the ranks of a communicator have open together: MPI-IO.
 ///
 /// The elements are of the type `T`, any type of plain data; a file that has been opened is one of
-/// bytes, and [`view`](SharedFile::view) makes it one of other elements. Each rank has a view, which
-/// says which elements of the file it sees. Every place and count is one of elements of the view.
+/// bytes, and [`view`](SharedFile::view) makes it one of other elements. Each rank has a view,
+/// which says which elements of the file it sees. Every place and count is one of elements of the
+/// view.
 ///
 /// | | of one rank | of all ranks together | started, of one or all |
 /// |---|---|---|---|
@@ -322,7 +323,7 @@ impl<T: Pod + Send> SharedFile<T> {
     /// Whether each operation is one whole: see [`set_atomic`](Self::set_atomic).
     #[doc(alias = "MPI_File_get_atomicity")]
     pub fn is_atomic(&self) -> bool {
-        self.inside.is_atomic.load(Ordering::Relaxed)
+        self.inside.is_atomic()
     }
 
     /// Closes the file on every rank, which all call it, and removes it if the

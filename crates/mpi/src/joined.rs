@@ -39,6 +39,9 @@ pub(crate) struct JoinedGroups {
     first: usize,
 }
 
+/// The side of a rank that was spawned: it is kept with its world.
+pub(crate) struct ParentSide(pub(crate) InterCommunicator);
+
 /// The context of messages from one group to the other.
 const ACROSS: u64 = 0;
 
@@ -83,7 +86,9 @@ impl JoinedGroups {
 
     /// The world of a rank of the second group, which was spawned.
     pub(crate) fn spawned_world(&self, rank: usize) -> Communicator {
-        self.communicator(false, WORLD, rank).with_parent(self.side(false, rank))
+        let world = self.communicator(false, WORLD, rank);
+        world.kept_values().keep(ParentSide(self.side(false, rank)));
+        world
     }
 
     fn communicator(&self, is_first: bool, context: u64, rank: usize) -> Communicator {
@@ -163,8 +168,8 @@ pub(crate) enum JoinWay {
 }
 
 /// What a root tells its group: the number of an entry in the table, or the path of a segment and
-/// the number of ranks of the first group; or what has failed.
-type ToldWay = Result<(Option<u64>, String, u64), String>;
+/// the number of ranks of the first group. Or whether it is not supported, and what has failed.
+type ToldWay = Result<(Option<u64>, String, u64), (bool, String)>;
 
 /// What roots have made for ranks of this process, until every rank of their group has taken it.
 static MADE: Mutex<Option<HashMap<u64, JoinedWorlds>>> = Mutex::new(None);
@@ -219,7 +224,8 @@ pub(crate) async fn sides(
             kept = Some(segment);
         }
         Some(Err(error)) => {
-            told = Some(Value(Err(error.to_string())));
+            let is_unsupported = error.class() == ErrorClass::Unsupported;
+            told = Some(Value(Err((is_unsupported, error.to_string()))));
             failed = Some(error);
         }
         None => {}
@@ -229,7 +235,10 @@ pub(crate) async fn sides(
         return Err(error);
     }
     let join = |text: String| call.error(ErrorClass::Join, text);
-    let (number, path, first) = told.map_err(|told| join(format!("on rank {root}: {told}")))?;
+    let (number, path, first) = told.map_err(|(is_unsupported, text)| {
+        let class = if is_unsupported { ErrorClass::Unsupported } else { ErrorClass::Join };
+        call.error(class, format!("on rank {root}: {text}"))
+    })?;
     let side = match number {
         Some(number) => {
             let joined = made().as_ref().and_then(|made| made.get(&number).cloned());

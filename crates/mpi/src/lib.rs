@@ -88,6 +88,7 @@ mod info;
 mod intercommunicator;
 mod job;
 mod joined;
+mod kept_values;
 mod laid_out;
 mod lane;
 mod launched;
@@ -139,7 +140,7 @@ pub use plain::Plain;
 #[doc(hidden)]
 pub use plain::derived;
 #[cfg(not(loom))]
-pub use port::{Port, lookup_name};
+pub use port::{NameTakenError, Port, lookup_name};
 pub use probe::Matched;
 pub use request::{Request, wait_all};
 #[doc(inline)]

@@ -17,7 +17,7 @@ mod ending;
 mod posted;
 mod revoked;
 
-use crate::completion::{Completion, EndedRank, HearsEnd};
+use crate::completion::{BeforeEnd, Completion, EndedRank, HearsEnd};
 use crate::envelope::{Envelope, OnMatch, Status};
 use crate::matching::{EntryKey, MatchTable, Pattern};
 use crate::revocation::Revocation;
@@ -28,7 +28,6 @@ use std::mem;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use ending::BeforeEnd;
 pub(crate) use posted::Posted;
 use revoked::{HandOn, RevokedContexts};
 

@@ -1,30 +1,25 @@
 //! Worlds that did not start together: [`Port`], at which one accepts what another connects, and
 //! the names under which ports are found.
 //!
-//! `port/socket.rs` has the meeting of two processes.
-//!
-//! # How two worlds of one process meet
-//! The root of the world that connects puts a [`Knock`] into the queue of the port, and waits for
-//! its answer. The root of the world that accepts takes a knock, makes the [`JoinedWorlds`], and
-//! answers with it. A side that is given up leaves the queue. A port that is closed answers all
-//! knocks that wait.
+//! `port/queue.rs` has the meeting of two worlds of one process, and `port/socket.rs` that of two
+//! processes.
 
+mod queue;
 mod socket;
 
 use crate::collective::{CollectiveKind, CollectiveRound};
 use crate::communicator::Communicator;
-use crate::completion::Completion;
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::intercommunicator::InterCommunicator;
 use crate::joined::{JoinWay, JoinedWorlds, check_all_here, sides};
+use queue::{PortQueue, knocked};
 use selvedge_io::net::UnixListener;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::mem;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A place at which the ranks of one world [accept](Communicator::accept) those of another one,
 /// which [connect](Communicator::connect) to its name. It is closed when it is dropped.
@@ -88,54 +83,6 @@ enum PortPlace {
     Socket(Arc<UnixListener>),
 }
 
-#[derive(Default)]
-struct PortQueue {
-    state: Mutex<PortQueueState>,
-}
-
-#[derive(Default)]
-struct PortQueueState {
-    /// Worlds that wait to be accepted.
-    knocks: VecDeque<Arc<Knock>>,
-    /// Accepting roots that wait for a world.
-    accepting: VecDeque<Arc<Completion<Arc<Knock>>>>,
-    is_closed: bool,
-}
-
-/// A world that connects.
-struct Knock {
-    ranks: usize,
-    /// `None` if the port is closed.
-    answer: Completion<Option<JoinedWorlds>>,
-    /// Whether the world has given up before it was answered.
-    has_left: Mutex<bool>,
-}
-
-impl Knock {
-    fn new(ranks: usize) -> Knock {
-        Knock { ranks, answer: Completion::new(), has_left: Mutex::new(false) }
-    }
-
-    /// Answers, unless the world has given up. Whether it has an answer now.
-    fn answer(&self, answer: Option<JoinedWorlds>) -> bool {
-        let has_left = self.has_left.lock().unwrap_or_else(PoisonError::into_inner);
-        if *has_left {
-            return false;
-        }
-        self.answer.set(answer);
-        drop(has_left);
-        self.answer.wake();
-        true
-    }
-
-    /// The world gives up. Gives the answer, if there is one.
-    fn leave(&self) -> Option<JoinedWorlds> {
-        let mut has_left = self.has_left.lock().unwrap_or_else(PoisonError::into_inner);
-        *has_left = true;
-        self.answer.take().flatten()
-    }
-}
-
 /// The open ports, and the names under which they are found.
 #[derive(Default)]
 struct OpenPorts {
@@ -163,9 +110,9 @@ impl Port {
         Port { name, place: PortPlace::Here(queue) }
     }
 
-    /// Opens a port that other processes of the machine reach, those of the same user: a socket with
-    /// this path. Its name is `unix:` and the path. The file stays when the port is dropped. The
-    /// scheduler needs an event loop, as `selvedge::main` has one.
+    /// Opens a port that other processes of the machine reach, those of the same user: a socket
+    /// with this path. Its name is `unix:` and the path. The file stays when the port is dropped.
+    /// The scheduler needs an event loop, as `selvedge::main` has one.
     ///
     /// The messages of the worlds that meet there go through shared memory, whatever the engines of
     /// the two are.
@@ -210,13 +157,13 @@ impl Port {
     /// Lets the port be found under another name, by [`lookup_name`], until it is closed.
     ///
     /// # Errors
-    /// Gives the name of the port that has this name.
+    /// If another port is published under this name.
     #[doc(alias = "MPI_Publish_name")]
     #[doc(alias = "MPI_Unpublish_name")]
-    pub fn publish(&self, service: impl Into<String>) -> Result<(), String> {
+    pub fn publish(&self, service: impl Into<String>) -> Result<(), NameTakenError> {
         let service = service.into();
         with_open(|open| match open.names.get(&service) {
-            Some(other) if *other != self.name => Err(other.clone()),
+            Some(other) if *other != self.name => Err(NameTakenError { service, port: other.clone() }),
             _ => {
                 open.names.insert(service, self.name.clone());
                 Ok(())
@@ -224,6 +171,28 @@ impl Port {
         })
     }
 }
+
+/// Another port is [published](Port::publish) under the name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameTakenError {
+    service: String,
+    port: String,
+}
+
+impl NameTakenError {
+    /// The name of the port that is published.
+    pub fn port(&self) -> &str {
+        &self.port
+    }
+}
+
+impl fmt::Display for NameTakenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the port {} is published as {}", self.port, self.service)
+    }
+}
+
+impl std::error::Error for NameTakenError {}
 
 /// The name of the port that is [published](Port::publish) under this name in the process, if one
 /// is.
@@ -238,102 +207,17 @@ impl Drop for Port {
             open.names.retain(|_, name| *name != self.name);
             open.queues.remove(&self.name)
         });
-        let PortPlace::Here(queue) = &self.place else { return };
-        let mut state = queue.lock();
-        state.is_closed = true;
-        let knocks = mem::take(&mut state.knocks);
-        drop(state);
         drop(removed);
-        for knock in knocks {
-            knock.answer(None);
-        }
-    }
-}
-
-impl PortQueue {
-    fn lock(&self) -> MutexGuard<'_, PortQueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for a world that connects.
-    async fn next(self: &Arc<PortQueue>, call: CallSite) -> Arc<Knock> {
-        let waiting = AcceptWaiting { queue: self, cell: Arc::new(Completion::new()) };
-        if let Some(knock) = self.first_knock_or(&waiting.cell) {
-            return knock;
-        }
-        let object = || format!("a world that connects, as rank {}, at {}", call.rank, call.place);
-        waiting.cell.wait(call.place, "accept", object).await;
-        waiting.cell.take().expect("it has come, and this accept alone takes it")
-    }
-
-    /// The first world that waits. If there is none, the accept waits.
-    fn first_knock_or(&self, accepting: &Arc<Completion<Arc<Knock>>>) -> Option<Arc<Knock>> {
-        let mut state = self.lock();
-        let first = state.knocks.pop_front();
-        if first.is_none() {
-            state.accepting.push_back(accepting.clone());
-        }
-        first
-    }
-
-    /// Gives a knock to the root that accepts first, or lets it wait. A closed port answers it.
-    fn put(&self, knock: Arc<Knock>, at_front: bool) {
-        let mut state = self.lock();
-        if state.is_closed {
-            drop(state);
-            knock.answer(None);
-            return;
-        }
-        let Some(accepting) = state.accepting.pop_front() else {
-            match at_front {
-                true => state.knocks.push_front(knock),
-                false => state.knocks.push_back(knock),
-            }
-            return;
-        };
-        drop(state);
-        accepting.complete(knock);
-    }
-}
-
-/// An accept that waits. When it is dropped, it leaves the queue, and a knock that has come is there
-/// for the next.
-struct AcceptWaiting<'q> {
-    queue: &'q Arc<PortQueue>,
-    cell: Arc<Completion<Arc<Knock>>>,
-}
-
-impl Drop for AcceptWaiting<'_> {
-    fn drop(&mut self) {
-        let mut state = self.queue.lock();
-        state.accepting.retain(|cell| !Arc::ptr_eq(cell, &self.cell));
-        drop(state);
-        if let Some(knock) = self.cell.take() {
-            self.queue.put(knock, true);
-        }
-    }
-}
-
-/// A knock that waits. When it is dropped, it leaves the queue; and if it was answered, the ranks
-/// that accept are told that no rank comes.
-struct KnockWaiting<'q> {
-    queue: &'q Arc<PortQueue>,
-    knock: Arc<Knock>,
-}
-
-impl Drop for KnockWaiting<'_> {
-    fn drop(&mut self) {
-        self.queue.lock().knocks.retain(|knock| !Arc::ptr_eq(knock, &self.knock));
-        if let Some(joined) = self.knock.leave() {
-            joined.second_group_stays_away();
+        if let PortPlace::Here(queue) = &self.place {
+            queue.close();
         }
     }
 }
 
 /// # Worlds that did not start together
 /// The two worlds are two runs, of this process or of several, and each rank keeps its own. When a
-/// rank ends, the ranks of the other world that wait for it get an error. The run of a rank ends when
-/// the ranks of other processes have ended to which it was joined.
+/// rank ends, the ranks of the other world that wait for it get an error. The run of a rank ends
+/// when the ranks of other processes have ended to which it was joined.
 impl Communicator {
     /// Waits for a world that [connects](Self::connect) to a port, and gives the intercommunicator
     /// of the ranks of this communicator, its first group, and those of the other one. Every rank
@@ -341,7 +225,8 @@ impl Communicator {
     ///
     /// # Errors
     /// As for [`bcast`](Self::bcast), and if the root names no port. At a port of this process, if
-    /// ranks of the communicator run in other processes; at a socket, if one runs on another machine.
+    /// ranks of the communicator run in other processes; at a socket, if one runs on another
+    /// machine.
     ///
     /// # Cancellation
     /// A world that has come is there for the next accept.
@@ -411,7 +296,10 @@ impl Communicator {
                 Some(name) => Some(match name.strip_prefix(SOCKET) {
                     Some(path) => socket::connected(call, path, self.size()).await,
                     None => match check_all_here(self, call) {
-                        Ok(()) => knocked(call, name, self.size()).await.map(JoinWay::Here),
+                        Ok(()) => {
+                            let queue = with_open(|open| open.queues.get(name).cloned());
+                            knocked(call, queue, name, self.size()).await.map(JoinWay::Here)
+                        }
                         Err(error) => Err(error),
                     },
                 }),
@@ -419,17 +307,6 @@ impl Communicator {
             sides(round, call, self, root, false, own).await
         }
     }
-}
-
-/// Connects to a port.
-async fn knocked(call: CallSite, name: &str, ranks: usize) -> Result<JoinedWorlds, Error> {
-    let no_port = |how| call.error(ErrorClass::Join, format!("the port {name} {how}"));
-    let queue = with_open(|open| open.queues.get(name).cloned()).ok_or_else(|| no_port("is not open"))?;
-    let waiting = KnockWaiting { queue: &queue, knock: Arc::new(Knock::new(ranks)) };
-    queue.put(waiting.knock.clone(), false);
-    let object = || format!("the port {name} to accept it, as rank {}, at {}", call.rank, call.place);
-    waiting.knock.answer.wait(call.place, "connect", object).await;
-    waiting.knock.answer.take().flatten().ok_or_else(|| no_port("was closed"))
 }
 
 impl fmt::Debug for Port {

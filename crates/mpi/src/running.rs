@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The thread of one rank, whose mailbox is `home`.
+/// The thread of one rank. Its mailbox is `home`.
 pub(crate) async fn run_rank<T, E>(
     body: impl Future<Output = Result<T, E>>,
     mut running: RunningRank,
@@ -41,8 +41,8 @@ pub(crate) async fn run_rank<T, E>(
     let rank = running.rank;
     running.failed = end.is_err();
     ends.put(rank, end);
-    // The others are told after the end has been put: so the failure of this rank comes before those
-    // which it causes.
+    // The others are told after the end has been put: so the failure of this rank comes before
+    // those which it causes.
     drop(running);
     while let Some(end) = home.next_before_end() {
         if let Err(text) = end.await {
@@ -129,7 +129,7 @@ impl<T, E> RankEnds<T, E> {
     }
 }
 
-/// Starts ranks that a rank has spawned, whose mailbox in its world is `home`.
+/// Starts ranks that a rank has spawned. The mailbox of that rank in its world is `home`.
 pub(crate) fn run_spawned<E, F, R>(home: &Mailbox, joined: &JoinedWorlds, ranks: usize, body: F)
 where
     F: Fn(Communicator) -> R + Send + Sync + 'static,

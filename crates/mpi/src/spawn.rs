@@ -6,7 +6,7 @@ use crate::communicator::Communicator;
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::intercommunicator::InterCommunicator;
 use crate::job::on_an_os_thread;
-use crate::joined::{JoinWay, JoinedWorlds, check_all_here, sides};
+use crate::joined::{JoinWay, JoinedWorlds, ParentSide, check_all_here, sides};
 use crate::processes::{LocalJob, StartedRanks};
 use crate::running::run_spawned;
 use std::fmt::Display;
@@ -53,7 +53,7 @@ impl Communicator {
     ///         }
     ///     }
     ///     let root = InterRoot::Here(0);
-    ///     let sum = workers.reduce(root, || 0, op::sum).await?;
+    ///     let sum = workers.reduce(root, || 0_u64, op::sum).await?;
     ///     assert_eq!(sum, (world.rank() == 0).then_some(1 + 4 + 9));
     ///     Ok::<_, mpi::Error>(())
     /// })
@@ -179,11 +179,11 @@ impl Communicator {
         Ok(JoinWay::Segment { segment: job.segment().clone(), first: parents })
     }
 
-    /// The intercommunicator to the ranks that have [spawned](Self::spawn) this one: of the world of
-    /// a rank that was spawned, and of no other communicator.
+    /// The intercommunicator to the ranks that have [spawned](Self::spawn) this one: of the world
+    /// of a rank that was spawned, and of no other communicator.
     #[doc(alias = "commGetParent")]
     #[doc(alias = "MPI_Comm_get_parent")]
-    pub fn parent(&self) -> Option<&InterCommunicator> {
-        self.parent_side()
+    pub fn parent(&self) -> Option<InterCommunicator> {
+        self.kept_values().get::<ParentSide>().map(|side| side.0.clone())
     }
 }

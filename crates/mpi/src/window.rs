@@ -33,9 +33,9 @@ impl<T: Pod + Message + Sync + PartialEq> WindowElement for T {}
 /// # Cancellation
 /// An operation that has been called is done, also if its future is dropped: no other rank can tell
 /// the difference. The answer to a dropped [`get`](Window::get) or
-/// [`fetch_and_op`](Window::fetch_and_op) has no taker, and takes memory until the rank has ended. A
-/// dropped [`lock`](Window::lock) gives up its place among the ranks that wait, or releases the lock
-/// when it comes.
+/// [`fetch_and_op`](Window::fetch_and_op) has no taker, and takes memory until the rank has ended.
+/// A dropped [`lock`](Window::lock) gives up its place among the ranks that wait, or releases the
+/// lock when it comes.
 ///
 /// # When a rank ends
 /// What a rank has put before it panics is there: its messages come before its end. A lock that it

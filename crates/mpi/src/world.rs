@@ -1,8 +1,8 @@
-//! [`run()`]: a program of several ranks, from its start to the end of the last rank; and [`Ranks`],
-//! which says how.
+//! [`run()`]: a program of several ranks, from its start to the end of the last rank; and
+//! [`Ranks`], which says how.
 //!
-//! Programs call it. Each rank is a thread of a scope, so no rank outlives the run. `running.rs` has
-//! that thread.
+//! Programs call it. Each rank is a thread of a scope, so no rank outlives the run. `running.rs`
+//! has that thread.
 
 use crate::communicator::Communicator;
 use crate::completion::EndedRank;
@@ -300,7 +300,7 @@ async fn spawned_world(
     let mut met = None;
     if world.rank() == 0 {
         let parent = world.parent().expect("the rank was spawned");
-        met = leaders_meet(parent).await.err().map(|error| error.to_string());
+        met = leaders_meet(&parent).await.err().map(|error| error.to_string());
     }
     if let Some(text) = world.bcast(0, || met).await? {
         return Err(text.into());

@@ -187,7 +187,7 @@ async fn spawns_programs(world: Communicator) -> Result<(), Error> {
     for ends_well in [true, false] {
         let spawned = world.spawn_program(1, 3, command).await?;
         assert_eq!((spawned.rank(), spawned.size(), spawned.remote_size()), (world.rank(), 2, 3));
-        let sum = spawned.reduce(InterRoot::Here(0), || 0, op::sum).await?;
+        let sum = spawned.reduce(InterRoot::Here(0), || 0_usize, op::sum).await?;
         assert_eq!(sum, (world.rank() == 0).then_some(1 + 2 + 3));
         // Longer than a ring.
         spawned.send_slice(2, (), &vec![world.rank() as u64; 50_000]).await?;

@@ -147,7 +147,7 @@ impl<T: Pod + Send> SharedFile<T> {
     #[track_caller]
     pub fn iread(&mut self, count: usize) -> Request<Vec<T>> {
         let request = self.iread_at(self.position, count);
-        self.position += count as u64;
+        self.position = self.position.saturating_add(count as u64);
         request
     }
 
@@ -159,7 +159,7 @@ impl<T: Pod + Send> SharedFile<T> {
     #[track_caller]
     pub fn iwrite(&mut self, elements: &[T]) -> Request<()> {
         let request = self.iwrite_at(self.position, elements);
-        self.position += elements.len() as u64;
+        self.position = self.position.saturating_add(elements.len() as u64);
         request
     }
 
@@ -170,9 +170,10 @@ impl<T: Pod + Send> SharedFile<T> {
         count: usize,
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send + use<T> {
         let (inside, tiles) = (self.inside.clone(), self.tiles.clone());
+        let is_atomic = inside.is_atomic();
         async move {
             let pieces = pieces(call, &tiles, at, count)?;
-            let _locked = inside.lock(call, WindowLock::Shared).await?;
+            let _locked = inside.lock_if(is_atomic, call, WindowLock::Shared).await?;
             let bytes = inside.read(&pieces).await;
             let bytes = bytes.map_err(|error| failed(call, call.rank, fault(&error)))?;
             Ok(whole_elements(bytes))
@@ -195,9 +196,10 @@ impl<T: Pod + Send> SharedFile<T> {
         bytes: Vec<u8>,
     ) -> impl Future<Output = Result<(), Error>> + Send + use<T> {
         let (inside, tiles) = (self.inside.clone(), self.tiles.clone());
+        let is_atomic = inside.is_atomic();
         async move {
             let pieces = pieces(call, &tiles, at, bytes.len() / size_of::<T>())?;
-            let _locked = inside.lock(call, WindowLock::Exclusive).await?;
+            let _locked = inside.lock_if(is_atomic, call, WindowLock::Exclusive).await?;
             let written = inside.write(&pieces, bytes).await;
             written.map_err(|error| failed(call, call.rank, fault(&error)))
         }
@@ -206,12 +208,7 @@ impl<T: Pod + Send> SharedFile<T> {
 
 /// # Errors
 /// If the elements lie beyond the largest file.
-pub(super) fn pieces(
-    call: CallSite,
-    tiles: &ViewTiles,
-    at: u64,
-    count: usize,
-) -> Result<Vec<FilePiece>, Error> {
+fn pieces(call: CallSite, tiles: &ViewTiles, at: u64, count: usize) -> Result<Vec<FilePiece>, Error> {
     tiles.pieces(at, count).ok_or_else(|| {
         let text = format!("{count} elements from {at} on lie beyond the largest file");
         call.error(ErrorClass::File, text)

@@ -1,16 +1,15 @@
 //! Reads and writes of all ranks together.
 
 use super::SharedFile;
-use super::access::{pieces, whole_elements};
+use super::access::whole_elements;
 use super::transfer::FileInside;
-use super::two_phase::CollectiveTransfer;
+use super::two_phase::{BegunTransfer, CollectiveTransfer};
 use super::view::ViewTiles;
-use crate::collective::{CollectiveKind, CollectiveRound};
+use crate::collective::CollectiveKind;
 use crate::error::{CallSite, Error};
 use crate::request::Request;
 use bytemuck::Pod;
 use selvedge_core::spawn;
-use std::sync::Arc;
 
 /// # Reads and writes of all ranks together
 /// Every rank calls them, each with a place and elements of its own, or none. If the system fails
@@ -18,16 +17,15 @@ use std::sync::Arc;
 ///
 /// # Complexity
 /// Where the elements of the ranks lie between one another, some ranks transfer for the others, in
-/// rounds: each rank sends each of them a message in a round and gets one or two. What lies together
-/// is one call of the system in a round. Where each rank has one piece, it makes one call.
+/// rounds: each rank sends each of them a message in a round and gets one or two. What lies
+/// together is one call of the system in a round. Where each rank has one piece, it makes one call.
 impl<T: Pod + Send> SharedFile<T> {
     /// Reads this number of elements of each rank's view, from the place `at` on; fewer if the file
     /// ends before.
     ///
     /// # Errors
-    /// On every rank, if the system fails on one. As for
-    /// [`barrier`](crate::Communicator::barrier). If the place lies beyond the largest file, on this
-    /// rank before it takes part.
+    /// On every rank, if the system fails on one, or the elements of one lie beyond the largest
+    /// file. As for [`barrier`](crate::Communicator::barrier).
     ///
     /// # Examples
     /// See [`SharedFile`].
@@ -126,9 +124,9 @@ impl<T: Pod + Send> SharedFile<T> {
         at: u64,
         count: usize,
     ) -> impl Future<Output = Result<Vec<T>, Error>> + Send + use<T> {
-        let round = CollectiveRound::begin(&self.inside.comm, call, CollectiveKind::ReadFileAll, 0);
+        let begun = BegunTransfer::begin(&self.inside, call, CollectiveKind::ReadFileAll);
         let (inside, tiles) = (self.inside.clone(), self.tiles.clone());
-        async move { read_in_round(call, round?, &inside, &tiles, at, count).await }
+        async move { read_in_round(begun?, &inside, &tiles, at, count).await }
     }
 
     fn writing_all(
@@ -137,36 +135,33 @@ impl<T: Pod + Send> SharedFile<T> {
         at: u64,
         elements: &[T],
     ) -> impl Future<Output = Result<(), Error>> + Send + use<T> {
-        let round = CollectiveRound::begin(&self.inside.comm, call, CollectiveKind::WriteFileAll, 0);
+        let begun = BegunTransfer::begin(&self.inside, call, CollectiveKind::WriteFileAll);
         let (inside, tiles) = (self.inside.clone(), self.tiles.clone());
         let bytes = bytemuck::cast_slice(elements).to_vec();
-        async move { write_in_round::<T>(call, round?, &inside, &tiles, at, bytes).await }
+        async move { write_in_round::<T>(begun?, &inside, &tiles, at, bytes).await }
     }
 }
 
 /// The part of this rank in a collective read.
 pub(super) async fn read_in_round<T: Pod>(
-    call: CallSite,
-    round: CollectiveRound,
-    inside: &Arc<FileInside>,
+    begun: BegunTransfer,
+    inside: &FileInside,
     tiles: &ViewTiles,
     at: u64,
     count: usize,
 ) -> Result<Vec<T>, Error> {
-    let pieces = pieces(call, tiles, at, count)?;
-    let bytes = CollectiveTransfer { inside, round, call, pieces }.read().await?;
+    let bytes = CollectiveTransfer::new(inside, begun, tiles.pieces(at, count)).read().await?;
     Ok(whole_elements(bytes))
 }
 
 /// The part of this rank in a collective write.
 pub(super) async fn write_in_round<T: Pod>(
-    call: CallSite,
-    round: CollectiveRound,
-    inside: &Arc<FileInside>,
+    begun: BegunTransfer,
+    inside: &FileInside,
     tiles: &ViewTiles,
     at: u64,
     bytes: Vec<u8>,
 ) -> Result<(), Error> {
-    let pieces = pieces(call, tiles, at, bytes.len() / size_of::<T>())?;
-    CollectiveTransfer { inside, round, call, pieces }.write(bytes).await
+    let pieces = tiles.pieces(at, bytes.len() / size_of::<T>());
+    CollectiveTransfer::new(inside, begun, pieces).write(bytes).await
 }

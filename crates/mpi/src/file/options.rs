@@ -6,7 +6,6 @@ use crate::collective::{CollectiveKind, CollectiveRound};
 use crate::communicator::Communicator;
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::info::Info;
-use crate::op;
 use crate::payload::Value;
 use selvedge_io::fs::{File, OpenOptions};
 use std::path::PathBuf;
@@ -163,7 +162,7 @@ impl SharedFileOptions {
         round.end().await?;
         let length = length.map_err(|fault| failed(call, 0, fault))?;
         let at_rank_0 = if comm.rank() == 0 { vec![length] } else { Vec::new() };
-        let shared_position = comm.window_of(call, at_rank_0, op::sum).await?;
+        let shared_position = comm.window_of(call, at_rank_0, u64::saturating_add).await?;
         let is_atomic = AtomicBool::new(false);
         let delete_on_close = self.delete_on_close;
         let inside = FileInside { comm, file, path, shared_position, is_atomic, hints, delete_on_close };

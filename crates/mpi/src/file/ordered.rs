@@ -6,6 +6,7 @@
 
 use super::SharedFile;
 use super::collective::{read_in_round, write_in_round};
+use super::two_phase::BegunTransfer;
 use crate::collective::{CollectiveKind, CollectiveRound};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::payload::Value;
@@ -56,14 +57,14 @@ impl<T: Pod + Send> SharedFile<T> {
     ///         let log = SharedFile::create(&world, path).await?;
     ///         log.write_shared(format!("rank {} is here\n", world.rank()).as_bytes()).await?;
     ///         // In the order of the ranks, each after all lines from before.
-    ///         log.write_ordered(format!("{} of {}\n", world.rank(), world.size()).as_bytes()).await?;
+    ///         log.write_ordered(format!("rank {}\n", world.rank()).as_bytes()).await?;
     ///         log.close().await
     ///     }
     /// })
     /// .await
     /// .map_err(|failure| failure.to_string())?;
     /// let log = std::fs::read_to_string(&at)?;
-    /// assert!(log.contains("rank 2 is here\n") && log.ends_with("0 of 3\n1 of 3\n2 of 3\n"));
+    /// assert!(log.contains("rank 2 is here\n") && log.ends_with("rank 0\nrank 1\nrank 2\n"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// # })?.unwrap();
     /// # Ok::<(), selvedge::RunError>(())
@@ -89,10 +90,9 @@ impl<T: Pod + Send> SharedFile<T> {
     pub fn read_ordered(&self, count: usize) -> impl Future<Output = Result<Vec<T>, Error>> + Send {
         let call = self.inside.comm.call("read_ordered");
         async move {
-            let comm = &self.inside.comm;
-            let mut round = CollectiveRound::begin(comm, call, CollectiveKind::ReadFileOrdered, 0)?;
-            let at = self.drawn_in_order(call, &mut round, count as u64).await?;
-            read_in_round(call, round, &self.inside, &self.tiles, at, count).await
+            let mut begun = BegunTransfer::begin(&self.inside, call, CollectiveKind::ReadFileOrdered)?;
+            let at = self.drawn_in_order(call, &mut begun.round, count as u64).await?;
+            read_in_round(begun, &self.inside, &self.tiles, at, count).await
         }
     }
 
@@ -111,10 +111,9 @@ impl<T: Pod + Send> SharedFile<T> {
         let bytes = bytemuck::cast_slice(elements).to_vec();
         let count = elements.len() as u64;
         async move {
-            let comm = &self.inside.comm;
-            let mut round = CollectiveRound::begin(comm, call, CollectiveKind::WriteFileOrdered, 0)?;
-            let at = self.drawn_in_order(call, &mut round, count).await?;
-            write_in_round::<T>(call, round, &self.inside, &self.tiles, at, bytes).await
+            let mut begun = BegunTransfer::begin(&self.inside, call, CollectiveKind::WriteFileOrdered)?;
+            let at = self.drawn_in_order(call, &mut begun.round, count).await?;
+            write_in_round::<T>(begun, &self.inside, &self.tiles, at, bytes).await
         }
     }
 
@@ -183,9 +182,10 @@ impl<T: Pod + Send> SharedFile<T> {
         let counts: Vec<u64> = counts.into_iter().map(|Value(count)| count).collect();
         let mut first = None;
         if round.rank() == 0 {
-            first = Some(Value(self.drawn(call, counts.iter().sum()).await?));
+            let all = counts.iter().copied().fold(0, u64::saturating_add);
+            first = Some(Value(self.drawn(call, all).await?));
         }
         let Value(first) = round.bcast(0, first).await?;
-        Ok(first + counts[..round.rank()].iter().sum::<u64>())
+        Ok(counts[..round.rank()].iter().copied().fold(first, u64::saturating_add))
     }
 }

@@ -97,27 +97,23 @@ impl FileInside {
         Ok(())
     }
 
-    /// In atomic mode, the lock of the file.
-    pub(super) async fn lock(
+    /// The lock of the file, for an operation that began in atomic mode.
+    pub(super) async fn lock_if(
         &self,
+        is_atomic: bool,
         call: CallSite,
         lock: WindowLock,
     ) -> Result<Option<LockedWindow<'_, u64>>, Error> {
-        if !self.is_atomic.load(Ordering::Relaxed) {
+        if !is_atomic {
             return Ok(None);
         }
         let locked = self.shared_position.lock(0, lock).await;
         locked.map(Some).map_err(|error| error.in_call(call))
     }
 
-    /// As [`lock`](Self::lock), for a collective operation: rank 0 has the lock for all.
-    pub(super) async fn lock_for_all(
-        &self,
-        call: CallSite,
-        rank: usize,
-        lock: WindowLock,
-    ) -> Result<Option<LockedWindow<'_, u64>>, Error> {
-        if rank == 0 { self.lock(call, lock).await } else { Ok(None) }
+    /// Whether an operation that begins now is in atomic mode.
+    pub(super) fn is_atomic(&self) -> bool {
+        self.is_atomic.load(Ordering::Relaxed)
     }
 }
 

@@ -8,8 +8,8 @@
 //! # Rounds
 //! A domain is worked off in windows, so an aggregator needs no more memory than a window. Each
 //! round, every rank exchanges messages with the aggregator of each window, and hears whether the
-//! aggregator has succeeded. So no rank is a round ahead, and all ranks stop after the same round if
-//! one has failed.
+//! aggregator has succeeded. So no rank is a round ahead, and all ranks stop after the same round
+//! if one has failed.
 //!
 //! All messages are those of one [`CollectiveRound`]. Between two ranks they keep their order, and
 //! each rank sends all messages of a phase before it waits for one, so no rank waits in a circle.
@@ -19,10 +19,10 @@
 
 use super::transfer::{FileFault, FileInside, GAP_MAX, agreed, failed, fault};
 use super::view::{FilePiece, pieces_within};
-use crate::collective::CollectiveRound;
-use crate::error::{CallSite, Error};
+use crate::collective::{CollectiveKind, CollectiveRound};
+use crate::error::{CallSite, Error, ErrorClass};
 use crate::payload::{Elements, Value};
-use crate::window::WindowLock;
+use crate::window::{LockedWindow, WindowLock};
 use std::ops::Range;
 
 /// A rank that transfers for all has at least this number of bytes to transfer.
@@ -31,13 +31,35 @@ const DOMAIN_MIN: u64 = 64 << 10;
 /// The domains begin at multiples of this number of bytes: no page of the file is of two ranks.
 const DOMAIN_ALIGN: u64 = 4096;
 
+/// A collective read or write that has taken its number among the collectives.
+pub(super) struct BegunTransfer {
+    pub(super) round: CollectiveRound,
+    call: CallSite,
+    is_atomic: bool,
+}
+
+impl BegunTransfer {
+    pub(super) fn begin(
+        inside: &FileInside,
+        call: CallSite,
+        kind: CollectiveKind,
+    ) -> Result<BegunTransfer, Error> {
+        let round = CollectiveRound::begin(&inside.comm, call, kind, 0)?;
+        Ok(BegunTransfer { round, call, is_atomic: inside.is_atomic() })
+    }
+}
+
 /// A collective read or write on one rank.
 pub(super) struct CollectiveTransfer<'f> {
-    pub(super) inside: &'f FileInside,
-    pub(super) round: CollectiveRound,
-    pub(super) call: CallSite,
+    inside: &'f FileInside,
+    round: CollectiveRound,
+    call: CallSite,
+    /// Whether it began in atomic mode, as on every rank.
+    is_atomic: bool,
     /// The pieces of this rank.
-    pub(super) pieces: Vec<FilePiece>,
+    pieces: Vec<FilePiece>,
+    /// Whether its elements lie beyond the largest file. The other ranks hear of it.
+    is_beyond: bool,
 }
 
 /// Which bytes which rank transfers for all.
@@ -56,13 +78,37 @@ type PieceExtent = (u64, u64, u64);
 /// has seen its end, and the bytes.
 type AggregatorAnswer = (Option<FileFault>, u64, Vec<u8>);
 
-impl CollectiveTransfer<'_> {
+/// What a rank tells with elements that lie beyond the largest file.
+const BEYOND: PieceExtent = (u64::MAX, 0, 0);
+
+impl<'f> CollectiveTransfer<'f> {
+    /// `pieces` are those of this rank, if its elements lie within the largest file.
+    pub(super) fn new(
+        inside: &'f FileInside,
+        BegunTransfer { round, call, is_atomic }: BegunTransfer,
+        pieces: Option<Vec<FilePiece>>,
+    ) -> CollectiveTransfer<'f> {
+        let is_beyond = pieces.is_none();
+        CollectiveTransfer { inside, round, call, is_atomic, pieces: pieces.unwrap_or_default(), is_beyond }
+    }
+
+    /// In atomic mode rank 0 has the lock for all. It takes it when all have come, because a rank
+    /// that has not may wait for the lock. The others begin when rank 0 has it. When rank 0 ends
+    /// the operation, all have told it that they have transferred.
+    async fn lock_for_all(&mut self, lock: WindowLock) -> Result<Option<LockedWindow<'f, u64>>, Error> {
+        let (is_first, inside) = (self.round.rank() == 0, self.inside);
+        let locked = inside.lock_if(self.is_atomic && is_first, self.call, lock).await?;
+        if self.is_atomic {
+            self.round.bcast(0, is_first.then_some(Value(()))).await?;
+        }
+        Ok(locked)
+    }
+
     /// Writes the bytes of this rank.
     pub(super) async fn write(mut self, bytes: Vec<u8>) -> Result<(), Error> {
-        // Rank 0 has the lock before the others can begin, and until all have told of their end.
-        let inside = self.inside;
-        let _locked = inside.lock_for_all(self.call, self.round.rank(), WindowLock::Exclusive).await?;
-        let Some(plan) = self.plan(true).await? else {
+        let plan = self.plan(true).await?;
+        let _locked = self.lock_for_all(WindowLock::Exclusive).await?;
+        let Some(plan) = plan else {
             let written = self.inside.write(&self.pieces, bytes).await;
             return self.end_with(written.err().map(|error| fault(&error))).await;
         };
@@ -72,13 +118,13 @@ impl CollectiveTransfer<'_> {
             for (aggregator, window) in &windows {
                 let part = message_of_pieces(&self.pieces, window, Some(&bytes));
                 if *aggregator == self.round.rank() {
-                    kept = Some((window.clone(), part));
+                    kept = Some(part);
                 } else {
                     self.round.send(*aggregator, Elements(part))?;
                 }
             }
             let mut own_status = None;
-            if let Some((_, part)) = kept {
+            if let Some(part) = kept {
                 let status = self.write_for_all(part).await?;
                 self.tell(&status)?;
                 own_status = Some(status);
@@ -90,9 +136,9 @@ impl CollectiveTransfer<'_> {
 
     /// Reads the bytes of this rank, up to the end of the file.
     pub(super) async fn read(mut self) -> Result<Vec<u8>, Error> {
-        let inside = self.inside;
-        let _locked = inside.lock_for_all(self.call, self.round.rank(), WindowLock::Shared).await?;
-        let Some(plan) = self.plan(false).await? else {
+        let plan = self.plan(false).await?;
+        let _locked = self.lock_for_all(WindowLock::Shared).await?;
+        let Some(plan) = plan else {
             let read = self.inside.read(&self.pieces).await;
             let (bytes, fault) = match read {
                 Ok(bytes) => (bytes, None),
@@ -148,12 +194,19 @@ impl CollectiveTransfer<'_> {
     }
 
     /// Tells the others of the pieces of this rank. `None` if each rank transfers its own.
+    ///
+    /// # Errors
+    /// If elements of a rank lie beyond the largest file.
     async fn plan(&mut self, is_write: bool) -> Result<Option<TransferPlan>, Error> {
         let begin = self.pieces.first().map_or(0, |piece| piece.offset);
         let end = self.pieces.last().map_or(0, FilePiece::end);
-        let own: PieceExtent = (begin, end, self.pieces.len() as u64);
+        let own = if self.is_beyond { BEYOND } else { (begin, end, self.pieces.len() as u64) };
         let all = self.round.allgather(Value(own)).await?;
         let all: Vec<PieceExtent> = all.into_iter().map(|Value(extent)| extent).collect();
+        if let Some(rank) = all.iter().position(|extent| *extent == BEYOND) {
+            let text = format!("elements of rank {rank} lie beyond the largest file");
+            return Err(self.call.error(ErrorClass::File, text));
+        }
         let hints = self.inside.hints;
         Ok(TransferPlan::new(&all, is_write, hints.aggregators, hints.buffer))
     }

@@ -1,14 +1,9 @@
-//! What follows the end of a mailbox's rank: engines in which the rank has a second number are told,
-//! and the run waits for what the rank has begun beside itself.
+//! What follows the end of a mailbox's rank: engines in which the rank has a second number are
+//! told, and the run waits for what the rank has begun beside itself.
 
 use super::Mailbox;
-use crate::completion::{EndedRank, HearsEnd};
-use std::pin::Pin;
+use crate::completion::{BeforeEnd, EndedRank, HearsEnd};
 use std::sync::{PoisonError, Weak};
-
-/// What the run of a rank waits for after the end of the rank. The error says in words what has
-/// failed. Dropping it gives it up.
-pub(crate) type BeforeEnd = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
 impl Mailbox {
     /// When the rank has ended, the engine is told so of the number that the rank has there.

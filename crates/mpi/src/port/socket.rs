@@ -1,8 +1,8 @@
 //! How two worlds of different processes meet: the roots exchange a few bytes through a socket.
 //!
 //! 1. The root that connects sends [`GREETING`] and its number of ranks.
-//! 2. The root that accepts makes a segment for the ranks of both, and sends its own number of ranks
-//!    and the path of the segment.
+//! 2. The root that accepts makes a segment for the ranks of both, and sends its own number of
+//!    ranks and the path of the segment.
 //! 3. Every rank of both opens the segment: `joined.rs`.
 
 use crate::error::{CallSite, Error, ErrorClass};

@@ -23,8 +23,8 @@ pub(super) struct PeerWatch {
 type Peer = (OwnedFd, Vec<usize>);
 
 impl PeerWatch {
-    /// Watches the processes of all ranks, which have taken their ranks. A process that is not there
-    /// has ended.
+    /// Watches the processes of all ranks, which have taken their ranks. A process that is not
+    /// there has ended.
     ///
     /// # Errors
     /// If the kernel has no descriptor or no OS thread left.

@@ -45,8 +45,8 @@ impl ProcessRank {
         ProcessRank::new(job.segment().clone(), 0, || Ok(()))
     }
 
-    /// This process, or a part of it, is also a rank of a job that joins two worlds. Its segment has
-    /// this path.
+    /// This process, or a part of it, is also a rank of a job that joins two worlds. Its segment
+    /// has this path.
     ///
     /// # Errors
     /// If the segment cannot be opened, as on another machine.

@@ -1,5 +1,5 @@
-//! [`StartedRanks`]: processes that this one has started as ranks of a job: the program itself again,
-//! or programs that it spawns.
+//! [`StartedRanks`]: processes that this one has started as ranks of a job: the program itself
+//! again, or programs that it spawns.
 
 use super::local_job::LocalJob;
 use std::io;

@@ -78,7 +78,9 @@ fn a_name_is_that_of_one_port() {
     let name = service("one port");
     one.publish(&name).unwrap();
     one.publish(&name).unwrap();
-    assert_eq!(other.publish(&name), Err(one.name().to_string()));
+    let error = other.publish(&name).unwrap_err();
+    assert_eq!(error.port(), one.name());
+    assert_eq!(error.to_string(), format!("the port {} is published as {name}", one.name()));
     assert_eq!(lookup_name(&name).as_deref(), Some(one.name()));
     drop(one);
     assert_eq!(lookup_name(&name), None);

@@ -239,6 +239,14 @@ cases! {
         }
         let all = file.read_at_all(0, 4).await?;
         assert!(all == [40; 4] || all == [41; 4], "{all:?}");
+        // A rank that writes before it takes part does not wait for the ranks that have come.
+        if world.rank() == 2 {
+            for _ in 0..50 {
+                yield_now().await;
+            }
+            file.write_at(1, &[7]).await?;
+        }
+        assert_eq!(file.read_at_all(1, 1).await?, [7]);
         file.set_atomic(false).await?;
         file.close().await?;
     }
@@ -265,6 +273,9 @@ cases! {
         assert_eq!((error.call(), error.raw_os_error()), ("read_at", Some(9)), "{error}");
         let error = file.write_at(u64::MAX, &[1]).await.unwrap_err();
         assert!(error.to_string().contains("beyond the largest file"), "{error}");
+
+        let error = file.write_at_all(rank as u64 * u64::MAX, &[1]).await.unwrap_err();
+        assert!(error.to_string().contains("elements of rank 1 lie beyond the largest file"), "{error}");
 
         let error = file.set_len(rank as u64).await.unwrap_err();
         assert_eq!(error.class(), ErrorClass::Mismatch, "{error}");

@@ -42,7 +42,7 @@ fn leaf(
     depth: usize,
 ) -> std::pin::Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> {
     Box::pin(async move {
-        let parent = world.parent().expect("the rank was spawned").clone();
+        let parent = world.parent().expect("the rank was spawned");
         let count = tree(world.alone(), depth).await?;
         parent.send(0, 7, count).await
     })
