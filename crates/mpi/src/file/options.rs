@@ -126,8 +126,7 @@ impl SharedFileOptions {
             let hints = hints.ok().map(|hints| (hints.aggregators as u64, hints.buffer));
             first = Some(Value((told, hints)));
         }
-        let Value((told, hints)): Value<(Result<(), FileFault>, Option<(u64, u64)>)> =
-            round.bcast(0, first).await?;
+        let Value((told, hints)): Value<FirstOpen> = round.bcast(0, first).await?;
         told.map_err(|told| failed(call, 0, told))?;
         let (aggregators, buffer) = hints.expect("the hints of rank 0 are good");
         if communicator.rank() != 0 {
@@ -179,6 +178,9 @@ impl SharedFileOptions {
         options
     }
 }
+
+/// What rank 0 tells of its open: whether it has failed, and the hints, if they are good.
+type FirstOpen = (Result<(), FileFault>, Option<(u64, u64)>);
 
 /// What an aggregator reads or writes in a round, without a hint.
 const BUFFER: u64 = 16 << 20;
