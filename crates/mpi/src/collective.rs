@@ -54,7 +54,7 @@ pub use parts::Parts;
 pub use persistent::PersistentCollective;
 
 /// Which operation: the upper 8 bits of a mark. The lower ones are the root.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 27] = [
     "barrier",
     "bcast",
     "gather",
@@ -71,6 +71,17 @@ const NAMES: [&str; 16] = [
     "shrink",
     "neighbour_allgather",
     "neighbour_alltoall",
+    "open of a file",
+    "view of a file",
+    "read_at_all or read_all",
+    "write_at_all or write_all",
+    "read_ordered",
+    "write_ordered",
+    "set_len, preallocate, sync, set_atomic, seek_shared or close of a file",
+    "spawn",
+    "accept",
+    "connect",
+    "spawn_program",
 ];
 
 /// The operations, by their place in [`NAMES`].
@@ -92,6 +103,17 @@ pub(crate) enum CollectiveKind {
     Shrink,
     NeighbourAllgather,
     NeighbourAlltoall,
+    OpenFile,
+    ViewFile,
+    ReadFileAll,
+    WriteFileAll,
+    ReadFileOrdered,
+    WriteFileOrdered,
+    WholeFile,
+    Spawn,
+    Accept,
+    Connect,
+    SpawnProgram,
 }
 
 const ROOT_BITS: u32 = 24;
@@ -214,7 +236,12 @@ impl CollectiveRound {
 fn named(mark: u32) -> String {
     let root = mark & ((1 << ROOT_BITS) - 1);
     match NAMES.get((mark >> ROOT_BITS) as usize) {
-        Some(name @ &("bcast" | "gather" | "scatter" | "reduce")) => format!("{name} with root {root}"),
+        Some(
+            name @ &("bcast" | "gather" | "scatter" | "reduce" | "spawn" | "accept" | "connect"
+            | "spawn_program"),
+        ) => {
+            format!("{name} with root {root}")
+        }
         Some(name) => (*name).to_string(),
         None => "an unknown operation".to_string(),
     }

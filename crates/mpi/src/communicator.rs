@@ -13,6 +13,7 @@ use crate::engine::{Engine, SendMode, Sending};
 use crate::envelope::{Envelope, MessageContent};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::group::{ComparisonResult, Group};
+use crate::kept_values::KeptValues;
 use crate::lane::{CONTEXTS, MessageLane};
 use crate::mailbox::Mailbox;
 use crate::revocation::Revocation;
@@ -33,6 +34,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// communicator and the second the rank within it.
 #[derive(Clone)]
 #[doc(alias = "Comm")]
+#[doc(alias = "commFree")]
+#[doc(alias = "commDisconnect")]
+#[doc(alias = "MPI_Comm_free")]
+#[doc(alias = "MPI_Comm_disconnect")]
 #[doc(alias = "commWorld")]
 #[doc(alias = "MPI_COMM_WORLD")]
 pub struct Communicator {
@@ -51,6 +56,7 @@ struct CommunicatorInside {
     /// The number of the next agreement: ranks that differ in the number of collectives, because
     /// one has failed, agree in this.
     agreement: AtomicU32,
+    kept_values: KeptValues,
 }
 
 /// What is left of a send that was started: nothing, or the event that ends it.
@@ -69,8 +75,23 @@ impl Communicator {
         rank: usize,
     ) -> Communicator {
         let (collective, agreement) = (AtomicU32::new(0), AtomicU32::new(0));
-        let inside = CommunicatorInside { engine, context, group, other_group, rank, collective, agreement };
+        let kept_values = KeptValues::default();
+        let inside = CommunicatorInside {
+            engine,
+            context,
+            group,
+            other_group,
+            rank,
+            collective,
+            agreement,
+            kept_values,
+        };
         Communicator { shared: Arc::new(inside) }
+    }
+
+    /// What is kept with the communicator on this rank.
+    pub(crate) fn kept_values(&self) -> &KeptValues {
+        &self.shared.kept_values
     }
 
     /// A communicator from the ranks of this one to those of another group, in which messages go
@@ -88,6 +109,9 @@ impl Communicator {
 
     /// The number of this rank: `0..size`.
     #[doc(alias = "commRank")]
+    #[doc(alias = "toRank")]
+    #[doc(alias = "fromRank")]
+    #[doc(alias = "rankId")]
     #[doc(alias = "MPI_Comm_rank")]
     pub fn rank(&self) -> usize {
         self.shared.rank
@@ -105,6 +129,14 @@ impl Communicator {
     #[doc(alias = "MPI_Comm_group")]
     pub fn group(&self) -> &Group {
         &self.shared.group
+    }
+
+    /// The name of the engine that carries its messages: `threads`, `processes` or `MPI`.
+    #[doc(alias = "getImplementation")]
+    #[doc(alias = "getVersion")]
+    #[doc(alias = "MPI_Get_library_version")]
+    pub fn engine_name(&self) -> &'static str {
+        self.shared.engine.name()
     }
 
     /// How the two are alike.
@@ -176,7 +208,7 @@ impl Communicator {
     }
 
     /// The number of this rank in the world.
-    fn own_world_rank(&self) -> usize {
+    pub(crate) fn own_world_rank(&self) -> usize {
         self.shared.group.world_ranks()[self.rank()] as usize
     }
 
@@ -318,7 +350,8 @@ impl Communicator {
         call.error(ErrorClass::Ended, format!("{rank} has {how}: {so}"))
     }
 
-    fn mailbox(&self) -> &Arc<Mailbox> {
+    /// The mailbox of this rank in its world.
+    pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
         self.shared.engine.mailbox(self.own_world_rank())
     }
 }
@@ -329,7 +362,7 @@ pub(crate) fn revoked(call: CallSite) -> Error {
 }
 
 /// Lets the mailbox of a rank tell the others of the revocations that it hears of.
-fn hand_revocations_on(engine: &Arc<dyn Engine>, rank: usize) {
+pub(crate) fn hand_revocations_on(engine: &Arc<dyn Engine>, rank: usize) {
     let way = Arc::downgrade(engine);
     engine.mailbox(rank).hand_revocations_on(move |revocation| {
         let Some(engine) = way.upgrade() else { return };

@@ -9,7 +9,7 @@ use selvedge_core::{Queue, Role, WaitQueue, is_lent_here};
 use std::fmt;
 use std::future::poll_fn;
 use std::panic::Location;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 
 /// An event that comes once, with a value.
 pub struct Completion<T = Result<(), EndedRank>> {
@@ -23,6 +23,16 @@ pub struct EndedRank {
     pub rank: u32,
     /// Whether it failed: it panicked, or returned an error.
     pub failed: bool,
+}
+
+/// What the run of a rank waits for after the end of the rank. The error says in words what has
+/// failed. Dropping it gives it up.
+pub(crate) type BeforeEnd = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
+
+/// What hears of the end of a rank: an engine in which the rank has a second number.
+pub(crate) trait HearsEnd: Send + Sync {
+    /// The rank with this number there has ended.
+    fn rank_ended(&self, ended: EndedRank);
 }
 
 impl<T> Completion<T> {

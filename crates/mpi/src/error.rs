@@ -5,6 +5,7 @@
 //! names the operation, both sides and the source line.
 
 use std::fmt;
+use std::io;
 use std::panic::Location;
 
 /// What kind of error it is, for a program that goes on differently.
@@ -15,6 +16,11 @@ use std::panic::Location;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[doc(alias = "MPIError")]
+#[doc(alias = "commSetErrhandler")]
+#[doc(alias = "commGetErrhandler")]
+#[doc(alias = "errorsAreFatal")]
+#[doc(alias = "errorsReturn")]
+#[doc(alias = "errorsThrowExceptions")]
 pub enum ErrorClass {
     /// A rank that the communicator does not have.
     #[doc(alias = "MPI_ERR_RANK")]
@@ -53,6 +59,24 @@ pub enum ErrorClass {
     /// A function that another rank called here has panicked, or is not the function that the other
     /// rank means.
     Function,
+    /// Two worlds cannot be joined: no port has the name, or the rank that joins them has ended.
+    #[doc(alias = "MPI_ERR_PORT")]
+    #[doc(alias = "MPI_ERR_NAME")]
+    Join,
+    /// The engine of the communicator cannot do it. The message says what can.
+    #[doc(alias = "MPI_ERR_UNSUPPORTED_OPERATION")]
+    #[doc(alias = "MPI_ERR_SPAWN")]
+    Unsupported,
+    /// A call of the system on a file has failed: [`Error::io_kind`] says how. Or the call is not
+    /// possible on this file.
+    #[doc(alias = "MPI_ERR_FILE")]
+    #[doc(alias = "MPI_ERR_IO")]
+    #[doc(alias = "MPI_ERR_NO_SUCH_FILE")]
+    #[doc(alias = "MPI_ERR_FILE_EXISTS")]
+    #[doc(alias = "MPI_ERR_ACCESS")]
+    #[doc(alias = "MPI_ERR_NO_SPACE")]
+    #[doc(alias = "MPI_ERR_AMODE")]
+    File,
 }
 
 /// Why a call failed. Its message names the call, the source line and both sides.
@@ -64,6 +88,8 @@ struct Described {
     class: ErrorClass,
     call: CallSite,
     text: String,
+    /// The number of the system's error, if a call of the system has failed.
+    errno: Option<i32>,
 }
 
 /// An operation that the program has called, on one rank.
@@ -84,7 +110,21 @@ impl CallSite {
     }
 
     pub(crate) fn error(self, class: ErrorClass, text: impl Into<String>) -> Error {
-        Error(Box::new(Described { class, call: self, text: text.into() }))
+        Error(Box::new(Described { class, call: self, text: text.into(), errno: None }))
+    }
+}
+
+impl Error {
+    /// The same error with the number of the system's error.
+    pub(crate) fn with_errno(mut self, errno: Option<i32>) -> Error {
+        self.0.errno = errno;
+        self
+    }
+
+    /// The same error, as that of the call which the program made.
+    pub(crate) fn in_call(mut self, call: CallSite) -> Error {
+        self.0.call = call;
+        self
     }
 }
 
@@ -108,6 +148,17 @@ impl Error {
     /// The rank on which it was called, in the communicator of the call.
     pub fn rank(&self) -> usize {
         self.0.call.rank
+    }
+
+    /// What kind of failure the system has told, on this rank or another one, if one has. A call on
+    /// a [file](crate::SharedFile) fails so.
+    pub fn io_kind(&self) -> Option<io::ErrorKind> {
+        self.raw_os_error().map(|errno| io::Error::from_raw_os_error(errno).kind())
+    }
+
+    /// The number of the error that the system has told: `errno`.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        self.0.errno
     }
 
     /// Where the program called it.

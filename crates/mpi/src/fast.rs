@@ -47,6 +47,7 @@ impl Communicator {
     /// # Ok::<(), selvedge::RunError>(())
     /// ```
     #[doc(alias = "MPI_Send")]
+    #[doc(alias = "sendBS")]
     #[track_caller]
     pub fn send_slice<T: Pod + Send + Sync>(
         &self,
@@ -149,6 +150,8 @@ impl Communicator {
     /// No message is lost.
     #[doc(alias = "intoNewArray")]
     #[doc(alias = "intoNewBS")]
+    #[doc(alias = "intoNewVal")]
+    #[doc(alias = "recvBS")]
     #[track_caller]
     pub fn recv_vec<T: Pod + Send>(
         &self,
@@ -195,6 +198,7 @@ impl Communicator {
     /// # Errors
     /// As for [`send_slice`](Self::send_slice); the request has the error.
     #[doc(alias = "MPI_Isend")]
+    #[doc(alias = "isendBS")]
     #[track_caller]
     pub fn isend_vec<T: Pod + Send>(
         &self,

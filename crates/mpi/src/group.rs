@@ -60,6 +60,8 @@ impl Group {
     /// # Panics
     /// If the other group has no such rank.
     #[doc(alias = "groupTranslateRanks")]
+    #[doc(alias = "groupRank")]
+    #[doc(alias = "MPI_Group_rank")]
     #[doc(alias = "MPI_Group_translate_ranks")]
     pub fn translate(&self, other: &Group, rank: usize) -> Option<usize> {
         self.position(other.0[rank])

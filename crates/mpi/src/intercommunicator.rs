@@ -148,6 +148,10 @@ impl Communicator {
 }
 
 impl InterCommunicator {
+    pub(crate) fn of(across: Communicator, local: Communicator, is_first: bool) -> InterCommunicator {
+        InterCommunicator { across, local, is_first }
+    }
+
     /// The number of this rank in its own group.
     pub fn rank(&self) -> usize {
         self.local.rank()

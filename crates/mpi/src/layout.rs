@@ -277,6 +277,11 @@ impl Layout {
         });
     }
 
+    /// Calls a function with the beginning and the length of each block, in their order.
+    pub(crate) fn for_each_block(&self, mut each: impl FnMut(usize, usize)) {
+        self.shape.walk(0, &mut each);
+    }
+
     fn check(&self, length: usize) {
         assert!(self.end <= length, "the layout ends at {} and the slice at {length}", self.end);
     }

@@ -6,6 +6,7 @@
 //! | starting the ranks | [`run()`], [`Ranks`] |
 //! | values of any type that serde knows (the paper's simple interface) | [`send`](Communicator::send), [`ssend`](Communicator::ssend), [`recv`](Communicator::recv), [`sendrecv`](Communicator::sendrecv) |
 //! | elements of plain data (the paper's fast interface) | [`send_slice`](Communicator::send_slice), [`send_vec`](Communicator::send_vec), [`recv_into`](Communicator::recv_into), [`recv_vec`](Communicator::recv_vec), [`sendrecv_into`](Communicator::sendrecv_into) |
+//! | structs of a program as elements | [`Plain`] and its derive |
 //! | operations that go on by themselves | [`isend`](Communicator::isend), [`issend`](Communicator::issend), [`irecv`](Communicator::irecv), [`isend_vec`](Communicator::isend_vec), [`irecv_into`](Communicator::irecv_into), [`Request`], [`wait_all`] |
 //! | looking before receiving | [`probe`](Communicator::probe), [`iprobe`](Communicator::iprobe), [`mprobe`](Communicator::mprobe), [`improbe`](Communicator::improbe) |
 //! | no rank, where a neighbour is missing | [`PROC_NULL`] |
@@ -16,9 +17,13 @@
 //! | the same operation again and again | [`send_init`](Communicator::send_init), [`recv_init`](Communicator::recv_init), [`allreduce_init`](Communicator::allreduce_init) and so on, [`PersistentCollective`] |
 //! | memory that other ranks read and change | [`window`](Communicator::window), [`Window`] |
 //! | ranks as a grid with neighbours | [`cartesian`](Communicator::cartesian), [`Cartesian`] |
+//! | a file of all ranks (MPI-IO) | [`SharedFile`], [`FileView`] |
 //! | functions that other ranks execute | [`Functions`], [`RankPool::call`], [`RankPool::submit`], [`RankPool::map`] |
 //! | going on when a rank has ended | [`revoke`](Communicator::revoke), [`shrink`](Communicator::shrink), [`agree`](Communicator::agree), [`acknowledge_failed`](Communicator::acknowledge_failed) |
 //! | two groups of ranks that send to one another | [`intercommunicator`](Communicator::intercommunicator), [`InterCommunicator`] |
+//! | more ranks at run time | [`spawn`](Communicator::spawn), [`spawn_program`](Communicator::spawn_program), [`parent`](Communicator::parent) |
+//! | worlds that did not start together | [`Port`], [`accept`](Communicator::accept), [`connect`](Communicator::connect), [`lookup_name`] |
+//! | what a library keeps with a communicator | [`attribute`](Communicator::attribute) |
 //! | some of the ranks | [`split`](Communicator::split), [`dup`](Communicator::dup), [`create`](Communicator::create), [`Group`] |
 //!
 //! ```
@@ -63,6 +68,7 @@
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
 mod agreement;
+mod attributes;
 mod cartesian;
 mod collective;
 mod communicator;
@@ -72,11 +78,17 @@ mod cut_short;
 pub mod engine;
 pub mod envelope;
 mod error;
+mod failure;
 mod fast;
+#[cfg(not(loom))]
+mod file;
 mod functions;
 mod group;
+mod info;
 mod intercommunicator;
 mod job;
+mod joined;
+mod kept_values;
 mod laid_out;
 mod lane;
 mod launched;
@@ -88,15 +100,20 @@ mod matching;
 pub mod op;
 mod payload;
 mod persistent;
+mod plain;
+#[cfg(not(loom))]
+mod port;
 mod probe;
 #[allow(unsafe_code, reason = "it uses memory that processes share")]
 pub mod processes;
 mod recovery;
 mod request;
 mod revocation;
+mod running;
 mod sending;
 mod shared_payload;
 mod simple;
+mod spawn;
 mod split;
 mod tag;
 pub mod threads;
@@ -109,14 +126,25 @@ pub use collective::{InterRoot, Parts, PersistentCollective};
 pub use communicator::Communicator;
 pub use envelope::Status;
 pub use error::{CallSite, Error, ErrorClass};
+pub use failure::{Cause, Failure};
+#[cfg(not(loom))]
+pub use file::{FileView, SharedFile, SharedFileOptions};
 pub use functions::{Functions, RankPool, RemoteFunction};
 pub use group::{ComparisonResult, Group};
+pub use info::Info;
 pub use intercommunicator::InterCommunicator;
 pub use layout::Layout;
 pub use payload::Message;
 pub use persistent::{PersistentReceive, PersistentSend};
+pub use plain::Plain;
+#[doc(hidden)]
+pub use plain::derived;
+#[cfg(not(loom))]
+pub use port::{NameTakenError, Port, lookup_name};
 pub use probe::Matched;
 pub use request::{Request, wait_all};
+#[doc(inline)]
+pub use selvedge_mpi_derive::Plain;
 pub use tag::{ANY, Any, PROC_NULL, Source, Tag, Tags};
 pub use window::{LockedWindow, Window, WindowElement, WindowLock};
-pub use world::{Cause, Failure, Ranks, run};
+pub use world::{Ranks, run};

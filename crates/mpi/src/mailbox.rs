@@ -13,10 +13,11 @@
 //! the second it takes the message out of the completion and delivers it again, with its old number
 //! in the order of arrival. So the next receive finds the messages as if the other had never been.
 
+mod ending;
 mod posted;
 mod revoked;
 
-use crate::completion::{Completion, EndedRank};
+use crate::completion::{BeforeEnd, Completion, EndedRank, HearsEnd};
 use crate::envelope::{Envelope, OnMatch, Status};
 use crate::matching::{EntryKey, MatchTable, Pattern};
 use crate::revocation::Revocation;
@@ -25,7 +26,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::mem;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 pub(crate) use posted::Posted;
 use revoked::{HandOn, RevokedContexts};
@@ -36,6 +37,8 @@ pub struct Mailbox {
     /// Whether any context is revoked: asked without the lock.
     has_revoked: AtomicBool,
     hand_on: OnceLock<HandOn>,
+    /// What the run of this rank waits for: ranks that it has spawned, other worlds.
+    before_end: Mutex<Vec<BeforeEnd>>,
 }
 
 struct MailboxState {
@@ -56,6 +59,8 @@ struct MailboxState {
     /// In each lane of agreements, the number of the first that is not over: messages of earlier
     /// ones are dropped.
     agreements: HashMap<u64, u32>,
+    /// The engines in which this rank has a second number, with the number.
+    seats: Vec<(Weak<dyn HearsEnd>, u32)>,
 }
 
 /// A message with its number in the order of arrival.
@@ -130,8 +135,10 @@ impl Mailbox {
             revoked: RevokedContexts::default(),
             spare: VecDeque::new(),
             agreements: HashMap::new(),
+            seats: Vec::new(),
         };
-        Mailbox { state: Mutex::new(state), has_revoked: AtomicBool::new(false), hand_on: OnceLock::new() }
+        let (has_revoked, hand_on) = (AtomicBool::new(false), OnceLock::new());
+        Mailbox { state: Mutex::new(state), has_revoked, hand_on, before_end: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, MailboxState> {
@@ -213,8 +220,14 @@ impl Mailbox {
         let arrived = mem::replace(&mut state.arrived, MatchTable::new());
         let posted: Vec<EntryKey> = state.posted.iter().map(|(key, ..)| key).collect();
         state.end_receives(posted, || ReceiveOutcome::Ended(ended), &mut after);
+        let seats = mem::take(&mut state.seats);
         drop(state);
         after.happen();
+        for (engine, rank) in seats {
+            if let Some(engine) = engine.upgrade() {
+                engine.rank_ended(EndedRank { rank, ..ended });
+            }
+        }
         let left = arrived.len();
         for arrived in arrived.into_values() {
             if let Some(matched) = arrived.envelope.matched {

@@ -117,6 +117,8 @@ impl<T: Send + 'static> Request<T> {
     /// The result, if the operation is over. The result is given once; afterwards it is `None`.
     #[doc(alias = "MPI_Test")]
     #[doc(alias = "pollFuture")]
+    #[doc(alias = "testPtr")]
+    #[doc(alias = "getFutureStatus")]
     pub fn test(&mut self) -> Option<Result<T, Error>> {
         let is_over = match &mut self.state {
             RequestState::Ended(_) => true,
@@ -159,6 +161,7 @@ impl<T: Send + 'static> Request<T> {
     /// If [`test`](Self::test) has given the result.
     #[doc(alias = "MPI_Wait")]
     #[doc(alias = "waitFuture")]
+    #[doc(alias = "waitPtr")]
     pub async fn wait(self) -> Result<T, Error> {
         let Request { communicator, call, state } = self;
         match state {
@@ -182,6 +185,7 @@ impl<T: Send + 'static> Request<T> {
     /// its way, and a collective goes on.
     #[doc(alias = "MPI_Cancel")]
     #[doc(alias = "cancelFuture")]
+    #[doc(alias = "cancelPtr")]
     pub fn cancel(mut self) -> Option<Result<T, Error>> {
         self.test()
     }

@@ -53,6 +53,9 @@ impl Communicator {
     /// # Ok::<(), selvedge::RunError>(())
     /// ```
     #[doc(alias = "MPI_Send")]
+    #[doc(alias = "rsend")]
+    #[doc(alias = "MPI_Rsend")]
+    #[doc(alias = "MPI_Bsend")]
     #[track_caller]
     pub fn send<T: Message>(
         &self,

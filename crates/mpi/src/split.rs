@@ -74,6 +74,31 @@ impl Communicator {
         }
     }
 
+    /// A communicator of this rank alone. No other rank takes part.
+    ///
+    /// # Examples
+    /// ```
+    /// use selvedge::mpi;
+    ///
+    /// # selvedge::round_robin(async {
+    /// mpi::run(3, |world| async move {
+    ///     // Each rank opens, spawns or sums for itself.
+    ///     let alone = world.alone();
+    ///     assert_eq!((alone.rank(), alone.size()), (0, 1));
+    ///     assert_eq!(alone.allreduce(world.rank(), mpi::op::sum).await?, world.rank());
+    ///     Ok::<_, mpi::Error>(())
+    /// })
+    /// .await
+    /// # })?.unwrap();
+    /// # Ok::<(), selvedge::RunError>(())
+    /// ```
+    #[doc(alias = "commSelf")]
+    #[doc(alias = "MPI_COMM_SELF")]
+    pub fn alone(&self) -> Communicator {
+        let group = Group::of([self.own_world_rank() as u32]);
+        Communicator::new(self.engine().clone(), self.propose_context(), group, 0)
+    }
+
     /// Makes a communicator of the ranks of a group. The ranks of the group name the same group,
     /// and the others any; they get `None`, unless they are in the group that they name.
     ///

@@ -30,6 +30,25 @@ impl<T: Pod + Message + Sync + PartialEq> WindowElement for T {}
 /// Each operation on one rank's memory is done in one piece: where two puts overlap, the elements
 /// of one of them stay, and not some of each.
 ///
+/// # Cancellation
+/// An operation that has been called is done, also if its future is dropped: no other rank can tell
+/// the difference. The answer to a dropped [`get`](Window::get) or
+/// [`fetch_and_op`](Window::fetch_and_op) has no taker, and takes memory until the rank has ended.
+/// A dropped [`lock`](Window::lock) gives up its place among the ranks that wait, or releases the
+/// lock when it comes.
+///
+/// # When a rank ends
+/// What a rank has put before it panics is there: its messages come before its end. A lock that it
+/// has is released, by the destructor of [`LockedWindow`] or, if its process is killed, by the rank
+/// that owns the memory, which hears of the end. Elements that it was about to change under a lock
+/// are as it left them. So a program that must not see half a change keeps a mark of its own, such
+/// as a number that is odd during the change.
+///
+/// A panic in the closure of [`write`](Window::write) leaves the elements as the closure left them,
+/// and the memory is served on until the rank has ended. From then on its memory is gone: each call
+/// for it is an error of the class [`Ended`](ErrorClass::Ended), and [`fence`](Window::fence) and
+/// [`free`](Window::free) are too, because they ask every rank.
+///
 /// # Complexity
 /// A message for each operation, and another one for each result. Each rank has a thread that
 /// serves its memory until [`free`](Window::free), or until the rank has ended.
@@ -109,16 +128,23 @@ impl Communicator {
         elements: Vec<T>,
         op: impl Fn(T, T) -> T + Send + 'static,
     ) -> impl Future<Output = Result<Window<T>, Error>> + Send {
-        let call = self.call("window");
-        async move {
-            let all = self.exchange(call, (elements.len(), self.propose_context())).await?;
-            let comm = self.made(all[0].1, self.group().clone()).expect("each rank is in its group");
-            let memory = Arc::new(Mutex::new(elements));
-            let server = WindowServer::new(comm.clone(), call, memory.clone(), op);
-            drop(spawn(server.serve()));
-            let lengths = all.into_iter().map(|(length, _)| length).collect();
-            Ok(Window { comm, memory, lengths, next: AtomicU32::new(0) })
-        }
+        self.window_of(self.call("window"), elements, op)
+    }
+
+    /// A window that an operation makes which the program has called.
+    pub(crate) async fn window_of<T: WindowElement>(
+        &self,
+        call: CallSite,
+        elements: Vec<T>,
+        op: impl Fn(T, T) -> T + Send + 'static,
+    ) -> Result<Window<T>, Error> {
+        let all = self.exchange(call, (elements.len(), self.propose_context())).await?;
+        let comm = self.made(all[0].1, self.group().clone()).expect("each rank is in its group");
+        let memory = Arc::new(Mutex::new(elements));
+        let server = WindowServer::new(comm.clone(), call, memory.clone(), op);
+        drop(spawn(server.serve()));
+        let lengths = all.into_iter().map(|(length, _)| length).collect();
+        Ok(Window { comm, memory, lengths, next: AtomicU32::new(0) })
     }
 }
 
@@ -319,10 +345,13 @@ impl<T: WindowElement> Window<T> {
     #[track_caller]
     pub fn free(self) -> impl Future<Output = Result<(), Error>> + Send {
         let call = self.comm.call("free");
-        async move {
-            self.settle(call).await?;
-            WindowOrder::<T>::new(WindowCommand::Stop).send(&self.comm, call, self.comm.rank())
-        }
+        async move { self.end(call).await }
+    }
+
+    /// As [`free`](Self::free), where other threads of the rank have the window too.
+    pub(crate) async fn end(&self, call: CallSite) -> Result<(), Error> {
+        self.settle(call).await?;
+        WindowOrder::<T>::new(WindowCommand::Stop).send(&self.comm, call, self.comm.rank())
     }
 
     /// # Errors

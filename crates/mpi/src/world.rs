@@ -1,26 +1,23 @@
-//! [`run()`]: a program of several ranks, from its start to the end of the last rank; [`Ranks`],
-//! which says how; and [`Failure`], which says which rank failed.
+//! [`run()`]: a program of several ranks, from its start to the end of the last rank; and
+//! [`Ranks`], which says how.
 //!
-//! Programs call it. Each rank is a thread of a scope, so no rank outlives the run.
-//! [`RunningRank`], which the thread of a rank owns, tells the engine when the rank has ended,
-//! however it ends.
+//! Programs call it. Each rank is a thread of a scope, so no rank outlives the run. `running.rs`
+//! has that thread.
 
 use crate::communicator::Communicator;
 use crate::completion::EndedRank;
+use crate::engine::Engine;
+use crate::failure::{Cause, Failure};
 use crate::job::{JobLink, JobRank, on_an_os_thread};
+use crate::joined::{JoinedGroups, leaders_meet};
 use crate::launched::LaunchedRank;
 use crate::libmpi::Launched;
-use crate::processes::{ProcessRank, RankSeat, StartedRanks};
+use crate::processes::{LocalJob, ProcessRank, RankSeat, StartedRanks};
+use crate::running::{RankEnds, RunningRank, run_rank};
 use crate::threads::RankThreads;
-use selvedge_core::{Exception, catch, observe};
 use selvedge_scope::scope;
 use std::error::Error;
-use std::fmt;
-use std::future::poll_fn;
-use std::pin::pin;
-use std::process::ExitStatus;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Runs `body` once for each of this number of ranks, side by side, and waits until all have
 /// returned. Gives their results, in the order of the ranks.
@@ -70,6 +67,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// ```
 #[doc(alias = "mpi")]
 #[doc(alias = "mpiWorld")]
+#[doc(alias = "init")]
+#[doc(alias = "finalize")]
+#[doc(alias = "initThread")]
+#[doc(alias = "ThreadSupport")]
 #[doc(alias = "MPI_Init")]
 #[doc(alias = "MPI_Finalize")]
 pub async fn run<T, E, F, R>(ranks: usize, body: F) -> Result<Vec<T>, Failure<E>>
@@ -114,25 +115,6 @@ enum RanksRunner {
 
 /// The variable that names an engine.
 const ENGINE_VARIABLE: &str = "SELVEDGE_MPI_ENGINE";
-
-/// Some ranks of a program failed.
-pub struct Failure<E> {
-    /// The ranks that failed, with the reason, in the order in which they failed. The first one may
-    /// be the reason why the others failed.
-    pub ranks: Vec<(usize, Cause<E>)>,
-}
-
-/// Why a rank failed.
-pub enum Cause<E> {
-    /// Its body returned an error.
-    Error(E),
-    /// Its body panicked, or threw an exception.
-    Exception(Exception),
-    /// The engine did not start or did not end.
-    Engine(Box<dyn Error + Send + Sync>),
-    /// Its process, which the run had started, ended with this status.
-    Process(ExitStatus),
-}
 
 impl Ranks {
     /// A world of this number of ranks, which are threads of this process; or if `mpirun` or the
@@ -226,7 +208,8 @@ impl Ranks {
                 let world = Communicator::world(threads.clone(), rank);
                 let told = threads.clone();
                 let running = RunningRank::new(rank, move |ended| told.end(ended));
-                drop(scope.spawn(run_rank(body(world), running, ends.clone())));
+                let home = threads.mailbox(rank).clone();
+                drop(scope.spawn(run_rank(body(world), running, ends.clone(), home)));
             }
         })
         .await;
@@ -257,8 +240,12 @@ impl Ranks {
     }
 }
 
-/// Runs the one rank of a job that this process is.
-async fn run_in_job<L, T, E, F, R>(job: &Arc<JobRank<L>>, body: F) -> Result<Vec<T>, Failure<E>>
+/// Runs the one rank of a job that this process is, in this world.
+async fn run_in_job<L, T, E, F, R>(
+    job: &Arc<JobRank<L>>,
+    world: Communicator,
+    body: F,
+) -> Result<Vec<T>, Failure<E>>
 where
     L: JobLink,
     F: Fn(Communicator) -> R + Send + Sync + 'static,
@@ -266,13 +253,15 @@ where
     T: Send + 'static,
     E: Send + 'static,
 {
-    let rank = job.rank();
+    let rank = world.rank();
     let ends = Arc::new(RankEnds::new(rank, 1));
     scope(async |scope| {
-        let world = Communicator::world(job.clone(), rank);
         let told = job.clone();
-        let running = RunningRank::new(rank, move |ended| told.end(ended));
-        drop(scope.spawn(run_rank(body(world), running, ends.clone())));
+        let running = RunningRank::new(rank, move |ended| {
+            told.end(EndedRank { rank: told.rank() as u32, ..ended });
+        });
+        let home = world.mailbox().clone();
+        drop(scope.spawn(run_rank(body(world), running, ends.clone(), home)));
     })
     .await;
     ends.result()
@@ -288,11 +277,36 @@ where
 {
     let failure = |error| Failure { ranks: vec![(seat.rank, Cause::Engine(error))] };
     let rank = ProcessRank::join(seat).map_err(failure)?;
-    let result = run_in_job(&rank.job, body).await;
+    let world = match seat.parents {
+        0 => Communicator::world(rank.job.clone(), seat.rank),
+        parents => spawned_world(&rank, parents).await.map_err(failure)?,
+    };
+    let result = run_in_job(&rank.job, world, body).await;
     let finished = rank.finish().await;
     let values = result?;
     finished.map_err(failure)?;
     Ok(values)
+}
+
+/// The world of a process that a world of this number of ranks has spawned.
+async fn spawned_world(
+    rank: &ProcessRank,
+    parents: usize,
+) -> Result<Communicator, Box<dyn Error + Send + Sync>> {
+    let groups = JoinedGroups::new(rank.job.clone(), parents);
+    groups.begin(rank.job.rank());
+    let world = groups.spawned_world(rank.job.rank() - parents);
+    world.barrier().await?; // all have taken their ranks
+    let mut met = None;
+    if world.rank() == 0 {
+        let parent = world.parent().expect("the rank was spawned");
+        met = leaders_meet(&parent).await.err().map(|error| error.to_string());
+    }
+    if let Some(text) = world.bcast(0, || met).await? {
+        return Err(text.into());
+    }
+    rank.watch_others()?;
+    Ok(world)
 }
 
 /// Starts this program again as the other ranks, and runs rank 0.
@@ -304,9 +318,10 @@ where
     E: Send + 'static,
 {
     let failure = |error| Failure { ranks: vec![(0, Cause::Engine(error))] };
-    let started = StartedRanks::start(ranks).map_err(|error| failure(error.into()))?;
-    let rank = ProcessRank::first(started.job()).map_err(failure)?;
-    let result = run_in_job(&rank.job, body).await;
+    let job = LocalJob::new(ranks).map_err(|error| failure(error.into()))?;
+    let started = StartedRanks::start_itself(&job).map_err(|error| failure(error.into()))?;
+    let rank = ProcessRank::first(&job).map_err(failure)?;
+    let result = run_in_job(&rank.job, Communicator::world(rank.job.clone(), 0), body).await;
     let finished = rank.finish().await;
     // They end when they have left the run, and this process must outlive them.
     let ends = on_an_os_thread(move || started.wait()).await.map_err(|error| failure(error.into()))?;
@@ -331,151 +346,10 @@ where
 {
     let failure = |rank, error| Failure { ranks: vec![(rank, Cause::Engine(error))] };
     let launched = LaunchedRank::start().await.map_err(|error| failure(0, error))?;
-    let result = run_in_job(&launched.job, body).await;
+    let world = Communicator::world(launched.job.clone(), launched.job.rank());
+    let result = run_in_job(&launched.job, world, body).await;
     let finished = launched.finish().await;
     let values = result?;
     finished.map_err(|error| failure(launched.job.rank(), error))?;
     Ok(values)
 }
-
-/// The thread of one rank.
-async fn run_rank<T, E>(
-    body: impl Future<Output = Result<T, E>>,
-    mut running: RunningRank,
-    ends: Arc<RankEnds<T, E>>,
-) {
-    let name: Arc<str> = format!("rank {}", running.rank).into();
-    let mut caught = pin!(catch(body));
-    let caught = poll_fn(|cx| {
-        // Said in each step, because a report may begin to hear at any time.
-        if observe::is_on() {
-            observe::named(&name);
-        }
-        caught.as_mut().poll(cx)
-    });
-    let end = match caught.await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Cause::Error(error)),
-        Err(exception) => Err(Cause::Exception(exception)),
-    };
-    running.failed = end.is_err();
-    ends.put(running.rank, end);
-    // The others are told when `running` is dropped, after the end has been put: so the failure of
-    // this rank comes before those which it causes.
-}
-
-/// A rank that runs. When it is dropped, the other ranks are told that it has ended.
-struct RunningRank {
-    rank: usize,
-    failed: bool,
-    tell: Box<dyn Fn(EndedRank) + Send + Sync>,
-}
-
-impl RunningRank {
-    fn new(rank: usize, tell: impl Fn(EndedRank) + Send + Sync + 'static) -> RunningRank {
-        RunningRank { rank, failed: true, tell: Box::new(tell) }
-    }
-}
-
-impl Drop for RunningRank {
-    fn drop(&mut self) {
-        (self.tell)(EndedRank { rank: self.rank as u32, failed: self.failed });
-    }
-}
-
-/// The results of the ranks that have ended.
-struct RankEnds<T, E> {
-    /// The rank of the first end.
-    first: usize,
-    ends: Mutex<Vec<Option<RankEnd<T, E>>>>,
-    failures: AtomicUsize,
-}
-
-enum RankEnd<T, E> {
-    Returned(T),
-    /// With the number of failures before this one.
-    Failed(usize, Cause<E>),
-}
-
-impl<T, E> RankEnds<T, E> {
-    /// The ends of this number of ranks from `first` on.
-    fn new(first: usize, ranks: usize) -> RankEnds<T, E> {
-        let ends = Mutex::new((0..ranks).map(|_| None).collect());
-        RankEnds { first, ends, failures: AtomicUsize::new(0) }
-    }
-
-    fn put(&self, rank: usize, end: Result<T, Cause<E>>) {
-        let end = match end {
-            Ok(value) => RankEnd::Returned(value),
-            Err(cause) => RankEnd::Failed(self.failures.fetch_add(1, Ordering::Relaxed), cause),
-        };
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner)[rank - self.first] = Some(end);
-    }
-
-    /// The results, when all ranks have ended.
-    fn result(&self) -> Result<Vec<T>, Failure<E>> {
-        let ends = std::mem::take(&mut *self.ends.lock().unwrap_or_else(PoisonError::into_inner));
-        let mut values = Vec::with_capacity(ends.len());
-        let mut failures = Vec::new();
-        for (rank, end) in ends.into_iter().enumerate() {
-            match end.expect("the scope has waited for every rank") {
-                RankEnd::Returned(value) => values.push(value),
-                RankEnd::Failed(order, cause) => failures.push((order, self.first + rank, cause)),
-            }
-        }
-        if failures.is_empty() {
-            return Ok(values);
-        }
-        failures.sort_unstable_by_key(|&(order, ..)| order);
-        Err(Failure { ranks: failures.into_iter().map(|(_, rank, cause)| (rank, cause)).collect() })
-    }
-}
-
-impl<E> Failure<E> {
-    /// The rank that failed first.
-    pub fn rank(&self) -> usize {
-        self.ranks[0].0
-    }
-
-    /// Why it failed.
-    pub fn cause(&self) -> &Cause<E> {
-        &self.ranks[0].1
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for Cause<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Cause::Error(error) => error.fmt(f),
-            Cause::Exception(exception) => exception.fmt(f),
-            Cause::Engine(error) => error.fmt(f),
-            Cause::Process(status) => write!(f, "its process ended with {status}"),
-        }
-    }
-}
-
-impl<E: fmt::Display> fmt::Display for Failure<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rank {} has failed: {}", self.rank(), self.cause())?;
-        for (rank, cause) in &self.ranks[1..] {
-            write!(f, "\n  then rank {rank}: {cause}")?;
-        }
-        Ok(())
-    }
-}
-
-impl<E: fmt::Display> fmt::Debug for Cause<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// Writes what `Display` writes, because a `main` that returns a `Result` prints its error with
-/// `Debug`.
-impl<E: fmt::Display> fmt::Debug for Failure<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl<E: fmt::Display> Error for Failure<E> {}

@@ -9,8 +9,10 @@ mod conformance;
 
 use conformance::all;
 use rustix::process::{Signal, getpid, kill_process};
+use selvedge_core::sleep;
+use selvedge_io::EventLoop;
 use selvedge_mpi::processes::LocalJob;
-use selvedge_mpi::{Communicator, Error, ErrorClass, Ranks};
+use selvedge_mpi::{Communicator, Error, ErrorClass, InterRoot, Port, Ranks, op};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::process::{Command, ExitCode};
@@ -22,6 +24,9 @@ const PROGRAM: &str = "SELVEDGE_TEST_LAUNCHED";
 /// Says to the ranks that are killed for how long they run, in microseconds.
 const WAIT: &str = "SELVEDGE_TEST_WAIT";
 
+/// Says to jobs that meet at which socket.
+const SOCKET: &str = "SELVEDGE_TEST_SOCKET";
+
 /// How long a job may run: far more than any needs.
 const JOB_LIMIT: Duration = Duration::from_secs(90);
 
@@ -32,6 +37,10 @@ fn main() -> ExitCode {
         Ok("departure") => run(a_departure),
         Ok("itself") => starts_itself(),
         Ok("recovery") => run(a_recovery),
+        Ok("spawner") => run(spawns_programs),
+        Ok("spawned") => run(is_spawned),
+        Ok("server") => run(serves_other_worlds),
+        Ok("client") => run(asks_another_world),
         Ok(other) => panic!("no program is called {other}"),
         Err(_) => start_jobs(),
     }
@@ -44,7 +53,10 @@ where
 {
     // A rank that waits for others is no standstill, however short it is.
     selvedge_core::observe::notice_standstill_after(Some(Duration::ZERO));
-    let ended = selvedge_core::round_robin(Ranks::new(1).run(program)).expect("no deadlock");
+    // Ports are sockets, which need an event loop.
+    let mut events = EventLoop::new().expect("the kernel has descriptors");
+    let ended =
+        selvedge_core::round_robin_with(&mut events, Ranks::new(1).run(program)).expect("no deadlock");
     match ended {
         Ok(_) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -168,6 +180,117 @@ fn starts_itself() -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Two ranks spawn three processes, twice. Those of the second time do not all end well.
+async fn spawns_programs(world: Communicator) -> Result<(), Error> {
+    assert!(world.parent().is_none());
+    let command = |_| itself("spawned");
+    for ends_well in [true, false] {
+        let spawned = world.spawn_program(1, 3, command).await?;
+        assert_eq!((spawned.rank(), spawned.size(), spawned.remote_size()), (world.rank(), 2, 3));
+        let sum = spawned.reduce(InterRoot::Here(0), || 0_usize, op::sum).await?;
+        assert_eq!(sum, (world.rank() == 0).then_some(1 + 2 + 3));
+        // Longer than a ring.
+        spawned.send_slice(2, (), &vec![world.rank() as u64; 50_000]).await?;
+        let (echo, _) = spawned.recv_vec::<u64>(2, ()).await?;
+        assert_eq!(echo, vec![world.rank() as u64; 50_000]);
+        let all = spawned.merge(false).await?;
+        assert_eq!((all.rank(), all.size()), (world.rank(), 5));
+        assert_eq!(all.allreduce(1 << all.rank(), op::sum).await?, 31);
+        let ends = all.bcast(0, || ends_well).await?;
+        assert_eq!(ends, ends_well);
+        if !ends_well {
+            let error = spawned.recv::<u8>(1, ()).await.unwrap_err();
+            assert_eq!(error.class(), ErrorClass::Ended, "{error}");
+            assert!(error.to_string().contains("rank 1 has failed"), "{error}");
+        }
+    }
+    let error = world.spawn_program(0, 1, |_| Command::new("/no/such/program")).await.unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Join, "{error}");
+    println!("rank {} has spawned", world.rank());
+    Ok(())
+}
+
+/// A process that was spawned.
+async fn is_spawned(world: Communicator) -> Result<(), Error> {
+    let parent = world.parent().expect("the rank was spawned");
+    assert_eq!((world.size(), parent.remote_size()), (3, 2));
+    assert_eq!(world.allreduce(1 << world.rank(), op::sum).await?, 7);
+    parent.reduce(InterRoot::There(0), || world.rank() + 1, op::sum).await?;
+    if world.rank() == 2 {
+        for from in 0..2 {
+            let (elements, _) = parent.recv_vec::<u64>(from, ()).await?;
+            parent.send_slice(from, (), &elements).await?;
+        }
+    }
+    let all = parent.merge(true).await?;
+    assert_eq!(all.rank(), 2 + world.rank());
+    assert_eq!(all.allreduce(1 << all.rank(), op::sum).await?, 31);
+    if !all.bcast(0, || false).await? && world.rank() == 1 {
+        // No destructor runs.
+        std::process::exit(3);
+    }
+    println!("spawned rank {} ends", world.rank());
+    Ok(())
+}
+
+/// Serves two worlds of other jobs, of which the second one breaks off.
+async fn serves_other_worlds(world: Communicator) -> Result<(), Error> {
+    let path = std::env::var(SOCKET).expect("the job sets it");
+    let port = (world.rank() == 0).then(|| Port::bind(path).expect("the path is free"));
+    for breaks_off in [false, true] {
+        let clients = world.accept(0, port.as_ref()).await?;
+        assert_eq!((clients.size(), clients.remote_size()), (2, 2));
+        // Every rank tells every other one its number.
+        for other in 0..2 {
+            clients.send(other, (), (world.rank(), breaks_off)).await?;
+            assert_eq!(clients.recv::<usize>(other, ()).await?.0, other);
+        }
+        let again = clients.recv::<u8>(1, 5).await;
+        match breaks_off {
+            false => assert_eq!(again?.0, 5),
+            true => {
+                let error = again.unwrap_err();
+                assert_eq!(error.class(), ErrorClass::Ended, "{error}");
+                assert!(error.to_string().contains("rank 1 has failed"), "{error}");
+            }
+        }
+        assert_eq!(world.allreduce(1, op::sum).await?, 2);
+    }
+    println!("rank {} has served", world.rank());
+    Ok(())
+}
+
+/// Asks the world that serves.
+async fn asks_another_world(world: Communicator) -> Result<(), Error> {
+    let path = std::env::var(SOCKET).expect("the job sets it");
+    let servers = loop {
+        // Until the servers listen.
+        match world.connect(0, Some(&format!("unix:{path}"))).await {
+            Ok(servers) => break servers,
+            Err(error) => assert_eq!(error.class(), ErrorClass::Join, "{error}"),
+        }
+        sleep(Duration::from_millis(2)).await;
+    };
+    let mut breaks_off = false;
+    for other in 0..2 {
+        servers.send(other, (), world.rank()).await?;
+        let ((rank, breaks), _) = servers.recv::<(usize, bool)>(other, ()).await?;
+        assert_eq!(rank, other);
+        breaks_off = breaks;
+    }
+    world.barrier().await?;
+    if breaks_off {
+        std::process::exit(3);
+    }
+    if world.rank() == 1 {
+        for other in 0..2 {
+            servers.send(other, 5, 5_u8).await?;
+        }
+    }
+    println!("rank {} has asked", world.rank());
+    Ok(())
+}
+
 fn start_jobs() -> ExitCode {
     let mut tried = 0;
     let mut failed = start_jobs_with("shared memory", local_job) + more_over_shared_memory();
@@ -204,6 +327,7 @@ fn more_over_shared_memory() -> usize {
             failed += 1;
         }
     }
+    failed += spawned_programs() + worlds_that_meet();
     let mut command = itself("itself");
     command.args(["--ranks", "4"]);
     let (succeeded, text) = output(vec![command], |_| {});
@@ -213,6 +337,41 @@ fn more_over_shared_memory() -> usize {
         failed += 1;
     }
     failed
+}
+
+/// Processes that are spawned, by a job over shared memory. Gives the number of what failed.
+fn spawned_programs() -> usize {
+    let (succeeded, text) = local_job("spawner", 2);
+    let spawned = text.matches(" has spawned").count();
+    let ended = text.matches("spawned rank ").count();
+    // One process of the second spawn, and one that is no program, have failed: so has the run.
+    let is_told = text.contains("of the ranks that it spawned, ");
+    if succeeded || spawned != 2 || ended != 5 || !is_told {
+        println!("shared memory: spawned programs:\n{text}");
+        return 1;
+    }
+    0
+}
+
+/// Three jobs, of which one serves the others. Gives the number of what failed.
+fn worlds_that_meet() -> usize {
+    let socket = std::env::temp_dir().join(format!("selvedge-port-{}", std::process::id()));
+    let _ = std::fs::remove_file(&socket);
+    let jobs = [(); 3].map(|()| LocalJob::new(2).expect("the kernel has memory"));
+    let mut commands = Vec::new();
+    for (job, program) in jobs.iter().zip(["server", "client", "client"]) {
+        for mut command in ranks_of(job, program, None) {
+            command.env(SOCKET, &socket);
+            commands.push(command);
+        }
+    }
+    let (_, text) = output(commands, |number| jobs[number / 2].departed(number % 2));
+    let _ = std::fs::remove_file(&socket);
+    if text.matches(" has served").count() != 2 || text.matches(" has asked").count() != 2 {
+        println!("shared memory: worlds that meet:\n{text}");
+        return 1;
+    }
+    0
 }
 
 /// This program as a rank.

@@ -10,7 +10,7 @@
 use selvedge_core::run_blocking;
 use selvedge_mpi::libmpi::{
     Collective, Comm, CommListener, MessageLoop, MpiError, MpiErrorClass, MpiFamily, MpiMemory,
-    PATH_VARIABLE, Plain, Received, ReduceOp, Scalar, StartError,
+    PATH_VARIABLE, Received, ReduceOp, Scalar, ScalarType, StartError,
 };
 use std::collections::VecDeque;
 use std::io::Read;
@@ -400,7 +400,13 @@ fn joined(op: ReduceOp, a: u64, b: u64) -> u64 {
 }
 
 fn check_all_kinds(world: &Comm, op: ReduceOp, mine: [u64; 2], all: [u64; 2]) {
-    fn check<T: Plain>(world: &Comm, op: ReduceOp, convert: fn(u64) -> T, mine: [u64; 2], all: [u64; 2]) {
+    fn check<T: ScalarType>(
+        world: &Comm,
+        op: ReduceOp,
+        convert: fn(u64) -> T,
+        mine: [u64; 2],
+        all: [u64; 2],
+    ) {
         let is_float = matches!(T::SCALAR, Scalar::F32 | Scalar::F64);
         let is_arithmetic = matches!(op, ReduceOp::Max | ReduceOp::Min | ReduceOp::Sum | ReduceOp::Prod);
         let call = world.collective(Collective::Allreduce { op }, mine.map(convert).to_vec().into());

@@ -24,7 +24,7 @@ impl CollectiveRound {
 
     /// The payload of the root goes down a binomial tree. The root has `Some`, the others have what
     /// comes.
-    pub(super) async fn bcast<P: MessagePayload + Clone>(
+    pub(crate) async fn bcast<P: MessagePayload + Clone>(
         &mut self,
         root: usize,
         own: Option<P>,
@@ -110,7 +110,7 @@ impl CollectiveRound {
     }
 
     /// Each rank gets the payloads of all: they are gathered at rank 0 and sent to the others.
-    pub(super) async fn allgather<P: MessagePayload + Clone>(&mut self, own: P) -> Result<Vec<P>, Error> {
+    pub(crate) async fn allgather<P: MessagePayload + Clone>(&mut self, own: P) -> Result<Vec<P>, Error> {
         let gathered = self.gather(0, own).await?.map(SeveralPayloads);
         let SeveralPayloads(all) = self.bcast(0, gathered).await?;
         Ok(all)

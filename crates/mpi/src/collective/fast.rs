@@ -61,10 +61,11 @@ impl Communicator {
     /// As for [`gather`](Self::gather).
     #[doc(alias = "gatherSend")]
     #[doc(alias = "gatherRecv")]
-    #[doc(alias = "gathervSend")]
-    #[doc(alias = "gathervRecv")]
     #[doc(alias = "MPI_Gather")]
     #[doc(alias = "MPI_Gatherv")]
+    #[doc(alias = "gatherv")]
+    #[doc(alias = "gathervSend")]
+    #[doc(alias = "gathervRecv")]
     #[track_caller]
     pub fn gather_slice<T: Pod + Send + Sync>(
         &self,
@@ -99,10 +100,11 @@ impl Communicator {
     /// ```
     #[doc(alias = "scatterSend")]
     #[doc(alias = "scatterRecv")]
-    #[doc(alias = "scattervSend")]
-    #[doc(alias = "scattervRecv")]
     #[doc(alias = "MPI_Scatter")]
     #[doc(alias = "MPI_Scatterv")]
+    #[doc(alias = "scatterv")]
+    #[doc(alias = "scattervSend")]
+    #[doc(alias = "scattervRecv")]
     #[track_caller]
     pub fn scatter_parts<T: Pod + Send + Sync>(
         &self,

@@ -190,6 +190,7 @@ impl Communicator {
     #[doc(alias = "reduceSend")]
     #[doc(alias = "reduceRecv")]
     #[doc(alias = "opCreate")]
+    #[doc(alias = "opFree")]
     #[doc(alias = "MPI_Reduce")]
     #[doc(alias = "MPI_Op_create")]
     #[track_caller]
@@ -232,6 +233,7 @@ impl Communicator {
     #[doc(alias = "reduceScatter")]
     #[doc(alias = "MPI_Reduce_scatter")]
     #[doc(alias = "MPI_Reduce_scatter_block")]
+    #[doc(alias = "reduceScatterBlock")]
     #[track_caller]
     pub fn reduce_scatter<T: Message>(
         &self,

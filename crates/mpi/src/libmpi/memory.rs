@@ -4,7 +4,7 @@
 //! has done with it. So what MPI reads and writes belongs to the call in the loop, never to the
 //! future that waits for it, and no thread can see it before MPI has done.
 
-use super::scalar::{Plain, Scalar};
+use super::scalar::{Scalar, ScalarType};
 use std::alloc::{Layout, dealloc};
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -66,7 +66,7 @@ impl MpiMemory {
     /// numbers that any OS thread may read and write, and no other code writes them. It reads them
     /// only if the `MpiMemory` was given to a call that does not write them. A future that is
     /// dropped does not drop it.
-    pub unsafe fn borrowed<T: Plain>(start: NonNull<T>, len: usize) -> MpiMemory {
+    pub unsafe fn borrowed<T: ScalarType>(start: NonNull<T>, len: usize) -> MpiMemory {
         MpiMemory { start: start.cast(), len, scalar: T::SCALAR, capacity: None }
     }
 
@@ -91,7 +91,7 @@ impl MpiMemory {
     }
 
     /// The numbers, if they are of this type.
-    pub fn as_slice<T: Plain>(&self) -> Option<&[T]> {
+    pub fn as_slice<T: ScalarType>(&self) -> Option<&[T]> {
         // SAFETY: `len` numbers of this kind lie at `start`, by `from` or by the contract of
         // `borrowed`, and are not written while `self` is borrowed: only its owner can hand it to a
         // call.
@@ -103,7 +103,7 @@ impl MpiMemory {
     ///
     /// # Errors
     /// Gives the memory back if the numbers are of another type.
-    pub fn into_vec<T: Plain>(self) -> Result<Vec<T>, MpiMemory> {
+    pub fn into_vec<T: ScalarType>(self) -> Result<Vec<T>, MpiMemory> {
         if self.scalar != T::SCALAR {
             return Err(self);
         }
@@ -134,7 +134,7 @@ impl MpiMemory {
     }
 }
 
-impl<T: Plain> From<Vec<T>> for MpiMemory {
+impl<T: ScalarType> From<Vec<T>> for MpiMemory {
     /// Moves no number.
     fn from(numbers: Vec<T>) -> MpiMemory {
         let mut numbers = ManuallyDrop::new(numbers);

@@ -49,5 +49,5 @@ pub use memory::MpiMemory;
 pub use message_loop::{About, MessageLoop};
 pub use ongoing::Ongoing;
 pub use received::{CommListener, Received};
-pub use scalar::{Plain, ReduceOp, Scalar};
+pub use scalar::{ReduceOp, Scalar, ScalarType};
 pub use start::StartError;

@@ -4,7 +4,7 @@
 //! `memory.rs` notes the kind of what it holds, and `family.rs` has the library's handle for each.
 
 /// A type of Rust that is one of the kinds of [`Scalar`].
-pub trait Plain: Copy + Send + 'static + sealed::SealedKind {
+pub trait ScalarType: Copy + Send + 'static + sealed::SealedKind {
     /// The kind.
     const SCALAR: Scalar;
 }
@@ -44,7 +44,7 @@ macro_rules! scalars {
 
         $(
             impl sealed::SealedKind for $type {}
-            impl Plain for $type {
+            impl ScalarType for $type {
                 const SCALAR: Scalar = Scalar::$name;
             }
             const _: () = assert!(align_of::<$type>() == size_of::<$type>());

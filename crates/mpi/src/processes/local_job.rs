@@ -49,6 +49,10 @@ impl LocalJob {
         Ok(LocalJob { segment: Arc::new(JobSegment::create_inherited(ranks)?) })
     }
 
+    pub(super) fn of(segment: Arc<JobSegment>) -> LocalJob {
+        LocalJob { segment }
+    }
+
     /// The number of ranks.
     pub fn ranks(&self) -> usize {
         self.segment.size()
@@ -75,7 +79,13 @@ impl LocalJob {
         }
     }
 
-    pub(super) fn segment(&self) -> &Arc<JobSegment> {
+    /// As [`variable`](Self::variable), for a process that a world of `parents` ranks spawns. Its
+    /// ranks are the first ones of the job.
+    pub(crate) fn spawned_variable(&self, rank: usize, parents: usize) -> (&'static str, String) {
+        (VARIABLE, format!("{}:{rank}:{parents}", self.segment.descriptor()))
+    }
+
+    pub(crate) fn segment(&self) -> &Arc<JobSegment> {
         &self.segment
     }
 }
@@ -91,6 +101,9 @@ impl fmt::Debug for LocalJob {
 pub(crate) struct RankSeat {
     pub(super) descriptor: u32,
     pub(crate) rank: usize,
+    /// How many ranks of the job have spawned this one and its like: 0 in a job that was started as
+    /// a whole.
+    pub(crate) parents: usize,
 }
 
 impl RankSeat {
@@ -101,7 +114,12 @@ impl RankSeat {
 
     fn parse(value: &str) -> Option<RankSeat> {
         let (descriptor, rank) = value.split_once(':')?;
-        Some(RankSeat { descriptor: descriptor.parse().ok()?, rank: rank.parse().ok()? })
+        let (rank, parents) = rank.split_once(':').unwrap_or((rank, "0"));
+        Some(RankSeat {
+            descriptor: descriptor.parse().ok()?,
+            rank: rank.parse().ok()?,
+            parents: parents.parse().ok()?,
+        })
     }
 }
 
@@ -127,7 +145,11 @@ mod tests {
         let job = LocalJob::new(3).unwrap();
         let (name, value) = job.variable(2);
         assert_eq!(name, VARIABLE);
-        assert_eq!(RankSeat::parse(&value).unwrap().rank, 2);
+        let seat = RankSeat::parse(&value).unwrap();
+        assert_eq!((seat.rank, seat.parents), (2, 0));
+        let (_, value) = job.spawned_variable(2, 1);
+        let seat = RankSeat::parse(&value).unwrap();
+        assert_eq!((seat.rank, seat.parents), (2, 1));
         assert_eq!(RankSeat::parse("3"), None);
         assert_eq!(RankSeat::parse("3:x"), None);
     }

@@ -15,6 +15,7 @@
 //! | `rings.rs` | messages through the rings of one rank |
 //! | `attendant.rs` | the OS thread that sleeps until another process has something |
 //! | `process_rank.rs` | this process as a rank |
+//! | `peer_watch.rs` | noticing that a process has ended which this one has not started |
 //! | `doorbells.rs` | the bells alone, for the ranks of a job of MPI |
 //!
 //! **Architecture Invariant:** a process that is killed at any instruction leaves the others able
@@ -25,6 +26,7 @@ mod attendant;
 mod bell;
 mod doorbells;
 mod local_job;
+mod peer_watch;
 mod primitives;
 mod process_rank;
 mod ring;

@@ -4,6 +4,7 @@
 
 use super::attendant::BellAttendant;
 use super::local_job::{LocalJob, RankSeat};
+use super::peer_watch::PeerWatch;
 use super::rings::RankRings;
 use super::segment::JobSegment;
 use crate::job::{JobRank, on_an_os_thread};
@@ -16,6 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct ProcessRank {
     pub(crate) job: Arc<JobRank<RankRings>>,
     attendant: Mutex<BellAttendant>,
+    /// In a job that joins two worlds, what notices the ends of the other processes.
+    watch: Mutex<Option<PeerWatch>>,
 }
 
 impl ProcessRank {
@@ -42,6 +45,35 @@ impl ProcessRank {
         ProcessRank::new(job.segment().clone(), 0, || Ok(()))
     }
 
+    /// This process, or a part of it, is also a rank of a job that joins two worlds. Its segment
+    /// has this path.
+    ///
+    /// # Errors
+    /// If the segment cannot be opened, as on another machine.
+    pub(crate) fn join_worlds(
+        path: String,
+        rank: usize,
+    ) -> Result<ProcessRank, Box<dyn Error + Send + Sync>> {
+        let segment = JobSegment::open(path).map_err(|error| format!("the job of both worlds: {error}"))?;
+        ProcessRank::new(Arc::new(segment), rank, || Ok(()))
+    }
+
+    /// From now on the ends of the other processes are noticed, of which each has taken its rank.
+    ///
+    /// # Errors
+    /// If the kernel has no descriptor or no OS thread left.
+    pub(crate) fn watch_others(&self) -> io::Result<()> {
+        let watch = PeerWatch::start(LocalJob::of(self.job.link().segment().clone()))?;
+        *self.watch.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+        Ok(())
+    }
+
+    /// These ranks will not come: the others are told that they have failed.
+    pub(crate) fn stay_away(&self, ranks: std::ops::Range<usize>) {
+        let job = LocalJob::of(self.job.link().segment().clone());
+        ranks.for_each(|rank| job.departed(rank));
+    }
+
     fn new(
         segment: Arc<JobSegment>,
         rank: usize,
@@ -66,12 +98,13 @@ impl ProcessRank {
         let job = Arc::new(JobRank::new(rank, size, rings.clone()));
         rings.serve(&job);
         let attendant = Mutex::new(BellAttendant::start(job.clone(), begin)?);
-        Ok(ProcessRank { job, attendant })
+        Ok(ProcessRank { job, attendant, watch: Mutex::new(None) })
     }
 
     /// Waits until all ranks have ended and all messages are sent.
     pub(crate) async fn finish(&self) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.job.all_have_ended().await;
+        drop(self.watch.lock().unwrap_or_else(PoisonError::into_inner).take());
         let os_thread = self.attendant.lock().unwrap_or_else(PoisonError::into_inner).dismiss();
         if let Some(os_thread) = os_thread {
             on_an_os_thread(move || os_thread.join()).await?.map_err(|_| "the attendant has panicked")?;

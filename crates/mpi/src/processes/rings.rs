@@ -131,6 +131,10 @@ impl RankRings {
         self.job.set(Arc::downgrade(job)).expect("a link serves one job");
     }
 
+    pub(super) fn segment(&self) -> &Arc<JobSegment> {
+        &self.segment
+    }
+
     /// This rank's own bell.
     pub(super) fn bell(&self) -> &Bell {
         self.segment.bell(self.rank)

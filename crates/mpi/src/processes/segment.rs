@@ -288,6 +288,16 @@ impl JobSegment {
         taken.compare_exchange(0, process, Ordering::Relaxed, Ordering::Relaxed).map(drop)
     }
 
+    /// The process that is a rank, if one is.
+    pub(super) fn process(&self, rank: usize) -> Option<u32> {
+        Some(self.rank(rank).process.load(Ordering::Relaxed)).filter(|&process| process != 0)
+    }
+
+    /// The path by which another process opens it, as long as this one has it.
+    pub(crate) fn path(&self) -> String {
+        segment_path(std::process::id(), self.descriptor())
+    }
+
     /// The process of a rank has ended.
     pub(crate) fn departed(&self, rank: usize) {
         self.rank(rank).has_departed.store(1, Ordering::Release);

@@ -1,30 +1,46 @@
-//! [`StartedRanks`]: the other processes of a program that starts itself again as several ranks.
+//! [`StartedRanks`]: processes that this one has started as ranks of a job: the program itself
+//! again, or programs that it spawns.
 
 use super::local_job::LocalJob;
 use std::io;
+use std::ops::Range;
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 
-/// The processes of ranks 1 to n.
+/// The processes of some ranks.
 pub(crate) struct StartedRanks {
-    job: LocalJob,
-    ends: Receiver<(usize, io::Result<ExitStatus>)>,
+    ends: Receiver<StartedEnd>,
 }
+
+/// A rank, and how its process has ended.
+pub(crate) type StartedEnd = (usize, io::Result<ExitStatus>);
 
 impl StartedRanks {
     /// Starts this program again, with the same arguments, as each rank but rank 0.
     ///
     /// # Errors
-    /// If the job cannot be made. A process that cannot be started is a rank that has failed.
-    pub(crate) fn start(ranks: usize) -> io::Result<StartedRanks> {
-        let job = LocalJob::new(ranks)?;
+    /// If the system does not tell the path of the program.
+    pub(crate) fn start_itself(job: &LocalJob) -> io::Result<StartedRanks> {
         let program = std::env::current_exe()?;
-        let (tell, ends) = channel();
-        for rank in 1..ranks {
+        Ok(StartedRanks::start(job, 1..job.ranks(), |rank| {
             let (name, value) = job.variable(rank);
             let mut command = Command::new(&program);
             command.args(std::env::args_os().skip(1)).env(name, value);
+            command
+        }))
+    }
+
+    /// Starts a command as each of these ranks. A process that cannot be started is a rank that has
+    /// failed.
+    pub(crate) fn start(
+        job: &LocalJob,
+        ranks: Range<usize>,
+        mut command: impl FnMut(usize) -> Command,
+    ) -> StartedRanks {
+        let (tell, ends) = channel();
+        for rank in ranks {
+            let mut command = command(rank);
             let (tells, watched) = (tell.clone(), job.clone());
             // The OS thread that starts a process waits for its end, because the kernel ends a rank
             // with the very OS thread that has started it.
@@ -38,15 +54,11 @@ impl StartedRanks {
                 let _ = tell.send((rank, Err(error)));
             }
         }
-        Ok(StartedRanks { job, ends })
-    }
-
-    pub(crate) fn job(&self) -> &LocalJob {
-        &self.job
+        StartedRanks { ends }
     }
 
     /// Waits for the ends of the processes: blocks the OS thread. They come in their order.
-    pub(crate) fn wait(self) -> Vec<(usize, io::Result<ExitStatus>)> {
+    pub(crate) fn wait(self) -> Vec<StartedEnd> {
         self.ends.into_iter().collect()
     }
 }

@@ -7,6 +7,8 @@
 //! | `given_up.rs` | receives that are dropped, in every order of the ranks |
 //! | `failures.rs` | ranks that panic, return errors, or end too early |
 //! | `deadlocks.rs` | ranks that wait for one another |
+//! | `files.rs` | random operations on files of all ranks, against the bytes; and disks that fail |
+//! | `joined.rs` | worlds that did not start together, and ranks that are spawned |
 //! | `model.rs` | random sends and receives, against a matching that looks at every message |
 //! | `overlapping.rs` | random collectives that are started, against their results one by one |
 //! | `recovery.rs` | ranks that end at any step, and the others, which go on without them |
@@ -16,7 +18,9 @@ mod conformance;
 mod deadlocks;
 mod every_engine;
 mod failures;
+mod files;
 mod given_up;
+mod joined;
 mod model;
 mod overlapping;
 mod recovery;

@@ -7,6 +7,7 @@ mod collectives;
 mod communicators;
 mod elements;
 mod errors;
+mod files;
 mod functions;
 mod grids;
 mod intercommunicators;
@@ -14,6 +15,7 @@ mod layouts;
 mod null_rank;
 mod persistent;
 mod recovery;
+mod spawning;
 mod started;
 mod started_elements;
 mod values;
@@ -47,6 +49,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Case> {
         persistent::CASES,
         layouts::CASES,
         windows::CASES,
+        files::CASES,
+        spawning::CASES,
         recovery::CASES,
         grids::CASES,
         intercommunicators::CASES,
