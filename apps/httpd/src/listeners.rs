@@ -108,7 +108,7 @@ pub(crate) fn bind_control(path: &Path, handed: &mut HandedFiles) -> io::Result<
 }
 
 impl Bound {
-    /// Has each worker listen at the TCP addresses among `addresses` by a stack of its own.
+    /// Adds a listener of a stack of its own to each worker, for the TCP addresses among `addresses`.
     ///
     /// # Errors
     /// Those of [`stacked::listen`].

@@ -115,7 +115,7 @@ pub(crate) struct WholeExtent {
 }
 
 /// The extent of `read` as the answer to a `GET` request, if `read` is one answer from its first
-/// byte to its last: of HTTP/1.1, with a status whose answer has content, framed by
+/// byte to its last: of HTTP/1.1, with a status that has content, framed by
 /// `Content-Length`, on a connection that stays open. `None` says nothing about `read`: [`length`]
 /// and [`parse`] say what is wrong, if anything is.
 pub(crate) fn whole(read: &[u8], bytes_max: usize) -> Option<WholeExtent> {

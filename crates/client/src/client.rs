@@ -4,8 +4,9 @@ use crate::address::Address;
 use crate::answer_body::AnswerBody;
 use crate::answer_head::Asked;
 use crate::error::{Error, ErrorCause};
-use crate::exchange::{OnInterim, attempt};
+use crate::exchange::{OnInterim, attempt, attempt_plain};
 use crate::outgoing_request::OutgoingRequest;
+use crate::plain::PlainReply;
 use crate::pool::ConnectionPool;
 use crate::redirect;
 use crate::request_body::RequestBody;
@@ -324,8 +325,35 @@ impl Client {
         attempt(shared, address, stream, sending(head, body), asked, &inform).await
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
-        &self.shared
+    /// Sends a `GET` request without a body to this server. `head` is the head with the empty line
+    /// at its end, of HTTP/1.1, as the caller has written it; it must ask for no upgrade. `inform`
+    /// is called with the status and the fields of each interim answer.
+    ///
+    /// It is for callers that pass a head on. The client does not look at `head`, so the caller
+    /// answers for it: what its own client has sent belongs there only if a parser has found that
+    /// every reader sees the same fields.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send). A kept connection that turns out to be closed is no error.
+    pub async fn get_plain<B>(
+        &self,
+        address: &Address,
+        head: &[u8],
+        inform: impl Fn(StatusCode, HeaderMap),
+    ) -> Result<PlainReply<B>, Error>
+    where
+        B: Body<Data = Bytes>,
+        B::Error: Into<Box<dyn StdError + Send + Sync>>,
+    {
+        let shared = &self.shared;
+        if let Some(stream) = shared.pool.take(address) {
+            match attempt_plain(shared, address, stream, head.to_vec(), &inform).await {
+                Err(error) if error.is_unanswered() && !error.is_timeout() => {}
+                sent => return sent,
+            }
+        }
+        let stream = address.connect(shared.limits.connect).await?;
+        attempt_plain(shared, address, stream, head.to_vec(), &inform).await
     }
 
     /// Sends a request with a body that can be sent again, and follows redirects.

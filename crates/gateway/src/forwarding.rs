@@ -165,7 +165,7 @@ impl Hop {
     }
 
     /// Appends the lines that [`add_to`](Self::add_to) adds to a request of HTTP/1.1 for `host`,
-    /// which is one host and in ASCII. What earlier proxies said must not be among the lines before.
+    /// which is one host and in ASCII. The lines before must say nothing of the client.
     pub(crate) fn put_lines(&self, peer: Option<IpAddr>, host: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(b"forwarded: ");
         put_forwarded(peer, Some(host), out);

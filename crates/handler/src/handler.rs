@@ -22,7 +22,7 @@ pub trait Handler: 'static {
     /// Answers `request`.
     fn call(&self, request: Request) -> impl Future<Output = Response>;
 
-    /// Answers a request whose head it need not take apart, or returns `None`; then the engine
+    /// Answers a request that it need not take apart, or returns `None`; then the engine
     /// calls [`call`](Self::call). It is for handlers that send requests on, because a head that
     /// stays bytes costs a fraction of an owned one. It must answer as [`call`](Self::call) would.
     ///

@@ -11,10 +11,11 @@ use http::StatusCode;
 
 use crate::{Caller, Response};
 
-/// A `GET` request of HTTP/1.1 without a body, whose head an engine has checked and not taken apart.
+/// A `GET` request of HTTP/1.1 without a body. An engine has checked its head, and has not taken it
+/// apart.
 ///
-/// The target is in origin form, or what a rule has made of it. The host is the one that the client
-/// asked for; the engine has found it valid.
+/// The target is in origin form, or what a rule has made of it. The client asked for the
+/// host, and the engine has found it valid.
 ///
 /// # Examples
 /// ```
@@ -111,7 +112,7 @@ pub enum Forwarded {
 /// A final answer with all of its content, of which the engine writes the head.
 #[derive(Clone, Debug)]
 pub struct PlainAnswer {
-    /// The status: one whose answer has content, even if it is empty.
+    /// The status. Its answers have content, even if it is empty.
     pub status: StatusCode,
     /// The field lines, each with CRLF. None of them frames the message or is about the connection.
     pub lines: Vec<u8>,

@@ -211,8 +211,8 @@ mod tests {
     use selvedge_core::{spawn, yield_now};
     use std::sync::{Arc, Mutex};
 
-    /// The ranks agree on the list of those that gave, twice. Those in `ends` end after a number of
-    /// sends.
+    /// The ranks agree on the list of the ranks that gave, twice. The ranks in `ends` end after a
+    /// number of sends.
     async fn agreements(ranks: usize, ends: Vec<(usize, usize)>) {
         let engine = Arc::new(CutShort::new(ranks, &ends));
         let values = Arc::new(Mutex::new(vec![Vec::new(); ranks]));

@@ -10,7 +10,7 @@
 //! | `collective/values.rs` | what these two files have in common |
 //! | `collective/fast.rs` | the operations on elements |
 //! | `collective/started_elements.rs` | the same without waiting for their end |
-//! | `collective/persistent.rs` | those which are started again and again; `persistent_calls.rs` makes them |
+//! | `collective/persistent.rs` | collectives that are started again and again; `persistent_calls.rs` makes them |
 //! | `collective/start_line.rs` | the way from such a collective to its thread |
 //! | `collective/elements.rs` | what these three files have in common |
 //! | `collective/inter.rs` | the operations between two groups |

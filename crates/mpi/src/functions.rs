@@ -225,7 +225,7 @@ impl RankPool {
         self.shared.comm.size()
     }
 
-    /// Has a function executed by a rank, which may be this one, and gives its result.
+    /// Calls a function on a rank, which may be this one, and gives its result.
     ///
     /// # Errors
     /// [`ErrorClass::Function`] if the function panics there, with its message;
@@ -247,7 +247,7 @@ impl RankPool {
         }
     }
 
-    /// Has a function executed by the rank that has the fewest calls of this one. It begins at
+    /// Calls a function on the rank that has the fewest calls of this one. The call begins at
     /// once, and the handle gives the result.
     ///
     /// # Errors
@@ -266,7 +266,7 @@ impl RankPool {
         spawn(self.call(rank.map_or(own, |(rank, _)| rank), function, argument))
     }
 
-    /// Has a function executed for each of these arguments, and gives the results in their order. A
+    /// Calls a function for each of these arguments, and gives the results in their order. A
     /// rank that has done a task takes the next one, so a slow rank has few. The tasks of a rank
     /// that fails are done by others.
     ///

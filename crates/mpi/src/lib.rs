@@ -46,7 +46,7 @@
 //!
 //! # Messages
 //! A message goes from one rank to another, with a tag. Messages between the same two ranks in one
-//! communicator do not overtake: of those that a receive could take, it takes the first. A receive
+//! communicator do not overtake: a receive takes the first of the messages that it could take. A receive
 //! names its source and tag, or takes [`ANY`].
 //!
 //! # Waiting
@@ -64,6 +64,24 @@
 //!
 //! The variable `SELVEDGE_MPI_ENGINE` names an engine for a program that names none: `threads`,
 //! `processes` or `mpi`.
+// # For readers of the source
+//
+// The crate has three levels. An *engine* (`engine.rs`) carries messages, and has one operation for
+// it, `send`. It gives what arrives to the *mailbox* of the receiving rank (`mailbox.rs`), where
+// messages meet receives by the hash of context, source and tag (`matching.rs`). Above it the
+// *communicator* (`communicator.rs`) has contexts, ranks and errors, and makes all operations of
+// MPI of its send and its receive: also elements that lie apart (`layout.rs`), operations that are
+// started again (`persistent.rs`), two groups that send to one another (`intercommunicator.rs`),
+// memory that other ranks change (`window.rs`), and files (`file.rs`). So an engine knows no
+// wildcard, no communicator and no collective.
+//
+// In `threads.rs` ranks are groups of threads of one process. In the other two engines the process
+// is one rank of a job (`job.rs`): in `launched.rs` through the MPI library of the machine
+// (`libmpi/`, loaded with dlopen), in `processes/` through shared memory. The tables in
+// `processes/mod.rs` and `libmpi/mod.rs` say where to start reading. A new world is made by
+// `world.rs`, and groups of two worlds have an engine of their own (`joined.rs`). When a rank has
+// ended, `recovery.rs` revokes and `agreement.rs` argues why all ranks agree.
+
 #![deny(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 

@@ -211,8 +211,8 @@ impl Mailbox {
         after.happen();
     }
 
-    /// The rank of this mailbox has ended: messages are refused from now on, and the senders of
-    /// those which no receive has taken are told. Gives the number of these.
+    /// The rank of this mailbox has ended: messages are refused from now on. The senders of
+    /// messages that no receive has taken are told. Gives the number of these messages.
     pub fn close(&self, ended: EndedRank) -> usize {
         let mut after = After::default();
         let mut state = self.lock();

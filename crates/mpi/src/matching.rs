@@ -7,9 +7,8 @@
 //! that matches, always.
 //!
 //! # The order
-//! MPI's rule is that messages do not overtake: of the messages that match a receive, it takes the
-//! one that came first, and of the receives that match a message, the one that was posted first
-//! gets it. Each entry of a table has its number in the order of arrival. An entry lies in lists
+//! MPI's rule is that messages do not overtake: a receive takes the first message that matches
+//! it, and a message goes to the receive that was posted first of all receives that match it. Each entry of a table has its number in the order of arrival. An entry lies in lists
 //! that are in this order, and the first of a list is found by the hash of the list's pattern.
 //!
 //! - A posted receive lies in one list, that of its own pattern. A message looks at the first
@@ -174,7 +173,7 @@ impl<T> MatchTable<T> {
         }
     }
 
-    /// The receive that was posted first of those which match the message with this exact pattern.
+    /// The receive that was posted first of all that match the message with this exact pattern.
     pub(crate) fn first_receive(&self, message: &Pattern) -> Option<EntryKey> {
         let kinds = (0..KINDS).filter(|&kind| self.of_kind[kind] != 0);
         kinds.filter_map(|kind| self.first(&message.widened(kind))).min_by_key(|&key| self.order(key))

@@ -19,9 +19,8 @@ use crate::error::{Error, ErrorClass};
 /// memory. Over MPI a rank that returns an error or panics is borne too, but a process that is
 /// killed ends the job, because the launcher does so.
 impl Communicator {
-    /// Ends all calls on this communicator, on every rank: those that wait, and all later ones,
-    /// fail with [`ErrorClass::Revoked`]. The messages that no receive
-    /// has taken are dropped. [`shrink`](Self::shrink) and [`agree`](Self::agree) still work.
+    /// Ends all calls on this communicator, on every rank: the calls that wait, and all later
+    /// calls, fail with [`ErrorClass::Revoked`]. The messages that no receive has taken are dropped. [`shrink`](Self::shrink) and [`agree`](Self::agree) still work.
     ///
     /// Any rank may call it at any time; the others call nothing. The call returns at once. Each
     /// rank that lives hears of it, also if this one ends meanwhile. Other communicators of the
@@ -45,7 +44,7 @@ impl Communicator {
         self.knows_of_revocation()
     }
 
-    /// Makes a communicator of the ranks that live: those that have neither returned nor failed.
+    /// Makes a communicator of the ranks that live: they have neither returned nor failed.
     /// They keep their order. All of them call it.
     ///
     /// All get the same ranks, whichever ends meanwhile. A rank that ends during the call may be

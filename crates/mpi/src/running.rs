@@ -42,7 +42,7 @@ pub(crate) async fn run_rank<T, E>(
     running.failed = end.is_err();
     ends.put(rank, end);
     // The others are told after the end has been put: so the failure of this rank comes before
-    // those which it causes.
+    // the failures that it causes.
     drop(running);
     while let Some(end) = home.next_before_end() {
         if let Err(text) = end.await {

@@ -114,8 +114,8 @@ impl Communicator {
     /// Waits for the first message that matches, and takes its value.
     ///
     /// The source is a rank or [`ANY`](crate::ANY), and so is the tag. While it waits, the thread
-    /// is parked. Of the messages that match, the earliest one is taken, and of receives that wait,
-    /// the one that began first gets a message.
+    /// is parked. It takes the earliest of the messages that match. A message goes to the receive
+    /// that began first.
     ///
     /// # Errors
     /// If the message holds a value of another type; it is taken all the same. If there is no such

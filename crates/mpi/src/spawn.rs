@@ -15,8 +15,8 @@ use std::process::Command;
 impl Communicator {
     /// Starts this number of new ranks, which execute `body` side by side, with a world of their
     /// own. Gives the intercommunicator of the ranks that call it, which are its first group, and
-    /// the new ones. Every rank of the communicator calls it; the closure of the root is the one
-    /// that is executed.
+    /// the new ones. Every rank of the communicator calls it; the closure of the root alone is
+    /// executed.
     ///
     /// [`parent`](Self::parent) of their world is the other side of the intercommunicator.
     ///

@@ -409,7 +409,7 @@ fn ranks_of(job: &LocalJob, program: &str, wait: Option<u64>) -> Vec<Command> {
     (0..job.ranks()).map(command).collect()
 }
 
-/// Runs all jobs of one kind, and gives the number of those that failed.
+/// Runs all jobs of one kind, and gives the number of failures.
 fn start_jobs_with(kind: &str, job: impl Fn(&str, usize) -> (bool, String)) -> usize {
     let mut failed = 0;
     let sizes: BTreeSet<usize> = all().map(|case| case.ranks).collect();
@@ -432,7 +432,7 @@ fn start_jobs_with(kind: &str, job: impl Fn(&str, usize) -> (bool, String)) -> u
 }
 
 /// Runs processes side by side: whether all succeeded, and what they wrote. `ended` is called with
-/// the number of each that has ended. Those that do not end are killed.
+/// the number of each that has ended. The others are killed.
 fn output(commands: Vec<Command>, ended: impl Fn(usize)) -> (bool, String) {
     let written = std::env::temp_dir().join(format!("selvedge-launched-{}", std::process::id()));
     let file = File::options().append(true).create(true).open(&written).expect("the file can be made");

@@ -280,8 +280,8 @@ impl Talk {
         }
     }
 
-    /// Takes the output that is there to `early`. Returns whether it is all of an answer whose
-    /// program claims this length.
+    /// Takes the output that is there to `early`. Returns whether it is all of an answer for
+    /// which the program claims this length.
     fn is_whole(&mut self, length: Option<u64>) -> bool {
         // An error among the bytes is met again by the reader of the body.
         while self.early.len() <= PIECE_BYTES

@@ -69,7 +69,7 @@ const ANSWERS: [&[&str]; 22] = [
     &["SSH-2.0-x\r\n\r\n"],
 ];
 
-/// The first line of a message, its fields with the lines of a name joined, and what is behind them.
+/// The first line of a message, its fields with the lines of a name joined, and its content.
 type Message = (String, BTreeMap<String, String>, String);
 
 fn message(text: &str) -> Message {

@@ -91,7 +91,7 @@ impl CollectiveRound {
         taken.map(|()| true)
     }
 
-    /// Each rank gets its payload of those which the root has.
+    /// Each rank gets its payload from the root, which has all.
     pub(super) async fn scatter<P: MessagePayload>(
         &mut self,
         root: usize,

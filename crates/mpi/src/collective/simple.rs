@@ -108,8 +108,7 @@ impl Communicator {
         }
     }
 
-    /// Gives each rank its value of those which the root has. The closure is called at the root
-    /// alone.
+    /// Gives each rank its value. The root has all, and the closure is called at the root alone.
     ///
     /// # Errors
     /// As for [`bcast`](Self::bcast), and at the root if there is not one value for each rank.

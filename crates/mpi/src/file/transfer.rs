@@ -1,8 +1,8 @@
 //! [`FileInside`], what the handles of one open file share; and how one rank reads and writes
 //! pieces of it.
 //!
-//! `access.rs` transfers the pieces of one rank so, and `two_phase.rs` those that some ranks
-//! transfer for all.
+//! `access.rs` transfers the pieces of one rank so, and `two_phase.rs` the pieces that some
+//! ranks transfer for all.
 
 use super::view::FilePiece;
 use crate::communicator::Communicator;

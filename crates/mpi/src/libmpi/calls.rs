@@ -270,7 +270,7 @@ impl<H: MpiHandle> Mpi<H> {
             return Ok(None);
         }
         let mut bytes = 0;
-        // SAFETY: the status is the one that the library has just written.
+        // SAFETY: the library has just written this status.
         unsafe { ask!(self.get_elements_x(status, self.table.byte, &mut bytes)) }?;
         let layout = numbers.status;
         let head = MessageHead {

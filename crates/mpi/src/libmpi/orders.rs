@@ -147,7 +147,7 @@ impl LoopOrders {
         }
     }
 
-    /// Takes no more orders. Those that are there are dropped.
+    /// Takes no more orders. The orders in the queue are dropped.
     pub(super) fn close(&self) {
         let mut queue = self.lock();
         queue.is_closed = true;

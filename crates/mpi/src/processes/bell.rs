@@ -10,7 +10,7 @@
 //! the bell armed and rings it. A bell that was rung is not armed any more, so of several that have
 //! something one makes the system call.
 //!
-//! Ringing counts `rung` up, and the sleep is a wait for another count than the one that was read
+//! Ringing counts `rung` up, and the sleep is a wait for a count that differs from the count
 //! before the bell was armed. So a ring between the look and the sleep ends the sleep at once.
 //!
 //! Several OS threads of the process may arm the bell and disarm it. One that has disarmed it looks

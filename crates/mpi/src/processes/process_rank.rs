@@ -113,7 +113,7 @@ impl ProcessRank {
     }
 }
 
-/// The process ends with the one that has started it. The kernel keeps this for an OS thread, and
+/// The process ends with its parent. The kernel keeps this for an OS thread, and
 /// the attendant, which calls it, lives as long as the rank.
 fn follow_the_parent() -> io::Result<()> {
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)

@@ -124,7 +124,7 @@ fn after_the_message_has_come() {
             for number in [0, 2, 3] {
                 assert_eq!(world.recv::<u32>(ANY, ANY).await?.0, number);
             }
-            // A result that had come is told to the one that cancels.
+            // A result that had come is what `cancel` returns.
             let world_again = world.clone();
             world_again.send(1, (), 'x').await?;
             assert_eq!(world.irecv::<char>(1, ()).cancel().unwrap()?.0, 'x');

@@ -18,7 +18,7 @@ enum Act {
         any_source: bool,
         tag: Option<u32>,
     },
-    /// Drops the receive with this number of those which are there, in the order of posting.
+    /// Drops the receive with this number among the posted ones, in the order of posting.
     GiveUp {
         which: usize,
     },

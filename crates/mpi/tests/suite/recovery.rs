@@ -147,7 +147,7 @@ fn a_revocation_reaches_the_rank_that_waits_for_a_living_one() {
     assert_eq!((failure.rank(), failure.ranks.len()), (3, 1), "{failure}");
 }
 
-/// A rank that returns is not among those that live, and an agreement does without it.
+/// A rank that has returned does not count as alive, and an agreement does without it.
 #[test]
 fn a_rank_that_has_returned() {
     round_robin(run(3, |world| async move {

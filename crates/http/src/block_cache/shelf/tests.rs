@@ -94,8 +94,8 @@ fn compared(pause: usize, scan: usize) -> (f64, f64) {
     (hits as f64 / REQUESTS as f64, of_lru as f64 / REQUESTS as f64)
 }
 
-/// Without a scan the rule is the better of the two. A scan takes hits from the other rule, and next
-/// to none from this one.
+/// Without a scan the rule is the better of the two. A scan takes hits from the other rule, and
+/// next to none from this one.
 #[test]
 fn a_scan_ruins_nothing() {
     let (alone, lru_alone) = compared(1000, 0);

@@ -52,7 +52,7 @@ cases! {
         let made = world.create(mine).await?.expect("each rank is in its group");
         assert_eq!(made.allgather(world.rank()).await?, if world.rank() % 2 == 1 { vec![3, 1] } else { vec![0, 2, 4] });
         assert_eq!(made.group(), mine);
-        // Those which are not in the group get none.
+        // The ranks outside the group get none.
         assert_eq!(world.create(&odd).await?.is_some(), world.rank() % 2 == 1);
         assert!(world.create(&Group::empty()).await?.is_none());
     }

@@ -1,5 +1,5 @@
-//! Collectives that are started and awaited later: several at once, in any order, beside those that
-//! are waited for.
+//! Collectives that are started and awaited later: several at once, in any order, beside
+//! collectives that are waited for.
 
 use super::cases;
 use selvedge_core::yield_now;
