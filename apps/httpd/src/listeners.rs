@@ -108,7 +108,8 @@ pub(crate) fn bind_control(path: &Path, handed: &mut HandedFiles) -> io::Result<
 }
 
 impl Bound {
-    /// Adds a listener of a stack of its own to each worker, for the TCP addresses among `addresses`.
+    /// Adds a listener of a stack of its own to each worker, for the TCP addresses among
+    /// `addresses`.
     ///
     /// # Errors
     /// Those of [`stacked::listen`].

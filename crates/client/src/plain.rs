@@ -12,8 +12,8 @@ use selvedge_http::FieldLines;
 
 /// A final answer that came as a whole: the lines of its head, checked, and its content.
 ///
-/// The answer is of HTTP/1.1, its status has content, and `Content-Length` and
-/// nothing else framed it. The server keeps the connection open.
+/// The answer is of HTTP/1.1, its status has content, and `Content-Length` and nothing else framed
+/// it. The server keeps the connection open.
 #[derive(Clone, Debug)]
 pub struct WholeAnswer {
     status: StatusCode,

@@ -46,8 +46,8 @@
 //!
 //! # Messages
 //! A message goes from one rank to another, with a tag. Messages between the same two ranks in one
-//! communicator do not overtake: a receive takes the first of the messages that it could take. A receive
-//! names its source and tag, or takes [`ANY`].
+//! communicator do not overtake: a receive takes the first of the messages that it could take. A
+//! receive names its source and tag, or takes [`ANY`].
 //!
 //! # Waiting
 //! Each operation is a future, and a thread that awaits it is parked until its message has come. A

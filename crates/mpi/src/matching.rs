@@ -7,9 +7,10 @@
 //! that matches, always.
 //!
 //! # The order
-//! MPI's rule is that messages do not overtake: a receive takes the first message that matches
-//! it, and a message goes to the receive that was posted first of all receives that match it. Each entry of a table has its number in the order of arrival. An entry lies in lists
-//! that are in this order, and the first of a list is found by the hash of the list's pattern.
+//! MPI's rule is that messages do not overtake: a receive takes the first message that matches it,
+//! and a message goes to the receive that was posted first of all receives that match it. Each
+//! entry of a table has its number in the order of arrival. An entry lies in lists that are in this
+//! order, and the first of a list is found by the hash of the list's pattern.
 //!
 //! - A posted receive lies in one list, that of its own pattern. A message looks at the first
 //!   entries of the four lists that could have a receive for it, and takes the earliest.

@@ -20,7 +20,8 @@ use crate::error::{Error, ErrorClass};
 /// killed ends the job, because the launcher does so.
 impl Communicator {
     /// Ends all calls on this communicator, on every rank: the calls that wait, and all later
-    /// calls, fail with [`ErrorClass::Revoked`]. The messages that no receive has taken are dropped. [`shrink`](Self::shrink) and [`agree`](Self::agree) still work.
+    /// calls, fail with [`ErrorClass::Revoked`]. The messages that no receive has taken are
+    /// dropped. [`shrink`](Self::shrink) and [`agree`](Self::agree) still work.
     ///
     /// Any rank may call it at any time; the others call nothing. The call returns at once. Each
     /// rank that lives hears of it, also if this one ends meanwhile. Other communicators of the

@@ -2,8 +2,9 @@
 //!
 //! Run as a test, this program starts itself again as the ranks of jobs, with each `mpirun` that it
 //! finds: `mpirun.openmpi` and `mpirun.mpich` (Debian), and the programs that
-//! `SELVEDGE_TEST_MPIRUN` names with their paths, separated by colons. Where an MPI has a library with the standard binary
-//! interface beside its own, the jobs run with that one too. Without any, it says so and passes.
+//! `SELVEDGE_TEST_MPIRUN` names with their paths, separated by colons. Where an MPI has a library
+//! with the standard binary interface beside its own, the jobs run with that one too. Without any,
+//! it says so and passes.
 //!
 //! A rank that finds a fault ends with a panic, so its job ends with an error.
 

@@ -87,7 +87,8 @@ impl InterCommunicator {
         }
     }
 
-    /// Gives each rank of the other group its value. The root has all, and the closure is called at the root alone; the ranks of its group get `None`.
+    /// Gives each rank of the other group its value. The root has all, and the closure is called at
+    /// the root alone; the ranks of its group get `None`.
     ///
     /// # Errors
     /// As for [`bcast`](Self::bcast), and if there is not one value for each rank of the other
