@@ -24,7 +24,7 @@ pub enum Cause<E> {
     Engine(Box<dyn Error + Send + Sync>),
     /// Its process, which the run had started, ended with this status.
     Process(ExitStatus),
-    /// Ranks that it has [spawned](Communicator::spawn) failed, which the text names.
+    /// Ranks that it has [spawned](crate::Communicator::spawn) failed, which the text names.
     Spawned(String),
 }
 
