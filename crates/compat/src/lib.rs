@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | `futures-io` (default) | `futures_io::{AsyncRead, AsyncWrite}` | rustls through `futures-rustls`, `async-tungstenite`, ... |
 //! | `hyper` | [`hyper::rt`](https://docs.rs/hyper/1/hyper/rt/): `Read`, `Write`, `Timer`, `Sleep`, `Executor` | hyper, as server and client, of HTTP/1 and HTTP/2 |
+//! | `rustls` | `rustls::ServerConfig` | the certificate of a server, from its files: `rustls::server_config` |
 //! | `hyper-server` | hyper's `Service` | a whole server of a service of hyper's: `hyper::serve` |
 //! | `axum` | axum's `Router`; of axum nothing else but what the program asks for | a whole server of a router: `axum::serve` |
 //! | `tower` | tower's `Service`, and handlers of ours | an axum router on our connections, a handler of ours under hyper: `tower::FromTower`, `tower::ToTower` |
@@ -96,6 +97,8 @@ mod compat;
 mod futures_io;
 #[cfg(feature = "hyper")]
 pub mod hyper;
+#[cfg(feature = "rustls")]
+pub mod rustls;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 #[cfg(feature = "tower")]
