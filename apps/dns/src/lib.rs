@@ -43,6 +43,8 @@ pub mod options;
 pub mod rate;
 pub mod record;
 pub mod resolve;
+#[cfg(test)]
+mod samples;
 pub mod say;
 pub mod server;
 pub mod tls;

@@ -153,10 +153,7 @@ pub fn with_ttl(record: &ZoneRecord, seconds: u32) -> ZoneRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn key(name: &str) -> NameKey {
-        NameKey::new(&DomainName::vec_from_str(name).unwrap())
-    }
+    use crate::samples::key;
 
     #[test]
     fn keys_are_equal_whatever_the_case() {

@@ -143,10 +143,7 @@ fn anchor(owner: &NameKey, data: &Data) -> Option<Delegated> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn key(name: &str) -> NameKey {
-        NameKey::new(&DomainName::vec_from_str(name).unwrap())
-    }
+    use crate::samples::key;
 
     #[test]
     fn the_root_is_built_in() {

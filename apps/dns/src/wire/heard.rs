@@ -119,10 +119,7 @@ fn records(section: RecordSection<'_, [u8]>) -> Result<Vec<ZoneRecord>, ParseErr
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn key(name: &str) -> NameKey {
-        NameKey::new(&DomainName::vec_from_str(name).unwrap())
-    }
+    use crate::samples::key;
 
     /// The question itself, as an answer without records.
     fn echo(change: impl FnOnce(&mut Vec<u8>)) -> Option<Heard> {

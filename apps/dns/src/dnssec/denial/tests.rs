@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::dnssec::algorithm::nsec3_hash;
-use crate::record::DomainName;
+use crate::samples::key;
 use domain::base::iana::Nsec3HashAlgorithm;
 use domain::rdata::nsec3::{Nsec3Salt, OwnerHash};
 use domain::rdata::{Nsec, Nsec3};
@@ -11,10 +11,6 @@ use domain::utils::base32;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-
-fn key(name: &str) -> NameKey {
-    NameKey::new(&DomainName::vec_from_str(name).unwrap())
-}
 
 fn types(all: &[Rtype]) -> RtypeBitmap<Vec<u8>> {
     let mut builder = RtypeBitmap::<Vec<u8>>::builder();

@@ -1,29 +1,14 @@
 //! Signatures that the tests make with ring, right and wrong ones.
 
 use super::*;
+use crate::samples::{a, key, name, record};
 use domain::base::iana::{Class, SecurityAlgorithm};
 use domain::base::{Record, Ttl};
+use domain::rdata::Mx;
 use domain::rdata::dnssec::{ProtoRrsig, Timestamp};
-use domain::rdata::{A, Mx};
 use ring::signature::{Ed25519KeyPair, KeyPair};
 
 const NOW: u32 = 1_800_000_000;
-
-fn name(text: &str) -> DomainName {
-    DomainName::vec_from_str(text).unwrap()
-}
-
-fn key(text: &str) -> NameKey {
-    NameKey::new(&name(text))
-}
-
-fn record(owner: &str, data: Data) -> ZoneRecord {
-    Record::new(name(owner), Class::IN, Ttl::from_secs(300), data)
-}
-
-fn a(owner: &str, last: u8) -> ZoneRecord {
-    record(owner, Data::A(A::new([192, 0, 2, last].into())))
-}
 
 /// A key of the zone `z`. Its private half is made of a number.
 fn pair(seed: u8) -> (Ed25519KeyPair, ZoneKey) {

@@ -1,25 +1,9 @@
 //! What is believed of another server's answer.
 
 use super::*;
-use domain::base::iana::Class;
-use domain::base::{Record, Serial, Ttl};
-use domain::rdata::{A, Cname, Ns, Soa};
-
-fn name(text: &str) -> DomainName {
-    DomainName::vec_from_str(text).unwrap()
-}
-
-fn key(text: &str) -> NameKey {
-    NameKey::new(&name(text))
-}
-
-fn record(owner: &str, data: Data) -> ZoneRecord {
-    Record::new(name(owner), Class::IN, Ttl::from_secs(300), data)
-}
-
-fn a(owner: &str, last: u8) -> ZoneRecord {
-    record(owner, Data::A(A::new([192, 0, 2, last].into())))
-}
+use crate::samples::{a, key, name, record};
+use domain::base::{Serial, Ttl};
+use domain::rdata::{Cname, Ns, Soa};
 
 fn ns(owner: &str, server: &str) -> ZoneRecord {
     record(owner, Data::Ns(Ns::new(name(server))))
