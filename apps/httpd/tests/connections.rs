@@ -155,6 +155,22 @@ fn no_body_is_asked_for_whose_request_is_answered() {
     }
 }
 
+/// Sends byte after byte to the slow clients for half a second, while the fast one is served.
+fn drip_beside(slow: &mut [Client], fast: &mut Client, start: Instant, mut next: impl FnMut() -> u8) {
+    let mut waited = Vec::new();
+    while start.elapsed() < ms(500) {
+        let byte = [next()];
+        slow.iter_mut().for_each(|client| client.send(byte));
+        let asked = Instant::now();
+        assert_eq!(fast.ask(GET).status, 200);
+        waited.push(asked.elapsed());
+        std::thread::sleep(ms(40));
+    }
+    // The machine itself may stop for longer now and then.
+    waited.sort();
+    assert!(waited[waited.len() / 2] < ms(250), "served after {waited:?}");
+}
+
 /// Heads that drip in byte by byte are cut off in total, not per byte, and delay no other client
 /// meanwhile.
 #[test]
@@ -165,19 +181,8 @@ fn slow_heads() {
     let mut slow: Vec<Client> = (0..200).map(|_| server.connect()).collect();
     let mut fast = server.connect();
     let head = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
-    let mut at = 0;
-    let mut waited = Vec::new();
-    while start.elapsed() < ms(500) {
-        slow.iter_mut().for_each(|client| client.send(&head[at..at + 1]));
-        at += 1;
-        let asked = Instant::now();
-        assert_eq!(fast.ask(GET).status, 200);
-        waited.push(asked.elapsed());
-        std::thread::sleep(ms(40));
-    }
-    // The machine itself may stop for longer now and then.
-    waited.sort();
-    assert!(waited[waited.len() / 2] < ms(250), "served after {waited:?}");
+    let mut bytes = head.bytes();
+    drip_beside(&mut slow, &mut fast, start, || bytes.next().unwrap());
     for client in &mut slow {
         let reply = client.reply();
         assert_eq!((reply.status, reply.field("Connection")), (408, Some("close")));
@@ -205,17 +210,7 @@ fn slow_bodies() {
         assert_eq!(client.reply().status, 405);
     }
     let mut fast = server.connect();
-    let mut waited = Vec::new();
-    while start.elapsed() < ms(500) {
-        slow.iter_mut().for_each(|client| client.send("x"));
-        let asked = Instant::now();
-        assert_eq!(fast.ask(GET).status, 200);
-        waited.push(asked.elapsed());
-        std::thread::sleep(ms(40));
-    }
-    // The machine itself may stop for longer now and then.
-    waited.sort();
-    assert!(waited[waited.len() / 2] < ms(250), "served after {waited:?}");
+    drip_beside(&mut slow, &mut fast, start, || b'x');
     for client in &mut slow {
         client.assert_end();
     }
