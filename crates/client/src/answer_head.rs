@@ -130,17 +130,12 @@ pub(crate) fn whole(read: &[u8], bytes_max: usize) -> Option<WholeExtent> {
     let head = &read[..head_bytes];
     let status = StatusCode::from_u16(answer.code?).ok()?;
     let has_content = status.as_u16() >= 200 && ![204, 304].contains(&status.as_u16());
-    if !has_content || head_bytes > bytes_max || !head.ends_with(b"\r\n\r\n") {
+    if !has_content || head_bytes > bytes_max || !ends_in_crlf(head, answer.headers) {
         return None;
     }
+    let line_bytes = answer.headers.first().map(|field| place_of(field, head))?;
     let mut framing = FramingFields::default();
-    let mut line_bytes = None;
     for field in answer.headers.iter() {
-        let at = field.name.as_ptr().addr() - head.as_ptr().addr();
-        if head[at - 2] != b'\r' {
-            return None;
-        }
-        line_bytes.get_or_insert(at);
         let is = |known: &str| field.name.eq_ignore_ascii_case(known);
         match field.name.len() {
             7 if is("upgrade") => return None,
@@ -157,10 +152,22 @@ pub(crate) fn whole(read: &[u8], bytes_max: usize) -> Option<WholeExtent> {
     }
     match framing.framing(request::Version::Http11) {
         Ok(Some(Framing::Length(length))) if length == (read.len() - head_bytes) as u64 => {
-            Some(WholeExtent { status, line_bytes: line_bytes?, head_bytes })
+            Some(WholeExtent { status, line_bytes, head_bytes })
         }
         _ => None,
     }
+}
+
+/// Whether every line of a head ends in CRLF. `httparse` takes a bare LF for a line end too. Every
+/// line starts right behind one, so it is enough to see that a CR comes before it.
+fn ends_in_crlf(head: &[u8], fields: &[httparse::Header<'_>]) -> bool {
+    let follows_cr = |field| head.get(place_of(field, head).wrapping_sub(2)) == Some(&b'\r');
+    head.ends_with(b"\r\n\r\n") && fields.iter().all(follows_cr)
+}
+
+/// Where the line of a field begins in its head.
+fn place_of(field: &httparse::Header<'_>, head: &[u8]) -> usize {
+    field.name.as_ptr().addr() - head.as_ptr().addr()
 }
 
 /// Parses a complete head. The values of the fields share its bytes.
@@ -177,19 +184,13 @@ pub(crate) fn parse(head: &Bytes, asked: Asked) -> Result<AnswerHead, Malformed>
     }
     let (Some(code), Some(minor)) = (answer.code, answer.version) else { return Err(Malformed::Head) };
     let status = StatusCode::from_u16(code).map_err(|_| Malformed::Head)?;
-    // `httparse` takes a bare LF for a line end. Every line starts right behind one, so it is
-    // enough to see that a CR comes before it.
-    if !head.ends_with(b"\r\n\r\n") {
+    if !ends_in_crlf(head, answer.headers) {
         return Err(Malformed::Head);
     }
     let mut fields = HeaderMap::with_capacity(answer.headers.len());
     let mut framing = FramingFields::default();
     let (mut close, mut keep_alive) = (false, false);
     for field in answer.headers.iter() {
-        let at = field.name.as_ptr().addr() - head.as_ptr().addr();
-        if at < 2 || head[at - 2] != b'\r' {
-            return Err(Malformed::Head);
-        }
         let name = field.name.as_bytes();
         let known = if name.eq_ignore_ascii_case(b"content-length") {
             framing.content_length(field.value)

@@ -31,6 +31,9 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
+/// The fields in which earlier proxies speak of a client.
+const OF_EARLIER_PROXIES: [HeaderName; 4] = [FORWARDED, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO];
+
 /// The fields that go on to the next connection. `Upgrade` goes on if `Connection` names it, and
 /// `TE` as far as it is `trailers`, because the next connection is asked for the same.
 ///
@@ -79,38 +82,25 @@ pub(crate) enum LineFate {
 /// What [`cleaned`] does to a field of a message without a body of its own framing, and without an
 /// upgrade. Lines that frame a message stay behind, because the writer of the head writes them.
 pub(crate) fn fate_of_line(name: &[u8], value: &[u8]) -> LineFate {
-    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-    match name.len() {
-        2 if is("te") => LineFate::Unclear,
-        7 if is("upgrade") => LineFate::Unclear,
-        10 if is("connection") => {
+    let is = |known: &HeaderName| name.eq_ignore_ascii_case(known.as_str().as_bytes());
+    match OF_A_CONNECTION.iter().find(|known| is(known)) {
+        None if is(&CONTENT_LENGTH) => LineFate::StaysBehind,
+        None => LineFate::GoesOn,
+        Some(&(TE | TRANSFER_ENCODING | UPGRADE)) => LineFate::Unclear,
+        Some(&CONNECTION) => {
             let mut options = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
             let is_known = |option: &[u8]| {
                 [&b"close"[..], b"keep-alive", b""].iter().any(|known| option.eq_ignore_ascii_case(known))
             };
             if options.all(is_known) { LineFate::StaysBehind } else { LineFate::Unclear }
         }
-        10 if is("keep-alive") => LineFate::StaysBehind,
-        14 if is("http2-settings") || is("content-length") => LineFate::StaysBehind,
-        16 if is("proxy-connection") => LineFate::StaysBehind,
-        17 if is("transfer-encoding") => LineFate::Unclear,
-        18 if is("proxy-authenticate") => LineFate::StaysBehind,
-        19 if is("proxy-authorization") => LineFate::StaysBehind,
-        25 if is("proxy-authentication-info") => LineFate::StaysBehind,
-        _ => LineFate::GoesOn,
+        Some(_) => LineFate::StaysBehind,
     }
 }
 
 /// Whether a field says what earlier proxies said of a client.
 pub(crate) fn is_of_earlier_proxies(name: &[u8]) -> bool {
-    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-    match name.len() {
-        9 => is("forwarded"),
-        15 => is("x-forwarded-for"),
-        16 => is("x-forwarded-host"),
-        17 => is("x-forwarded-proto"),
-        _ => false,
-    }
+    OF_EARLIER_PROXIES.iter().any(|known| name.eq_ignore_ascii_case(known.as_str().as_bytes()))
 }
 
 /// Whether a list of protocols has a version of HTTP.
@@ -141,7 +131,7 @@ impl Hop {
     /// Adds `Forwarded`, `X-Forwarded-*` and `Via` to the fields of a request from `peer`.
     pub(crate) fn add_to(&self, fields: &mut HeaderMap, peer: Option<IpAddr>, version: Version) {
         if !self.trusts {
-            for name in [FORWARDED, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO] {
+            for name in &OF_EARLIER_PROXIES {
                 fields.remove(name);
             }
         }

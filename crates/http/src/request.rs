@@ -20,6 +20,7 @@
 mod request_target;
 
 use self::request_target::{Target, is_authority};
+use selvedge_handler::FieldLines;
 use std::mem::MaybeUninit;
 
 use crate::body::{Framing, is_tchar};
@@ -157,11 +158,13 @@ impl<'b> Request<'b> {
     /// # Complexity
     /// One pass over the head.
     pub fn values<'n>(&self, name: &'n str) -> impl Iterator<Item = &'b [u8]> + Clone + use<'b, 'n> {
-        self.head.split(|&byte| byte == b'\n').skip(1).filter_map(move |line| {
-            let (found, value) = line.split_at_checked(name.len())?;
-            (found.eq_ignore_ascii_case(name.as_bytes())).then_some(())?;
-            Some(value.strip_prefix(b":")?.trim_ascii())
-        })
+        let fields = FieldLines::new(self.lines());
+        fields.filter(move |(found, _)| found.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
+    }
+
+    /// The field lines of the head, and the empty line behind them.
+    pub(crate) fn lines(&self) -> &'b [u8] {
+        &self.head[self.line.len() + "\r\n".len()..]
     }
 
     /// Whether the target is `*`: the server as a whole.

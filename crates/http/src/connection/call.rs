@@ -190,8 +190,7 @@ fn plain<'r>(request: &'r Request<'_>, caller: &'r Caller) -> Option<PlainGet<'r
             (query.start == path.end + 1).then(|| &request.line[path.start..query.end])?
         }
     };
-    let lines = &request.head[request.line.len() + "\r\n".len()..];
-    Some(PlainGet::new(target, host, lines, caller))
+    Some(PlainGet::new(target, host, request.lines(), caller))
 }
 
 /// Whether the list `value` has the element `name`, with parameters or without.

@@ -64,13 +64,8 @@ pub(super) fn put(
     clock: &Clock,
     out: &mut Vec<u8>,
 ) {
-    put_status_line(parts.status, out);
-    if !parts.headers.contains_key(SERVER) {
-        put_field(b"Server", SERVER_NAME.as_bytes(), out);
-    }
-    if !parts.headers.contains_key(DATE) {
-        put_field(b"Date", clock.http(), out);
-    }
+    let (names_server, names_date) = (parts.headers.contains_key(SERVER), parts.headers.contains_key(DATE));
+    put_beginning(parts.status, names_server, names_date, clock, out);
     for (name, value) in &parts.headers {
         if !is_framing(name) {
             put_field(name.as_str().as_bytes(), value.as_bytes(), out);
@@ -101,13 +96,7 @@ pub(super) fn put(
 
 /// Appends the head of an answer that came as bytes.
 pub(super) fn put_plain(answer: &PlainAnswer, persistence: Persistence, clock: &Clock, out: &mut Vec<u8>) {
-    put_status_line(answer.status, out);
-    if !answer.names_server {
-        put_field(b"Server", SERVER_NAME.as_bytes(), out);
-    }
-    if !answer.names_date {
-        put_field(b"Date", clock.http(), out);
-    }
+    put_beginning(answer.status, answer.names_server, answer.names_date, clock, out);
     out.extend_from_slice(&answer.lines);
     put_length(answer.content.len() as u64, out);
     out.extend_from_slice(persistence.field());
@@ -137,6 +126,17 @@ fn may_name_length(status: StatusCode) -> bool {
 /// Whether the engine alone writes this field.
 fn is_framing(name: &HeaderName) -> bool {
     name == CONTENT_LENGTH || name == TRANSFER_ENCODING || name == CONNECTION || name == "keep-alive"
+}
+
+/// Appends the status line, and the server's own fields that the response does not name.
+fn put_beginning(status: StatusCode, names_server: bool, names_date: bool, clock: &Clock, out: &mut Vec<u8>) {
+    put_status_line(status, out);
+    if !names_server {
+        put_field(b"Server", SERVER_NAME.as_bytes(), out);
+    }
+    if !names_date {
+        put_field(b"Date", clock.http(), out);
+    }
 }
 
 fn put_status_line(status: StatusCode, out: &mut Vec<u8>) {

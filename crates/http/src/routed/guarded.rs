@@ -82,6 +82,9 @@ impl Handler for Guarded {
         let began = now();
         let (host, route) = self.place;
         let route = &self.routing.table().hosts[host].routes[route];
+        if !matches!(route.action, RouteAction::Proxy { .. }) {
+            return None;
+        }
         let rules = &route.rules;
         // These rules need the request's fields, or change the answer's.
         let is_bare = rules.auth.is_none()
