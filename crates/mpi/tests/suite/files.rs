@@ -259,6 +259,27 @@ proptest! {
     }
 }
 
+/// A piece goes over two windows of an aggregator, and the file ends in the first one.
+#[test]
+fn a_file_may_end_in_an_earlier_window_of_a_piece() {
+    let view = |blocks: &[(usize, usize)], behind| Described { blocks: blocks.to_vec(), behind, after: 0 };
+    let views = [view(&[(0, 1)], 1), view(&[(0, 2), (2, 1), (0, 3)], 0), view(&[(0, 3)], 2)];
+    let operations = vec![
+        Operation::SetLength(92),
+        Operation::View(true, views),
+        Operation::ReadOrdered([4, 4, 6]),
+        Operation::WriteShared(0, 5),
+        Operation::WriteShared(0, 3),
+        Operation::ReadOrdered([2, 1, 5]),
+    ];
+    let operations = Arc::new(operations);
+    let rank = move |world| {
+        let operations = operations.clone();
+        async move { performed(world, &operations).await }
+    };
+    World::new(1).run(run(RANKS, rank)).unwrap().output.unwrap();
+}
+
 /// Each rank writes elements between those of the others, until the disk is full.
 async fn until_full(world: Communicator) -> Result<u64, Error> {
     let view = FileView::new(Layout::contiguous(1).shifted(world.rank()), world.size());
