@@ -5,6 +5,7 @@
 //! `-dirty` behind the commit says that the tree had changes. The published pages show commit and
 //! machine of each figure.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,24 +69,37 @@ pub(crate) fn tasks_cpu_ns(process: &Path) -> u64 {
         .sum()
 }
 
-/// The directories in `/proc` of all processes of a session.
+/// The directories in `/proc` of all processes of a session, and of those that they have started,
+/// also if such a process has begun a session of its own.
 ///
 /// # Errors
 /// `/proc` cannot be read.
 pub(crate) fn processes_of(session: u64) -> io::Result<Vec<PathBuf>> {
-    let session = session.to_string();
-    let mut found = Vec::new();
+    // By number: the parent and whether the process is one of the session.
+    let mut all = BTreeMap::new();
     for entry in fs::read_dir("/proc")? {
         let path = entry?.path();
         // A process may be gone by the time its files are read; then it is not one of ours.
         let Ok(stat) = fs::read_to_string(path.join("stat")) else { continue };
         // After the name in parentheses: state, parent, group, session.
+        let number = stat.split(' ').next().and_then(|number| number.parse::<u64>().ok());
         let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
-        if fields.split(' ').nth(3) == Some(session.as_str()) {
-            found.push(path);
+        let mut fields = fields.split(' ').skip(1).map(|field| field.parse::<u64>().unwrap_or_default());
+        let (parent, session_of) = (fields.next(), fields.nth(1));
+        if let (Some(number), Some(parent)) = (number, parent) {
+            all.insert(number, (path, parent, session_of == Some(session)));
         }
     }
-    Ok(found)
+    let belongs = |mut number: u64| {
+        while let Some((_, parent, is_member)) = all.get(&number) {
+            if *is_member {
+                return true;
+            }
+            number = *parent;
+        }
+        false
+    };
+    Ok(all.iter().filter(|(number, _)| belongs(**number)).map(|(_, (path, ..))| path.clone()).collect())
 }
 
 /// The CPU time that the living processes of a session have had so far, in nanoseconds.

@@ -105,6 +105,13 @@ impl ConnectionPool {
         drop(all);
     }
 
+    /// Closes all connections that wait.
+    pub fn clear(&self) {
+        let all = std::mem::take(&mut *self.waiting());
+        // As above.
+        drop(all);
+    }
+
     /// The number of idle connections.
     pub fn len(&self) -> usize {
         self.waiting().values().map(VecDeque::len).sum()

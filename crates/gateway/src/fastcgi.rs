@@ -168,7 +168,8 @@ impl FastCgi {
 
     /// The most connections that are kept, and the longest time that one waits. 64 and 1 s if not
     /// set. A process of PHP-FPM serves no other connection while it has a kept one. So none is
-    /// kept while a request waits for an answer, and once in a second one is closed.
+    /// kept while a request on a new connection waits for its answer far longer than is usual, and
+    /// once in a second one is closed.
     #[must_use]
     pub fn kept_connections(mut self, most: usize, idle: Duration) -> FastCgi {
         self.keeping = ConnectionKeeping::new(most, idle);
@@ -290,7 +291,7 @@ impl FastCgi {
         };
         if let Some(stream) = self.keeping.pool().take(&self.address) {
             let mut talk = begin(stream);
-            match talk.head().await {
+            match self.keeping.on_kept(talk.head()).await {
                 Ok(head) => return Ok((talk, head)),
                 Err(ApplicationFailure::Closed(_)) if may_repeat && replay.is_whole() => {}
                 Err(why) => return Err(why),
@@ -299,7 +300,7 @@ impl FastCgi {
         let stream =
             self.address.connect(self.connect_limit).await.map_err(ApplicationFailure::NotConnected)?;
         let mut talk = begin(stream);
-        let head = talk.head().await?;
+        let head = self.keeping.on_new(talk.head()).await?;
         Ok((talk, head))
     }
 }

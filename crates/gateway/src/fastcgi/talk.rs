@@ -5,7 +5,7 @@
 //! application has ended the request and the whole request was written. Otherwise it is closed, and
 //! the application is told before that the request is given up.
 
-use super::keeping::{ConnectionKeeping, WaitingRequest};
+use super::keeping::ConnectionKeeping;
 use super::record::{self, BadRecord, Ended, RecordDecoder, kind};
 use crate::cgi::claimed_length::ClaimedLength;
 use crate::cgi::head::{self, BadHead, ProgramHead};
@@ -121,8 +121,6 @@ pub(crate) struct Talk {
     input: Bytes,
     /// Whether anything has come.
     is_begun: bool,
-    /// Until then the request waits.
-    waiting: Option<WaitingRequest>,
     /// Content of an end that has come in part.
     end: Vec<u8>,
     ended: Option<Ended>,
@@ -157,7 +155,6 @@ impl Talk {
             records: RecordDecoder::default(),
             input: Bytes::new(),
             is_begun: false,
-            waiting: Some(back.keeping.wait()),
             end: Vec::new(),
             ended: None,
             early: Vec::new(),
@@ -227,10 +224,7 @@ impl Talk {
             };
             match read.map_err(OutputCut::Io)? {
                 0 => return Err(OutputCut::Closed),
-                _ => {
-                    (self.input, self.is_begun) = (buffer.into(), true);
-                    self.waiting = None;
-                }
+                _ => (self.input, self.is_begun) = (buffer.into(), true),
             }
         }
     }

@@ -83,18 +83,21 @@ fn fields_and_the_status_go_through() {
     });
 }
 
+/// Counts the connections.
+struct Counting(TcpListener, Rc<Cell<u32>>);
+
+impl selvedge_gateway::Accepts for Counting {
+    async fn accept(&self) -> std::io::Result<selvedge_io::net::Stream> {
+        let (stream, _) = self.0.accept().await?;
+        self.1.set(self.1.get() + 1);
+        Ok(stream.into())
+    }
+}
+
 #[test]
 fn a_connection_serves_several_requests() {
     simulate(0..8, || async {
         let accepted = Rc::new(Cell::new(0));
-        struct Counting(TcpListener, Rc<Cell<u32>>);
-        impl selvedge_gateway::Accepts for Counting {
-            async fn accept(&self) -> std::io::Result<selvedge_io::net::Stream> {
-                let (stream, _) = self.0.accept().await?;
-                self.1.set(self.1.get() + 1);
-                Ok(stream.into())
-            }
-        }
         let application = spawn_local(serve_fastcgi(Counting(listen(), accepted.clone()), echo));
         let client = client().kept_connections(4, Duration::from_secs(60));
         for _ in 0..5 {
@@ -332,6 +335,38 @@ fn a_parameter_of_ones_own_replaces_that_of_the_request() {
         assert!(answer.ends_with("| <linen>"), "{answer}");
         application.cancel();
         sleep(Duration::from_secs(1)).await;
+    });
+}
+
+/// Eight clients ask without a pause, and the application has a process for each. The first answers
+/// take longer than the patience before any time is usual, so some connections are closed then.
+#[test]
+fn an_application_with_enough_processes_keeps_its_connections() {
+    async fn slow(_: Request) -> &'static str {
+        sleep(Duration::from_millis(20)).await;
+        "ok"
+    }
+    simulate(0..8, || async {
+        let accepted = Rc::new(Cell::new(0));
+        let application = spawn_local(serve_fastcgi(Counting(listen(), accepted.clone()), slow));
+        let client = FastCgi::new(Address::tcp(APPLICATION));
+        let clients: Vec<_> = (0..8)
+            .map(|_| {
+                let client = client.clone();
+                spawn_local(async move {
+                    for _ in 0..50 {
+                        assert!(text_of(client.call(get("/")).await).await.ends_with("ok"));
+                    }
+                })
+            })
+            .collect();
+        for asking in clients {
+            asking.await.unwrap();
+        }
+        assert!(accepted.get() <= 40, "{} connections for 400 requests", accepted.get());
+        drop(client);
+        application.cancel();
+        sleep(Duration::from_secs(2)).await;
     });
 }
 
