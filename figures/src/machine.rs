@@ -69,8 +69,8 @@ pub(crate) fn tasks_cpu_ns(process: &Path) -> u64 {
         .sum()
 }
 
-/// The directories in `/proc` of all processes of a session, and of those that they have started,
-/// also if such a process has begun a session of its own.
+/// The directories in `/proc` of all processes of a session, and of their children, also if a child
+/// has begun a session of its own.
 ///
 /// # Errors
 /// `/proc` cannot be read.

@@ -29,8 +29,8 @@ use std::time::Duration;
 /// How often a connection is closed although no request of this handler waits.
 const TURN: Duration = Duration::from_secs(1);
 
-/// A request on a new connection waits for this time, and for [`USUAL_TIMES`] times the usual time of
-/// an answer, before it starves. A second is the most.
+/// A request on a new connection waits for this time, and for [`USUAL_TIMES`] times the usual time
+/// of an answer, before it starves. A second is the most.
 const PATIENCE: Duration = Duration::from_millis(10);
 const USUAL_TIMES: u32 = 2;
 
