@@ -14,8 +14,8 @@ use crate::parts::{PartStages, WithStages};
 use crate::run::prepare;
 use crate::stage::{Taker, dynamic, then, to_text, together};
 use crate::stream::OriginKind;
-use selvedge_coroutine::pipeline::csv::Fields;
-use selvedge_coroutine::pipeline::{
+use selvedge_pipeline::csv::Fields;
+use selvedge_pipeline::{
     DynStage, ItemKind, Number, Part, PartByPart, PartJoiner, StageFailure, Store, StreamPlace, Transducer,
     id,
 };

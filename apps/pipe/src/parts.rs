@@ -4,7 +4,7 @@
 //! `stream::stream` calls [`PartStages::of`] and [`PartStages::origin`] for a pipeline that begins
 //! with one large file. `run.rs` calls [`runs_in_parts`] to choose the scheduler, and `explain.rs`
 //! calls it for the plan. `in_parts` of the crate `selvedge-flow` has the threads, and the module
-//! `pipeline::parts` of the coroutine crate says how a file is cut and put together again.
+//! `pipeline::parts` of the pipeline crate says how a file is cut and put together again.
 //!
 //! A thread gets whole lines. So a stage may stand here if two things hold. What it makes of a line
 //! depends on that line alone. And it has put all of that out when it has taken the line end. The
@@ -30,13 +30,13 @@ use crate::stage::{Taker, line_number, may_fail, over_text_of_lines, then, to_te
 use crate::stages::{TooDeep, add_counts, complete_line, count_chunks, count_lines, number_lines};
 use crate::stream::{Origin, OriginKind};
 use crate::test::Question;
-use selvedge_coroutine::pipeline::csv::Fields;
-use selvedge_coroutine::pipeline::{
+use selvedge_flow::{Inflow, in_parts};
+use selvedge_pipeline::csv::Fields;
+use selvedge_pipeline::{
     BoxedSplit, Cut, DynStage, Flow, GroupBy, HasKind, ItemByItem, ItemKind, LineSplit, Lists, Number,
     PartByPart, PlaceKnown, Sections, Sink, Split, SplitByItem, Splitter, StageFailure, StreamPlace,
     Transduce, Transducer, everything, group_by, id, select_numbered, whole_line,
 };
-use selvedge_flow::{Inflow, in_parts};
 
 /// How many bytes a file has at least that is read in parts. The start of the threads takes 1 ms,
 /// and two threads save that time with this number of bytes if the stages only search.

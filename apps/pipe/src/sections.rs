@@ -23,12 +23,12 @@ use crate::language::tree::{Branch, Condition, Pipeline, Stage, StageKind};
 use crate::stage::{branch, failure_name};
 use crate::stages::TooDeep;
 use crate::stream::{OriginKind, branch_supply};
-use selvedge_coroutine::pipeline::csv::Fields;
-use selvedge_coroutine::pipeline::{
+use selvedge_flow::{BoxedSupply, Supply};
+use selvedge_pipeline::csv::Fields;
+use selvedge_pipeline::{
     BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, Item, ItemKind, Number, Sections, Split, StageFailure,
     StepByStep, Store, StreamPlace,
 };
-use selvedge_flow::{BoxedSupply, Supply};
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::ControlFlow;

@@ -11,10 +11,10 @@
 use crate::language::tree::Stage;
 use crate::progress::Progress;
 use crate::stage::{failure_name, stream_name};
-use selvedge_coroutine::pipeline::{StageFailure, StreamPlace};
 use selvedge_flow::{BoxedSupply, Supply, WholeFile};
 use selvedge_io::fs::{AlignedBuf, File};
 use selvedge_io::stdio;
+use selvedge_pipeline::{StageFailure, StreamPlace};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{self, Read};

@@ -19,12 +19,12 @@ use crate::sort::{Sorted, SortedSupply};
 use crate::source::{Files, NamedSupply, failed};
 use crate::stage::{Taker, leading, leaves_lines, located_in_lines, may_fail, stream_name, then, to_text};
 use crate::stages::range;
-use selvedge_coroutine::pipeline::csv::Fields;
-use selvedge_coroutine::pipeline::{
-    DynStage, HasKind, ItemKind, Number, StageFailure, Store, from_chunks, from_iter, id,
-};
 use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, Supply, ahead, join_inflows, made, through};
 use selvedge_io::process::Command;
+use selvedge_pipeline::csv::Fields;
+use selvedge_pipeline::{
+    DynStage, HasKind, ItemKind, Number, StageFailure, Store, from_chunks, from_iter, id,
+};
 
 /// A source, by the kind of its items.
 #[derive(Debug)]

@@ -9,11 +9,11 @@ use crate::remote_item::RemoteItem;
 use crate::stages::{RemoteStage, StagePool};
 use crate::stream::{StreamKind, StreamLink, WINDOW};
 use selvedge_core::{Exception, JoinError, JoinHandle, catch, in_thread, spawn};
-use selvedge_coroutine::pipeline::{
-    AfterGenerator, Generate, Generator, Item, StageFailure, Store, StreamPlace, Transduce, Unchanged,
-};
 use selvedge_flow::{AfterInflow, BoxedSupply, Inflow, Supply, made};
 use selvedge_mpi::Error;
+use selvedge_pipeline::{
+    AfterGenerator, Generate, Generator, Item, StageFailure, Store, StreamPlace, Transduce, Unchanged,
+};
 use selvedge_scope::race;
 use selvedge_sync::{BoundedFifo, Event, Putter, Taker};
 use std::fmt;

@@ -5,10 +5,8 @@
 use crate::remote_item::RemoteItem;
 use crate::stream::{StreamArrival, StreamKind, StreamLink, WINDOW};
 use selvedge_core::catch;
-use selvedge_coroutine::pipeline::{
-    Flow, Item, Sink, StageFailure, Store, StreamPlace, Transduce, Transducer,
-};
 use selvedge_mpi::Error;
+use selvedge_pipeline::{Flow, Item, Sink, StageFailure, Store, StreamPlace, Transduce, Transducer};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;

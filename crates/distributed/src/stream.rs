@@ -17,8 +17,8 @@
 //! which is the last message of the stage. A stage that hears CLOSE before that ends at once.
 
 use crate::telling::tell;
-use selvedge_coroutine::pipeline::{StageFailure, StreamPlace};
 use selvedge_mpi::{Communicator, Error, Message, Tag};
+use selvedge_pipeline::{StageFailure, StreamPlace};
 
 /// The number of chunks that may be sent before one is taken.
 pub(crate) const WINDOW: usize = 4;

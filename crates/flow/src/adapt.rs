@@ -12,7 +12,7 @@ use crate::items::failed;
 use crate::role::{Accept, Inflow, Outflow, Supply, Upstream};
 use futures_core::Stream;
 use futures_io::{AsyncRead, AsyncWrite};
-use selvedge_coroutine::pipeline::{Flow, Item, StageFailure, Transduce, Unchanged};
+use selvedge_pipeline::{Flow, Item, StageFailure, Transduce, Unchanged};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -35,7 +35,7 @@ pub struct FromStream<R: Stream> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{collect, lift121};
+/// use selvedge::pipeline::{collect, lift121};
 /// use selvedge::flow::stream;
 ///
 /// let doubled = selvedge::run_local(async {
@@ -91,7 +91,7 @@ pub struct AsyncReading<R> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::collect;
+/// use selvedge::pipeline::collect;
 /// use selvedge::flow::async_read;
 ///
 /// let read = selvedge::run_local(async {
@@ -126,13 +126,13 @@ pub struct AsyncWriting<W> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::from_chunks;
+/// use selvedge::pipeline::from_chunks;
 /// use selvedge::flow::async_write;
 ///
 /// let mut written = Vec::new();
 /// futures::executor::block_on((from_chunks(["wa", "rp"]) >> async_write(&mut written)).run())?;
 /// assert_eq!(written, b"warp");
-/// # Ok::<(), selvedge::coroutine::pipeline::StageFailure>(())
+/// # Ok::<(), selvedge::pipeline::StageFailure>(())
 /// ```
 pub fn async_write<W: AsyncWrite + Send>(writer: W) -> Outflow<u8, u8, Unchanged, AsyncWriting<W>> {
     Outflow::new(AsyncWriting { writer: Box::pin(writer), written: 0 })
@@ -264,7 +264,7 @@ where
     /// # Examples
     /// ```
     /// use futures::StreamExt;
-    /// use selvedge::coroutine::pipeline::from_iter;
+    /// use selvedge::pipeline::from_iter;
     /// use selvedge::flow::made;
     ///
     /// let stream = made(from_iter([1, 2])).into_stream();
@@ -291,7 +291,7 @@ where
     /// # Examples
     /// ```
     /// use futures::AsyncReadExt;
-    /// use selvedge::coroutine::pipeline::{from_chunks, lift121};
+    /// use selvedge::pipeline::{from_chunks, lift121};
     /// use selvedge::flow::made;
     ///
     /// let upper = from_chunks(["warp"]) >> lift121(|c: &u8| c.to_ascii_uppercase());

@@ -11,7 +11,7 @@
 use crate::items::{Filler, Stores, made, stores};
 use crate::role::{AfterInflow, Drive, Driven, Inflow, Supply, Upstream};
 use selvedge_core::{JoinError, JoinHandle, spawn};
-use selvedge_coroutine::pipeline::{
+use selvedge_pipeline::{
     AfterGenerator, Generate, Generator, Item, StageFailure, Store, Transduce, Unchanged,
 };
 use selvedge_scope::race;
@@ -42,7 +42,7 @@ pub struct Ahead {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{fold, from_iter, lift121};
+/// use selvedge::pipeline::{fold, from_iter, lift121};
 /// use selvedge::flow::ahead;
 ///
 /// let sum = selvedge::run(async {

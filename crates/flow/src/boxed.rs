@@ -5,7 +5,7 @@
 //! Future` cannot be a trait object.
 
 use crate::role::{Inflow, Supply, WholeFile};
-use selvedge_coroutine::pipeline::{Item, StageFailure, Unchanged};
+use selvedge_pipeline::{Item, StageFailure, Unchanged};
 use std::fmt;
 use std::pin::Pin;
 
@@ -60,7 +60,7 @@ impl<A: Item + ?Sized, S: Supply<A> + 'static> Inflow<A, A, S, Unchanged> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge::coroutine::pipeline::{collect, from_chunks};
+    /// use selvedge::pipeline::{collect, from_chunks};
     /// use selvedge::flow::{BoxedInflow, command, made, through};
     /// use selvedge::process::Command;
     ///

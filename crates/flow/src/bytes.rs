@@ -13,10 +13,10 @@
 
 use crate::items::failed;
 use crate::role::{Accept, Inflow, Outflow, Supply, WholeFile};
-use selvedge_coroutine::pipeline::{Flow, StageFailure, Unchanged};
 use selvedge_io::fs::{AlignedBuf, File};
 use selvedge_io::io::{Read, Write};
 use selvedge_io::stdio::{self, Output, Stdin};
+use selvedge_pipeline::{Flow, StageFailure, Unchanged};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ pub struct ReadStream<R> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{count, group_by, line};
+/// use selvedge::pipeline::{count, group_by, line};
 /// use selvedge::flow::read;
 /// use selvedge::net::UnixStream;
 ///
@@ -147,7 +147,7 @@ pub struct Writing<W> {
 /// # Examples
 /// A pipeline may read and write one socket, by references:
 /// ```
-/// use selvedge::coroutine::pipeline::lift121;
+/// use selvedge::pipeline::lift121;
 /// use selvedge::flow::{read, write};
 /// use selvedge::net::UnixStream;
 /// use std::net::Shutdown;
@@ -207,7 +207,7 @@ pub struct Creating {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{foreach, id, substitute, substring};
+/// use selvedge::pipeline::{foreach, id, substitute, substring};
 /// use selvedge::{flow, fs};
 ///
 /// let changed = selvedge::run_local(async {

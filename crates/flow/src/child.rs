@@ -14,11 +14,9 @@ use crate::bytes::{ReadStream, Writing};
 use crate::items::{failed, made};
 use crate::role::{AfterInflow, Drive, Driven, Inflow, Supply, Upstream, pour};
 use selvedge_core::spawn;
-use selvedge_coroutine::pipeline::{
-    AfterGenerator, Generate, Generator, Item, StageFailure, Transduce, Unchanged,
-};
 use selvedge_io::pipe::{Receiver, Sender};
 use selvedge_io::process::{self, Child};
+use selvedge_pipeline::{AfterGenerator, Generate, Generator, Item, StageFailure, Transduce, Unchanged};
 use selvedge_scope::race;
 use selvedge_sync::Event;
 use std::fmt;
@@ -56,7 +54,7 @@ struct Talking {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::collect;
+/// use selvedge::pipeline::collect;
 /// use selvedge::flow::command;
 /// use selvedge::process::Command;
 ///
@@ -149,7 +147,7 @@ pub struct Through {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{collect, from_chunks};
+/// use selvedge::pipeline::{collect, from_chunks};
 /// use selvedge::flow::through;
 /// use selvedge::process::Command;
 ///

@@ -23,11 +23,11 @@ use selvedge_cnc::{
     Canceller, Graph, GraphError, ItemCol, LiveEnvironment, LiveGet, LivePuts, StepResult, graph,
 };
 use selvedge_core::spawn;
-use selvedge_coroutine::pipeline::{
-    AfterGenerator, Generate, Generator, Item, StageFailure, Store, Transduce, Unchanged,
-};
 use selvedge_io::blocking;
 use selvedge_io::pool::Lost;
+use selvedge_pipeline::{
+    AfterGenerator, Generate, Generator, Item, StageFailure, Store, Transduce, Unchanged,
+};
 use selvedge_sync::{BoundedFifo, Event, Putter, Taker};
 use std::collections::VecDeque;
 use std::fmt;
@@ -113,7 +113,7 @@ impl<A: ?Sized, B, K, F> fmt::Debug for ThroughGraph<A, B, K, F> {
 /// # Examples
 /// ```
 /// use selvedge::cnc::schedulers::Stealing;
-/// use selvedge::coroutine::pipeline::{collect, from_iter};
+/// use selvedge::pipeline::{collect, from_iter};
 /// use selvedge::flow::{GraphEnds, through_graph};
 ///
 /// // Fibonacci numbers. Each is computed once, whatever the order of the questions.

@@ -1,6 +1,6 @@
 //! Items of threads: queues and variables as sources and as targets; generators as sources.
 //!
-//! Programs call the functions of each end. A generator of the coroutine crate becomes a source in
+//! Programs call the functions of each end. A generator of the pipeline crate becomes a source in
 //! front of an `Outflow`, `ahead`, `map_par` or `through`, so the files of these call [`made`] too.
 //! All ends of the crate make their failures with `failed`.
 //!
@@ -10,9 +10,7 @@
 
 use crate::role::{Accept, Inflow, KeepItems, Outflow, Supply};
 use selvedge_core::yield_now;
-use selvedge_coroutine::pipeline::{
-    Flow, Generate, Generator, Item, StageFailure, Store, StreamPlace, Unchanged,
-};
+use selvedge_pipeline::{Flow, Generate, Generator, Item, StageFailure, Store, StreamPlace, Unchanged};
 use selvedge_sync::{BoundedFifo, Fifo, MVar, Putter, Taker, TryTakeError};
 use std::fmt;
 use std::ops::ControlFlow;
@@ -37,7 +35,7 @@ pub struct FromGenerator<B: Item + ?Sized, G> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{collect, from_iter};
+/// use selvedge::pipeline::{collect, from_iter};
 /// use selvedge::flow::made;
 ///
 /// let numbers = selvedge::run_local(async { (made(from_iter(0..3)) >> collect()).run().await });
@@ -99,7 +97,7 @@ pub struct FromTaker<T> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::fold;
+/// use selvedge::pipeline::fold;
 /// use selvedge::{flow, spawn, sync::BoundedFifo};
 ///
 /// let sum = selvedge::run(async {
@@ -147,7 +145,7 @@ pub struct FromFifo<T> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{collect, take};
+/// use selvedge::pipeline::{collect, take};
 /// use selvedge::{Fifo, flow};
 /// use std::sync::Arc;
 ///
@@ -214,7 +212,7 @@ pub struct ToPutter<T> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::naturals;
+/// use selvedge::pipeline::naturals;
 /// use selvedge::{flow, spawn, sync::BoundedFifo};
 ///
 /// selvedge::run(async {
@@ -280,7 +278,7 @@ pub struct ToMVar<T> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{collect, from_iter, take};
+/// use selvedge::pipeline::{collect, from_iter, take};
 /// use selvedge::{MVar, flow, spawn};
 /// use std::sync::Arc;
 ///

@@ -1,13 +1,11 @@
-//! One stream of two that wait: `join_inflows` takes the joins of `coroutine::pipeline::join`.
+//! One stream of two that wait: `join_inflows` takes the joins of `pipeline::join`.
 //!
 //! A join says which side it wants. The supply waits for that side alone, and gives the items that
 //! it has before it waits. So a side that is not wanted may be slow, or wait for ever.
 
 use crate::reading::Reading;
 use crate::role::{Inflow, KeepItems, Supply};
-use selvedge_coroutine::pipeline::{
-    Item, Join, JoinStep, Merge, StageFailure, Store, Transduce, Unchanged, Upcoming,
-};
+use selvedge_pipeline::{Item, Join, JoinStep, Merge, StageFailure, Store, Transduce, Unchanged, Upcoming};
 use std::fmt;
 
 /// How many items are joined at most before they go on.
@@ -27,7 +25,7 @@ pub type OneOfTwo<A, B, C, S, T, U, V, J> =
     Inflow<A, A, JoinedInflows<A, Reading<B, A, S, T>, Reading<C, A, U, V>, J>, Unchanged>;
 
 /// One stream of two sources. The join may be any of
-/// [`join`](mod@selvedge_coroutine::pipeline::join), or one of your own.
+/// [`join`](mod@selvedge_pipeline::join), or one of your own.
 ///
 /// The sources and their stages run in the thread that asks for the items. With
 /// [`ahead`](crate::ahead) behind a side, that side runs in a thread of its own, and goes on while
@@ -50,7 +48,7 @@ pub type OneOfTwo<A, B, C, S, T, U, V, J> =
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{collect, from_iter, join, lift121};
+/// use selvedge::pipeline::{collect, from_iter, join, lift121};
 /// use selvedge::flow::{ahead, join_inflows, made};
 ///
 /// let sorted = selvedge::run(async {

@@ -1,7 +1,7 @@
 //! The name of a source, which its failures tell. `Inflow::named` makes a [`NamedSupply`].
 
 use crate::role::{Inflow, Supply, WholeFile};
-use selvedge_coroutine::pipeline::{Item, StageFailure};
+use selvedge_pipeline::{Item, StageFailure};
 use std::borrow::Cow;
 
 /// A supply with a name, which its failures tell. See [`Inflow::named`].
@@ -24,7 +24,7 @@ where
     ///
     /// # Examples
     /// ```
-    /// use selvedge::coroutine::pipeline::count;
+    /// use selvedge::pipeline::count;
     /// use selvedge::flow::file;
     ///
     /// let failed = selvedge::run(async {

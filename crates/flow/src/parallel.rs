@@ -11,7 +11,7 @@ use crate::beside::{Beside, until};
 use crate::items::{FromGenerator, made};
 use crate::role::{AfterInflow, Inflow, Supply, Upstream};
 use selvedge_core::spawn;
-use selvedge_coroutine::pipeline::{
+use selvedge_pipeline::{
     AfterGenerator, Generate, Generator, Item, StageFailure, Store, Transduce, Unchanged,
 };
 use selvedge_scope::race;
@@ -30,7 +30,7 @@ pub struct MapPar<A: ?Sized, F> {
 /// Yields `f(item)` for each item, in the order of the items. At most `threads` threads work at a
 /// time.
 ///
-/// It is [`lift121`](selvedge_coroutine::pipeline::lift121) for a function that takes long. A chunk
+/// It is [`lift121`](selvedge_pipeline::lift121) for a function that takes long. A chunk
 /// is shared out among the threads, so also a chunk of few items is worked at by several. One
 /// more thread runs what is upstream. A panic of `f` goes on in the thread that runs the pipeline,
 /// at the place of its item.
@@ -43,7 +43,7 @@ pub struct MapPar<A: ?Sized, F> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{collect, from_iter};
+/// use selvedge::pipeline::{collect, from_iter};
 /// use selvedge::flow::map_par;
 ///
 /// let collatz = |n: &u64| {

@@ -1,7 +1,7 @@
 //! Stages that work on parts of a stream side by side: `in_parts`.
 //!
 //! Programs call [`in_parts`]. Its supply starts a worker for each thread. Each worker claims the
-//! next block, reads it, and runs stages of its own on the items in it (`Part` of the coroutine
+//! next block, reads it, and runs stages of its own on the items in it (`Part` of the pipeline
 //! crate). The supply takes the parts in the order of their blocks, and a [`PartJoiner`] runs the
 //! stages on the items that reach over the end of a block.
 //!
@@ -27,11 +27,11 @@ use crate::beside::Beside;
 use crate::items::{FromGenerator, failed, made};
 use crate::role::{AfterInflow, Inflow, Supply, WholeFile};
 use selvedge_core::{spawn, yield_now};
-use selvedge_coroutine::pipeline::{
+use selvedge_io::fs::{AlignedBuf, File};
+use selvedge_pipeline::{
     AfterGenerator, Generate, Generator, Item, Part, PartByPart, PartJoiner, StageFailure, Store,
     StreamPlace, Transducer, Unchanged,
 };
-use selvedge_io::fs::{AlignedBuf, File};
 use selvedge_scope::race;
 use selvedge_sync::{BoundedFifo, Event, MVar, Mutex, Putter, Semaphore, Taker};
 use std::collections::VecDeque;
@@ -57,11 +57,11 @@ pub struct InParts<B: ?Sized, T> {
 /// Runs `stages` in `threads` threads side by side, each on a part of the stream. What they yield
 /// comes in the order of the stream, and is the same as without `in_parts`.
 ///
-/// The first of the stages makes lines: [`group_by`](selvedge_coroutine::pipeline::group_by) of
-/// [`line`](selvedge_coroutine::pipeline::line()) or of
-/// [`whole_line`](selvedge_coroutine::pipeline::whole_line). What the others make of an item may
+/// The first of the stages makes lines: [`group_by`](selvedge_pipeline::group_by) of
+/// [`line`](selvedge_pipeline::line()) or of
+/// [`whole_line`](selvedge_pipeline::whole_line). What the others make of an item may
 /// depend on that item and on its number
-/// ([`ItemByItem`](selvedge_coroutine::pipeline::ItemByItem)). The compiler refuses other stages:
+/// ([`ItemByItem`](selvedge_pipeline::ItemByItem)). The compiler refuses other stages:
 /// they stand behind `in_parts`.
 ///
 /// If the source is a [`file`](crate::file()), then each thread reads its parts itself. The threads
@@ -88,7 +88,7 @@ pub struct InParts<B: ?Sized, T> {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::*;
+/// use selvedge::pipeline::*;
 /// use selvedge::flow;
 ///
 /// let found = selvedge::run(async {
@@ -107,25 +107,25 @@ pub struct InParts<B: ?Sized, T> {
 /// ```
 /// A stage that depends on the items before stands behind it:
 /// ```compile_fail,E0277
-/// # use selvedge::coroutine::pipeline::*;
+/// # use selvedge::pipeline::*;
 /// # use selvedge::flow;
 /// let _ = flow::in_parts(2, group_by(line()) >> take(3));
 /// ```
 /// ```
-/// # use selvedge::coroutine::pipeline::*;
+/// # use selvedge::pipeline::*;
 /// # use selvedge::flow;
 /// let _ = flow::file("warp") >> flow::in_parts(2, group_by(line())) >> take(3);
 /// ```
 /// So does a stage that numbers its items, if the number of items before a part is not known:
 /// ```compile_fail,E0080
-/// # use selvedge::coroutine::pipeline::*;
+/// # use selvedge::pipeline::*;
 /// # use selvedge::flow;
 /// let long = group_by(line()) >> filter(|line: &[u8]| line.len() > 9);
 /// let numbers = naturals() >> decimal();
 /// let _ = flow::in_parts(2, long >> join_with(numbers, join::zip_lists()));
 /// ```
 /// ```
-/// # use selvedge::coroutine::pipeline::*;
+/// # use selvedge::pipeline::*;
 /// # use selvedge::flow;
 /// let long = group_by(line()) >> filter(|line: &[u8]| line.len() > 9);
 /// let numbers = naturals() >> decimal();

@@ -6,9 +6,7 @@
 //! their items from a `Reading` too.
 
 use crate::role::{Inflow, Supply, Upstream};
-use selvedge_coroutine::pipeline::{
-    Consume, Item, Iteratee, StageFailure, Store, Transduce, Unchanged, Upcoming,
-};
+use selvedge_pipeline::{Consume, Item, Iteratee, StageFailure, Store, Transduce, Unchanged, Upcoming};
 use std::fmt;
 
 /// A source with its stages, for a holder that reads it piece by piece. See [`Inflow::pull`].
@@ -34,7 +32,7 @@ where
     ///
     /// # Examples
     /// ```
-    /// use selvedge::coroutine::pipeline::{from_chunks, read};
+    /// use selvedge::pipeline::{from_chunks, read};
     /// use selvedge::flow::made;
     ///
     /// let replies = selvedge::run_local(async {
@@ -66,7 +64,7 @@ where
     ///
     /// # Examples
     /// ```
-    /// use selvedge::coroutine::pipeline::{collect, from_iter, lift121};
+    /// use selvedge::pipeline::{collect, from_iter, lift121};
     /// use selvedge::flow::{BoxedInflow, made};
     ///
     /// fn numbers(squares: bool) -> BoxedInflow<u64> {
@@ -93,7 +91,7 @@ where
     T: Transduce<A, B>,
 {
     /// Feeds the items that follow to an iteratee, until it is finished. The rest of the stream
-    /// stays for the next call. [`read`](selvedge_coroutine::pipeline::read) has iteratees for
+    /// stays for the next call. [`read`](selvedge_pipeline::read) has iteratees for
     /// this.
     ///
     /// It waits only if the iteratee wants more than has come.
@@ -164,7 +162,7 @@ where
     ///
     /// # Examples
     /// ```
-    /// use selvedge::coroutine::pipeline::{count, from_chunks, group_by, line, read};
+    /// use selvedge::pipeline::{count, from_chunks, group_by, line, read};
     /// use selvedge::flow::made;
     ///
     /// let rows = selvedge::run_local(async {

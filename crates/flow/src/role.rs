@@ -13,7 +13,7 @@
 //! The operator is the paper's `=>=` (Pipes in `docs/PAPERS.md`), for ends that wait.
 
 use crate::items::{FromGenerator, made};
-use selvedge_coroutine::pipeline::{
+use selvedge_pipeline::{
     AfterConsumer, AfterGenerator, AfterTransducer, Chain, Consume, Flow, Generate, Generator, Item,
     Iteratee, Sink, StageFailure, Store, Transduce, Transducer, Unchanged, WholePipeline, id,
 };
@@ -117,7 +117,7 @@ impl<A: Item + ?Sized, S: Supply<A>> Inflow<A, A, S, Unchanged> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge::coroutine::pipeline::{StageFailure, collect, take};
+    /// use selvedge::pipeline::{StageFailure, collect, take};
     /// use selvedge::flow::{Inflow, Supply};
     ///
     /// /// A number each millisecond.

@@ -3,7 +3,7 @@
 //! other ends.
 //!
 //! ```
-//! use selvedge::coroutine::pipeline::{count, from_chunks, group_by, line};
+//! use selvedge::pipeline::{count, from_chunks, group_by, line};
 //! use selvedge::flow;
 //! use selvedge::http::body::Framing;
 //! use selvedge::http::coding::{chunked, content};
@@ -20,7 +20,7 @@
 //! assert_eq!(lines.unwrap().unwrap(), 2);
 //! ```
 
-use selvedge_coroutine::pipeline::{Flow, Sink, StageFailure, StreamPlace, Transduce, Transducer};
+use selvedge_pipeline::{Flow, Sink, StageFailure, StreamPlace, Transduce, Transducer};
 use std::ops::ControlFlow;
 
 use crate::body::{Decoder, Framing};
@@ -48,7 +48,7 @@ pub struct BodyContent {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::from_chunks;
+/// use selvedge::pipeline::from_chunks;
 /// use selvedge::http::body::Framing;
 /// use selvedge::http::coding::content;
 ///
@@ -130,7 +130,7 @@ pub struct ChunkedCoding {
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::from_chunks;
+/// use selvedge::pipeline::from_chunks;
 /// use selvedge::http::coding::chunked;
 ///
 /// let body = (from_chunks(["warp ", "", "weft"]) >> chunked()).collect();
@@ -166,7 +166,7 @@ impl Transduce<u8, u8> for ChunkedCoding {
 
 #[cfg(test)]
 mod tests {
-    use selvedge_coroutine::pipeline::{StageFailure, from_chunks};
+    use selvedge_pipeline::{StageFailure, from_chunks};
 
     use super::*;
 

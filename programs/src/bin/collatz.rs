@@ -17,9 +17,9 @@
 //! 200 milliseconds
 
 use selvedge::cnc::schedulers::Stealing;
-use selvedge::coroutine::pipeline::*;
 use selvedge::flow::{self, GraphEnds, through_graph};
 use selvedge::fs;
+use selvedge::pipeline::*;
 use std::process::ExitCode;
 
 /// The number after `n` in its chain.

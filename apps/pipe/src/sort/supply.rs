@@ -9,8 +9,8 @@ use super::{Gathered, Sorted};
 use crate::language::tree::{Order, Stage};
 use crate::source::{failed, on_pool};
 use crate::stage::stream_name;
-use selvedge_coroutine::pipeline::{Chunk, StageFailure, Store};
 use selvedge_flow::{BoxedSupply, Supply};
+use selvedge_pipeline::{Chunk, StageFailure, Store};
 use std::fmt;
 use std::ops::ControlFlow;
 

@@ -6,8 +6,8 @@
 //! line once.
 
 use crate::language::tree::FoldKind;
-use selvedge_coroutine::pipeline::csv::Fields;
-use selvedge_coroutine::pipeline::{
+use selvedge_pipeline::csv::Fields;
+use selvedge_pipeline::{
     Chunk, Flow, Item, Number, Sink, StageFailure, Store, StreamPlace, Transduce, Transducer,
 };
 use std::collections::{HashMap, HashSet};

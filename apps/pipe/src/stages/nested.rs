@@ -1,13 +1,13 @@
 //! `nested in`: what a condition finds within the sections of another one, at each depth, with a
 //! limit on the depth that is a failure of the stage and no panic.
 //!
-//! `condition.rs` calls [`nested_in`]. The splitter of this name in the coroutine crate is the
+//! `condition.rs` calls [`nested_in`]. The splitter of this name in the pipeline crate is the
 //! paper's: it finds outside of all sections too, and ends only if each round takes something away.
 //! A splitter cannot fail, so the splitter at the limit notes it in a [`TooDeep`], and [`guarded`]
 //! makes a failure of the note. `dynamic` in `stage.rs` makes the note, and puts the guard around
 //! each stage with such a condition.
 
-use selvedge_coroutine::pipeline::{
+use selvedge_pipeline::{
     BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, HasKind, Sections, Sink, Split, Splitter, StageFailure,
     Store, StreamPlace, Transduce, Transducer,
 };

@@ -2,11 +2,11 @@
 
 use proptest::prelude::{ProptestConfig, Strategy, prop, prop_assert_eq, proptest};
 use selvedge_core::{round_robin_with, spawn_local};
-use selvedge_coroutine::pipeline::*;
 use selvedge_flow::{self as flow, Accept, Inflow, Outflow, Supply};
 use selvedge_io::net::UnixStream;
 use selvedge_io::process::Command;
 use selvedge_io::{EventLoop, pipe, time};
+use selvedge_pipeline::*;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -3,10 +3,10 @@
 //! each part is dropped once.
 
 use selvedge_core::{round_robin_with, spawn_local, yield_now};
-use selvedge_coroutine::pipeline::*;
 use selvedge_flow::{Accept, Inflow, Outflow, Supply, ahead, through};
 use selvedge_io::EventLoop;
 use selvedge_io::process::Command;
+use selvedge_pipeline::*;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};

@@ -3,8 +3,8 @@
 use crate::schedulers::{Scheduler, run};
 use selvedge_cnc::schedulers::{OneByOne, Stealing, TaskPool};
 use selvedge_core::{spawn, yield_now};
-use selvedge_coroutine::pipeline::*;
 use selvedge_flow::{GraphEnds, ahead, made, through_graph};
+use selvedge_pipeline::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};

@@ -3,8 +3,8 @@
 use crate::schedulers::{Scheduler, run};
 use proptest::prelude::{ProptestConfig, prop, prop_assert, prop_assert_eq, proptest};
 use selvedge_core::{round_robin, yield_now};
-use selvedge_coroutine::pipeline::*;
 use selvedge_flow::{Inflow, Supply, ahead, join_inflows, made, par};
+use selvedge_pipeline::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 

@@ -3,9 +3,9 @@
 use crate::schedulers::{Scheduler, run};
 use proptest::prelude::{ProptestConfig, prop, prop_assert_eq, proptest};
 use selvedge_core::{round_robin_with, spawn, yield_now};
-use selvedge_coroutine::pipeline::*;
 use selvedge_flow::{self as flow, Inflow, Supply, in_parts, made};
 use selvedge_io::EventLoop;
+use selvedge_pipeline::*;
 use selvedge_sched::work_stealing;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

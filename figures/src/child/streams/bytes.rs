@@ -12,8 +12,8 @@ use std::process::Command;
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
-use selvedge_coroutine::pipeline::*;
 use selvedge_flow as flow;
+use selvedge_pipeline::*;
 
 use super::super::clock::Times;
 use super::super::fault;
