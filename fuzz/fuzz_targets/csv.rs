@@ -1,4 +1,4 @@
 //! The parsers of `pipeline`: csv.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| selvedge_coroutine::fuzz::csv(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| selvedge_pipeline::fuzz::csv(data));

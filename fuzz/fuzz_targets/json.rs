@@ -1,4 +1,4 @@
 //! The parsers of `pipeline`: json.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| selvedge_coroutine::fuzz::json(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| selvedge_pipeline::fuzz::json(data));

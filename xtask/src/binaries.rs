@@ -26,7 +26,7 @@ const RUN_LIMIT: Duration = Duration::from_secs(5 * 60);
 const LONGEST: [&str; 6] = [
     "crates/io/tests/faults.rs",
     "apps/pipe/tests/suite/main.rs",
-    "crates/coroutine/tests/suite/main.rs",
+    "crates/pipeline/tests/suite/main.rs",
     "apps/make/tests/suite/main.rs",
     "crates/cnc/tests/suite/main.rs",
     "crates/sim/tests/orders/main.rs",

@@ -7,7 +7,7 @@ use crate::condition::of_lines;
 use crate::kinds::{Before, yields};
 use crate::language::tree::*;
 use crate::test::Question;
-use selvedge_coroutine::pipeline::ItemKind;
+use selvedge_pipeline::ItemKind;
 
 /// The place behind a stage.
 pub(crate) fn after<'a>(stage: &'a Stage, before: Before<'a>) -> Before<'a> {

@@ -5,7 +5,7 @@
 //! these run over blocks without a split into items.
 //!
 //! A condition that asks about each item by itself becomes a [`Question`]. The others become the
-//! splitters of the coroutine crate.
+//! splitters of the pipeline crate.
 //!
 //! The combinators are those of the paper's section "Parting and joining the stream" (Pipes in
 //! `docs/PAPERS.md`).
@@ -14,7 +14,7 @@ use crate::language::tree::{Class, Condition, ConditionKind, Place, Test};
 use crate::regex::{chomp, matches};
 use crate::stages::{TooDeep, nested_in};
 use crate::test::{Asked, Question};
-use selvedge_coroutine::pipeline::{
+use selvedge_pipeline::{
     BoxedSplitter, Flow, HasKind, Sections, Split, Splitter, any, between, csv, end_of, even, everything,
     first, followed_by, having, having_only, json, last, last_and_after, prefix, satisfies, start_of,
     substring, suffix, upto_first, whole_line, xml,

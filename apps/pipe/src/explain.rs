@@ -9,7 +9,7 @@ use crate::kinds::{Before, first_word, name, waiting_within, yields};
 use crate::language::print;
 use crate::language::tree::*;
 use crate::parts::runs_in_parts;
-use selvedge_coroutine::pipeline::ItemKind;
+use selvedge_pipeline::ItemKind;
 use std::fmt::Write;
 
 /// The plan of a script that is checked: what each stage takes, yields and keeps, and which stages

@@ -6,8 +6,8 @@
 
 use crate::language::tree::JoinKind;
 use crate::regex::chomp;
-use selvedge_coroutine::pipeline::join::{self, Both, InOrder, Interleave};
-use selvedge_coroutine::pipeline::{Join, JoinStep, Merge, Sink, Upcoming};
+use selvedge_pipeline::join::{self, Both, InOrder, Interleave};
+use selvedge_pipeline::{Join, JoinStep, Merge, Sink, Upcoming};
 use std::cmp::Ordering;
 
 /// Compares two lines.

@@ -9,7 +9,7 @@
 use crate::condition::of_lines;
 use crate::language::complaint::Complaint;
 use crate::language::tree::*;
-use selvedge_coroutine::pipeline::ItemKind;
+use selvedge_pipeline::ItemKind;
 
 /// The word for the items of a kind.
 pub fn name(kind: ItemKind) -> &'static str {

@@ -1,4 +1,4 @@
-//! `selvedge-pipe`: a streaming shell of typed stages, over the pipelines of `selvedge-coroutine`
+//! `selvedge-pipe`: a streaming shell of typed stages, over the pipelines of `selvedge-pipeline`
 //! and `selvedge-flow`.
 //!
 //! The binary in `main.rs` parses the command line, and calls [`run::prepare`] and [`run::run`].

@@ -13,7 +13,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::hir::{Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange};
 use regex_syntax::hir::{Hir, HirKind, Look, LookSet};
 use regex_syntax::{ParserBuilder, ast};
-use selvedge_coroutine::pipeline::{Flow, Sections, Split, Splitter};
+use selvedge_pipeline::{Flow, Sections, Split, Splitter};
 use std::ops::{ControlFlow, Range};
 
 /// How many levels of the syntax an expression may have. The expression without line ends is

@@ -17,8 +17,8 @@ pub use supply::SortedSupply;
 
 use crate::language::tree::Order;
 use crate::regex::chomp;
-use selvedge_coroutine::pipeline::csv::Fields;
-use selvedge_coroutine::pipeline::{HasKind, Item, Number, Store};
+use selvedge_pipeline::csv::Fields;
+use selvedge_pipeline::{HasKind, Item, Number, Store};
 use std::cmp::Ordering;
 
 /// An item that is sorted.

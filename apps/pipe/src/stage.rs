@@ -15,12 +15,12 @@ use crate::language::tree::*;
 use crate::regex::{self, chomp};
 use crate::stages::*;
 use crate::test::{Asked, Question};
-use selvedge_coroutine::pipeline::csv::{self, Fields};
+use selvedge_pipeline::csv::{self, Fields};
 #[cfg(feature = "gzip")]
-use selvedge_coroutine::pipeline::gzip;
+use selvedge_pipeline::gzip;
 #[cfg(feature = "zstd")]
-use selvedge_coroutine::pipeline::zstd;
-use selvedge_coroutine::pipeline::{
+use selvedge_pipeline::zstd;
+use selvedge_pipeline::{
     BoxedSplitter, DynStage, HasKind, ItemKind, Number, Transducer, append, concatenate, foreach, group_by,
     id, if_then_else, json, lift121, located, rewrite, satisfies, select, select_numbered, skip, substitute,
     substring, suppress, take, try_lift121, while_, while_each, whole_line, xml,
@@ -228,7 +228,7 @@ fn change_line(f: impl Fn(&[u8], &mut Vec<u8>) + Clone + Send + 'static) -> DynS
 }
 
 /// Lines without their ends.
-fn bare() -> Transducer<[u8], [u8], impl selvedge_coroutine::pipeline::Transduce<[u8], [u8]> + Clone + Send> {
+fn bare() -> Transducer<[u8], [u8], impl selvedge_pipeline::Transduce<[u8], [u8]> + Clone + Send> {
     rewrite(|line: &[u8], text: &mut Vec<u8>| text.extend_from_slice(chomp(line)))
 }
 

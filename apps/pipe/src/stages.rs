@@ -1,4 +1,4 @@
-//! Stages that only the shell has, beside those of the coroutine crate. `stage.rs` puts them into
+//! Stages that only the shell has, beside those of the pipeline crate. `stage.rs` puts them into
 //! pipelines.
 //!
 //! | file | stages of the language |

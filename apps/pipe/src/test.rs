@@ -10,7 +10,7 @@ use crate::language::tree::{Comparison, Condition, ConditionKind, Test};
 use crate::regex::{self, chomp};
 use ::regex::bytes::Regex;
 use memchr::memmem::Finder;
-use selvedge_coroutine::pipeline::{HasKind, Number, csv::Fields};
+use selvedge_pipeline::{HasKind, Number, csv::Fields};
 use std::cmp::Ordering;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! [`RemoteItem`]: the items of a pipeline that may go from rank to rank, and the form in which a
 //! chunk of them goes. `serve.rs` and `on_rank.rs` send and receive chunks.
 
-use selvedge_coroutine::pipeline::{Chunk, Item, ListStore, Store};
 use selvedge_mpi::Message;
+use selvedge_pipeline::{Chunk, Item, ListStore, Store};
 use std::ops::ControlFlow;
 
 /// An item of a pipeline that may go to another rank: a value that is a

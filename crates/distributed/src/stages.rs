@@ -13,8 +13,8 @@ use crate::serve::serve_stream;
 use crate::stream::{OPENINGS, StreamLink};
 use crate::telling::tell;
 use selvedge_core::{JoinHandle, spawn};
-use selvedge_coroutine::pipeline::{Transduce, Transducer};
 use selvedge_mpi::{ANY, Communicator, Error, ErrorClass};
+use selvedge_pipeline::{Transduce, Transducer};
 use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
@@ -36,7 +36,7 @@ type ServesStream = Arc<dyn Fn(StreamLink, usize) -> Pin<Box<dyn Future<Output =
 /// # Examples
 /// Rank 0 reads and sums up; rank 1 parses, and rank 2 squares:
 /// ```
-/// use selvedge::coroutine::pipeline::{fold, from_chunks, group_by, lift121, line};
+/// use selvedge::pipeline::{fold, from_chunks, group_by, lift121, line};
 /// use selvedge::distributed::{RankStages, on_rank};
 /// use selvedge::{flow, mpi};
 ///

@@ -7,10 +7,10 @@
 mod programs;
 
 use programs::all;
-use selvedge_coroutine::pipeline::{fold, lift121, naturals};
 use selvedge_distributed::{DistributedError, ItemPlacement, RankStages, graph, on_rank};
 use selvedge_flow::made;
 use selvedge_mpi::{Communicator, ErrorClass, Ranks};
+use selvedge_pipeline::{fold, lift121, naturals};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
-//! One stream of two that wait: `join_inflows` takes the joins of `coroutine::pipeline::join`.
+//! One stream of two that wait: `join_inflows` takes the joins of `pipeline::join`.
 //!
 //! A join says which side it wants. The supply waits for that side alone, and gives the items that
 //! it has before it waits. So a side that is not wanted may be slow, or wait for ever.
 
 use crate::reading::Reading;
-use crate::role::{Inflow, KeepItems, Supply};
-use selvedge_coroutine::pipeline::{
-    Item, Join, JoinStep, Merge, StageFailure, Store, Transduce, Unchanged, Upcoming,
+use crate::role::{Inflow, Supply};
+use selvedge_pipeline::{
+    Item, Join, JoinStep, Keep, Merge, StageError, Store, Transduce, Unchanged, Upcoming,
 };
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub type OneOfTwo<A, B, C, S, T, U, V, J> =
     Inflow<A, A, JoinedInflows<A, Reading<B, A, S, T>, Reading<C, A, U, V>, J>, Unchanged>;
 
 /// One stream of two sources. The join may be any of
-/// [`join`](mod@selvedge_coroutine::pipeline::join), or one of your own.
+/// [`join`](mod@selvedge_pipeline::join), or one of your own.
 ///
 /// The sources and their stages run in the thread that asks for the items. With
 /// [`ahead`](crate::ahead) behind a side, that side runs in a thread of its own, and goes on while
@@ -50,7 +50,7 @@ pub type OneOfTwo<A, B, C, S, T, U, V, J> =
 ///
 /// # Examples
 /// ```
-/// use selvedge::coroutine::pipeline::{collect, from_iter, join, lift121};
+/// use selvedge::pipeline::{collect, from_iter, join, lift121};
 /// use selvedge::flow::{ahead, join_inflows, made};
 ///
 /// let sorted = selvedge::run(async {
@@ -95,12 +95,12 @@ where
     V: Transduce<C, A> + Send,
     J: Merge<A> + Send,
 {
-    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
         const WANTS: &str = "a join wants an item that it has";
         self.made.clear();
         while !self.over && self.made.count() < CHUNK {
             let JoinedInflows { left, right, join, made, .. } = self;
-            match join.step(left.upcoming(), right.upcoming(), &mut KeepItems(made)) {
+            match join.step(left.upcoming(), right.upcoming(), &mut Keep(made)) {
                 JoinStep::Took { left: from_left, right: from_right } => {
                     left.take(usize::from(from_left));
                     right.take(usize::from(from_right));

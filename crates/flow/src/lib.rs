@@ -1,14 +1,14 @@
 //! Pipelines between things that wait: files, sockets, child processes, queues, and stages that run
 //! side by side in threads of their own.
 //!
-//! The stages of [`coroutine::pipeline`](selvedge_coroutine::pipeline) never wait. This crate has
+//! The stages of [`pipeline`](selvedge_pipeline) never wait. This crate has
 //! the ends that do: an [`Inflow`] gives items when they come, and an [`Outflow`] takes them when
 //! it can. The stages stand between the two, and `a >> b` joins the parts as in that module.
 //!
 //! Programs use the crate as `selvedge::flow`. `apps/pipe` runs its scripts with it.
 //!
 //! ```
-//! use selvedge::coroutine::pipeline::*;
+//! use selvedge::pipeline::*;
 //! use selvedge::flow;
 //!
 //! selvedge::run(async {
@@ -35,7 +35,7 @@
 //! | a process in the middle | [`through`] |
 //! | a graph of [`cnc`](selvedge_cnc) in the middle | [`through_graph`], [`GraphEnds`] |
 //! | items of threads | [`from_taker`], [`from_fifo`], [`from_mvar`], [`to_putter`], [`to_fifo`], [`to_mvar`] |
-//! | a generator, an iterator, a stream | [`made`], [`from_iter`](selvedge_coroutine::pipeline::from_iter), [`stream`], [`Inflow::into_stream`] |
+//! | a generator, an iterator, a stream | [`made`], [`from_iter`](selvedge_pipeline::from_iter), [`stream`], [`Inflow::into_stream`] |
 //! | stages side by side | [`ahead`], [`par`], [`map_par`], [`in_parts`]; [`seq`] in their place |
 //! | one stream of two that wait | [`join_inflows`] |
 //! | a source that is run to its end | [`Inflow::drain`] |
@@ -59,36 +59,36 @@
 //! The compiler refuses the first pipe of each pair, and accepts the second one. The two differ
 //! only by the mistake.
 //! ```compile_fail,E0277
-//! use selvedge::coroutine::pipeline::*;
+//! use selvedge::pipeline::*;
 //! use selvedge::flow::{create, made};
 //! // The target takes bytes: put `decimal() >> concatenate()` before it.
 //! let _ = made(naturals()) >> create("numbers");
 //! ```
 //! ```
-//! # use selvedge::coroutine::pipeline::*;
+//! # use selvedge::pipeline::*;
 //! # use selvedge::flow::{create, made};
 //! let _ = made(naturals()) >> decimal() >> concatenate() >> create("numbers");
 //! ```
 //! ```compile_fail,E0277
-//! use selvedge::coroutine::pipeline::*;
+//! use selvedge::pipeline::*;
 //! use selvedge::flow::{create, file};
 //! // Nothing comes out of a target.
 //! let _ = file("warp") >> create("weft") >> id();
 //! ```
 //! ```
-//! # use selvedge::coroutine::pipeline::*;
+//! # use selvedge::pipeline::*;
 //! # use selvedge::flow::{create, file};
 //! let _ = file("warp") >> id() >> create("weft");
 //! ```
 //! ```compile_fail,E0277
-//! use selvedge::coroutine::pipeline::*;
+//! use selvedge::pipeline::*;
 //! use selvedge::flow::{file, through};
 //! use selvedge::process::Command;
 //! // A process reads bytes: put `concatenate()` before it.
 //! let _ = file("warp") >> group_by(line()) >> through(Command::new("sort"));
 //! ```
 //! ```
-//! # use selvedge::coroutine::pipeline::*;
+//! # use selvedge::pipeline::*;
 //! # use selvedge::flow::{file, through};
 //! # use selvedge::process::Command;
 //! let _ = file("warp") >> group_by(line()) >> concatenate() >> through(Command::new("sort"));
@@ -99,7 +99,7 @@
 //! let _ = file("warp").run();
 //! ```
 //! ```
-//! # use selvedge::{coroutine::pipeline::count, flow::file};
+//! # use selvedge::{flow::file, pipeline::count};
 //! let _ = (file("warp") >> count()).run();
 //! ```
 
@@ -111,7 +111,7 @@
 // `cnc` as a stage, with the argument that it cannot deadlock. `reading.rs` keeps the items that a
 // consumer has not taken: iteratees that read a source in turn, joins and drains stand on it.
 // `parts.rs` has the workers that read one file side by side. What they make of a block, and how it
-// is put together in order, is in `crates/coroutine/src/pipeline/parts.rs`.
+// is put together in order, is in `crates/pipeline/src/edges/parts.rs`.
 //
 // Invariant: a pipeline gives its result when its source is closed: threads that were ahead have
 // run their destructors, and a child process has ended.

@@ -6,9 +6,7 @@
 //! their items from a `Reading` too.
 
 use crate::role::{Inflow, Supply, Upstream};
-use selvedge_coroutine::pipeline::{
-    Consume, Item, Iteratee, StageFailure, Store, Transduce, Unchanged, Upcoming,
-};
+use selvedge_pipeline::{Consume, Item, Iteratee, StageError, Store, Transduce, Unchanged, Upcoming};
 use std::fmt;
 
 /// A source with its stages, for a holder that reads it piece by piece. See [`Inflow::pull`].
@@ -19,7 +17,7 @@ pub struct Reading<A: ?Sized, B: Item + ?Sized, S, T> {
     /// How many of `items` have been taken.
     taken: usize,
     /// What comes after `items`: the end, or a failure.
-    over: Option<Result<(), StageFailure>>,
+    over: Option<Result<(), StageError>>,
 }
 
 impl<A, B, S, T> Inflow<A, B, S, T>
@@ -34,7 +32,7 @@ where
     ///
     /// # Examples
     /// ```
-    /// use selvedge::coroutine::pipeline::{from_chunks, read};
+    /// use selvedge::pipeline::{from_chunks, read};
     /// use selvedge::flow::made;
     ///
     /// let replies = selvedge::run_local(async {
@@ -66,7 +64,7 @@ where
     ///
     /// # Examples
     /// ```
-    /// use selvedge::coroutine::pipeline::{collect, from_iter, lift121};
+    /// use selvedge::pipeline::{collect, from_iter, lift121};
     /// use selvedge::flow::{BoxedInflow, made};
     ///
     /// fn numbers(squares: bool) -> BoxedInflow<u64> {
@@ -93,7 +91,7 @@ where
     T: Transduce<A, B>,
 {
     /// Feeds the items that follow to an iteratee, until it is finished. The rest of the stream
-    /// stays for the next call. [`read`](selvedge_coroutine::pipeline::read) has iteratees for
+    /// stays for the next call. [`read`](selvedge_pipeline::read) has iteratees for
     /// this.
     ///
     /// It waits only if the iteratee wants more than has come.
@@ -104,7 +102,7 @@ where
     ///
     /// # Cancellation
     /// The items that the iteratee has taken are lost.
-    pub async fn read<I: Consume<B>>(&mut self, iteratee: Iteratee<B, I>) -> Result<I::Result, StageFailure> {
+    pub async fn read<I: Consume<B>>(&mut self, iteratee: Iteratee<B, I>) -> Result<I::Result, StageError> {
         let mut fed = iteratee.feed();
         while !fed.is_finished() && self.fill().await? {
             self.taken += fed.put_some(self.items.chunk(self.taken..self.items.count()));
@@ -113,7 +111,7 @@ where
     }
 
     /// Waits for items, if all have been taken. `false` at the end.
-    pub(crate) async fn fill(&mut self) -> Result<bool, StageFailure> {
+    pub(crate) async fn fill(&mut self) -> Result<bool, StageError> {
         if self.taken < self.items.count() {
             return Ok(true);
         }
@@ -164,7 +162,7 @@ where
     ///
     /// # Examples
     /// ```
-    /// use selvedge::coroutine::pipeline::{count, from_chunks, group_by, line, read};
+    /// use selvedge::pipeline::{count, from_chunks, group_by, line, read};
     /// use selvedge::flow::made;
     ///
     /// let rows = selvedge::run_local(async {
@@ -186,7 +184,7 @@ where
     S: Supply<A>,
     T: Transduce<A, B> + Send,
 {
-    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {
         if !self.fill().await? {
             return Ok(None);
         }

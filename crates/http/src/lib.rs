@@ -27,7 +27,7 @@
 //!    no file;
 //! 5. [`log::Lines::put`] writes the line of the access log.
 //!
-//! [`coding`] has bodies as stages of a [pipeline](selvedge_coroutine::pipeline).
+//! [`coding`] has bodies as stages of a [pipeline](selvedge_pipeline).
 //!
 //! **Invariants.** Nothing of the engine owns a descriptor, allocates per request on the plain path
 //! (no ranges), or panics on any input. A message that two readers of RFC 9112 could frame

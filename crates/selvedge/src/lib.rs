@@ -6,7 +6,8 @@
 //! | threads | [`spawn`], [`fork`], [`yield_now`], [`exit`], [`catch()`], [`sleep`], [`park`], [`bound()`], [`thread_value!`] |
 //! | threads that belong together, cancellation, join and select | [`scope`] |
 //! | threads that block like ordinary code | [`direct`] |
-//! | generators, iteratees, and pipelines of them | [`coroutine`] |
+//! | coroutines that suspend with typed values, step by step | [`coroutine`] |
+//! | pipelines of typed stages | [`pipeline`] |
 //! | pipelines between files, sockets, processes and queues; stages side by side | [`flow`] |
 //! | what they share | [`MVar`], [`Fifo`], [`Mutex`], and in [`sync`] locks, semaphores, conditions, promises, broadcasts |
 //! | variables that several threads read and write at one moment | [`stm`] |
@@ -188,6 +189,8 @@ pub use selvedge_macros::main;
 pub use selvedge_macros::test;
 #[doc(inline)]
 pub use selvedge_mpi as mpi;
+#[doc(inline)]
+pub use selvedge_pipeline as pipeline;
 #[doc(inline)]
 pub use selvedge_sched::{
     Failure, Handle, Spawned, WorkStealing, block_on, set_deadline, set_priority, work_stealing,

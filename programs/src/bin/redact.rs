@@ -9,7 +9,7 @@
 //! 2 replaced
 //! ```
 
-use selvedge::coroutine::pipeline::{count, foreach, group_by, id, json, substitute};
+use selvedge::pipeline::{count, foreach, group_by, id, json, substitute};
 use selvedge::{flow, fs};
 use std::process::ExitCode;
 

@@ -8,9 +8,9 @@
 //! csv::records: item 3, offset 31: a quoted field that is not closed
 //! ```
 
-use selvedge::coroutine::pipeline::*;
 use selvedge::flow::{self, ahead};
 use selvedge::fs;
+use selvedge::pipeline::*;
 use selvedge::process::Command;
 use std::collections::BTreeMap;
 use std::process::ExitCode;

@@ -13,10 +13,6 @@ use super::{Problem, Tree, rust};
 /// Of this number of names of the library crates, one may stand in several crates.
 const NAMES_TO_A_SHARED_ONE: usize = 20;
 
-/// Names that a crate may declare twice: the paper's roles, once as `trampoline` steps them and
-/// once as `pipeline` compiles them.
-const TWICE: [&str; 3] = ["Generator", "Iteratee", "Transducer"];
-
 /// Reports each name that two files of one crate declare, and the names that too many crates share.
 pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     let mut places: BTreeMap<(&str, &str), Vec<(&str, usize)>> = BTreeMap::new();
@@ -33,9 +29,6 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     }
     let mut problems = Vec::new();
     for ((_, name), places) in places {
-        if TWICE.contains(&name) {
-            continue;
-        }
         let (first, line) = places[0];
         for &(file, at) in places.iter().filter(|(file, _)| *file != first) {
             let message = format!("{name} is also the name of a type in {first}:{line}");

@@ -2,7 +2,7 @@
 //! things, so any bytes make a pipeline that fits, and a fuzzer that changes a byte changes a part
 //! of it.
 
-use selvedge_coroutine::pipeline::ItemKind;
+use selvedge_pipeline::ItemKind;
 
 /// How deep branches and conditions may lie within one another.
 const DEPTH: u32 = 3;

@@ -12,7 +12,7 @@ use super::nearest::nearest;
 use super::token::{Token, TokenKind, tokens};
 use super::tree::*;
 use super::words::{CONDITIONS, ENCODINGS, STAGES, instead_of, instead_of_sign};
-use selvedge_coroutine::pipeline::Number;
+use selvedge_pipeline::Number;
 
 /// How deep stages and conditions may lie within one another.
 const DEPTH: usize = 64;

@@ -6,7 +6,7 @@
 //! has the levels of that grammar.
 
 use super::tree::*;
-use selvedge_coroutine::pipeline::Number;
+use selvedge_pipeline::Number;
 use std::fmt::{self, Write};
 
 /// A pipeline as text, on one line.

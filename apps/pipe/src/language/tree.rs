@@ -8,7 +8,7 @@
 //! (`by_line.rs`), `has_lines` and `placed` (`run.rs`) and `note` (`explain.rs`).
 
 use super::complaint::Span;
-use selvedge_coroutine::pipeline::Number;
+use selvedge_pipeline::Number;
 
 /// Some stages, each fed by the one before.
 pub type Pipeline = Vec<Stage>;

@@ -4,7 +4,7 @@
 //! The rank is that of the nearest `f64`. Two numbers with the same one are compared by their
 //! digits, unless both are so short that they are the same number.
 
-use selvedge_coroutine::pipeline::Digits;
+use selvedge_pipeline::Digits;
 use std::cmp::Ordering;
 
 /// The most digits for which two different numbers always have different nearest `f64`s, within the

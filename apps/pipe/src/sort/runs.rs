@@ -12,7 +12,7 @@
 
 use super::{Gathered, Sorted, compare};
 use crate::language::tree::Order;
-use selvedge_coroutine::pipeline::Store;
+use selvedge_pipeline::Store;
 use std::cmp::Ordering;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
@@ -303,7 +303,7 @@ impl<A: Sorted + ?Sized> Merge<A> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use selvedge_coroutine::pipeline::ListStore;
+    use selvedge_pipeline::ListStore;
 
     #[test]
     fn items_that_are_the_same_stand_once_in_a_run() {

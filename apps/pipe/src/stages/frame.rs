@@ -4,7 +4,7 @@
 //! `stage::dynamic` calls [`complete_line`] for `lines`, and [`around_stream`] for `prepend` and
 //! `append` over bytes.
 
-use selvedge_coroutine::pipeline::{Flow, ItemByItem, Lists, PlaceKnown, Sink, Transduce, Transducer};
+use selvedge_pipeline::{Flow, ItemByItem, Lists, PlaceKnown, Sink, Transduce, Transducer};
 use std::ops::ControlFlow;
 
 /// The stage of [`complete_line`].

@@ -2,7 +2,7 @@
 //! for `integers`, and [`written_numbers`] where numbers become text.
 
 use crate::regex::chomp;
-use selvedge_coroutine::pipeline::{Digits, Number, Transduce, Transducer, rewrite};
+use selvedge_pipeline::{Digits, Number, Transduce, Transducer, rewrite};
 
 /// How many characters of a line a complaint has.
 const SHOWN: usize = 60;

@@ -4,7 +4,7 @@
 //! `foreach` over bytes with a condition about whole lines. The lines are items there, and the
 //! stages of a branch take bytes.
 
-use selvedge_coroutine::pipeline::{Flow, Sink, Transduce, Transducer};
+use selvedge_pipeline::{Flow, Sink, Transduce, Transducer};
 use std::ops::ControlFlow;
 
 /// The stage of [`over_text`].
@@ -83,7 +83,7 @@ impl<T: Transduce<u8, u8> + Clone> Transduce<[u8], [u8]> for OverText<T> {
         stage.end(&mut Pieces::new(out))
     }
 
-    fn failure(&self) -> Option<&selvedge_coroutine::pipeline::StageFailure> {
+    fn failure(&self) -> Option<&selvedge_pipeline::StageError> {
         self.running.as_ref().and_then(|stage| stage.failure())
     }
 }

@@ -1,6 +1,6 @@
 //! The numbers of `range`, for `stream::stream`.
 
-use selvedge_coroutine::pipeline::Number;
+use selvedge_pipeline::Number;
 use std::cmp::Ordering;
 
 /// The numbers from `from` on, each `step` more than the one before, to the last that is not behind

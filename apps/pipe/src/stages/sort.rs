@@ -6,7 +6,7 @@
 
 use crate::language::tree::Order;
 use crate::sort::{Gathered, Sorted};
-use selvedge_coroutine::pipeline::{Flow, Item, Sink, Store, Transduce, Transducer};
+use selvedge_pipeline::{Flow, Item, Sink, Store, Transduce, Transducer};
 use std::ops::ControlFlow;
 
 /// The stage of [`sort`].

@@ -7,7 +7,7 @@
 use crate::regex::chomp;
 use crate::stage::line_number;
 use regex::bytes::Regex;
-use selvedge_coroutine::pipeline::{
+use selvedge_pipeline::{
     Chunk, Cut, Flow, GroupBy, LineSplit, Lists, Number, PartByPart, PlaceKnown, Sink, StreamPlace,
     Transduce, Transducer, group_by, whole_line,
 };

@@ -150,7 +150,7 @@ fn expat_finds_the_same_in_documents_that_people_have_written() {
 #[test]
 fn files_that_people_have_written_are_read_as_grep_sed_and_awk_read_them() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for name in ["Cargo.lock", "CHANGELOG.md", "docs/PAPERS.md", "crates/coroutine/src/pipeline.rs"] {
+    for name in ["Cargo.lock", "CHANGELOG.md", "docs/PAPERS.md", "crates/pipeline/src/lib.rs"] {
         let input = std::fs::read_to_string(root.join(name)).unwrap();
         for (ours, theirs) in [
             ("lines | having substring 'on' numbered", "grep -n on"),

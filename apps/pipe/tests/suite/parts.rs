@@ -2,11 +2,11 @@
 //! the exit status.
 
 use crate::data::{Numbers, shell, text};
-use selvedge_coroutine::pipeline::{Part, PartByPart, PartJoiner, Store, Transducer};
 use selvedge_pipe::parts::{LEAST, PartStages, WithStages};
 use selvedge_pipe::run::Outcome::{Found, Nothing};
 use selvedge_pipe::run::{Outcome, Settings, prepare, run};
 use selvedge_pipe::stream::OriginKind;
+use selvedge_pipeline::{Part, PartByPart, PartJoiner, Store, Transducer};
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 
 use futures::executor::block_on;
 use proptest::prelude::*;
-use selvedge_coroutine::trampoline::*;
+use selvedge_coroutine::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 

@@ -1,22 +1,9 @@
 //! The tests of this crate in one program, because linking is what takes long.
 
 mod against_the_listings;
-mod bodies;
-mod boxed;
-#[cfg(feature = "gzip")]
-mod compressed;
-#[cfg(feature = "zstd")]
-mod compressed_zstd;
-mod cycles;
-mod every_cut;
-mod exact;
-mod faults;
 mod messages;
+#[path = "../../../pipeline/tests/misuses/mod.rs"]
+mod misuses;
 mod parallel;
-mod parsers;
-mod parts;
-mod pipeline;
-mod pipeline_sections;
-mod reading;
 mod suspensions;
 mod transcripts;

@@ -1,7 +1,7 @@
 //! Steps that run in threads of their own.
 
 use selvedge_core::{catch, round_robin, yield_now};
-use selvedge_coroutine::trampoline::*;
+use selvedge_coroutine::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

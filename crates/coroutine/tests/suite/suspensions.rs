@@ -2,7 +2,7 @@
 //! dropped.
 
 use futures::executor::block_on;
-use selvedge_coroutine::trampoline::*;
+use selvedge_coroutine::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

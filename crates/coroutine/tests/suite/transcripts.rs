@@ -3,7 +3,7 @@
 //! Where the paper breaks a line of the terminal for its page, the text here has a space.
 
 use futures::executor::block_on;
-use selvedge_coroutine::trampoline::*;
+use selvedge_coroutine::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 

@@ -3,8 +3,8 @@
 use crate::schedulers::{Scheduler, run};
 use selvedge_cnc::schedulers::{OneByOne, Stealing, TaskPool};
 use selvedge_core::{spawn, yield_now};
-use selvedge_coroutine::pipeline::*;
 use selvedge_flow::{GraphEnds, ahead, made, through_graph};
+use selvedge_pipeline::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -169,7 +169,7 @@ fn a_failure_upstream_comes_after_the_results(scheduler: Scheduler) {
     assert_eq!(failed.unwrap().to_string(), "try_lift121: item 71, offset 70: seventy");
 }
 
-fn count_all() -> Iteratee<u64, CountItems> {
+fn count_all() -> Iteratee<u64, impl Consume<u64, Result = u64> + Clone> {
     count()
 }
 

@@ -3,8 +3,8 @@
 use crate::schedulers::{Scheduler, run};
 use proptest::prelude::{ProptestConfig, prop, prop_assert, prop_assert_eq, proptest};
 use selvedge_core::{round_robin, yield_now};
-use selvedge_coroutine::pipeline::*;
 use selvedge_flow::{Inflow, Supply, ahead, join_inflows, made, par};
+use selvedge_pipeline::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
@@ -72,7 +72,7 @@ struct Waiting {
 }
 
 impl Supply<u32> for Waiting {
-    async fn next(&mut self) -> Result<Option<&[u32]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u32]>, StageError> {
         yield_now().await;
         if self.next[0] == self.until {
             return Ok(None);
@@ -130,7 +130,7 @@ fn items_that_are_joined_do_not_wait_for_the_other_side() {
     struct OneItem(bool);
 
     impl Supply<u32> for OneItem {
-        async fn next(&mut self) -> Result<Option<&[u32]>, StageFailure> {
+        async fn next(&mut self) -> Result<Option<&[u32]>, StageError> {
             if std::mem::replace(&mut self.0, true) {
                 std::future::pending::<()>().await;
             }

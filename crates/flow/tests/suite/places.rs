@@ -2,8 +2,8 @@
 
 use crate::schedulers::{Scheduler, run};
 use selvedge_core::{spawn, yield_now};
-use selvedge_coroutine::pipeline::*;
 use selvedge_flow::{ahead, made, map_par, par, seq};
+use selvedge_pipeline::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use selvedge_coroutine::pipeline::*;
 use selvedge_flow as flow;
+use selvedge_pipeline::*;
 use selvedge_sync::Fifo;
 
 use super::super::clock::{Times, rss_bytes};

@@ -1,10 +1,10 @@
 //! A pipeline with its stages on other ranks, where there are some.
 
 use super::programs;
-use selvedge_coroutine::pipeline::{collect, from_chunks, group_by, lift121, line};
 use selvedge_distributed::{DistributedError, RankStages, on_rank};
 use selvedge_flow::made;
 use selvedge_mpi::Communicator;
+use selvedge_pipeline::{collect, from_chunks, group_by, lift121, line};
 
 programs! {
     lengths_of_lines: lengths_answer,
