@@ -1,4 +1,4 @@
-//! The command line of `selvedge-httpd`: its help text, `Options`, and `Refusal`, the message of a
+//! The command line of `selvedge-httpd`: its help text, `Options`, and `StartupError`, the message of a
 //! command line that is wrong.
 //!
 //! `main.rs` parses it once and starts accordingly; `listeners.rs` binds its `Address`es. Each
@@ -225,20 +225,20 @@ impl fmt::Display for Address {
 
 /// Why the server does not run: a line for the user, and the exit status.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct StartupError {
     pub(crate) message: String,
     pub(crate) status: u8,
 }
 
-impl From<lexopt::Error> for Refusal {
-    fn from(error: lexopt::Error) -> Refusal {
-        Refusal { message: format!("{error}; --help tells what can be said"), status: 2 }
+impl From<lexopt::Error> for StartupError {
+    fn from(error: lexopt::Error) -> StartupError {
+        StartupError { message: format!("{error}; --help tells what can be said"), status: 2 }
     }
 }
 
-impl From<std::io::Error> for Refusal {
-    fn from(error: std::io::Error) -> Refusal {
-        Refusal { message: error.to_string(), status: 1 }
+impl From<std::io::Error> for StartupError {
+    fn from(error: std::io::Error) -> StartupError {
+        StartupError { message: error.to_string(), status: 1 }
     }
 }
 
@@ -246,7 +246,7 @@ impl From<std::io::Error> for Refusal {
 ///
 /// # Errors
 /// With status 2.
-pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, Refusal> {
+pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, StartupError> {
     let mut paths: Vec<PathBuf> = Vec::new();
     let (mut config, mut stack) = (None, None);
     let mut given = Vec::new();
@@ -343,8 +343,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
     Ok(Request::Serve(Box::new(options), stack))
 }
 
-fn usage(message: String) -> Refusal {
-    Refusal { message, status: 2 }
+fn usage(message: String) -> StartupError {
+    StartupError { message, status: 2 }
 }
 
 fn is_toml(path: &Path) -> bool {
@@ -352,7 +352,7 @@ fn is_toml(path: &Path) -> bool {
 }
 
 /// The configuration that one or two files are.
-fn source(files: &[OsString]) -> Result<ConfigurationFiles, Refusal> {
+fn source(files: &[OsString]) -> Result<ConfigurationFiles, StartupError> {
     match files {
         [file] => Ok(ConfigurationFiles::Toml(file.into())),
         [configuration, routes] => Ok(ConfigurationFiles::Mighty(configuration.into(), routes.into())),
@@ -361,7 +361,7 @@ fn source(files: &[OsString]) -> Result<ConfigurationFiles, Refusal> {
 }
 
 /// What follows `ctl`.
-fn ctl(arguments: &[OsString]) -> Result<Request, Refusal> {
+fn ctl(arguments: &[OsString]) -> Result<Request, StartupError> {
     let Some((command, target)) = arguments.split_last() else {
         return Err(usage("ctl: give FILE or --socket PATH, and a command".to_owned()));
     };
@@ -385,26 +385,26 @@ fn value<T>(
     parser: &mut lexopt::Parser,
     option: &str,
     read: impl FnOnce(&str) -> Result<T, &'static str>,
-) -> Result<T, Refusal> {
+) -> Result<T, StartupError> {
     let text = parser.value()?;
     let text = text.to_string_lossy();
-    read(&text).map_err(|why| Refusal { message: format!("{option} {text:?}: {why}"), status: 2 })
+    read(&text).map_err(|why| StartupError { message: format!("{option} {text:?}: {why}"), status: 2 })
 }
 
 /// A whole number in `range`.
-fn number<N>(parser: &mut lexopt::Parser, option: &str, range: RangeInclusive<N>) -> Result<N, Refusal>
+fn number<N>(parser: &mut lexopt::Parser, option: &str, range: RangeInclusive<N>) -> Result<N, StartupError>
 where
     N: FromStr + PartialOrd + fmt::Display,
 {
     let text = parser.value()?;
     let text = text.to_string_lossy();
-    text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| Refusal {
+    text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| StartupError {
         message: format!("{option} {text:?}: not a number from {} to {}", range.start(), range.end()),
         status: 2,
     })
 }
 
-fn seconds(parser: &mut lexopt::Parser, option: &str) -> Result<Duration, Refusal> {
+fn seconds(parser: &mut lexopt::Parser, option: &str) -> Result<Duration, StartupError> {
     value(parser, option, |text| match text.parse::<f64>() {
         Ok(seconds) if (0.0..=SECONDS_MAX).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err("not a number of seconds from 0 to 86400"),
@@ -415,7 +415,7 @@ fn seconds(parser: &mut lexopt::Parser, option: &str) -> Result<Duration, Refusa
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Request, Refusal> {
+    fn parsed(line: &str) -> Result<Request, StartupError> {
         parse(line.split_whitespace().map(OsString::from))
     }
 
@@ -545,15 +545,11 @@ mod tests {
             "ctl a nonsense",
             "check",
         ] {
-            let refusal = parsed(line).unwrap_err();
-            assert_eq!(refusal.status, 2, "{line}: {}", refusal.message);
-            assert!(!refusal.message.contains('\n'));
+            let error = parsed(line).unwrap_err();
+            assert_eq!(error.status, 2, "{line}: {}", error.message);
+            assert!(!error.message.contains('\n'));
             let option = line.split(' ').next().unwrap();
-            assert!(
-                !option.starts_with("--") || refusal.message.contains(option),
-                "{line}: {}",
-                refusal.message
-            );
+            assert!(!option.starts_with("--") || error.message.contains(option), "{line}: {}", error.message);
         }
         assert_eq!(parsed("--help --what").unwrap(), Request::Help);
         assert_eq!(parsed("-V").unwrap(), Request::Version);

@@ -29,7 +29,7 @@ use crate::configuration::{self, ConfigurationFiles, OpenArchives, ProcessSettin
 use crate::control::{self, Commands};
 use crate::handlers::{SharedParts, WorkerHandlers};
 use crate::listeners::{self, Listeners};
-use crate::options::{Address, Log, Options, Refusal};
+use crate::options::{Address, Log, Options, StartupError};
 use crate::stack_choice::StackChoice;
 use crate::takeover::{HandedFiles, HandedName, Predecessor, hand_over};
 use crate::{descriptors, prefork, privileges, reporting, systemd};
@@ -109,7 +109,7 @@ const RETIRE_LOOK: Duration = Duration::from_millis(500);
 ///
 /// # Errors
 /// It cannot start, or a listener fails.
-pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
+pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Result<(), StartupError> {
     let Served { options, stack, process, content } = served;
     let workers = match options.workers {
         Some(workers) => workers,
@@ -157,7 +157,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     };
     reporting::begin(process.level, process.report.is_some() || background::is_daemon());
     privileges::drop_to(process.user.as_deref(), process.group.as_deref())?;
-    let _seeing = selvedge_see::from_environment().map_err(|error| refusal(&error.to_string()))?;
+    let _seeing = selvedge_see::from_environment().map_err(|error| startup_error(&error.to_string()))?;
     let signals =
         signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1, Signal::USR2])?;
     let parts = Arc::new(SharedParts::default());
@@ -248,7 +248,7 @@ pub(crate) fn serve(served: Served, predecessor: &mut Option<Predecessor>) -> Re
     }
     match ended {
         Ok(results) => results.into_iter().collect(),
-        Err(failure) => Err(refusal(&failure.to_string())),
+        Err(failure) => Err(startup_error(&failure.to_string())),
     }
 }
 
@@ -260,7 +260,7 @@ fn log(
     options: &Options,
     process: &ProcessSettings,
     handed: &mut HandedFiles,
-) -> Result<Option<Arc<LogFile>>, Refusal> {
+) -> Result<Option<Arc<LogFile>>, StartupError> {
     let log = match &options.log {
         Log::Off => return Ok(None),
         Log::Stdout => LogFile::stdout()?,
@@ -273,7 +273,7 @@ fn log(
 }
 
 /// One worker, to its end.
-async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<(), Refusal> {
+async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<(), StartupError> {
     let Server { site, config, log, drain, stop, reload, nudge, shared } = server;
     let site = match site {
         SiteKind::Directory(tree) => Site::new(tree, config, log),
@@ -331,8 +331,8 @@ async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<()
     };
     let mut result = Ok(());
     for acceptor in acceptors {
-        let accepted = acceptor.await.map_err(|error| refusal(&error.to_string()));
-        let accepted = accepted.and_then(|accepted| accepted.map_err(Refusal::from));
+        let accepted = acceptor.await.map_err(|error| startup_error(&error.to_string()));
+        let accepted = accepted.and_then(|accepted| accepted.map_err(StartupError::from));
         if accepted.is_err() {
             // A listener that has failed is no reason to serve by halves.
             stop.request();
@@ -498,8 +498,8 @@ impl Server {
             let loaded =
                 blocking(move || configuration::load(&source)).await.map_err(|error| error.to_string())?;
             metrics.reloaded(loaded.is_ok());
-            let loaded = loaded.map_err(|refusal| {
-                let why = refusal.message;
+            let loaded = loaded.map_err(|error| {
+                let why = error.message;
                 report(Severity::Error, format_args!("{why}; the server goes on as it was"));
                 why
             })?;
@@ -579,18 +579,18 @@ impl Commands for Server {
     }
 }
 
-fn refusal(message: &str) -> Refusal {
-    Refusal { message: message.to_owned(), status: 1 }
+fn startup_error(message: &str) -> StartupError {
+    StartupError { message: message.to_owned(), status: 1 }
 }
 
-/// Makes a refusal of an error, with the name of the option in front.
-pub(crate) fn naming(option: &str) -> impl FnOnce(std::io::Error) -> Refusal {
-    move |error| refusal(&format!("{option}: {error}"))
+/// Makes a `StartupError` of an error, with the name of the option in front.
+pub(crate) fn naming(option: &str) -> impl FnOnce(std::io::Error) -> StartupError {
+    move |error| startup_error(&format!("{option}: {error}"))
 }
 
 /// The configuration of each of `workers` workers, with the process's descriptors shared out among
 /// them.
-fn config(options: &Options, is_stacked: bool, workers: usize) -> Result<Config, Refusal> {
+fn config(options: &Options, is_stacked: bool, workers: usize) -> Result<Config, StartupError> {
     let is_direct = options.cache_direct > 0;
     // A file that is read past the page cache has a second descriptor.
     let for_each = if is_direct { 2 } else { 1 };
