@@ -10,7 +10,7 @@ use crate::child::dns_load::{address, label};
 use crate::contender::{inner, table};
 use crate::effort::Effort;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Failure, Metric, Report, in_turn, rows, run, values};
+use crate::measure::{Better, Contender, MeasureError, Metric, Report, in_turn, rows, run, values};
 use crate::peers::{NAME_SERVERS, built, program_of};
 use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
 use crate::table::Table;
@@ -93,13 +93,13 @@ fn measured(
     name: &str,
     site: &Site,
     effort: Effort,
-) -> Result<Report, Failure> {
-    let program = entrant.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?[0].clone();
-    let ours = built("selvedge-dns", "selvedge-dns").map_err(Failure::Failed)?;
+) -> Result<Report, MeasureError> {
+    let program = entrant.command.as_ref().map_err(|why| MeasureError::Absent(why.clone()))?[0].clone();
+    let ours = built("selvedge-dns", "selvedge-dns").map_err(MeasureError::Failed)?;
     let is_wrong = entrant.environment.iter().any(|(name, _)| *name == FAULT);
-    let zone = site.write("zone", &zone(is_wrong)).map_err(Failure::Failed)?;
+    let zone = site.write("zone", &zone(is_wrong)).map_err(MeasureError::Failed)?;
     let started = |name: &str, cpu: usize, configure: &dyn Fn(&SetUp) -> Result<Vec<String>, String>| {
-        start_as(name, Log::Off, site, &[cpu], configure).map_err(Failure::Failed)
+        start_as(name, Log::Off, site, &[cpu], configure).map_err(MeasureError::Failed)
     };
     // The server that resolvers ask shares the client's CPU, and has nothing to do in the end.
     let upstream = match role {
@@ -118,9 +118,9 @@ fn measured(
         run(&client.answers("wrong", 0), &["rate", "answered"], Duration::from_secs(30))
     };
     client(0)?;
-    let before = server.cpu_ns().map_err(Failure::Failed)?;
+    let before = server.cpu_ns().map_err(MeasureError::Failed)?;
     let mut report = client(if effort.is_small() { 100 } else { effort.seconds * 1000 })?;
-    let used = server.cpu_ns().map_err(Failure::Failed)? - before;
+    let used = server.cpu_ns().map_err(MeasureError::Failed)? - before;
     report.insert("cpu".to_owned(), used as f64 / 1e3 / report["answered"]);
     Ok(report)
 }

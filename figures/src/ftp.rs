@@ -6,7 +6,7 @@ use crate::child::ftp_load::{BLOCK, FILE, mark};
 use crate::contender::{inner, table};
 use crate::effort::Effort;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Failure, Metric, Report, in_turn, rows, run, values};
+use crate::measure::{Better, Contender, MeasureError, Metric, Report, in_turn, rows, run, values};
 use crate::peers::{built, program_path};
 use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
 use crate::table::Table;
@@ -38,7 +38,7 @@ pub(crate) fn ftp(effort: Effort) -> Result<Table, String> {
         round += 1;
         let is_wrong = entrant.environment.iter().any(|(name, _)| *name == FAULT);
         if written != Some(is_wrong) {
-            write_file(&site.root(), blocks, is_wrong).map_err(Failure::Failed)?;
+            write_file(&site.root(), blocks, is_wrong).map_err(MeasureError::Failed)?;
             written = Some(is_wrong);
         }
         measured(entrant, &format!("{} {round}", entrant.system), &site, blocks)
@@ -88,11 +88,11 @@ fn write_file(directory: &std::path::Path, blocks: u64, is_wrong: bool) -> Resul
 
 /// One transfer from a server that is started for it. A transfer before it is not measured: it
 /// brings the file into memory.
-fn measured(entrant: &Contender, name: &str, site: &Site, blocks: u64) -> Result<Report, Failure> {
-    let program = entrant.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?[0].clone();
+fn measured(entrant: &Contender, name: &str, site: &Site, blocks: u64) -> Result<Report, MeasureError> {
+    let program = entrant.command.as_ref().map_err(|why| MeasureError::Absent(why.clone()))?[0].clone();
     let server =
         start_as(name, Log::Off, site, &[SERVER_CPU], |set_up| configured(entrant, &program, set_up));
-    let server = server.map_err(Failure::Failed)?;
+    let server = server.map_err(MeasureError::Failed)?;
     let bytes = blocks * BLOCK as u64;
     let client = || {
         let client = inner("client", "ftp-load", &[server.port().into(), server.id().into(), blocks]);

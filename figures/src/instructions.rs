@@ -10,7 +10,7 @@ use crate::child::stm::size_sum;
 use crate::contender::{TOKIO, inner, outer};
 use crate::effort::Effort;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Failure, Metric, rows};
+use crate::measure::{Better, Contender, MeasureError, Metric, rows};
 use crate::peers::{CPP, Compiled, built};
 use crate::table::{Row, Table};
 use crate::web::Counted;
@@ -223,12 +223,12 @@ fn sample(
     operation: &str,
     ours: bool,
     system: &str,
-    counted: Result<f64, Failure>,
+    counted: Result<f64, MeasureError>,
 ) -> Result<Result<Vec<f64>, String>, String> {
     match counted {
         Ok(each) => Ok(Ok(vec![each])),
-        Err(Failure::Absent(why)) if !ours => Ok(Err(why)),
-        Err(Failure::Absent(why) | Failure::Failed(why) | Failure::Wrong(why)) => {
+        Err(MeasureError::Absent(why)) if !ours => Ok(Err(why)),
+        Err(MeasureError::Absent(why) | MeasureError::Failed(why) | MeasureError::Wrong(why)) => {
             Err(format!("{operation}: {system}: {why}"))
         }
     }

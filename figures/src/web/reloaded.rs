@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::contender::inner;
 use crate::effort::{Effort, Purpose};
 use crate::machine::Machine;
-use crate::measure::{Failure, NOTICED, report};
+use crate::measure::{MeasureError, NOTICED, report};
 use crate::peers::is_missing;
 use crate::pinned::{self, CLIENT_CPU, SERVER_CPU};
 use crate::table::{Row, Table};
@@ -74,7 +74,9 @@ pub(crate) fn reloaded(effort: Effort) -> Result<Table, String> {
         let words = client.command.map_err(|why| format!("the client: {why}"))?;
         let report = report(pinned::command(CLIENT_CPU, &words), Duration::from_millis(millis + 30_000));
         let report = match report {
-            Err(Failure::Absent(why) | Failure::Failed(why) | Failure::Wrong(why)) if faults => {
+            Err(MeasureError::Absent(why) | MeasureError::Failed(why) | MeasureError::Wrong(why))
+                if faults =>
+            {
                 eprintln!("web-reload: noticed: {why}");
                 let noticed = |(_, case, unit)| Row {
                     value: Err(NOTICED.to_owned()),
@@ -85,7 +87,7 @@ pub(crate) fn reloaded(effort: Effort) -> Result<Table, String> {
                 continue;
             }
             Ok(_) if faults => return Err(format!("{system}: a fault was not noticed")),
-            Err(Failure::Absent(why) | Failure::Failed(why) | Failure::Wrong(why)) => {
+            Err(MeasureError::Absent(why) | MeasureError::Failed(why) | MeasureError::Wrong(why)) => {
                 return Err(format!("{system}: {why}"));
             }
             Ok(report) => report,
