@@ -1,6 +1,6 @@
 //! How wide a text is on a terminal, in cells.
 //!
-//! `language/complaint.rs` puts the caret below its place with [`width`], and
+//! `language/error.rs` puts the caret below its place with [`width`], and
 //! `interactive/terminal.rs` the cursor.
 //!
 //! The wide characters are the characters that Unicode 14 calls wide or full-width (UAX 11). The

@@ -7,7 +7,7 @@
 use super::complete::complete;
 use super::editor::{Action, Editor, Key};
 use super::history::History;
-use crate::language::Complaint;
+use crate::language::ScriptError;
 use crate::run::{Outcome, Settings, prepare, run, run_until_interrupted};
 use crate::width::width;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -69,8 +69,8 @@ pub fn serve(settings: Settings) -> io::Result<()> {
             false if on_terminal => run_until_interrupted(script, settings),
             false => run(script, settings).map(Some),
         });
-        if let Err(complaint) = ran {
-            complain(&complaint, &line)?;
+        if let Err(error) = ran {
+            complain(&error, &line)?;
         }
         if on_terminal {
             // The prompt begins a line. Blanks to the last cell of the line stay in it if the
@@ -81,8 +81,8 @@ pub fn serve(settings: Settings) -> io::Result<()> {
     Ok(())
 }
 
-fn complain(complaint: &Complaint, line: &str) -> io::Result<()> {
-    writeln!(io::stderr(), "{}", complaint.shown("pipeline", line))
+fn complain(error: &ScriptError, line: &str) -> io::Result<()> {
+    writeln!(io::stderr(), "{}", error.shown("pipeline", line))
 }
 
 /// The next line; `None` at the end of the input.

@@ -1,4 +1,4 @@
-//! The word that a user may have meant. `parse.rs` calls [`nearest`] for the help of a complaint.
+//! The word that a user may have meant. `parse.rs` calls [`nearest`] for the help of an error.
 
 /// The word that differs least, if one differs little.
 pub(super) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {

@@ -7,7 +7,7 @@
 //! how deep a script may nest, and `part` how long a pipeline may be, because parser, check,
 //! printer and the stages recurse.
 
-use super::complaint::{Complaint, Span};
+use super::error::{ScriptError, Span};
 use super::nearest::nearest;
 use super::token::{Token, TokenKind, tokens};
 use super::tree::*;
@@ -28,7 +28,7 @@ const CLOSING: [&str; 3] = ["then", "else", "end"];
 ///
 /// # Errors
 /// The first error, with its place.
-pub fn parse(text: &str) -> Result<Vec<Pipeline>, Complaint> {
+pub fn parse(text: &str) -> Result<Vec<Pipeline>, ScriptError> {
     let tokens = tokens(text)?;
     let mut parser = Parser { tokens: &tokens, at: 0, end: text.len(), depth: 0, parts: 0 };
     let mut pipelines = Vec::new();
@@ -39,10 +39,10 @@ pub fn parse(text: &str) -> Result<Vec<Pipeline>, Complaint> {
             None => break,
             Some(TokenKind::Semicolon) => parser.at += 1,
             Some(_) => {
-                let complaint = parser.expected("`|` or `;`");
+                let error = parser.expected("`|` or `;`");
                 return Err(match parser.word().and_then(instead_of_sign) {
-                    Some(help) => complaint.with_help(help),
-                    None => complaint,
+                    Some(help) => error.with_help(help),
+                    None => error,
                 });
             }
         }
@@ -86,8 +86,8 @@ impl Parser<'_> {
         self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or(Span::default(), |token| token.span)
     }
 
-    /// The complaint that the next token is not `what`.
-    fn expected(&self, what: &str) -> Complaint {
+    /// The error that the next token is not `what`.
+    fn expected(&self, what: &str) -> ScriptError {
         let found = match self.peek() {
             None => "the end".to_string(),
             Some(TokenKind::Word(word)) => format!("`{word}`"),
@@ -98,7 +98,7 @@ impl Parser<'_> {
             Some(TokenKind::Open) => "`(`".to_string(),
             Some(TokenKind::Close) => "`)`".to_string(),
         };
-        Complaint::new(self.span(), format!("expected {what}, found {found}"))
+        ScriptError::new(self.span(), format!("expected {what}, found {found}"))
     }
 
     /// Takes the word if it is the next token.
@@ -108,11 +108,11 @@ impl Parser<'_> {
         is
     }
 
-    fn needs(&mut self, word: &str) -> Result<(), Complaint> {
+    fn needs(&mut self, word: &str) -> Result<(), ScriptError> {
         if self.takes(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
     }
 
-    fn needs_sign(&mut self, sign: &TokenKind, name: &str) -> Result<(), Complaint> {
+    fn needs_sign(&mut self, sign: &TokenKind, name: &str) -> Result<(), ScriptError> {
         if self.peek() != Some(sign) {
             return Err(self.expected(name));
         }
@@ -125,7 +125,7 @@ impl Parser<'_> {
     }
 
     /// A text in quotes.
-    fn text(&mut self) -> Result<Vec<u8>, Complaint> {
+    fn text(&mut self) -> Result<Vec<u8>, ScriptError> {
         let Some(TokenKind::Text(text)) = self.peek() else { return Err(self.expected("a text in quotes")) };
         let text = text.clone();
         self.at += 1;
@@ -133,60 +133,59 @@ impl Parser<'_> {
     }
 
     /// A text in quotes that is not empty.
-    fn some_text(&mut self) -> Result<Vec<u8>, Complaint> {
+    fn some_text(&mut self) -> Result<Vec<u8>, ScriptError> {
         let text = self.text()?;
         if text.is_empty() {
-            Err(Complaint::new(self.behind(), "the text must not be empty"))
+            Err(ScriptError::new(self.behind(), "the text must not be empty"))
         } else {
             Ok(text)
         }
     }
 
     /// A text in quotes that is UTF-8.
-    fn string(&mut self) -> Result<String, Complaint> {
+    fn string(&mut self) -> Result<String, ScriptError> {
         let text = self.text()?;
-        String::from_utf8(text).map_err(|_| Complaint::new(self.behind(), "this text must be UTF-8"))
+        String::from_utf8(text).map_err(|_| ScriptError::new(self.behind(), "this text must be UTF-8"))
     }
 
     /// A regular expression.
-    fn regex(&mut self) -> Result<String, Complaint> {
+    fn regex(&mut self) -> Result<String, ScriptError> {
         let pattern = self.string()?;
         if crate::regex::names_line_end(&pattern) == Ok(true) {
-            let complaint =
-                Complaint::new(self.behind(), "no match has a line end in it, so `\\n` finds nothing");
-            return Err(complaint.with_help(
+            let error =
+                ScriptError::new(self.behind(), "no match has a line end in it, so `\\n` finds nothing");
+            return Err(error.with_help(
                 "`$` is the end of a line; over bytes, `replace \"\\n\" with \"..\"` finds line ends",
             ));
         }
         match crate::regex::lines(&pattern) {
             Ok(_) => Ok(pattern),
-            Err(error) => Err(Complaint::new(self.behind(), format!("not a regular expression: {error}"))),
+            Err(error) => Err(ScriptError::new(self.behind(), format!("not a regular expression: {error}"))),
         }
     }
 
     /// The text that comes in place of a match. It may name groups of a regular expression.
-    fn replacement(&mut self, pattern: &Pattern) -> Result<Vec<u8>, Complaint> {
+    fn replacement(&mut self, pattern: &Pattern) -> Result<Vec<u8>, ScriptError> {
         let text = self.text()?;
         let Pattern::Regex(pattern) = pattern else { return Ok(text) };
         let regex = crate::regex::lines(pattern).expect("it has just been read");
         match crate::regex::unknown_group(&regex, &text) {
             None => Ok(text),
             Some(group) => {
-                let complaint =
-                    Complaint::new(self.behind(), format!("the expression has no group `{group}`"));
-                Err(complaint.with_help("a group before a letter or digit is ${1}, and $$ is a dollar sign"))
+                let error = ScriptError::new(self.behind(), format!("the expression has no group `{group}`"));
+                Err(error.with_help("a group before a letter or digit is ${1}, and $$ is a dollar sign"))
             }
         }
     }
 
     /// The name of a file: a word, or a text in quotes.
-    fn name(&mut self) -> Result<String, Complaint> {
+    fn name(&mut self) -> Result<String, ScriptError> {
         let name = match self.peek() {
             Some(TokenKind::Word(word)) if !CLOSING.contains(&word.as_str()) => {
                 if let Some(help) = instead_of_sign(word) {
                     let message = format!("`{word}` is a sign of other shells, and no name of a file");
                     let help = format!("{help}; a file of this name stands in quotes");
-                    return Err(Complaint::new(self.span(), message).with_help(help));
+                    return Err(ScriptError::new(self.span(), message).with_help(help));
                 }
                 word.clone()
             }
@@ -201,15 +200,15 @@ impl Parser<'_> {
     }
 
     /// Refuses a name that no file has. The name is the last token.
-    fn file_name(&self, name: String) -> Result<String, Complaint> {
+    fn file_name(&self, name: String) -> Result<String, ScriptError> {
         if name.is_empty() || name.contains('\0') {
-            return Err(Complaint::new(self.behind(), "no file has this name"));
+            return Err(ScriptError::new(self.behind(), "no file has this name"));
         }
         Ok(name)
     }
 
     /// How many, or which: a natural number from 1.
-    fn natural(&mut self) -> Result<u64, Complaint> {
+    fn natural(&mut self) -> Result<u64, ScriptError> {
         let number = self.word().and_then(|word| word.parse().ok()).filter(|number| *number >= 1);
         let Some(number) = number else { return Err(self.expected("a whole number from 1")) };
         self.at += 1;
@@ -217,58 +216,66 @@ impl Parser<'_> {
     }
 
     /// Any number.
-    fn number(&mut self) -> Result<Number, Complaint> {
+    fn number(&mut self) -> Result<Number, ScriptError> {
         let Some(number) = self.word().and_then(Number::of) else { return Err(self.expected("a number")) };
         self.at += 1;
         Ok(number)
     }
 
-    fn range(&mut self) -> Result<StageKind, Complaint> {
+    fn range(&mut self) -> Result<StageKind, ScriptError> {
         let (from, to) = (self.number()?, self.number()?);
         let step = if self.takes("by") { self.number()? } else { Number::from(1_u64) };
         if step == Number::from(0_u64) {
-            return Err(Complaint::new(self.behind(), "a range with steps of 0 has no end"));
+            return Err(ScriptError::new(self.behind(), "a range with steps of 0 has no end"));
         }
         // A sum of two of them has as many digits as a number of the range has at most.
         if [(&from, &to), (&from, &step), (&to, &step)].iter().any(|(a, b)| a.checked_add(b).is_none()) {
             let message = "a number of this range has more than a million digits";
-            return Err(Complaint::new(self.behind(), message));
+            return Err(ScriptError::new(self.behind(), message));
         }
         Ok(StageKind::Range(from, to, step))
     }
 
     /// The number of a column, from 1.
-    fn place(&mut self) -> Result<usize, Complaint> {
+    fn place(&mut self) -> Result<usize, ScriptError> {
         let number = self.natural()?;
-        usize::try_from(number).map_err(|_| Complaint::new(self.behind(), "no record is so long"))
+        usize::try_from(number).map_err(|_| ScriptError::new(self.behind(), "no record is so long"))
     }
 
     /// What stands between the fields of a line: one byte in quotes. A quote is a byte like others,
     /// because `fields` knows no quoted fields.
-    fn separator(&mut self) -> Result<u8, Complaint> {
+    fn separator(&mut self) -> Result<u8, ScriptError> {
         match self.text()?[..] {
             [byte] if byte != b'\n' => Ok(byte),
-            _ => Err(Complaint::new(self.behind(), "`fields` cuts at one byte, and at no line end")),
+            _ => Err(ScriptError::new(self.behind(), "`fields` cuts at one byte, and at no line end")),
         }
     }
 
     /// A delimiter of CSV: one byte in quotes.
-    fn delimiter(&mut self) -> Result<u8, Complaint> {
+    fn delimiter(&mut self) -> Result<u8, ScriptError> {
         match self.text()?[..] {
             [byte] if byte != b'"' && byte != b'\n' && byte != b'\r' => Ok(byte),
-            _ => Err(Complaint::new(self.behind(), "a delimiter is one byte, and no quote and no line end")),
+            _ => {
+                Err(ScriptError::new(self.behind(), "a delimiter is one byte, and no quote and no line end"))
+            }
         }
     }
 
     /// A delimiter of CSV, which may be left out.
-    fn comma_or_other(&mut self) -> Result<u8, Complaint> {
+    fn comma_or_other(&mut self) -> Result<u8, ScriptError> {
         if self.is_text() { self.delimiter() } else { Ok(b',') }
     }
 
     /// Calls `inner` one level deeper.
-    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Complaint>) -> Result<T, Complaint> {
+    fn deeper<T>(
+        &mut self,
+        inner: impl FnOnce(&mut Self) -> Result<T, ScriptError>,
+    ) -> Result<T, ScriptError> {
         if self.depth == DEPTH {
-            return Err(Complaint::new(self.span(), format!("more than {DEPTH} levels within one another")));
+            return Err(ScriptError::new(
+                self.span(),
+                format!("more than {DEPTH} levels within one another"),
+            ));
         }
         self.depth += 1;
         let made = inner(self);
@@ -277,16 +284,16 @@ impl Parser<'_> {
     }
 
     /// Counts a stage or a condition, which begins here.
-    fn part(&mut self) -> Result<(), Complaint> {
+    fn part(&mut self) -> Result<(), ScriptError> {
         self.parts += 1;
         if self.parts <= PARTS {
             return Ok(());
         }
         let message = format!("more than {PARTS} stages and conditions in one pipeline");
-        Err(Complaint::new(self.span(), message))
+        Err(ScriptError::new(self.span(), message))
     }
 
-    fn pipeline(&mut self) -> Result<Pipeline, Complaint> {
+    fn pipeline(&mut self) -> Result<Pipeline, ScriptError> {
         let mut stages = vec![self.stage()?];
         while self.peek() == Some(&TokenKind::Pipe) {
             self.at += 1;
@@ -295,7 +302,7 @@ impl Parser<'_> {
         Ok(stages)
     }
 
-    fn stage(&mut self) -> Result<Stage, Complaint> {
+    fn stage(&mut self) -> Result<Stage, ScriptError> {
         self.part()?;
         let span = self.span();
         if let Some(TokenKind::Command(command)) = self.peek() {
@@ -306,29 +313,29 @@ impl Parser<'_> {
         let Some(word) = self.word().map(str::to_string) else { return Err(self.expected("a stage")) };
         self.at += 1;
         let Some(kind) = self.stage_of(&word)? else {
-            let complaint = Complaint::new(span, format!("there is no stage `{word}`"));
+            let error = ScriptError::new(span, format!("there is no stage `{word}`"));
             let known = STAGES.iter().chain(ENCODINGS).copied();
             let command = "a command of the system is written sh \"..\"";
             return Err(match (instead_of(&word), nearest(&word, known)) {
-                (Some(stage), _) => complaint.with_help(format!("{stage}; {command}")),
-                (None, Some(near)) => complaint.with_help(format!("is it `{near}`? {command}")),
-                (None, None) => complaint.with_help(command),
+                (Some(stage), _) => error.with_help(format!("{stage}; {command}")),
+                (None, Some(near)) => error.with_help(format!("is it `{near}`? {command}")),
+                (None, None) => error.with_help(command),
             });
         };
         self.command(Stage { span, kind })
     }
 
     /// Refuses a command with a zero byte, because no argument of a process may hold one.
-    fn command(&self, stage: Stage) -> Result<Stage, Complaint> {
+    fn command(&self, stage: Stage) -> Result<Stage, ScriptError> {
         match &stage.kind {
             StageKind::Shell(command) if command.contains('\0') => {
-                Err(Complaint::new(self.behind(), "a command holds no zero byte"))
+                Err(ScriptError::new(self.behind(), "a command holds no zero byte"))
             }
             _ => Ok(stage),
         }
     }
 
-    fn stage_of(&mut self, word: &str) -> Result<Option<StageKind>, Complaint> {
+    fn stage_of(&mut self, word: &str) -> Result<Option<StageKind>, ScriptError> {
         let of =
             |table: &[(&str, _)]| table.iter().find(|(other, _)| *other == word).map(|(_, thing)| *thing);
         if let Some(change) = of(CHANGES) {
@@ -427,14 +434,14 @@ impl Parser<'_> {
     }
 
     /// The stages of a branch, which may be none.
-    fn branch(&mut self) -> Result<Pipeline, Complaint> {
+    fn branch(&mut self) -> Result<Pipeline, ScriptError> {
         if matches!(self.word(), Some("else" | "end")) {
             return Ok(Vec::new());
         }
         self.deeper(Self::pipeline)
     }
 
-    fn condition(&mut self) -> Result<Condition, Complaint> {
+    fn condition(&mut self) -> Result<Condition, ScriptError> {
         self.deeper(|parser| {
             let mut outer = parser.listed("or", ConditionKind::Or, |parser| {
                 parser.listed("and", ConditionKind::And, Self::unary)
@@ -445,7 +452,7 @@ impl Parser<'_> {
                 let Some(kind) = parser.relation()? else { return Ok(outer) };
                 rounds += 1;
                 if rounds > DEPTH {
-                    return Err(Complaint::new(place, format!("more than {DEPTH} conditions in a row")));
+                    return Err(ScriptError::new(place, format!("more than {DEPTH} conditions in a row")));
                 }
                 let inner = parser.listed("or", ConditionKind::Or, |parser| {
                     parser.listed("and", ConditionKind::And, Self::unary)
@@ -456,7 +463,7 @@ impl Parser<'_> {
     }
 
     /// The words between two conditions that bind least, if they are next.
-    fn relation(&mut self) -> Result<Option<Relation>, Complaint> {
+    fn relation(&mut self) -> Result<Option<Relation>, ScriptError> {
         let (relation, second): (Relation, _) = match self.word() {
             Some("having") => (ConditionKind::Having, None),
             Some("nested") => (ConditionKind::NestedIn, Some("in")),
@@ -477,8 +484,8 @@ impl Parser<'_> {
         &mut self,
         word: &str,
         kind: fn(Vec<Condition>) -> ConditionKind,
-        mut one: impl FnMut(&mut Self) -> Result<Condition, Complaint>,
-    ) -> Result<Condition, Complaint> {
+        mut one: impl FnMut(&mut Self) -> Result<Condition, ScriptError>,
+    ) -> Result<Condition, ScriptError> {
         let first = one(self)?;
         if self.word() != Some(word) {
             return Ok(first);
@@ -492,11 +499,11 @@ impl Parser<'_> {
     }
 
     /// One condition, boxed, one level deeper.
-    fn inner(&mut self) -> Result<Box<Condition>, Complaint> {
+    fn inner(&mut self) -> Result<Box<Condition>, ScriptError> {
         self.deeper(Self::unary).map(Box::new)
     }
 
-    fn unary(&mut self) -> Result<Condition, Complaint> {
+    fn unary(&mut self) -> Result<Condition, ScriptError> {
         self.part()?;
         let span = self.span();
         if self.peek() == Some(&TokenKind::Open) {
@@ -509,11 +516,11 @@ impl Parser<'_> {
             return Ok(Condition { span, kind: ConditionKind::Test(test) });
         }
         let Some(word) = self.word().map(str::to_string) else {
-            let complaint = self.expected("a condition");
+            let error = self.expected("a condition");
             return Err(match self.is_text() {
-                true => complaint
+                true => error
                     .with_help("before a text stands `substring`, `regex`, `prefix` or another condition"),
-                false => complaint,
+                false => error,
             });
         };
         self.at += 1;
@@ -567,10 +574,10 @@ impl Parser<'_> {
                 ConditionKind::Between(from, self.inner()?)
             }
             _ => {
-                let complaint = Complaint::new(span, format!("there is no condition `{word}`"));
+                let error = ScriptError::new(span, format!("there is no condition `{word}`"));
                 return Err(match nearest(&word, CONDITIONS.iter().copied()) {
-                    Some(near) => complaint.with_help(format!("is it `{near}`?")),
-                    None => complaint,
+                    Some(near) => error.with_help(format!("is it `{near}`?")),
+                    None => error,
                 });
             }
         };
@@ -578,7 +585,7 @@ impl Parser<'_> {
     }
 
     /// A question about a text, if one begins here.
-    fn test(&mut self) -> Result<Option<Test>, Complaint> {
+    fn test(&mut self) -> Result<Option<Test>, ScriptError> {
         let Some(word) = self.word() else { return Ok(None) };
         if let Some((sign, comparison)) = COMPARISONS.iter().find(|(sign, _)| word.starts_with(sign)) {
             let glued = word[sign.len()..].to_string();
