@@ -1,10 +1,11 @@
 //! Names that the user may have meant: [`unknown`] tells a target that is not there, and
-//! [`did_you_mean`] finds the name that is nearest. `app.rs` and the tools call them.
+//! [`did_you_mean`] finds the name that is nearest. `targets.rs` and the tools call them.
 
+use crate::error::MakeError;
 use crate::graph::{Files, Graph};
 
 /// The error about a target that the graph does not have.
-pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> String {
+pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> MakeError {
     let hint = match name {
         b"clean" => ", did you mean 'selvedge-make -t clean'?".to_string(),
         b"help" => ", did you mean 'selvedge-make -h'?".to_string(),
@@ -13,7 +14,7 @@ pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> String {
             did_you_mean(known.map(|node| graph.path(*node)), name)
         }
     };
-    format!("unknown target '{}'{hint}", String::from_utf8_lossy(name))
+    MakeError::UnknownTarget { name: String::from_utf8_lossy(name).into_owned(), hint }
 }
 
 /// The hint at that one of the known names which is nearest to `name`; empty if all are far away.
