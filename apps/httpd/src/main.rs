@@ -21,7 +21,7 @@
 // With `--stack` each worker has a stack of its own (`stacked.rs`), and a thread carries each of
 // its connections to the site and back (`carried.rs`).
 //
-// `src/bin/selvedge-load.rs` and `load/` are the load generator, with clients that are threads too.
+// `src/bin/selvedge-load` is the load generator, with clients that are threads too.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! The programs of the figure `cost-of-abstractions`: join, select and time-out, on futures that
-//! are ready and on futures that come later; and a one-shot channel. `child/mod.rs` calls them.
+//! are ready and on futures that come later; and a one-shot channel. `child.rs` calls them.
 //!
 //! One text runs under both runtimes. `Combinators` is the trait through which each runtime brings
 //! its own functions. A change of the text changes the work of both, so the rows stay comparable.

@@ -1,6 +1,6 @@
 //! Servers of a small web application: ours, and hyper on tokio's current-thread runtime. They
 //! listen at a given port of this machine until they are killed. `figures/src/web/application.rs`
-//! starts them through `child/mod.rs`; axum and Go have the same application in `figures/peers`.
+//! starts them through `child.rs`; axum and Go have the same application in `figures/peers`.
 //!
 //! `GET /json` is an object, `POST /sum` the sum of a list of numbers, and `GET /users/{id}` a line
 //! with a part of the path.

@@ -1,5 +1,5 @@
 //! The programs about several workers: threads that compute, yields, spawns, rings, a tree of
-//! threads, and counters under locks. `child/mod.rs` calls them for the figures in
+//! threads, and counters under locks. `child.rs` calls them for the figures in
 //! `figures/src/cores.rs`.
 //!
 //! One text runs under both runtimes, through the trait `Runtime`. A ring is generic over its

@@ -1,6 +1,6 @@
 //! Servers that answer every connection with the bytes that it sends: two of ours, and tokio's.
 //! They print their port and serve until they are killed. The figure in `figures/src/echo.rs`
-//! starts them through `child/mod.rs` and loads them by `load.rs`.
+//! starts them through `child.rs` and loads them by `load.rs`.
 //!
 //! `ours` may move threads between workers, and `ours_per_core` shares nothing between them. The
 //! line with the port must come first, because the figure waits for it.

@@ -1,6 +1,6 @@
 //! Servers of HTTP that answer each request with one line: hyper on our threads and sockets, by
 //! `selvedge-compat`, and hyper on tokio, by its own `hyper-util`. They print their port and serve
-//! until they are killed. The figure in `figures/src/echo.rs` starts them through `child/mod.rs`
+//! until they are killed. The figure in `figures/src/echo.rs` starts them through `child.rs`
 //! and loads them by `load.rs`, which asks for [`REQUEST`] and compares the replies.
 //!
 //! Both run the same service with the same settings of hyper.

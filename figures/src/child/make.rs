@@ -3,7 +3,7 @@
 //! Each run makes its project first, which no clock sees. Only the project of a build with nothing
 //! to do is kept for later runs, because it has up to 100,000 files.
 //!
-//! `child/mod.rs` calls the programs for the figures in `figures/src/make.rs`. The build runners
+//! `child.rs` calls the programs for the figures in `figures/src/make.rs`. The build runners
 //! call `compile`, through this binary, as the compiler of a project. `projects.rs` builds real
 //! projects with a `BuildTree`.
 

@@ -1,5 +1,5 @@
 //! The programs about our threads on one OS thread: memory, yields, spawns and rings.
-//! `child/mod.rs` calls them for the figures in `figures/src/threads.rs`; `tokio_peer.rs` has
+//! `child.rs` calls them for the figures in `figures/src/threads.rs`; `tokio_peer.rs` has
 //! tokio's programs.
 //!
 //! They run under the library's reference scheduler, round-robin. The threads wait only for one

@@ -1,5 +1,5 @@
 //! The programs about pipes: pairs of threads talk over pipes of 4 KB, beside threads that wait
-//! where nothing comes. `child/mod.rs` calls `fifo` and `fifo_mvars` for the figures in
+//! where nothing comes. `child.rs` calls `fifo` and `fifo_mvars` for the figures in
 //! `figures/src/pipes.rs`. The paper's measurement is [LZ07 §5.1].
 //!
 //! `Pipes` is the trait through which both runtimes run one text. Every message has labels, and the

@@ -1,5 +1,5 @@
 //! The programs of the figure `simulation`: yields and an echo over a simulated network, in an
-//! order that a seed determines. `child/mod.rs` calls `yields` and `echo`; the figure is in
+//! order that a seed determines. `child.rs` calls `yields` and `echo`; the figure is in
 //! `figures/src/simulation.rs`.
 //!
 //! The clock of the simulation is not the clock of the figure: `Times` measures how many steps the

@@ -1,4 +1,4 @@
-//! The programs of the figures `blocking-call` and `runner-start`. `child/mod.rs` calls them for
+//! The programs of the figures `blocking-call` and `runner-start`. `child.rs` calls them for
 //! `figures/src/starts.rs`.
 //!
 //! `Starts` is the trait through which both runtimes run one text.

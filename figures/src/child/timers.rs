@@ -1,5 +1,5 @@
 //! The programs of the figure `timers`: a million timers that are set, cancelled or fired, and
-//! threads that sleep. `child/mod.rs` calls them for `figures/src/timers.rs`.
+//! threads that sleep. `child.rs` calls them for `figures/src/timers.rs`.
 //!
 //! `Timers` is the trait through which both runtimes run one text. The delays are spread over a
 //! second in no order. The timers are allocated before the clock is read, because the allocator's

@@ -3,7 +3,7 @@
 //! The runtime is built without its I/O and time drivers, which is its fastest form. Tasks are
 //! spawned with `tokio::spawn`; only the ring over the hand-made, `!Send` MVar needs a `LocalSet`.
 //!
-//! `child/mod.rs` calls the programs. Each has the name of a program in `ours.rs`, with `tokio-`
+//! `child.rs` calls the programs. Each has the name of a program in `ours.rs`, with `tokio-`
 //! before it, and prints the same answers.
 
 use std::cell::Cell;

@@ -1,4 +1,4 @@
-//! Whether an edge with clean inputs has to run all the same: rule 3 of `project/mod.rs`.
+//! Whether an edge with clean inputs has to run all the same: rule 3 of `project.rs`.
 //!
 //! `visit.rs` calls `outputs_dirty` before the build, and `Project::must_run` calls it again when
 //! everything before the edge has been made. `command_hash` is here too, because the hash of the
