@@ -8,10 +8,26 @@
 use crate::child::cores::burst;
 use crate::contender::{FORK_IO, GOROUTINES, LIMIT, OURS, TOKIO, WALL_NS, inner, outer_on, table, threads};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case, median, reports, rows, values};
 use crate::peers::{C_CORES, GHC_CORES, GO_CORES};
 use crate::table::{Row, Table};
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "mp-speedup",
+        about: "1024 threads that compute, on one worker and on two",
+        measure: speed_up,
+    },
+    Figure {
+        name: "threads-switch-mc",
+        about: "yields, spawn + join, rings with two workers",
+        measure: switch,
+    },
+    Figure { name: "skynet", about: "a tree of a million threads", measure: skynet },
+];
 
 const SECONDS: Metric = Metric { key: "seconds", unit: "s", better: Better::Lower };
 const SPEED_UP: Metric = Metric { key: "speed-up", unit: "x", better: Better::Higher };

@@ -17,11 +17,19 @@ use serde_json::Value;
 
 use crate::contender::{OURS, inner};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, MeasureError, Metric, checked, in_turn, output, report, rows};
 use crate::peers::{PTHREADS_DISK, program_path, target_directory};
 use crate::pinned;
 use crate::table::{Row, Table};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "disk-random",
+    about: "random 4 KB reads past the page cache, 1 to 65536 threads; a million that wait",
+    measure: random,
+}];
 
 /// The bytes of one read.
 pub(crate) const BLOCK: usize = 4096;

@@ -9,6 +9,7 @@ use crate::child::FAULT;
 use crate::child::dns_load::{address, label};
 use crate::contender::{inner, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, MeasureError, Metric, Report, in_turn, rows, run, values};
 use crate::peers::{NAME_SERVERS, built, program_of};
@@ -17,6 +18,10 @@ use crate::table::Table;
 use crate::web::server::{Log, Running, SetUp, start_as};
 use crate::web::site::Site;
 use std::time::Duration;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "dns", about: "DNS servers: answers from a cache, and of an authority", measure: dns }];
 
 const METRICS: [(&str, Metric); 2] = [
     ("query rate", Metric { key: "rate", unit: "queries/s", better: Better::Higher }),

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::contender::{inner, outer_on, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{
     Better, Contender, MeasureError, Metric, Report, Reports, in_turn, report, rows, values,
@@ -21,6 +22,12 @@ use crate::peers::{C_ECHO, GO_CORES};
 use crate::pinned::{self, CLIENT_CPU};
 use crate::serving::Serving;
 use crate::table::Table;
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure { name: "server-echo", about: "TCP echo, 1 to 9000 connections", measure: echo },
+    Figure { name: "server-http", about: "hello world of hyper, on ours and on tokio", measure: http },
+];
 
 const METRICS: [(&str, Metric); 4] = [
     ("messages", Metric { key: "rate", unit: "messages/s", better: Better::Higher }),

@@ -5,6 +5,7 @@ use crate::child::FAULT;
 use crate::child::ftp_load::{BLOCK, FILE, mark};
 use crate::contender::{inner, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, MeasureError, Metric, Report, in_turn, rows, run, values};
 use crate::peers::{built, program_path};
@@ -17,6 +18,10 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "ftp", about: "FTP servers: a file of 1 GB", measure: ftp }];
 
 const METRICS: [(&str, Metric); 2] = [
     ("rate", Metric { key: "rate", unit: "MB/s", better: Better::Higher }),

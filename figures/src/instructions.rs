@@ -9,11 +9,19 @@ use crate::callgrind;
 use crate::child::stm::size_sum;
 use crate::contender::{TOKIO, inner, outer};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, MeasureError, Metric, rows};
 use crate::peers::{CPP, Compiled, built};
 use crate::table::{Row, Table};
 use crate::web::Counted;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "instructions",
+    about: "user instructions of one operation, by callgrind",
+    measure: instructions,
+}];
 
 const INSTRUCTIONS: Metric = Metric { key: "instructions", unit: "instructions", better: Better::Lower };
 

@@ -19,11 +19,16 @@ use crate::callgrind;
 use crate::child::jobs::{interrupted, log_file, recovered};
 use crate::contender::{inner, table};
 use crate::effort::{Effort, Purpose};
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, MeasureError, Metric, Report, Reports, in_turn, rows, run, values};
 use crate::pinned::CLIENT_CPU;
 use crate::serving::Serving;
 use crate::table::Table;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "job-queue", about: "jobs over TCP: transactions, and a log on disk", measure: jobs }];
 
 const METRICS: [(&str, Metric); 2] = [
     ("jobs", Metric { key: "rate", unit: "jobs/s", better: Better::Higher }),
