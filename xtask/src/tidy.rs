@@ -13,6 +13,7 @@ mod compile_fail;
 mod glossary;
 mod imports;
 mod layers;
+mod layout;
 mod links;
 pub(crate) mod markdown;
 mod names;
@@ -56,6 +57,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
     let problems = [
         layers::check(&tree, &workspace.packages),
         circles::check(&tree, &workspace.packages),
+        layout::check(&tree),
         links::check(&tree),
         papers::check(&tree),
         pages::check(&tree),
