@@ -16,7 +16,6 @@
 //! | `by_line`, [`parts`] | the stages that work line by line, and run on parts of a file side by side |
 //! | [`explain`], [`progress`] | the plan of `--explain`, and the bar of `--progress` |
 //! | [`interactive`] | the prompt |
-//! | [`width`] | how wide a text is on a terminal |
 //! | [`options`] | the command line |
 //!
 //! A script passes through the modules in this order: [`language::parse()`] makes a tree of its
@@ -62,4 +61,3 @@ pub mod stages;
 pub mod stream;
 pub mod target;
 pub mod test;
-pub mod width;

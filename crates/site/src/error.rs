@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use strsim::osa_distance;
+
 /// What is wrong with a configuration: file, line, column and the words for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
@@ -41,35 +43,18 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// The word of `known` that `word` is likely a misspelling of.
+/// The word of `known` that `word` is likely a misspelling of: few letters are changed, added,
+/// removed or exchanged with their neighbour. Capitals count as small letters, and `-` as `_`.
 pub(crate) fn meant<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let most = (word.chars().count() / 3).clamp(1, 3);
+    let plain = |text: &str| text.to_lowercase().replace('-', "_");
+    let word = plain(word);
     known
         .into_iter()
-        .map(|candidate| (distance(word, candidate), candidate))
+        .map(|candidate| (osa_distance(&word, &plain(candidate)), candidate))
         .filter(|(distance, _)| *distance <= most)
         .min()
         .map(|(_, candidate)| candidate)
-}
-
-/// The number of letters to change, add, remove or exchange with their neighbour that make `b` of
-/// `a`.
-fn distance(a: &str, b: &str) -> usize {
-    let lower = |text: &str| text.to_lowercase().replace('-', "_").chars().collect::<Vec<char>>();
-    let (a, b) = (lower(a), lower(b));
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for (i, &from) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, &to) in b.iter().enumerate() {
-            let mut least = (rows[i][j] + usize::from(from != to)).min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && from == b[j - 1] && a[i - 1] == to {
-                least = least.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@
 //! stage. `main.rs` and the prompt write them with [`ScriptError::shown`]. Two spans are always
 //! equal, because trees are compared without their places.
 
-use crate::width::width;
 use std::fmt::Write;
+
+use unicode_width::UnicodeWidthChar;
 
 /// A range of bytes of a script. All spans are equal, so that two trees are equal if they mean the
 /// same.
@@ -82,18 +83,23 @@ impl ScriptError {
         let mut out = format!("{file}:{line}:{column}: {}\n  {shown}\n  ", self.message);
         // A tab stays a tab, so that the caret stands below its place.
         for char in shown.chars().take(column - 1) {
-            let blanks = if char == '\t' { "\t" } else { &"  "[..width(char)] };
+            let blanks = if char == '\t' { "\t" } else { &"  "[..cells(char)] };
             out.push_str(blanks);
         }
         let from = floor(text, self.span.begin).min(begin + shown.len());
         let to = floor(text, self.span.end).clamp(from, begin + shown.len());
-        let length = text[from..to].chars().map(width).sum::<usize>().max(1);
+        let length = text[from..to].chars().map(cells).sum::<usize>().max(1);
         let _ = write!(out, "^{}", "~".repeat(length - 1));
         if let Some(help) = &self.help {
             let _ = write!(out, "\n  {help}");
         }
         out
     }
+}
+
+/// How many cells of a terminal a character takes. A control character takes none.
+pub(crate) fn cells(char: char) -> usize {
+    char.width().unwrap_or(0)
 }
 
 /// The last place at or before `at` where a character begins.
