@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::OFlags;
 
-use crate::options::StartupError;
+use crate::startup_error::StartupError;
 use crate::takeover::{HandedFiles, HandedName};
 
 /// In the environment of the second process.

@@ -20,8 +20,8 @@ use selvedge_io::time::timeout;
 
 use crate::answers::{ProcessAnswer, alike, apart, labelled};
 use crate::control::{self, Commands};
-use crate::options::StartupError;
 use crate::prefork::{Children, PreforkedChild};
+use crate::startup_error::StartupError;
 use crate::systemd;
 use crate::takeover::{HandedFiles, hand_over};
 

@@ -12,7 +12,8 @@ use selvedge_http::{ConnectionGate, LogFormat, Rotation, Routing, Severity, ZipS
 use selvedge_site::settings::Settings;
 use selvedge_site::{ConfigError, RouteAction, RouteTable, mighty};
 
-use crate::options::{Address, Log, Options, StartupError};
+use crate::options::{Address, Log, Options};
+use crate::startup_error::StartupError;
 
 /// The files of a configuration.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::options::StartupError;
+use crate::startup_error::StartupError;
 
 /// The numbers of descriptors that one worker may use.
 #[derive(Clone, Copy, Debug, PartialEq)]

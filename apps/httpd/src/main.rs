@@ -42,15 +42,17 @@ mod reporting;
 mod running;
 mod stack_choice;
 mod stacked;
+mod startup_error;
 mod systemd;
 mod takeover;
 
 use std::process::ExitCode;
 
 use configuration::{ConfigurationFiles, Loaded};
-use options::{CommandTarget, Options, Request, StartupError};
+use options::{CommandTarget, Options, Request};
 use running::{Served, ServedContent};
 use stack_choice::StackChoice;
+use startup_error::StartupError;
 use takeover::Predecessor;
 
 fn main() -> ExitCode {

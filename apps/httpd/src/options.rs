@@ -1,5 +1,4 @@
-//! The command line of `selvedge-httpd`: its help text, `Options`, and `StartupError`, the message of a
-//! command line that is wrong.
+//! The command line of `selvedge-httpd`: its help text, `Options`, and the parser.
 //!
 //! `main.rs` parses it once and starts accordingly; `listeners.rs` binds its `Address`es. Each
 //! option is in the help text and has a test that reads it.
@@ -19,6 +18,7 @@ use selvedge_http::request::Limits;
 use crate::configuration::ConfigurationFiles;
 use crate::control::COMMANDS;
 use crate::stack_choice::StackChoice;
+use crate::startup_error::StartupError;
 
 pub(crate) const HELP: &str = "\
 selvedge-httpd serves the files of a directory over HTTP.
@@ -223,25 +223,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// Why the server does not run: a line for the user, and the exit status.
-#[derive(Debug)]
-pub(crate) struct StartupError {
-    pub(crate) message: String,
-    pub(crate) status: u8,
-}
-
-impl From<lexopt::Error> for StartupError {
-    fn from(error: lexopt::Error) -> StartupError {
-        StartupError { message: format!("{error}; --help tells what can be said"), status: 2 }
-    }
-}
-
-impl From<std::io::Error> for StartupError {
-    fn from(error: std::io::Error) -> StartupError {
-        StartupError { message: error.to_string(), status: 1 }
-    }
-}
-
 /// Reads the command line, without the program's name.
 ///
 /// # Errors
@@ -249,7 +230,7 @@ impl From<std::io::Error> for StartupError {
 pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, StartupError> {
     let mut paths: Vec<PathBuf> = Vec::new();
     let (mut config, mut stack) = (None, None);
-    let mut given = Vec::new();
+    let mut given = 0;
     let mut options = Options::new(".".into());
     options.listen.clear();
     let arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -262,77 +243,34 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
     let mut parser = lexopt::Parser::from_args(arguments);
     while let Some(argument) = parser.next()? {
         if matches!(argument, Long(_) | Short(_)) && argument != Long("stack") {
-            given.push(());
+            given += 1;
         }
         match argument {
             Short('c') | Long("config") => config = Some(PathBuf::from(parser.value()?)),
             Short('h') | Long("help") => return Ok(Request::Help),
             Short('V') | Long("version") => return Ok(Request::Version),
-            Short('l') | Long("listen") => {
-                options.listen.push(value(&mut parser, "--listen", Address::from_str)?);
-            }
             Long("stack") => stack = Some(value(&mut parser, "--stack", StackChoice::from_str)?),
-            Long("unix-mode") => {
-                let mode = value(&mut parser, "--unix-mode", |text| match u32::from_str_radix(text, 8) {
-                    Ok(mode @ 0..=0o777) => Ok(mode),
-                    _ => Err("not a mode in octal, such as 660"),
-                })?;
-                options.unix_mode = Some(mode);
-            }
-            Short('w') | Long("workers") => {
-                options.workers = Some(number(&mut parser, "--workers", 1..=1024)?);
-            }
-            Long("head-bytes") => {
-                options.head_bytes = number(&mut parser, "--head-bytes", 512..=1 << 20)?;
-            }
-            Long("body-bytes") => {
-                options.body_bytes = number(&mut parser, "--body-bytes", 0..=u64::MAX)?;
-            }
-            Long("cache-direct") => {
-                options.cache_direct = number(&mut parser, "--cache-direct", 0..=usize::MAX)?;
-            }
-            Long("log") => {
-                let log = parser.value()?;
-                options.log = match log.to_str() {
-                    Some("-") => Log::Stdout,
-                    Some("off") => Log::Off,
-                    _ => Log::File(log.into()),
-                };
-            }
-            Long("validity") => options.validity = seconds(&mut parser, "--validity")?,
-            Long("idle") => options.idle = seconds(&mut parser, "--idle")?,
-            Long("head") => options.head = seconds(&mut parser, "--head")?,
-            Long("body") => options.body = seconds(&mut parser, "--body")?,
-            Long("write") => options.write = seconds(&mut parser, "--write")?,
-            Long("drain") => options.drain = seconds(&mut parser, "--drain")?,
             Value(path) if paths.len() < 2 => paths.push(path.into()),
+            Short(short) => option_of_site(&mut options, &mut parser, Short(short))?,
+            Long(long) => {
+                let long = long.to_owned();
+                option_of_site(&mut options, &mut parser, Long(&long))?;
+            }
             argument => return Err(argument.unexpected().into()),
         }
     }
-    let source = match (config, &paths[..]) {
-        (Some(config), []) => Some(ConfigurationFiles::Toml(config)),
-        (Some(_), [path, ..]) => {
-            return Err(usage(format!("{}: with --config no path may be given", path.display())));
-        }
-        (None, [configuration, routes]) => {
-            Some(ConfigurationFiles::Mighty(configuration.clone(), routes.clone()))
-        }
-        (None, [path]) if is_toml(path) => Some(ConfigurationFiles::Toml(path.clone())),
-        (None, [directory]) => {
-            options.directory = directory.clone();
-            None
-        }
-        (None, _) => None,
-    };
-    if let Some(source) = source {
+    if let Some(source) = source_of(config, &paths)? {
         // `--config` itself is one.
         let most = usize::from(paths.is_empty());
-        return match given.len() <= most {
+        return match given <= most {
             true => Ok(Request::Configured(source, stack)),
             false => Err(usage(
                 "with a configuration (--config) all other options belong into its file".to_owned(),
             )),
         };
+    }
+    if let Some(directory) = paths.pop() {
+        options.directory = directory;
     }
     if options.listen.is_empty() {
         options.listen.push(match stack {
@@ -341,6 +279,70 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Req
         });
     }
     Ok(Request::Serve(Box::new(options), stack))
+}
+
+/// Reads an option of a site that has no configuration.
+fn option_of_site(
+    options: &mut Options,
+    parser: &mut lexopt::Parser,
+    argument: lexopt::Arg<'_>,
+) -> Result<(), StartupError> {
+    match argument {
+        Short('l') | Long("listen") => {
+            options.listen.push(value(parser, "--listen", Address::from_str)?);
+        }
+        Long("unix-mode") => {
+            let mode = value(parser, "--unix-mode", |text| match u32::from_str_radix(text, 8) {
+                Ok(mode @ 0..=0o777) => Ok(mode),
+                _ => Err("not a mode in octal, such as 660"),
+            })?;
+            options.unix_mode = Some(mode);
+        }
+        Short('w') | Long("workers") => {
+            options.workers = Some(number(parser, "--workers", 1..=1024)?);
+        }
+        Long("head-bytes") => {
+            options.head_bytes = number(parser, "--head-bytes", 512..=1 << 20)?;
+        }
+        Long("body-bytes") => {
+            options.body_bytes = number(parser, "--body-bytes", 0..=u64::MAX)?;
+        }
+        Long("cache-direct") => {
+            options.cache_direct = number(parser, "--cache-direct", 0..=usize::MAX)?;
+        }
+        Long("log") => {
+            let log = parser.value()?;
+            options.log = match log.to_str() {
+                Some("-") => Log::Stdout,
+                Some("off") => Log::Off,
+                _ => Log::File(log.into()),
+            };
+        }
+        Long("validity") => options.validity = seconds(parser, "--validity")?,
+        Long("idle") => options.idle = seconds(parser, "--idle")?,
+        Long("head") => options.head = seconds(parser, "--head")?,
+        Long("body") => options.body = seconds(parser, "--body")?,
+        Long("write") => options.write = seconds(parser, "--write")?,
+        Long("drain") => options.drain = seconds(parser, "--drain")?,
+        argument => return Err(argument.unexpected().into()),
+    }
+    Ok(())
+}
+
+/// The configuration that `--config` and the paths name. `None` if they name a directory, or
+/// nothing.
+fn source_of(config: Option<PathBuf>, paths: &[PathBuf]) -> Result<Option<ConfigurationFiles>, StartupError> {
+    Ok(match (config, paths) {
+        (Some(config), []) => Some(ConfigurationFiles::Toml(config)),
+        (Some(_), [path, ..]) => {
+            return Err(usage(format!("{}: with --config no path may be given", path.display())));
+        }
+        (None, [configuration, routes]) => {
+            Some(ConfigurationFiles::Mighty(configuration.clone(), routes.clone()))
+        }
+        (None, [path]) if is_toml(path) => Some(ConfigurationFiles::Toml(path.clone())),
+        (None, _) => None,
+    })
 }
 
 fn usage(message: String) -> StartupError {

@@ -30,8 +30,8 @@ use crate::background::PidFile;
 use crate::commanded::{Family, supervise};
 use crate::configuration::ProcessSettings;
 use crate::nameless::NamelessSocket;
-use crate::options::{Options, StartupError};
-use crate::running::naming;
+use crate::options::Options;
+use crate::startup_error::StartupError;
 use crate::takeover::{HandedFiles, HandedName, Predecessor, Successor};
 use crate::{listeners, reporting};
 
@@ -64,7 +64,7 @@ pub(crate) fn run(
     let handed = predecessor.as_mut().map_or(&mut none, |predecessor| &mut predecessor.files);
     let sockets = process.processes * options.workers.unwrap_or(1);
     let bound = listeners::bind(&options.listen, options.unix_mode, sockets, handed);
-    let mut bound = bound.map_err(naming("--listen"))?;
+    let mut bound = bound.map_err(StartupError::naming("--listen"))?;
     let pid_file = PidFile::open(process.pid_file.as_deref(), handed)?;
     let control = process.control.as_deref();
     let mut control = control.map(|path| listeners::bind_control(path, handed)).transpose()?;
@@ -115,7 +115,7 @@ pub(crate) fn run(
 fn command_sockets(control: &Path, count: usize) -> Result<Vec<NamelessSocket>, StartupError> {
     let directory = control.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
-    (0..count).map(|_| NamelessSocket::bind(directory).map_err(naming("control"))).collect()
+    (0..count).map(|_| NamelessSocket::bind(directory).map_err(StartupError::naming("control"))).collect()
 }
 
 /// The processes, by their numbers.

@@ -5,15 +5,11 @@ use std::fs;
 use rustix::process::{Gid, Uid, getgid, getuid};
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
-use crate::options::StartupError;
-
-fn startup_error(message: String) -> StartupError {
-    StartupError { message, status: 1 }
-}
+use crate::startup_error::StartupError;
 
 /// A line of `/etc/passwd` or `/etc/group`: the fields of the entry called `name`.
 fn entry(file: &str, name: &str) -> Result<Option<Vec<String>>, StartupError> {
-    let text = fs::read_to_string(file).map_err(|error| startup_error(format!("{file}: {error}")))?;
+    let text = fs::read_to_string(file).map_err(|error| StartupError::other(format!("{file}: {error}")))?;
     let mut entries = text.lines().map(|line| line.split(':').map(str::to_owned).collect::<Vec<_>>());
     Ok(entries.find(|fields| fields.first().is_some_and(|first| first == name)))
 }
@@ -26,7 +22,7 @@ fn user(name: &str) -> Result<(u32, u32), StartupError> {
     let fields = entry("/etc/passwd", name)?.unwrap_or_default();
     match (fields.get(2).map(|id| id.parse()), fields.get(3).map(|id| id.parse())) {
         (Some(Ok(uid)), Some(Ok(gid))) => Ok((uid, gid)),
-        _ => Err(startup_error(format!("there is no user {name:?} in /etc/passwd"))),
+        _ => Err(StartupError::other(format!("there is no user {name:?} in /etc/passwd"))),
     }
 }
 
@@ -37,7 +33,7 @@ fn group(name: &str) -> Result<u32, StartupError> {
     let fields = entry("/etc/group", name)?.unwrap_or_default();
     match fields.get(2).map(|id| id.parse()) {
         Some(Ok(gid)) => Ok(gid),
-        _ => Err(startup_error(format!("there is no group {name:?} in /etc/group"))),
+        _ => Err(StartupError::other(format!("there is no group {name:?} in /etc/group"))),
     }
 }
 
@@ -65,15 +61,15 @@ pub(crate) fn drop_to(user_name: Option<&str>, group_name: Option<&str>) -> Resu
         let named_gid = gid.filter(|_| group_name.is_some());
         let is_own = is_own((uid, named_gid), (getuid().as_raw(), getgid().as_raw()));
         let message = "only root can become another user or group".to_owned();
-        return if is_own { Ok(()) } else { Err(startup_error(message)) };
+        return if is_own { Ok(()) } else { Err(StartupError::other(message)) };
     }
     let threads = fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
     if threads != 1 {
-        return Err(startup_error(format!(
+        return Err(StartupError::other(format!(
             "the process has {threads} OS threads before it gives up its privileges"
         )));
     }
-    let failed = |what: &str, errno: rustix::io::Errno| startup_error(format!("{what}: {errno}"));
+    let failed = |what: &str, errno: rustix::io::Errno| StartupError::other(format!("{what}: {errno}"));
     if let Some(gid) = gid.map(Gid::from_raw) {
         set_thread_groups(&[gid]).map_err(|errno| failed("give up groups", errno))?;
         set_thread_gid(gid).map_err(|errno| failed("change the group", errno))?;
@@ -81,7 +77,7 @@ pub(crate) fn drop_to(user_name: Option<&str>, group_name: Option<&str>) -> Resu
     if let Some(uid) = uid.map(Uid::from_raw) {
         set_thread_uid(uid).map_err(|errno| failed("change the user", errno))?;
         if !uid.is_root() && set_thread_uid(Uid::ROOT).is_ok() {
-            return Err(startup_error("the process can become root again".to_owned()));
+            return Err(StartupError::other("the process can become root again"));
         }
     }
     Ok(())

@@ -208,14 +208,8 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, ScriptError
         Err(ScriptError::new(stage.span, message).with_help(help(wanted, fed)))
     };
     match &stage.kind {
-        StageKind::File(_) | StageKind::Stdin | StageKind::Text(_) | StageKind::Range(..) => {
-            if before != Before::Start {
-                let message = format!("`{}` is a source, and takes nothing", first_word(stage));
-                let help = "begin a pipeline with it, or join it: `concatenate (file NAME | lines)`";
-                return Err(ScriptError::new(stage.span, message).with_help(help));
-            }
-            Ok(if let StageKind::Range(..) = stage.kind { Numbers } else { Bytes })
-        }
+        StageKind::File(_) | StageKind::Stdin | StageKind::Text(_) => is_first(stage, before).map(|()| Bytes),
+        StageKind::Range(..) => is_first(stage, before).map(|()| Numbers),
         StageKind::Shell(_) | StageKind::Bytes => Ok(Bytes),
         StageKind::To(_) | StageKind::AppendTo(_) => Ok(fed),
         StageKind::Lines => takes(&[Bytes], Lists),
@@ -234,12 +228,7 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, ScriptError
                 takes(&[Lists], Lists)?;
             }
             fits(condition, fed)?;
-            if fed == Bytes && asks_only_texts(condition) {
-                let message = format!("`{}` asks about a line, and here are bytes", first_word(stage));
-                let help = "put `lines |` before it; `each CONDITION` makes a line of each match, and \
-                    `replace T with \"\"` takes it away";
-                return Err(ScriptError::new(stage.span, message).with_help(help));
-            }
+            asks_fed(stage, condition, fed)?;
             Ok(fed)
         }
         StageKind::First(_) | StageKind::Skip(_) | StageKind::Change(Change::Suppress) => Ok(fed),
@@ -273,6 +262,27 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, ScriptError
             check_pipeline(inner, Position::Joined).map(|_| Lists)
         }
     }
+}
+
+/// Refuses a source that is not the first stage.
+fn is_first(stage: &Stage, before: Before<'_>) -> Result<(), ScriptError> {
+    if before == Before::Start {
+        return Ok(());
+    }
+    let message = format!("`{}` is a source, and takes nothing", first_word(stage));
+    let help = "begin a pipeline with it, or join it: `concatenate (file NAME | lines)`";
+    Err(ScriptError::new(stage.span, message).with_help(help))
+}
+
+/// Refuses a `having` that is fed with bytes and asks about lines.
+fn asks_fed(stage: &Stage, condition: &Condition, fed: ItemKind) -> Result<(), ScriptError> {
+    if fed != ItemKind::Bytes || !asks_only_texts(condition) {
+        return Ok(());
+    }
+    let message = format!("`{}` asks about a line, and here are bytes", first_word(stage));
+    let help = "put `lines |` before it; `each CONDITION` makes a line of each match, and \
+        `replace T with \"\"` takes it away";
+    Err(ScriptError::new(stage.span, message).with_help(help))
 }
 
 /// Whether a condition asks for texts alone, as about lines. Over bytes `having` would pass on the
