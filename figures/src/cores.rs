@@ -119,6 +119,22 @@ pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
 /// `threads-switch-mc`.
 pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
+    let all = [yields(effort)?, spawns(effort)?, rings(effort)?].concat();
+    let mut table = table(
+        "threads-switch-mc",
+        "time on the wall's clock per yield, per thread spawned and joined, per hand-over of a ring",
+        machine,
+        all,
+    );
+    table.notes.push(
+        "tokio: multi-thread runtime; the hand-made MVar is Arc, Mutex and std Waker (figures/src/child/handmade.rs)"
+            .into(),
+    );
+    Ok(table)
+}
+
+/// Yields of a thousand threads, and of a million.
+fn yields(effort: Effort) -> Result<Vec<Row>, String> {
     let mut all = Vec::new();
     for (live, ours, peers, go) in [(1000, 40_000, 10_000, 2_000), (1_000_000, 40, 8, 4)] {
         let n = effort.count(live);
@@ -159,8 +175,13 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
             LIMIT,
         )?);
     }
+    Ok(all)
+}
+
+/// Threads that are spawned and joined.
+fn spawns(effort: Effort) -> Result<Vec<Row>, String> {
     let (ours, peers) = (effort.count(20_000_000), effort.count(2_000_000));
-    all.extend(case(
+    case(
         "spawn + join, 2 workers",
         &[
             inner(OURS, "cores-spawn", &[2, ours]).on(2).answers("finished", ours),
@@ -170,7 +191,12 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
         WALL_NS,
         effort,
         LIMIT,
-    )?);
+    )
+}
+
+/// Rings with one token, and with a hundred.
+fn rings(effort: Effort) -> Result<Vec<Row>, String> {
+    let mut all = Vec::new();
     for tokens in [1, 100] {
         let ring = |system, program, hops| {
             inner(system, program, &[2, 1000, tokens, hops]).on(2).answers("token", hops)
@@ -194,17 +220,7 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
         let samples = by_hand.map(|index| samples[index].clone());
         all.extend(rows(&format!("hand-made {case}"), &contenders, WALL_NS, &samples));
     }
-    let mut table = table(
-        "threads-switch-mc",
-        "time on the wall's clock per yield, per thread spawned and joined, per hand-over of a ring",
-        machine,
-        all,
-    );
-    table.notes.push(
-        "tokio: multi-thread runtime; the hand-made MVar is Arc, Mutex and std Waker (figures/src/child/handmade.rs)"
-            .into(),
-    );
-    Ok(table)
+    Ok(all)
 }
 
 /// `skynet`.

@@ -88,10 +88,25 @@ struct Operation {
     programs: Vec<Program>,
 }
 
+/// The operations of threads, transactions and the shell.
 fn operations() -> Vec<Operation> {
+    let mut all = operations_of_threads();
+    all.extend(operations_of_transactions());
+    all.push(Operation {
+        name: "number of range | sum in the shell",
+        lengths: [20_000, 60_000],
+        programs: vec![Program::range_and_sum()],
+    });
+    all
+}
+
+fn operation(name: &'static str, lengths: [u64; 2], programs: Vec<Program>) -> Operation {
+    Operation { name, lengths, programs }
+}
+
+fn operations_of_threads() -> Vec<Operation> {
     const QUEUE: &str = "C++20 coroutine queue";
     const HAND_MADE_SHARED: &str = "tokio, hand-made shared MVar";
-    let operation = |name, lengths, programs| Operation { name, lengths, programs };
     vec![
         operation(
             "yield, 1000 threads",
@@ -147,6 +162,11 @@ fn operations() -> Vec<Operation> {
                 Program::spawned("tokio JoinHandle", "tokio-spawn-handle", None),
             ],
         ),
+    ]
+}
+
+fn operations_of_transactions() -> Vec<Operation> {
+    vec![
         operation(
             "transaction that counts, of words",
             [20_000, 60_000],
@@ -169,7 +189,6 @@ fn operations() -> Vec<Operation> {
             [1_000, 3_000],
             vec![Program::transaction("stm-size", 100, 0)],
         ),
-        operation("number of range | sum in the shell", [20_000, 60_000], vec![Program::range_and_sum()]),
     ]
 }
 

@@ -8,7 +8,7 @@ use super::complete::complete;
 use super::editor::{Action, Editor, Key};
 use super::history::History;
 use crate::language::ScriptError;
-use crate::language::error::cells;
+use crate::language::error::cells_of;
 use crate::run::{Outcome, Settings, prepare, run, run_until_interrupted};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, IsTerminal, Read, Write};
@@ -146,7 +146,7 @@ fn cells() -> usize {
 fn draw(editor: &Editor) -> io::Result<()> {
     let searched = editor.search().map(|text| format!("search `{text}`: "));
     let prompt = searched.as_deref().unwrap_or(PROMPT);
-    let prompt_cells: usize = prompt.chars().map(cells).sum();
+    let prompt_cells: usize = prompt.chars().map(cells_of).sum();
     let room = cells().saturating_sub(prompt_cells + 1).max(10);
     let (shown, cursor) = window(&editor.text(), editor.cursor(), room);
     let mut out = io::stdout();
@@ -157,7 +157,7 @@ fn draw(editor: &Editor) -> io::Result<()> {
 /// The part of `text` around the cursor that fits into `room` cells, and how many cells of it are
 /// before the cursor. The cursor has a cell of its own.
 fn window(text: &str, cursor: usize, room: usize) -> (String, usize) {
-    let widths: Vec<usize> = text.chars().map(cells).collect();
+    let widths: Vec<usize> = text.chars().map(cells_of).collect();
     let mut before: usize = widths[..cursor].iter().sum();
     let mut begin = 0;
     while before >= room {

@@ -83,12 +83,12 @@ impl ScriptError {
         let mut out = format!("{file}:{line}:{column}: {}\n  {shown}\n  ", self.message);
         // A tab stays a tab, so that the caret stands below its place.
         for char in shown.chars().take(column - 1) {
-            let blanks = if char == '\t' { "\t" } else { &"  "[..cells(char)] };
+            let blanks = if char == '\t' { "\t" } else { &"  "[..cells_of(char)] };
             out.push_str(blanks);
         }
         let from = floor(text, self.span.begin).min(begin + shown.len());
         let to = floor(text, self.span.end).clamp(from, begin + shown.len());
-        let length = text[from..to].chars().map(cells).sum::<usize>().max(1);
+        let length = text[from..to].chars().map(cells_of).sum::<usize>().max(1);
         let _ = write!(out, "^{}", "~".repeat(length - 1));
         if let Some(help) = &self.help {
             let _ = write!(out, "\n  {help}");
@@ -98,7 +98,7 @@ impl ScriptError {
 }
 
 /// How many cells of a terminal a character takes. A control character takes none.
-pub(crate) fn cells(char: char) -> usize {
+pub(crate) fn cells_of(char: char) -> usize {
     char.width().unwrap_or(0)
 }
 

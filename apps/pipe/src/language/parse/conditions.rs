@@ -3,7 +3,7 @@
 use super::values::{DEPTH, Parser};
 use crate::language::error::ScriptError;
 use crate::language::nearest::nearest;
-use crate::language::token::{Token, TokenKind};
+use crate::language::token::TokenKind;
 use crate::language::tree::*;
 use crate::language::words::CONDITIONS;
 use selvedge_coroutine::pipeline::Number;
@@ -193,7 +193,7 @@ impl Parser<'_> {
             self.at += usize::from(glued.is_empty());
             return Ok(Some(Test::Compare(*comparison, number)));
         }
-        let texts = matches!(self.tokens.get(self.at + 1), Some(Token { kind: TokenKind::Text(_), .. }));
+        let texts = self.text_follows();
         let word = word.to_string();
         self.at += 1;
         Ok(Some(match &word[..] {

@@ -98,6 +98,11 @@ impl<'a> Parser<'a> {
         matches!(self.peek(), Some(TokenKind::Text(_)))
     }
 
+    /// Whether a text in quotes stands behind the next token.
+    pub(super) fn text_follows(&self) -> bool {
+        matches!(self.tokens.get(self.at + 1), Some(Token { kind: TokenKind::Text(_), .. }))
+    }
+
     /// A text in quotes.
     pub(super) fn text(&mut self) -> Result<Vec<u8>, ScriptError> {
         let Some(TokenKind::Text(text)) = self.peek() else { return Err(self.expected("a text in quotes")) };
