@@ -100,10 +100,7 @@ pub fn run(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, ScriptE
 ///
 /// # Errors
 /// As for [`run`], and if the signal cannot be awaited.
-pub fn run_until_interrupted(
-    script: Vec<Pipeline>,
-    settings: Settings,
-) -> Result<Option<Outcome>, ScriptError> {
+pub fn run_interruptible(script: Vec<Pipeline>, settings: Settings) -> Result<Option<Outcome>, ScriptError> {
     let script = settings.applied(script);
     let threads = settings.threads_for(&script);
     let mut interrupts = signals(&[Signal::INT]).map_err(|error| nowhere(&error))?;

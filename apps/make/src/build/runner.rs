@@ -23,18 +23,19 @@
 //! # Paper
 //! [HMP05 §7.2], with what its third footnote leaves open: the build stops at the first failure.
 
-use selvedge_core::{Local, detach_local, round_robin_with};
-use selvedge_io::EventLoop;
-use selvedge_io::process::Launcher;
-use selvedge_io::signal::{Signal, signals};
-use selvedge_io::time::sleep;
-use selvedge_sync::MVar;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
+
+use selvedge_core::{Local, detach_local, round_robin_with};
+use selvedge_io::EventLoop;
+use selvedge_io::process::Launcher;
+use selvedge_io::signal::{Signal, signals};
+use selvedge_io::time::sleep;
+use selvedge_sync::MVar;
 
 use super::Settings;
 use super::clock::Clock;

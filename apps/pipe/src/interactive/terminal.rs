@@ -9,7 +9,7 @@ use super::editor::{Action, Editor, Key};
 use super::history::History;
 use crate::language::ScriptError;
 use crate::language::error::cells_of;
-use crate::run::{Outcome, Settings, prepare, run, run_until_interrupted};
+use crate::run::{Outcome, Settings, prepare, run, run_interruptible};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, IsTerminal, Read, Write};
 
@@ -66,7 +66,7 @@ pub fn serve(settings: Settings) -> io::Result<()> {
         let on_terminal = io::stdin().is_terminal();
         let ran = prepare(&line).and_then(|script| match script.is_empty() {
             true => Ok(Some(Outcome::Nothing)),
-            false if on_terminal => run_until_interrupted(script, settings),
+            false if on_terminal => run_interruptible(script, settings),
             false => run(script, settings).map(Some),
         });
         if let Err(error) = ran {
