@@ -75,20 +75,7 @@ pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
     let (one, two) = (part(1), part(2));
     let mut all = rows("1 worker", &one.0, SECONDS, &one.1);
     all.extend(rows("2 workers", &two.0, SECONDS, &two.1));
-    let speed_ups: Vec<Result<Vec<f64>, String>> = one
-        .1
-        .iter()
-        .zip(&two.1)
-        .enumerate()
-        .map(|(index, pair)| match pair {
-            (Ok(one), Ok(two)) => {
-                // The last does all the work twice.
-                let work = if index + 1 == count { 2.0 } else { 1.0 };
-                Ok(one.iter().zip(two).map(|(one, two)| work * one / two).collect())
-            }
-            (Err(why), _) | (_, Err(why)) => Err(why.clone()),
-        })
-        .collect();
+    let speed_ups = speed_ups(&one.1, &two.1);
     let mut ups = rows("speed-up", &two.0, SPEED_UP, &speed_ups);
     for row in &mut ups {
         // Each system is compared with itself.
@@ -114,6 +101,23 @@ pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
     );
     table.notes.push("tokio: multi-thread runtime; GHC: -threaded, threads spread by forkOn".into());
     Ok(table)
+}
+
+/// How many times as fast two workers are as one, run by run. The last program does all the work
+/// twice on two.
+fn speed_ups(
+    one: &[Result<Vec<f64>, String>],
+    two: &[Result<Vec<f64>, String>],
+) -> Vec<Result<Vec<f64>, String>> {
+    let last = one.len() - 1;
+    let of = |(index, pair): (usize, (&Result<Vec<f64>, String>, &Result<Vec<f64>, String>))| match pair {
+        (Ok(one), Ok(two)) => {
+            let work = if index == last { 2.0 } else { 1.0 };
+            Ok(one.iter().zip(two).map(|(one, two)| work * one / two).collect())
+        }
+        (Err(why), _) | (_, Err(why)) => Err(why.clone()),
+    };
+    one.iter().zip(two).enumerate().map(of).collect()
 }
 
 /// `threads-switch-mc`.

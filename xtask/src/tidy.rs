@@ -10,6 +10,7 @@ mod changelog;
 mod circles;
 mod clauses;
 mod compile_fail;
+mod errors;
 mod glossary;
 mod imports;
 mod layers;
@@ -66,6 +67,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
         stray_paths::check(&tree),
         words::check(&tree),
         names::check(&tree),
+        errors::check(&tree),
         compile_fail::check(&tree),
     ]
     .concat();
