@@ -94,7 +94,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     if let Some(ran) = with_words(name, arguments) {
         return ran;
     }
-    let numbers: Vec<u64> = arguments.iter().map(number).collect::<Result<_, _>>()?;
+    let numbers: Vec<u64> = arguments.iter().map(|word| number(word)).collect::<Result<_, _>>()?;
     let family = |(prefix, run): &(&str, Family)| Some((name.strip_prefix(prefix)?, *run));
     if let Some((program, run)) = FAMILIES.iter().find_map(family) {
         return run(program, &numbers);
@@ -107,7 +107,7 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     Err(format!("no such program: {}", words.join(" ")))
 }
 
-fn number(word: &String) -> Result<u64, String> {
+fn number(word: &str) -> Result<u64, String> {
     word.parse().map_err(|_| format!("not a number: {word}"))
 }
 
