@@ -109,15 +109,13 @@ fn speed_ups(
     one: &[Result<Vec<f64>, String>],
     two: &[Result<Vec<f64>, String>],
 ) -> Vec<Result<Vec<f64>, String>> {
-    let last = one.len() - 1;
-    let of = |(index, pair): (usize, (&Result<Vec<f64>, String>, &Result<Vec<f64>, String>))| match pair {
-        (Ok(one), Ok(two)) => {
-            let work = if index == last { 2.0 } else { 1.0 };
-            Ok(one.iter().zip(two).map(|(one, two)| work * one / two).collect())
-        }
+    let work = |index: usize| if index + 1 == one.len() { 2.0 } else { 1.0 };
+    let pairs = one.iter().zip(two).enumerate();
+    let of = pairs.map(|(index, pair)| match pair {
+        (Ok(one), Ok(two)) => Ok(one.iter().zip(two).map(|(one, two)| work(index) * one / two).collect()),
         (Err(why), _) | (_, Err(why)) => Err(why.clone()),
-    };
-    one.iter().zip(two).enumerate().map(of).collect()
+    });
+    of.collect()
 }
 
 /// `threads-switch-mc`.

@@ -21,7 +21,7 @@ use super::fault;
 /// The program could not run.
 pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
     match (name, numbers) {
-        ("simulated-yields", &[threads, yields]) => yields(threads, yields),
+        ("simulated-yields", &[threads, count]) => yields(threads, count),
         ("simulated-echo", &[clients, messages]) => echo(clients, messages),
         _ => return Ok(false),
     }

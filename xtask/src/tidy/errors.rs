@@ -88,7 +88,7 @@ mod tests {
         for wrong in
             ["impl Error for Bad {}", "impl<T> core::error::Error for Bad<T> {", "    impl Error for Bad {"]
         {
-            assert_eq!(told(&format!("{known}{wrong}\n")), [problem.clone()], "{wrong}");
+            assert_eq!(told(&format!("{known}{wrong}\n")), std::slice::from_ref(&problem), "{wrong}");
         }
     }
 

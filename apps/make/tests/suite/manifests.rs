@@ -10,7 +10,7 @@ const CAT: &str = "rule cat\n  command = cat $in > $out\n";
 
 fn read(text: &str) -> Result<Graph, ManifestError> {
     parse(b"build.ninja", text.as_bytes(), &mut |path| {
-        Err(format!("no file {}", String::from_utf8_lossy(path)))
+        Err(std::io::Error::other(format!("no file {}", String::from_utf8_lossy(path))))
     })
 }
 
