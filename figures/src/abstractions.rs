@@ -6,9 +6,17 @@
 
 use crate::contender::{LIMIT, NS, OURS, TOKIO, inner, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::case;
 use crate::table::Table;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "cost-of-abstractions",
+    about: "join, select, time-out, a foreign future",
+    measure: costs,
+}];
 
 /// `cost-of-abstractions`.
 pub(crate) fn costs(effort: Effort) -> Result<Table, String> {

@@ -3,12 +3,12 @@
 //!
 //! A program runs under callgrind twice, once for longer. The difference between the two counts
 //! belongs to the additional operations, so the start of the program does not count. The answers of
-//! both runs are checked. A machine without valgrind gives `Failure::Absent`.
+//! both runs are checked. A machine without valgrind gives `MeasureError::Absent`.
 
 use std::process::Command;
 use std::time::Duration;
 
-use crate::measure::{Contender, Failure, checked, output, parse};
+use crate::measure::{Contender, MeasureError, checked, output, parse};
 use crate::peers::program_path;
 use crate::pinned;
 
@@ -38,18 +38,21 @@ pub(crate) fn collected(log: &str) -> Option<u64> {
 ///
 /// # Errors
 ///
-/// [`Failure::Absent`] when the program or callgrind is not there, [`Failure::Failed`] when it does
-/// not run to its end, [`Failure::Wrong`] when an answer is wrong.
-pub(crate) fn each(contender: &dyn Fn(u64) -> Contender, [short, long]: [u64; 2]) -> Result<f64, Failure> {
+/// [`MeasureError::Absent`] when the program or callgrind is not there, [`MeasureError::Failed`] when it does
+/// not run to its end, [`MeasureError::Wrong`] when an answer is wrong.
+pub(crate) fn each(
+    contender: &dyn Fn(u64) -> Contender,
+    [short, long]: [u64; 2],
+) -> Result<f64, MeasureError> {
     let (few, many) = (all(&contender(short))?, all(&contender(long))?);
     Ok((many as f64 - few as f64) / (long - short) as f64)
 }
 
 /// All instructions of one run. Its answers are checked.
-fn all(contender: &Contender) -> Result<u64, Failure> {
-    let text = output(command(contender).map_err(Failure::Absent)?, LIMIT)?;
+fn all(contender: &Contender) -> Result<u64, MeasureError> {
+    let text = output(command(contender).map_err(MeasureError::Absent)?, LIMIT)?;
     checked(parse(&text), &contender.answers, &[])?;
-    collected(&text).ok_or_else(|| Failure::Failed("callgrind counted nothing".to_owned()))
+    collected(&text).ok_or_else(|| MeasureError::Failed("callgrind counted nothing".to_owned()))
 }
 
 fn command(contender: &Contender) -> Result<Command, String> {

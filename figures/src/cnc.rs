@@ -12,10 +12,24 @@ use crate::child::cnc::trace;
 use crate::child::cnc::{ENGINES, LOOP, RAYON, STEALING};
 use crate::contender::{LIMIT, OURS, WALL_NS, inner, outer_on, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case};
 use crate::peers::{GHC_PAR, OPEN_MP, RUST_ITEMS, TBB, TBB_AND_OPEN_MP};
 use crate::table::{Row, Table};
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure { name: "cnc-steps", about: "steps of a graph: empty, with a put, chains", measure: steps },
+    Figure { name: "cnc-miss", about: "steps each of which misses an item", measure: miss },
+    Figure { name: "cnc-wavefront", about: "a step for each cell of a table", measure: wavefront },
+    Figure { name: "cnc-items", about: "puts and gets in each kind of storage", measure: items },
+    Figure { name: "cnc-six", about: "the six programs of the paper", measure: six },
+    Figure { name: "cnc-cholesky", about: "a factor of a matrix in tiles", measure: cholesky },
+    Figure { name: "cnc-async", about: "steps with continuations", measure: asynchronous },
+    Figure { name: "cnc-trace", about: "steps of a graph that is looked at", measure: trace },
+    Figure { name: "cnc-schedulers", about: "the six programs under every scheduler", measure: schedulers },
+];
 
 const MS: Metric = Metric { key: "ms", unit: "ms", better: Better::Lower };
 const RATE: Metric = Metric { key: "rate", unit: "million/s", better: Better::Higher };

@@ -8,10 +8,26 @@
 use crate::child::cores::burst;
 use crate::contender::{FORK_IO, GOROUTINES, LIMIT, OURS, TOKIO, WALL_NS, inner, outer_on, table, threads};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case, median, reports, rows, values};
 use crate::peers::{C_CORES, GHC_CORES, GO_CORES};
 use crate::table::{Row, Table};
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "mp-speedup",
+        about: "1024 threads that compute, on one worker and on two",
+        measure: speed_up,
+    },
+    Figure {
+        name: "threads-switch-mc",
+        about: "yields, spawn + join, rings with two workers",
+        measure: switch,
+    },
+    Figure { name: "skynet", about: "a tree of a million threads", measure: skynet },
+];
 
 const SECONDS: Metric = Metric { key: "seconds", unit: "s", better: Better::Lower };
 const SPEED_UP: Metric = Metric { key: "speed-up", unit: "x", better: Better::Higher };
@@ -59,20 +75,7 @@ pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
     let (one, two) = (part(1), part(2));
     let mut all = rows("1 worker", &one.0, SECONDS, &one.1);
     all.extend(rows("2 workers", &two.0, SECONDS, &two.1));
-    let speed_ups: Vec<Result<Vec<f64>, String>> = one
-        .1
-        .iter()
-        .zip(&two.1)
-        .enumerate()
-        .map(|(index, pair)| match pair {
-            (Ok(one), Ok(two)) => {
-                // The last does all the work twice.
-                let work = if index + 1 == count { 2.0 } else { 1.0 };
-                Ok(one.iter().zip(two).map(|(one, two)| work * one / two).collect())
-            }
-            (Err(why), _) | (_, Err(why)) => Err(why.clone()),
-        })
-        .collect();
+    let speed_ups = speed_ups(&one.1, &two.1);
     let mut ups = rows("speed-up", &two.0, SPEED_UP, &speed_ups);
     for row in &mut ups {
         // Each system is compared with itself.
@@ -100,9 +103,40 @@ pub(crate) fn speed_up(effort: Effort) -> Result<Table, String> {
     Ok(table)
 }
 
+/// How many times as fast two workers are as one, run by run. The last program does all the work
+/// twice on two.
+fn speed_ups(
+    one: &[Result<Vec<f64>, String>],
+    two: &[Result<Vec<f64>, String>],
+) -> Vec<Result<Vec<f64>, String>> {
+    let work = |index: usize| if index + 1 == one.len() { 2.0 } else { 1.0 };
+    let pairs = one.iter().zip(two).enumerate();
+    let of = pairs.map(|(index, pair)| match pair {
+        (Ok(one), Ok(two)) => Ok(one.iter().zip(two).map(|(one, two)| work(index) * one / two).collect()),
+        (Err(why), _) | (_, Err(why)) => Err(why.clone()),
+    });
+    of.collect()
+}
+
 /// `threads-switch-mc`.
 pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
+    let all = [yields(effort)?, spawns(effort)?, rings(effort)?].concat();
+    let mut table = table(
+        "threads-switch-mc",
+        "time on the wall's clock per yield, per thread spawned and joined, per hand-over of a ring",
+        machine,
+        all,
+    );
+    table.notes.push(
+        "tokio: multi-thread runtime; the hand-made MVar is Arc, Mutex and std Waker (figures/src/child/handmade.rs)"
+            .into(),
+    );
+    Ok(table)
+}
+
+/// Yields of a thousand threads, and of a million.
+fn yields(effort: Effort) -> Result<Vec<Row>, String> {
     let mut all = Vec::new();
     for (live, ours, peers, go) in [(1000, 40_000, 10_000, 2_000), (1_000_000, 40, 8, 4)] {
         let n = effort.count(live);
@@ -143,8 +177,13 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
             LIMIT,
         )?);
     }
+    Ok(all)
+}
+
+/// Threads that are spawned and joined.
+fn spawns(effort: Effort) -> Result<Vec<Row>, String> {
     let (ours, peers) = (effort.count(20_000_000), effort.count(2_000_000));
-    all.extend(case(
+    case(
         "spawn + join, 2 workers",
         &[
             inner(OURS, "cores-spawn", &[2, ours]).on(2).answers("finished", ours),
@@ -154,7 +193,12 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
         WALL_NS,
         effort,
         LIMIT,
-    )?);
+    )
+}
+
+/// Rings with one token, and with a hundred.
+fn rings(effort: Effort) -> Result<Vec<Row>, String> {
+    let mut all = Vec::new();
     for tokens in [1, 100] {
         let ring = |system, program, hops| {
             inner(system, program, &[2, 1000, tokens, hops]).on(2).answers("token", hops)
@@ -178,17 +222,7 @@ pub(crate) fn switch(effort: Effort) -> Result<Table, String> {
         let samples = by_hand.map(|index| samples[index].clone());
         all.extend(rows(&format!("hand-made {case}"), &contenders, WALL_NS, &samples));
     }
-    let mut table = table(
-        "threads-switch-mc",
-        "time on the wall's clock per yield, per thread spawned and joined, per hand-over of a ring",
-        machine,
-        all,
-    );
-    table.notes.push(
-        "tokio: multi-thread runtime; the hand-made MVar is Arc, Mutex and std Waker (figures/src/child/handmade.rs)"
-            .into(),
-    );
-    Ok(table)
+    Ok(all)
 }
 
 /// `skynet`.

@@ -17,11 +17,19 @@ use serde_json::Value;
 
 use crate::contender::{OURS, inner};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Failure, Metric, checked, in_turn, output, report, rows};
+use crate::measure::{Better, Contender, MeasureError, Metric, checked, in_turn, output, report, rows};
 use crate::peers::{PTHREADS_DISK, program_path, target_directory};
 use crate::pinned;
 use crate::table::{Row, Table};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "disk-random",
+    about: "random 4 KB reads past the page cache, 1 to 65536 threads; a million that wait",
+    measure: random,
+}];
 
 /// The bytes of one read.
 pub(crate) const BLOCK: usize = 4096;
@@ -165,8 +173,8 @@ struct Told {
     megabytes: f64,
 }
 
-fn run(contender: &Contender) -> Result<Told, Failure> {
-    let words = contender.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
+fn run(contender: &Contender) -> Result<Told, MeasureError> {
+    let words = contender.command.as_ref().map_err(|why| MeasureError::Absent(why.clone()))?;
     let mut process = pinned::command_on(contender.cpus, words);
     process.envs(contender.environment.iter().copied());
     if contender.system.starts_with(FIO) {
@@ -183,15 +191,16 @@ fn run(contender: &Contender) -> Result<Told, Failure> {
 
 const POOL: &str = "blocking pool";
 
-fn fio_told(process: Command) -> Result<Told, Failure> {
+fn fio_told(process: Command) -> Result<Told, MeasureError> {
     let text = output(process, LIMIT)?;
     // Warnings come before the object.
     let json = text.find('{').map_or("", |start| &text[start..]);
     let told: Value =
-        serde_json::from_str(json).map_err(|error| Failure::Failed(format!("fio's report: {error}")))?;
+        serde_json::from_str(json).map_err(|error| MeasureError::Failed(format!("fio's report: {error}")))?;
     let job = &told["jobs"][0];
-    let number =
-        |value: &Value| value.as_f64().ok_or_else(|| Failure::Failed("fio's report lacks a number".into()));
+    let number = |value: &Value| {
+        value.as_f64().ok_or_else(|| MeasureError::Failed("fio's report lacks a number".into()))
+    };
     let rate = number(&job["read"]["iops"])?;
     // In percent of the run's time.
     let percent = number(&job["usr_cpu"])? + number(&job["sys_cpu"])?;

@@ -5,18 +5,24 @@
 //! The resolvers ask one and the same server for what is not in their caches; a first pass over all
 //! names fills them. `main.rs` calls the figure, and the client is `child/dns_load.rs`.
 
+use std::time::Duration;
+
 use crate::child::FAULT;
 use crate::child::dns_load::{address, label};
 use crate::contender::{inner, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Failure, Metric, Report, in_turn, rows, run, values};
+use crate::measure::{Better, Contender, MeasureError, Metric, Report, in_turn, rows, run, values};
 use crate::peers::{NAME_SERVERS, built, program_of};
 use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
 use crate::table::Table;
 use crate::web::server::{Log, Running, SetUp, start_as};
 use crate::web::site::Site;
-use std::time::Duration;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "dns", about: "DNS servers: answers from a cache, and of an authority", measure: dns }];
 
 const METRICS: [(&str, Metric); 2] = [
     ("query rate", Metric { key: "rate", unit: "queries/s", better: Better::Higher }),
@@ -93,13 +99,13 @@ fn measured(
     name: &str,
     site: &Site,
     effort: Effort,
-) -> Result<Report, Failure> {
-    let program = entrant.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?[0].clone();
-    let ours = built("selvedge-dns", "selvedge-dns").map_err(Failure::Failed)?;
+) -> Result<Report, MeasureError> {
+    let program = entrant.command.as_ref().map_err(|why| MeasureError::Absent(why.clone()))?[0].clone();
+    let ours = built("selvedge-dns", "selvedge-dns").map_err(MeasureError::Failed)?;
     let is_wrong = entrant.environment.iter().any(|(name, _)| *name == FAULT);
-    let zone = site.write("zone", &zone(is_wrong)).map_err(Failure::Failed)?;
+    let zone = site.write("zone", &zone(is_wrong)).map_err(MeasureError::Failed)?;
     let started = |name: &str, cpu: usize, configure: &dyn Fn(&SetUp) -> Result<Vec<String>, String>| {
-        start_as(name, Log::Off, site, &[cpu], configure).map_err(Failure::Failed)
+        start_as(name, Log::Off, site, &[cpu], configure).map_err(MeasureError::Failed)
     };
     // The server that resolvers ask shares the client's CPU, and has nothing to do in the end.
     let upstream = match role {
@@ -118,9 +124,9 @@ fn measured(
         run(&client.answers("wrong", 0), &["rate", "answered"], Duration::from_secs(30))
     };
     client(0)?;
-    let before = server.cpu_ns().map_err(Failure::Failed)?;
+    let before = server.cpu_ns().map_err(MeasureError::Failed)?;
     let mut report = client(if effort.is_small() { 100 } else { effort.seconds * 1000 })?;
-    let used = server.cpu_ns().map_err(Failure::Failed)? - before;
+    let used = server.cpu_ns().map_err(MeasureError::Failed)? - before;
     report.insert("cpu".to_owned(), used as f64 / 1e3 / report["answered"]);
     Ok(report)
 }

@@ -13,12 +13,21 @@ use std::time::Duration;
 
 use crate::contender::{inner, outer_on, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Failure, Metric, Report, Reports, in_turn, report, rows, values};
+use crate::measure::{
+    Better, Contender, MeasureError, Metric, Report, Reports, in_turn, report, rows, values,
+};
 use crate::peers::{C_ECHO, GO_CORES};
 use crate::pinned::{self, CLIENT_CPU};
 use crate::serving::Serving;
 use crate::table::Table;
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure { name: "server-echo", about: "TCP echo, 1 to 9000 connections", measure: echo },
+    Figure { name: "server-http", about: "hello world of hyper, on ours and on tokio", measure: http },
+];
 
 const METRICS: [(&str, Metric); 4] = [
     ("messages", Metric { key: "rate", unit: "messages/s", better: Better::Higher }),
@@ -120,22 +129,26 @@ pub(crate) fn http(effort: Effort) -> Result<Table, String> {
 }
 
 /// One run of the client `load` against a server that is started for it.
-fn run(entrant: &Contender, load: &str, [connections, millis, busy]: [u64; 3]) -> Result<Report, Failure> {
+fn run(
+    entrant: &Contender,
+    load: &str,
+    [connections, millis, busy]: [u64; 3],
+) -> Result<Report, MeasureError> {
     let server = Serving::start(entrant)?;
     let numbers = [server.port, server.id(), connections, millis, busy];
-    let client = inner("client", load, &numbers).command.map_err(Failure::Failed)?;
+    let client = inner("client", load, &numbers).command.map_err(MeasureError::Failed)?;
     let limit = Duration::from_millis(millis) + Duration::from_secs(40);
     let report = report(pinned::command(CLIENT_CPU, &client), limit)?;
     match report.get("unanswered") {
         Some(0.0) => {}
-        other => return Err(Failure::Wrong(format!("connections without an answer: {other:?}"))),
+        other => return Err(MeasureError::Wrong(format!("connections without an answer: {other:?}"))),
     }
     match report.get("wrong") {
         Some(0.0) => {}
-        other => return Err(Failure::Wrong(format!("messages with a wrong answer: {other:?}"))),
+        other => return Err(MeasureError::Wrong(format!("messages with a wrong answer: {other:?}"))),
     }
     match METRICS.iter().find(|(_, metric)| !report.contains_key(metric.key)) {
-        Some((name, _)) => Err(Failure::Wrong(format!("the client said nothing about {name}"))),
+        Some((name, _)) => Err(MeasureError::Wrong(format!("the client said nothing about {name}"))),
         None => Ok(report),
     }
 }

@@ -1,22 +1,28 @@
 //! The figure about FTP servers: one client fetches a file of 1 GB that is in memory. `main.rs`
 //! calls it, and the client is `child/ftp_load.rs`.
 
-use crate::child::FAULT;
-use crate::child::ftp_load::{BLOCK, FILE, mark};
-use crate::contender::{inner, table};
-use crate::effort::Effort;
-use crate::machine::Machine;
-use crate::measure::{Better, Contender, Failure, Metric, Report, in_turn, rows, run, values};
-use crate::peers::{built, program_path};
-use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
-use crate::table::Table;
-use crate::web::server::{Log, SetUp, start_as};
-use crate::web::site::Site;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::child::FAULT;
+use crate::child::ftp_load::{BLOCK, FILE, mark};
+use crate::contender::{inner, table};
+use crate::effort::Effort;
+use crate::figure::Figure;
+use crate::machine::Machine;
+use crate::measure::{Better, Contender, MeasureError, Metric, Report, in_turn, rows, run, values};
+use crate::peers::{built, program_path};
+use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
+use crate::table::Table;
+use crate::web::server::{Log, SetUp, start_as};
+use crate::web::site::Site;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "ftp", about: "FTP servers: a file of 1 GB", measure: ftp }];
 
 const METRICS: [(&str, Metric); 2] = [
     ("rate", Metric { key: "rate", unit: "MB/s", better: Better::Higher }),
@@ -38,7 +44,7 @@ pub(crate) fn ftp(effort: Effort) -> Result<Table, String> {
         round += 1;
         let is_wrong = entrant.environment.iter().any(|(name, _)| *name == FAULT);
         if written != Some(is_wrong) {
-            write_file(&site.root(), blocks, is_wrong).map_err(Failure::Failed)?;
+            write_file(&site.root(), blocks, is_wrong).map_err(MeasureError::Failed)?;
             written = Some(is_wrong);
         }
         measured(entrant, &format!("{} {round}", entrant.system), &site, blocks)
@@ -88,11 +94,11 @@ fn write_file(directory: &std::path::Path, blocks: u64, is_wrong: bool) -> Resul
 
 /// One transfer from a server that is started for it. A transfer before it is not measured: it
 /// brings the file into memory.
-fn measured(entrant: &Contender, name: &str, site: &Site, blocks: u64) -> Result<Report, Failure> {
-    let program = entrant.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?[0].clone();
+fn measured(entrant: &Contender, name: &str, site: &Site, blocks: u64) -> Result<Report, MeasureError> {
+    let program = entrant.command.as_ref().map_err(|why| MeasureError::Absent(why.clone()))?[0].clone();
     let server =
         start_as(name, Log::Off, site, &[SERVER_CPU], |set_up| configured(entrant, &program, set_up));
-    let server = server.map_err(Failure::Failed)?;
+    let server = server.map_err(MeasureError::Failed)?;
     let bytes = blocks * BLOCK as u64;
     let client = || {
         let client = inner("client", "ftp-load", &[server.port().into(), server.id().into(), blocks]);

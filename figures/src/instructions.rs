@@ -9,11 +9,19 @@ use crate::callgrind;
 use crate::child::stm::size_sum;
 use crate::contender::{TOKIO, inner, outer};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Failure, Metric, rows};
+use crate::measure::{Better, Contender, MeasureError, Metric, rows};
 use crate::peers::{CPP, Compiled, built};
 use crate::table::{Row, Table};
 use crate::web::Counted;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "instructions",
+    about: "user instructions of one operation, by callgrind",
+    measure: instructions,
+}];
 
 const INSTRUCTIONS: Metric = Metric { key: "instructions", unit: "instructions", better: Better::Lower };
 
@@ -80,10 +88,25 @@ struct Operation {
     programs: Vec<Program>,
 }
 
+/// The operations of threads, transactions and the shell.
 fn operations() -> Vec<Operation> {
+    let mut all = operations_of_threads();
+    all.extend(operations_of_transactions());
+    all.push(Operation {
+        name: "number of range | sum in the shell",
+        lengths: [20_000, 60_000],
+        programs: vec![Program::range_and_sum()],
+    });
+    all
+}
+
+fn operation(name: &'static str, lengths: [u64; 2], programs: Vec<Program>) -> Operation {
+    Operation { name, lengths, programs }
+}
+
+fn operations_of_threads() -> Vec<Operation> {
     const QUEUE: &str = "C++20 coroutine queue";
     const HAND_MADE_SHARED: &str = "tokio, hand-made shared MVar";
-    let operation = |name, lengths, programs| Operation { name, lengths, programs };
     vec![
         operation(
             "yield, 1000 threads",
@@ -139,6 +162,11 @@ fn operations() -> Vec<Operation> {
                 Program::spawned("tokio JoinHandle", "tokio-spawn-handle", None),
             ],
         ),
+    ]
+}
+
+fn operations_of_transactions() -> Vec<Operation> {
+    vec![
         operation(
             "transaction that counts, of words",
             [20_000, 60_000],
@@ -161,7 +189,6 @@ fn operations() -> Vec<Operation> {
             [1_000, 3_000],
             vec![Program::transaction("stm-size", 100, 0)],
         ),
-        operation("number of range | sum in the shell", [20_000, 60_000], vec![Program::range_and_sum()]),
     ]
 }
 
@@ -223,12 +250,12 @@ fn sample(
     operation: &str,
     ours: bool,
     system: &str,
-    counted: Result<f64, Failure>,
+    counted: Result<f64, MeasureError>,
 ) -> Result<Result<Vec<f64>, String>, String> {
     match counted {
         Ok(each) => Ok(Ok(vec![each])),
-        Err(Failure::Absent(why)) if !ours => Ok(Err(why)),
-        Err(Failure::Absent(why) | Failure::Failed(why) | Failure::Wrong(why)) => {
+        Err(MeasureError::Absent(why)) if !ours => Ok(Err(why)),
+        Err(MeasureError::Absent(why) | MeasureError::Failed(why) | MeasureError::Wrong(why)) => {
             Err(format!("{operation}: {system}: {why}"))
         }
     }

@@ -19,11 +19,16 @@ use crate::callgrind;
 use crate::child::jobs::{interrupted, log_file, recovered};
 use crate::contender::{inner, table};
 use crate::effort::{Effort, Purpose};
+use crate::figure::Figure;
 use crate::machine::Machine;
-use crate::measure::{Better, Contender, Failure, Metric, Report, Reports, in_turn, rows, run, values};
+use crate::measure::{Better, Contender, MeasureError, Metric, Report, Reports, in_turn, rows, run, values};
 use crate::pinned::CLIENT_CPU;
 use crate::serving::Serving;
 use crate::table::Table;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "job-queue", about: "jobs over TCP: transactions, and a log on disk", measure: jobs }];
 
 const METRICS: [(&str, Metric); 2] = [
     ("jobs", Metric { key: "rate", unit: "jobs/s", better: Better::Higher }),
@@ -86,16 +91,16 @@ pub(crate) fn jobs(effort: Effort) -> Result<Table, String> {
 struct LogFile(PathBuf);
 
 impl LogFile {
-    fn new() -> Result<LogFile, Failure> {
+    fn new() -> Result<LogFile, MeasureError> {
         let log = LogFile(log_file(u64::from(std::process::id())));
         log.remove()?;
         Ok(log)
     }
 
-    fn remove(&self) -> Result<(), Failure> {
+    fn remove(&self) -> Result<(), MeasureError> {
         match fs::remove_file(&self.0) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Failure::Failed(format!("{}: {error}", self.0.display())))
+                Err(MeasureError::Failed(format!("{}: {error}", self.0.display())))
             }
             _ => Ok(()),
         }
@@ -111,14 +116,15 @@ impl Drop for LogFile {
 }
 
 /// The instructions of a job.
-fn instructions(entrant: &Contender) -> Result<f64, Failure> {
-    let words = callgrind::words().map_err(Failure::Absent)?;
-    let of = |jobs: u64| -> Result<u64, Failure> {
+fn instructions(entrant: &Contender) -> Result<f64, MeasureError> {
+    let words = callgrind::words().map_err(MeasureError::Absent)?;
+    let of = |jobs: u64| -> Result<u64, MeasureError> {
         let _log = LogFile::new()?;
         let server = Serving::start_under(&words, entrant)?;
         loaded(&server, jobs, callgrind::LIMIT)?;
-        let said = server.stop_and_read().map_err(|error| Failure::Failed(error.to_string()))?;
-        callgrind::collected(&said).ok_or_else(|| Failure::Failed("callgrind counted nothing".to_owned()))
+        let said = server.stop_and_read().map_err(|error| MeasureError::Failed(error.to_string()))?;
+        callgrind::collected(&said)
+            .ok_or_else(|| MeasureError::Failed("callgrind counted nothing".to_owned()))
     };
     let [few, many] = LENGTHS.map(of);
     Ok((many? as f64 - few? as f64) / (LENGTHS[1] - LENGTHS[0]) as f64)
@@ -126,7 +132,7 @@ fn instructions(entrant: &Contender) -> Result<f64, Failure> {
 
 /// One run of the client against a server that is started for it, after the server has shown that
 /// it keeps what it acknowledges.
-fn measured(entrant: &Contender, jobs: u64) -> Result<Report, Failure> {
+fn measured(entrant: &Contender, jobs: u64) -> Result<Report, MeasureError> {
     {
         let _log = LogFile::new()?;
         keeps(entrant)?;
@@ -136,15 +142,15 @@ fn measured(entrant: &Contender, jobs: u64) -> Result<Report, Failure> {
 }
 
 /// Kills a server in the middle of its work, and starts it again.
-fn keeps(entrant: &Contender) -> Result<(), Failure> {
+fn keeps(entrant: &Contender) -> Result<(), MeasureError> {
     let server = Serving::start(entrant)?;
     let port = server.port as u16;
-    let known = interrupted(port, || drop(server)).map_err(|error| Failure::Wrong(error.to_string()))?;
+    let known = interrupted(port, || drop(server)).map_err(|error| MeasureError::Wrong(error.to_string()))?;
     let again = Serving::start(entrant)?;
-    recovered(again.port as u16, &known).map_err(Failure::Wrong)
+    recovered(again.port as u16, &known).map_err(MeasureError::Wrong)
 }
 
-fn loaded(server: &Serving, jobs: u64, limit: Duration) -> Result<Report, Failure> {
+fn loaded(server: &Serving, jobs: u64, limit: Duration) -> Result<Report, MeasureError> {
     let numbers = [server.port, server.id(), CONNECTIONS, jobs];
     let client = Contender { cpus: &[CLIENT_CPU], ..inner("client", "jobs-load", &numbers) };
     let client = client.answers("jobs", jobs).answers("wrong", 0).answers("taken", jobs);

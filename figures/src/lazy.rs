@@ -7,10 +7,24 @@
 
 use crate::contender::{LIMIT, NS, OURS, WALL_NS, inner, outer_on, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case};
 use crate::peers::{GHC_LAZY, RUST_LAZY};
 use crate::table::{Row, Table};
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure { name: "lazy-force", about: "the first force of a lazy value, and the next", measure: force },
+    Figure { name: "lazy-suite", about: "lazy programs under each engine", measure: suite },
+    Figure {
+        name: "black-hole-wake",
+        about: "the wake-up of a thread that waits for a lazy value, beside others",
+        measure: wake,
+    },
+    Figure { name: "lazy-conflicts", about: "duplicated evaluations with two threads", measure: conflicts },
+    Figure { name: "spark", about: "fib(30) with joins", measure: spark },
+];
 
 const FIRST_NS: Metric = Metric { key: "first_ns", unit: "ns", better: Better::Lower };
 const AGAIN_NS: Metric = Metric { key: "again_ns", unit: "ns", better: Better::Lower };

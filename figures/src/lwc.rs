@@ -12,10 +12,18 @@ use selvedge_lightweight::implementations::ALL;
 
 use crate::contender::{FORK_IO, GOROUTINES, TOKIO, inner, outer};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, reports, rows, values};
 use crate::peers::{ERLANG, GHC_LWC, GO_LWC, JAVA, LWT};
 use crate::table::{Row, Table};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "lwc",
+    about: "three programs over nine kinds of light threads, beside GHC, Lwt, Go, Erlang, Java, tokio",
+    measure: lwc,
+}];
 
 const CPU_MS: Metric = Metric { key: "ns", unit: "ns CPU", better: Better::Lower };
 const BYTES: Metric = Metric { key: "bytes", unit: "bytes a thread", better: Better::Lower };

@@ -10,10 +10,36 @@ use crate::child::make::{MAKE, RUNNERS, SAMU};
 use crate::child::projects::{PROJECTS, commands as project_commands};
 use crate::contender::inner;
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, reports, rows, values};
 use crate::peers::{SAMURAI, built, program_path};
 use crate::table::{Row, Table};
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "make-speedup",
+        about: "module graphs built by two commands at a time against one",
+        measure: speed_up,
+    },
+    Figure {
+        name: "make-overhead",
+        about: "build runners: 10,000 edges, nothing to do and -n",
+        measure: overhead,
+    },
+    Figure {
+        name: "make-overhead-large",
+        about: "build runners: 100,000 edges, nothing to do and -n",
+        measure: overhead_large,
+    },
+    Figure { name: "make-commands", about: "build runners: commands that do nothing", measure: commands },
+    Figure {
+        name: "make-projects",
+        about: "build runners: real projects from nothing, and nothing to do",
+        measure: projects,
+    },
+];
 
 const WALL: Metric = Metric { key: "wall_ms", unit: "ms", better: Better::Lower };
 const CPU: Metric = Metric { key: "cpu_ms", unit: "ms CPU", better: Better::Lower };

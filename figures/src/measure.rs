@@ -6,7 +6,7 @@
 //! rounds.
 //!
 //! Every figure calls `case` with its contenders and a metric. A run with a wrong answer gives no
-//! time: see `Failure`.
+//! time: see `MeasureError`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -68,7 +68,7 @@ pub(crate) struct Metric {
 
 /// Why there is no number.
 #[derive(Clone, Debug)]
-pub(crate) enum Failure {
+pub(crate) enum MeasureError {
     /// The contender is not installed, or did not finish in time: a fact that the table shows.
     Absent(String),
     /// The contender is there, and failed.
@@ -133,7 +133,7 @@ pub(crate) fn in_turn<T>(
     name: &str,
     contenders: &[Contender],
     effort: Effort,
-    mut run: impl FnMut(&Contender) -> Result<T, Failure>,
+    mut run: impl FnMut(&Contender) -> Result<T, MeasureError>,
 ) -> Result<Vec<Result<Vec<T>, String>>, String> {
     let faults = effort.purpose == Purpose::Faults;
     let prepared = |contender: &Contender| match &contender.command {
@@ -156,15 +156,17 @@ pub(crate) fn in_turn<T>(
                     return Err(format!("{name}: {}: a fault was not noticed", contender.system));
                 }
                 Ok(value) => values.push(value),
-                Err(Failure::Wrong(_)) if faults => *sample = Err(NOTICED.to_owned()),
-                Err(Failure::Wrong(what)) => return Err(format!("{name}: {}: {what}", contender.system)),
-                Err(Failure::Absent(why)) if contender.ours => {
+                Err(MeasureError::Wrong(_)) if faults => *sample = Err(NOTICED.to_owned()),
+                Err(MeasureError::Wrong(what)) => {
+                    return Err(format!("{name}: {}: {what}", contender.system));
+                }
+                Err(MeasureError::Absent(why)) if contender.ours => {
                     return Err(format!("{name}: {}: {why}", contender.system));
                 }
-                Err(Failure::Failed(why)) if !contender.may_fail => {
+                Err(MeasureError::Failed(why)) if !contender.may_fail => {
                     return Err(format!("{name}: {}: {why}", contender.system));
                 }
-                Err(Failure::Absent(why) | Failure::Failed(why)) => *sample = Err(why),
+                Err(MeasureError::Absent(why) | MeasureError::Failed(why)) => *sample = Err(why),
             }
         }
     }
@@ -244,10 +246,10 @@ fn shown(command: &[String], environment: &[(&str, &str)]) -> String {
 }
 
 /// Runs a contender once, checks its answers and returns its report, in which all of `keys` are.
-pub(crate) fn run(contender: &Contender, keys: &[&str], limit: Duration) -> Result<Report, Failure> {
-    let command = contender.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
+pub(crate) fn run(contender: &Contender, keys: &[&str], limit: Duration) -> Result<Report, MeasureError> {
+    let command = contender.command.as_ref().map_err(|why| MeasureError::Absent(why.clone()))?;
     if let Some(path) = &contender.input {
-        bring_into_memory(path).map_err(|error| Failure::Failed(format!("{path}: {error}")))?;
+        bring_into_memory(path).map_err(|error| MeasureError::Failed(format!("{path}: {error}")))?;
     }
     let mut process = pinned::command_on(contender.cpus, command);
     process.envs(contender.environment.iter().copied());
@@ -261,16 +263,20 @@ fn bring_into_memory(path: &str) -> io::Result<u64> {
 }
 
 /// A report that has the right answers and all of `keys`.
-pub(crate) fn checked(report: Report, answers: &[(&str, f64)], keys: &[&str]) -> Result<Report, Failure> {
+pub(crate) fn checked(
+    report: Report,
+    answers: &[(&str, f64)],
+    keys: &[&str],
+) -> Result<Report, MeasureError> {
     for (name, expected) in answers {
         match report.get(*name) {
             Some(value) if value == expected => {}
-            Some(value) => return Err(Failure::Wrong(format!("{name} is {value}, not {expected}"))),
-            None => return Err(Failure::Wrong(format!("it printed no {name}"))),
+            Some(value) => return Err(MeasureError::Wrong(format!("{name} is {value}, not {expected}"))),
+            None => return Err(MeasureError::Wrong(format!("it printed no {name}"))),
         }
     }
     match keys.iter().find(|key| !report.contains_key(**key)) {
-        Some(key) => Err(Failure::Wrong(format!("it printed no {key}"))),
+        Some(key) => Err(MeasureError::Wrong(format!("it printed no {key}"))),
         None => Ok(report),
     }
 }
@@ -279,9 +285,9 @@ pub(crate) fn checked(report: Report, answers: &[(&str, f64)], keys: &[&str]) ->
 ///
 /// # Errors
 ///
-/// [`Failure::Failed`] when it cannot be started or fails; [`Failure::Absent`] when it is still
+/// [`MeasureError::Failed`] when it cannot be started or fails; [`MeasureError::Absent`] when it is still
 /// running after `limit` (it is then killed).
-pub(crate) fn report(process: Command, limit: Duration) -> Result<Report, Failure> {
+pub(crate) fn report(process: Command, limit: Duration) -> Result<Report, MeasureError> {
     output(process, limit).map(|text| parse(&text))
 }
 
@@ -290,8 +296,8 @@ pub(crate) fn report(process: Command, limit: Duration) -> Result<Report, Failur
 /// # Errors
 ///
 /// As for [`report`].
-pub(crate) fn output(mut process: Command, limit: Duration) -> Result<String, Failure> {
-    let failed = |what: String| Failure::Failed(what);
+pub(crate) fn output(mut process: Command, limit: Duration) -> Result<String, MeasureError> {
+    let failed = |what: String| MeasureError::Failed(what);
     let mut child = process
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -305,7 +311,7 @@ pub(crate) fn output(mut process: Command, limit: Duration) -> Result<String, Fa
             Ok(None) => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(Failure::Absent(format!("not done in {} s", limit.as_secs())));
+                return Err(MeasureError::Absent(format!("not done in {} s", limit.as_secs())));
             }
             Err(error) => return Err(failed(format!("lost: {error}"))),
         }
@@ -337,7 +343,7 @@ mod tests {
     fn a_run_without_its_input_is_no_run() {
         let contender = contender(&["true"], vec![]).reads("/no/such/file");
         match run(&contender, &[], Duration::from_secs(1)) {
-            Err(Failure::Failed(why)) => assert!(why.starts_with("/no/such/file"), "{why}"),
+            Err(MeasureError::Failed(why)) => assert!(why.starts_with("/no/such/file"), "{why}"),
             other => panic!("{other:?}"),
         }
     }
@@ -375,8 +381,8 @@ mod tests {
     fn a_wrong_or_missing_answer_counts_for_nothing() {
         let check = |text, answers: &[(&str, f64)], keys: &[&str]| match checked(parse(text), answers, keys) {
             Ok(report) => Ok(report["ns"]),
-            Err(Failure::Wrong(what)) => Err(what),
-            Err(Failure::Absent(why) | Failure::Failed(why)) => panic!("{why}"),
+            Err(MeasureError::Wrong(what)) => Err(what),
+            Err(MeasureError::Absent(why) | MeasureError::Failed(why)) => panic!("{why}"),
         };
         let right = "ns 4.5\nsum 6\n";
         assert_eq!(check(right, &[("sum", 6.0)], &["ns"]), Ok(4.5));
@@ -386,7 +392,11 @@ mod tests {
     }
 
     /// Runs one program with one purpose and returns its error, or the text of its row.
-    fn outcome(contender: Contender, purpose: Purpose, told: Result<(), Failure>) -> Result<String, String> {
+    fn outcome(
+        contender: Contender,
+        purpose: Purpose,
+        told: Result<(), MeasureError>,
+    ) -> Result<String, String> {
         let effort = Effort { rounds: 1, seconds: 1, purpose };
         let samples = in_turn("f", &[contender], effort, |_| told.clone())?;
         Ok(samples.into_iter().next().and_then(Result::err).unwrap_or_else(|| "measured".to_owned()))
@@ -394,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_makes_its_figure_fail() {
-        let died = || Err(Failure::Failed("failed: signal: 6".to_owned()));
+        let died = || Err(MeasureError::Failed("failed: signal: 6".to_owned()));
         let peer = || contender(&["theirs"], vec![]);
         let ours = Contender { ours: true, ..contender(&["ours"], vec![]) };
         assert_eq!(outcome(ours, Purpose::Times, died()), Err("f: ours: failed: signal: 6".to_owned()));
@@ -407,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_is_missing_or_too_slow_is_shown() {
-        let late = Err(Failure::Absent("not done in 60 s".to_owned()));
+        let late = Err(MeasureError::Absent("not done in 60 s".to_owned()));
         let peer = || contender(&["theirs"], vec![]);
         assert_eq!(outcome(peer(), Purpose::Times, late), Ok("not done in 60 s".to_owned()));
         let missing = Contender { command: Err("missing".to_owned()), ..peer() };
@@ -416,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_fault_that_is_not_noticed_makes_its_figure_fail() {
-        let wrong = || Err(Failure::Wrong("sum is 6, not 7".to_owned()));
+        let wrong = || Err(MeasureError::Wrong("sum is 6, not 7".to_owned()));
         let ours = || Contender { ours: true, ..contender(&["ours"], vec![]) };
         assert_eq!(outcome(ours(), Purpose::Faults, wrong()), Ok(NOTICED.to_owned()));
         assert_eq!(
@@ -440,7 +450,7 @@ mod tests {
         let mut sleep = Command::new("sleep");
         sleep.arg("20");
         match report(sleep, Duration::from_millis(50)) {
-            Err(Failure::Absent(why)) => assert!(why.starts_with("not done"), "{why}"),
+            Err(MeasureError::Absent(why)) => assert!(why.starts_with("not done"), "{why}"),
             other => panic!("{other:?}"),
         }
     }

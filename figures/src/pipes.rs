@@ -9,10 +9,21 @@ use std::time::Duration;
 
 use crate::contender::{inner, outer_on, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case};
 use crate::peers::C_FIFO;
 use crate::table::{Row, Table};
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "fifo-idle",
+        about: "128 pairs over 4 KB pipes, beside up to a million idle threads",
+        measure: idle,
+    },
+    Figure { name: "fifo-busy", about: "4 to 4096 pairs over 4 KB pipes", measure: busy },
+];
 
 const RATE: Metric = Metric { key: "rate", unit: "MB/s", better: Better::Higher };
 

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::measure::{Contender, Failure};
+use crate::measure::{Contender, MeasureError};
 use crate::pinned;
 
 /// A server, until it is dropped.
@@ -21,10 +21,10 @@ impl Serving {
     /// Starts a server and waits for its port. `words` are a tool that runs the server's command.
     ///
     /// # Errors
-    /// [`Failure::Absent`] when it cannot run here, [`Failure::Failed`] when it names no port.
-    pub(crate) fn start_under(words: &[String], entrant: &Contender) -> Result<Serving, Failure> {
-        let failed = |what: String| Failure::Failed(what);
-        let command = entrant.command.as_ref().map_err(|why| Failure::Absent(why.clone()))?;
+    /// [`MeasureError::Absent`] when it cannot run here, [`MeasureError::Failed`] when it names no port.
+    pub(crate) fn start_under(words: &[String], entrant: &Contender) -> Result<Serving, MeasureError> {
+        let failed = |what: String| MeasureError::Failed(what);
+        let command = entrant.command.as_ref().map_err(|why| MeasureError::Absent(why.clone()))?;
         let mut server = pinned::command_on(entrant.cpus, &[words, command].concat());
         server.envs(entrant.environment.iter().copied());
         let mut child = server
@@ -50,7 +50,7 @@ impl Serving {
     ///
     /// # Errors
     /// As [`start_under`](Self::start_under).
-    pub(crate) fn start(entrant: &Contender) -> Result<Serving, Failure> {
+    pub(crate) fn start(entrant: &Contender) -> Result<Serving, MeasureError> {
         Serving::start_under(&[], entrant)
     }
 

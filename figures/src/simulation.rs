@@ -6,9 +6,17 @@
 
 use crate::contender::{LIMIT, OURS, inner, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Metric, case};
 use crate::table::Table;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "simulation",
+    about: "steps a second of programs in an order that a seed determines",
+    measure: simulation,
+}];
 
 const RATE: Metric = Metric { key: "rate", unit: "steps/s", better: Better::Higher };
 

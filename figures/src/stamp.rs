@@ -12,10 +12,18 @@ use crate::child::stamp::labyrinth::{self, Maze};
 use crate::child::stamp::vacation::{self, TravelMix};
 use crate::contender::{LIMIT, OURS, inner, outer_on, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case};
 use crate::peers::GHC_STAMP;
 use crate::table::Table;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "stamp",
+    about: "the STAMP programs over transactions of ours and of GHC",
+    measure: stamp,
+}];
 
 const MS: Metric = Metric { key: "ms", unit: "ms", better: Better::Lower };
 

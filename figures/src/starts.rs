@@ -6,9 +6,24 @@
 
 use crate::contender::{LIMIT, OURS, TOKIO, inner, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Metric, case};
 use crate::table::Table;
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "blocking-call",
+        about: "a call on an OS thread of the blocking pool",
+        measure: blocking_call,
+    },
+    Figure {
+        name: "runner-start",
+        about: "a runner that starts, does little, and ends",
+        measure: runner_start,
+    },
+];
 
 const CALL: Metric = Metric { key: "us", unit: "us a call", better: Better::Lower };
 const RUN: Metric = Metric { key: "us", unit: "us a run", better: Better::Lower };

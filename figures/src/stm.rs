@@ -9,10 +9,33 @@ use crate::child::stm::sets::SetMix;
 use crate::child::stm::{ACCOUNTS, BALANCE, size_sum};
 use crate::contender::{LIMIT, NS, OURS, WALL_NS, inner, outer_on, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, Reports, case, reports, rows, values};
 use crate::peers::{C_BANK, C_CORES, GHC_CORES, GHC_STM, RUST_STM};
 use crate::table::{Row, Table};
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "stm-counter",
+        about: "a shared counter: transactions, mutex and atomic",
+        measure: counter,
+    },
+    Figure { name: "stm-size", about: "transactions of 10 to 1000 reads", measure: size },
+    Figure {
+        name: "stm-disjoint",
+        about: "counters that no two threads share, 1 and 2 threads",
+        measure: disjoint,
+    },
+    Figure { name: "stm-bank", about: "transfers between 1024 accounts, and audits", measure: bank },
+    Figure {
+        name: "stm-retry",
+        about: "transactions that wait: ping-pong, a herd, 100,000 parked",
+        measure: retry,
+    },
+    Figure { name: "stm-sets", about: "list, tree and hash map over variables", measure: sets },
+];
 
 const RATE: Metric = Metric { key: "rate", unit: "million/s", better: Better::Higher };
 const BYTES: Metric = Metric { key: "bytes", unit: "bytes", better: Better::Lower };

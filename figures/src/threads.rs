@@ -10,10 +10,32 @@ use std::time::Duration;
 
 use crate::contender::{FORK_IO, GOROUTINES, LIMIT, NS, OURS, TOKIO, inner, outer, table, threads};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::{Machine, memory_kib};
 use crate::measure::{Better, Contender, Metric, case};
 use crate::peers::{CPP, GHC, GO};
 use crate::table::{Row, Table};
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "threads-memory",
+        about: "bytes per yield-loop thread; a billion at once",
+        measure: memory,
+    },
+    Figure {
+        name: "threads-switch",
+        about: "time per yield, 1 to 100 million live threads",
+        measure: switch,
+    },
+    Figure { name: "threads-spawn", about: "time to spawn a thread that finishes", measure: spawn },
+    Figure { name: "mvar-ring", about: "time per hand-over in a ring of 2 and 1000 threads", measure: ring },
+    Figure {
+        name: "foreign-wake",
+        about: "ping-pong through a waker-based primitive",
+        measure: foreign_wake,
+    },
+];
 
 const BYTES: Metric = Metric { key: "bytes", unit: "bytes", better: Better::Lower };
 

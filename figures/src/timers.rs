@@ -7,10 +7,15 @@
 
 use crate::contender::{GOROUTINES, LIMIT, OURS, TOKIO, inner, outer_on, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, reports, rows, values};
 use crate::peers::GO_CORES;
 use crate::table::{Row, Table};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "timers", about: "a million timers: set, cancel, fire", measure: timers }];
 
 fn metric(key: &'static str) -> Metric {
     Metric { key, unit: "ns", better: Better::Lower }

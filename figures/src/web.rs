@@ -25,6 +25,7 @@ pub(crate) mod server;
 pub(crate) mod site;
 
 use crate::effort::{Effort, Purpose};
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, NOTICED, median, rows};
 use crate::peers::is_missing;
@@ -45,6 +46,26 @@ pub(crate) use self::programs::programs;
 pub(crate) use self::proxied::proxied;
 pub(crate) use self::reloaded::reloaded;
 pub(crate) use self::site::SMALL;
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure { name: "web-small", about: "a 612-byte file over 64 connections, log on", measure: small },
+    Figure { name: "web-16k", about: "a 16 KiB file over 64 connections, log on", measure: sixteen_k },
+    Figure { name: "web-pipelined", about: "the 612-byte file, 16 requests at a time", measure: pipelined },
+    Figure { name: "web-log", about: "CPU per request, access log on against off", measure: log },
+    Figure { name: "log-designs", about: "five designs of an access log, and ours", measure: designs },
+    Figure {
+        name: "web-app",
+        about: "an application: JSON, a body, a part of the path",
+        measure: application,
+    },
+    Figure { name: "web-multicore", about: "a 612-byte file by two workers", measure: multicore },
+    Figure { name: "web-proxy", about: "a reverse proxy, small and large answers", measure: proxied },
+    Figure { name: "web-cgi", about: "CGI and FastCGI", measure: programs },
+    Figure { name: "web-reload", about: "ten reloads a second under load", measure: reloaded },
+    Figure { name: "web-disk", about: "files that are not in memory", measure: cold },
+    Figure { name: "web-idle", about: "memory of 15,000 idle connections", measure: idle },
+];
 
 /// The servers that have to be installed to be measured.
 pub(crate) const PEERS: [&str; 5] = ["nginx", "lighttpd", "h2o", "apache2", "haproxy"];

@@ -10,12 +10,12 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut left = 3;
     let mut load = |_: &[u8]| {
         left -= 1;
-        if left > 0 { Ok(second.to_vec()) } else { Err("no more".to_string()) }
+        if left > 0 { Ok(second.to_vec()) } else { Err(std::io::Error::other("no more")) }
     };
     match parse(b"build.ninja", first, &mut load) {
-        Err(misread) => {
-            assert!(misread.line > 0 && misread.column > 0);
-            assert!(misread.to_string().contains(&misread.message));
+        Err(error) => {
+            assert!(error.line > 0 && error.column > 0);
+            assert!(error.to_string().contains(&error.message));
         }
         Ok(graph) => {
             for edge in graph.edge_ids() {

@@ -10,9 +10,11 @@ mod changelog;
 mod circles;
 mod clauses;
 mod compile_fail;
+mod errors;
 mod glossary;
 mod imports;
 mod layers;
+mod layout;
 mod links;
 pub(crate) mod markdown;
 mod names;
@@ -56,6 +58,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
     let problems = [
         layers::check(&tree, &workspace.packages),
         circles::check(&tree, &workspace.packages),
+        layout::check(&tree),
         links::check(&tree),
         papers::check(&tree),
         pages::check(&tree),
@@ -64,6 +67,7 @@ pub(crate) fn run(concordance: Concordance) -> Result<(), String> {
         stray_paths::check(&tree),
         words::check(&tree),
         names::check(&tree),
+        errors::check(&tree),
         compile_fail::check(&tree),
     ]
     .concat();

@@ -12,7 +12,6 @@ mod parameters;
 mod security;
 mod transfers;
 
-use security::Protection;
 use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,6 +31,7 @@ use crate::server::Server;
 use crate::telnet::ControlLine;
 use crate::tls::Identity;
 use crate::tree::{Tree, TreeError};
+use security::Protection;
 
 /// How far a client has logged in.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::OFlags;
 
-use crate::options::Refusal;
+use crate::startup_error::StartupError;
 use crate::takeover::{HandedFiles, HandedName};
 
 /// In the environment of the second process.
@@ -31,7 +31,7 @@ pub(crate) fn is_daemon() -> bool {
 ///
 /// # Errors
 /// It ended before. It has said why.
-pub(crate) fn start() -> Result<(), Refusal> {
+pub(crate) fn start() -> Result<(), StartupError> {
     let mut child = Command::new(env::current_exe()?)
         .args(env::args_os().skip(1))
         .env(MARK, "1")
@@ -46,11 +46,11 @@ pub(crate) fn start() -> Result<(), Refusal> {
         println!("{line}");
     }
     let status = child.wait()?.code().unwrap_or(1);
-    Err(Refusal { message: "the server did not start".to_owned(), status: status as u8 })
+    Err(StartupError { message: "the server did not start".to_owned(), status: status as u8 })
 }
 
 /// Begins a session of its own, so that the end of the terminal is not the end of the daemon.
-pub(crate) fn begin() -> Result<(), Refusal> {
+pub(crate) fn begin() -> Result<(), StartupError> {
     if is_daemon() {
         // It fails for the leader of a group, which has a session of its own already.
         let _ = rustix::process::setsid();
@@ -60,13 +60,13 @@ pub(crate) fn begin() -> Result<(), Refusal> {
 
 /// Opens a file that the server writes itself, perhaps as root. A link at its place is not
 /// followed, because in a directory such as `/tmp` another user may have made it.
-fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, Refusal> {
+fn open_own(options: &mut OpenOptions, path: &Path) -> Result<File, StartupError> {
     let options = options.create(true).mode(0o640).custom_flags(OFlags::NOFOLLOW.bits() as i32);
     options.open(path).map_err(|error| naming(path, error))
 }
 
-fn naming(path: &Path, error: io::Error) -> Refusal {
-    Refusal { message: format!("{}: {error}", path.display()), status: 1 }
+fn naming(path: &Path, error: io::Error) -> StartupError {
+    StartupError { message: format!("{}: {error}", path.display()), status: 1 }
 }
 
 /// Where the server's reports go, and what a daemon writes to its standard output.
@@ -86,7 +86,7 @@ impl Reports {
     ///
     /// # Errors
     /// With the path in the message.
-    pub(crate) fn open(path: Option<&Path>) -> Result<Reports, Refusal> {
+    pub(crate) fn open(path: Option<&Path>) -> Result<Reports, StartupError> {
         let open = |path: &Path| open_own(File::options().append(true), path);
         let nowhere = is_daemon().then(|| open(Path::new("/dev/null"))).transpose()?;
         Ok(Reports { report: path.map(open).transpose()?, nowhere })
@@ -118,8 +118,8 @@ impl PidFile {
     ///
     /// # Errors
     /// With the path in the message.
-    pub(crate) fn open(path: Option<&Path>, handed: &mut HandedFiles) -> Result<PidFile, Refusal> {
-        let open = |path: &Path| -> Result<(PathBuf, File), Refusal> {
+    pub(crate) fn open(path: Option<&Path>, handed: &mut HandedFiles) -> Result<PidFile, StartupError> {
+        let open = |path: &Path| -> Result<(PathBuf, File), StartupError> {
             let file = match handed.take_file(&HandedName::Pid(path.to_owned())) {
                 Some(file) => file,
                 None => open_own(File::options().write(true), path)?,
@@ -133,7 +133,7 @@ impl PidFile {
     ///
     /// # Errors
     /// With the path in the message.
-    pub(crate) fn write(&self) -> Result<(), Refusal> {
+    pub(crate) fn write(&self) -> Result<(), StartupError> {
         let Some((path, file)) = &self.0 else { return Ok(()) };
         let number = format!("{}\n", std::process::id());
         let written = file.set_len(0).and_then(|()| file.write_all_at(number.as_bytes(), 0));

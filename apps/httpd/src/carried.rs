@@ -58,16 +58,16 @@ impl Carriers {
             let _ = match self.carry_in(&stream, &near).await {
                 Ok(()) => near.shutdown(Shutdown::Write),
                 // The site finds its connection broken.
-                Err(Broken::Client) => near.shutdown(Shutdown::Both),
-                Err(Broken::Site) => Ok(()),
+                Err(CarryError::Client) => near.shutdown(Shutdown::Both),
+                Err(CarryError::Site) => Ok(()),
             };
         });
         let mut has_come = false;
         {
             let mut going = pin!(async {
                 let _ = match self.carry_out(&stream, &near).await {
-                    Err(Broken::Client) => near.shutdown(Shutdown::Both),
-                    Ok(()) | Err(Broken::Site) => stream.shutdown(Shutdown::Write),
+                    Err(CarryError::Client) => near.shutdown(Shutdown::Both),
+                    Ok(()) | Err(CarryError::Site) => stream.shutdown(Shutdown::Write),
                 };
             });
             poll_fn(|cx| {
@@ -83,38 +83,38 @@ impl Carriers {
     }
 
     /// Carries what the client sends, to its end.
-    async fn carry_in(&self, stream: &TcpStream, near: &UnixStream) -> Result<(), Broken> {
+    async fn carry_in(&self, stream: &TcpStream, near: &UnixStream) -> Result<(), CarryError> {
         loop {
             let sent = {
                 let buffer = &mut self.buffer.borrow_mut()[..];
-                match stream.peek(buffer).map_err(|_| Broken::Client)? {
+                match stream.peek(buffer).map_err(|_| CarryError::Client)? {
                     Some(0) => return Ok(()),
                     Some(there) => Some(near.try_send(&buffer[..there], false)),
                     None => None,
                 }
             };
             match sent {
-                None => stream.readable().await.map_err(|_| Broken::Client)?,
+                None => stream.readable().await.map_err(|_| CarryError::Client)?,
                 Some(Ok(sent)) => stream.consume(sent),
-                Some(Err(error)) if waits(&error)? => near.writable().await.map_err(|_| Broken::Site)?,
+                Some(Err(error)) if waits(&error)? => near.writable().await.map_err(|_| CarryError::Site)?,
                 Some(Err(_)) => {}
             }
         }
     }
 
     /// Carries what the site sends, to its end.
-    async fn carry_out(&self, stream: &TcpStream, near: &UnixStream) -> Result<(), Broken> {
+    async fn carry_out(&self, stream: &TcpStream, near: &UnixStream) -> Result<(), CarryError> {
         let mut expected = 1;
         loop {
-            let Some(room) = stream.room(expected).map_err(|_| Broken::Client)? else {
-                stream.writable(expected).await.map_err(|_| Broken::Client)?;
+            let Some(room) = stream.room(expected).map_err(|_| CarryError::Client)? else {
+                stream.writable(expected).await.map_err(|_| CarryError::Client)?;
                 continue;
             };
             let came = {
                 let buffer = &mut self.buffer.borrow_mut()[..room.min(PIECE)];
                 let came = near.try_read(buffer);
                 if let Ok(came @ 1..) = came {
-                    stream.try_write(&buffer[..came]).map_err(|_| Broken::Client)?;
+                    stream.try_write(&buffer[..came]).map_err(|_| CarryError::Client)?;
                 }
                 // If there was more than room, the next write has much.
                 expected = if came.as_ref().is_ok_and(|came| *came == buffer.len()) { PIECE } else { 1 };
@@ -123,7 +123,7 @@ impl Carriers {
             match came {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
-                Err(error) if waits(&error)? => near.readable().await.map_err(|_| Broken::Site)?,
+                Err(error) if waits(&error)? => near.readable().await.map_err(|_| CarryError::Site)?,
                 Err(_) => {}
             }
         }
@@ -131,16 +131,16 @@ impl Carriers {
 }
 
 /// Which end of a carried connection takes or gives no more.
-enum Broken {
+enum CarryError {
     Client,
     Site,
 }
 
 /// Whether a call on the pair has to wait. If not, it was interrupted and is made again.
-fn waits(error: &io::Error) -> Result<bool, Broken> {
+fn waits(error: &io::Error) -> Result<bool, CarryError> {
     match error.kind() {
         ErrorKind::WouldBlock => Ok(true),
         ErrorKind::Interrupted => Ok(false),
-        _ => Err(Broken::Site),
+        _ => Err(CarryError::Site),
     }
 }

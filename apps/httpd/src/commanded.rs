@@ -20,8 +20,8 @@ use selvedge_io::time::timeout;
 
 use crate::answers::{ProcessAnswer, alike, apart, labelled};
 use crate::control::{self, Commands};
-use crate::options::Refusal;
 use crate::prefork::{Children, PreforkedChild};
+use crate::startup_error::StartupError;
 use crate::systemd;
 use crate::takeover::{HandedFiles, hand_over};
 
@@ -43,7 +43,7 @@ pub(crate) struct Family {
 ///
 /// # Errors
 /// Why they had to end.
-pub(crate) async fn supervise(family: Rc<Family>, socket: Option<UnixListener>) -> Result<(), Refusal> {
+pub(crate) async fn supervise(family: Rc<Family>, socket: Option<UnixListener>) -> Result<(), StartupError> {
     let mut heard =
         signals(&[Signal::TERM, Signal::INT, Signal::QUIT, Signal::HUP, Signal::USR1, Signal::USR2])?;
     if let Some(socket) = socket {

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use selvedge_http::{ConnectionGate, LogFormat, Rotation, Routing, Severity, ZipStore};
 use selvedge_site::settings::Settings;
-use selvedge_site::{ConfigMistake, RouteAction, RouteTable, mighty};
+use selvedge_site::{ConfigError, RouteAction, RouteTable, mighty};
 
-use crate::options::{Address, Log, Options, Refusal};
+use crate::options::{Address, Log, Options};
+use crate::startup_error::StartupError;
 
 /// The files of a configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +30,7 @@ pub(crate) struct Loaded {
     pub(crate) archives: OpenArchives,
     pub(crate) options: Options,
     pub(crate) process: ProcessSettings,
-    pub(crate) warnings: Vec<ConfigMistake>,
+    pub(crate) warnings: Vec<ConfigError>,
 }
 
 /// The zip archives of a configuration, by their paths.
@@ -85,15 +86,15 @@ impl ProcessSettings {
 ///
 /// # Errors
 /// The first mistake, with status 2.
-pub(crate) fn load(source: &ConfigurationFiles) -> Result<Loaded, Refusal> {
-    let refusal = |mistake: ConfigMistake| Refusal { message: mistake.to_string(), status: 2 };
+pub(crate) fn load(source: &ConfigurationFiles) -> Result<Loaded, StartupError> {
+    let startup_error = |mistake: ConfigError| StartupError { message: mistake.to_string(), status: 2 };
     let (file, text, settings, table, warnings) = match source {
         ConfigurationFiles::Toml(path) => {
             let text = contents(path)?;
             let file = path.display().to_string();
             let base = base_of(path);
-            let (settings, table) =
-                selvedge_site::read(&file, &text, &base, |path| fs::read_to_string(path)).map_err(refusal)?;
+            let (settings, table) = selvedge_site::read(&file, &text, &base, |path| fs::read_to_string(path))
+                .map_err(startup_error)?;
             let settings = Settings {
                 pid_file: settings.pid_file.map(|path| base.join(path)),
                 control: settings.control.map(|path| base.join(path)),
@@ -105,10 +106,11 @@ pub(crate) fn load(source: &ConfigurationFiles) -> Result<Loaded, Refusal> {
         ConfigurationFiles::Mighty(configuration, routes) => {
             let text = contents(configuration)?;
             let file = configuration.display().to_string();
-            let (settings, defaults, warnings) = mighty::configuration(&file, &text).map_err(refusal)?;
+            let (settings, defaults, warnings) =
+                mighty::configuration(&file, &text).map_err(startup_error)?;
             let route_text = contents(routes)?;
             let route_file = routes.display().to_string();
-            let table = mighty::routes(&route_file, &route_text, &defaults).map_err(refusal)?;
+            let table = mighty::routes(&route_file, &route_text, &defaults).map_err(startup_error)?;
             let (options, process) = split(&settings, &file, &text)?;
             return finish(&route_file, table, options, process, warnings);
         }
@@ -125,28 +127,29 @@ fn finish(
     table: RouteTable,
     options: Options,
     process: ProcessSettings,
-    warnings: Vec<ConfigMistake>,
-) -> Result<Loaded, Refusal> {
-    let refusal = |line: usize, message: String| {
-        let mistake = ConfigMistake { file: file.to_owned(), line, column: usize::from(line > 0), message };
-        Refusal { message: mistake.to_string(), status: 2 }
+    warnings: Vec<ConfigError>,
+) -> Result<Loaded, StartupError> {
+    let startup_error = |line: usize, message: String| {
+        let mistake = ConfigError { file: file.to_owned(), line, column: usize::from(line > 0), message };
+        StartupError { message: mistake.to_string(), status: 2 }
     };
     let mut archives = OpenArchives::new();
     for (_, route) in table.routes() {
         if let RouteAction::Archive(path) = &route.action
             && !archives.contains_key(path)
         {
-            let opened = ZipStore::open(path).map_err(|error| refusal(route.line, error.to_string()))?;
+            let opened =
+                ZipStore::open(path).map_err(|error| startup_error(route.line, error.to_string()))?;
             archives.insert(path.clone(), opened);
         }
     }
-    let routing = Routing::new(table).map_err(|error| refusal(error.line, error.to_string()))?;
+    let routing = Routing::new(table).map_err(|error| startup_error(error.line, error.to_string()))?;
     Ok(Loaded { routing, archives, options, process, warnings })
 }
 
-fn contents(path: &Path) -> Result<String, Refusal> {
+fn contents(path: &Path) -> Result<String, StartupError> {
     fs::read_to_string(path)
-        .map_err(|error| Refusal { message: format!("{}: {error}", path.display()), status: 2 })
+        .map_err(|error| StartupError { message: format!("{}: {error}", path.display()), status: 2 })
 }
 
 /// The directory that relative paths of the file at `path` are relative to.
@@ -157,9 +160,9 @@ fn base_of(path: &Path) -> PathBuf {
 }
 
 /// The options and the process that the settings ask for.
-fn split(settings: &Settings, file: &str, text: &str) -> Result<(Options, ProcessSettings), Refusal> {
-    let mistake = |at: usize, message: String| Refusal {
-        message: ConfigMistake::at(file, text, at, message).to_string(),
+fn split(settings: &Settings, file: &str, text: &str) -> Result<(Options, ProcessSettings), StartupError> {
+    let mistake = |at: usize, message: String| StartupError {
+        message: ConfigError::at(file, text, at, message).to_string(),
         status: 2,
     };
     let mut options = Options::new(".".into());

@@ -14,7 +14,7 @@ use selvedge_io::net::{UnixListener, UnixStream};
 use selvedge_io::time::timeout;
 use selvedge_scope::{Selected, select};
 
-use crate::options::Refusal;
+use crate::startup_error::StartupError;
 
 /// The commands, and what each does.
 pub(crate) const COMMANDS: [(&str, &str); 7] = [
@@ -87,8 +87,7 @@ async fn serve(client: &UnixStream, commands: &impl Commands) -> std::io::Result
 ///
 /// # Errors
 /// There is no server there, or it says why not.
-pub(crate) fn ask(path: &Path, command: &str) -> Result<String, Refusal> {
-    let refusal = |message: String| Refusal { message, status: 1 };
+pub(crate) fn ask(path: &Path, command: &str) -> Result<String, StartupError> {
     let talk = || -> std::io::Result<String> {
         let mut server = StdStream::connect(path)?;
         server.set_read_timeout(Some(LONGEST))?;
@@ -97,10 +96,12 @@ pub(crate) fn ask(path: &Path, command: &str) -> Result<String, Refusal> {
         server.read_to_string(&mut answer)?;
         Ok(answer)
     };
-    let answer = talk().map_err(|error| refusal(format!("{}: {error}", path.display())))?;
+    let answer = talk().map_err(|error| StartupError::other(format!("{}: {error}", path.display())))?;
     said(&answer)
-        .ok_or_else(|| refusal(format!("{}: the server closed without an answer", path.display())))?
-        .map_err(refusal)
+        .ok_or_else(|| {
+            StartupError::other(format!("{}: the server closed without an answer", path.display()))
+        })?
+        .map_err(StartupError::other)
 }
 
 /// Sends `command` to the process that answers at `path`, and returns its answer.

@@ -6,7 +6,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::options::Refusal;
+use crate::startup_error::StartupError;
 
 /// The numbers of descriptors that one worker may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,7 +37,7 @@ const CONNECTIONS_FEW: usize = 64;
 ///
 /// # Errors
 /// If the limit leaves no connection to a worker.
-pub(crate) fn shares(addresses: usize, workers: usize, cache_files: usize) -> Result<Shares, Refusal> {
+pub(crate) fn shares(addresses: usize, workers: usize, cache_files: usize) -> Result<Shares, StartupError> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let limit = match setrlimit(Resource::Nofile, raised) {
@@ -48,7 +48,7 @@ pub(crate) fn shares(addresses: usize, workers: usize, cache_files: usize) -> Re
     let limit = limit.current.unwrap_or(u64::MAX);
     let shares = share(limit, addresses as u64, workers as u64, cache_files).ok_or_else(|| {
         let message = format!("{workers} workers need more open descriptors than {limit} (ulimit -n)");
-        Refusal { message, status: 1 }
+        StartupError { message, status: 1 }
     })?;
     if shares.connections * workers < CONNECTIONS_FEW {
         eprintln!(

@@ -16,13 +16,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::configuration::OpenArchives;
 use selvedge_client::{Address, Client};
 use selvedge_gateway::{Balance, Cgi, FastCgi, ProgramSlots, Proxy, Upstreams};
 use selvedge_http::{
     DynHandler, Handler, IntoResponse, Mount, Request, Response, StatusCode, ZipStore, answer_from,
 };
 use selvedge_site::{Balancing, GatewayTerms, PathPattern, Route, RouteAction, RouteTable};
+
+use crate::configuration::OpenArchives;
 
 /// What a route's handler is known by: the action, and the front of the paths.
 type HandlerKey = String;

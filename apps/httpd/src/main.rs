@@ -21,7 +21,7 @@
 // With `--stack` each worker has a stack of its own (`stacked.rs`), and a thread carries each of
 // its connections to the site and back (`carried.rs`).
 //
-// `src/bin/selvedge-load.rs` and `load/` are the load generator, with clients that are threads too.
+// `src/bin/selvedge-load` is the load generator, with clients that are threads too.
 
 #![forbid(unsafe_code)]
 
@@ -42,15 +42,17 @@ mod reporting;
 mod running;
 mod stack_choice;
 mod stacked;
+mod startup_error;
 mod systemd;
 mod takeover;
 
 use std::process::ExitCode;
 
 use configuration::{ConfigurationFiles, Loaded};
-use options::{CommandTarget, Options, Refusal, Request};
+use options::{CommandTarget, Options, Request};
 use running::{Served, ServedContent};
 use stack_choice::StackChoice;
+use startup_error::StartupError;
 use takeover::Predecessor;
 
 fn main() -> ExitCode {
@@ -63,7 +65,7 @@ fn main() -> ExitCode {
     };
     match run(&mut predecessor) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Refusal { message, status }) => {
+        Err(StartupError { message, status }) => {
             // A process that has handed over tells the words itself. A parent of several does not
             // wait for them.
             if predecessor.is_none() || prefork::is_one_of_several() {
@@ -78,7 +80,7 @@ fn main() -> ExitCode {
 }
 
 /// Does what the command line asks for. The server takes `predecessor` when it serves.
-fn run(predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
+fn run(predecessor: &mut Option<Predecessor>) -> Result<(), StartupError> {
     match options::parse(std::env::args_os().skip(1))? {
         Request::Help => println!("{}", options::HELP),
         Request::Version => println!("selvedge-httpd {}", env!("CARGO_PKG_VERSION")),
@@ -92,7 +94,7 @@ fn run(predecessor: &mut Option<Predecessor>) -> Result<(), Refusal> {
 }
 
 /// Reads a configuration, and says what is in it.
-fn check(source: &ConfigurationFiles) -> Result<(), Refusal> {
+fn check(source: &ConfigurationFiles) -> Result<(), StartupError> {
     let Loaded { routing, warnings, .. } = configuration::load(source)?;
     warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
     let (hosts, routes) = (routing.table().hosts.len(), routing.table().routes().count());
@@ -101,12 +103,12 @@ fn check(source: &ConfigurationFiles) -> Result<(), Refusal> {
 }
 
 /// Sends a command to a running server.
-fn ctl(target: CommandTarget, command: &str) -> Result<String, Refusal> {
+fn ctl(target: CommandTarget, command: &str) -> Result<String, StartupError> {
     let socket = match target {
         CommandTarget::Socket(path) => path,
         CommandTarget::Source(source) => {
             let no_socket =
-                || Refusal { message: "the configuration names no `control` socket".into(), status: 2 };
+                || StartupError { message: "the configuration names no `control` socket".into(), status: 2 };
             configuration::load(&source)?.process.control.ok_or_else(no_socket)?
         }
     };
@@ -117,7 +119,7 @@ fn serve_directory(
     options: Options,
     stack: Option<StackChoice>,
     predecessor: &mut Option<Predecessor>,
-) -> Result<(), Refusal> {
+) -> Result<(), StartupError> {
     let tree = selvedge_http::DocumentRoot::new(&options.directory)?;
     let process = Default::default();
     running::serve(Served { options, stack, process, content: ServedContent::Directory(tree) }, predecessor)
@@ -127,7 +129,7 @@ fn serve_by(
     source: ConfigurationFiles,
     stack: Option<StackChoice>,
     predecessor: &mut Option<Predecessor>,
-) -> Result<(), Refusal> {
+) -> Result<(), StartupError> {
     let Loaded { routing, archives, options, process, warnings } = configuration::load(&source)?;
     if process.daemon && !background::is_daemon() {
         warnings.iter().for_each(|warning| eprintln!("selvedge-httpd: {warning}"));
@@ -136,7 +138,7 @@ fn serve_by(
     background::begin()?;
     if process.processes > 1 && stack.is_some() {
         let message = "--stack: the stack is in one process; say `processes = 1`".to_owned();
-        return Err(Refusal { message, status: 2 });
+        return Err(StartupError { message, status: 2 });
     }
     if process.processes > 1 && !prefork::is_one_of_several() {
         return prefork::run(&options, &process, predecessor);

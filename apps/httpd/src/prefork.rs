@@ -30,8 +30,8 @@ use crate::background::PidFile;
 use crate::commanded::{Family, supervise};
 use crate::configuration::ProcessSettings;
 use crate::nameless::NamelessSocket;
-use crate::options::{Options, Refusal};
-use crate::running::naming;
+use crate::options::Options;
+use crate::startup_error::StartupError;
 use crate::takeover::{HandedFiles, HandedName, Predecessor, Successor};
 use crate::{listeners, reporting};
 
@@ -56,7 +56,7 @@ pub(crate) fn run(
     options: &Options,
     process: &ProcessSettings,
     predecessor: &mut Option<Predecessor>,
-) -> Result<(), Refusal> {
+) -> Result<(), StartupError> {
     // An upgrade may put another file at the path, and the kernel tells no path of a file that is
     // gone.
     let program = env::current_exe()?;
@@ -64,7 +64,7 @@ pub(crate) fn run(
     let handed = predecessor.as_mut().map_or(&mut none, |predecessor| &mut predecessor.files);
     let sockets = process.processes * options.workers.unwrap_or(1);
     let bound = listeners::bind(&options.listen, options.unix_mode, sockets, handed);
-    let mut bound = bound.map_err(naming("--listen"))?;
+    let mut bound = bound.map_err(StartupError::naming("--listen"))?;
     let pid_file = PidFile::open(process.pid_file.as_deref(), handed)?;
     let control = process.control.as_deref();
     let mut control = control.map(|path| listeners::bind_control(path, handed)).transpose()?;
@@ -108,14 +108,14 @@ pub(crate) fn run(
     if let Some(control) = control.as_mut().filter(|_| family.is_handed_over()) {
         control.paths.leave();
     }
-    ended.map_err(|error| Refusal { message: error.to_string(), status: 1 })?
+    ended.map_err(|error| StartupError { message: error.to_string(), status: 1 })?
 }
 
 /// The sockets for the commands of `count` processes. They are beside `control` for a moment.
-fn command_sockets(control: &Path, count: usize) -> Result<Vec<NamelessSocket>, Refusal> {
+fn command_sockets(control: &Path, count: usize) -> Result<Vec<NamelessSocket>, StartupError> {
     let directory = control.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
-    (0..count).map(|_| NamelessSocket::bind(directory).map_err(naming("control"))).collect()
+    (0..count).map(|_| NamelessSocket::bind(directory).map_err(StartupError::naming("control"))).collect()
 }
 
 /// The processes, by their numbers.
@@ -132,7 +132,7 @@ pub(crate) struct Children {
     absent: BTreeMap<usize, Time>,
     /// Whether no process is started any more.
     pub(crate) ending: bool,
-    pub(crate) result: Result<(), Refusal>,
+    pub(crate) result: Result<(), StartupError>,
 }
 
 pub(crate) struct PreforkedChild {
@@ -192,7 +192,7 @@ impl Children {
     pub(crate) fn fail(&mut self, message: String) {
         if !self.ending {
             self.end();
-            self.result = Err(Refusal { message, status: 1 });
+            self.result = Err(StartupError { message, status: 1 });
         }
         self.pass_on(Kill::TERM);
     }

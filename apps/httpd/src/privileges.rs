@@ -5,39 +5,35 @@ use std::fs;
 use rustix::process::{Gid, Uid, getgid, getuid};
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
-use crate::options::Refusal;
-
-fn refusal(message: String) -> Refusal {
-    Refusal { message, status: 1 }
-}
+use crate::startup_error::StartupError;
 
 /// A line of `/etc/passwd` or `/etc/group`: the fields of the entry called `name`.
-fn entry(file: &str, name: &str) -> Result<Option<Vec<String>>, Refusal> {
-    let text = fs::read_to_string(file).map_err(|error| refusal(format!("{file}: {error}")))?;
+fn entry(file: &str, name: &str) -> Result<Option<Vec<String>>, StartupError> {
+    let text = fs::read_to_string(file).map_err(|error| StartupError::other(format!("{file}: {error}")))?;
     let mut entries = text.lines().map(|line| line.split(':').map(str::to_owned).collect::<Vec<_>>());
     Ok(entries.find(|fields| fields.first().is_some_and(|first| first == name)))
 }
 
 /// The numbers of a user: its own, and that of its group. A number may be given in place of a name.
-fn user(name: &str) -> Result<(u32, u32), Refusal> {
+fn user(name: &str) -> Result<(u32, u32), StartupError> {
     if let Ok(number) = name.parse() {
         return Ok((number, number));
     }
     let fields = entry("/etc/passwd", name)?.unwrap_or_default();
     match (fields.get(2).map(|id| id.parse()), fields.get(3).map(|id| id.parse())) {
         (Some(Ok(uid)), Some(Ok(gid))) => Ok((uid, gid)),
-        _ => Err(refusal(format!("there is no user {name:?} in /etc/passwd"))),
+        _ => Err(StartupError::other(format!("there is no user {name:?} in /etc/passwd"))),
     }
 }
 
-fn group(name: &str) -> Result<u32, Refusal> {
+fn group(name: &str) -> Result<u32, StartupError> {
     if let Ok(number) = name.parse() {
         return Ok(number);
     }
     let fields = entry("/etc/group", name)?.unwrap_or_default();
     match fields.get(2).map(|id| id.parse()) {
         Some(Ok(gid)) => Ok(gid),
-        _ => Err(refusal(format!("there is no group {name:?} in /etc/group"))),
+        _ => Err(StartupError::other(format!("there is no group {name:?} in /etc/group"))),
     }
 }
 
@@ -51,7 +47,7 @@ fn is_own(wanted: (Option<u32>, Option<u32>), own: (u32, u32)) -> bool {
 ///
 /// # Errors
 /// There is no such user, the process has other OS threads, or it is not root.
-pub(crate) fn drop_to(user_name: Option<&str>, group_name: Option<&str>) -> Result<(), Refusal> {
+pub(crate) fn drop_to(user_name: Option<&str>, group_name: Option<&str>) -> Result<(), StartupError> {
     if user_name.is_none() && group_name.is_none() {
         return Ok(());
     }
@@ -65,15 +61,15 @@ pub(crate) fn drop_to(user_name: Option<&str>, group_name: Option<&str>) -> Resu
         let named_gid = gid.filter(|_| group_name.is_some());
         let is_own = is_own((uid, named_gid), (getuid().as_raw(), getgid().as_raw()));
         let message = "only root can become another user or group".to_owned();
-        return if is_own { Ok(()) } else { Err(refusal(message)) };
+        return if is_own { Ok(()) } else { Err(StartupError::other(message)) };
     }
     let threads = fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
     if threads != 1 {
-        return Err(refusal(format!(
+        return Err(StartupError::other(format!(
             "the process has {threads} OS threads before it gives up its privileges"
         )));
     }
-    let failed = |what: &str, errno: rustix::io::Errno| refusal(format!("{what}: {errno}"));
+    let failed = |what: &str, errno: rustix::io::Errno| StartupError::other(format!("{what}: {errno}"));
     if let Some(gid) = gid.map(Gid::from_raw) {
         set_thread_groups(&[gid]).map_err(|errno| failed("give up groups", errno))?;
         set_thread_gid(gid).map_err(|errno| failed("change the group", errno))?;
@@ -81,7 +77,7 @@ pub(crate) fn drop_to(user_name: Option<&str>, group_name: Option<&str>) -> Resu
     if let Some(uid) = uid.map(Uid::from_raw) {
         set_thread_uid(uid).map_err(|errno| failed("change the user", errno))?;
         if !uid.is_root() && set_thread_uid(Uid::ROOT).is_ok() {
-            return Err(refusal("the process can become root again".to_owned()));
+            return Err(StartupError::other("the process can become root again"));
         }
     }
     Ok(())

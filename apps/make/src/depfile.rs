@@ -6,6 +6,29 @@
 //! The format is that of `gcc -MD`: rules of make without commands. In doubtful cases ninja's
 //! reader decides, because a build must find the same inputs with either program.
 
+use std::error::Error;
+use std::fmt;
+
+/// Why a depfile is not understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DepfileError {
+    /// It has paths and no colon.
+    NoColon,
+    /// A path that is an input has inputs of its own.
+    InputsOfInput,
+}
+
+impl fmt::Display for DepfileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DepfileError::NoColon => "expected ':' in depfile",
+            DepfileError::InputsOfInput => "inputs may not also have inputs",
+        })
+    }
+}
+
+impl Error for DepfileError {}
+
 /// The outputs and inputs that a depfile names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Depfile {
@@ -30,7 +53,7 @@ pub struct Depfile {
 /// assert_eq!(depfile.outputs, [b"main.o"]);
 /// assert_eq!(depfile.inputs, [b"main.c".to_vec(), b"has space.h".to_vec()]);
 /// ```
-pub fn parse(text: &[u8]) -> Result<Depfile, &'static str> {
+pub fn parse(text: &[u8]) -> Result<Depfile, DepfileError> {
     let mut depfile = Depfile::default();
     let mut reader = Reader { text, at: 0 };
     let mut known = std::collections::HashSet::new();
@@ -49,7 +72,7 @@ pub fn parse(text: &[u8]) -> Result<Depfile, &'static str> {
             if behind {
                 if known.insert(path.clone()) {
                     if poisoned {
-                        return Err("inputs may not also have inputs");
+                        return Err(DepfileError::InputsOfInput);
                     }
                     depfile.inputs.push(path);
                 }
@@ -68,7 +91,7 @@ pub fn parse(text: &[u8]) -> Result<Depfile, &'static str> {
         }
     }
     if any && !any_rule {
-        return Err("expected ':' in depfile");
+        return Err(DepfileError::NoColon);
     }
     Ok(depfile)
 }

@@ -10,39 +10,78 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::error::Error;
+use std::fmt;
 
 use crate::canonical::canonicalize;
 use crate::graph::{EdgeId, Found, Graph, NodeId};
-use crate::manifest::{Lexer, Misread, Token, Word};
+use crate::manifest::{Lexer, ManifestError, Token, Word};
 use crate::version::version;
+
+/// Why a dyndep file is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DyndepError {
+    /// The syntax is wrong.
+    Syntax(Box<ManifestError>),
+    /// The file names an edge that does not wait for it.
+    Unasked {
+        /// The file.
+        file: String,
+        /// The first output of the edge.
+        output: String,
+    },
+    /// The file does not name an edge that waits for it.
+    Unmentioned {
+        /// The file.
+        file: String,
+        /// The first output of the edge.
+        output: String,
+    },
+    /// Two edges would make this output.
+    SecondMaker(String),
+}
+
+impl fmt::Display for DyndepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DyndepError::Syntax(error) => error.fmt(f),
+            DyndepError::Unasked { file, output } => write!(
+                f,
+                "dyndep file '{file}' mentions output '{output}', and its build statement does not have a dyndep binding for the file"
+            ),
+            DyndepError::Unmentioned { file, output } => {
+                write!(f, "'{output}' not mentioned in its dyndep file '{file}'")
+            }
+            DyndepError::SecondMaker(output) => write!(f, "multiple rules generate {output}"),
+        }
+    }
+}
+
+impl Error for DyndepError {}
 
 /// Reads the dyndep file `file`, and adds its inputs and outputs to the edges that it names.
 /// Returns these edges.
 ///
 /// # Errors
-/// The text of a [`Misread`] if the syntax is wrong; a message if the file does not name exactly
-/// the edges that wait for it, or if two edges make the same output. No edge has changed then.
-pub fn load(graph: &mut Graph, file: NodeId, text: &[u8]) -> Result<Vec<EdgeId>, String> {
+/// The syntax is wrong, the file does not name exactly the edges that wait for it, or two edges make
+/// the same output. No edge has changed then.
+pub fn load(graph: &mut Graph, file: NodeId, text: &[u8]) -> Result<Vec<EdgeId>, DyndepError> {
     let path = graph.path(file).to_vec();
-    let found = parse(graph, &path, text).map_err(|misread| misread.to_string())?;
-    let name = String::from_utf8_lossy(&path);
+    let found = parse(graph, &path, text).map_err(|error| DyndepError::Syntax(Box::new(error)))?;
+    let name = || String::from_utf8_lossy(&path).into_owned();
     let first = |edge| graph.outputs(edge).next().map(|output| graph.path_text(output)).unwrap_or_default();
     let waiting = graph.dyndeps.get(&file).map_or(&[][..], |edges| edges);
     if let Some(edge) = found.keys().find(|edge| graph.edge(**edge).dyndep != Some(file)) {
-        let output = first(*edge);
-        return Err(format!(
-            "dyndep file '{name}' mentions output '{output}', and its build statement does not have a dyndep binding for the file"
-        ));
+        return Err(DyndepError::Unasked { file: name(), output: first(*edge) });
     }
     if let Some(edge) = waiting.iter().find(|edge| !found.contains_key(edge)) {
-        let output = first(*edge);
-        return Err(format!("'{output}' not mentioned in its dyndep file '{name}'"));
+        return Err(DyndepError::Unmentioned { file: name(), output: first(*edge) });
     }
     let mut outputs = BTreeMap::new();
     for (edge, found) in &found {
         for output in &found.outputs {
             if graph.maker(*output).is_some() || outputs.insert(*output, *edge).is_some() {
-                return Err(format!("multiple rules generate {}", graph.path_text(*output)));
+                return Err(DyndepError::SecondMaker(graph.path_text(*output)));
             }
         }
     }
@@ -53,7 +92,7 @@ pub fn load(graph: &mut Graph, file: NodeId, text: &[u8]) -> Result<Vec<EdgeId>,
 }
 
 /// The nodes of a list of paths.
-fn nodes(graph: &mut Graph, lexer: &mut Lexer<'_>) -> Result<Vec<NodeId>, Misread> {
+fn nodes(graph: &mut Graph, lexer: &mut Lexer<'_>) -> Result<Vec<NodeId>, ManifestError> {
     let mut nodes = Vec::new();
     while let Some(mut path) = path(lexer)? {
         canonicalize(&mut path);
@@ -63,7 +102,7 @@ fn nodes(graph: &mut Graph, lexer: &mut Lexer<'_>) -> Result<Vec<NodeId>, Misrea
 }
 
 /// The next path. Variables have no values in a dyndep file.
-fn path(lexer: &mut Lexer<'_>) -> Result<Option<Vec<u8>>, Misread> {
+fn path(lexer: &mut Lexer<'_>) -> Result<Option<Vec<u8>>, ManifestError> {
     let mut words = Vec::new();
     if !lexer.path(&mut words)? {
         return Ok(None);
@@ -86,8 +125,12 @@ fn text(words: &[Word<'_>]) -> Vec<u8> {
 /// Reads the text of a dyndep file. It adds nodes to the graph, and nothing else.
 ///
 /// # Errors
-/// [`Misread`], with line and column.
-pub fn parse(graph: &mut Graph, file: &[u8], source: &[u8]) -> Result<BTreeMap<EdgeId, Found>, Misread> {
+/// [`ManifestError`], with line and column.
+pub fn parse(
+    graph: &mut Graph,
+    file: &[u8],
+    source: &[u8],
+) -> Result<BTreeMap<EdgeId, Found>, ManifestError> {
     let mut lexer = Lexer::new(file, source);
     let mut versioned = false;
     let mut all = BTreeMap::new();
@@ -122,7 +165,7 @@ pub fn parse(graph: &mut Graph, file: &[u8], source: &[u8]) -> Result<BTreeMap<E
     }
 }
 
-fn build(graph: &mut Graph, lexer: &mut Lexer<'_>) -> Result<(EdgeId, Found), Misread> {
+fn build(graph: &mut Graph, lexer: &mut Lexer<'_>) -> Result<(EdgeId, Found), ManifestError> {
     let Some(mut output) = path(lexer)? else { return Err(lexer.error("expected path")) };
     canonicalize(&mut output);
     let edge = graph.find(&output).and_then(|output| graph.maker(output));

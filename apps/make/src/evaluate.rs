@@ -15,14 +15,21 @@ use std::fmt;
 
 use crate::graph::{EdgeId, Files, Graph, Name, Piece, names};
 
-/// Why a variable of a rule has no value.
+/// Why a variable of an edge has no value, or one without a meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RuleMistake {
+pub enum RuleError {
     /// It needs its own value: the variables, from one to the same again.
     Circle(Vec<String>),
     /// The value has more than [`RULE_VALUE_BYTES_MAX`] bytes: a few variables, each of which has
     /// the next one twice, would fill the memory.
     TooLong(String),
+    /// The value of `deps` is neither `gcc` nor `msvc`.
+    UnknownDeps {
+        /// The value.
+        deps: String,
+        /// The first output of the edge.
+        output: String,
+    },
 }
 
 /// The longest value of a variable of a file or an edge, and the longest path, in bytes.
@@ -31,23 +38,19 @@ pub const VALUE_BYTES_MAX: usize = 16 << 20;
 /// The longest value of a rule's variable, in bytes. It may name all files of a large edge.
 pub const RULE_VALUE_BYTES_MAX: usize = 256 << 20;
 
-impl fmt::Display for RuleMistake {
+impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RuleMistake::Circle(names) => write!(f, "cycle in rule variables: {}", names.join(" -> ")),
-            RuleMistake::TooLong(name) => write!(f, "the rule variable {name} has more than 256 MiB"),
+            RuleError::Circle(names) => write!(f, "cycle in rule variables: {}", names.join(" -> ")),
+            RuleError::TooLong(name) => write!(f, "the rule variable {name} has more than 256 MiB"),
+            RuleError::UnknownDeps { deps, output } => {
+                write!(f, "unknown deps type '{deps}' of '{output}'; it is gcc or msvc")
+            }
         }
     }
 }
 
-impl Error for RuleMistake {}
-
-/// The text for the user.
-impl From<RuleMistake> for String {
-    fn from(mistake: RuleMistake) -> String {
-        mistake.to_string()
-    }
-}
+impl Error for RuleError {}
 
 /// Whether the paths of `$in` and `$out` are quoted for the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,12 +91,7 @@ impl<'a> Within<'a> {
 }
 
 impl Evaluation<'_> {
-    fn variable(
-        &self,
-        name: Name,
-        within: Option<&Within<'_>>,
-        into: &mut Vec<u8>,
-    ) -> Result<(), RuleMistake> {
+    fn variable(&self, name: Name, within: Option<&Within<'_>>, into: &mut Vec<u8>) -> Result<(), RuleError> {
         let graph = self.graph;
         match name {
             names::IN => self.list(Files::Inputs, b' ', into),
@@ -126,13 +124,13 @@ impl Evaluation<'_> {
         value: &[Piece],
         within: Option<&Within<'_>>,
         into: &mut Vec<u8>,
-    ) -> Result<(), RuleMistake> {
+    ) -> Result<(), RuleError> {
         if let Some(inner) = Within::names(within).position(|outer| outer == name) {
             let mut circle: Vec<_> =
                 [name].into_iter().chain(Within::names(within).take(inner + 1)).collect();
             circle.reverse();
             let text = |name: &Name| String::from_utf8_lossy(self.graph.name(*name)).into_owned();
-            return Err(RuleMistake::Circle(circle.iter().map(text).collect()));
+            return Err(RuleError::Circle(circle.iter().map(text).collect()));
         }
         let inner = Within { name, outer: within };
         let before = into.len();
@@ -143,7 +141,7 @@ impl Evaluation<'_> {
             }
             if into.len() - before > RULE_VALUE_BYTES_MAX {
                 let name = String::from_utf8_lossy(self.graph.name(name)).into_owned();
-                return Err(RuleMistake::TooLong(name));
+                return Err(RuleError::TooLong(name));
             }
         }
         Ok(())
@@ -182,14 +180,14 @@ impl Graph {
     /// Appends the value of an edge's variable.
     ///
     /// # Errors
-    /// [`RuleMistake`] if a variable of the rule needs its own value, or is too long.
+    /// [`RuleError`] if a variable of the rule needs its own value, or is too long.
     pub fn evaluate(
         &self,
         edge: EdgeId,
         name: Name,
         paths: Paths,
         into: &mut Vec<u8>,
-    ) -> Result<(), RuleMistake> {
+    ) -> Result<(), RuleError> {
         if self.is_unset(edge, name) {
             return Ok(());
         }
@@ -200,7 +198,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
-    pub fn value(&self, edge: EdgeId, name: Name) -> Result<Vec<u8>, RuleMistake> {
+    pub fn value(&self, edge: EdgeId, name: Name) -> Result<Vec<u8>, RuleError> {
         let mut value = Vec::new();
         self.evaluate(edge, name, Paths::Quoted, &mut value)?;
         Ok(value)
@@ -210,7 +208,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
-    pub fn path_value(&self, edge: EdgeId, name: Name) -> Result<Vec<u8>, RuleMistake> {
+    pub fn path_value(&self, edge: EdgeId, name: Name) -> Result<Vec<u8>, RuleError> {
         let mut value = Vec::new();
         self.evaluate(edge, name, Paths::Plain, &mut value)?;
         Ok(value)
@@ -220,7 +218,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
-    pub fn has(&self, edge: EdgeId, name: Name) -> Result<bool, RuleMistake> {
+    pub fn has(&self, edge: EdgeId, name: Name) -> Result<bool, RuleError> {
         Ok(!self.value(edge, name)?.is_empty())
     }
 
@@ -228,17 +226,16 @@ impl Graph {
     /// depfile that stays.
     ///
     /// # Errors
-    /// For the user: another value of `deps` than `gcc` and `msvc`, and as
-    /// [`evaluate`](Self::evaluate).
-    pub fn deps_format(&self, edge: EdgeId) -> Result<Option<DepsFormat>, String> {
+    /// [`RuleError::UnknownDeps`], and as [`evaluate`](Self::evaluate).
+    pub fn deps_format(&self, edge: EdgeId) -> Result<Option<DepsFormat>, RuleError> {
         match &self.value(edge, names::DEPS)?[..] {
             b"" => Ok(None),
             b"gcc" => Ok(Some(DepsFormat::Gcc)),
             b"msvc" => Ok(Some(DepsFormat::Msvc)),
             other => {
                 let output = self.outputs(edge).next().map(|output| self.path_text(output));
-                let (other, output) = (String::from_utf8_lossy(other), output.unwrap_or_default());
-                Err(format!("unknown deps type '{other}' of '{output}'; it is gcc or msvc"))
+                let deps = String::from_utf8_lossy(other).into_owned();
+                Err(RuleError::UnknownDeps { deps, output: output.unwrap_or_default() })
             }
         }
     }
@@ -248,7 +245,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
-    pub fn restats(&self, edge: EdgeId) -> Result<bool, RuleMistake> {
+    pub fn restats(&self, edge: EdgeId) -> Result<bool, RuleError> {
         Ok(self.found.get(&edge).is_some_and(|found| found.restat) || self.has(edge, names::RESTAT)?)
     }
 
@@ -257,7 +254,7 @@ impl Graph {
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
-    pub fn command_with_content(&self, edge: EdgeId, into: &mut Vec<u8>) -> Result<(), RuleMistake> {
+    pub fn command_with_content(&self, edge: EdgeId, into: &mut Vec<u8>) -> Result<(), RuleError> {
         self.evaluate(edge, names::COMMAND, Paths::Quoted, into)?;
         let before = into.len();
         into.extend_from_slice(b";rspfile=");

@@ -13,6 +13,8 @@
 //! | [`project`] | which edges must run, and why |
 //! | [`build`], [`shell`] | how these edges run |
 //! | [`options`], [`run`], [`say`] | the command line, the program, and its lines for the user |
+//! | `load`, `targets`, `settings`, `stats` | what a call reads, what it builds, how, and how long the parts took |
+//! | [`MakeError`], [`ToolError`] | why a call ends without a build; each module below has its own error |
 //!
 //! A build passes through the modules in this order: [`manifest::parse`] makes a [`graph::Graph`];
 //! [`run`] joins the graph and the logs to a [`project::Project`]; the project marks the files that
@@ -38,18 +40,25 @@ pub mod canonical;
 pub mod depfile;
 pub mod disk;
 pub mod dyndep;
+mod error;
 pub mod evaluate;
 pub mod graph;
 pub mod interner;
 mod json;
+mod load;
 pub mod log;
 pub mod manifest;
 pub mod options;
 pub mod project;
 pub mod say;
+mod settings;
 pub mod shell;
 mod spelling;
+mod stats;
+mod targets;
 mod tools;
 mod version;
 
 pub use app::run;
+pub use error::MakeError;
+pub use tools::ToolError;

@@ -5,10 +5,12 @@
 
 #![forbid(unsafe_code)]
 
+use std::error::Error;
+use std::process::ExitCode;
+
 use selvedge_make::manifest::LIKE_NINJA;
 use selvedge_make::options::{HELP, Request, parse};
 use selvedge_make::say::{complain, say};
-use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let options = match parse(std::env::args_os().skip(1)) {
@@ -27,14 +29,17 @@ fn main() -> ExitCode {
         Ok(Request::Run(options)) => options,
         Err(error) => return refused(&error),
     };
-    let seeing = selvedge_see::from_environment();
-    match seeing.map_err(|error| error.to_string()).and_then(|_seeing| selvedge_make::run(&options)) {
+    let _seeing = match selvedge_see::from_environment() {
+        Ok(seeing) => seeing,
+        Err(error) => return refused(&error),
+    };
+    match selvedge_make::run(&options) {
         Ok(status) => ExitCode::from(status),
         Err(error) => refused(&error),
     }
 }
 
-fn refused(error: &str) -> ExitCode {
+fn refused(error: &dyn Error) -> ExitCode {
     complain(format_args!("selvedge-make: error: {error}"));
     ExitCode::FAILURE
 }

@@ -3,12 +3,15 @@
 //! `main.rs` calls [`parse`]. `app.rs` and the tools read [`Options`]. The options of ninja keep
 //! ninja's names and meanings here, because CMake and Meson call this program in place of ninja.
 
-use crate::build::jobserver::Form;
+use std::error::Error;
 use std::ffi::OsString;
+use std::fmt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
+
+use crate::build::jobserver::Form;
 
 /// What `--help` prints.
 pub const HELP: &str = "\
@@ -126,12 +129,24 @@ pub enum Request {
     Run(Box<Options>),
 }
 
+/// An option is unknown, or its value is missing or has no meaning.
+#[derive(Debug)]
+pub struct OptionError(lexopt::Error);
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; --help tells the options", self.0)
+    }
+}
+
+impl Error for OptionError {}
+
 /// Reads the command line.
 ///
 /// # Errors
-/// For the user.
-pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, String> {
-    parsed(arguments).map_err(|error| format!("{error}; --help tells the options"))
+/// The first option that has no meaning.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Request, OptionError> {
+    parsed(arguments).map_err(OptionError)
 }
 
 /// How many commands may fail. 0 is any number, and so is less.

@@ -1,10 +1,13 @@
 //! Names that the user may have meant: [`unknown`] tells a target that is not there, and
-//! [`did_you_mean`] finds the name that is nearest. `app.rs` and the tools call them.
+//! [`did_you_mean`] finds the name that is nearest. `targets.rs` and the tools call them.
 
+use strsim::generic_levenshtein;
+
+use crate::error::MakeError;
 use crate::graph::{Files, Graph};
 
 /// The error about a target that the graph does not have.
-pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> String {
+pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> MakeError {
     let hint = match name {
         b"clean" => ", did you mean 'selvedge-make -t clean'?".to_string(),
         b"help" => ", did you mean 'selvedge-make -h'?".to_string(),
@@ -13,29 +16,16 @@ pub(crate) fn unknown(graph: &Graph, name: &[u8]) -> String {
             did_you_mean(known.map(|node| graph.path(*node)), name)
         }
     };
-    format!("unknown target '{}'{hint}", String::from_utf8_lossy(name))
+    MakeError::UnknownTarget { name: String::from_utf8_lossy(name).into_owned(), hint }
 }
 
 /// The hint at that one of the known names which is nearest to `name`; empty if all are far away.
 pub(crate) fn did_you_mean<'a>(known: impl Iterator<Item = &'a [u8]>, name: &[u8]) -> String {
-    match known.map(|known| (distance(known, name), known)).min() {
+    let name = name.to_vec();
+    match known.map(|known| (generic_levenshtein(&known.to_vec(), &name), known)).min() {
         Some((distance, near)) if distance <= 3 => {
             format!(", did you mean '{}'?", String::from_utf8_lossy(near))
         }
         _ => String::new(),
     }
-}
-
-/// The Levenshtein distance: how many bytes have to be put in, left out or replaced.
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<_> = (0..=b.len()).collect();
-    for (line, from) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], line + 1);
-        for (column, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != to);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[b.len()]
 }

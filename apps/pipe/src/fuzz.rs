@@ -10,10 +10,10 @@ use crate::explain::plan;
 use crate::kinds::{Before, check, waiting_within, yields};
 use crate::language::tree::{Stage, StageKind};
 use crate::language::{parse, print};
+use crate::origin::OriginKind;
 use crate::parts::{PartStages, WithStages};
 use crate::run::prepare;
 use crate::stage::{Taker, dynamic, then, to_text, together};
-use crate::stream::OriginKind;
 use selvedge_pipeline::csv::Fields;
 use selvedge_pipeline::{
     DynStage, ItemKind, Number, Part, PartByPart, PartJoiner, StageError, Store, StreamPlace, Transducer, id,
@@ -28,9 +28,9 @@ use selvedge_pipeline::{
 pub fn script(text: &str) {
     let tree = match parse(text) {
         Ok(tree) => tree,
-        Err(complaint) => {
-            assert!(complaint.span.begin <= complaint.span.end && complaint.span.end <= text.len());
-            assert!(complaint.shown("script", text).contains(&complaint.message));
+        Err(error) => {
+            assert!(error.span.begin <= error.span.end && error.span.end <= text.len());
+            assert!(error.shown("script", text).contains(&error.message));
             return;
         }
     };
@@ -41,7 +41,7 @@ pub fn script(text: &str) {
             assert_eq!(plan(&tree, 2).is_empty(), tree.is_empty());
             tree.iter().for_each(|pipeline| build(pipeline, Before::Start));
         }
-        Err(complaint) => assert!(complaint.shown("script", text).contains('^')),
+        Err(error) => assert!(error.shown("script", text).contains('^')),
     }
 }
 
@@ -78,7 +78,7 @@ pub fn pipeline(data: &[u8]) -> (String, Vec<u8>, PipelineOutcome) {
     let mut choices = random::Choices::new(data);
     let text = choices.script();
     let input = choices.input();
-    let script = prepare(&text).unwrap_or_else(|complaint| panic!("{}", complaint.shown("made", &text)));
+    let script = prepare(&text).unwrap_or_else(|error| panic!("{}", error.shown("made", &text)));
     let whole = outcome(&script[0], &[&input]);
     let check = |chunks: &[&[u8]]| {
         let lengths: Vec<usize> = chunks.iter().map(|chunk| chunk.len()).collect();

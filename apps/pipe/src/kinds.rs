@@ -7,7 +7,7 @@
 //! `stage.rs` and `condition.rs` panic on a tree that has not passed.
 
 use crate::condition::of_lines;
-use crate::language::complaint::Complaint;
+use crate::language::error::ScriptError;
 use crate::language::tree::*;
 use selvedge_pipeline::ItemKind;
 
@@ -70,7 +70,7 @@ impl Before<'_> {
 ///
 /// # Errors
 /// The first stage or condition that does not fit, and what was expected.
-pub fn check(script: &[Pipeline]) -> Result<(), Complaint> {
+pub fn check(script: &[Pipeline]) -> Result<(), ScriptError> {
     script.iter().try_for_each(|stages| check_pipeline(stages, Position::Script).map(drop))
 }
 
@@ -78,16 +78,16 @@ pub fn check(script: &[Pipeline]) -> Result<(), Complaint> {
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_pipeline(stages: &[Stage], position: Position) -> Result<Option<ItemKind>, Complaint> {
+pub fn check_pipeline(stages: &[Stage], position: Position) -> Result<Option<ItemKind>, ScriptError> {
     let mut before = Before::Start;
     for (index, stage) in stages.iter().enumerate() {
         if let StageKind::To(_) | StageKind::AppendTo(_) = stage.kind {
             if let Some(next) = stages.get(index + 1) {
                 let message = format!("`{}` writes the file, and nothing comes behind it", first_word(stage));
-                return Err(Complaint::new(next.span, message).with_help("end the pipeline with `;`"));
+                return Err(ScriptError::new(next.span, message).with_help("end the pipeline with `;`"));
             }
             if position == Position::Joined {
-                return Err(Complaint::new(
+                return Err(ScriptError::new(
                     stage.span,
                     "a pipeline in brackets is joined, and cannot write a file",
                 ));
@@ -100,7 +100,7 @@ pub fn check_pipeline(stages: &[Stage], position: Position) -> Result<Option<Ite
         && kind != ItemKind::Lists
     {
         let message = format!("a join takes lines, and this pipeline ends with {}", name(kind));
-        return Err(Complaint::new(stage.span, message).with_help(before_lines(kind)));
+        return Err(ScriptError::new(stage.span, message).with_help(before_lines(kind)));
     }
     Ok(Some(before.kind()))
 }
@@ -119,10 +119,10 @@ pub fn waiting_within(stage: &Stage) -> Option<&Stage> {
 ///
 /// Only a branch of `foreach` may have stages that wait. `if` and `while` feed their stages with
 /// section after section, and a command cannot tell where in its output a section ends.
-fn check_branch(holder: &str, stages: &[Stage], kind: ItemKind) -> Result<ItemKind, Complaint> {
+fn check_branch(holder: &str, stages: &[Stage], kind: ItemKind) -> Result<ItemKind, ScriptError> {
     let refused = |stage: &Stage, help: &str| {
         let message = format!("`{}` cannot stand in a branch of `{holder}`", first_word(stage));
-        Err(Complaint::new(stage.span, message).with_help(help))
+        Err(ScriptError::new(stage.span, message).with_help(help))
     };
     let mut before = Before::Branch(kind);
     for stage in stages {
@@ -140,7 +140,7 @@ fn check_branch(holder: &str, stages: &[Stage], kind: ItemKind) -> Result<ItemKi
             && reads_stdin(inner)
         {
             let message = "standard input cannot be read anew for each section";
-            return Err(Complaint::new(inner[0].span, message).with_help("name a file"));
+            return Err(ScriptError::new(inner[0].span, message).with_help("name a file"));
         }
         before = Before::Stage(yields(stage, before)?, stage);
     }
@@ -151,7 +151,7 @@ fn check_branch(holder: &str, stages: &[Stage], kind: ItemKind) -> Result<ItemKi
     }
     let span = stages.last().map_or_else(Default::default, |stage| stage.span);
     let message = format!("a branch over {} yields {}, and {}", name(kind), name(kind), before.yields());
-    Err(Complaint::new(span, message))
+    Err(ScriptError::new(span, message))
 }
 
 /// Whether a pipeline in the brackets of a join reads standard input.
@@ -195,7 +195,7 @@ fn help(wanted: &[ItemKind], fed: ItemKind) -> String {
 ///
 /// # Errors
 /// If it does not fit there.
-pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> {
+pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, ScriptError> {
     use ItemKind::{Bytes, Lists, Numbers, Records};
     let fed = before.kind();
     let takes = |wanted: &[ItemKind], made: ItemKind| {
@@ -205,17 +205,11 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> 
         let wanted_names: Vec<&str> = wanted.iter().map(|kind| name(*kind)).collect();
         let (word, names) = (first_word(stage), wanted_names.join(" or "));
         let message = format!("`{word}` takes {names}, and {}", before.yields());
-        Err(Complaint::new(stage.span, message).with_help(help(wanted, fed)))
+        Err(ScriptError::new(stage.span, message).with_help(help(wanted, fed)))
     };
     match &stage.kind {
-        StageKind::File(_) | StageKind::Stdin | StageKind::Text(_) | StageKind::Range(..) => {
-            if before != Before::Start {
-                let message = format!("`{}` is a source, and takes nothing", first_word(stage));
-                let help = "begin a pipeline with it, or join it: `concatenate (file NAME | lines)`";
-                return Err(Complaint::new(stage.span, message).with_help(help));
-            }
-            Ok(if let StageKind::Range(..) = stage.kind { Numbers } else { Bytes })
-        }
+        StageKind::File(_) | StageKind::Stdin | StageKind::Text(_) => is_first(stage, before).map(|()| Bytes),
+        StageKind::Range(..) => is_first(stage, before).map(|()| Numbers),
         StageKind::Shell(_) | StageKind::Bytes => Ok(Bytes),
         StageKind::To(_) | StageKind::AppendTo(_) => Ok(fed),
         StageKind::Lines => takes(&[Bytes], Lists),
@@ -234,12 +228,7 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> 
                 takes(&[Lists], Lists)?;
             }
             fits(condition, fed)?;
-            if fed == Bytes && asks_only_texts(condition) {
-                let message = format!("`{}` asks about a line, and here are bytes", first_word(stage));
-                let help = "put `lines |` before it; `each CONDITION` makes a line of each match, and \
-                    `replace T with \"\"` takes it away";
-                return Err(Complaint::new(stage.span, message).with_help(help));
-            }
+            asks_fed(stage, condition, fed)?;
             Ok(fed)
         }
         StageKind::First(_) | StageKind::Skip(_) | StageKind::Change(Change::Suppress) => Ok(fed),
@@ -275,6 +264,27 @@ pub fn yields(stage: &Stage, before: Before<'_>) -> Result<ItemKind, Complaint> 
     }
 }
 
+/// Refuses a source that is not the first stage.
+fn is_first(stage: &Stage, before: Before<'_>) -> Result<(), ScriptError> {
+    if before == Before::Start {
+        return Ok(());
+    }
+    let message = format!("`{}` is a source, and takes nothing", first_word(stage));
+    let help = "begin a pipeline with it, or join it: `concatenate (file NAME | lines)`";
+    Err(ScriptError::new(stage.span, message).with_help(help))
+}
+
+/// Refuses a `having` that is fed with bytes and asks about lines.
+fn asks_fed(stage: &Stage, condition: &Condition, fed: ItemKind) -> Result<(), ScriptError> {
+    if fed != ItemKind::Bytes || !asks_only_texts(condition) {
+        return Ok(());
+    }
+    let message = format!("`{}` asks about a line, and here are bytes", first_word(stage));
+    let help = "put `lines |` before it; `each CONDITION` makes a line of each match, and \
+        `replace T with \"\"` takes it away";
+    Err(ScriptError::new(stage.span, message).with_help(help))
+}
+
 /// Whether a condition asks for texts alone, as about lines. Over bytes `having` would pass on the
 /// bytes of the matches, in a row.
 fn asks_only_texts(condition: &Condition) -> bool {
@@ -287,12 +297,12 @@ fn asks_only_texts(condition: &Condition) -> bool {
 }
 
 /// Whether a condition can be asked about items of a kind.
-fn fits(condition: &Condition, kind: ItemKind) -> Result<(), Complaint> {
+fn fits(condition: &Condition, kind: ItemKind) -> Result<(), ScriptError> {
     let refused = |about: &str, help: &str| {
         let text = condition.to_string();
         let word = text.split([' ', '(']).next().unwrap_or_default();
         let message = format!("`{word}` asks about {about}, and here are {}", name(kind));
-        Err(Complaint::new(condition.span, message).with_help(help))
+        Err(ScriptError::new(condition.span, message).with_help(help))
     };
     if kind == ItemKind::Bytes
         && let Some(inner) = of_lines(condition)

@@ -7,16 +7,15 @@
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | [`language`] | the language: tokens, tree, parser, printer, complaints with a caret |
+//! | [`language`] | the language: tokens, tree, parser, printer, errors with a caret |
 //! | [`kinds`] | the check: what each stage takes and yields, so that a script that does not fit is refused before it runs |
 //! | [`condition`], [`mod@test`], [`regex`] | conditions of the tree as splitters |
 //! | [`stage`], [`stages`] | stages of the tree as transducers, which never wait |
-//! | [`stream`], [`source`], [`join`], [`run`] | files, processes and joins, which wait, and the run of a script |
+//! | [`stream`], [`origin`], [`source`], [`join`], [`target`], [`run`] | files, processes and joins, which wait, and the run of a script |
 //! | [`mod@sort`] | the order of `sort`, and what does not fit into memory |
 //! | `by_line`, [`parts`] | the stages that work line by line, and run on parts of a file side by side |
 //! | [`explain`], [`progress`] | the plan of `--explain`, and the bar of `--progress` |
 //! | [`interactive`] | the prompt |
-//! | [`width`] | how wide a text is on a terminal |
 //! | [`options`] | the command line |
 //!
 //! A script passes through the modules in this order: [`language::parse()`] makes a tree of its
@@ -49,6 +48,7 @@ pub mod join;
 pub mod kinds;
 pub mod language;
 pub mod options;
+pub mod origin;
 pub mod parts;
 pub mod progress;
 pub mod regex;
@@ -59,5 +59,5 @@ pub mod source;
 pub mod stage;
 pub mod stages;
 pub mod stream;
+pub mod target;
 pub mod test;
-pub mod width;

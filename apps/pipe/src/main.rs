@@ -73,10 +73,10 @@ fn serve(options: &Options) -> u8 {
         }
         (None, None) => return refused("no pipeline; --help tells the options"),
     };
-    let complain = |complaint: &selvedge_pipe::language::Complaint| refused(&complaint.shown(&name, &text));
+    let complain = |error: &selvedge_pipe::language::ScriptError| refused(&error.shown(&name, &text));
     let script = match prepare(&text) {
         Ok(script) => script,
-        Err(complaint) => return complain(&complaint),
+        Err(error) => return complain(&error),
     };
     if script.is_empty() {
         return refused("the script has no pipeline");
@@ -94,6 +94,6 @@ fn serve(options: &Options) -> u8 {
         Ok(Outcome::Found) => 0,
         Ok(Outcome::Nothing) => 1,
         Ok(Outcome::ReaderGone) => READER_GONE,
-        Err(complaint) => complain(&complaint),
+        Err(error) => complain(&error),
     }
 }

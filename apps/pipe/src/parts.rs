@@ -24,11 +24,13 @@ use crate::by_line::{after, is_by_line};
 use crate::condition;
 use crate::kinds::{Before, waiting_within};
 use crate::language::tree::*;
+use crate::origin::{Origin, OriginKind};
 use crate::progress::Progress;
 use crate::source::Files;
-use crate::stage::{Taker, line_number, may_fail, over_text_of_lines, then, to_text, together};
-use crate::stages::{TooDeep, add_counts, complete_line, count_chunks, count_lines, number_lines};
-use crate::stream::{Origin, OriginKind};
+use crate::stage::{Taker, may_fail, over_text_of_lines, then, to_text, together};
+use crate::stages::{
+    TooDeep, add_counts, complete_line, count_chunks, count_lines, line_number, number_lines,
+};
 use crate::test::Question;
 use selvedge_flow::{Inflow, in_parts};
 use selvedge_pipeline::csv::Fields;

@@ -2,37 +2,30 @@
 //! status.
 //!
 //! `main.rs` and the prompt in `interactive/terminal.rs` call [`prepare`] and then [`run`].
-//! [`Target`] is the last part of each pipeline, which writes to the standard output, to a file, or
-//! to a pipe or a device that has a path.
+//! `stream.rs` puts each pipeline together, and `target.rs` has its last part, which writes.
 //!
 //! A stage that fails names itself with `stage::failure_name`: the place of its first word in the
-//! script. `complaint` turns the place back into a span, so that the user sees the caret below it.
+//! script. `script_error` turns the place back into a span, so that the user sees the caret below it.
 
 use crate::kinds::{check, waiting_within};
-use crate::language::complaint::{Complaint, Span};
+use crate::language::error::{ScriptError, Span};
 use crate::language::parse;
 use crate::language::tree::{Pipeline, Stage, StageKind, limit_sorts};
 use crate::parts::{PartStages, now_in_parts};
 use crate::progress::Progress;
-use crate::source::{failed, on_pool, standard_stream_is_open};
+use crate::source::failed;
 use crate::stage::{Taker, failure_name, leaves_lines, stream_name};
 use crate::stream::stream;
+use crate::target::Target;
 use selvedge_core::round_robin_with;
-use selvedge_flow::Accept;
 use selvedge_io::EventLoop;
-use selvedge_io::fs::{File, metadata};
+use selvedge_io::fs::metadata;
 use selvedge_io::signal::{Signal, signals};
-use selvedge_io::stdio::{self, Output};
-use selvedge_pipeline::{Flow, StageError};
+use selvedge_io::stdio;
+use selvedge_pipeline::StageError;
 use selvedge_sched::work_stealing;
 use selvedge_scope::race;
-use std::io::{self, Write};
-use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// How many bytes of small outputs go into one write, if the source does not wait.
-const GATHERS: usize = 16 << 10;
+use std::io;
 
 /// How a script is run.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +77,7 @@ pub enum Outcome {
 ///
 /// # Errors
 /// What does not fit, and where.
-pub fn prepare(text: &str) -> Result<Vec<Pipeline>, Complaint> {
+pub fn prepare(text: &str) -> Result<Vec<Pipeline>, ScriptError> {
     let script = parse(text)?;
     check(&script)?;
     Ok(script)
@@ -97,7 +90,7 @@ pub fn prepare(text: &str) -> Result<Vec<Pipeline>, Complaint> {
 ///
 /// # Errors
 /// The failure of a stage, with its place. The pipelines after it are not run.
-pub fn run(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, Complaint> {
+pub fn run(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, ScriptError> {
     let script = settings.applied(script);
     let threads = settings.threads_for(&script);
     with_events(threads, run_all(script, settings))
@@ -107,10 +100,7 @@ pub fn run(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, Complai
 ///
 /// # Errors
 /// As for [`run`], and if the signal cannot be awaited.
-pub fn run_until_interrupted(
-    script: Vec<Pipeline>,
-    settings: Settings,
-) -> Result<Option<Outcome>, Complaint> {
+pub fn run_interruptible(script: Vec<Pipeline>, settings: Settings) -> Result<Option<Outcome>, ScriptError> {
     let script = settings.applied(script);
     let threads = settings.threads_for(&script);
     let mut interrupts = signals(&[Signal::INT]).map_err(|error| nowhere(&error))?;
@@ -118,16 +108,16 @@ pub fn run_until_interrupted(
     with_events(threads, race((async move { run_all(script, settings).await.map(Some) }, interrupted)))
 }
 
-/// A complaint about no place in the script.
-fn nowhere(error: &impl ToString) -> Complaint {
-    Complaint::new(Span::default(), error.to_string())
+/// An error about no place in the script.
+fn nowhere(error: &impl ToString) -> ScriptError {
+    ScriptError::new(Span::default(), error.to_string())
 }
 
 /// Runs a future on this number of OS threads, each with an event loop of its own.
 fn with_events<T: Send + 'static>(
     threads: usize,
-    main: impl Future<Output = Result<T, Complaint>> + Send + 'static,
-) -> Result<T, Complaint> {
+    main: impl Future<Output = Result<T, ScriptError>> + Send + 'static,
+) -> Result<T, ScriptError> {
     if threads > 1 {
         return work_stealing(threads, |_| EventLoop::new(), main).map_err(|error| nowhere(&error))?;
     }
@@ -135,12 +125,12 @@ fn with_events<T: Send + 'static>(
     round_robin_with(&mut events, main).map_err(|error| nowhere(&error))?
 }
 
-async fn run_all(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, Complaint> {
+async fn run_all(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, ScriptError> {
     let mut outcome = Outcome::Nothing;
     let settings = Settings { threads: settings.threads_for(&script), ..settings };
     for pipeline in &script {
         let ran = run_pipeline(pipeline, settings).await;
-        outcome = ran.map_err(|failure| complaint(&failure, &script))?;
+        outcome = ran.map_err(|failure| script_error(&failure, &script))?;
         if outcome == Outcome::ReaderGone {
             break;
         }
@@ -158,18 +148,18 @@ fn named(failure: &StageError) -> Option<(Span, Option<&str>)> {
 }
 
 /// The failure of a stage as the user sees it, with its place in the script.
-fn complaint(failure: &StageError, script: &[Pipeline]) -> Complaint {
+fn script_error(failure: &StageError, script: &[Pipeline]) -> ScriptError {
     let span = match named(failure) {
         Some((span, None)) => span,
-        Some((span, Some(what))) => return Complaint::new(span, format!("{what}: {}", failure.cause())),
-        None => return Complaint::new(Span::default(), failure.to_string()),
+        Some((span, Some(what))) => return ScriptError::new(span, format!("{what}: {}", failure.cause())),
+        None => return ScriptError::new(Span::default(), failure.to_string()),
     };
-    let complaint = Complaint::new(span, failure.cause().to_string());
+    let error = ScriptError::new(span, failure.cause().to_string());
     if script.iter().any(|pipeline| waits(pipeline, span)) {
-        return complaint;
+        return error;
     }
     let (item, offset) = (failure.item(), failure.offset());
-    complaint.with_help(match failure.section() {
+    error.with_help(match failure.section() {
         Some(place) => {
             let held = script.iter().rfind(|pipeline| pipeline[0].span.begin <= span.begin);
             let is_line = held.is_some_and(|pipeline| has_lines(pipeline, span));
@@ -218,7 +208,6 @@ async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome,
     let counts = pipeline.iter().rev().find(|stage| !writes(stage));
     let counts = counts.is_some_and(|stage| stage.kind == StageKind::Count);
     let progress = Progress::of(pipeline, settings.progress);
-    let seen = Arc::new(Seen::default());
     let last = pipeline.last().expect("the parser makes no empty pipeline");
     let (name, path, shown) = match last.target() {
         Some((path, _)) => (failure_name(last), path, path),
@@ -226,11 +215,14 @@ async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome,
     };
     let wrong = |error| failed(&name, 0, error);
     refuse_source(path, shown, pipeline).await.map_err(wrong)?;
-    let place = match last.target() {
-        Some((path, append)) => Destination::Closed(path.to_string(), append),
-        None => Destination::Stdout(stdio::stdout().map_err(wrong)?),
+    let target = match last.target() {
+        Some((path, append)) => Target::file(name, path, append, counts),
+        None => {
+            let output = stdio::stdout().map_err(wrong)?;
+            Target::stdout(name, output, counts)
+        }
     };
-    let target = Target { name, place, written: 0, counts, seen: seen.clone() };
+    let seen = target.seen();
     let parts = settings.parts(pipeline);
     let in_parts = parts.is_some();
     let parts = parts.map(|parts| (parts, settings.threads));
@@ -238,7 +230,7 @@ async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome,
         Err(failure) if in_parts => return Err(placed(failure, pipeline).await),
         ran => ran?,
     }
-    Ok(match (seen.reader_gone.load(Relaxed), seen.found.load(Relaxed)) {
+    Ok(match (seen.reader_gone(), seen.found()) {
         (true, _) => Outcome::ReaderGone,
         (false, true) => Outcome::Found,
         (false, false) => Outcome::Nothing,
@@ -311,105 +303,4 @@ async fn refuse_source(target: &str, name: &str, pipeline: &[Stage]) -> io::Resu
         }
     }
     Ok(())
-}
-
-/// The end of a pipeline: it writes the text, and notes whether there was any.
-#[derive(Debug)]
-pub struct Target {
-    name: String,
-    place: Destination,
-    written: u64,
-    /// The text is a count.
-    counts: bool,
-    seen: Arc<Seen>,
-}
-
-/// What a target has seen.
-#[derive(Debug, Default)]
-struct Seen {
-    /// Text that is no count of 0.
-    found: AtomicBool,
-    /// The reader of the pipe has closed it.
-    reader_gone: AtomicBool,
-}
-
-#[derive(Debug)]
-enum Destination {
-    Stdout(Output),
-    /// The path of a file that is not open yet, and whether it keeps its content.
-    Closed(String, bool),
-    /// A file with places in it.
-    Regular(File),
-    /// A pipe or a device, with its path: a thread of the pool waits for it.
-    Other(Arc<std::fs::File>, String),
-}
-
-impl Destination {
-    async fn write(&mut self, items: &mut Vec<u8>, written: u64) -> io::Result<()> {
-        if let Destination::Closed(path, append) = self {
-            *self = Destination::open(std::mem::take(path), *append).await?;
-        }
-        match self {
-            Destination::Stdout(output) => output.write_all(items).await,
-            Destination::Regular(file) => {
-                let (result, bytes) = file.write_all_at(std::mem::take(items), written).await;
-                *items = bytes;
-                result
-            }
-            Destination::Other(file, path) => {
-                let (file, bytes) = (file.clone(), std::mem::take(items));
-                let (written, bytes) = on_pool(move || ((&*file).write_all(&bytes), bytes)).await?;
-                *items = bytes;
-                written.map_err(|error| io::Error::new(error.kind(), format!("write {path}: {error}")))
-            }
-            Destination::Closed(..) => Ok(()),
-        }
-    }
-
-    async fn open(path: String, append: bool) -> io::Result<Destination> {
-        standard_stream_is_open(&path)?;
-        // Writes at places in the file fail for a pipe, a terminal and most devices.
-        if !metadata(path.clone()).await.is_ok_and(|status| !status.is_file()) {
-            let mut options = File::options();
-            options.write(!append).append(append).truncate(!append).create(true);
-            return Ok(Destination::Regular(options.open(path).await?));
-        }
-        let name = path.clone();
-        let opened = on_pool(move || std::fs::File::options().write(true).append(append).open(name)).await?;
-        match opened {
-            Ok(file) => Ok(Destination::Other(Arc::new(file), path)),
-            Err(error) => Err(io::Error::new(error.kind(), format!("open {path}: {error}"))),
-        }
-    }
-}
-
-impl Accept<u8> for Target {
-    const GATHERS: usize = GATHERS;
-
-    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
-        if items.is_empty() {
-            return Ok(ControlFlow::Continue(()));
-        }
-        if !self.counts || items.iter().any(|byte| !b"0\n".contains(byte)) {
-            self.seen.found.store(true, Relaxed);
-        }
-        match self.place.write(items, self.written).await {
-            Ok(()) => {
-                self.written += items.len() as u64;
-                Ok(ControlFlow::Continue(()))
-            }
-            // The reader has closed the pipe, as `head` does in a shell. Nothing is said of it.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.seen.reader_gone.store(true, Relaxed);
-                Ok(ControlFlow::Break(()))
-            }
-            Err(error) => Err(failed(&self.name, self.written, error)),
-        }
-    }
-
-    async fn finish(&mut self) -> Result<(), StageError> {
-        // This opens the file if no item has, so that it exists also after an empty stream.
-        let opened = self.place.write(&mut Vec::new(), self.written).await;
-        opened.map_err(|error| failed(&self.name, self.written, error))
-    }
 }

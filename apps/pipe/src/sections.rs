@@ -20,9 +20,10 @@
 use crate::condition;
 use crate::kinds::waiting_within;
 use crate::language::tree::{Branch, Condition, Pipeline, Stage, StageKind};
+use crate::origin::OriginKind;
 use crate::stage::{branch, failure_name};
 use crate::stages::TooDeep;
-use crate::stream::{OriginKind, branch_supply};
+use crate::stream::branch_supply;
 use selvedge_flow::{BoxedSupply, Supply};
 use selvedge_pipeline::csv::Fields;
 use selvedge_pipeline::{

@@ -11,49 +11,19 @@
 use crate::join::LineJoin;
 use crate::kinds::waiting_within;
 use crate::language::tree::*;
+use crate::origin::{Origin, OriginKind};
 use crate::parts::PartStages;
 use crate::progress::Progress;
-use crate::run::Target;
 use crate::sections::{Conditional, SectionRuns};
 use crate::sort::{Sorted, SortedSupply};
 use crate::source::{Files, NamedSupply, failed};
 use crate::stage::{Taker, leading, leaves_lines, located_in_lines, may_fail, stream_name, then, to_text};
 use crate::stages::range;
+use crate::target::Target;
 use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, Supply, ahead, join_inflows, made, through};
 use selvedge_io::process::Command;
 use selvedge_pipeline::csv::Fields;
 use selvedge_pipeline::{DynStage, HasKind, ItemKind, Number, StageError, Store, from_chunks, from_iter, id};
-
-/// A source, by the kind of its items.
-#[derive(Debug)]
-pub enum Origin {
-    /// Files, commands, the branches of a `foreach` over bytes.
-    Bytes(BoxedInflow<u8>),
-    /// Joins, and the branches of a `foreach` over lines.
-    Lines(BoxedInflow<[u8]>),
-    /// The branches of a `foreach` over records.
-    Records(BoxedInflow<Fields>),
-    /// `range`, and the branches of a `foreach` over numbers.
-    Numbers(BoxedInflow<Number>),
-}
-
-/// An item type that an [`Origin`] may have.
-pub trait OriginKind: HasKind {
-    /// The source as an origin.
-    fn origin(source: BoxedInflow<Self>) -> Origin;
-}
-
-macro_rules! impl_origin_kind {
-    ($($item:ty: $kind:ident),*) => {$(
-        impl OriginKind for $item {
-            fn origin(source: BoxedInflow<Self>) -> Origin {
-                Origin::$kind(source)
-            }
-        }
-    )*};
-}
-
-impl_origin_kind!(u8: Bytes, [u8]: Lines, Fields: Records, Number: Numbers);
 
 /// The items of a section, as the source of a branch.
 struct SectionItems<A: OriginKind + ?Sized> {

@@ -28,9 +28,9 @@ fn what_could_be_read_comes_out_before_the_error() {
                 (call == Call::Pread && number >= failing).then_some(Fault::Errno(EIO))
             });
             let settings = Settings { progress: false, threads, least: 0, sort_memory: None };
-            let complaint = run(prepare(&text).unwrap(), settings).unwrap_err();
+            let error = run(prepare(&text).unwrap(), settings).unwrap_err();
             drop(faults);
-            told.push(complaint.shown("script", &text));
+            told.push(error.shown("script", &text));
             // Nothing was opened if nothing came.
             let written = std::fs::read_to_string(&to).unwrap_or_default();
             assert!(lines.starts_with(&written) && (written.is_empty() || written.ends_with('\n')));

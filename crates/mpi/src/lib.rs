@@ -78,7 +78,7 @@
 // In `threads.rs` ranks are groups of threads of one process. In the other two engines the process
 // is one rank of a job (`job.rs`): in `launched.rs` through the MPI library of the machine
 // (`libmpi/`, loaded with dlopen), in `processes/` through shared memory. The tables in
-// `processes/mod.rs` and `libmpi/mod.rs` say where to start reading. A new world is made by
+// `processes.rs` and `libmpi.rs` say where to start reading. A new world is made by
 // `world.rs`, and groups of two worlds have an engine of their own (`joined.rs`). When a rank has
 // ended, `recovery.rs` revokes and `agreement.rs` argues why all ranks agree.
 

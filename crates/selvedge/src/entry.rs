@@ -6,7 +6,7 @@
 //! does: `(&main).way()` finds [`MayMove`] first, which is for `main` itself. If `main` is not
 //! `Send`, the compiler goes on to [`MustStay`], which is for a reference to it.
 
-use crate::{BadWorkers, Runner};
+use crate::{Runner, WorkersError};
 use selvedge_sched::Failure;
 use selvedge_sim::{World, each_seed};
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl Moves {
     ///
     /// # Errors
     /// The runner's, in words.
-    pub fn run<F>(self, runner: Result<Runner, BadWorkers>, main: F) -> Result<ExitCode, String>
+    pub fn run<F>(self, runner: Result<Runner, WorkersError>, main: F) -> Result<ExitCode, String>
     where
         F: Future<Output: Termination> + Send + 'static,
     {
@@ -58,7 +58,7 @@ impl Stays {
     ///
     /// # Errors
     /// The runner's, in words.
-    pub fn run<F>(self, runner: Result<Runner, BadWorkers>, main: F) -> Result<ExitCode, String>
+    pub fn run<F>(self, runner: Result<Runner, WorkersError>, main: F) -> Result<ExitCode, String>
     where
         F: Future<Output: Termination> + 'static,
     {
@@ -67,7 +67,7 @@ impl Stays {
 }
 
 fn told(
-    runner: Result<Runner, BadWorkers>,
+    runner: Result<Runner, WorkersError>,
     run: impl FnOnce(Runner) -> Result<ExitCode, Failure>,
 ) -> Result<ExitCode, String> {
     let runner = runner.map_err(|error| error.to_string())?;

@@ -69,7 +69,7 @@ mod runner;
 mod start;
 pub mod stm;
 
-pub use runner::{BadWorkers, Runner, run_main};
+pub use runner::{Runner, WorkersError, run_main};
 pub use start::{StartEnd, start, start_on, stop};
 
 #[doc(inline)]

@@ -115,15 +115,15 @@ const VARIABLE: &str = "SELVEDGE_WORKERS";
 
 /// The variable `SELVEDGE_WORKERS` is not understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadWorkers(String);
+pub struct WorkersError(String);
 
-impl fmt::Display for BadWorkers {
+impl fmt::Display for WorkersError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{VARIABLE}={}: neither a number of workers nor local", self.0)
     }
 }
 
-impl Error for BadWorkers {}
+impl Error for WorkersError {}
 
 impl Runner {
     /// One worker for each CPU that the process may use.
@@ -137,7 +137,7 @@ impl Runner {
     ///
     /// # Errors
     /// If the variable says something else.
-    pub fn from_environment() -> Result<Runner, BadWorkers> {
+    pub fn from_environment() -> Result<Runner, WorkersError> {
         let workers = match std::env::var_os(VARIABLE) {
             Some(text) => parse(&text.to_string_lossy())?,
             None => Workers::default(),
@@ -332,10 +332,10 @@ fn run_here<E: Events, F: Future + 'static>(
     run().map_err(|error| Failure { worker: 0, error })
 }
 
-fn parse(text: &str) -> Result<Workers, BadWorkers> {
+fn parse(text: &str) -> Result<Workers, WorkersError> {
     match text {
         "local" => Ok(Workers::Local),
-        number => number.parse().map(Workers::Stealing).map_err(|_| BadWorkers(number.to_string())),
+        number => number.parse().map(Workers::Stealing).map_err(|_| WorkersError(number.to_string())),
     }
 }
 

@@ -39,13 +39,13 @@
 
 pub mod accept;
 mod behind;
+#[cfg(feature = "config")]
+mod error;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod listing;
 #[cfg(feature = "config")]
 pub mod mighty;
-#[cfg(feature = "config")]
-mod mistake;
 mod network;
 pub mod password;
 pub mod path;
@@ -64,7 +64,7 @@ mod template;
 
 pub use behind::{BALANCINGS, Balancing, GatewayTerms, HealthRule, ProgramRule};
 #[cfg(feature = "config")]
-pub use mistake::ConfigMistake;
+pub use error::ConfigError;
 pub use network::{Network, NetworkError};
 pub use pattern::{Glob, PathPattern, PatternError};
 #[cfg(feature = "config")]

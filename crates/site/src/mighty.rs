@@ -17,7 +17,7 @@
 use std::path::PathBuf;
 
 use crate::behind::{Balancing, GatewayTerms, HealthRule, ProgramRule};
-use crate::mistake::{ConfigMistake, meant};
+use crate::error::{ConfigError, meant};
 use crate::pattern::PathPattern;
 use crate::rules::Rules;
 use crate::settings::{Settings, spanned};
@@ -83,10 +83,7 @@ pub struct Defaults {
 ///
 /// # Errors
 /// The first mistake: a line without a colon, an unknown key, or a value of the wrong kind.
-pub fn configuration(
-    file: &str,
-    text: &str,
-) -> Result<(Settings, Defaults, Vec<ConfigMistake>), ConfigMistake> {
+pub fn configuration(file: &str, text: &str) -> Result<(Settings, Defaults, Vec<ConfigError>), ConfigError> {
     let mut values: [Option<(usize, &str)>; KEYS.len()] = [None; KEYS.len()];
     let mut warnings = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -95,7 +92,7 @@ pub fn configuration(
             continue;
         }
         let mistake =
-            |message: String| ConfigMistake { file: file.to_owned(), line: number, column: 1, message };
+            |message: String| ConfigError { file: file.to_owned(), line: number, column: 1, message };
         let Some((key, value)) = line.split_once(':') else {
             return Err(mistake(format!("{line:?} is no line of the form Key: value")));
         };
@@ -142,18 +139,18 @@ impl<'t> KeyValues<'t> {
         self.given(key).unwrap_or(KEYS[Self::at(key)].1)
     }
 
-    fn mistake(&self, key: &str, message: String) -> ConfigMistake {
+    fn mistake(&self, key: &str, message: String) -> ConfigError {
         let line = self.values[Self::at(key)].map_or(0, |(line, _)| line);
-        ConfigMistake { file: self.file.to_owned(), line, column: usize::from(line > 0), message }
+        ConfigError { file: self.file.to_owned(), line, column: usize::from(line > 0), message }
     }
 
-    fn number(&self, key: &str, most: u64) -> Result<u64, ConfigMistake> {
+    fn number(&self, key: &str, most: u64) -> Result<u64, ConfigError> {
         let text = self.text(key);
         let number = text.parse().ok().filter(|number| *number <= most);
         number.ok_or_else(|| self.mistake(key, format!("{key}: {text:?} is no number from 0 to {most}")))
     }
 
-    fn yes(&self, key: &str) -> Result<bool, ConfigMistake> {
+    fn yes(&self, key: &str) -> Result<bool, ConfigError> {
         match self.text(key).to_ascii_lowercase().as_str() {
             "yes" | "true" => Ok(true),
             "no" | "false" => Ok(false),
@@ -161,7 +158,7 @@ impl<'t> KeyValues<'t> {
         }
     }
 
-    fn settings(&self) -> Result<(Settings, Defaults), ConfigMistake> {
+    fn settings(&self) -> Result<(Settings, Defaults), ConfigError> {
         let mut settings = Settings::default();
         let port = self.number("Port", 65_535)?;
         let listen = match self.text("Host") {
@@ -217,9 +214,9 @@ impl<'t> KeyValues<'t> {
 /// assert!(table.route(b"anything", b"/a/x").is_some());
 /// let mistake = routes("r", "[*]\n/a/ - /srv\n", &Defaults::default()).unwrap_err();
 /// assert_eq!(mistake.to_string(), "r:2:5: \"-\" is none of ->, =>, >> and <<");
-/// # Ok::<(), selvedge_site::ConfigMistake>(())
+/// # Ok::<(), selvedge_site::ConfigError>(())
 /// ```
-pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<RouteTable, ConfigMistake> {
+pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<RouteTable, ConfigError> {
     let mut hosts: Vec<Host> = Vec::new();
     for (number, whole) in (1..).zip(text.lines()) {
         let line = whole.split('#').next().unwrap_or_default().trim();
@@ -229,7 +226,7 @@ pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<RouteTable,
         let mistake = |word: &str, message: String| {
             let offset = word.as_ptr() as usize - whole.as_ptr() as usize;
             let column = whole[..offset.min(whole.len())].chars().count() + 1;
-            ConfigMistake { file: file.to_owned(), line: number, column, message }
+            ConfigError { file: file.to_owned(), line: number, column, message }
         };
         if let Some(rest) = line.strip_prefix('[') {
             let Some(names) = rest.strip_suffix(']') else {
@@ -280,7 +277,7 @@ pub fn routes(file: &str, text: &str, defaults: &Defaults) -> Result<RouteTable,
     }
     if hosts.iter().all(|host| host.routes.is_empty()) {
         let message = "there is no route".to_owned();
-        return Err(ConfigMistake { file: file.to_owned(), line: 0, column: 0, message });
+        return Err(ConfigError { file: file.to_owned(), line: 0, column: 0, message });
     }
     Ok(RouteTable { hosts, unmatched: 412 })
 }
@@ -362,7 +359,7 @@ mod tests {
         assert_eq!((settings.log.access.as_str(), settings.log.rotate_bytes), ("/var/log/m", 100));
         assert_eq!((settings.daemon, settings.pid_file), (true, Some("/run/m.pid".into())));
         assert_eq!((defaults.index_file.as_str(), defaults.index_cgi.as_str()), ("main.html", "index.cgi"));
-        let warnings: Vec<String> = warnings.iter().map(ConfigMistake::to_string).collect();
+        let warnings: Vec<String> = warnings.iter().map(ConfigError::to_string).collect();
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(warnings[0].starts_with("c:15:1: Service has no meaning here: "), "{warnings:?}");
         for (text, words) in [

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 
 /// A path that has no canonical form: the reply is 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused;
+pub struct PathError;
 
 /// Whether a byte stands in a canonical path as it is.
 fn is_literal(byte: u8) -> bool {
@@ -50,16 +50,16 @@ fn is_canonical(path: &[u8]) -> bool {
 ///
 /// # Examples
 /// ```
-/// use selvedge_site::path::{Refused, canonical};
+/// use selvedge_site::path::{PathError, canonical};
 /// assert_eq!(&*canonical(b"/a/./b/..//%7Ealice/%e4%2f")?, b"/a/~alice/%E4%2F");
-/// assert_eq!(canonical(b"/%2e%2e/secret"), Err(Refused));
-/// # Ok::<(), Refused>(())
+/// assert_eq!(canonical(b"/%2e%2e/secret"), Err(PathError));
+/// # Ok::<(), PathError>(())
 /// ```
-pub fn canonical(path: &[u8]) -> Result<Cow<'_, [u8]>, Refused> {
+pub fn canonical(path: &[u8]) -> Result<Cow<'_, [u8]>, PathError> {
     if is_canonical(path) {
         return Ok(Cow::Borrowed(path));
     }
-    let rest = path.strip_prefix(b"/").ok_or(Refused)?;
+    let rest = path.strip_prefix(b"/").ok_or(PathError)?;
     let mut out = b"/".to_vec();
     let mut segments = rest.split(|&byte| byte == b'/').peekable();
     while let Some(segment) = segments.next() {
@@ -70,7 +70,7 @@ pub fn canonical(path: &[u8]) -> Result<Cow<'_, [u8]>, Refused> {
             b"" => {}
             b"." => out.truncate(start),
             b".." => {
-                let parent = out[..start - 1].iter().rposition(|&byte| byte == b'/').ok_or(Refused)?;
+                let parent = out[..start - 1].iter().rposition(|&byte| byte == b'/').ok_or(PathError)?;
                 out.truncate(parent + 1);
             }
             _ if segments.peek().is_some() => out.push(b'/'),
@@ -80,19 +80,19 @@ pub fn canonical(path: &[u8]) -> Result<Cow<'_, [u8]>, Refused> {
     Ok(Cow::Owned(out))
 }
 
-fn put_segment(segment: &[u8], out: &mut Vec<u8>) -> Result<(), Refused> {
+fn put_segment(segment: &[u8], out: &mut Vec<u8>) -> Result<(), PathError> {
     let mut bytes = segment.iter().copied();
     while let Some(byte) = bytes.next() {
         let byte = match byte {
             b'%' => {
                 let mut digit = || char::from(bytes.next()?).to_digit(16);
-                let (high, low) = (digit().ok_or(Refused)?, digit().ok_or(Refused)?);
+                let (high, low) = (digit().ok_or(PathError)?, digit().ok_or(PathError)?);
                 (high << 4 | low) as u8
             }
             byte => byte,
         };
         if byte == 0 {
-            return Err(Refused);
+            return Err(PathError);
         }
         put_encoded(byte, out);
     }
@@ -141,7 +141,7 @@ mod tests {
             assert_eq!(&*canonical(path.as_bytes()).unwrap(), expected.as_bytes(), "{path}");
         }
         for path in ["", "a", "*", "/..", "/a/../../b", "/%", "/%4", "/%zz", "/%00", "/a\0"] {
-            assert_eq!(canonical(path.as_bytes()), Err(Refused), "{path}");
+            assert_eq!(canonical(path.as_bytes()), Err(PathError), "{path}");
         }
     }
 

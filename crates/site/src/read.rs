@@ -1,5 +1,5 @@
 //! From the text of a configuration in TOML to [`Settings`] and a [`RouteTable`], or to the first
-//! [`ConfigMistake`] in it.
+//! [`ConfigError`] in it.
 //!
 //! What TOML and the types cannot say is checked here: addresses, patterns, templates, one action
 //! for each route. The files that a configuration names are not opened, except password files,
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
-use crate::mistake::{ConfigMistake, meant};
+use crate::error::{ConfigError, meant};
 use crate::network::Network;
 use crate::password::Users;
 use crate::pattern::{Glob, PathPattern};
@@ -42,7 +42,7 @@ pub fn read(
     text: &str,
     base: &Path,
     passwords: impl Fn(&Path) -> std::io::Result<String>,
-) -> Result<(Settings, RouteTable), ConfigMistake> {
+) -> Result<(Settings, RouteTable), ConfigError> {
     let settings: Settings = toml::from_str(text).map_err(|error| of_toml(file, text, &error))?;
     let reader = Reader { file, text, base, passwords: &passwords };
     reader.check(&settings)?;
@@ -51,7 +51,7 @@ pub fn read(
 }
 
 /// The mistake that the parser or serde has found.
-fn of_toml(file: &str, text: &str, error: &toml::de::Error) -> ConfigMistake {
+fn of_toml(file: &str, text: &str, error: &toml::de::Error) -> ConfigError {
     let message = error.message();
     let at = error.span().map_or(0, |span| span.start);
     let quoted = |prefix: &str| message.strip_prefix(prefix)?.split('`').next();
@@ -65,7 +65,7 @@ fn of_toml(file: &str, text: &str, error: &toml::de::Error) -> ConfigMistake {
         }
         None => message.trim_end().replace('\n', "; "),
     };
-    ConfigMistake::at(file, text, at, message)
+    ConfigError::at(file, text, at, message)
 }
 
 /// Where the key `word` belongs, if it is one of another table.
@@ -92,15 +92,15 @@ const ANSWERS: [u16; 13] = [204, 400, 403, 404, 405, 410, 421, 429, 451, 500, 50
 const SECONDS_MAX: f64 = 86_400.0;
 
 impl Reader<'_> {
-    fn mistake<T>(&self, place: &Spanned<T>, message: impl Into<String>) -> ConfigMistake {
-        ConfigMistake::at(self.file, self.text, place.span().start, message)
+    fn mistake<T>(&self, place: &Spanned<T>, message: impl Into<String>) -> ConfigError {
+        ConfigError::at(self.file, self.text, place.span().start, message)
     }
 
     /// The value of a text, or the mistake at its place.
     fn parse<T: std::str::FromStr<Err: std::fmt::Display>>(
         &self,
         text: &Spanned<String>,
-    ) -> Result<T, ConfigMistake> {
+    ) -> Result<T, ConfigError> {
         text.get_ref().parse().map_err(|error: T::Err| self.mistake(text, error.to_string()))
     }
 
@@ -123,7 +123,7 @@ impl Reader<'_> {
     }
 
     /// The values that concern no route.
-    fn check(&self, settings: &Settings) -> Result<(), ConfigMistake> {
+    fn check(&self, settings: &Settings) -> Result<(), ConfigError> {
         let in_range = |value: &Spanned<i64>, least: i64, most: i64| match value.get_ref() {
             n if (least..=most).contains(n) => Ok(()),
             _ => Err(self.mistake(value, format!("not a number from {least} to {most}"))),
@@ -157,7 +157,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn table(&self, settings: &Settings) -> Result<RouteTable, ConfigMistake> {
+    fn table(&self, settings: &Settings) -> Result<RouteTable, ConfigError> {
         let mut hosts = Vec::new();
         for host in &settings.host {
             let mut names = Vec::new();
@@ -171,7 +171,7 @@ impl Reader<'_> {
         }
         if hosts.iter().all(|host| host.routes.is_empty()) {
             let message = "there is no route: the server would answer every request with 404";
-            return Err(ConfigMistake {
+            return Err(ConfigError {
                 file: self.file.to_owned(),
                 line: 0,
                 column: 0,
@@ -181,7 +181,7 @@ impl Reader<'_> {
         Ok(RouteTable { hosts, unmatched: 404 })
     }
 
-    fn host_name(&self, name: &Spanned<String>) -> Result<String, ConfigMistake> {
+    fn host_name(&self, name: &Spanned<String>) -> Result<String, ConfigError> {
         let text = name.get_ref().to_ascii_lowercase();
         let rest = text.strip_prefix("*.").unwrap_or(if text == "*" { "x" } else { &text });
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_[]:".contains(&byte);
@@ -191,11 +191,11 @@ impl Reader<'_> {
         }
     }
 
-    fn routes(&self, routes: &[Spanned<settings::RouteSettings>]) -> Result<Vec<Route>, ConfigMistake> {
+    fn routes(&self, routes: &[Spanned<settings::RouteSettings>]) -> Result<Vec<Route>, ConfigError> {
         routes.iter().map(|route| self.route(route)).collect()
     }
 
-    fn route(&self, place: &Spanned<settings::RouteSettings>) -> Result<Route, ConfigMistake> {
+    fn route(&self, place: &Spanned<settings::RouteSettings>) -> Result<Route, ConfigError> {
         let route = place.get_ref();
         let pattern = match &route.path {
             Some(path) => self.parse(path)?,
@@ -203,11 +203,11 @@ impl Reader<'_> {
         };
         let action = self.action(place)?;
         self.check_companions(place, &action)?;
-        let line = ConfigMistake::at(self.file, self.text, place.span().start, "").line;
+        let line = ConfigError::at(self.file, self.text, place.span().start, "").line;
         Ok(Route { pattern, action, rules: self.rules(route)?, line })
     }
 
-    fn action(&self, place: &Spanned<settings::RouteSettings>) -> Result<RouteAction, ConfigMistake> {
+    fn action(&self, place: &Spanned<settings::RouteSettings>) -> Result<RouteAction, ConfigError> {
         let route = place.get_ref();
         let mut actions: Vec<(&str, RouteAction)> = Vec::new();
         if let Some(path) = &route.directory {
@@ -295,7 +295,7 @@ impl Reader<'_> {
         }
     }
 
-    fn check_address<T>(&self, place: &Spanned<T>, address: &str) -> Result<(), ConfigMistake> {
+    fn check_address<T>(&self, place: &Spanned<T>, address: &str) -> Result<(), ConfigError> {
         let is_one = match address.strip_prefix("unix:") {
             Some(path) => path.starts_with('/'),
             None => address.rsplit_once(':').is_some_and(|(host, port)| {
@@ -312,7 +312,7 @@ impl Reader<'_> {
         &self,
         place: &Spanned<settings::RouteSettings>,
         action: &RouteAction,
-    ) -> Result<(), ConfigMistake> {
+    ) -> Result<(), ConfigError> {
         let route = place.get_ref();
         let is_directory = matches!(action, RouteAction::Directory(_));
         let start = |span: Option<std::ops::Range<usize>>| span.map(|span| span.start);
@@ -329,7 +329,7 @@ impl Reader<'_> {
                 && !is_directory
             {
                 let message = format!("`{key}` belongs to `directory`, which this route does not have");
-                return Err(ConfigMistake::at(self.file, self.text, at, message));
+                return Err(ConfigError::at(self.file, self.text, at, message));
             }
         }
         let others = [
@@ -363,7 +363,7 @@ impl Reader<'_> {
                 && !is_there
             {
                 let message = format!("`{key}` belongs to `{needs}`, which this route does not have");
-                return Err(ConfigMistake::at(self.file, self.text, at, message));
+                return Err(ConfigError::at(self.file, self.text, at, message));
             }
         }
         Ok(())
@@ -373,7 +373,7 @@ impl Reader<'_> {
         &self,
         route: &settings::RouteSettings,
         path: &Path,
-    ) -> Result<ServedDirectory, ConfigMistake> {
+    ) -> Result<ServedDirectory, ConfigError> {
         let mut directory = ServedDirectory::new(self.path(path));
         if let Some(index) = &route.index {
             let is_name = |name: &String| !name.is_empty() && !name.contains('/') && !name.starts_with('.');
@@ -426,8 +426,8 @@ impl Reader<'_> {
         Ok(directory)
     }
 
-    fn rules(&self, route: &settings::RouteSettings) -> Result<Rules, ConfigMistake> {
-        let networks = |texts: &[Spanned<String>]| -> Result<Vec<Network>, ConfigMistake> {
+    fn rules(&self, route: &settings::RouteSettings) -> Result<Rules, ConfigError> {
+        let networks = |texts: &[Spanned<String>]| -> Result<Vec<Network>, ConfigError> {
             texts.iter().map(|text| self.parse(text)).collect()
         };
         let access = Access { allow: networks(&route.allow)?, deny: networks(&route.deny)? };
@@ -488,14 +488,14 @@ impl Reader<'_> {
     }
 
     /// A value that ends up in a field.
-    fn check_value<T>(&self, place: &Spanned<T>, value: &str) -> Result<(), ConfigMistake> {
+    fn check_value<T>(&self, place: &Spanned<T>, value: &str) -> Result<(), ConfigError> {
         match value.chars().any(char::is_control) {
             true => Err(self.mistake(place, "the value has a control character")),
             false => Ok(()),
         }
     }
 
-    fn rate(&self, rate: &settings::RateSettings) -> Result<Rate, ConfigMistake> {
+    fn rate(&self, rate: &settings::RateSettings) -> Result<Rate, ConfigError> {
         let per_second = *rate.per_second.get_ref();
         if !(0.001..=1e6).contains(&per_second) {
             return Err(self.mistake(&rate.per_second, "not a number from 0.001 to 1000000"));
@@ -506,7 +506,7 @@ impl Reader<'_> {
         }
     }
 
-    fn auth(&self, auth: &settings::AuthSettings) -> Result<BasicAuth, ConfigMistake> {
+    fn auth(&self, auth: &settings::AuthSettings) -> Result<BasicAuth, ConfigError> {
         let Some(users) = &auth.users else {
             return Err(
                 self.mistake(&self.key("auth"), "`auth` needs `users`, the file with names and hashes")
@@ -535,7 +535,7 @@ fn default_types() -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<(Settings, RouteTable), ConfigMistake> {
+    fn parsed(text: &str) -> Result<(Settings, RouteTable), ConfigError> {
         read("f", text, "/base".as_ref(), |_| Ok("a:$6$x$y".to_owned()))
     }
 

@@ -1,5 +1,5 @@
 //! The programs of the figure `cost-of-abstractions`: join, select and time-out, on futures that
-//! are ready and on futures that come later; and a one-shot channel. `child/mod.rs` calls them.
+//! are ready and on futures that come later; and a one-shot channel. `child.rs` calls them.
 //!
 //! One text runs under both runtimes. `Combinators` is the trait through which each runtime brings
 //! its own functions. A change of the text changes the work of both, so the rows stay comparable.
@@ -16,6 +16,31 @@ use selvedge_scope::Selected;
 use super::clock::Times;
 use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
+
+/// Runs the program `name` with its numbers. `false` if it is no program about join, select and time-out.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("join-ready", &[n]) => join_ready::<Ours>(n),
+        ("join-later", &[n]) => join_later::<Ours>(n),
+        ("select-ready", &[n]) => select_ready::<Ours>(n),
+        ("select-later", &[n]) => select_later::<Ours>(n),
+        ("timeout-ready", &[n]) => timeout_ready::<Ours>(n),
+        ("timeout-later", &[n]) => timeout_later::<Ours>(n),
+        ("oneshot", &[n]) => oneshot::<Ours>(n),
+        ("tokio-join-ready", &[n]) => join_ready::<Tokio>(n),
+        ("tokio-join-later", &[n]) => join_later::<Tokio>(n),
+        ("tokio-select-ready", &[n]) => select_ready::<Tokio>(n),
+        ("tokio-select-later", &[n]) => select_later::<Tokio>(n),
+        ("tokio-timeout-ready", &[n]) => timeout_ready::<Tokio>(n),
+        ("tokio-timeout-later", &[n]) => timeout_later::<Tokio>(n),
+        ("tokio-oneshot", &[n]) => oneshot::<Tokio>(n),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 /// A runtime's combinators.
 pub(super) trait Combinators: Runtime {
@@ -129,27 +154,27 @@ where
     });
 }
 
-pub(super) fn join_ready<R: Combinators>(total: u64) {
+fn join_ready<R: Combinators>(total: u64) {
     repeat::<R, _>(Waits::Nothing, total, || R::join(ready(), ready()));
 }
 
-pub(super) fn join_later<R: Combinators>(total: u64) {
+fn join_later<R: Combinators>(total: u64) {
     repeat::<R, _>(Waits::Nothing, total, || R::join(later::<R>(1), later::<R>(1)));
 }
 
-pub(super) fn select_ready<R: Combinators>(total: u64) {
+fn select_ready<R: Combinators>(total: u64) {
     repeat::<R, _>(Waits::Nothing, total, || R::select(ready(), pending()));
 }
 
-pub(super) fn select_later<R: Combinators>(total: u64) {
+fn select_later<R: Combinators>(total: u64) {
     repeat::<R, _>(Waits::Nothing, total, || R::select(later::<R>(1), later::<R>(2)));
 }
 
-pub(super) fn timeout_ready<R: Combinators>(total: u64) {
+fn timeout_ready<R: Combinators>(total: u64) {
     repeat::<R, _>(Waits::World, total, || R::timeout(ready()));
 }
 
-pub(super) fn timeout_later<R: Combinators>(total: u64) {
+fn timeout_later<R: Combinators>(total: u64) {
     repeat::<R, _>(Waits::World, total, || R::timeout(later::<R>(1)));
 }
 
@@ -159,7 +184,7 @@ thread_local! {
 static SENT: AtomicU64 = AtomicU64::new(0);
 
 /// One thread waits for a one-shot channel of the futures crate, another answers it, `total` times.
-pub(super) fn oneshot<R: Combinators>(total: u64) {
+fn oneshot<R: Combinators>(total: u64) {
     R::run(0, Waits::Nothing, async move {
         R::detach(async move {
             while SENT.load(Ordering::Relaxed) < total {

@@ -1,6 +1,6 @@
 //! Servers of a small web application: ours, and hyper on tokio's current-thread runtime. They
 //! listen at a given port of this machine until they are killed. `figures/src/web/application.rs`
-//! starts them through `child/mod.rs`; axum and Go have the same application in `figures/peers`.
+//! starts them through `child.rs`; axum and Go have the same application in `figures/peers`.
 //!
 //! `GET /json` is an object, `POST /sum` the sum of a list of numbers, and `GET /users/{id}` a line
 //! with a part of the path.
@@ -21,6 +21,20 @@ use selvedge_io::EventLoop;
 use selvedge_io::net::TcpListener;
 use selvedge_web::{Json, Path, Response as WebResponse, Router, WebSocketUpgrade};
 use serde_json::{Value, json};
+
+/// Runs the program `name` with its numbers. `false` if it is no program about the web application.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("web-app", &[port]) => ours(port),
+        ("fastcgi-app", &[port, bytes]) => fastcgi(port, bytes),
+        ("tokio-web-app", &[port]) => theirs(port),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 fn address(port: u64) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port as u16).into()
@@ -58,7 +72,7 @@ async fn echo(upgrade: WebSocketUpgrade) -> WebResponse {
 }
 
 /// Ours.
-pub(super) fn ours(port: u64) {
+fn ours(port: u64) {
     let mut events = EventLoop::new().expect("an event loop");
     let serving = async move {
         let router = Router::new().get("/json", hello).post("/sum", sum).get("/users/{id}", user);
@@ -71,7 +85,7 @@ pub(super) fn ours(port: u64) {
 }
 
 /// A FastCGI application with one answer, for the figure about programs.
-pub(super) fn fastcgi(port: u64, bytes: u64) {
+fn fastcgi(port: u64, bytes: u64) {
     let mut events = EventLoop::new().expect("an event loop");
     let serving = async move {
         let listener = TcpListener::bind(address(port)).expect("the port is free");
@@ -123,7 +137,7 @@ async fn route(request: Request<Incoming>) -> Result<Reply, Infallible> {
 }
 
 /// hyper on tokio.
-pub(super) fn theirs(port: u64) {
+fn theirs(port: u64) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {

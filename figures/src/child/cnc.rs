@@ -1,5 +1,5 @@
 //! The programs of the figures about graphs of steps: what a step, a miss and an item cost,
-//! wavefronts, and the six programs of [NCM11 §4]. `child/mod.rs` calls `run`; the figures in
+//! wavefronts, and the six programs of [NCM11 §4]. `child.rs` calls `run`; the figures in
 //! `figures/src/cnc.rs` give the numbers.
 //!
 //! Beside each graph are the same kernels in a plain loop and under rayon. The first number of a

@@ -1,5 +1,5 @@
 //! The programs about several workers: threads that compute, yields, spawns, rings, a tree of
-//! threads, and counters under locks. `child/mod.rs` calls them for the figures in
+//! threads, and counters under locks. `child.rs` calls them for the figures in
 //! `figures/src/cores.rs`.
 //!
 //! One text runs under both runtimes, through the trait `Runtime`. A ring is generic over its
@@ -18,6 +18,39 @@ use super::fault;
 use super::handmade::HandMadeShared;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
 
+/// Runs the program `name` with its numbers. `false` if it is no program about several workers.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("compute", &[w, threads, bursts, steps]) => compute::<Ours>(w, threads, bursts, steps),
+        ("cores-switch", &[w, n, per]) => switch::<Ours, _>(w, n, per, Ours::yield_now),
+        ("cores-spawn", &[w, total]) => spawn::<Ours>(w, total),
+        ("cores-ring", &[w, k, tokens, hops]) => ring_mvar(w, k, tokens, hops),
+        ("cores-ring-handmade", &[w, k, tokens, hops]) => ring_handmade::<Ours>(w, k, tokens, hops),
+        ("skynet", &[w, leaves]) => skynet::<Ours>(w, leaves),
+        ("counter-mutex", &[w, threads, total]) => counter_mutex(w, threads, total),
+        ("counter-atomic", &[w, threads, total]) => counter_atomic(w, threads, total),
+        ("counter-os-mutex", &[threads, total]) => counter_os_mutex(threads, total),
+        ("counter-std-mutex", &[threads, total]) => counter_std_mutex(threads, total),
+        ("tokio-compute", &[w, threads, bursts, steps]) => {
+            compute::<Tokio>(w, threads, bursts, steps);
+        }
+        ("tokio-cores-switch-self-wake", &[w, n, per]) => switch::<Tokio, _>(w, n, per, Tokio::pause),
+        ("tokio-cores-switch-yield-now", &[w, n, per]) => switch::<Tokio, _>(w, n, per, Tokio::yield_now),
+        ("tokio-cores-spawn", &[w, total]) => spawn::<Tokio>(w, total),
+        ("tokio-cores-ring-handmade", &[w, k, tokens, hops]) => {
+            ring_handmade::<Tokio>(w, k, tokens, hops);
+        }
+        ("tokio-cores-ring-mpsc", &[w, k, tokens, hops]) => ring_mpsc(w, k, tokens, hops),
+        ("tokio-skynet", &[w, leaves]) => skynet::<Tokio>(w, leaves),
+        ("tokio-counter-mutex", &[w, threads, total]) => tokio_counter_mutex(w, threads, total),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
 /// A xorshift generator: every step needs the one before.
 pub(crate) fn burst(mut x: u64, steps: u64) -> u64 {
     for _ in 0..steps {
@@ -29,7 +62,7 @@ pub(crate) fn burst(mut x: u64, steps: u64) -> u64 {
 }
 
 /// `threads` threads, each of which computes and yields `bursts` times.
-pub(super) fn compute<R: Runtime>(workers: u64, threads: u64, bursts: u64, steps: u64) {
+fn compute<R: Runtime>(workers: u64, threads: u64, bursts: u64, steps: u64) {
     let (seconds, sum) = R::run(workers as usize, Waits::Nothing, async move {
         let first = Instant::now();
         let mut handles = Vec::new();
@@ -61,7 +94,7 @@ static END: OnceLock<Times> = OnceLock::new();
 
 /// `per` yields through `turn` of each of `n` threads, after all have started. Each thread counts
 /// its own.
-pub(super) fn switch<R: Runtime, F>(workers: u64, n: u64, per: u64, turn: fn() -> F)
+fn switch<R: Runtime, F>(workers: u64, n: u64, per: u64, turn: fn() -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
@@ -101,7 +134,7 @@ where
 }
 
 /// Spawns, runs and joins `total` threads, a thousand at a time.
-pub(super) fn spawn<R: Runtime>(workers: u64, total: u64) {
+fn spawn<R: Runtime>(workers: u64, total: u64) {
     R::run(workers as usize, Waits::Nothing, async move {
         let mut handles = Vec::with_capacity(1000);
         let mut finished = fault();
@@ -190,17 +223,17 @@ fn ring<R: Runtime, C: Cell>(workers: u64, k: u64, tokens: u64, hops: u64) {
 }
 
 /// The ring through our MVar, under our runtime.
-pub(super) fn ring_mvar(workers: u64, k: u64, tokens: u64, hops: u64) {
+fn ring_mvar(workers: u64, k: u64, tokens: u64, hops: u64) {
     ring::<Ours, Arc<MVar<u64>>>(workers, k, tokens, hops);
 }
 
 /// The ring through the hand-made MVar, under either runtime.
-pub(super) fn ring_handmade<R: Runtime>(workers: u64, k: u64, tokens: u64, hops: u64) {
+fn ring_handmade<R: Runtime>(workers: u64, k: u64, tokens: u64, hops: u64) {
     ring::<R, HandMadeShared<u64>>(workers, k, tokens, hops);
 }
 
 /// The ring through tokio's channels of one place.
-pub(super) fn ring_mpsc(workers: u64, k: u64, tokens: u64, hops: u64) {
+fn ring_mpsc(workers: u64, k: u64, tokens: u64, hops: u64) {
     let rounds = hops / k;
     Tokio::run(workers as usize, Waits::Nothing, async move {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..k).map(|_| mpsc::channel::<u64>(1)).unzip();
@@ -252,7 +285,7 @@ fn tree<R: Runtime>(number: u64, size: u64) -> impl Future<Output = u64> + Send 
 }
 
 /// The tree with this number of leaves, a power of ten.
-pub(super) fn skynet<R: Runtime>(workers: u64, leaves: u64) {
+fn skynet<R: Runtime>(workers: u64, leaves: u64) {
     let (ms, sum) = R::run(workers as usize, Waits::Nothing, async move {
         let first = Instant::now();
         let sum = R::spawn(tree::<R>(fault(), leaves)).await;
@@ -284,7 +317,7 @@ fn print_count(count: u64, seconds: f64) {
 }
 
 /// Threads of ours that count under our mutex.
-pub(super) fn counter_mutex(workers: u64, threads: u64, total: u64) {
+fn counter_mutex(workers: u64, threads: u64, total: u64) {
     let counter = Arc::new(selvedge_sync::Mutex::new(0_u64));
     let shared = counter.clone();
     let seconds = counting::<Ours, _>(workers, threads, total, move |part| {
@@ -300,7 +333,7 @@ pub(super) fn counter_mutex(workers: u64, threads: u64, total: u64) {
 }
 
 /// Tasks of tokio that count under tokio's mutex.
-pub(super) fn tokio_counter_mutex(workers: u64, threads: u64, total: u64) {
+fn tokio_counter_mutex(workers: u64, threads: u64, total: u64) {
     let counter = Arc::new(tokio::sync::Mutex::new(0_u64));
     let shared = counter.clone();
     let seconds = counting::<Tokio, _>(workers, threads, total, move |part| {
@@ -316,7 +349,7 @@ pub(super) fn tokio_counter_mutex(workers: u64, threads: u64, total: u64) {
 }
 
 /// Threads of ours that count with an atomic.
-pub(super) fn counter_atomic(workers: u64, threads: u64, total: u64) {
+fn counter_atomic(workers: u64, threads: u64, total: u64) {
     let counter = Arc::new(AtomicU64::new(0));
     let shared = counter.clone();
     let seconds = counting::<Ours, _>(workers, threads, total, move |part| {
@@ -358,7 +391,7 @@ fn counting_os(threads: u64, total: u64, increment: impl Fn() + Sync) -> f64 {
 }
 
 /// OS threads that count under the standard library's mutex.
-pub(super) fn counter_std_mutex(threads: u64, total: u64) {
+fn counter_std_mutex(threads: u64, total: u64) {
     let counter = Mutex::new(0_u64);
     let seconds = counting_os(threads, total, || {
         *counter.lock().expect("no panic under this lock") += 1;
@@ -367,7 +400,7 @@ pub(super) fn counter_std_mutex(threads: u64, total: u64) {
 }
 
 /// OS threads that count under our mutex.
-pub(super) fn counter_os_mutex(threads: u64, total: u64) {
+fn counter_os_mutex(threads: u64, total: u64) {
     let counter = selvedge_sync::Mutex::new(0_u64);
     let seconds = counting_os(threads, total, || *counter.lock_blocking() += 1);
     print_count(counter.into_inner(), seconds);

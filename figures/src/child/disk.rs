@@ -1,5 +1,5 @@
 //! The program of the figure `disk-random`: threads of ours read random blocks of a file,
-//! round-robin with an event loop. `child/mod.rs` calls `random` with the io_uring driver or the
+//! round-robin with an event loop. `child.rs` calls `random` with the io_uring driver or the
 //! pool of OS threads.
 //!
 //! Each thread checks its block, because a block holds its own number (`figures/src/disk.rs`). The

@@ -1,6 +1,6 @@
 //! Servers that answer every connection with the bytes that it sends: two of ours, and tokio's.
 //! They print their port and serve until they are killed. The figure in `figures/src/echo.rs`
-//! starts them through `child/mod.rs` and loads them by `load.rs`.
+//! starts them through `child.rs` and loads them by `load.rs`.
 //!
 //! `ours` may move threads between workers, and `ours_per_core` shares nothing between them. The
 //! line with the port must come first, because the figure waits for it.
@@ -17,6 +17,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
+
+/// Runs the program `name` with its numbers. `false` if it is no program about echo servers.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("echo", &[w]) => ours(w),
+        ("echo-per-core", &[w]) => ours_per_core(w),
+        ("tokio-echo", &[w]) => tokio(w),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 /// Bytes that are read at once at most.
 const BUFFER: usize = 1024;
@@ -48,7 +62,7 @@ async fn serve(stream: TcpStream) {
 }
 
 /// Ours, with threads that may move between the workers.
-pub(super) fn ours(workers: u64) {
+fn ours(workers: u64) {
     Ours::run(workers as usize, Waits::World, async {
         let listener = listen();
         loop {
@@ -61,7 +75,7 @@ pub(super) fn ours(workers: u64) {
 }
 
 /// Ours, with a scheduler for each worker that shares nothing.
-pub(super) fn ours_per_core(workers: u64) {
+fn ours_per_core(workers: u64) {
     let first = listen();
     let listeners: Vec<_> = (1..workers).map(|_| first.share().expect("descriptors are left")).collect();
     let listeners = Mutex::new(std::iter::once(first).chain(listeners).collect::<Vec<_>>());
@@ -80,7 +94,7 @@ pub(super) fn ours_per_core(workers: u64) {
 }
 
 /// tokio.
-pub(super) fn tokio(workers: u64) {
+fn tokio(workers: u64) {
     Tokio::run(workers as usize, Waits::World, async {
         let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port is free");
         say_port(listener.local_addr().expect("it is bound"));

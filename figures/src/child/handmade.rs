@@ -4,7 +4,7 @@
 //! One taker and one putter may wait at a time, because a ring of threads needs no more. The MVar
 //! keeps its waker for as long as that waker would wake the same task.
 //!
-//! `ours.rs`, `tokio_peer.rs` and `cores.rs` build their rings over it; `child/mod.rs` has the
+//! `ours.rs`, `tokio_peer.rs` and `cores.rs` build their rings over it; `child.rs` has the
 //! station.
 
 use std::cell::{Cell, RefCell};

@@ -1,6 +1,6 @@
 //! Servers of HTTP that answer each request with one line: hyper on our threads and sockets, by
 //! `selvedge-compat`, and hyper on tokio, by its own `hyper-util`. They print their port and serve
-//! until they are killed. The figure in `figures/src/echo.rs` starts them through `child/mod.rs`
+//! until they are killed. The figure in `figures/src/echo.rs` starts them through `child.rs`
 //! and loads them by `load.rs`, which asks for [`REQUEST`] and compares the replies.
 //!
 //! Both run the same service with the same settings of hyper.
@@ -19,7 +19,21 @@ use selvedge_compat::Compat;
 use selvedge_core::spawn;
 use selvedge_io::net::TcpListener;
 
+use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
+
+/// Runs the program `name` with its numbers. `false` if it is no program about servers of one line.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("hello", &[w]) => ours(w, fault()),
+        ("tokio-hello", &[w]) => theirs(w, fault()),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 /// The request.
 pub(super) const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -64,7 +78,7 @@ fn say_port(address: SocketAddr) {
 }
 
 /// hyper on threads of ours, which may move between the workers.
-pub(super) fn ours(workers: u64, lost: u64) {
+fn ours(workers: u64, lost: u64) {
     Ours::run(workers as usize, Waits::World, async move {
         let listener = TcpListener::bind(anywhere()).expect("a port is free");
         say_port(listener.local_addr());
@@ -79,7 +93,7 @@ pub(super) fn ours(workers: u64, lost: u64) {
 }
 
 /// hyper on tokio.
-pub(super) fn theirs(workers: u64, lost: u64) {
+fn theirs(workers: u64, lost: u64) {
     Tokio::run(workers as usize, Waits::World, async move {
         let listener = tokio::net::TcpListener::bind(anywhere()).await.expect("a port is free");
         say_port(listener.local_addr().expect("it is bound"));

@@ -1,5 +1,5 @@
 //! The programs about lazy values: the first force and later ones, lazy programs under each engine,
-//! waiting for one evaluation, and sparks. `child/mod.rs` calls `run` for the figures in
+//! waiting for one evaluation, and sparks. `child.rs` calls `run` for the figures in
 //! `figures/src/lazy.rs`.
 //!
 //! A program has the name `PROGRAM` or `PROGRAM-ENGINE`. The parts: `suite.rs` has the programs

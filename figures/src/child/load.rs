@@ -1,6 +1,6 @@
 //! The client of the echo servers of `echo.rs` and of the HTTP servers of `hello.rs`: each
 //! connection sends a message, waits for the answer, compares it, and sends the next.
-//! `child/mod.rs` calls `load` for the figures in `figures/src/echo.rs`.
+//! `child.rs` calls `load` for the figures in `figures/src/echo.rs`.
 //!
 //! The client is one OS thread and one epoll set, without any runtime, so that it is the same
 //! beside every server. It measures nothing until every connection has had its first answer.

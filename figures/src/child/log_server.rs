@@ -1,5 +1,5 @@
 //! The server of the figure about designs of a log: two workers that answer every request with one
-//! page, and log by one of the designs. `child/mod.rs` calls [`serve`].
+//! page, and log by one of the designs. `child.rs` calls [`serve`].
 
 use std::cell::RefCell;
 use std::io;

@@ -1,7 +1,7 @@
 //! The three programs of light-weight concurrency under each implementation of
 //! `selvedge-lightweight`, and under tokio: `lwc-sieve-tramp 1000`, `tokio-lwc-sieve 1000`.
 //!
-//! `child/mod.rs` calls `ours` and `theirs`. tokio's tasks run the same texts as `async`: they are
+//! `child.rs` calls `ours` and `theirs`. tokio's tasks run the same texts as `async`: they are
 //! an implementation of the trait too, over the hand-made MVar.
 
 use std::cell::{Cell, RefCell};

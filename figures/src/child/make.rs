@@ -3,7 +3,7 @@
 //! Each run makes its project first, which no clock sees. Only the project of a build with nothing
 //! to do is kept for later runs, because it has up to 100,000 files.
 //!
-//! `child/mod.rs` calls the programs for the figures in `figures/src/make.rs`. The build runners
+//! `child.rs` calls the programs for the figures in `figures/src/make.rs`. The build runners
 //! call `compile`, through this binary, as the compiler of a project. `projects.rs` builds real
 //! projects with a `BuildTree`.
 
@@ -19,6 +19,22 @@ use selvedge_make::log::hash::of_command;
 use super::fault;
 use super::session::PACKAGES;
 use crate::peers::{SAMURAI, target_directory};
+
+/// Runs the program `name` with its numbers. `false` if it is no program about build runners.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("make-null", &[runner, n]) => null(runner, n),
+        ("make-dry", &[runner, n]) => dry(runner, n),
+        ("make-commands", &[runner, n]) => commands(runner, n, false),
+        ("make-shell", &[runner, n]) => commands(runner, n, true),
+        ("make-modules", &[runner, modules, percent]) => speed_up(runner, modules, percent),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 /// The build runners, by the numbers that a figure gives.
 pub(crate) const RUNNERS: [&str; 4] = ["selvedge-make", "ninja", "samurai", "make"];
@@ -139,7 +155,7 @@ fn edges(n: u64) -> Vec<(String, String)> {
 }
 
 /// A build of `n` edges with nothing to do.
-pub(super) fn null(runner: u64, n: u64) {
+fn null(runner: u64, n: u64) {
     let name = format!("null-{n}{}", if fault() > 0 { "-fault" } else { "" });
     let tree = BuildTree::kept(&name, runner);
     if !tree.directory.join("complete").exists() {
@@ -172,7 +188,7 @@ fn null_tree(name: &str, runner: u64, n: u64) {
 }
 
 /// A build of `n` edges that shows its commands and runs none.
-pub(super) fn dry(runner: u64, n: u64) {
+fn dry(runner: u64, n: u64) {
     let tree = BuildTree::new("dry", runner);
     tree.manifest("touch $out", &edges(n + fault()));
     (0..SOURCES).for_each(|source| tree.touch(&format!("s{source}"), 200));
@@ -182,7 +198,7 @@ pub(super) fn dry(runner: u64, n: u64) {
 
 /// A build of `n` commands that do nothing: each is another program, or a word that only the shell
 /// knows.
-pub(super) fn commands(runner: u64, n: u64, shell: bool) {
+fn commands(runner: u64, n: u64, shell: bool) {
     let tree = BuildTree::new("commands", runner);
     let command = if shell { ": $out && true" } else { "/bin/true $out" };
     let edges: Vec<_> = (0..n + fault()).map(|edge| (output(edge), String::new())).collect();
@@ -224,7 +240,7 @@ pub(super) fn interface(package: u64, steps: u64) -> u64 {
 }
 
 /// Compiles a program of this number of modules with one command at a time, and with two.
-pub(super) fn speed_up(runner: u64, count: u64, percent: u64) {
+fn speed_up(runner: u64, count: u64, percent: u64) {
     let compiler = std::env::current_exe().expect("the running executable has a path");
     let compiler = format!("{} child make-compile {} $out $in", compiler.display(), STEPS / 100 * percent);
     let run = |jobs: &str| {

@@ -1,5 +1,5 @@
 //! The programs about our threads on one OS thread: memory, yields, spawns and rings.
-//! `child/mod.rs` calls them for the figures in `figures/src/threads.rs`; `tokio_peer.rs` has
+//! `child.rs` calls them for the figures in `figures/src/threads.rs`; `tokio_peer.rs` has
 //! tokio's programs.
 //!
 //! They run under the library's reference scheduler, round-robin. The threads wait only for one
@@ -15,6 +15,27 @@ use selvedge_sync::MVar;
 use super::clock::{Times, rss_bytes};
 use super::fault;
 use super::handmade::HandMade;
+use super::ring::{around, station};
+
+/// Runs the program `name` with its numbers. `false` if it is no program about our threads.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("memory", &[n]) => memory(n),
+        ("alive", &[n]) => alive(n),
+        ("switch", &[n, total]) => switch(n, total),
+        ("spawn", &[total]) => spawn(total),
+        ("spawn-event", &[total]) => spawn_event(total),
+        ("spawn-handle", &[total]) => spawn_handle(total),
+        ("ring", &[k, hops]) => ring(k, hops),
+        ("ring-shared", &[k, hops]) => ring_shared(k, hops),
+        ("ring-handmade", &[k, hops]) => ring_handmade(k, hops),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 thread_local! {
     static STARTED: Cell<u64> = const { Cell::new(0) };
@@ -85,7 +106,7 @@ async fn yielding() {
 }
 
 /// `n` threads in a yield loop: bytes each, less the bytes of a scheduler with one thread.
-pub(super) fn memory(n: u64) {
+fn memory(n: u64) {
     STOP.set(u64::MAX);
     let mut runtime = BareScheduler::new();
     runtime.start(yielding());
@@ -100,7 +121,7 @@ pub(super) fn memory(n: u64) {
 }
 
 /// `n` threads alive at once, each of which yields once, goes on and finishes.
-pub(super) fn alive(n: u64) {
+fn alive(n: u64) {
     let mut runtime = BareScheduler::new();
     for _ in fault()..n {
         runtime.start(async {
@@ -118,7 +139,7 @@ pub(super) fn alive(n: u64) {
 }
 
 /// `total` yields of `n` threads in turn, after each has started.
-pub(super) fn switch(n: u64, total: u64) {
+fn switch(n: u64, total: u64) {
     STOP.set(u64::MAX);
     let mut runtime = BareScheduler::new();
     for _ in 0..n {
@@ -136,7 +157,7 @@ pub(super) fn switch(n: u64, total: u64) {
 }
 
 /// Spawns and finishes `total` threads, a thousand at a time, without handles.
-pub(super) fn spawn(total: u64) {
+fn spawn(total: u64) {
     FINISHED.set(fault());
     let mut runtime = BareScheduler::new();
     runtime.start(async move {
@@ -156,7 +177,7 @@ pub(super) fn spawn(total: u64) {
 }
 
 /// The same from the scheduler's side.
-pub(super) fn spawn_event(total: u64) {
+fn spawn_event(total: u64) {
     FINISHED.set(fault());
     let mut runtime = BareScheduler::new();
     let first = Times::now();
@@ -171,7 +192,7 @@ pub(super) fn spawn_event(total: u64) {
 }
 
 /// The same, waiting for each thread through its handle.
-pub(super) fn spawn_handle(total: u64) {
+fn spawn_handle(total: u64) {
     FINISHED.set(fault());
     let mut runtime = BareScheduler::new();
     runtime.start(async move {
@@ -192,12 +213,12 @@ pub(super) fn spawn_handle(total: u64) {
 }
 
 /// A ring of `k` threads that hand a number over through MVars that stay on one OS thread.
-pub(super) fn ring(k: u64, hops: u64) {
+fn ring(k: u64, hops: u64) {
     ring_of(k, hops, MVar::empty_local);
 }
 
 /// The same through MVars that OS threads may share.
-pub(super) fn ring_shared(k: u64, hops: u64) {
+fn ring_shared(k: u64, hops: u64) {
     ring_of(k, hops, MVar::empty);
 }
 
@@ -216,23 +237,23 @@ fn ring_of<M: Mode + 'static>(k: u64, hops: u64, empty: fn() -> MVar<u64, M>) {
                 }
             }));
         }
-        super::around(rounds * k, cells[0].put(fault()), stations).await;
+        around(rounds * k, cells[0].put(fault()), stations).await;
         println!("token {}", cells[0].take().await);
     });
     runtime.run();
 }
 
 /// The same ring over the hand-made MVar.
-pub(super) fn ring_handmade(k: u64, hops: u64) {
+fn ring_handmade(k: u64, hops: u64) {
     let rounds = hops / k;
     let mut runtime = BareScheduler::new();
     let cells: Vec<HandMade<u64>> = (0..k).map(|_| HandMade::new()).collect();
     runtime.start(async move {
         let mut stations = Vec::new();
         for (from, to) in cells.iter().zip(cells.iter().cycle().skip(1)) {
-            stations.push(spawn_joinable(super::station(from.clone(), to.clone(), rounds)));
+            stations.push(spawn_joinable(station(from.clone(), to.clone(), rounds)));
         }
-        super::around(rounds * k, cells[0].put(fault()), stations).await;
+        around(rounds * k, cells[0].put(fault()), stations).await;
         println!("token {}", cells[0].take().await);
     });
     runtime.run();

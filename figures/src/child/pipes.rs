@@ -1,5 +1,5 @@
 //! The programs about pipes: pairs of threads talk over pipes of 4 KB, beside threads that wait
-//! where nothing comes. `child/mod.rs` calls `fifo` and `fifo_mvars` for the figures in
+//! where nothing comes. `child.rs` calls `fifo` and `fifo_mvars` for the figures in
 //! `figures/src/pipes.rs`. The paper's measurement is [LZ07 §5.1].
 //!
 //! `Pipes` is the trait through which both runtimes run one text. Every message has labels, and the
@@ -20,6 +20,20 @@ use tokio::net::unix::pipe;
 
 use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
+
+/// Runs the program `name` with its numbers. `false` if it is no program about pipes.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("fifo", &[w, pairs, idle, times]) => fifo::<Ours>(w, pairs, idle, times),
+        ("fifo-mvars", &[w, pairs, idle, times]) => fifo_mvars(w, pairs, idle, times),
+        ("tokio-fifo", &[w, pairs, idle, times]) => fifo::<Tokio>(w, pairs, idle, times),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 /// Bytes of a message.
 const MESSAGE: usize = 32 * 1024;
@@ -175,7 +189,7 @@ async fn talkers<P: Pipes>(pairs: u64, conversations: u64, off: u64) {
 }
 
 /// `pairs` pairs, beside `idle` threads that wait for empty pipes.
-pub(super) fn fifo<P: Pipes>(workers: u64, pairs: u64, idle: u64, conversations: u64) {
+fn fifo<P: Pipes>(workers: u64, pairs: u64, idle: u64, conversations: u64) {
     all_descriptors();
     P::run(workers as usize, Waits::World, async move {
         let mut open = Vec::new();
@@ -203,7 +217,7 @@ pub(super) fn fifo<P: Pipes>(workers: u64, pairs: u64, idle: u64, conversations:
 }
 
 /// `pairs` pairs of ours, beside `idle` threads that each wait for an MVar.
-pub(super) fn fifo_mvars(workers: u64, pairs: u64, idle: u64, conversations: u64) {
+fn fifo_mvars(workers: u64, pairs: u64, idle: u64, conversations: u64) {
     all_descriptors();
     Ours::run(workers as usize, Waits::World, async move {
         // The only pipe that has room.

@@ -1,7 +1,7 @@
 //! Real projects of CMake and Meson, built from nothing and then again by a build runner that is a
 //! process of its own. `cargo xtask projects fetch` fetches the sources.
 //!
-//! `child/mod.rs` calls [`project`] for the figure in `figures/src/make.rs`, which asks
+//! `child.rs` calls [`project`] for the figure in `figures/src/make.rs`, which asks
 //! [`commands`] how many commands a build must run.
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! The client of the figure about reloads. It has a server reload ten times a second, and counts
-//! what fails meanwhile: requests, WebSockets, downloads. `child/mod.rs` calls [`session`].
+//! what fails meanwhile: requests, WebSockets, downloads. `child.rs` calls [`session`].
 
 use std::cell::Cell;
 use std::io;

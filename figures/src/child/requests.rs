@@ -1,6 +1,6 @@
 //! A client of the web servers that makes a given number of requests. The figure in
 //! `figures/src/web/instructions.rs` runs it beside a server under callgrind, so that the server's
-//! instructions for each request can be counted. `child/mod.rs` calls `requests`.
+//! instructions for each request can be counted. `child.rs` calls `requests`.
 //!
 //! It has blocking sockets and one request in flight for each connection. It prints the replies and
 //! the bytes of their bodies, which the figure checks.

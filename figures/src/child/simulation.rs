@@ -1,5 +1,5 @@
 //! The programs of the figure `simulation`: yields and an echo over a simulated network, in an
-//! order that a seed determines. `child/mod.rs` calls `yields` and `echo`; the figure is in
+//! order that a seed determines. `child.rs` calls `yields` and `echo`; the figure is in
 //! `figures/src/simulation.rs`.
 //!
 //! The clock of the simulation is not the clock of the figure: `Times` measures how many steps the
@@ -15,8 +15,21 @@ use selvedge_sim::{Simulation, VirtualTime, World};
 use super::clock::Times;
 use super::fault;
 
+/// Runs the program `name` with its numbers. `false` if it is no program about the simulated network.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("simulated-yields", &[threads, count]) => yields(threads, count),
+        ("simulated-echo", &[clients, messages]) => echo(clients, messages),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
 /// This number of threads that yield this number of times each.
-pub(super) fn yields(threads: u64, yields: u64) {
+fn yields(threads: u64, yields: u64) {
     let count = Rc::new(Cell::new(0));
     let counted = count.clone();
     let main = async move {
@@ -54,7 +67,7 @@ async fn serve(stream: TcpStream) -> std::io::Result<()> {
 
 /// This number of clients that each get this number of bytes back, one after the other, in good
 /// conditions.
-pub(super) fn echo(clients: u64, messages: u64) {
+fn echo(clients: u64, messages: u64) {
     let main = async move {
         let listener = TcpListener::bind("10.0.0.1:7".parse().expect("an address")).expect("a listener");
         let address = listener.local_addr();

@@ -1,4 +1,4 @@
-//! The programs of the figures `blocking-call` and `runner-start`. `child/mod.rs` calls them for
+//! The programs of the figures `blocking-call` and `runner-start`. `child.rs` calls them for
 //! `figures/src/starts.rs`.
 //!
 //! `Starts` is the trait through which both runtimes run one text.
@@ -11,7 +11,23 @@ use std::time::Instant;
 use selvedge_io::EventLoop;
 use selvedge_sched::work_stealing;
 
+use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
+
+/// Runs the program `name` with its numbers. `false` if it is no program about calls on OS threads and runners that start.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("blocking-call", &[w, threads, calls]) => blocking_call::<Ours>(w, threads, calls, fault()),
+        ("runner-start", &[w, runs, calls]) => runner_start::<Ours>(w, runs, calls, fault()),
+        ("tokio-blocking-call", &[w, threads, calls]) => blocking_call::<Tokio>(w, threads, calls, fault()),
+        ("tokio-runner-start", &[w, runs, calls]) => runner_start::<Tokio>(w, runs, calls, fault()),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 /// A runtime that starts and ends, with its blocking pool.
 pub(super) trait Starts: Runtime {
@@ -60,7 +76,7 @@ impl Starts for Tokio {
 
 /// `threads` threads, each of which makes `calls` blocking calls, one after another. A `fault`
 /// makes the sum wrong.
-pub(super) fn blocking_call<S: Starts>(workers: u64, threads: u64, calls: u64, fault: u64) {
+fn blocking_call<S: Starts>(workers: u64, threads: u64, calls: u64, fault: u64) {
     let (micros, sum) = S::run(workers as usize, Waits::World, async move {
         // The OS threads of the pool are there before the time is taken.
         S::blocking(|| ()).await;
@@ -88,7 +104,7 @@ pub(super) fn blocking_call<S: Starts>(workers: u64, threads: u64, calls: u64, f
 
 /// `runs` runtimes, one after another, each with a main that makes `calls` blocking calls, one
 /// after another. A `fault` makes the number of calls wrong.
-pub(super) fn runner_start<S: Starts>(workers: u64, runs: u64, calls: u64, fault: u64) {
+fn runner_start<S: Starts>(workers: u64, runs: u64, calls: u64, fault: u64) {
     let made = Arc::new(AtomicU64::new(fault));
     let first = Instant::now();
     for _ in 0..runs {

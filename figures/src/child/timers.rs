@@ -1,5 +1,5 @@
 //! The programs of the figure `timers`: a million timers that are set, cancelled or fired, and
-//! threads that sleep. `child/mod.rs` calls them for `figures/src/timers.rs`.
+//! threads that sleep. `child.rs` calls them for `figures/src/timers.rs`.
 //!
 //! `Timers` is the trait through which both runtimes run one text. The delays are spread over a
 //! second in no order. The timers are allocated before the clock is read, because the allocator's
@@ -15,6 +15,25 @@ use std::time::{Duration, Instant};
 use super::clock::Times;
 use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
+
+/// Runs the program `name` with its numbers. `false` if it is no program about timers.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("timers-cancel", &[n]) => cancel::<Ours>(n),
+        ("timers-fire", &[n, millis]) => fire::<Ours>(n, millis),
+        ("timers-threads", &[n, millis]) => threads::<Ours>(n, millis),
+        ("timers-cancel-threads", &[n]) => cancel_threads::<Ours>(n),
+        ("tokio-timers-cancel-threads", &[n]) => cancel_threads::<Tokio>(n),
+        ("tokio-timers-cancel", &[n]) => cancel::<Tokio>(n),
+        ("tokio-timers-fire", &[n, millis]) => fire::<Tokio>(n, millis),
+        ("tokio-timers-threads", &[n, millis]) => threads::<Tokio>(n, millis),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 /// A runtime's timers.
 pub(super) trait Timers: Runtime {
@@ -92,7 +111,7 @@ fn set<S: Future<Output = ()>>(timers: &mut [Pin<Box<S>>], counter: &Arc<Counter
 }
 
 /// Sets `n` timers that are far away and cancels them all.
-pub(super) fn cancel<R: Timers>(n: u64) {
+fn cancel<R: Timers>(n: u64) {
     R::run(0, Waits::World, async move {
         let counter = Arc::default();
         let mut timers = timers::<R>(n, Duration::from_secs(3600));
@@ -113,7 +132,7 @@ pub(super) fn cancel<R: Timers>(n: u64) {
 }
 
 /// Sets `n` timers that end within the second that begins in `millis`, and waits for all.
-pub(super) fn fire<R: Timers>(n: u64, millis: u64) {
+fn fire<R: Timers>(n: u64, millis: u64) {
     R::run(0, Waits::World, async move {
         let counter: Arc<Counter> = Arc::default();
         let base = Duration::from_millis(millis);
@@ -140,7 +159,7 @@ static AWAKE: AtomicU64 = AtomicU64::new(0);
 static EARLY: AtomicU64 = AtomicU64::new(0);
 
 /// `n` threads that each sleep once, until within the second that begins in `millis`.
-pub(super) fn threads<R: Timers>(n: u64, millis: u64) {
+fn threads<R: Timers>(n: u64, millis: u64) {
     R::run(0, Waits::World, async move {
         let base = Duration::from_millis(millis);
         let first = Times::now();
@@ -185,7 +204,7 @@ impl Drop for Gone {
 }
 
 /// `n` threads that sleep for an hour and are cancelled.
-pub(super) fn cancel_threads<R: Timers>(n: u64) {
+fn cancel_threads<R: Timers>(n: u64) {
     R::run(0, Waits::World, async move {
         let mut handles = Vec::with_capacity(n as usize);
         for i in 0..n {

@@ -3,7 +3,7 @@
 //! The runtime is built without its I/O and time drivers, which is its fastest form. Tasks are
 //! spawned with `tokio::spawn`; only the ring over the hand-made, `!Send` MVar needs a `LocalSet`.
 //!
-//! `child/mod.rs` calls the programs. Each has the name of a program in `ours.rs`, with `tokio-`
+//! `child.rs` calls the programs. Each has the name of a program in `ours.rs`, with `tokio-`
 //! before it, and prints the same answers.
 
 use std::cell::Cell;
@@ -16,7 +16,26 @@ use tokio::task::{LocalSet, yield_now};
 
 use super::clock::{Times, rss_bytes};
 use super::handmade::HandMade;
+use super::ring::{around, station};
 use super::runtime::self_wake;
+
+/// Runs the program `name` with its numbers. `false` if it is no program about tokio's tasks.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("tokio-memory", &[n]) => memory(n),
+        ("tokio-switch-self-wake", &[n, total]) => switch_self_wake(n, total),
+        ("tokio-switch-yield-now", &[n, total]) => switch_yield_now(n, total),
+        ("tokio-spawn", &[total]) => spawn(total),
+        ("tokio-spawn-handle", &[total]) => spawn_handle(total),
+        ("tokio-ring-mpsc", &[k, hops]) => ring_mpsc(k, hops),
+        ("tokio-ring-handmade", &[k, hops]) => ring_handmade(k, hops),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 thread_local! {
     static STARTED: Cell<u64> = const { Cell::new(0) };
@@ -33,7 +52,7 @@ fn runtime() -> Runtime {
 }
 
 /// `n` tasks in a yield loop: bytes each.
-pub(super) fn memory(n: u64) {
+fn memory(n: u64) {
     runtime().block_on(async {
         let before = rss_bytes();
         for _ in 0..n {
@@ -91,17 +110,17 @@ fn switch_through<F: Future<Output = ()> + Send + 'static>(n: u64, total: u64, t
 }
 
 /// Yielding by waking oneself.
-pub(super) fn switch_self_wake(n: u64, total: u64) {
+fn switch_self_wake(n: u64, total: u64) {
     switch_through(n, total, self_wake);
 }
 
 /// Yielding with `tokio::task::yield_now`.
-pub(super) fn switch_yield_now(n: u64, total: u64) {
+fn switch_yield_now(n: u64, total: u64) {
     switch_through(n, total, yield_now);
 }
 
 /// Spawns and finishes `total` tasks, a thousand at a time, without keeping their handles.
-pub(super) fn spawn(total: u64) {
+fn spawn(total: u64) {
     runtime().block_on(async move {
         let first = Times::now();
         for batch in 1..=total / 1000 {
@@ -118,7 +137,7 @@ pub(super) fn spawn(total: u64) {
 }
 
 /// The same, waiting for each task through its handle.
-pub(super) fn spawn_handle(total: u64) {
+fn spawn_handle(total: u64) {
     runtime().block_on(async move {
         let mut handles = Vec::with_capacity(1000);
         let first = Times::now();
@@ -136,7 +155,7 @@ pub(super) fn spawn_handle(total: u64) {
 }
 
 /// A ring of `k` tasks that hand a number over through `tokio::sync::mpsc` channels of one place.
-pub(super) fn ring_mpsc(k: u64, hops: u64) {
+fn ring_mpsc(k: u64, hops: u64) {
     let rounds = hops / k;
     runtime().block_on(async move {
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..k).map(|_| mpsc::channel::<u64>(1)).unzip();
@@ -153,21 +172,21 @@ pub(super) fn ring_mpsc(k: u64, hops: u64) {
             }));
         }
         let start = async { start.send(0).await.expect("the ring is open") };
-        let mut ends = super::around(rounds * k, start, stations).await;
+        let mut ends = around(rounds * k, start, stations).await;
         println!("token {}", ends[0].recv().await.expect("the token is back at its start"));
     });
 }
 
 /// A ring of `k` tasks over the hand-made MVar.
-pub(super) fn ring_handmade(k: u64, hops: u64) {
+fn ring_handmade(k: u64, hops: u64) {
     let rounds = hops / k;
     let cells: Vec<HandMade<u64>> = (0..k).map(|_| HandMade::new()).collect();
     LocalSet::new().block_on(&runtime(), async move {
         let mut stations = Vec::new();
         for (from, to) in cells.iter().zip(cells.iter().cycle().skip(1)) {
-            stations.push(tokio::task::spawn_local(super::station(from.clone(), to.clone(), rounds)));
+            stations.push(tokio::task::spawn_local(station(from.clone(), to.clone(), rounds)));
         }
-        super::around(rounds * k, cells[0].put(0), stations).await;
+        around(rounds * k, cells[0].put(0), stations).await;
         println!("token {}", cells[0].take().await);
     });
 }

@@ -18,10 +18,41 @@ use crate::child::streams::text::{
 };
 use crate::contender::{LIMIT, OURS, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case, reports, rows, values};
 use crate::peers::{GHC_CONDUIT, RUST_STREAMS, built, program_of};
 use crate::table::{Row, Table};
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "pipe-grep",
+        about: "the paper's grep and grep -n over 500 MB, beside GNU grep, ripgrep, conduit",
+        measure: grep,
+    },
+    Figure {
+        name: "pipe-shell",
+        about: "the command selvedge-pipe over 500 MB, beside ripgrep, GNU grep and mawk",
+        measure: shell,
+    },
+    Figure { name: "pipe-lines", about: "a closure for each line of 500 MB", measure: lines },
+    Figure {
+        name: "pipe-rewrite",
+        about: "each occurrence replaced in 500 MB, beside GNU sed",
+        measure: rewrite,
+    },
+    Figure {
+        name: "pipe-xml",
+        about: "elements with an attribute in 200 MB, beside quick-xml and xmllint",
+        measure: xml,
+    },
+    Figure {
+        name: "pipe-sort",
+        about: "a merge sort with a cycle, beside a network of threads and sort -n",
+        measure: sort,
+    },
+];
 
 /// CPU time of a whole run.
 const CPU: Metric = Metric { key: "cpu_ms", unit: "ms", better: Better::Lower };

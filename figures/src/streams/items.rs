@@ -6,10 +6,28 @@ use super::{ours, peer, theirs};
 use crate::child::streams::items::{branched, five, halves};
 use crate::contender::{LIMIT, NS, OURS, WALL_NS, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, case};
 use crate::peers::{GHC_CONDUIT, RUST_STREAMS};
 use crate::table::Table;
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "pipe-stages",
+        about: "five lifted stages over 100 million numbers, five coroutines over 10 million",
+        measure: stages,
+    },
+    Figure { name: "pipe-hop", about: "one chunk over one edge", measure: hop },
+    Figure {
+        name: "pipe-branch",
+        about: "two branches that merge in order, against a plain hop",
+        measure: branch,
+    },
+    Figure { name: "pipe-ahead", about: "two halves of the work on two CPUs", measure: ahead },
+    Figure { name: "pipe-memory", about: "10,000 idle pipelines of four stages", measure: memory },
+];
 
 const BYTES: Metric = Metric { key: "bytes", unit: "bytes", better: Better::Lower };
 

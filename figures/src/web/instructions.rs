@@ -7,7 +7,7 @@
 //! rows.
 
 use crate::callgrind;
-use crate::measure::{Contender, Failure};
+use crate::measure::{Contender, MeasureError};
 use crate::peers::is_missing;
 use crate::pinned;
 
@@ -50,19 +50,20 @@ impl Counted {
     /// # Errors
     ///
     /// As for [`callgrind::each`].
-    pub(crate) fn each(self) -> Result<f64, Failure> {
+    pub(crate) fn each(self) -> Result<f64, MeasureError> {
         let [few, many] = LENGTHS.map(|requests| self.all(requests));
         Ok((many? as f64 - few? as f64) / (LENGTHS[1] - LENGTHS[0]) as f64)
     }
 
     /// All instructions of a run.
-    fn all(self, requests: u64) -> Result<u64, Failure> {
-        let site = Site::create(0).map_err(Failure::Failed)?;
-        let words = callgrind::words().map_err(Failure::Absent)?;
-        let refused =
-            |why: String| if is_missing(&why) { Failure::Absent(why) } else { Failure::Failed(why) };
+    fn all(self, requests: u64) -> Result<u64, MeasureError> {
+        let site = Site::create(0).map_err(MeasureError::Failed)?;
+        let words = callgrind::words().map_err(MeasureError::Absent)?;
+        let refused = |why: String| {
+            if is_missing(&why) { MeasureError::Absent(why) } else { MeasureError::Failed(why) }
+        };
         let mut server = server::start_under(&words, self.kind, self.log, &site).map_err(refused)?;
-        server.check(SMALL, &site).map_err(Failure::Wrong)?;
+        server.check(SMALL, &site).map_err(MeasureError::Wrong)?;
         let connections = CONNECTIONS as u64;
         let client = Contender {
             cpus: &[pinned::CLIENT_CPU],
@@ -72,7 +73,7 @@ impl Counted {
         };
         crate::measure::run(&client, &[], callgrind::LIMIT)?;
         server.answered(requests, 0);
-        let log = server.stop_and_read(SMALL).map_err(Failure::Wrong)?;
-        callgrind::collected(&log).ok_or_else(|| Failure::Failed("callgrind counted nothing".to_owned()))
+        let log = server.stop_and_read(SMALL).map_err(MeasureError::Wrong)?;
+        callgrind::collected(&log).ok_or_else(|| MeasureError::Failed("callgrind counted nothing".to_owned()))
     }
 }

@@ -11,7 +11,7 @@ use crate::machine::Machine;
 use crate::measure::rows;
 use crate::peers::{C_CGI, program_of, program_path};
 use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
-use crate::table::Table;
+use crate::table::{Row, Table};
 
 use super::load::Load;
 use super::server::{Log, SetUp, start_as};
@@ -24,98 +24,40 @@ const FAST_CGI: File = File { path: "/answer.app", bytes: 1000 };
 /// Where Debian has Apache's modules.
 const MODULES: &str = "/usr/lib/apache2/modules";
 
+/// What the two parts of the figure share.
+struct Trial {
+    site: Site,
+    effort: Effort,
+    seconds: u64,
+}
+
+impl Trial {
+    /// The file that the load asks for. A fault is a file that is longer than the answer.
+    fn asked(&self, file: File) -> File {
+        File { bytes: file.bytes + usize::from(self.effort.purpose == Purpose::Faults), ..file }
+    }
+
+    /// A server. Each has a directory of its own, so the protocol is a part of its name.
+    fn by(
+        &self,
+        protocol: &str,
+        system: &'static str,
+        ours: bool,
+        configure: &dyn Fn(&SetUp) -> Result<Vec<String>, String>,
+    ) -> Candidate {
+        Candidate::start(system, ours, &BOTH_CPUS[..1], self.effort, || {
+            start_as(&format!("{system} {protocol}"), Log::Off, &self.site, &[SERVER_CPU], configure)
+        })
+    }
+}
+
 /// `web-cgi`.
 pub(crate) fn programs(effort: Effort) -> Result<Table, String> {
     let machine = Machine::now();
-    let faults = effort.purpose == Purpose::Faults;
     let seconds = if effort.is_small() { 1 } else { effort.seconds };
-    let longer = |file: File| File { bytes: file.bytes + usize::from(faults), ..file };
-    let site = Site::create(0)?;
-    // Each server has a directory of its own, so the protocol is a part of its name.
-    let by = |protocol: &str,
-              system: &str,
-              ours: bool,
-              configure: &dyn Fn(&SetUp) -> Result<Vec<String>, String>| {
-        Candidate::start(system, ours, &BOTH_CPUS[..1], effort, || {
-            start_as(&format!("{system} {protocol}"), Log::Off, &site, &[SERVER_CPU], configure)
-        })
-    };
-
-    let program = C_CGI.executable()?;
-    let bin = site.root().join("cgi-bin");
-    let place = |error: std::io::Error| format!("{}: {error}", bin.display());
-    fs::create_dir_all(&bin).map_err(place)?;
-    fs::copy(&program, bin.join("answer")).map_err(place)?;
-    for path in [bin.clone(), bin.join("answer")] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(place)?;
-    }
-    let bin = bin.display().to_string();
-    let file = longer(CGI);
-    let load = Load::new(file, 1, seconds)?.connections(8);
-    let candidates = vec![
-        by("CGI", "selvedge-httpd", true, &|set_up| {
-            set_up.configured(&format!("workers = 1\n[[route]]\npath = '/cgi-bin/'\ncgi = '{bin}'\n"))
-        }),
-        by("CGI", "lighttpd", false, &|set_up| lighttpd(set_up, &bin)),
-        by("CGI", "Apache", false, &|set_up| apache(set_up, &bin)),
-    ];
-    let (contenders, samples) = compete("web-cgi: CGI", file, &load, candidates, effort)?;
-    let rates: Vec<Result<Vec<f64>, String>> = samples
-        .iter()
-        .map(|sample| sample.clone().map(|pairs| pairs.iter().map(|pair| pair.0).collect()))
-        .collect();
-    let mut all = rows("CGI, 8 connections: request rate", &contenders, RATE, &rates);
-
-    let file = longer(FAST_CGI);
-    fs::write(site.root().join("answer.app"), "").map_err(|error| format!("answer.app: {error}"))?;
-    let behind = start_as("application", Log::Off, &site, &[CLIENT_CPU], |set_up| {
-        inner("application", "fastcgi-app", &[u64::from(set_up.port), FAST_CGI.bytes as u64]).command
-    })?;
-    let upstream = behind.port();
-    let load = Load::new(file, 1, seconds)?.connections(8).asleep();
-    let candidates = vec![
-        by("FastCGI", "selvedge-httpd", true, &|set_up| {
-            set_up.configured(&format!(
-                "workers = 1\n[[route]]\nfastcgi = '127.0.0.1:{upstream}'\nroot = '{}'\nindex = ['index.app']\n",
-                set_up.root
-            ))
-        }),
-        by("FastCGI", "nginx", false, &|set_up| {
-            let parameters = [
-                ("SCRIPT_FILENAME", "$document_root$fastcgi_script_name"),
-                ("QUERY_STRING", "$query_string"),
-                ("REQUEST_METHOD", "$request_method"),
-                ("CONTENT_TYPE", "$content_type"),
-                ("CONTENT_LENGTH", "$content_length"),
-                ("SCRIPT_NAME", "$fastcgi_script_name"),
-                ("REQUEST_URI", "$request_uri"),
-                ("DOCUMENT_URI", "$document_uri"),
-                ("DOCUMENT_ROOT", "$document_root"),
-                ("SERVER_PROTOCOL", "$server_protocol"),
-                ("REQUEST_SCHEME", "$scheme"),
-                ("GATEWAY_INTERFACE", "CGI/1.1"),
-                ("SERVER_SOFTWARE", "nginx/$nginx_version"),
-                ("REMOTE_ADDR", "$remote_addr"),
-                ("REMOTE_PORT", "$remote_port"),
-                ("SERVER_ADDR", "$server_addr"),
-                ("SERVER_PORT", "$server_port"),
-                ("SERVER_NAME", "$server_name"),
-            ];
-            let lines: String = parameters
-                .iter()
-                .map(|(name, value)| format!("    fastcgi_param {name} {value};\n"))
-                .collect();
-            let http = format!(
-                "  access_log off;\n  upstream behind {{ server 127.0.0.1:{upstream}; keepalive 64; }}\n\
-                 \x20 server {{ listen 127.0.0.1:{}; root {}; location / {{\n{lines}    \
-                 fastcgi_pass behind; fastcgi_keep_conn on; }} }}\n",
-                set_up.port, set_up.root
-            );
-            set_up.nginx_with(1, &http)
-        }),
-    ];
-    let (contenders, samples) = compete("web-cgi: FastCGI", file, &load, candidates, effort)?;
-    all.extend(rate_and_cpu("FastCGI, 8 connections: ", &contenders, &samples));
+    let trial = Trial { site: Site::create(0)?, effort, seconds };
+    let mut all = by_cgi(&trial)?;
+    all.extend(by_fast_cgi(&trial)?);
     Ok(Table {
         name: "web-cgi",
         title: "answers of 1000 bytes by other programs: a C program by CGI, an application by FastCGI".to_owned(),
@@ -126,6 +68,90 @@ pub(crate) fn programs(effort: Effort) -> Result<Table, String> {
             "FastCGI: the application is ours for both, on CPU 1 beside the client; kept connections".to_owned(),
         ],
     })
+}
+
+/// The rows of a C program that a server starts for each request.
+fn by_cgi(trial: &Trial) -> Result<Vec<Row>, String> {
+    let program = C_CGI.executable()?;
+    let bin = trial.site.root().join("cgi-bin");
+    let place = |error: std::io::Error| format!("{}: {error}", bin.display());
+    fs::create_dir_all(&bin).map_err(place)?;
+    fs::copy(&program, bin.join("answer")).map_err(place)?;
+    for path in [bin.clone(), bin.join("answer")] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(place)?;
+    }
+    let bin = bin.display().to_string();
+    let file = trial.asked(CGI);
+    let load = Load::new(file, 1, trial.seconds)?.connections(8);
+    let candidates = vec![
+        trial.by("CGI", "selvedge-httpd", true, &|set_up| {
+            set_up.configured(&format!("workers = 1\n[[route]]\npath = '/cgi-bin/'\ncgi = '{bin}'\n"))
+        }),
+        trial.by("CGI", "lighttpd", false, &|set_up| lighttpd(set_up, &bin)),
+        trial.by("CGI", "Apache", false, &|set_up| apache(set_up, &bin)),
+    ];
+    let (contenders, samples) = compete("web-cgi: CGI", file, &load, candidates, trial.effort)?;
+    let rates: Vec<Result<Vec<f64>, String>> = samples
+        .iter()
+        .map(|sample| sample.clone().map(|pairs| pairs.iter().map(|pair| pair.0).collect()))
+        .collect();
+    Ok(rows("CGI, 8 connections: request rate", &contenders, RATE, &rates))
+}
+
+/// The rows of an application of ours behind each server.
+fn by_fast_cgi(trial: &Trial) -> Result<Vec<Row>, String> {
+    let file = trial.asked(FAST_CGI);
+    fs::write(trial.site.root().join("answer.app"), "").map_err(|error| format!("answer.app: {error}"))?;
+    let behind = start_as("application", Log::Off, &trial.site, &[CLIENT_CPU], |set_up| {
+        inner("application", "fastcgi-app", &[u64::from(set_up.port), FAST_CGI.bytes as u64]).command
+    })?;
+    let upstream = behind.port();
+    let load = Load::new(file, 1, trial.seconds)?.connections(8).asleep();
+    let candidates = vec![
+        trial.by("FastCGI", "selvedge-httpd", true, &|set_up| {
+            set_up.configured(&format!(
+                "workers = 1\n[[route]]\nfastcgi = '127.0.0.1:{upstream}'\nroot = '{}'\nindex = ['index.app']\n",
+                set_up.root
+            ))
+        }),
+        trial.by("FastCGI", "nginx", false, &|set_up| nginx(set_up, upstream)),
+    ];
+    let (contenders, samples) = compete("web-cgi: FastCGI", file, &load, candidates, trial.effort)?;
+    Ok(rate_and_cpu("FastCGI, 8 connections: ", &contenders, &samples))
+}
+
+/// What nginx tells the application of a request.
+const PARAMETERS: [(&str, &str); 18] = [
+    ("SCRIPT_FILENAME", "$document_root$fastcgi_script_name"),
+    ("QUERY_STRING", "$query_string"),
+    ("REQUEST_METHOD", "$request_method"),
+    ("CONTENT_TYPE", "$content_type"),
+    ("CONTENT_LENGTH", "$content_length"),
+    ("SCRIPT_NAME", "$fastcgi_script_name"),
+    ("REQUEST_URI", "$request_uri"),
+    ("DOCUMENT_URI", "$document_uri"),
+    ("DOCUMENT_ROOT", "$document_root"),
+    ("SERVER_PROTOCOL", "$server_protocol"),
+    ("REQUEST_SCHEME", "$scheme"),
+    ("GATEWAY_INTERFACE", "CGI/1.1"),
+    ("SERVER_SOFTWARE", "nginx/$nginx_version"),
+    ("REMOTE_ADDR", "$remote_addr"),
+    ("REMOTE_PORT", "$remote_port"),
+    ("SERVER_ADDR", "$server_addr"),
+    ("SERVER_PORT", "$server_port"),
+    ("SERVER_NAME", "$server_name"),
+];
+
+fn nginx(set_up: &SetUp, upstream: u16) -> Result<Vec<String>, String> {
+    let lines: String =
+        PARAMETERS.iter().map(|(name, value)| format!("    fastcgi_param {name} {value};\n")).collect();
+    let http = format!(
+        "  access_log off;\n  upstream behind {{ server 127.0.0.1:{upstream}; keepalive 64; }}\n\
+         \x20 server {{ listen 127.0.0.1:{}; root {}; location / {{\n{lines}    \
+         fastcgi_pass behind; fastcgi_keep_conn on; }} }}\n",
+        set_up.port, set_up.root
+    );
+    set_up.nginx_with(1, &http)
 }
 
 fn lighttpd(set_up: &SetUp, bin: &str) -> Result<Vec<String>, String> {

@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::contender::inner;
 use crate::effort::{Effort, Purpose};
 use crate::machine::Machine;
-use crate::measure::{Failure, NOTICED, report};
+use crate::measure::{MeasureError, NOTICED, report};
 use crate::peers::is_missing;
 use crate::pinned::{self, CLIENT_CPU, SERVER_CPU};
 use crate::table::{Row, Table};
 
-use super::server::{Log, SetUp, start_as};
+use super::server::{Log, Running, SetUp, start_as};
 use super::site::{File, Site};
 
 /// A file that a download takes long for.
@@ -58,45 +58,14 @@ pub(crate) fn reloaded(effort: Effort) -> Result<Table, String> {
             true => Err("not run for its faults".to_owned()),
             false => start_as(system, Log::Off, &site, &[SERVER_CPU], configure),
         };
-        let server = match started {
+        match started {
             Err(why) if !is_ours && (faults || is_missing(&why)) => {
                 let missing =
                     |(_, case, unit)| Row { value: Err(why.clone()), unit, ..Row::plain(case, system) };
                 all.extend(COUNTS.map(missing));
-                continue;
             }
-            started => started.map_err(|why| format!("{system}: {why}"))?,
-        };
-        // A fault is a peer to which no WebSocket can be opened.
-        let behind = if faults { 9 } else { u64::from(upstream) };
-        let numbers = [u64::from(server.port()), u64::from(server.id()), behind, millis];
-        let client = inner("client", "web-session", &numbers);
-        let words = client.command.map_err(|why| format!("the client: {why}"))?;
-        let report = report(pinned::command(CLIENT_CPU, &words), Duration::from_millis(millis + 30_000));
-        let report = match report {
-            Err(Failure::Absent(why) | Failure::Failed(why) | Failure::Wrong(why)) if faults => {
-                eprintln!("web-reload: noticed: {why}");
-                let noticed = |(_, case, unit)| Row {
-                    value: Err(NOTICED.to_owned()),
-                    unit,
-                    ..Row::plain(case, system)
-                };
-                all.extend(COUNTS.map(noticed));
-                continue;
-            }
-            Ok(_) if faults => return Err(format!("{system}: a fault was not noticed")),
-            Err(Failure::Absent(why) | Failure::Failed(why) | Failure::Wrong(why)) => {
-                return Err(format!("{system}: {why}"));
-            }
-            Ok(report) => report,
-        };
-        if report.get("reloads").is_none_or(|reloads| *reloads < millis as f64 / 200.0) {
-            return Err(format!("{system}: there were too few reloads"));
-        }
-        for (key, case, unit) in COUNTS {
-            let count = *report.get(key).ok_or_else(|| format!("the client said nothing of {key}"))?;
-            let command = Some(server.command().join(" "));
-            all.push(Row { value: Ok(count), unit, command, ..Row::plain(case, system) });
+            Err(why) => return Err(format!("{system}: {why}")),
+            Ok(server) => all.extend(counts(system, &server, upstream, millis, faults)?),
         }
     }
     all.sort_by_key(|row| COUNTS.iter().position(|(_, case, _)| *case == row.case));
@@ -112,4 +81,42 @@ pub(crate) fn reloaded(effort: Effort) -> Result<Table, String> {
             "a request that is sent on a kept connection just when the server closes it has no answer; a client may send it again".to_owned(),
         ],
     })
+}
+
+/// What the client of a session counts at one server, as rows.
+fn counts(
+    system: &'static str,
+    server: &Running,
+    upstream: u16,
+    millis: u64,
+    faults: bool,
+) -> Result<Vec<Row>, String> {
+    // A fault is a peer to which no WebSocket can be opened.
+    let behind = if faults { 9 } else { u64::from(upstream) };
+    let numbers = [u64::from(server.port()), u64::from(server.id()), behind, millis];
+    let client = inner("client", "web-session", &numbers);
+    let words = client.command.map_err(|why| format!("the client: {why}"))?;
+    let report = report(pinned::command(CLIENT_CPU, &words), Duration::from_millis(millis + 30_000));
+    let report = match report {
+        Err(MeasureError::Absent(why) | MeasureError::Failed(why) | MeasureError::Wrong(why)) if faults => {
+            eprintln!("web-reload: noticed: {why}");
+            let noticed =
+                |(_, case, unit)| Row { value: Err(NOTICED.to_owned()), unit, ..Row::plain(case, system) };
+            return Ok(COUNTS.map(noticed).to_vec());
+        }
+        Ok(_) if faults => return Err(format!("{system}: a fault was not noticed")),
+        Err(MeasureError::Absent(why) | MeasureError::Failed(why) | MeasureError::Wrong(why)) => {
+            return Err(format!("{system}: {why}"));
+        }
+        Ok(report) => report,
+    };
+    if report.get("reloads").is_none_or(|reloads| *reloads < millis as f64 / 200.0) {
+        return Err(format!("{system}: there were too few reloads"));
+    }
+    let counted = COUNTS.into_iter().map(|(key, case, unit)| {
+        let count = *report.get(key).ok_or_else(|| format!("the client said nothing of {key}"))?;
+        let command = Some(server.command().join(" "));
+        Ok(Row { value: Ok(count), unit, command, ..Row::plain(case, system) })
+    });
+    counted.collect()
 }

@@ -22,7 +22,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
         let Some(package) = package(file).filter(|_| !tests.contains(file)) else { continue };
         for (line, name) in types(source) {
             places.entry((package, name)).or_default().push((file, line));
-            if package.starts_with("crates/") && package != file {
+            if package.starts_with("crates/") && !package.contains("/src/") {
                 crates.entry(name).or_default().insert(package);
             }
         }
@@ -46,11 +46,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Problem> {
     problems
 }
 
-/// The directory of the package, where the file is in its `src`. A file in `src/bin` is a crate of
-/// its own.
+/// The directory of the package, where the file is in its `src`. A file or a directory in `src/bin`
+/// is a crate of its own.
 fn package(file: &str) -> Option<&str> {
     let (package, inner) = file.split_once("/src/")?;
-    Some(if inner.starts_with("bin/") { file } else { package })
+    let Some(program) = inner.strip_prefix("bin/") else { return Some(package) };
+    let below = program.find('/').map_or(0, |at| program.len() - at);
+    Some(&file[..file.len() - below])
 }
 
 /// The files of modules that only tests compile.

@@ -6,7 +6,7 @@
 //! answers its first query, and again for each reload.
 
 use super::entries::{Entries, ZoneEntry, lines};
-use super::{Misfit, Zone};
+use super::{RecordError, Zone};
 use crate::record::{DomainName, ZoneRecord};
 use domain::base::iana::Class;
 use domain::base::name::FlattenInto;
@@ -37,7 +37,7 @@ pub enum ZoneErrorKind {
     /// The text is not in the master format. The scanner says why.
     Syntax(String),
     /// A record cannot stand in the zone.
-    Misfit(Misfit, String),
+    RecordError(RecordError, String),
     /// Files include each other too deeply, or in a circle.
     TooDeep,
     /// The zone has no record of this type at its own name.
@@ -65,12 +65,14 @@ impl fmt::Display for ZoneError {
         match &self.kind {
             ZoneErrorKind::Unreadable(error) => write!(f, " {error}"),
             ZoneErrorKind::Syntax(text) => write!(f, " {text}"),
-            ZoneErrorKind::Misfit(Misfit::Outside, name) => write!(f, " {name} is not in the zone"),
-            ZoneErrorKind::Misfit(Misfit::SoaBelow, name) => {
+            ZoneErrorKind::RecordError(RecordError::Outside, name) => write!(f, " {name} is not in the zone"),
+            ZoneErrorKind::RecordError(RecordError::SoaBelow, name) => {
                 write!(f, " {name} has an SOA record, and is not the zone's own name")
             }
-            ZoneErrorKind::Misfit(Misfit::SecondSoa, name) => write!(f, " {name} has two SOA records"),
-            ZoneErrorKind::Misfit(Misfit::BesideAlias, name) => {
+            ZoneErrorKind::RecordError(RecordError::SecondSoa, name) => {
+                write!(f, " {name} has two SOA records")
+            }
+            ZoneErrorKind::RecordError(RecordError::BesideAlias, name) => {
                 write!(f, " {name} has a CNAME record and another record")
             }
             ZoneErrorKind::TooDeep => write!(f, " $INCLUDE goes deeper than {INCLUDES_MAX} files"),
@@ -148,7 +150,7 @@ impl Reader<'_> {
                     }
                     self.zone.insert(record).map_err(|misfit| {
                         let name = name.fmt_with_dot().to_string();
-                        error(Some(entry.line), ZoneErrorKind::Misfit(misfit, name))
+                        error(Some(entry.line), ZoneErrorKind::RecordError(misfit, name))
                     })?;
                     owner = Some(name);
                 }

@@ -127,15 +127,15 @@ fn a_zone_refuses_what_does_not_fit() {
         let serial = domain::base::Serial(1);
         Data::Soa(domain::rdata::Soa::new(one.clone(), one, serial, ttl(1), ttl(1), ttl(1), ttl(minimum)))
     };
-    assert_eq!(zone.insert(record("example.com", a(1))), Err(Misfit::Outside));
-    assert_eq!(zone.insert(record("notexample.org", a(1))), Err(Misfit::Outside));
-    assert_eq!(zone.insert(record("a.example.org", soa(1))), Err(Misfit::SoaBelow));
+    assert_eq!(zone.insert(record("example.com", a(1))), Err(RecordError::Outside));
+    assert_eq!(zone.insert(record("notexample.org", a(1))), Err(RecordError::Outside));
+    assert_eq!(zone.insert(record("a.example.org", soa(1))), Err(RecordError::SoaBelow));
     assert_eq!(zone.insert(record("example.org", soa(1))), Ok(()));
     assert_eq!(zone.insert(record("EXAMPLE.org", soa(1))), Ok(()));
-    assert_eq!(zone.insert(record("example.org", soa(2))), Err(Misfit::SecondSoa));
+    assert_eq!(zone.insert(record("example.org", soa(2))), Err(RecordError::SecondSoa));
     assert_eq!(zone.insert(record("www.example.org", cname("a.example.org"))), Ok(()));
-    assert_eq!(zone.insert(record("www.example.org", cname("b.example.org"))), Err(Misfit::BesideAlias));
-    assert_eq!(zone.insert(record("www.example.org", a(1))), Err(Misfit::BesideAlias));
+    assert_eq!(zone.insert(record("www.example.org", cname("b.example.org"))), Err(RecordError::BesideAlias));
+    assert_eq!(zone.insert(record("www.example.org", a(1))), Err(RecordError::BesideAlias));
 }
 
 #[test]

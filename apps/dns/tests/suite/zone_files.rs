@@ -4,7 +4,7 @@ use crate::common::*;
 use domain::base::Rtype;
 use selvedge_dns::record::{DomainName, NameKey};
 use selvedge_dns::zone::file::{self, ZoneErrorKind};
-use selvedge_dns::zone::{Found, Misfit, Zone};
+use selvedge_dns::zone::{Found, RecordError, Zone};
 use std::path::Path;
 
 fn found(zone: &Zone, asked: &DomainName, rtype: Rtype) -> Vec<String> {
@@ -89,7 +89,7 @@ fn refused(text: &str) -> (String, ZoneErrorKind) {
     let kind = match error.kind() {
         ZoneErrorKind::Unreadable(error) => ZoneErrorKind::Unreadable(error.kind().into()),
         ZoneErrorKind::Syntax(text) => ZoneErrorKind::Syntax(text.clone()),
-        ZoneErrorKind::Misfit(misfit, name) => ZoneErrorKind::Misfit(*misfit, name.clone()),
+        ZoneErrorKind::RecordError(misfit, name) => ZoneErrorKind::RecordError(*misfit, name.clone()),
         ZoneErrorKind::TooDeep => ZoneErrorKind::TooDeep,
         ZoneErrorKind::Without(rtype) => ZoneErrorKind::Without(*rtype),
         other => panic!("{other:?}"),
@@ -122,23 +122,23 @@ fn a_record_that_does_not_fit_has_a_line() {
     for (text, misfit, message) in [
         (
             "a A 192.0.2.1\nexample.com. A 192.0.2.1\n",
-            Misfit::Outside,
+            RecordError::Outside,
             "wrong:4: example.com. is not in the zone",
         ),
         (
             "a SOA ns host 1 2 3 4 5\n",
-            Misfit::SoaBelow,
+            RecordError::SoaBelow,
             "wrong:3: a.example.org. has an SOA record, and is not the zone's own name",
         ),
-        ("@ SOA ns host 2 2 3 4 5\n", Misfit::SecondSoa, "wrong:3: example.org. has two SOA records"),
+        ("@ SOA ns host 2 2 3 4 5\n", RecordError::SecondSoa, "wrong:3: example.org. has two SOA records"),
         (
             "a A 192.0.2.1\n\na CNAME b\nc A 192.0.2.1\n",
-            Misfit::BesideAlias,
+            RecordError::BesideAlias,
             "wrong:5: a.example.org. has a CNAME record and another record",
         ),
     ] {
         let (said, kind) = refused(&format!("{TOP}{text}"));
-        assert!(matches!(kind, ZoneErrorKind::Misfit(kind, _) if kind == misfit), "{text}: {kind:?}");
+        assert!(matches!(kind, ZoneErrorKind::RecordError(kind, _) if kind == misfit), "{text}: {kind:?}");
         assert_eq!(said, message);
     }
 }

@@ -8,7 +8,6 @@
 //! of the outputs.
 
 use std::fs;
-use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -21,7 +20,8 @@ use super::clock::Clock;
 use super::command::{End, Running};
 use super::runner::{Ended, Runner, passed_on, send};
 use crate::disk;
-use crate::evaluate::RuleMistake;
+use crate::error::MakeError;
+use crate::evaluate::RuleError;
 use crate::graph::{CONSOLE, EdgeId, Graph, NodeId, names};
 use crate::log::build_log::Entry;
 use crate::project::{Project, as_path};
@@ -39,41 +39,41 @@ pub(super) struct Order {
 }
 
 /// Why a command counts as failed.
-pub(super) struct Failure {
+pub(super) struct CommandError {
     /// In a few words.
     pub(super) reason: String,
     /// The exit status that the build gets from it.
     pub(super) status: u8,
 }
 
-impl Failure {
+impl CommandError {
     /// A failure that is not told by the command's own status.
-    pub(super) fn other(reason: &str) -> Failure {
-        Failure { reason: reason.to_string(), status: 1 }
+    pub(super) fn other(reason: &str) -> CommandError {
+        CommandError { reason: reason.to_string(), status: 1 }
     }
 
     /// The failure that the status of a command tells. A signal counts as the shell counts it.
-    fn of(status: ExitStatus) -> Option<Failure> {
+    fn of(status: ExitStatus) -> Option<CommandError> {
         match (status.code(), status.signal()) {
             (Some(0), _) => None,
-            (Some(code), _) => Some(Failure { reason: format!("code={code}"), status: code as u8 }),
+            (Some(code), _) => Some(CommandError { reason: format!("code={code}"), status: code as u8 }),
             (None, Some(signal)) => {
-                Some(Failure { reason: format!("signal={signal}"), status: 128 | signal as u8 })
+                Some(CommandError { reason: format!("signal={signal}"), status: 128 | signal as u8 })
             }
-            (None, None) => Some(Failure::other(&status.to_string())),
+            (None, None) => Some(CommandError::other(&status.to_string())),
         }
     }
 }
 
 /// How a command has ended.
 pub(super) struct Finished {
-    pub(super) failure: Option<Failure>,
+    pub(super) failure: Option<CommandError>,
     /// The text that it has written, and the reason of a failure that is this program's.
     pub(super) output: Vec<u8>,
 }
 
 impl Order {
-    fn of(project: &mut Project, edge: EdgeId, verbose: bool) -> Result<Order, RuleMistake> {
+    fn of(project: &mut Project, edge: EdgeId, verbose: bool) -> Result<Order, RuleError> {
         let graph = &project.graph;
         Ok(Order {
             shown: shown(graph, edge, verbose)?,
@@ -89,7 +89,7 @@ impl Order {
 
 /// The line that the user sees: the description of an edge, or its command if there is none or if
 /// whole commands are shown.
-fn shown(graph: &Graph, edge: EdgeId, verbose: bool) -> Result<Vec<u8>, RuleMistake> {
+fn shown(graph: &Graph, edge: EdgeId, verbose: bool) -> Result<Vec<u8>, RuleError> {
     let mut shown = if verbose { Vec::new() } else { graph.value(edge, names::DESCRIPTION)? };
     if shown.is_empty() {
         shown = graph.value(edge, names::COMMAND)?;
@@ -97,19 +97,14 @@ fn shown(graph: &Graph, edge: EdgeId, verbose: bool) -> Result<Vec<u8>, RuleMist
     Ok(shown)
 }
 
-/// An error of the system, with the path that it is about.
-pub(super) fn at(path: &[u8], error: &io::Error) -> String {
-    format!("{}: {error}", String::from_utf8_lossy(path))
-}
-
 impl Runner {
     /// Waits for a permit, and runs the edge's command.
     ///
     /// # Errors
-    /// For the user, if the build cannot go on: a file that is part of the build runner's own work.
-    pub(super) async fn run(self: &Rc<Runner>, edge: EdgeId) -> Result<Ended, String> {
+    /// The build cannot go on: a file that is part of the build runner's own work.
+    pub(super) async fn run(self: &Rc<Runner>, edge: EdgeId) -> Result<Ended, MakeError> {
         let pool = self.project.borrow().graph.edge(edge).pool;
-        let _job = self.jobs.wait(pool).await.map_err(|error| error.to_string())?;
+        let _job = self.jobs.wait(pool).await?;
         if self.stopped() {
             return Ok(Ended::NotMade);
         }
@@ -159,7 +154,7 @@ impl Runner {
     }
 
     /// Counts a failure, and returns the text that the user sees of it.
-    fn failed(&self, order: &Order, failure: &Failure) -> Vec<u8> {
+    fn failed(&self, order: &Order, failure: &CommandError) -> Vec<u8> {
         self.failures.set(self.failures.get() + 1);
         self.failed_with.set(failure.status);
         let project = self.project.borrow();
@@ -174,7 +169,7 @@ impl Runner {
 
     /// Makes the directories and the response file of the command, and calls `distrust`. Returns
     /// the time by the file system's clock.
-    fn prepare(&self, edge: EdgeId, order: &Order, clock: &Clock) -> Result<i64, String> {
+    fn prepare(&self, edge: EdgeId, order: &Order, clock: &Clock) -> Result<i64, MakeError> {
         let mut project = self.project.borrow_mut();
         for output in &order.outputs {
             make_parent(project.graph.path(*output))?;
@@ -185,10 +180,11 @@ impl Runner {
         if !order.rspfile.is_empty() {
             make_parent(&order.rspfile)?;
             let content = project.graph.value(edge, names::RSPFILE_CONTENT)?;
-            fs::write(as_path(&order.rspfile), content).map_err(|error| at(&order.rspfile, &error))?;
+            fs::write(as_path(&order.rspfile), content)
+                .map_err(MakeError::of_file(as_path(&order.rspfile)))?;
         }
         self.distrust(&mut project, edge, order)?;
-        clock.now().map_err(|error| at(b".ninja_lock", &error))
+        clock.now().map_err(MakeError::of_file(Path::new(".ninja_lock")))
     }
 
     /// Replaces each record of the outputs by [`Entry::unfinished`]. A record of an earlier command
@@ -196,7 +192,7 @@ impl Runner {
     /// flags or an input are as they were. An output of a generator without a record gets one,
     /// because an output without a record counts as made by hand there. Every other output without
     /// a record is not up to date.
-    fn distrust(&self, project: &mut Project, edge: EdgeId, order: &Order) -> Result<(), String> {
+    fn distrust(&self, project: &mut Project, edge: EdgeId, order: &Order) -> Result<(), MakeError> {
         let generator = project.graph.has(edge, names::GENERATOR)?;
         let Project { build_log, graph, .. } = &mut *project;
         for output in &order.outputs {
@@ -204,13 +200,13 @@ impl Runner {
             if known.map_or(generator, |entry| !entry.is_unfinished()) {
                 let unfinished = known.unwrap_or_default().unfinished();
                 let recorded = build_log.record(graph, *output, unfinished);
-                recorded.map_err(|error| format!("the build log: {error}"))?;
+                recorded.map_err(MakeError::BuildLog)?;
             }
         }
         Ok(())
     }
 
-    async fn child(self: &Rc<Runner>, edge: EdgeId, order: &Order) -> Result<Finished, String> {
+    async fn child(self: &Rc<Runner>, edge: EdgeId, order: &Order) -> Result<Finished, MakeError> {
         let mut started = match order.console {
             true => Running::start_on_terminal(&order.command, &self.variables),
             false => Running::start(&order.command, &self.launcher),
@@ -220,7 +216,7 @@ impl Runner {
             let running = match started {
                 Ok(running) => running,
                 Err(error) => {
-                    let failure = Some(Failure::other("cannot be started"));
+                    let failure = Some(CommandError::other("cannot be started"));
                     return Ok(Finished { failure, output: error.to_string().into_bytes() });
                 }
             };
@@ -235,7 +231,7 @@ impl Runner {
             }
             let ended = running.end(self.stop()).await;
             self.running.borrow_mut().remove(&edge);
-            match ended.map_err(|error| error.to_string())? {
+            match ended? {
                 End::Of(status, output) => break (status, output),
                 End::NotLoaded(error) if by_shell => started = Err(error),
                 End::NotLoaded(_) => {
@@ -253,13 +249,13 @@ impl Runner {
         {
             self.interrupt(signal);
         }
-        Ok(Finished { failure: Failure::of(status), output })
+        Ok(Finished { failure: CommandError::of(status), output })
     }
 
     /// Removes the outputs that an interrupted command has touched. Those of a generator stay,
     /// because the manifest is one of them, and without a manifest no build can make it anew. The
     /// record that `distrust` has left says that they are not finished.
-    fn remove_half_made(&self, edge: EdgeId, order: &Order) -> Result<(), RuleMistake> {
+    fn remove_half_made(&self, edge: EdgeId, order: &Order) -> Result<(), RuleError> {
         let mut project = self.project.borrow_mut();
         if project.graph.has(edge, names::GENERATOR)? {
             return Ok(());
@@ -278,12 +274,12 @@ impl Runner {
     }
 }
 
-fn make_parent(path: &[u8]) -> Result<(), String> {
+fn make_parent(path: &[u8]) -> Result<(), MakeError> {
     let Some(parent) = as_path(path).parent().filter(|parent| !parent.as_os_str().is_empty()) else {
         return Ok(());
     };
     if Path::exists(parent) {
         return Ok(());
     }
-    fs::create_dir_all(parent).map_err(|error| format!("{}: {error}", parent.display()))
+    fs::create_dir_all(parent).map_err(MakeError::of_file(parent))
 }

@@ -8,14 +8,15 @@
 use std::fs;
 use std::io;
 
-use super::finish::{Failure, Finished, Order, at};
+use super::finish::{CommandError, Finished, Order};
 use super::includes;
 use super::runner::Runner;
+use crate::error::MakeError;
 use crate::evaluate::DepsFormat;
 use crate::graph::{EdgeId, NodeId, names};
 use crate::log::build_log::Entry;
 use crate::log::deps_log::Deps;
-use crate::project::{Project, as_path};
+use crate::project::{Project, ProjectError, as_path};
 use crate::{canonical, depfile, disk};
 
 impl Runner {
@@ -30,7 +31,7 @@ impl Runner {
         edge: EdgeId,
         order: &Order,
         finished: &mut Finished,
-    ) -> Result<Option<Vec<NodeId>>, String> {
+    ) -> Result<Option<Vec<NodeId>>, MakeError> {
         let mut project = self.project.borrow_mut();
         let deps = project.graph.deps_format(edge)?;
         let error = match deps {
@@ -47,31 +48,31 @@ impl Runner {
                 Err(error) => error,
             },
         };
-        finished.failure = Some(Failure::other("its depfile cannot be used"));
-        finished.output.extend_from_slice(error.as_bytes());
+        finished.failure = Some(CommandError::other("its depfile cannot be used"));
+        finished.output.extend_from_slice(error.to_string().as_bytes());
         Ok(None)
     }
 
     /// Reads and removes the depfile that a compiler has written.
-    fn depfile(&self, project: &mut Project, order: &Order) -> Result<Vec<NodeId>, String> {
+    fn depfile(&self, project: &mut Project, order: &Order) -> Result<Vec<NodeId>, MakeError> {
         if order.depfile.is_empty() {
-            return Err("edge with deps=gcc but no depfile makes no sense".into());
+            return Err(ProjectError::NoDepfile.into());
         }
         let path = as_path(&order.depfile);
         let text = match fs::read(path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(at(&order.depfile, &error)),
+            Err(error) => return Err(MakeError::of_file(path)(error)),
         };
-        let parsed = depfile::parse(&text);
-        let parsed = parsed.map_err(|error| at(&order.depfile, &io::Error::other(error)))?;
+        let parsed = depfile::parse(&text)
+            .map_err(|error| ProjectError::Depfile { path: path.to_path_buf(), error })?;
         let mut nodes = Vec::with_capacity(parsed.inputs.len());
         for mut input in parsed.inputs {
             canonical::canonicalize(&mut input);
             nodes.push(project.graph.node(&input));
         }
         if !self.options.keep_depfile {
-            fs::remove_file(path).map_err(|error| at(&order.depfile, &error))?;
+            fs::remove_file(path).map_err(MakeError::of_file(path))?;
         }
         Ok(nodes)
     }
@@ -80,23 +81,22 @@ impl Runner {
     /// its response file, and writes the command and its inputs to the logs.
     ///
     /// # Errors
-    /// For the user, if the build cannot go on: a log cannot be written, an output cannot be looked
-    /// at.
+    /// The build cannot go on: a log cannot be written, an output cannot be looked at.
     pub(super) fn record(
         &self,
         edge: EdgeId,
         order: &Order,
         mut entry: Entry,
         inputs: Option<Vec<NodeId>>,
-    ) -> Result<(), String> {
+    ) -> Result<(), MakeError> {
         let mut project = self.project.borrow_mut();
         let restats = project.graph.restats(edge)?;
         let generator = project.graph.has(edge, names::GENERATOR)?;
         if restats || generator {
             let (mut unchanged, began) = (false, entry.mtime);
             for output in &order.outputs {
-                let before = project.mtime(*output).map_err(|error| error.to_string())?;
-                let after = disk::mtime(project.graph.path(*output)).map_err(|error| error.to_string())?;
+                let before = project.mtime(*output)?;
+                let after = disk::mtime(project.graph.path(*output))?;
                 entry.mtime = entry.mtime.max(after);
                 if restats && before == after {
                     project.set_clean(*output);
@@ -113,14 +113,14 @@ impl Runner {
         let Project { graph, build_log, deps_log, .. } = &mut *project;
         for output in &order.outputs {
             if let Some(inputs) = &inputs {
-                let mtime = disk::mtime(graph.path(*output)).map_err(|error| error.to_string())?;
+                let mtime = disk::mtime(graph.path(*output))?;
                 let deps = Deps { mtime, inputs: inputs.clone() };
-                deps_log.record(graph, *output, deps).map_err(|error| format!("the deps log: {error}"))?;
+                deps_log.record(graph, *output, deps).map_err(MakeError::DepsLog)?;
             }
         }
         for output in &order.outputs {
             let recorded = build_log.record(graph, *output, entry);
-            recorded.map_err(|error| format!("the build log: {error}"))?;
+            recorded.map_err(MakeError::BuildLog)?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The threads of a build: one for each edge that is not up to date.
 //!
-//! `Loaded::build` in `app.rs` calls [`build`], once for the manifest and once for the targets. The
+//! `built` in `app.rs` calls [`build`], once for the manifest and once for the targets. The
 //! thread of an edge calls `Runner::run` in `finish.rs`, which runs the command.
 //!
 //! The program is the paper's [`make`](self#paper). The graph is not walked: each edge that may
@@ -23,19 +23,19 @@
 //! # Paper
 //! [HMP05 §7.2], with what its third footnote leaves open: the build stops at the first failure.
 
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
 use selvedge_core::{Local, detach_local, round_robin_with};
 use selvedge_io::EventLoop;
 use selvedge_io::process::Launcher;
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::time::sleep;
 use selvedge_sync::MVar;
-use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
-use std::path::Path;
-use std::rc::Rc;
-use std::time::Duration;
 
 use super::Settings;
 use super::clock::Clock;
@@ -43,6 +43,7 @@ use super::command::Variables;
 use super::jobs::Jobs;
 use super::status::Status;
 use super::timeline::Timeline;
+use crate::error::MakeError;
 use crate::graph::{EdgeId, NodeId};
 use crate::project::Project;
 
@@ -97,7 +98,7 @@ pub(super) struct Runner {
     /// Full from the first signal on.
     stopped_by_signal: MVar<(), Local>,
     /// The first error that is not the failure of a command.
-    error: RefCell<Option<String>>,
+    error: RefCell<Option<MakeError>>,
     /// Tells the file system's clock. The first command that runs fills it, when the logs are open.
     clock: OnceCell<Clock>,
     /// Starts the commands that have no terminal. They read nothing.
@@ -108,18 +109,17 @@ pub(super) struct Runner {
 /// Makes the targets, which have been visited.
 ///
 /// # Errors
-/// For the user: a file is missing that no edge makes, or the system gives no event loop.
+/// A file is missing that no edge makes, or the system gives no event loop.
 pub fn build(
     project: &Rc<RefCell<Project>>,
     targets: &[NodeId],
     options: &Settings,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, MakeError> {
     let edges = project.borrow_mut().plan(targets)?;
-    let text = |error: io::Error| error.to_string();
     if edges.is_empty() {
         return Ok(Outcome::Done(0));
     }
-    let mut events = EventLoop::new().map_err(text)?;
+    let mut events = EventLoop::new()?;
     let (options, project) = (options.clone(), project.clone());
     let ended = round_robin_with(&mut events, async move {
         let jobs = Jobs::new(&project.borrow().graph, &options)?;
@@ -153,7 +153,7 @@ pub fn build(
         let outcome = runner.outcome();
         io::Result::Ok(outcome)
     });
-    ended.map_err(|error| error.to_string())?.map_err(text)
+    Ok(ended??)
 }
 
 /// Passes the user's signals on to the commands. The second one kills them.
@@ -248,23 +248,22 @@ impl Runner {
     /// directory: a build with nothing to run needs no file that can be written.
     ///
     /// # Errors
-    /// For the user: a file that cannot be written.
-    pub(super) fn clock(&self) -> Result<&Clock, String> {
+    /// A file cannot be written.
+    pub(super) fn clock(&self) -> Result<&Clock, MakeError> {
         if let Some(clock) = self.clock.get() {
             return Ok(clock);
         }
         let directory = &self.options.log_directory;
-        let text = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
         if !directory.as_os_str().is_empty() {
-            fs::create_dir_all(directory).map_err(|error| text(directory, error))?;
+            fs::create_dir_all(directory).map_err(MakeError::of_file(directory))?;
         }
         let project = &mut *self.project.borrow_mut();
         let opened = project.build_log.open(&project.graph);
-        opened.map_err(|error| text(&directory.join(".ninja_log"), error))?;
+        opened.map_err(MakeError::of_file(&directory.join(".ninja_log")))?;
         let opened = project.deps_log.open(&project.graph);
-        opened.map_err(|error| text(&directory.join(".ninja_deps"), error))?;
+        opened.map_err(MakeError::of_file(&directory.join(".ninja_deps")))?;
         let lock = directory.join(".ninja_lock");
-        let clock = Clock::new(&lock).map_err(|error| text(&lock, error))?;
+        let clock = Clock::new(&lock).map_err(MakeError::of_file(&lock))?;
         Ok(self.clock.get_or_init(|| clock))
     }
 
@@ -304,7 +303,7 @@ impl Runner {
         failed || self.interrupted.get().is_some() || self.error.borrow().is_some()
     }
 
-    async fn make(self: &Rc<Runner>, edge: EdgeId) -> Result<Ended, String> {
+    async fn make(self: &Rc<Runner>, edge: EdgeId) -> Result<Ended, MakeError> {
         if self.inputs(edge).await == Ended::NotMade || self.stopped() {
             return Ok(Ended::NotMade);
         }
@@ -356,7 +355,7 @@ impl Runner {
 
     /// Reads the dyndep files that the edge has made, and starts the threads of the edges that have
     /// become necessary.
-    fn read_dyndeps(self: &Rc<Runner>, edge: EdgeId) -> Result<(), String> {
+    fn read_dyndeps(self: &Rc<Runner>, edge: EdgeId) -> Result<(), MakeError> {
         let mut edges = Vec::new();
         {
             let mut project = self.project.borrow_mut();
@@ -391,7 +390,7 @@ impl Runner {
             return Outcome::Interrupted;
         }
         if let Some(error) = self.error.take() {
-            return Outcome::Stopped(error, 1);
+            return Outcome::Stopped(error.to_string(), 1);
         }
         let reason = match (self.failures.get(), self.options.failures) {
             (0, _) => return Outcome::Done(status.finished()),

@@ -8,6 +8,8 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
+use std::error::Error;
+use std::fmt;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -39,23 +41,30 @@ pub struct Style {
 /// The letters that a format may have behind a per cent sign.
 const PLACEHOLDERS: &[u8] = b"stprufocewEWP%";
 
+/// `NINJA_STATUS` has an unknown letter behind a per cent sign.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FormatError(String);
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known: Vec<_> = PLACEHOLDERS.iter().map(|letter| format!("%{}", char::from(*letter))).collect();
+        write!(f, "unknown placeholder '{}' in NINJA_STATUS: it has {}", self.0, known.join(", "))
+    }
+}
+
+impl Error for FormatError {}
+
 /// Checks the beginning of the lines.
 ///
 /// # Errors
-/// For the user: an unknown letter behind a per cent sign.
-pub fn check_format(format: &[u8]) -> Result<(), String> {
+/// An unknown letter behind a per cent sign.
+pub fn check_format(format: &[u8]) -> Result<(), FormatError> {
     let mut rest = format;
     while let Some(at) = memchr::memchr(b'%', rest) {
         let letter = rest.get(at + 1);
         if !letter.is_some_and(|letter| PLACEHOLDERS.contains(letter)) {
-            let named: Vec<_> =
-                PLACEHOLDERS.iter().map(|letter| format!("%{}", char::from(*letter))).collect();
             let end = rest.len().min(at + 2);
-            let unknown = String::from_utf8_lossy(&rest[at..end]);
-            return Err(format!(
-                "unknown placeholder '{unknown}' in NINJA_STATUS: it has {}",
-                named.join(", ")
-            ));
+            return Err(FormatError(String::from_utf8_lossy(&rest[at..end]).into_owned()));
         }
         rest = &rest[at + 2..];
     }

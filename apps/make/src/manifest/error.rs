@@ -1,7 +1,6 @@
-//! [`Misread`]: the error of the lexer, the parser and the reader of dyndep files.
+//! [`ManifestError`]: the error of the lexer, the parser and the reader of dyndep files.
 //!
-//! `Lexer::error` makes it, with the place of the last token. `app.rs` and `dyndep.rs` turn it into
-//! the text for the user.
+//! `Lexer::error` makes it, with the place of the last token. `MakeError` and `DyndepError` hold it.
 
 use std::error::Error;
 use std::fmt;
@@ -9,7 +8,7 @@ use std::fmt;
 /// A file that cannot be understood: the message, the place, and the line with a caret below the
 /// place. As ninja's text, it shows no line if the place is the beginning of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misread {
+pub struct ManifestError {
     /// The file.
     pub file: String,
     /// The line, from 1.
@@ -25,14 +24,14 @@ pub struct Misread {
 /// The longest line that is shown with its message.
 const SHOWN: usize = 72;
 
-impl Misread {
+impl ManifestError {
     /// Something wrong at byte `at` of `text`. O(at).
-    pub(crate) fn at(file: &[u8], text: &[u8], at: usize, message: String) -> Misread {
+    pub(crate) fn at(file: &[u8], text: &[u8], at: usize, message: String) -> ManifestError {
         let at = at.min(text.len());
         let before = &text[..at];
         let start = memchr::memrchr(b'\n', before).map_or(0, |newline| newline + 1);
         let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |newline| at + newline);
-        Misread {
+        ManifestError {
             file: String::from_utf8_lossy(file).into_owned(),
             line: memchr::memchr_iter(b'\n', before).count() + 1,
             column: at - start + 1,
@@ -42,7 +41,7 @@ impl Misread {
     }
 }
 
-impl fmt::Display for Misread {
+impl fmt::Display for ManifestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}: {}", self.file, self.line, self.column, self.message)?;
         // An error of a whole statement is found at the line behind it, which tells nothing of it.
@@ -59,4 +58,4 @@ impl fmt::Display for Misread {
     }
 }
 
-impl Error for Misread {}
+impl Error for ManifestError {}

@@ -7,7 +7,7 @@
 //! A path or a value is a list of `Word`s. Words borrow from the file, and variables in them are
 //! not evaluated. The rules are those of the section "Lexical syntax" of ninja's manual.
 
-use super::Misread;
+use super::ManifestError;
 
 /// A token: a word or a sign between values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +102,8 @@ impl<'a> Lexer<'a> {
     }
 
     /// Something wrong with the last token or value.
-    pub(crate) fn error(&self, message: impl Into<String>) -> Misread {
-        Misread::at(self.file, self.text, self.last, message.into())
+    pub(crate) fn error(&self, message: impl Into<String>) -> ManifestError {
+        ManifestError::at(self.file, self.text, self.last, message.into())
     }
 
     fn byte(&self, at: usize) -> Option<u8> {
@@ -232,7 +232,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Takes the next token, which must be this one.
-    pub(crate) fn expect(&mut self, token: Token) -> Result<(), Misread> {
+    pub(crate) fn expect(&mut self, token: Token) -> Result<(), ManifestError> {
         let found = self.token();
         if found == token {
             return Ok(());
@@ -242,7 +242,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A token that no statement begins with.
-    pub(crate) fn unexpected(&self, token: Token) -> Misread {
+    pub(crate) fn unexpected(&self, token: Token) -> ManifestError {
         match token {
             Token::Strange if self.byte(self.last) == Some(b'\t') => {
                 self.error("tabs are not allowed, use spaces")
@@ -253,7 +253,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Takes a name: of a rule, a variable, a pool.
-    pub(crate) fn name(&mut self, expected: &str) -> Result<&'a [u8], Misread> {
+    pub(crate) fn name(&mut self, expected: &str) -> Result<&'a [u8], ManifestError> {
         self.last = self.at;
         let word = self.word();
         if word.is_empty() {
@@ -265,7 +265,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Takes a value up to the end of its line, and that end.
-    pub(crate) fn value(&mut self, words: &mut Vec<Word<'a>>) -> Result<(), Misread> {
+    pub(crate) fn value(&mut self, words: &mut Vec<Word<'a>>) -> Result<(), ManifestError> {
         self.skip_blanks();
         self.words(false, words)?;
         self.at += self.line_end(self.at).unwrap_or(0);
@@ -273,14 +273,14 @@ impl<'a> Lexer<'a> {
     }
 
     /// Takes a path, and the blanks behind it. `false`: there is none.
-    pub(crate) fn path(&mut self, words: &mut Vec<Word<'a>>) -> Result<bool, Misread> {
+    pub(crate) fn path(&mut self, words: &mut Vec<Word<'a>>) -> Result<bool, ManifestError> {
         let before = words.len();
         self.words(true, words)?;
         self.skip_blanks();
         Ok(words.len() > before)
     }
 
-    fn words(&mut self, path: bool, words: &mut Vec<Word<'a>>) -> Result<(), Misread> {
+    fn words(&mut self, path: bool, words: &mut Vec<Word<'a>>) -> Result<(), ManifestError> {
         self.last = self.at;
         let mut start = self.at;
         loop {
@@ -308,7 +308,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Takes what begins with a `$`.
-    fn escape(&mut self, words: &mut Vec<Word<'a>>) -> Result<(), Misread> {
+    fn escape(&mut self, words: &mut Vec<Word<'a>>) -> Result<(), ManifestError> {
         let dollar = self.at;
         self.at += 1;
         if let Some(end) = self.line_end(self.at) {

@@ -7,7 +7,7 @@
 //! rule stay pieces, which `evaluate.rs` evaluates for each edge. An edge's paths are evaluated
 //! after its indented lines, because these may set the variables that the paths use.
 
-use super::{LIKE_NINJA, Lexer, Load, Misread, Token, Word};
+use super::{LIKE_NINJA, Lexer, Load, ManifestError, Token, Word};
 use crate::canonical::{canonicalize, is_canonical};
 use crate::evaluate::{Paths, VALUE_BYTES_MAX};
 use crate::graph::{EdgeId, Files, Graph, Name, NodeId, PHONY, Piece, Pool, PoolId, Rule, ScopeId, names};
@@ -18,7 +18,12 @@ use crate::version::version;
 const NESTED_MAX: usize = 200;
 
 /// Reads `text` and what it includes into `graph`.
-pub(super) fn parse(graph: &mut Graph, file: &[u8], text: &[u8], load: &mut Load<'_>) -> Result<(), Misread> {
+pub(super) fn parse(
+    graph: &mut Graph,
+    file: &[u8],
+    text: &[u8],
+    load: &mut Load<'_>,
+) -> Result<(), ManifestError> {
     Parser::new(graph, file, text, load, ScopeId(0), 0).statements()
 }
 
@@ -54,7 +59,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         Parser { graph, lexer, load, scope, nested, words, ends, files, scratch }
     }
 
-    fn statements(&mut self) -> Result<(), Misread> {
+    fn statements(&mut self) -> Result<(), ManifestError> {
         loop {
             match self.lexer.token() {
                 Token::Build => self.build()?,
@@ -82,20 +87,20 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
     }
 
     /// Reads `= value` to the end of the line, into `self.words`.
-    fn assigned(&mut self) -> Result<(), Misread> {
+    fn assigned(&mut self) -> Result<(), ManifestError> {
         self.lexer.expect(Token::Equals)?;
         self.words.clear();
         self.lexer.value(&mut self.words)
     }
 
     /// Evaluates words in the scope of the file, into `self.scratch`.
-    fn evaluate(&mut self, words: std::ops::Range<usize>) -> Result<(), Misread> {
+    fn evaluate(&mut self, words: std::ops::Range<usize>) -> Result<(), ManifestError> {
         self.evaluate_with(words, (0, 0))
     }
 
     /// Refuses a value, and values, that are longer than any that are meant: a few lines in which
     /// each value has the one before it twice would fill the memory.
-    fn check_size(&self) -> Result<(), Misread> {
+    fn check_size(&self) -> Result<(), ManifestError> {
         if self.scratch.len() > VALUE_BYTES_MAX {
             return Err(self.lexer.error("a value of more than 16 MiB"));
         }
@@ -106,7 +111,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
     }
 
     /// A variable of the file.
-    fn variable(&mut self, name: &[u8]) -> Result<(), Misread> {
+    fn variable(&mut self, name: &[u8]) -> Result<(), ManifestError> {
         self.assigned()?;
         self.evaluate(0..self.words.len())?;
         if name == b"ninja_required_version" {
@@ -118,7 +123,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         Ok(())
     }
 
-    fn check_version(&self) -> Result<(), Misread> {
+    fn check_version(&self) -> Result<(), ManifestError> {
         if version(&self.scratch) <= version(LIKE_NINJA.as_bytes()) {
             return Ok(());
         }
@@ -126,7 +131,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         Err(self.lexer.error(format!("the manifest needs ninja {text}, and this is like {LIKE_NINJA}")))
     }
 
-    fn pool(&mut self) -> Result<(), Misread> {
+    fn pool(&mut self) -> Result<(), ManifestError> {
         let name = self.lexer.name("pool name")?;
         self.lexer.expect(Token::Newline)?;
         if self.find_pool(name).is_some() {
@@ -152,11 +157,11 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         self.graph.pools.iter().position(|pool| pool.name == name).map(PoolId::at)
     }
 
-    fn unexpected_variable(&self, name: &[u8]) -> Misread {
+    fn unexpected_variable(&self, name: &[u8]) -> ManifestError {
         self.lexer.error(format!("unexpected variable '{}'", String::from_utf8_lossy(name)))
     }
 
-    fn rule(&mut self) -> Result<(), Misread> {
+    fn rule(&mut self) -> Result<(), ManifestError> {
         let text = self.lexer.name("rule name")?;
         let name = self.intern(text);
         self.lexer.expect(Token::Newline)?;
@@ -196,7 +201,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         self.words.iter().map(piece).collect()
     }
 
-    fn default_targets(&mut self) -> Result<(), Misread> {
+    fn default_targets(&mut self) -> Result<(), ManifestError> {
         let mut first = true;
         loop {
             self.words.clear();
@@ -221,7 +226,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         self.lexer.expect(Token::Newline)
     }
 
-    fn include(&mut self, scope: ScopeId) -> Result<(), Misread> {
+    fn include(&mut self, scope: ScopeId) -> Result<(), ManifestError> {
         self.words.clear();
         if !self.lexer.path(&mut self.words)? {
             return Err(self.lexer.error("expected path"));
@@ -240,14 +245,14 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
     }
 
     /// Reads paths of one kind, as long as there are some.
-    fn paths(&mut self, kind: Files) -> Result<(), Misread> {
+    fn paths(&mut self, kind: Files) -> Result<(), ManifestError> {
         while self.lexer.path(&mut self.words)? {
             self.ends[kind as usize].push(self.words.len());
         }
         Ok(())
     }
 
-    fn build(&mut self) -> Result<(), Misread> {
+    fn build(&mut self) -> Result<(), ManifestError> {
         self.words.clear();
         self.ends.iter_mut().for_each(Vec::clear);
         self.paths(Files::Outputs)?;
@@ -285,7 +290,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
     }
 
     /// The indented lines below an edge. Their values are evaluated in the scope of the file.
-    fn own_variables(&mut self) -> Result<Option<(u32, u32)>, Misread> {
+    fn own_variables(&mut self) -> Result<Option<(u32, u32)>, ManifestError> {
         let before = self.words.len();
         let start = self.graph.edge_variables.len();
         let mut any = false;
@@ -305,7 +310,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
     }
 
     /// Turns the words of the edge's paths into nodes.
-    fn resolve(&mut self, variables: Option<(u32, u32)>) -> Result<(), Misread> {
+    fn resolve(&mut self, variables: Option<(u32, u32)>) -> Result<(), ManifestError> {
         let mut start = 0;
         for kind in 0..Files::KINDS {
             self.files[kind].clear();
@@ -341,7 +346,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         &mut self,
         words: std::ops::Range<usize>,
         (start, end): (u32, u32),
-    ) -> Result<(), Misread> {
+    ) -> Result<(), ManifestError> {
         self.scratch.clear();
         for word in &self.words[words] {
             match word {
@@ -365,7 +370,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
     }
 
     /// Refuses an output that another edge makes, and an output that this edge names twice.
-    fn check_outputs(&mut self, phony: bool) -> Result<(), Misread> {
+    fn check_outputs(&mut self, phony: bool) -> Result<(), ManifestError> {
         let mut seen = Vec::new();
         for kind in [Files::Outputs, Files::ImplicitOutputs] {
             for index in 0..self.files[kind as usize].len() {
@@ -395,7 +400,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         }
     }
 
-    fn set_pool(&mut self, edge: EdgeId) -> Result<(), Misread> {
+    fn set_pool(&mut self, edge: EdgeId) -> Result<(), ManifestError> {
         self.scratch.clear();
         let evaluated = self.graph.evaluate(edge, names::POOL, Paths::Quoted, &mut self.scratch);
         evaluated.map_err(|circle| self.lexer.error(circle.to_string()))?;
@@ -408,7 +413,7 @@ impl<'a, 'g, 'l> Parser<'a, 'g, 'l> {
         Ok(())
     }
 
-    fn set_dyndep(&mut self, edge: EdgeId) -> Result<(), Misread> {
+    fn set_dyndep(&mut self, edge: EdgeId) -> Result<(), ManifestError> {
         self.scratch.clear();
         let evaluated = self.graph.evaluate(edge, names::DYNDEP, Paths::Plain, &mut self.scratch);
         evaluated.map_err(|circle| self.lexer.error(circle.to_string()))?;

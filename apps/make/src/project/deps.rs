@@ -8,7 +8,7 @@
 
 use std::io;
 
-use super::{Mark, Project, as_path};
+use super::{Mark, Project, ProjectError, as_path};
 use crate::evaluate::Paths;
 use crate::graph::{EdgeId, Graph, NodeId, names};
 use crate::{canonical, depfile, dyndep};
@@ -22,7 +22,7 @@ impl Project {
 
     /// Reads the inputs that the edge's compiler has named, from the log or from a depfile. `false`
     /// if there is no valid record of them, so that the edge must run.
-    pub(super) fn load_deps(&mut self, edge: EdgeId) -> Result<bool, String> {
+    pub(super) fn load_deps(&mut self, edge: EdgeId) -> Result<bool, ProjectError> {
         self.edges[edge.index()].deps_loaded = true;
         let start = self.deps.len();
         let known = if self.graph.has(edge, names::DEPS)? {
@@ -45,9 +45,9 @@ impl Project {
         Ok(known)
     }
 
-    fn deps_from_log(&mut self, edge: EdgeId) -> Result<bool, String> {
+    fn deps_from_log(&mut self, edge: EdgeId) -> Result<bool, ProjectError> {
         let Some(output) = self.graph.outputs(edge).next() else { return Ok(true) };
-        let mtime = self.mtime(output).map_err(|error| error.to_string())?;
+        let mtime = self.mtime(output)?;
         let Some(deps) = self.deps_log.deps(output) else {
             self.explain(edge, |graph| [b"deps for '", graph.path(output), b"' are missing"].concat());
             return Ok(false);
@@ -64,21 +64,22 @@ impl Project {
         Ok(true)
     }
 
-    fn deps_from_file(&mut self, edge: EdgeId, path: &[u8]) -> Result<bool, String> {
-        let shown = String::from_utf8_lossy(path).into_owned();
+    fn deps_from_file(&mut self, edge: EdgeId, path: &[u8]) -> Result<bool, ProjectError> {
+        let own_path = || as_path(path).to_path_buf();
         let text = match std::fs::read(as_path(path)) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(format!("loading '{shown}': {error}")),
+            Err(error) => return Err(ProjectError::Load { path: own_path(), error }),
         };
         if text.is_empty() {
             self.explain(edge, |_| [b"depfile '", path, b"' is missing"].concat());
             return Ok(false);
         }
-        let mut depfile = depfile::parse(&text).map_err(|error| format!("{shown}: {error}"))?;
+        let mut depfile =
+            depfile::parse(&text).map_err(|error| ProjectError::Depfile { path: own_path(), error })?;
         depfile.outputs.iter_mut().for_each(canonical::canonicalize);
         let Some(first) = depfile.outputs.first() else {
-            return Err(format!("{shown}: no outputs declared"));
+            return Err(ProjectError::NoOutput(own_path()));
         };
         let output = self.graph.outputs(edge).next().expect("an edge has an output");
         if first != self.graph.path(output) {
@@ -90,10 +91,8 @@ impl Project {
         }
         for mentioned in &depfile.outputs {
             if !self.graph.outputs(edge).any(|output| self.graph.path(output) == mentioned) {
-                let mentioned = String::from_utf8_lossy(mentioned);
-                return Err(format!(
-                    "{shown}: depfile mentions '{mentioned}' as an output, but no such output was declared"
-                ));
+                let mentioned = String::from_utf8_lossy(mentioned).into_owned();
+                return Err(ProjectError::NotAnOutput { path: own_path(), mentioned });
             }
         }
         for mut input in depfile.inputs {
@@ -123,10 +122,10 @@ impl Project {
     }
 
     /// Reads a dyndep file. Returns the edges that it names.
-    pub(super) fn load_dyndep(&mut self, file: NodeId) -> Result<Vec<EdgeId>, String> {
+    pub(super) fn load_dyndep(&mut self, file: NodeId) -> Result<Vec<EdgeId>, ProjectError> {
         let path = self.graph.path(file);
         let text = std::fs::read(as_path(path))
-            .map_err(|error| format!("loading '{}': {error}", self.graph.path_text(file)))?;
+            .map_err(|error| ProjectError::Load { path: as_path(path).to_path_buf(), error })?;
         let edges = dyndep::load(&mut self.graph, file, &text)?;
         self.loaded.insert(file);
         for edge in &edges {
@@ -147,7 +146,7 @@ impl Project {
     ///
     /// # Errors
     /// As [`visit_all`](Self::visit_all) and [`plan`](Self::plan), and those of the file.
-    pub fn dyndep_made(&mut self, file: NodeId) -> Result<Vec<EdgeId>, String> {
+    pub fn dyndep_made(&mut self, file: NodeId) -> Result<Vec<EdgeId>, ProjectError> {
         let edges = self.load_dyndep(file)?;
         let users = self.users.take().unwrap_or_else(|| self.all_users());
         let users_of = |graph: &Graph, edge| -> Vec<EdgeId> {

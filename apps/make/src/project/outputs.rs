@@ -1,10 +1,10 @@
-//! Whether an edge with clean inputs has to run all the same: rule 3 of `project/mod.rs`.
+//! Whether an edge with clean inputs has to run all the same: rule 3 of `project.rs`.
 //!
 //! `visit.rs` calls `outputs_dirty` before the build, and `Project::must_run` calls it again when
 //! everything before the edge has been made. `command_hash` is here too, because the hash of the
 //! command is one of the reasons. `build/finish.rs` records the same hash.
 
-use super::Project;
+use super::{Project, ProjectError};
 use crate::disk;
 use crate::graph::{EdgeId, Files, NodeId, names};
 
@@ -19,7 +19,11 @@ impl Project {
     }
 
     /// Whether an edge with clean inputs has to run all the same.
-    pub(super) fn outputs_dirty(&mut self, edge: EdgeId, newest: Option<NodeId>) -> Result<bool, String> {
+    pub(super) fn outputs_dirty(
+        &mut self,
+        edge: EdgeId,
+        newest: Option<NodeId>,
+    ) -> Result<bool, ProjectError> {
         let newest = newest.map(|input| (input, self.nodes[input.index()].mtime));
         let first = self.graph.files_of(edge, Files::Outputs).len();
         let single = first == 1 && self.graph.outputs(edge).nth(1).is_none();
@@ -42,8 +46,8 @@ impl Project {
         output: NodeId,
         newest: Option<(NodeId, i64)>,
         hash: &mut Option<u64>,
-    ) -> Result<bool, String> {
-        let mtime = self.mtime(output).map_err(|error| error.to_string())?;
+    ) -> Result<bool, ProjectError> {
+        let mtime = self.mtime(output)?;
         if self.graph.is_phony(edge) {
             let borrowed = self.disk(output).borrowed;
             if mtime == disk::MISSING && !borrowed && self.graph.inputs(edge).next().is_none() {
@@ -105,7 +109,7 @@ impl Project {
     }
 
     /// The hash of an edge's command, computed once.
-    fn hash(&mut self, edge: EdgeId, known: &mut Option<u64>) -> Result<u64, String> {
+    fn hash(&mut self, edge: EdgeId, known: &mut Option<u64>) -> Result<u64, ProjectError> {
         if let Some(hash) = known {
             return Ok(*hash);
         }
@@ -118,7 +122,7 @@ impl Project {
     ///
     /// # Errors
     /// If the command has a circle of variables.
-    pub fn command_hash(&mut self, edge: EdgeId) -> Result<u64, String> {
+    pub fn command_hash(&mut self, edge: EdgeId) -> Result<u64, ProjectError> {
         self.scratch.clear();
         let evaluated = self.graph.command_with_content(edge, &mut self.scratch);
         evaluated?;

@@ -5,7 +5,7 @@
 //!
 //! `plan` returns each edge once, because the runner makes one thread and one `MVar` for each.
 
-use super::Project;
+use super::{Project, ProjectError};
 use crate::graph::{EdgeId, Files, NodeId};
 
 impl Project {
@@ -16,15 +16,14 @@ impl Project {
     ///
     /// # Errors
     /// If a file is missing that no edge makes, or an edge has an unknown type of `deps`.
-    pub fn plan(&mut self, targets: &[NodeId]) -> Result<Vec<EdgeId>, String> {
+    pub fn plan(&mut self, targets: &[NodeId]) -> Result<Vec<EdgeId>, ProjectError> {
         let mut edges = Vec::new();
         let mut open: Vec<_> = targets.iter().rev().map(|target| (*target, None::<NodeId>)).collect();
         while let Some((node, user)) = open.pop() {
             let Some(edge) = self.graph.maker(node) else {
                 if self.disk(node).dirty && self.must_exist(node) {
-                    let by = user.map(|user| format!(", needed by '{}',", self.graph.path_text(user)));
-                    let (path, by) = (self.graph.path_text(node), by.unwrap_or_default());
-                    return Err(format!("'{path}'{by} missing and no known rule to make it"));
+                    let user = user.map(|user| self.graph.path_text(user));
+                    return Err(ProjectError::Missing { path: self.graph.path_text(node), user });
                 }
                 continue;
             };
@@ -72,7 +71,7 @@ impl Project {
     ///
     /// # Errors
     /// As [`visit`](Self::visit).
-    pub fn must_run(&mut self, edge: EdgeId) -> Result<bool, String> {
+    pub fn must_run(&mut self, edge: EdgeId) -> Result<bool, ProjectError> {
         let explains = self.explanations.is_some();
         let mut dirty = self.edges[edge.index()].deps_missing;
         if !dirty {
@@ -91,7 +90,7 @@ impl Project {
                 dirty = true;
                 continue;
             }
-            let mtime = self.mtime(input).map_err(|error| error.to_string())?;
+            let mtime = self.mtime(input)?;
             if newest.is_none_or(|(newest, _)| mtime > newest) {
                 newest = Some((mtime, input));
             }

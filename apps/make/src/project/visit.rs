@@ -12,7 +12,7 @@
 
 use std::collections::HashSet;
 
-use super::{Mark, Project, UNKNOWN};
+use super::{Mark, Project, ProjectError, UNKNOWN};
 use crate::disk;
 use crate::graph::{EdgeId, Files, NodeId};
 
@@ -42,7 +42,7 @@ impl Project {
     ///
     /// # Errors
     /// As [`visit`](Self::visit).
-    pub fn visit_all(&mut self, targets: &[NodeId]) -> Result<Vec<NodeId>, String> {
+    pub fn visit_all(&mut self, targets: &[NodeId]) -> Result<Vec<NodeId>, ProjectError> {
         let mut known = HashSet::new();
         let mut all = Vec::new();
         let mut found = targets.to_vec();
@@ -61,8 +61,8 @@ impl Project {
     /// the edges that were met.
     ///
     /// # Errors
-    /// For the user: a circle, a depfile or dyndep file that cannot be read.
-    pub fn visit(&mut self, target: NodeId) -> Result<Vec<NodeId>, String> {
+    /// A circle, a depfile or dyndep file that cannot be read or is not understood.
+    pub fn visit(&mut self, target: NodeId) -> Result<Vec<NodeId>, ProjectError> {
         let mut validations = Vec::new();
         let mut frames = Vec::new();
         let mut inputs: Vec<NodeId> = Vec::new();
@@ -86,7 +86,7 @@ impl Project {
                 frame.opened = true;
                 let mut place = 0;
                 while let Some(output) = self.graph.output(edge, place) {
-                    self.mtime(output).map_err(|error| error.to_string())?;
+                    self.mtime(output)?;
                     place += 1;
                 }
                 if !self.edges[edge.index()].deps_loaded {
@@ -143,9 +143,9 @@ impl Project {
     }
 
     /// Begins the visit of a node.
-    fn enter(&mut self, node: NodeId, frames: &mut Vec<Frame>) -> Result<(), String> {
+    fn enter(&mut self, node: NodeId, frames: &mut Vec<Frame>) -> Result<(), ProjectError> {
         let Some(edge) = self.graph.maker(node) else {
-            let missing = self.mtime(node).map_err(|error| error.to_string())? == disk::MISSING;
+            let missing = self.mtime(node)? == disk::MISSING;
             self.disk(node).dirty = missing;
             return Ok(());
         };
@@ -175,16 +175,15 @@ impl Project {
         Ok(())
     }
 
-    fn circle(&self, frames: &[Frame], edge: EdgeId, node: NodeId) -> String {
+    fn circle(&self, frames: &[Frame], edge: EdgeId, node: NodeId) -> ProjectError {
         let start = frames.iter().position(|frame| frame.edge == edge).unwrap_or(0);
         let between = frames[start + 1..].iter().map(|frame| frame.through);
         let nodes = [node].into_iter().chain(between).chain([node]);
-        let paths: Vec<_> = nodes.map(|node| self.graph.path_text(node)).collect();
-        format!("dependency cycle: {}", paths.join(" -> "))
+        ProjectError::Circle(nodes.map(|node| self.graph.path_text(node)).collect())
     }
 
     /// All inputs of an edge have been visited.
-    fn close(&mut self, frame: &mut Frame) -> Result<(), String> {
+    fn close(&mut self, frame: &mut Frame) -> Result<(), ProjectError> {
         let edge = frame.edge;
         if !frame.dirty {
             frame.dirty = self.outputs_dirty(edge, frame.newest)?;

@@ -9,6 +9,8 @@ use std::os::unix::ffi::OsStringExt;
 
 use lexopt::prelude::{Long, Short, Value};
 
+use super::ToolError;
+
 /// An option of a tool.
 #[derive(Debug)]
 struct Flag {
@@ -138,9 +140,9 @@ impl Tool {
     /// Reads the words of a call. `None` if they ask for help.
     ///
     /// # Errors
-    /// For the user, with the help.
-    pub(super) fn parse(&self, words: &[OsString]) -> Result<Option<Arguments>, String> {
-        self.parsed(words).map_err(|error| format!("{}: {error}\n{}", self.name, self.usage().trim_end()))
+    /// An option that the tool does not have.
+    pub(super) fn parse(&self, words: &[OsString]) -> Result<Option<Arguments>, ToolError> {
+        self.parsed(words).map_err(|error| ToolError::Usage { tool: self.name, error, usage: self.usage() })
     }
 
     fn parsed(&self, words: &[OsString]) -> Result<Option<Arguments>, lexopt::Error> {

@@ -8,38 +8,39 @@ use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
 
 use super::edges::{in_order, rule_name};
-use super::output::{line, text};
-use super::{Arguments, named};
-use crate::app::Loaded;
+use super::output::line;
+use super::{Arguments, ToolError, named};
 use crate::dyndep;
+use crate::error::MakeError;
 use crate::graph::{EdgeId, Graph, names};
+use crate::load::Loaded;
 use crate::options::Options;
 use crate::project::as_path;
 
 /// Whether a file was there and is removed, or would be.
-fn remove(path: &[u8], dry_run: bool) -> Result<bool, String> {
+fn remove(path: &[u8], dry_run: bool) -> Result<bool, ToolError> {
     if dry_run {
         return Ok(rustix::fs::lstat(path).is_ok());
     }
     match std::fs::remove_file(as_path(path)) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(format!("remove({}): {error}", String::from_utf8_lossy(path))),
+        Err(error) => Err(ToolError::Remove { path: as_path(path).to_path_buf(), error }),
     }
 }
 
 /// Removes files, and says how many there were.
-fn remove_all(paths: &BTreeSet<Vec<u8>>, options: &Options, out: &mut impl Write) -> Result<u8, String> {
+fn remove_all(paths: &BTreeSet<Vec<u8>>, options: &Options, out: &mut impl Write) -> Result<u8, MakeError> {
     let mut removed = 0;
     for path in paths {
         if remove(path, options.dry_run)? {
             removed += 1;
             if options.verbose || options.dry_run {
-                line(out, &[b"Remove ", path]).map_err(text)?;
+                line(out, &[b"Remove ", path])?;
             }
         }
     }
-    writeln!(out, "Cleaning... {removed} files.").map(|()| 0).map_err(text)
+    writeln!(out, "Cleaning... {removed} files.").map(|()| 0).map_err(MakeError::System)
 }
 
 /// Reads the dyndep files that earlier builds have made, because they name further outputs. A file
@@ -47,13 +48,13 @@ fn remove_all(paths: &BTreeSet<Vec<u8>>, options: &Options, out: &mut impl Write
 ///
 /// # Errors
 /// Those of the first file that cannot be read.
-fn read_dyndeps(graph: &mut Graph) -> Result<(), String> {
+fn read_dyndeps(graph: &mut Graph) -> Result<(), MakeError> {
     let files: BTreeSet<_> = graph.edge_ids().filter_map(|edge| graph.edge(edge).dyndep).collect();
     for file in files {
         match std::fs::read(as_path(graph.path(file))) {
             Ok(content) => _ = dyndep::load(graph, file, &content)?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(format!("{}: {error}", graph.path_text(file))),
+            Err(error) => return Err(MakeError::of_file(as_path(graph.path(file)))(error)),
         }
     }
     Ok(())
@@ -64,13 +65,13 @@ pub(super) fn clean(
     options: &Options,
     arguments: &Arguments,
     out: &mut impl Write,
-) -> Result<u8, String> {
+) -> Result<u8, MakeError> {
     // `read_dyndeps` stops at the first file that cannot be read. The outputs that this file and
     // the later ones name stay.
     let _ = read_dyndeps(graph);
     let (generators, rest) = (arguments.has('g'), &arguments.words);
     let edges: Vec<EdgeId> = match (arguments.has('r'), rest.is_empty()) {
-        (true, true) => return Err("expected a rule to clean".into()),
+        (true, true) => return Err(ToolError::NoRule.into()),
         (true, false) => {
             let named = |edge: &EdgeId| rest.iter().any(|rule| rule == rule_name(graph, *edge));
             graph.edge_ids().filter(named).collect()
@@ -97,7 +98,7 @@ pub(super) fn clean(
     remove_all(&paths, options, out)
 }
 
-pub(super) fn dead(mut loaded: Loaded, options: &Options, out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn dead(mut loaded: Loaded, options: &Options, out: &mut impl Write) -> Result<u8, MakeError> {
     read_dyndeps(&mut loaded.project.graph)?;
     let graph = &loaded.project.graph;
     let users = graph.users();

@@ -5,17 +5,19 @@
 
 use std::io::Write;
 
+use super::ToolError;
 use super::arguments::{Arguments, Tool};
 use super::edges::{command, in_order, rule_name};
-use super::output::text;
 use crate::canonical::canonicalize;
+use crate::error::MakeError;
+use crate::evaluate::RuleError;
 use crate::graph::{EdgeId, Graph, names};
 use crate::json::json;
 use crate::say::complain;
 use crate::spelling::unknown;
 
 /// The commands of the rules that are named, or of all. A phony edge has an empty command.
-pub(super) fn of_rules(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn of_rules(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, MakeError> {
     let rules = &arguments.words;
     let is_named =
         |edge: &EdgeId| rules.is_empty() || rules.iter().any(|rule| rule == rule_name(graph, *edge));
@@ -29,10 +31,9 @@ pub(super) fn of_targets(
     tool: &Tool,
     arguments: &Arguments,
     out: &mut impl Write,
-) -> Result<u8, String> {
+) -> Result<u8, MakeError> {
     if arguments.words.is_empty() {
-        let usage = tool.usage();
-        return Err(format!("compdb-targets expects the name of at least one target\n{}", usage.trim_end()));
+        return Err(ToolError::NoTarget(tool.usage()).into());
     }
     let mut targets = Vec::new();
     for name in &arguments.words {
@@ -42,7 +43,8 @@ pub(super) fn of_targets(
         let Some(node) = node.filter(|node| graph.maker(*node).is_some()) else {
             let name = String::from_utf8_lossy(name);
             let what = "is not a target (i.e. it is not an output of any `build` statement)";
-            let error = node.map_or_else(|| unknown(graph, &path), |_| format!("'{name}' {what}"));
+            let error =
+                node.map_or_else(|| unknown(graph, &path).to_string(), |_| format!("'{name}' {what}"));
             complain(format_args!("selvedge-make: fatal: {error}"));
             return Ok(1);
         };
@@ -57,8 +59,8 @@ fn write(
     edges: impl Iterator<Item = EdgeId>,
     arguments: &Arguments,
     out: &mut impl Write,
-) -> Result<u8, String> {
-    let directory = std::env::current_dir().map_err(text)?;
+) -> Result<u8, MakeError> {
+    let directory = std::env::current_dir()?;
     let directory = json(directory.as_os_str().as_encoded_bytes());
     let mut before: &[u8] = b"[\n";
     for edge in edges {
@@ -81,18 +83,18 @@ fn write(
             &json(graph.path(output)),
             b"\n  }",
         ];
-        out.write_all(&entry.concat()).map_err(text)?;
+        out.write_all(&entry.concat())?;
         before = b",\n";
     }
     let end: &[u8] = if before == b"[\n" { b"[\n]\n" } else { b"\n]\n" };
-    out.write_all(end).map(|()| 0).map_err(text)
+    out.write_all(end).map(|()| 0).map_err(MakeError::System)
 }
 
 /// What may stand before the name of a response file, by which a program reads it.
 const RSPFILE_MARKS: [&[u8]; 3] = [b"@", b"--option-file=", b"-f "];
 
 /// Puts the content of the response file where the command names the file.
-fn expand_rspfile(graph: &Graph, edge: EdgeId, command: &mut Vec<u8>) -> Result<(), String> {
+fn expand_rspfile(graph: &Graph, edge: EdgeId, command: &mut Vec<u8>) -> Result<(), RuleError> {
     let rspfile = graph.path_value(edge, names::RSPFILE)?;
     if rspfile.is_empty() {
         return Ok(());

@@ -1,5 +1,6 @@
 //! What several tools ask of the edges of a graph.
 
+use crate::evaluate::RuleError;
 use crate::graph::{EdgeId, Graph, NodeId, names};
 
 /// The name of the edge's rule.
@@ -8,8 +9,8 @@ pub(super) fn rule_name(graph: &Graph, edge: EdgeId) -> &[u8] {
 }
 
 /// The command of the edge, with its variables replaced.
-pub(super) fn command(graph: &Graph, edge: EdgeId) -> Result<Vec<u8>, String> {
-    graph.value(edge, names::COMMAND).map_err(|circle| circle.to_string())
+pub(super) fn command(graph: &Graph, edge: EdgeId) -> Result<Vec<u8>, RuleError> {
+    graph.value(edge, names::COMMAND)
 }
 
 /// The edges that make the targets, each after the edges that make its inputs. O(size of the

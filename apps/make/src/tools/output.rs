@@ -28,7 +28,3 @@ impl<W: Write> Write for ToolOutput<W> {
         }
     }
 }
-
-pub(super) fn text(error: io::Error) -> String {
-    error.to_string()
-}

@@ -7,20 +7,21 @@
 use std::io::{self, Write};
 
 use super::edges::{command, in_order, rule_name};
-use super::output::{line, text};
-use super::{Arguments, named};
+use super::output::line;
+use super::{Arguments, ToolError, named};
+use crate::error::MakeError;
 use crate::evaluate::quote;
 use crate::graph::{EdgeId, Files, Graph, NodeId, names};
 use crate::json::json;
 
-pub(super) fn commands(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn commands(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, MakeError> {
     let targets = named(graph, arguments)?;
     let edges = match arguments.has('s') {
         true => targets.iter().filter_map(|target| graph.maker(*target)).collect(),
         false => in_order(graph, &targets),
     };
     for edge in edges.into_iter().filter(|edge| !graph.is_phony(*edge)) {
-        line(out, &[&command(graph, edge)?]).map_err(text)?;
+        line(out, &[&command(graph, edge)?])?;
     }
     Ok(0)
 }
@@ -67,7 +68,7 @@ fn terminator(arguments: &Arguments) -> &'static [u8] {
     if arguments.has('0') { b"\0" } else { b"\n" }
 }
 
-pub(super) fn inputs(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn inputs(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, MakeError> {
     let path = |node: NodeId| {
         let mut path = Vec::new();
         match arguments.has('E') {
@@ -81,29 +82,33 @@ pub(super) fn inputs(graph: &Graph, arguments: &Arguments, out: &mut impl Write)
         paths.sort_unstable();
     }
     for path in paths {
-        out.write_all(&path).and_then(|()| out.write_all(terminator(arguments))).map_err(text)?;
+        out.write_all(&path).and_then(|()| out.write_all(terminator(arguments)))?;
     }
     Ok(0)
 }
 
-pub(super) fn multi_inputs(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn multi_inputs(
+    graph: &Graph,
+    arguments: &Arguments,
+    out: &mut impl Write,
+) -> Result<u8, MakeError> {
     let delimiter = arguments.value('d').unwrap_or(b"\t");
     for target in named(graph, arguments)? {
         for input in inputs_of(graph, &[target]) {
             let entry = [graph.path(target), delimiter, graph.path(input), terminator(arguments)];
-            out.write_all(&entry.concat()).map_err(text)?;
+            out.write_all(&entry.concat())?;
         }
     }
     Ok(0)
 }
 
-pub(super) fn query(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn query(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, MakeError> {
     if arguments.words.is_empty() {
-        return Err("expected a target to query".into());
+        return Err(ToolError::NothingToQuery.into());
     }
     let users = graph.users();
     for node in named(graph, arguments)? {
-        write_query(graph, node, &users[node.index()], out).map_err(text)?;
+        write_query(graph, node, &users[node.index()], out)?;
     }
     Ok(0)
 }
@@ -143,7 +148,7 @@ fn write_query(graph: &Graph, node: NodeId, users: &[EdgeId], out: &mut impl Wri
     Ok(())
 }
 
-pub(super) fn targets(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn targets(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, MakeError> {
     let words: Vec<_> = arguments.words.iter().map(|word| &word[..]).collect();
     let shown = match &words[..] {
         [b"all"] => graph.edge_ids().try_for_each(|edge| {
@@ -166,12 +171,12 @@ pub(super) fn targets(graph: &Graph, arguments: &Arguments, out: &mut impl Write
         [] | [b"depth"] => tree(graph, Some(1), out),
         [b"depth", depth] => {
             let depth = String::from_utf8_lossy(depth);
-            let depth: usize = depth.parse().map_err(|_| format!("not a depth: {depth}"))?;
+            let depth: usize = depth.parse().map_err(|_| ToolError::NotADepth(depth.into_owned()))?;
             tree(graph, (depth > 0).then_some(depth), out)
         }
-        _ => return Err("targets: expected rule [NAME], depth [N] or all".into()),
+        _ => return Err(ToolError::UnknownList.into()),
     };
-    shown.map(|()| 0).map_err(text)
+    shown.map(|()| 0).map_err(MakeError::System)
 }
 
 /// Writes the outputs that no edge has as an input, and the files before them, `depth` levels deep.
@@ -196,21 +201,21 @@ fn tree(graph: &Graph, depth: Option<usize>, out: &mut impl Write) -> io::Result
     Ok(())
 }
 
-pub(super) fn rules(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn rules(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, MakeError> {
     let described = arguments.has('d');
     let mut rules: Vec<_> = graph.rules_of_manifest().collect();
     rules.sort_by_key(|rule| graph.name(rule.name));
     for rule in rules {
         let description = rule.variable(names::DESCRIPTION).filter(|_| described);
         let description = description.map(|description| [b": ", &graph.source(description)[..]].concat());
-        line(out, &[graph.name(rule.name), &description.unwrap_or_default()]).map_err(text)?;
+        line(out, &[graph.name(rule.name), &description.unwrap_or_default()])?;
     }
     Ok(0)
 }
 
-pub(super) fn graph(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, String> {
+pub(super) fn graph(graph: &Graph, arguments: &Arguments, out: &mut impl Write) -> Result<u8, MakeError> {
     let edges = in_order(graph, &named(graph, arguments)?);
-    write_graph(graph, &edges, out).map(|()| 0).map_err(text)
+    write_graph(graph, &edges, out).map(|()| 0).map_err(MakeError::System)
 }
 
 fn write_graph(graph: &Graph, edges: &[EdgeId], out: &mut impl Write) -> io::Result<()> {

@@ -64,13 +64,13 @@ proptest! {
         let mut left = 2;
         let mut load = |_: &[u8]| {
             left -= 1;
-            if left > 0 { Ok(text.clone().into_bytes()) } else { Err("no more".to_string()) }
+            if left > 0 { Ok(text.clone().into_bytes()) } else { Err(std::io::Error::other("no more")) }
         };
         match parse(b"build.ninja", text.as_bytes(), &mut load) {
             Ok(graph) => evaluate(&graph),
-            Err(misread) => {
-                prop_assert!(misread.line <= text.lines().count() + 1);
-                prop_assert!(misread.to_string().contains(&misread.message));
+            Err(error) => {
+                prop_assert!(error.line <= text.lines().count() + 1);
+                prop_assert!(error.to_string().contains(&error.message));
             }
         }
         let mut graph = Graph::new();
@@ -80,7 +80,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = parse(b"build.ninja", &bytes, &mut |_| Err(String::new()));
+        let _ = parse(b"build.ninja", &bytes, &mut |_| Err(std::io::ErrorKind::NotFound.into()));
         let _ = depfile::parse(&bytes);
         let read = build_log::read(&bytes);
         prop_assert!(read.whole <= bytes.len());
@@ -123,7 +123,7 @@ proptest! {
 #[test]
 fn values_that_grow_without_end_are_refused() {
     let parse_text = |text: &str| {
-        let mut none = |_: &[u8]| Err("none".to_string());
+        let mut none = |_: &[u8]| Err(std::io::Error::other("none"));
         parse(b"build.ninja", text.as_bytes(), &mut none)
     };
     let doubled =

@@ -1,21 +1,21 @@
 //! The language of `build.ninja`.
 
 use selvedge_make::graph::{CONSOLE, EdgeId, Files, Graph, names};
-use selvedge_make::manifest::{Misread, parse};
+use selvedge_make::manifest::{ManifestError, parse};
 
 use crate::projects::{NINJA, OURS, output};
 use crate::small::tree;
 
 const CAT: &str = "rule cat\n  command = cat $in > $out\n";
 
-fn read(text: &str) -> Result<Graph, Misread> {
+fn read(text: &str) -> Result<Graph, ManifestError> {
     parse(b"build.ninja", text.as_bytes(), &mut |path| {
-        Err(format!("no file {}", String::from_utf8_lossy(path)))
+        Err(std::io::Error::other(format!("no file {}", String::from_utf8_lossy(path))))
     })
 }
 
 fn graph(text: &str) -> Graph {
-    read(text).unwrap_or_else(|misread| panic!("{misread}"))
+    read(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn edge(graph: &Graph, output: &str) -> EdgeId {
@@ -33,8 +33,8 @@ fn paths(graph: &Graph, output: &str, kind: Files) -> Vec<String> {
 
 /// The message, the line and the column of what is wrong.
 fn wrong(text: &str) -> (String, usize, usize) {
-    let misread = read(text).expect_err(text);
-    (misread.message, misread.line, misread.column)
+    let error = read(text).expect_err(text);
+    (error.message, error.line, error.column)
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn files_include_others_with_or_without_a_scope() {
     let mut load = |path: &[u8]| match path {
         b"in.ninja" => Ok(b"x = included\nrule late\n  command = $x $y\n".to_vec()),
         b"sub.ninja" => Ok(b"x = sub\nbuild s: late\nrule own\n  command = own $y\nbuild t: own\n".to_vec()),
-        _ => Err("no such file".to_string()),
+        _ => Err(std::io::Error::other("no such file")),
     };
     let text = b"y = outer\ninclude in.ninja\nsubninja sub.ninja\nbuild m: late\n";
     let graph = parse(b"build.ninja", text, &mut load).unwrap();
@@ -209,12 +209,12 @@ fn what_is_wrong_is_told_with_its_place() {
 
 #[test]
 fn the_place_is_shown_with_a_caret() {
-    let misread = read("# first\nbuild x: dog y\n").unwrap_err();
+    let error = read("# first\nbuild x: dog y\n").unwrap_err();
     let shown = "build.ninja:2:10: unknown build rule 'dog'\nbuild x: dog y\n         ^ near here";
-    assert_eq!(misread.to_string(), shown);
+    assert_eq!(error.to_string(), shown);
     // The statement has ended before its pool is looked for.
-    let misread = read("build x: phony\n  pool = none\nbuild y: phony\n").unwrap_err();
-    assert_eq!(misread.to_string(), "build.ninja:3:1: unknown pool name 'none'");
+    let error = read("build x: phony\n  pool = none\nbuild y: phony\n").unwrap_err();
+    assert_eq!(error.to_string(), "build.ninja:3:1: unknown pool name 'none'");
 }
 
 #[test]

@@ -7,9 +7,9 @@
 use super::complete::complete;
 use super::editor::{Action, Editor, Key};
 use super::history::History;
-use crate::language::Complaint;
-use crate::run::{Outcome, Settings, prepare, run, run_until_interrupted};
-use crate::width::width;
+use crate::language::ScriptError;
+use crate::language::error::cells_of;
+use crate::run::{Outcome, Settings, prepare, run, run_interruptible};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, IsTerminal, Read, Write};
 
@@ -66,11 +66,11 @@ pub fn serve(settings: Settings) -> io::Result<()> {
         let on_terminal = io::stdin().is_terminal();
         let ran = prepare(&line).and_then(|script| match script.is_empty() {
             true => Ok(Some(Outcome::Nothing)),
-            false if on_terminal => run_until_interrupted(script, settings),
+            false if on_terminal => run_interruptible(script, settings),
             false => run(script, settings).map(Some),
         });
-        if let Err(complaint) = ran {
-            complain(&complaint, &line)?;
+        if let Err(error) = ran {
+            complain(&error, &line)?;
         }
         if on_terminal {
             // The prompt begins a line. Blanks to the last cell of the line stay in it if the
@@ -81,8 +81,8 @@ pub fn serve(settings: Settings) -> io::Result<()> {
     Ok(())
 }
 
-fn complain(complaint: &Complaint, line: &str) -> io::Result<()> {
-    writeln!(io::stderr(), "{}", complaint.shown("pipeline", line))
+fn complain(error: &ScriptError, line: &str) -> io::Result<()> {
+    writeln!(io::stderr(), "{}", error.shown("pipeline", line))
 }
 
 /// The next line; `None` at the end of the input.
@@ -146,7 +146,7 @@ fn cells() -> usize {
 fn draw(editor: &Editor) -> io::Result<()> {
     let searched = editor.search().map(|text| format!("search `{text}`: "));
     let prompt = searched.as_deref().unwrap_or(PROMPT);
-    let prompt_cells: usize = prompt.chars().map(width).sum();
+    let prompt_cells: usize = prompt.chars().map(cells_of).sum();
     let room = cells().saturating_sub(prompt_cells + 1).max(10);
     let (shown, cursor) = window(&editor.text(), editor.cursor(), room);
     let mut out = io::stdout();
@@ -157,7 +157,7 @@ fn draw(editor: &Editor) -> io::Result<()> {
 /// The part of `text` around the cursor that fits into `room` cells, and how many cells of it are
 /// before the cursor. The cursor has a cell of its own.
 fn window(text: &str, cursor: usize, room: usize) -> (String, usize) {
-    let widths: Vec<usize> = text.chars().map(width).collect();
+    let widths: Vec<usize> = text.chars().map(cells_of).collect();
     let mut before: usize = widths[..cursor].iter().sum();
     let mut begin = 0;
     while before >= room {

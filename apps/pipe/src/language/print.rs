@@ -99,14 +99,7 @@ impl fmt::Display for StageKind {
             StageKind::Fold(kind) => f.write_str(word(&FOLDS, kind)),
             StageKind::Unique => f.write_str("unique"),
             StageKind::Tally => f.write_str("tally"),
-            StageKind::Sort(Order { column, numeric, descending, .. }) => {
-                f.write_str("sort")?;
-                if let Some(column) = column {
-                    write!(f, " by column {column}")?;
-                }
-                f.write_str(if *numeric { " numeric" } else { "" })?;
-                f.write_str(if *descending { " descending" } else { "" })
-            }
+            StageKind::Sort(order) => order.fmt(f),
             StageKind::Number => f.write_str("number"),
             StageKind::Replace(Pattern::Text(text), with) => {
                 write!(f, "replace {} with {}", quoted(text), quoted(with))
@@ -118,18 +111,7 @@ impl fmt::Display for StageKind {
             StageKind::Prepend(text) => write!(f, "prepend {}", quoted(text)),
             StageKind::Append(text) => write!(f, "append {}", quoted(text)),
             StageKind::Change(change) => f.write_str(word(CHANGES, change)),
-            StageKind::Branch(branch) => {
-                let Branch { foreach, condition, then, otherwise } = &**branch;
-                write!(f, "{} {condition}", if *foreach { "foreach" } else { "if" })?;
-                f.write_str(" then")?;
-                if !then.is_empty() {
-                    write!(f, " {}", pipeline(then))?;
-                }
-                if !otherwise.is_empty() {
-                    write!(f, " else {}", pipeline(otherwise))?;
-                }
-                f.write_str(" end")
-            }
+            StageKind::Branch(branch) => branch.fmt(f),
             StageKind::While(condition, body) => {
                 write!(f, "while {condition} then {} end", pipeline(body))
             }
@@ -137,6 +119,31 @@ impl fmt::Display for StageKind {
             StageKind::To(name) => write!(f, "to {}", quoted(name.as_bytes())),
             StageKind::AppendTo(name) => write!(f, "append to {}", quoted(name.as_bytes())),
         }
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("sort")?;
+        if let Some(column) = self.column {
+            write!(f, " by column {column}")?;
+        }
+        f.write_str(if self.numeric { " numeric" } else { "" })?;
+        f.write_str(if self.descending { " descending" } else { "" })
+    }
+}
+
+impl fmt::Display for Branch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Branch { foreach, condition, then, otherwise } = self;
+        write!(f, "{} {condition} then", if *foreach { "foreach" } else { "if" })?;
+        if !then.is_empty() {
+            write!(f, " {}", pipeline(then))?;
+        }
+        if !otherwise.is_empty() {
+            write!(f, " else {}", pipeline(otherwise))?;
+        }
+        f.write_str(" end")
     }
 }
 

@@ -3,7 +3,7 @@
 //! `parse` in `language/parse.rs` calls [`tokens`]. Every character that is no blank, sign or quote
 //! belongs to a word, so the parser itself finds numbers and comparisons among the words.
 
-use super::complaint::{Complaint, Span};
+use super::error::{ScriptError, Span};
 
 /// What a token is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub fn is_word(char: char) -> bool {
 ///
 /// # Errors
 /// A string that does not end, or an unknown escape.
-pub fn tokens(text: &str) -> Result<Vec<Token>, Complaint> {
+pub fn tokens(text: &str) -> Result<Vec<Token>, ScriptError> {
     let mut made = Vec::new();
     // Some editors begin a file with a byte order mark.
     let mut at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
@@ -60,7 +60,7 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Complaint> {
             ')' => TokenKind::Close,
             '\'' | '`' => {
                 let Some(length) = text[at..].find(char) else {
-                    return Err(Complaint::new(
+                    return Err(ScriptError::new(
                         Span::new(begin, begin + 1),
                         format!("no {char} ends this text"),
                     ));
@@ -87,10 +87,10 @@ pub fn tokens(text: &str) -> Result<Vec<Token>, Complaint> {
 
 /// The bytes of a string with escapes. `at` is behind its first quote, and then behind its last
 /// one.
-fn escaped(text: &str, begin: usize, at: &mut usize) -> Result<Vec<u8>, Complaint> {
+fn escaped(text: &str, begin: usize, at: &mut usize) -> Result<Vec<u8>, ScriptError> {
     let mut bytes = Vec::new();
     loop {
-        let open = || Complaint::new(Span::new(begin, begin + 1), "no \" ends this text");
+        let open = || ScriptError::new(Span::new(begin, begin + 1), "no \" ends this text");
         let char = text[*at..].chars().next().ok_or_else(open)?;
         let from = *at;
         *at += char.len_utf8();
@@ -110,17 +110,17 @@ fn escaped(text: &str, begin: usize, at: &mut usize) -> Result<Vec<u8>, Complain
                             text.get(*at..*at + 2).filter(|two| two.bytes().all(|b| b.is_ascii_hexdigit()));
                         let Some(digits) = digits else {
                             let span = Span::new(from, *at);
-                            return Err(Complaint::new(span, "`\\x` needs two hexadecimal digits"));
+                            return Err(ScriptError::new(span, "`\\x` needs two hexadecimal digits"));
                         };
                         *at += 2;
                         u8::from_str_radix(digits, 16).unwrap_or_default()
                     }
                     _ => {
-                        let complaint =
-                            Complaint::new(Span::new(from, *at), format!("there is no escape `\\{next}`"));
+                        let error =
+                            ScriptError::new(Span::new(from, *at), format!("there is no escape `\\{next}`"));
                         let help =
                             "there are \\n \\t \\r \\0 \\\\ \\\" \\xHH; within '..' a backslash is itself";
-                        return Err(complaint.with_help(help));
+                        return Err(error.with_help(help));
                     }
                 });
             }

@@ -7,7 +7,7 @@
 //! decide for the new stage in `may_fail` and `leaves_lines` (`stage.rs`), `is_by_line`
 //! (`by_line.rs`), `has_lines` and `placed` (`run.rs`) and `note` (`explain.rs`).
 
-use super::complaint::Span;
+use super::error::Span;
 use selvedge_pipeline::Number;
 
 /// Some stages, each fed by the one before.

@@ -1,4 +1,4 @@
-//! The words of the language. `parse.rs` proposes them in its complaints, and
+//! The words of the language. `parse.rs` proposes them in its errors, and
 //! `interactive/complete.rs` offers them while the user types.
 
 /// The words that begin a stage.

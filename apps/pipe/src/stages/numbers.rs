@@ -4,7 +4,7 @@
 use crate::regex::chomp;
 use selvedge_pipeline::{Digits, Number, Transduce, Transducer, rewrite};
 
-/// How many characters of a line a complaint has.
+/// How many characters of a line an error has.
 const SHOWN: usize = 60;
 
 /// The number that a line is, with blanks around it.

@@ -4,8 +4,8 @@
 //! `stage::leading` and `parts.rs` choose them. Each of them works on the bytes as they come, and
 //! gathers what it makes in a block of its own, because a call for each piece would cost more.
 
+use super::line_number;
 use crate::regex::chomp;
-use crate::stage::line_number;
 use regex::bytes::Regex;
 use selvedge_pipeline::{
     Chunk, Cut, Flow, GroupBy, LineSplit, Lists, Number, PartByPart, PlaceKnown, Sink, StreamPlace,

@@ -87,8 +87,8 @@ proptest! {
 fn scripts_that_lie_deep_are_refused() {
     for open in ["not ", "(", "first "] {
         let text = format!("having {}line", open.repeat(100_000));
-        let complaint = parse(&text).unwrap_err();
-        assert!(complaint.message.contains("64 levels"), "{}", complaint.message);
+        let error = parse(&text).unwrap_err();
+        assert!(error.message.contains("64 levels"), "{}", error.message);
     }
     let text = format!("having line{}", " having line".repeat(100_000));
     assert!(parse(&text).is_err());

@@ -116,8 +116,8 @@ fn a_target_that_is_a_source_is_refused() {
 #[test]
 fn a_name_holds_no_zero_byte() {
     for script in ["file a\0b", "cat x a\0", "text 'a' | to a\0b", "append to \0"] {
-        let complaint = selvedge_pipe::language::parse(script).unwrap_err();
-        assert_eq!(complaint.message, "no file has this name", "{script:?}");
+        let error = selvedge_pipe::language::parse(script).unwrap_err();
+        assert_eq!(error.message, "no file has this name", "{script:?}");
         selvedge_pipe::fuzz::script(script);
     }
 }
@@ -376,8 +376,8 @@ fn a_replacement_names_groups_that_are_there() {
     let cases = [("(a)", "$1b", "1b"), ("b", "$5.00", "5"), ("(?<n>a)", "$m", "m"), ("a", "${}", "")];
     for (regex, with, group) in cases {
         let error = refused(&run(&format!("replace regex '{regex}' with '{with}'"), "abc"));
-        let complaint = format!("the expression has no group `{group}`\n");
-        assert!(error.contains(&complaint) && error.contains("\n  ") && error.contains("^~~"), "{error}");
+        let message = format!("the expression has no group `{group}`\n");
+        assert!(error.contains(&message) && error.contains("\n  ") && error.contains("^~~"), "{error}");
         assert!(error.contains("${1}") && error.contains("$$"), "{error}");
     }
     let cases = [("(a)", "${1}b", "abbc"), ("b", "$$5.00", "a$5.00c"), ("(?<n>b)", "$n$n$0", "abbbc")];

@@ -2,10 +2,10 @@
 //! the exit status.
 
 use crate::data::{Numbers, shell, text};
+use selvedge_pipe::origin::OriginKind;
 use selvedge_pipe::parts::{LEAST, PartStages, WithStages};
 use selvedge_pipe::run::Outcome::{Found, Nothing};
 use selvedge_pipe::run::{Outcome, Settings, prepare, run};
-use selvedge_pipe::stream::OriginKind;
 use selvedge_pipeline::{Part, PartByPart, PartJoiner, Store, Transducer};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -34,14 +34,13 @@ fn files_of_some_blocks() -> tempfile::TempDir {
 }
 
 /// What a script makes in `directory` with this number of threads: a file `out` that holds its
-/// output, its outcome, and its complaint.
+/// output, its outcome, and its error.
 fn by(threads: usize, directory: &Path, script: &str) -> (Vec<u8>, Result<Outcome, String>) {
     let name = |word: &str| format!("{:?}", directory.join(word));
     let script =
         script.replace("LOG", &name("log")).replace("WRONG", &name("wrong")).replace("OUT", &name("out"));
     let settings = Settings { progress: false, threads, least: 0, sort_memory: None };
-    let outcome =
-        run(prepare(&script).unwrap(), settings).map_err(|complaint| complaint.shown("script", &script));
+    let outcome = run(prepare(&script).unwrap(), settings).map_err(|error| error.shown("script", &script));
     let out = directory.join("out");
     let made = std::fs::read(&out).unwrap_or_default();
     let _ = std::fs::remove_file(out);

@@ -6,19 +6,19 @@ use toml::Spanned;
 
 use super::{Reader, SECONDS_MAX};
 use crate::behind::{BALANCINGS, Balancing, GatewayTerms, HealthRule, ProgramRule};
-use crate::mistake::ConfigMistake;
+use crate::error::ConfigError;
 use crate::settings;
 
 impl Reader<'_> {
     /// A time that may not be 0.
-    fn seconds(&self, value: &Spanned<f64>) -> Result<Duration, ConfigMistake> {
+    fn seconds(&self, value: &Spanned<f64>) -> Result<Duration, ConfigError> {
         match Duration::try_from_secs_f64(*value.get_ref()) {
             Ok(time) if !time.is_zero() && *value.get_ref() <= SECONDS_MAX => Ok(time),
             _ => Err(self.mistake(value, "not a number of seconds above 0 and up to 86400")),
         }
     }
 
-    pub(super) fn balancing(&self, route: &settings::RouteSettings) -> Result<Balancing, ConfigMistake> {
+    pub(super) fn balancing(&self, route: &settings::RouteSettings) -> Result<Balancing, ConfigError> {
         let Some(name) = &route.balance else { return Ok(Balancing::default()) };
         match BALANCINGS.iter().find(|(known, _)| known == name.get_ref()) {
             Some((_, balancing)) => Ok(*balancing),
@@ -29,7 +29,7 @@ impl Reader<'_> {
         }
     }
 
-    pub(super) fn health(&self, route: &settings::RouteSettings) -> Result<HealthRule, ConfigMistake> {
+    pub(super) fn health(&self, route: &settings::RouteSettings) -> Result<HealthRule, ConfigError> {
         let Some(health) = &route.health else { return Ok(HealthRule::default()) };
         let health = health.get_ref();
         if let Some(path) = health.path.as_ref().filter(|path| !path.get_ref().starts_with('/')) {
@@ -43,7 +43,7 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn times(&self, route: &settings::RouteSettings) -> Result<GatewayTerms, ConfigMistake> {
+    pub(super) fn times(&self, route: &settings::RouteSettings) -> Result<GatewayTerms, ConfigError> {
         let outlives_client = route.outlive_client;
         let Some(times) = &route.times else {
             return Ok(GatewayTerms { outlives_client, ..GatewayTerms::default() });
@@ -58,7 +58,7 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn programs(&self, route: &settings::RouteSettings) -> Result<ProgramRule, ConfigMistake> {
+    pub(super) fn programs(&self, route: &settings::RouteSettings) -> Result<ProgramRule, ConfigError> {
         let outlives_client = route.outlive_client;
         let Some(programs) = &route.programs else {
             return Ok(ProgramRule { outlives_client, ..ProgramRule::default() });

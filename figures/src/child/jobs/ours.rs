@@ -1,4 +1,4 @@
-//! The queue of jobs as threads and transactions of ours. `mod.rs` has the protocol.
+//! The queue of jobs as threads and transactions of ours. `jobs.rs` has the protocol.
 //!
 //! A connection is a thread. Its transactions move jobs between the variables, and wait for a job
 //! by `retry`. One more thread waits for records by `retry`, writes the log, and tells each

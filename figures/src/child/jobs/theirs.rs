@@ -1,6 +1,6 @@
 //! The queue of jobs as tasks of tokio, as its users write such a server: the state under a mutex
 //! of std, which no task holds while it waits; a `watch` for the state of the log, and `Notify` for
-//! jobs. `mod.rs` has the protocol.
+//! jobs. `jobs.rs` has the protocol.
 //!
 //! With `sync` a thread of tokio's pool for blocking calls writes and syncs, in one call for a
 //! group. Without it the task writes by itself, because a write into the page cache takes less time

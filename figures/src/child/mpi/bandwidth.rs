@@ -1,4 +1,4 @@
-//! Many bytes from one rank to another: windows of messages, and a long vector as a value. `mod.rs`
+//! Many bytes from one rank to another: windows of messages, and a long vector as a value. `mpi.rs`
 //! calls `bandwidth`.
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Calls that all ranks make together: a barrier, a sum, a broadcast, an exchange. `mod.rs` calls
+//! Calls that all ranks make together: a barrier, a sum, a broadcast, an exchange. `mpi.rs` calls
 //! `all`, and `crowded` for more ranks than CPUs.
 
 use std::time::Instant;

@@ -1,5 +1,5 @@
 //! A rank that waits for a message that is long in coming, and then for messages that come now and
-//! then. `mod.rs` calls `idle`.
+//! then. `mpi.rs` calls `idle`.
 //!
 //! Each message has the time at which it was sent, by the clock that all processes of the machine
 //! have in common.

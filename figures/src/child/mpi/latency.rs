@@ -1,5 +1,5 @@
 //! Messages to and fro between two ranks: elements, a small value, and elements that a parked
-//! thread receives beside another one. `mod.rs` calls `latency`.
+//! thread receives beside another one. `mpi.rs` calls `latency`.
 //!
 //! The buffers of sends and receives are not the same, because a line of the cache that both ranks
 //! write goes to and fro too.

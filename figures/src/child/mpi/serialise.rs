@@ -1,5 +1,5 @@
 //! Values on their way as bytes: how long it takes to make bytes of a value and the value of them
-//! again. `mod.rs` calls `serialise`.
+//! again. `mpi.rs` calls `serialise`.
 //!
 //! A rank sends each value to itself, once as bytes and once moved. The difference is the time of
 //! the bytes.

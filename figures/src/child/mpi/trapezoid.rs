@@ -1,5 +1,5 @@
 //! The area under a curve by ranks: the paper's loop, and the same points in the lanes of
-//! `lanes.rs`. `mod.rs` calls `plain` and `in_lanes`.
+//! `lanes.rs`. `mpi.rs` calls `plain` and `in_lanes`.
 
 use std::f64::consts::PI;
 use std::ops::Range;

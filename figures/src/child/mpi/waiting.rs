@@ -1,4 +1,4 @@
-//! Threads of a rank that wait for a message each, with a tag of its own. `mod.rs` calls `waiting`.
+//! Threads of a rank that wait for a message each, with a tag of its own. `mpi.rs` calls `waiting`.
 
 use std::time::Instant;
 

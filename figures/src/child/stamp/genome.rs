@@ -2,7 +2,7 @@
 //! drops duplicates. Then each segment is linked with one that begins as the segment ends; the
 //! longest overlap comes first. Then the chain of the links is followed.
 //!
-//! `child/mod.rs` calls `genome`, and `figures/src/stamp.rs` gives the numbers. The answers are the
+//! `child.rs` calls `genome`, and `figures/src/stamp.rs` gives the numbers. The answers are the
 //! length and a checksum of the gene, which the order of the threads does not change.
 
 use std::iter;

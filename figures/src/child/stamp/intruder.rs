@@ -2,7 +2,7 @@
 //! packet, adds it to the fragments of its flow, and searches the text of a flow that is complete
 //! for the signatures of known attacks. Three transactions a packet: take, assemble, take a flow.
 //!
-//! `child/mod.rs` calls `intruder` with one of the maps of `maps.rs`, and `figures/src/stamp.rs`
+//! `child.rs` calls `intruder` with one of the maps of `maps.rs`, and `figures/src/stamp.rs`
 //! gives the numbers.
 
 use std::sync::Arc;

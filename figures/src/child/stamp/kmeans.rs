@@ -2,7 +2,7 @@
 //! nearest centre of each, and adds the point to the sums of that cluster in a transaction. When
 //! all points are done, the means are the new centres, until few points change their cluster.
 //!
-//! `child/mod.rs` calls `kmeans`, and `figures/src/stamp.rs` gives the numbers.
+//! `child.rs` calls `kmeans`, and `figures/src/stamp.rs` gives the numbers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

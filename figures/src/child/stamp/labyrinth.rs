@@ -2,7 +2,7 @@
 //! searches the shortest path in a copy of the grid (Lee's algorithm), and lays it in a transaction
 //! that fails if one of its points is occupied by then; it then searches again.
 //!
-//! `child/mod.rs` calls `labyrinth`, and `figures/src/stamp.rs` gives the numbers.
+//! `child.rs` calls `labyrinth`, and `figures/src/stamp.rs` gives the numbers.
 
 use std::iter;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
 //! The maps that the STAMP programs use: `Tries`, the hash trie of the library, and `Trees`, the
-//! treap of `treap.rs`, which is like the trees of the Haskell programs. `child/mod.rs` chooses one
+//! treap of `treap.rs`, which is like the trees of the Haskell programs. `child.rs` chooses one
 //! of them, and `vacation.rs` and `intruder.rs` are generic over `Maps`.
 //!
 //! A value is a handle to a variable, so a change of a value does not change the map. All functions

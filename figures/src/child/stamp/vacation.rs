@@ -1,6 +1,6 @@
 //! vacation, a program of STAMP: a travel agency. Clients reserve cars, rooms and flights for
 //! customers, delete customers with their reservations, and change the offer. Each action is one
-//! transaction. `child/mod.rs` calls `vacation`, and `figures/src/stamp.rs` gives the mix.
+//! transaction. `child.rs` calls `vacation`, and `figures/src/stamp.rs` gives the mix.
 //!
 //! The random numbers are those of the Haskell program, so both have the same answers. One client
 //! alone must end with the tables of the same agency without transactions, which is at the end of

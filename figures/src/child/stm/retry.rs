@@ -1,5 +1,5 @@
 //! The programs about transactions that wait: two threads that hand a token to and fro, a thousand
-//! that wait for one variable, and a hundred thousand that are parked. `stm/mod.rs` calls them for
+//! that wait for one variable, and a hundred thousand that are parked. `stm.rs` calls them for
 //! the figures in `figures/src/stm.rs`.
 //!
 //! `herd_retry` and `herd_predicate` differ only in the wait, so that their rows compare the

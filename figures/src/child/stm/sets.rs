@@ -3,7 +3,7 @@
 //! Each thread has its own share of the keys, so the answers of its operations do not depend on the
 //! order of the threads; all shares are in one structure.
 //!
-//! `stm/mod.rs` calls the programs for the figure `stm-sets`. The structures are the library's,
+//! `stm.rs` calls the programs for the figure `stm-sets`. The structures are the library's,
 //! `list.rs` and `tree.rs`.
 
 use std::collections::{BTreeSet, HashSet};

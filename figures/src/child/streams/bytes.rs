@@ -3,7 +3,7 @@
 //! Each program writes its output into a file, the peers too, because GNU grep stops at the first
 //! match if nothing reads its output. The file is checked when the clock has stopped.
 //!
-//! `streams/mod.rs` calls the programs for the figures in `figures/src/streams/bytes.rs`.
+//! `streams.rs` calls the programs for the figures in `figures/src/streams/bytes.rs`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};

@@ -1,5 +1,5 @@
 //! The programs of the pipeline figures over numbers: five stages, a hop over an edge, branches,
-//! two halves side by side, and idle pipelines. `streams/mod.rs` calls them for
+//! two halves side by side, and idle pipelines. `streams.rs` calls them for
 //! `figures/src/streams/items.rs`.
 //!
 //! Beside each pipeline are the same functions by iterators or by the crate `futures`. All of them

@@ -1,5 +1,5 @@
 //! The sorter of [Del §3.3]: a network of comparators, each a thread, between MVars.
-//! `streams/mod.rs` calls it for the figure `pipe-sort` in `figures/src/streams/bytes.rs`.
+//! `streams.rs` calls it for the figure `pipe-sort` in `figures/src/streams/bytes.rs`.
 //!
 //! Each comparator takes two values from its two inputs and puts the smaller one into its first
 //! output, the greater one into the other. `n` values need `n * (n - 1) / 2` comparators and as

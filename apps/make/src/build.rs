@@ -1,4 +1,5 @@
-//! Runs the edges that must run. `app.rs` makes the [`Settings`] and calls [`build`].
+//! Runs the edges that must run. `settings.rs` makes the [`Settings`], and `app.rs` calls
+//! [`build`].
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -26,7 +27,7 @@ mod status;
 mod timeline;
 
 pub use runner::{Outcome, build};
-pub use status::{Style, check_format};
+pub use status::{FormatError, Style, check_format};
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -5,7 +5,6 @@
 //! chosen at random.
 #![forbid(unsafe_code)]
 
-#[path = "../load/mod.rs"]
 mod load;
 
 use std::process::ExitCode;

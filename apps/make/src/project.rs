@@ -1,6 +1,6 @@
 //! A graph, the times of its files, and what the logs say: which edges must run, and why.
 //!
-//! `app.rs` makes a [`Project`], calls `look` to read the times of all files at once, and calls
+//! `load.rs` makes a [`Project`]. `app.rs` calls `look` to read the times of all files at once, and calls
 //! `visit_all` to mark the dirty files. The runner of `build` then calls `plan` for the edges that
 //! get a thread, `must_run` when everything before an edge has been made, and `dyndep_made` when a
 //! command has written a dyndep file. `build/records.rs` calls `set_clean`.
@@ -11,6 +11,7 @@
 //! | `outputs.rs` | rule 3 below, for one edge |
 //! | `plan.rs` | the edges that get a thread, and the last decision about each |
 //! | `deps.rs` | the inputs that logs, depfiles and dyndep files name |
+//! | `error.rs` | what is wrong with a graph or its files |
 //!
 //! # When an edge is dirty
 //! 1. What its compiler read is not known: no deps in the log, no depfile.
@@ -22,9 +23,12 @@
 //! or if it has no input and its output is missing.
 
 mod deps;
+mod error;
 mod outputs;
 mod plan;
 mod visit;
+
+pub use error::ProjectError;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -1,5 +1,5 @@
 //! The programs of the figures about coroutine pipelines: over the bytes of a file, over numbers,
-//! and over documents. `child/mod.rs` calls `run` for the names that begin with `pipe-`, because
+//! and over documents. `child.rs` calls `run` for the names that begin with `pipe-`, because
 //! their arguments are paths as well as numbers.
 //!
 //! The figures are in `figures/src/streams`. The programs about the kernel's pipes are in

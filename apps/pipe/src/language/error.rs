@@ -1,12 +1,13 @@
-//! [`Complaint`]: the error of the whole shell, with the place in the script, and [`Span`], that
+//! [`ScriptError`]: the error of the whole shell, with the place in the script, and [`Span`], that
 //! place.
 //!
-//! The lexer, the parser and the check make complaints, and `run.rs` makes one of each failure of a
-//! stage. `main.rs` and the prompt write them with [`Complaint::shown`]. Two spans are always
+//! The lexer, the parser and the check make errors, and `run.rs` makes one of each failure of a
+//! stage. `main.rs` and the prompt write them with [`ScriptError::shown`]. Two spans are always
 //! equal, because trees are compared without their places.
 
-use crate::width::width;
 use std::fmt::Write;
+
+use unicode_width::UnicodeWidthChar;
 
 /// A range of bytes of a script. All spans are equal, so that two trees are equal if they mean the
 /// same.
@@ -41,7 +42,7 @@ impl Span {
 
 /// What is wrong with a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Complaint {
+pub struct ScriptError {
     /// Where.
     pub span: Span,
     /// What is wrong.
@@ -50,28 +51,28 @@ pub struct Complaint {
     pub help: Option<String>,
 }
 
-impl Complaint {
-    /// A complaint without help.
-    pub fn new(span: Span, message: impl Into<String>) -> Complaint {
-        Complaint { span, message: message.into(), help: None }
+impl ScriptError {
+    /// An error without help.
+    pub fn new(span: Span, message: impl Into<String>) -> ScriptError {
+        ScriptError { span, message: message.into(), help: None }
     }
 
-    /// The same complaint, with help.
+    /// The same error, with help.
     #[must_use]
-    pub fn with_help(mut self, help: impl Into<String>) -> Complaint {
+    pub fn with_help(mut self, help: impl Into<String>) -> ScriptError {
         self.help = Some(help.into());
         self
     }
 
-    /// The complaint as it is shown: the message with its place in `file`, the line with a caret
+    /// The error as it is shown: the message with its place in `file`, the line with a caret
     /// under the place, the help.
     ///
     /// # Examples
     /// ```
     /// use selvedge_pipe::language::parse;
     ///
-    /// let complaint = parse("lines | knot").unwrap_err();
-    /// let shown = complaint.shown("-c", "lines | knot");
+    /// let error = parse("lines | knot").unwrap_err();
+    /// let shown = error.shown("-c", "lines | knot");
     /// let expected = "-c:1:9: there is no stage `knot`\n  lines | knot\n          ^~~~\n";
     /// assert!(shown.starts_with(expected));
     /// ```
@@ -82,18 +83,23 @@ impl Complaint {
         let mut out = format!("{file}:{line}:{column}: {}\n  {shown}\n  ", self.message);
         // A tab stays a tab, so that the caret stands below its place.
         for char in shown.chars().take(column - 1) {
-            let blanks = if char == '\t' { "\t" } else { &"  "[..width(char)] };
+            let blanks = if char == '\t' { "\t" } else { &"  "[..cells_of(char)] };
             out.push_str(blanks);
         }
         let from = floor(text, self.span.begin).min(begin + shown.len());
         let to = floor(text, self.span.end).clamp(from, begin + shown.len());
-        let length = text[from..to].chars().map(width).sum::<usize>().max(1);
+        let length = text[from..to].chars().map(cells_of).sum::<usize>().max(1);
         let _ = write!(out, "^{}", "~".repeat(length - 1));
         if let Some(help) = &self.help {
             let _ = write!(out, "\n  {help}");
         }
         out
     }
+}
+
+/// How many cells of a terminal a character takes. A control character takes none.
+pub(crate) fn cells_of(char: char) -> usize {
+    char.width().unwrap_or(0)
 }
 
 /// The last place at or before `at` where a character begins.

@@ -81,7 +81,7 @@ pub enum Found<'a> {
 
 /// Why a record cannot stand in a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Misfit {
+pub enum RecordError {
     /// The name is not in the zone.
     Outside,
     /// An SOA record stands at another name than the zone's.
@@ -117,14 +117,14 @@ impl Zone {
     ///
     /// # Errors
     /// If the record does not fit. The zone is as before.
-    pub fn insert(&mut self, record: ZoneRecord) -> Result<(), Misfit> {
+    pub fn insert(&mut self, record: ZoneRecord) -> Result<(), RecordError> {
         let key = NameKey::new(record.owner());
         if !key.is_within(self.apex.as_bytes()) {
-            return Err(Misfit::Outside);
+            return Err(RecordError::Outside);
         }
         let (rtype, ttl) = (record.rtype(), record.ttl());
         if rtype == Rtype::SOA && key != self.apex {
-            return Err(Misfit::SoaBelow);
+            return Err(RecordError::SoaBelow);
         }
         let (owner, data) = record.into_owner_and_data();
         if let Some(node) = self.nodes.get(key.as_bytes()) {
@@ -209,13 +209,13 @@ fn at(node: &Node, rtype: Rtype) -> Found<'_> {
 }
 
 /// Whether a record may stand beside the records that a name has.
-fn misfit(node: &Node, rtype: Rtype, data: &Data) -> Result<(), Misfit> {
+fn misfit(node: &Node, rtype: Rtype, data: &Data) -> Result<(), RecordError> {
     let is_there = node.set(rtype).is_some_and(|set| set.data.contains(data));
     if is_there {
         return Ok(());
     }
     if rtype == Rtype::SOA && node.set(Rtype::SOA).is_some() {
-        return Err(Misfit::SecondSoa);
+        return Err(RecordError::SecondSoa);
     }
     // Of an alias, too, there is a signature, and a record of the name behind it (RFC 4034 §2.5).
     let stands_beside = |rtype: Rtype| matches!(rtype, Rtype::RRSIG | Rtype::NSEC);
@@ -223,7 +223,7 @@ fn misfit(node: &Node, rtype: Rtype, data: &Data) -> Result<(), Misfit> {
     let others = node.sets.iter().any(|set| !stands_beside(set.rtype) && set.rtype != Rtype::CNAME);
     let is_second = rtype == Rtype::CNAME && node.set(Rtype::CNAME).is_some();
     if is_alias || is_second || (rtype == Rtype::CNAME && others) {
-        return Err(Misfit::BesideAlias);
+        return Err(RecordError::BesideAlias);
     }
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! The load generator's parts: the plan of a run, the clients, what the replies say, and the
-//! report. The binary `selvedge-load` (`bin/selvedge-load.rs`) is the only user: it includes this
-//! directory by path, so nothing here is part of `selvedge-httpd`.
+//! report. `main.rs` beside it calls [`run`]. Nothing here is part of `selvedge-httpd`.
 
 mod client;
 mod histogram;

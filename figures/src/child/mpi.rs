@@ -1,7 +1,7 @@
 //! The programs about message passing: `mpi-latency 0 2 1000` is the program `latency` on the
 //! scheduler with one OS thread, with two ranks.
 //!
-//! `child/mod.rs` calls `run`. Each program is one text on every engine: the ranks are those of the
+//! `child.rs` calls `run`. Each program is one text on every engine: the ranks are those of the
 //! launcher that has started the process, and else threads, or the processes that
 //! `SELVEDGE_MPI_ENGINE` asks for. Rank 0 alone prints. The same programs in C, Rust and Python are
 //! in `figures/peers`.

@@ -16,8 +16,42 @@ pub(crate) mod vacation;
 use std::future::Future;
 use std::time::Instant;
 
+use self::genome::Sequence;
+use self::intruder::Traffic;
+use self::kmeans::Cloud;
+use self::labyrinth::Maze;
+use self::maps::{Trees, Tries};
+use self::vacation::TravelMix;
 use super::fault;
 use super::runtime::{Ours, Runtime, Waits};
+
+/// Runs the program `name` with its numbers. `false` if it is no program about STAMP.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("vacation", &[w, queries, range, users, rows, actions]) => {
+            vacation::vacation::<Tries>(w, TravelMix { queries, range, users, rows, actions });
+        }
+        ("vacation-tree", &[w, queries, range, users, rows, actions]) => {
+            vacation::vacation::<Trees>(w, TravelMix { queries, range, users, rows, actions });
+        }
+        ("intruder", &[w, attacks, longest, flows]) => {
+            intruder::intruder::<Tries>(w, Traffic { attacks, longest, flows });
+        }
+        ("intruder-tree", &[w, attacks, longest, flows]) => {
+            intruder::intruder::<Trees>(w, Traffic { attacks, longest, flows });
+        }
+        ("genome", &[w, gene, segment, segments]) => {
+            genome::genome(w, Sequence { gene, segment, segments });
+        }
+        ("kmeans", &[w, clusters, points]) => kmeans::kmeans(w, Cloud { clusters, points }),
+        ("labyrinth", &[w, side, layers, pairs]) => labyrinth::labyrinth(w, Maze { side, layers, pairs }),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 /// A xorshift generator. The Haskell programs have the same one.
 #[derive(Clone, Debug)]

@@ -22,7 +22,7 @@
 //! the end of its line. `"..."` knows escapes, `'...'` does not, and `` `...` `` is a command of
 //! the system.
 
-pub mod complaint;
+pub mod error;
 mod nearest;
 pub mod parse;
 pub mod print;
@@ -30,5 +30,5 @@ pub mod token;
 pub mod tree;
 pub mod words;
 
-pub use complaint::Complaint;
+pub use error::ScriptError;
 pub use parse::parse;

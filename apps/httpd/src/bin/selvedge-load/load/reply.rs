@@ -30,7 +30,7 @@ pub(crate) struct Reply {
 
 /// What is wrong with a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum ReplyError {
     /// It is no HTTP/1.1 reply with a length, or its head never ends.
     Malformed,
     /// Its status is not 200.
@@ -46,17 +46,17 @@ pub(crate) enum Fault {
     Unasked,
 }
 
-impl std::error::Error for Fault {}
+impl std::error::Error for ReplyError {}
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for ReplyError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Fault::Malformed => f.write_str("a reply is no HTTP/1.1 reply with a Content-Length"),
-            Fault::Status(status) => write!(f, "a reply has status {status}"),
-            Fault::Length { got, first } => {
+            ReplyError::Malformed => f.write_str("a reply is no HTTP/1.1 reply with a Content-Length"),
+            ReplyError::Status(status) => write!(f, "a reply has status {status}"),
+            ReplyError::Length { got, first } => {
                 write!(f, "a reply has {got} bytes of body, the page's first had {first}")
             }
-            Fault::Unasked => f.write_str("a reply came to no request"),
+            ReplyError::Unasked => f.write_str("a reply came to no request"),
         }
     }
 }
@@ -116,13 +116,13 @@ impl Replies {
     /// # Errors
     /// The first fault; the conversation cannot go on after it.
     #[inline]
-    pub(crate) fn receive(&mut self, mut input: &[u8], known: &mut [Known]) -> Result<Completed, Fault> {
+    pub(crate) fn receive(&mut self, mut input: &[u8], known: &mut [Known]) -> Result<Completed, ReplyError> {
         let mut completed = Completed::default();
         while !input.is_empty() {
             let (reply, missing) = match self.body.take() {
                 Some(body) => body,
                 None => {
-                    let Some(&page) = self.asked.get(self.answered) else { return Err(Fault::Unasked) };
+                    let Some(&page) = self.asked.get(self.answered) else { return Err(ReplyError::Unasked) };
                     let Some((reply, taken)) = self.head(input, &mut known[page as usize])? else {
                         return Ok(completed);
                     };
@@ -150,7 +150,7 @@ impl Replies {
     /// Takes a head from the input: what it says, and how much of the input it took. `None` when
     /// its end is still to come.
     #[inline]
-    fn head(&mut self, input: &[u8], known: &mut Known) -> Result<Option<(Reply, usize)>, Fault> {
+    fn head(&mut self, input: &[u8], known: &mut Known) -> Result<Option<(Reply, usize)>, ReplyError> {
         if self.partial.is_empty() && !known.head.is_empty() && input.starts_with(&known.head) {
             return Ok(Some((known.reply, known.head.len())));
         }
@@ -158,22 +158,26 @@ impl Replies {
     }
 
     #[cold]
-    fn unknown_head(&mut self, input: &[u8], known: &mut Known) -> Result<Option<(Reply, usize)>, Fault> {
+    fn unknown_head(
+        &mut self,
+        input: &[u8],
+        known: &mut Known,
+    ) -> Result<Option<(Reply, usize)>, ReplyError> {
         let before = self.partial.len();
         self.partial.extend_from_slice(input);
         // Three bytes of the end may have come before.
         let from = before.saturating_sub(3);
         let Some(end) = self.partial[from..].windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
-            return if self.partial.len() > HEAD_MAX { Err(Fault::Malformed) } else { Ok(None) };
+            return if self.partial.len() > HEAD_MAX { Err(ReplyError::Malformed) } else { Ok(None) };
         };
         let end = from + end + 4;
-        let reply = parse(&self.partial[..end]).ok_or(Fault::Malformed)?;
+        let reply = parse(&self.partial[..end]).ok_or(ReplyError::Malformed)?;
         if reply.status != 200 {
-            return Err(Fault::Status(reply.status));
+            return Err(ReplyError::Status(reply.status));
         }
         let first = *known.body_bytes.get_or_insert(reply.body_bytes);
         if first != reply.body_bytes {
-            return Err(Fault::Length { got: reply.body_bytes, first });
+            return Err(ReplyError::Length { got: reply.body_bytes, first });
         }
         known.head.clear();
         known.head.extend_from_slice(&self.partial[..end]);
@@ -214,7 +218,7 @@ mod tests {
 
     const HEAD: &str = "HTTP/1.1 200 OK\r\nDate: today\r\nContent-Length: 5\r\n\r\n";
 
-    fn replies(text: &str, requests: u32) -> Result<(Completed, Replies), Fault> {
+    fn replies(text: &str, requests: u32) -> Result<(Completed, Replies), ReplyError> {
         let mut replies = Replies::default();
         replies.ask((0..requests).map(|_| 0));
         let completed = replies.receive(text.as_bytes(), &mut [Known::default()])?;
@@ -244,14 +248,14 @@ mod tests {
     #[test]
     fn a_body_of_another_length_is_a_fault() {
         let other = HEAD.replace('5', "6");
-        let fault = replies(&format!("{HEAD}hello{other}hello!"), 2).unwrap_err();
-        assert_eq!(fault, Fault::Length { got: 6, first: 5 });
+        let error = replies(&format!("{HEAD}hello{other}hello!"), 2).unwrap_err();
+        assert_eq!(error, ReplyError::Length { got: 6, first: 5 });
     }
 
     #[test]
     fn faults() {
-        assert_eq!(replies(&HEAD.replace("200", "404"), 1).unwrap_err(), Fault::Status(404));
-        assert_eq!(replies(&format!("{HEAD}hello!"), 1).unwrap_err(), Fault::Unasked);
+        assert_eq!(replies(&HEAD.replace("200", "404"), 1).unwrap_err(), ReplyError::Status(404));
+        assert_eq!(replies(&format!("{HEAD}hello!"), 1).unwrap_err(), ReplyError::Unasked);
         for malformed in [
             "HTTP/1.1 200 OK\r\n\r\n".to_owned(),
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n".to_owned(),
@@ -259,7 +263,7 @@ mod tests {
             "SSH-2.0-OpenSSH\r\n\r\n".to_owned(),
             "x".repeat(HEAD_MAX + 1),
         ] {
-            assert_eq!(replies(&malformed, 1).unwrap_err(), Fault::Malformed, "{malformed:.40}");
+            assert_eq!(replies(&malformed, 1).unwrap_err(), ReplyError::Malformed, "{malformed:.40}");
         }
     }
 

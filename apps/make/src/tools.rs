@@ -9,6 +9,7 @@ mod arguments;
 mod clean;
 mod compdb;
 mod edges;
+mod error;
 mod logs;
 mod output;
 mod show;
@@ -17,26 +18,30 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 
 use arguments::{Arguments, TOOLS, write_list};
-use output::{ToolOutput, text};
+use output::ToolOutput;
 
-use crate::app::{Loaded, graph, targets};
+pub use error::ToolError;
+
+use crate::error::MakeError;
 use crate::graph::{Graph, NodeId};
+use crate::load::{Loaded, graph};
 use crate::options::Options;
 use crate::spelling::did_you_mean;
+use crate::targets::targets;
 
 /// Runs a tool. Returns the status of the process.
 ///
 /// # Errors
-/// For the user.
-pub(crate) fn run(options: &Options, name: &OsStr, words: &[OsString]) -> Result<u8, String> {
+/// There is no such tool, or it cannot do what it was asked for.
+pub(crate) fn run(options: &Options, name: &OsStr, words: &[OsString]) -> Result<u8, MakeError> {
     let mut out = io::BufWriter::new(ToolOutput(io::stdout().lock()));
     if name == "list" {
-        write_list(&mut out).map_err(text)?;
-        return out.flush().map(|()| 0).map_err(text);
+        write_list(&mut out)?;
+        return out.flush().map(|()| 0).map_err(MakeError::System);
     }
     let tool = TOOLS.iter().find(|tool| name == tool.name).ok_or_else(|| unknown(name))?;
     let Some(arguments) = tool.parse(words)? else {
-        write!(out, "{}", tool.usage()).and_then(|()| out.flush()).map_err(text)?;
+        write!(out, "{}", tool.usage()).and_then(|()| out.flush())?;
         // The status is ninja's.
         return Ok(1);
     };
@@ -59,17 +64,17 @@ pub(crate) fn run(options: &Options, name: &OsStr, words: &[OsString]) -> Result
         "missingdeps" => logs::missing_deps(Loaded::for_tools(options)?, &arguments, &mut out),
         other => unreachable!("{other} is in the list of tools and nowhere else"),
     };
-    out.flush().map_err(text)?;
+    out.flush()?;
     status
 }
 
-fn unknown(name: &OsStr) -> String {
-    let name = name.to_string_lossy();
+fn unknown(name: &OsStr) -> ToolError {
+    let name = name.to_string_lossy().into_owned();
     let hint = did_you_mean(TOOLS.iter().map(|tool| tool.name.as_bytes()), name.as_bytes());
-    format!("unknown tool '{name}'{hint}; -t list names them")
+    ToolError::Unknown { name, hint }
 }
 
 /// The nodes that arguments name, or the default targets.
-fn named(graph: &Graph, arguments: &Arguments) -> Result<Vec<NodeId>, String> {
+fn named(graph: &Graph, arguments: &Arguments) -> Result<Vec<NodeId>, MakeError> {
     targets(graph, None, &arguments.words)
 }

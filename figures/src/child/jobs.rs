@@ -28,12 +28,28 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-pub(super) use client::load;
+use client::load;
 pub(crate) use client::{interrupted, recovered};
-pub(super) use ours::serve as ours;
-pub(super) use theirs::serve as theirs;
+use ours::serve as ours;
+use theirs::serve as theirs;
 
 use super::fault;
+
+/// Runs the program `name` with its numbers. `false` if it is no program about the queue of jobs.
+///
+/// # Errors
+/// The program could not run.
+pub(super) fn run(name: &str, numbers: &[u64]) -> Result<bool, String> {
+    match (name, numbers) {
+        ("jobs", &[w, number, sync]) => ours(w, number, sync != 0),
+        ("tokio-jobs", &[w, number, sync]) => theirs(w, number, sync != 0),
+        ("jobs-load", &[port, process, connections, jobs]) => {
+            load(port, process, connections, jobs)?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
 
 /// Bytes that a connection reads at once at most.
 const BUFFER: usize = 1024;

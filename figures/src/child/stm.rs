@@ -4,7 +4,7 @@
 //! The programs of the peers do the same: `figures/peers/haskell/Stm.hs`, `figures/peers/rust` and
 //! `figures/peers/c/stm.c`.
 //!
-//! `child/mod.rs` calls `run` for the names that begin with `stm-`; the figures are in
+//! `child.rs` calls `run` for the names that begin with `stm-`; the figures are in
 //! `figures/src/stm.rs`.
 
 mod list;

@@ -1,10 +1,12 @@
-//! [`ConfigMistake`]: what is wrong with a configuration, and where. Both front ends give it.
+//! [`ConfigError`]: what is wrong with a configuration, and where. Both front ends give it.
 
 use std::fmt;
 
+use strsim::osa_distance;
+
 /// What is wrong with a configuration: file, line, column and the words for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigMistake {
+pub struct ConfigError {
     /// The file as it was named.
     pub file: String,
     /// The line, from 1; 0 if it is no matter of one line.
@@ -15,12 +17,12 @@ pub struct ConfigMistake {
     pub message: String,
 }
 
-impl ConfigMistake {
+impl ConfigError {
     /// A mistake at byte `at` of `text`.
-    pub fn at(file: &str, text: &str, at: usize, message: impl Into<String>) -> ConfigMistake {
+    pub fn at(file: &str, text: &str, at: usize, message: impl Into<String>) -> ConfigError {
         let before = &text[..text.floor_char_boundary(at.min(text.len()))];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        ConfigMistake {
+        ConfigError {
             file: file.to_owned(),
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
@@ -29,7 +31,7 @@ impl ConfigMistake {
     }
 }
 
-impl fmt::Display for ConfigMistake {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         for place in [self.line, self.column].into_iter().filter(|place| *place > 0) {
@@ -39,37 +41,20 @@ impl fmt::Display for ConfigMistake {
     }
 }
 
-impl std::error::Error for ConfigMistake {}
+impl std::error::Error for ConfigError {}
 
-/// The word of `known` that `word` is likely a misspelling of.
+/// The word of `known` that `word` is likely a misspelling of: few letters are changed, added,
+/// removed or exchanged with their neighbour. Capitals count as small letters, and `-` as `_`.
 pub(crate) fn meant<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let most = (word.chars().count() / 3).clamp(1, 3);
+    let plain = |text: &str| text.to_lowercase().replace('-', "_");
+    let word = plain(word);
     known
         .into_iter()
-        .map(|candidate| (distance(word, candidate), candidate))
+        .map(|candidate| (osa_distance(&word, &plain(candidate)), candidate))
         .filter(|(distance, _)| *distance <= most)
         .min()
         .map(|(_, candidate)| candidate)
-}
-
-/// The number of letters to change, add, remove or exchange with their neighbour that make `b` of
-/// `a`.
-fn distance(a: &str, b: &str) -> usize {
-    let lower = |text: &str| text.to_lowercase().replace('-', "_").chars().collect::<Vec<char>>();
-    let (a, b) = (lower(a), lower(b));
-    let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
-    for (i, &from) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, &to) in b.iter().enumerate() {
-            let mut least = (rows[i][j] + usize::from(from != to)).min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && from == b[j - 1] && a[i - 1] == to {
-                least = least.min(rows[i - 1][j - 1] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[a.len()][b.len()]
 }
 
 #[cfg(test)]
@@ -95,16 +80,16 @@ mod tests {
     fn places() {
         let text = "a\n\u{e4}b\nc";
         let place = |at| {
-            let ConfigMistake { line, column, .. } = ConfigMistake::at("f", text, at, "");
+            let ConfigError { line, column, .. } = ConfigError::at("f", text, at, "");
             (line, column)
         };
         assert_eq!(
             [place(0), place(2), place(4), place(6), place(99)],
             [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2)]
         );
-        let whole = ConfigMistake { file: "f".into(), line: 0, column: 0, message: "m".into() };
+        let whole = ConfigError { file: "f".into(), line: 0, column: 0, message: "m".into() };
         assert_eq!(
-            (whole.to_string(), ConfigMistake::at("f", text, 2, "m").to_string()),
+            (whole.to_string(), ConfigError::at("f", text, 2, "m").to_string()),
             ("f: m".into(), "f:2:1: m".into())
         );
     }

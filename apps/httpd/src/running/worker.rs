@@ -1,0 +1,126 @@
+//! [`worker`]: one worker of the server, with a site of its own.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use selvedge_core::{detach_local, spawn_local};
+use selvedge_http::{Reload, Routes, Severity, Site, Stop, report};
+use selvedge_io::time::{sleep, timeout};
+use selvedge_site::Route;
+
+use super::server::{Changeable, Server, SiteKind, lock};
+use crate::handlers::WorkerHandlers;
+use crate::listeners::Listeners;
+use crate::stacked::Acceptor;
+use crate::startup_error::StartupError;
+use crate::systemd;
+
+/// How long what is logged may take to be written when the server ends.
+const LOG_FLUSH: Duration = Duration::from_secs(5);
+
+/// How often a worker that retires looks whether it is to stop.
+const RETIRE_LOOK: Duration = Duration::from_millis(500);
+
+/// One worker, to its end.
+///
+/// # Errors
+/// A listener or the stack has failed.
+pub(super) async fn worker(server: Server, index: usize, listeners: Listeners) -> Result<(), StartupError> {
+    let Server { site, config, log, drain, stop, reload, nudge, shared } = server;
+    let site = match site {
+        SiteKind::Directory(tree) => Site::new(tree, config, log),
+        SiteKind::Routes { gate, metrics, .. } => {
+            let routing = lock(&shared.routing).clone().expect("a site with routes has them");
+            let handlers = WorkerHandlers::new(shared.parts.clone());
+            let handlers = Box::new(move |route: &Route| handlers.make(route));
+            Site::with_routes(Routes { routing, metrics, gate, handlers }, config, log)
+        }
+    };
+    detach_local(renew(site.clone(), shared.clone(), reload));
+    detach_local(notice(nudge));
+    if let (Some(period), Some(_)) = (systemd::watchdog(), shared.beats.get(index)) {
+        detach_local(beat(shared.clone(), index, period));
+    }
+    let mut acceptors = Vec::new();
+    for listener in listeners.tcp {
+        let (site, stop) = (site.clone(), stop.clone());
+        acceptors.push(spawn_local(async move { site.serve_tcp(listener, &stop).await }));
+    }
+    for listener in listeners.unix {
+        let (site, stop) = (site.clone(), stop.clone());
+        acceptors.push(spawn_local(async move { site.serve_unix(listener, &stop).await }));
+    }
+    let stack = match listeners.stack.map(|stack| stack.start(&site, &stop)).transpose()? {
+        Some((stack, more)) => {
+            acceptors.extend(more);
+            Some(stack)
+        }
+        None => None,
+    };
+    let result = accepted(acceptors, &stop).await;
+    while shared.retires.load(Relaxed) {
+        if timeout(RETIRE_LOOK, site.retire()).await.is_ok() {
+            break;
+        }
+    }
+    if timeout(drain, site.drain()).await.is_err() {
+        report(Severity::Warning, format_args!("{} connections were cut off", site.connections()));
+        site.break_off().await;
+    }
+    if let Some(stack) = stack {
+        stack.finish(drain).await;
+    }
+    if timeout(LOG_FLUSH, site.flush_log()).await.is_err() {
+        report(
+            Severity::Error,
+            format_args!("the log takes too long to be written: its last lines are lost"),
+        );
+    }
+    result
+}
+
+/// Gives the site new routes, or none of its old contents, after each reload.
+async fn renew(site: Rc<Site>, shared: Arc<Changeable>, reload: Reload) {
+    let mut heard = 0;
+    loop {
+        reload.requested(&mut heard).await;
+        let routing = lock(&shared.routing).clone();
+        match routing {
+            Some(routing) => site.set_routing(routing),
+            None => site.forget(),
+        }
+    }
+}
+
+/// Makes the worker run now and then, so that it takes notice of an observer.
+async fn notice(nudge: Reload) {
+    let mut heard = 0;
+    loop {
+        nudge.requested(&mut heard).await;
+    }
+}
+
+/// Counts as long as the worker runs.
+async fn beat(shared: Arc<Changeable>, index: usize, period: Duration) {
+    loop {
+        shared.beats[index].fetch_add(1, Relaxed);
+        sleep(period / 2).await;
+    }
+}
+
+/// Waits until no acceptor runs, and gives the first failure.
+async fn accepted(acceptors: Vec<Acceptor>, stop: &Stop) -> Result<(), StartupError> {
+    let mut result = Ok(());
+    for acceptor in acceptors {
+        let accepted = acceptor.await.map_err(StartupError::other);
+        let accepted = accepted.and_then(|accepted| accepted.map_err(StartupError::from));
+        if accepted.is_err() {
+            // A listener that has failed is no reason to serve by halves.
+            stop.request();
+        }
+        result = result.and(accepted);
+    }
+    result
+}

@@ -1,0 +1,34 @@
+//! [`StartupError`]: why the server does not run. The command line, the configuration and everything
+//! that a start needs give it, and `main.rs` shows it.
+
+/// Why the server does not run: a line for the user, and the exit status. 2 is a mistake in the
+/// command line or the configuration, and 1 is all else.
+#[derive(Debug)]
+pub(crate) struct StartupError {
+    pub(crate) message: String,
+    pub(crate) status: u8,
+}
+
+impl StartupError {
+    /// An error that is no mistake in the command line or the configuration.
+    pub(crate) fn other(message: impl ToString) -> StartupError {
+        StartupError { message: message.to_string(), status: 1 }
+    }
+
+    /// The function that puts the name of an option in front of an error.
+    pub(crate) fn naming(option: &str) -> impl FnOnce(std::io::Error) -> StartupError {
+        move |error| StartupError::other(format!("{option}: {error}"))
+    }
+}
+
+impl From<lexopt::Error> for StartupError {
+    fn from(error: lexopt::Error) -> StartupError {
+        StartupError { message: format!("{error}; --help tells what can be said"), status: 2 }
+    }
+}
+
+impl From<std::io::Error> for StartupError {
+    fn from(error: std::io::Error) -> StartupError {
+        StartupError::other(error)
+    }
+}

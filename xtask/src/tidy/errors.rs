@@ -1,0 +1,101 @@
+//! A check of `tidy`: the name of a type that is an error ends in `Error`. `tidy.rs` calls `check`.
+//!
+//! A type is an error if it implements `std::error::Error`. The types of tests do not count.
+
+use std::collections::BTreeSet;
+
+use super::{Problem, Tree, rust};
+
+/// The errors that have other names still. The list only shrinks.
+const OTHERS: [&str; 23] = [
+    "Abort",
+    "ArenaFull",
+    "Broken",
+    "Closed",
+    "DistributedFault",
+    "Elapsed",
+    "Exception",
+    "Failed",
+    "Failure",
+    "FieldMisfit",
+    "Lost",
+    "Misfit",
+    "Misunderstood",
+    "NoReply",
+    "NoValue",
+    "Recursion",
+    "Rejection",
+    "StageFailure",
+    "Stop",
+    "Unavailable",
+    "Unwatchable",
+    "Verdict",
+    "Wrong",
+];
+
+/// Reports each error with another name, and each entry of [`OTHERS`] that is no error.
+pub(super) fn check(tree: &Tree) -> Vec<Problem> {
+    check_against(tree, &OTHERS)
+}
+
+fn check_against(tree: &Tree, others: &[&str]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let mut met = BTreeSet::new();
+    for (file, source) in tree.ending_in(".rs").filter(|(file, _)| file.contains("/src/")) {
+        for (index, line) in rust::lines(source).iter().enumerate() {
+            let Some(name) = error(&line.code) else { continue };
+            if others.contains(&name) {
+                met.insert(name.to_string());
+            } else if !name.ends_with("Error") {
+                let message = format!("{name} is an error, and its name does not end in Error");
+                problems.push(Problem::new(file, index + 1, message));
+            }
+        }
+    }
+    let gone = others.iter().filter(|name| !met.contains(**name));
+    let message = |name: &&str| format!("{name} is the name of no error: shrink the list");
+    problems.extend(gone.map(|name| Problem::new(file!(), 0, message(name))));
+    problems
+}
+
+/// The type for which the line implements `Error`.
+fn error(code: &str) -> Option<&str> {
+    let implemented = code.trim_start().strip_prefix("impl")?;
+    let (head, of) = implemented.split_once("Error for ")?;
+    let is_trait = head.ends_with(' ') || head.ends_with("::");
+    let end = of.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(of.len());
+    is_trait.then(|| &of[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_called_so() {
+        let told = |text: &str| check_against(&Tree::of(&[("a/src/b.rs", text)]), &["Lost"]);
+        let known = "impl std::error::Error for Lost {}\n";
+        for right in [
+            "impl Error for BadError {}",
+            "impl<T: Debug> std::error::Error for BadError<T> {}",
+            "impl From<BadError> for Bad {}",
+            "impl From<io::Error> for Bad {}",
+            "// impl Error for Bad {}",
+        ] {
+            assert_eq!(told(&format!("{known}{right}\n")), [], "{right}");
+        }
+        let problem = Problem::new("a/src/b.rs", 2, "Bad is an error, and its name does not end in Error");
+        for wrong in
+            ["impl Error for Bad {}", "impl<T> core::error::Error for Bad<T> {", "    impl Error for Bad {"]
+        {
+            assert_eq!(told(&format!("{known}{wrong}\n")), std::slice::from_ref(&problem), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_list_of_other_names_shrinks() {
+        let problems =
+            check_against(&Tree::of(&[("a/src/b.rs", "impl Error for Broken {}\n")]), &["Broken", "Lost"]);
+        assert_eq!(problems, [Problem::new(file!(), 0, "Lost is the name of no error: shrink the list")]);
+    }
+}
