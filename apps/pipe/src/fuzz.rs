@@ -16,8 +16,7 @@ use crate::stage::{Taker, dynamic, then, to_text, together};
 use crate::stream::OriginKind;
 use selvedge_pipeline::csv::Fields;
 use selvedge_pipeline::{
-    DynStage, ItemKind, Number, Part, PartByPart, PartJoiner, StageFailure, Store, StreamPlace, Transducer,
-    id,
+    DynStage, ItemKind, Number, Part, PartByPart, PartJoiner, StageError, Store, StreamPlace, Transducer, id,
 };
 
 /// Any text is a script or is refused with a place in the text. A script is printed as a text that
@@ -185,7 +184,7 @@ impl WithStages for InTurn<'_> {
     {
         let mut behind = self.behind.transducer::<B, u8>().expect("the kinds are these").step();
         let mut out = Vec::new();
-        let made = |failure: &StageFailure, out| (out, Some(cause_of(&failure.to_string())));
+        let made = |failure: &StageError, out| (out, Some(cause_of(&failure.to_string())));
         let stages = stages.into_stage();
         let mut threads: Vec<T> = (0..self.threads).map(|_| stages.clone()).collect();
         let mut joiner = PartJoiner::new(stages);

@@ -4,7 +4,7 @@
 //! `stream::stream` calls [`PartStages::of`] and [`PartStages::origin`] for a pipeline that begins
 //! with one large file. `run.rs` calls [`runs_in_parts`] to choose the scheduler, and `explain.rs`
 //! calls it for the plan. `in_parts` of the crate `selvedge-flow` has the threads, and the module
-//! `pipeline::parts` of the pipeline crate says how a file is cut and put together again.
+//! `edges/parts.rs` of the pipeline crate says how a file is cut and put together again.
 //!
 //! A thread gets whole lines. So a stage may stand here if two things hold. What it makes of a line
 //! depends on that line alone. And it has put all of that out when it has taken the line end. The
@@ -34,8 +34,8 @@ use selvedge_flow::{Inflow, in_parts};
 use selvedge_pipeline::csv::Fields;
 use selvedge_pipeline::{
     BoxedSplit, Cut, DynStage, Flow, GroupBy, HasKind, ItemByItem, ItemKind, LineSplit, Lists, Number,
-    PartByPart, PlaceKnown, Sections, Sink, Split, SplitByItem, Splitter, StageFailure, StreamPlace,
-    Transduce, Transducer, everything, group_by, id, select_numbered, whole_line,
+    PartByPart, PlaceKnown, Sections, Sink, Split, SplitByItem, Splitter, StageError, StreamPlace, Transduce,
+    Transducer, everything, group_by, id, select_numbered, whole_line,
 };
 
 /// How many bytes a file has at least that is read in parts. The start of the threads takes 1 ms,
@@ -259,10 +259,6 @@ impl<A: HasKind + ?Sized, B: HasKind + ?Sized> Transduce<A, B> for ByLine<DynSta
         Transduce::<A, B>::put_chunk(&mut self.0, chunk, out)
     }
 
-    fn gather<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
-        Transduce::<A, B>::gather(&mut self.0, item, out)
-    }
-
     fn flush<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
         Transduce::<A, B>::flush(&mut self.0, out)
     }
@@ -271,7 +267,7 @@ impl<A: HasKind + ?Sized, B: HasKind + ?Sized> Transduce<A, B> for ByLine<DynSta
         Transduce::<A, B>::end(&mut self.0, out)
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         Transduce::<A, B>::failure(&self.0)
     }
 }
@@ -309,7 +305,7 @@ impl<B: HasKind + ?Sized> Transduce<u8, B> for LineParts {
         Transduce::<u8, B>::end(&mut self.stages, out)
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         Transduce::<u8, B>::failure(&self.stages)
     }
 }
@@ -363,7 +359,7 @@ impl<B: HasKind + ?Sized, T: Transduce<u8, B>> Transduce<u8, B> for Watched<T> {
         self.stages.end(out)
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         self.stages.failure()
     }
 }

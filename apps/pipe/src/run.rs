@@ -23,7 +23,7 @@ use selvedge_io::EventLoop;
 use selvedge_io::fs::{File, metadata};
 use selvedge_io::signal::{Signal, signals};
 use selvedge_io::stdio::{self, Output};
-use selvedge_pipeline::{Flow, StageFailure};
+use selvedge_pipeline::{Flow, StageError};
 use selvedge_sched::work_stealing;
 use selvedge_scope::race;
 use std::io::{self, Write};
@@ -150,7 +150,7 @@ async fn run_all(script: Vec<Pipeline>, settings: Settings) -> Result<Outcome, C
 
 /// The place in the script that the name of a failed stage tells, and what was done there, if the
 /// name says so: see [`stream_name`].
-fn named(failure: &StageFailure) -> Option<(Span, Option<&str>)> {
+fn named(failure: &StageError) -> Option<(Span, Option<&str>)> {
     let mut place = failure.stage().strip_prefix('@')?.splitn(3, ':');
     let mut number = || place.next()?.parse().ok();
     let (begin, end) = (number()?, number()?);
@@ -158,7 +158,7 @@ fn named(failure: &StageFailure) -> Option<(Span, Option<&str>)> {
 }
 
 /// The failure of a stage as the user sees it, with its place in the script.
-fn complaint(failure: &StageFailure, script: &[Pipeline]) -> Complaint {
+fn complaint(failure: &StageError, script: &[Pipeline]) -> Complaint {
     let span = match named(failure) {
         Some((span, None)) => span,
         Some((span, Some(what))) => return Complaint::new(span, format!("{what}: {}", failure.cause())),
@@ -210,7 +210,7 @@ fn has_lines(pipeline: &[Stage], span: Span) -> bool {
     lines
 }
 
-async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome, StageFailure> {
+async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome, StageError> {
     // These stages write a count as it is.
     let writes = |stage: &&Stage| {
         stage.target().is_some() || matches!(stage.kind, StageKind::Bytes | StageKind::Lines)
@@ -251,7 +251,7 @@ async fn run_pipeline(pipeline: &[Stage], settings: Settings) -> Result<Outcome,
 /// The pipeline is run again, up to its failure. So this takes as long as a run without parts. It
 /// starts no command: [`runs_in_parts`](crate::parts::runs_in_parts) sees to it that a pipeline
 /// with a command fails behind that command only, and there the place is known.
-async fn placed(failure: StageFailure, pipeline: &[Stage]) -> StageFailure {
+async fn placed(failure: StageError, pipeline: &[Stage]) -> StageError {
     let without_places = |stage: &Stage| match &stage.kind {
         StageKind::Shell(_) | StageKind::Join2(..) => true,
         _ => waiting_within(stage).is_some(),
@@ -386,7 +386,7 @@ impl Destination {
 impl Accept<u8> for Target {
     const GATHERS: usize = GATHERS;
 
-    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
+    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
         if items.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
@@ -407,7 +407,7 @@ impl Accept<u8> for Target {
         }
     }
 
-    async fn finish(&mut self) -> Result<(), StageFailure> {
+    async fn finish(&mut self) -> Result<(), StageError> {
         // This opens the file if no item has, so that it exists also after an empty stream.
         let opened = self.place.write(&mut Vec::new(), self.written).await;
         opened.map_err(|error| failed(&self.name, self.written, error))

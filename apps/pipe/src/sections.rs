@@ -26,7 +26,7 @@ use crate::stream::{OriginKind, branch_supply};
 use selvedge_flow::{BoxedSupply, Supply};
 use selvedge_pipeline::csv::Fields;
 use selvedge_pipeline::{
-    BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, Item, ItemKind, Number, Sections, Split, StageFailure,
+    BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, Item, ItemKind, Number, Sections, Split, StageError,
     StepByStep, Store, StreamPlace,
 };
 use std::collections::VecDeque;
@@ -176,7 +176,7 @@ pub struct SectionRuns<A: OriginKind + ?Sized> {
     /// The source has ended, or nothing more is wanted of it.
     ended: bool,
     /// A failure that comes when `made` has gone on.
-    failure: Option<StageFailure>,
+    failure: Option<StageError>,
     made: A::Store,
 }
 
@@ -211,7 +211,7 @@ impl<A: OriginKind + ?Sized> fmt::Debug for SectionRuns<A> {
 
 impl<A: OriginKind + ?Sized> SectionRuns<A> {
     /// Waits for the next chunk of the source, and cuts it.
-    async fn cut_more(&mut self) -> Result<(), StageFailure> {
+    async fn cut_more(&mut self) -> Result<(), StageError> {
         self.cut.items.clear();
         self.cut.taken = 0;
         let SectionRuns { splitter, cut, too_deep, .. } = self;
@@ -235,7 +235,7 @@ impl<A: OriginKind + ?Sized> SectionRuns<A> {
     }
 
     /// Nothing comes after what is in `made` and in `cut` now.
-    fn fails(&mut self, failure: StageFailure) {
+    fn fails(&mut self, failure: StageError) {
         self.failure = Some(failure);
         self.ended = true;
     }
@@ -305,7 +305,7 @@ impl<A: OriginKind + ?Sized> SectionRuns<A> {
 }
 
 impl<A: OriginKind + ?Sized> Supply<A> for SectionRuns<A> {
-    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
         self.made.clear();
         loop {
             if let OpenSection::Runs(supply) = &mut self.open {

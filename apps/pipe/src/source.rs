@@ -14,7 +14,7 @@ use crate::stage::{failure_name, stream_name};
 use selvedge_flow::{BoxedSupply, Supply, WholeFile};
 use selvedge_io::fs::{AlignedBuf, File};
 use selvedge_io::stdio;
-use selvedge_pipeline::{StageFailure, StreamPlace};
+use selvedge_pipeline::{StageError, StreamPlace};
 use std::collections::VecDeque;
 use std::error::Error;
 use std::io::{self, Read};
@@ -24,8 +24,8 @@ use std::sync::Arc;
 const BLOCK: usize = 128 << 10;
 
 /// A failure of a source or a target, after this number of bytes.
-pub fn failed(name: &str, bytes: u64, cause: impl Into<Box<dyn Error + Send + Sync>>) -> StageFailure {
-    StageFailure::new(name.to_string(), StreamPlace { items: bytes, elements: bytes }, cause)
+pub fn failed(name: &str, bytes: u64, cause: impl Into<Box<dyn Error + Send + Sync>>) -> StageError {
+    StageError::new(name.to_string(), StreamPlace { items: bytes, elements: bytes }, cause)
 }
 
 /// Fails if a path names a standard stream that was closed when the process began. The path alone
@@ -123,7 +123,7 @@ impl Files {
 }
 
 impl Supply<u8> for Files {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         loop {
             if self.open.is_none() {
                 let Some(path) = self.paths.pop_front() else {
@@ -186,7 +186,7 @@ impl NamedSupply {
 }
 
 impl Supply<u8> for NamedSupply {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         let NamedSupply { name, supply } = self;
         supply.next().await.map_err(|failure| {
             // A stage upstream of the command has failed, and has its own name already.

@@ -22,9 +22,7 @@ use crate::stages::range;
 use selvedge_flow::{BoxedInflow, BoxedSupply, Inflow, Outflow, Supply, ahead, join_inflows, made, through};
 use selvedge_io::process::Command;
 use selvedge_pipeline::csv::Fields;
-use selvedge_pipeline::{
-    DynStage, HasKind, ItemKind, Number, StageFailure, Store, from_chunks, from_iter, id,
-};
+use selvedge_pipeline::{DynStage, HasKind, ItemKind, Number, StageError, Store, from_chunks, from_iter, id};
 
 /// A source, by the kind of its items.
 #[derive(Debug)]
@@ -64,7 +62,7 @@ struct SectionItems<A: OriginKind + ?Sized> {
 }
 
 impl<A: OriginKind + ?Sized> Supply<A> for SectionItems<A> {
-    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
         let first = !std::mem::replace(&mut self.lent, true);
         Ok((first && self.items.count() > 0).then(|| self.items.all()))
     }
@@ -81,7 +79,7 @@ impl<A: OriginKind + ?Sized> Supply<A> for SectionItems<A> {
 pub fn branch_supply<A: OriginKind + ?Sized>(
     stages: &[Stage],
     items: A::Store,
-) -> Result<BoxedSupply<A>, StageFailure> {
+) -> Result<BoxedSupply<A>, StageError> {
     let origin = A::origin(Inflow::new(SectionItems { items, lent: false }).boxed());
     // The caller tells the section of a failure, so the stages need not tell its line.
     let whole = Stream { origin, stages: None, kind: A::KIND, fails: false, apart: true };
@@ -121,7 +119,7 @@ pub fn stream(
     taker: Taker,
     progress: &Progress,
     parts: Option<(PartStages<'_>, usize)>,
-) -> Result<Stream, StageFailure> {
+) -> Result<Stream, StageError> {
     let named = |stage: &Stage, source: BoxedInflow<u8>| {
         Origin::Bytes(Inflow::new(NamedSupply::new(stage, source.into_supply())).boxed())
     };
@@ -168,7 +166,7 @@ pub fn stream(
 
 impl Stream {
     /// With `stages` behind it.
-    fn grown(self, stages: &[Stage], taker: Taker, progress: &Progress) -> Result<Stream, StageFailure> {
+    fn grown(self, stages: &[Stage], taker: Taker, progress: &Progress) -> Result<Stream, StageError> {
         let (mut whole, mut rest) = (self, stages);
         while let Some(stage) = rest.first() {
             let count;
@@ -331,7 +329,7 @@ impl Stream {
     }
 
     /// Runs the stream without a target, and returns the failure of a stage.
-    pub async fn failure(self) -> Option<StageFailure> {
+    pub async fn failure(self) -> Option<StageError> {
         let mut text = self.text().supply::<u8>();
         let failure = loop {
             match text.next().await {
@@ -348,12 +346,12 @@ impl Stream {
     ///
     /// # Errors
     /// The failure of a stage.
-    pub async fn pour(self, target: Target) -> Result<(), StageFailure> {
+    pub async fn pour(self, target: Target) -> Result<(), StageError> {
         async fn poured<A: HasKind + ?Sized>(
             source: BoxedInflow<A>,
             stages: DynStage,
             target: Target,
-        ) -> Result<(), StageFailure> {
+        ) -> Result<(), StageError> {
             let stages = stages.transducer::<A, u8>().expect("the check has compared the kinds");
             (source >> stages >> Outflow::new(target)).run().await
         }

@@ -5,15 +5,15 @@
 //! holder then takes the suspension out. The operations borrow the handle by `&mut`, so a body has
 //! at most one suspension at a time. [Pipes, Listings 6 to 9].
 
-use super::coroutine::Handover;
-use super::roles::{InOrOut, Request};
-use super::suspension::{Await, Either, EitherFunctor, Fed, Identity, Single, Suspension, Yield};
+use crate::coroutine::Handover;
+use crate::roles::{InOrOut, Request};
+use crate::suspension::{Await, Either, EitherFunctor, Fed, Identity, Single, Suspension, Yield};
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// The handle through which the body of a [`Coroutine`](super::Coroutine) suspends.
+/// The handle through which the body of a [`Coroutine`](crate::Coroutine) suspends.
 ///
 /// The operations that it has depend on the suspension `S`. They take the handle by `&mut`, so that
 /// a body suspends once at a time; functions that the body calls borrow the handle.
@@ -45,7 +45,7 @@ pub struct Co<S: Single> {
 }
 
 impl<S: Single> Co<S> {
-    pub(super) fn new(handover: Arc<Handover<S>>) -> Co<S> {
+    pub(crate) fn new(handover: Arc<Handover<S>>) -> Co<S> {
         Co { handover, places: S::Places::default() }
     }
 
@@ -132,7 +132,7 @@ impl<Q: Send, P: Send> Co<Request<Q, P>> {
     /// Suspends with a request for the holder, and returns the holder's response.
     ///
     /// # Panics
-    /// If the holder resumes with [`Feed::starve`](super::Feed::starve).
+    /// If the holder resumes with [`Feed::starve`](crate::Feed::starve).
     ///
     /// # Paper
     /// [Pipes, Other possible suspension types] `request`.
@@ -155,7 +155,7 @@ impl<A: Send, B: Send> Co<InOrOut<A, B>> {
     /// Suspends until the holder feeds a value, and returns the value.
     ///
     /// # Panics
-    /// If the holder resumes with [`Feed::starve`](super::Feed::starve).
+    /// If the holder resumes with [`Feed::starve`](crate::Feed::starve).
     ///
     /// # Paper
     /// [Pipes, Other possible suspension types] `InOrOut`, which demands a value here.
@@ -170,7 +170,7 @@ impl<A: Send, B: Send> Co<EitherFunctor<Await<Option<A>>, Yield<B>>> {
     /// Suspends until upstream has a value or has ended, which is `None`, as often as it is asked.
     ///
     /// # Panics
-    /// If the holder resumes with [`Feed::starve`](super::Feed::starve).
+    /// If the holder resumes with [`Feed::starve`](crate::Feed::starve).
     ///
     /// # Paper
     /// [Pipes, Transducers in the middle] `awaitT`.

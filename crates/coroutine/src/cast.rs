@@ -5,10 +5,10 @@
 //! `Naught` cannot happen, and the match on it is empty. A transducer that awaits where nothing can
 //! come is fed `None`. [Pipes, Listing 13].
 
-use super::coroutine::{Natural, Resumed};
-use super::roles::{Generator, Iteratee, Trampoline};
-use super::suspension::{Await, Either, EitherFunctor, Feed, Suspension, Yield};
-use super::transducer::Transducer;
+use crate::coroutine::{Natural, Resumed};
+use crate::roles::{Generator, Iteratee, Trampoline};
+use crate::suspension::{Await, Either, EitherFunctor, Feed, Suspension, Yield};
+use crate::transducer::Transducer;
 
 /// The item of a side at which there is nothing: it has no values.
 ///
@@ -66,7 +66,7 @@ where
 /// # Paper
 /// [Pipes, Transducer piping]: casts for plain trampolines, which Listing 13 leaves out.
 pub fn from_trampoline<'a, R: Send + 'a>(trampoline: Trampoline<'a, R>) -> Transducer<'a, Naught, Naught, R> {
-    Transducer::lift(super::roles::run(trampoline))
+    Transducer::lift(crate::roles::run(trampoline))
 }
 
 /// A transducer that has no input as a generator.

@@ -6,8 +6,8 @@
 //! body to its next suspension. The body is pending for another reason if the `Handover` is empty,
 //! and then `resume` is pending too. [Pipes, Listing 9].
 
-use super::body::Co;
-use super::suspension::{Single, Suspension};
+use crate::body::Co;
+use crate::suspension::{Single, Suspension};
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -275,19 +275,19 @@ impl<'a, S: Suspension + 'a, R: Send + 'a> fmt::Debug for Coroutine<'a, S, R> {
 ///
 /// The suspension is here from the end of the future that left it, within a poll of the body, to
 /// the end of that poll. So the lock is never waited for.
-pub(super) struct Handover<S: Suspension>(Mutex<Option<S::Of<()>>>);
+pub(crate) struct Handover<S: Suspension>(Mutex<Option<S::Of<()>>>);
 
 impl<S: Suspension> Handover<S> {
-    pub(super) fn leave(&self, suspended: S::Of<()>) {
+    pub(crate) fn leave(&self, suspended: S::Of<()>) {
         let before = self.lock().replace(suspended);
         drop(before); // Its destructor runs without the lock.
     }
 
-    pub(super) fn is_left(&self) -> bool {
+    pub(crate) fn is_left(&self) -> bool {
         self.lock().is_some()
     }
 
-    pub(super) fn take(&self) -> Option<S::Of<()>> {
+    pub(crate) fn take(&self) -> Option<S::Of<()>> {
         self.lock().take()
     }
 

@@ -6,9 +6,9 @@
 //! fold needs a stack as deep as the number of trampolines; `interleave_by` keeps the fold. [Pipes,
 //! Listing 6].
 
-use super::binder::{Binder, Sequential};
-use super::coroutine::Resumed;
-use super::roles::Trampoline;
+use crate::binder::{Binder, Sequential};
+use crate::coroutine::Resumed;
+use crate::roles::Trampoline;
 
 /// One trampoline that bounces two: each of its bounces is one of `t1`, and then one of `t2`.
 ///

@@ -6,9 +6,9 @@
 //! drains the producer. `pipe1` panics if the producer ends first; `pipe2` feeds `None`. [Pipes,
 //! Listing 11].
 
-use super::binder::{Binder, Sequential};
-use super::coroutine::Resumed;
-use super::roles::{Generator, Iteratee};
+use crate::binder::{Binder, Sequential};
+use crate::coroutine::Resumed;
+use crate::roles::{Generator, Iteratee};
 
 /// Runs `producer` and `consumer` together to both their ends, and returns both results.
 ///

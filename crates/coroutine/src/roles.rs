@@ -5,8 +5,8 @@
 //! An alias adds nothing to `Coroutine`: all of it follows from the suspension. The functions are
 //! loops around `resume`, so they use no stack for a step. [Pipes, Listings 6 to 8 and 10].
 
-use super::coroutine::{Coroutine, Resumed};
-use super::suspension::{Await, Compose, EitherFunctor, Identity, Yield};
+use crate::coroutine::{Coroutine, Resumed};
+use crate::suspension::{Await, Compose, EitherFunctor, Identity, Yield};
 
 /// A coroutine that pauses, and tells its holder nothing but that.
 ///
@@ -138,7 +138,7 @@ where
 ///
 /// # Panics
 /// If the iteratee opens more values than there are: `No more values to feed.` It may await them
-/// with [`Co::await_fed`](super::Co::await_fed) and not open them.
+/// with [`Co::await_fed`](crate::Co::await_fed) and not open them.
 ///
 /// # Complexity
 /// No allocation.

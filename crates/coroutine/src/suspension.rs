@@ -43,7 +43,7 @@ pub trait Suspension {
     note = "coroutines with other suspensions are put together with `Coroutine::suspend` and `Coroutine::done`"
 )]
 pub trait Single: Suspension {
-    /// The places into which the holder puts values for the body. Each [`Co`](super::Co) has its
+    /// The places into which the holder puts values for the body. Each [`Co`](crate::Co) has its
     /// own, made once, so that asking for a value allocates nothing.
     type Places: Clone + Default + Send + Sync;
 
@@ -57,7 +57,7 @@ pub trait Single: Suspension {
     }
 }
 
-/// The suspension of a [`Trampoline`](super::Trampoline): the resumption, and nothing else.
+/// The suspension of a [`Trampoline`](crate::Trampoline): the resumption, and nothing else.
 ///
 /// # Paper
 /// [Pipes, Listing 10] `Identity`.
@@ -76,7 +76,7 @@ impl Single for Identity {
     type Places = ();
 }
 
-/// The suspension of a [`Generator`](super::Generator): a value, and the resumption.
+/// The suspension of a [`Generator`](crate::Generator): a value, and the resumption.
 ///
 /// # Paper
 /// [Pipes, Listing 10] the functor `(,) a`.
@@ -100,7 +100,7 @@ impl<A> fmt::Debug for Yield<A> {
     }
 }
 
-/// The suspension of an [`Iteratee`](super::Iteratee): a resumption that needs a value first.
+/// The suspension of an [`Iteratee`](crate::Iteratee): a resumption that needs a value first.
 ///
 /// # Paper
 /// [Pipes, Listing 10] the functor `(->) a`.
@@ -160,7 +160,7 @@ impl<A, X> fmt::Debug for Feed<A, X> {
 
 /// The place through which a holder passes values to a body.
 ///
-/// It is for suspensions of your own; [`Co::await_`](super::Co::await_) uses one. A clone is the
+/// It is for suspensions of your own; [`Co::await_`](crate::Co::await_) uses one. A clone is the
 /// same place.
 pub struct FeedSlot<A>(Arc<Mutex<Filling<A>>>);
 
@@ -243,7 +243,7 @@ impl<A> fmt::Debug for Fed<A> {
 /// The suspension that offers several resumptions: for its holder to choose from, or to run all.
 ///
 /// No body suspends so, because a body has one rest: such coroutines are put together with
-/// [`Coroutine::suspend`](super::Coroutine::suspend).
+/// [`Coroutine::suspend`](crate::Coroutine::suspend).
 ///
 /// # Paper
 /// [Pipes, Other possible suspension types] the list functor.

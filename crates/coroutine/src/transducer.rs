@@ -6,10 +6,10 @@
 //! goes out first. `Side` notes which of the two has been resumed already, so that no side takes
 //! two steps in one. [Pipes, Listing 12] `=>=`.
 
-use super::binder::{Binder, Sequential};
-use super::coroutine::{Coroutine, Resumed};
-use super::roles::Generator;
-use super::suspension::{Await, Either, EitherFunctor, Suspension, Yield};
+use crate::binder::{Binder, Sequential};
+use crate::coroutine::{Coroutine, Resumed};
+use crate::roles::Generator;
+use crate::suspension::{Await, Either, EitherFunctor, Suspension, Yield};
 use std::ops::Shr;
 
 /// A coroutine that awaits values of type `A` from upstream, and yields values of type `B`

@@ -12,7 +12,7 @@ use selvedge_core::{Exception, JoinError, JoinHandle, catch, in_thread, spawn};
 use selvedge_flow::{AfterInflow, BoxedSupply, Inflow, Supply, made};
 use selvedge_mpi::Error;
 use selvedge_pipeline::{
-    AfterGenerator, Generate, Generator, Item, StageFailure, Store, StreamPlace, Transduce, Unchanged,
+    AfterGenerator, Generate, Generator, Item, StageError, Store, StreamPlace, Transduce, Unchanged,
 };
 use selvedge_scope::race;
 use selvedge_sync::{BoundedFifo, Event, Putter, Taker};
@@ -79,7 +79,7 @@ impl<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> fmt::Debug for OnRankOf<A, 
 
 /// How the feeder has ended: it was stopped or has sent all, its source has failed, or has
 /// panicked.
-type FeederEnd = Result<Result<(), StageFailure>, Exception>;
+type FeederEnd = Result<Result<(), StageError>, Exception>;
 
 /// A stream that is open.
 struct RunningStream<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> {
@@ -100,7 +100,7 @@ struct StreamRest<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> {
 }
 
 impl<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> Supply<B> for OnRankOf<A, B> {
-    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {
         if let Some((upstream, on_rank)) = self.begin.take() {
             self.running = Some(RunningStream::start(upstream, on_rank).await?);
         }
@@ -132,7 +132,7 @@ impl<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> RunningStream<A, B> {
     async fn start(
         upstream: BoxedSupply<A>,
         OnRank { pool, rank, stage }: OnRank<A, B>,
-    ) -> Result<RunningStream<A, B>, StageFailure> {
+    ) -> Result<RunningStream<A, B>, StageError> {
         let name = pool.name(stage).to_string();
         let link = match pool.open(rank, stage) {
             Ok(link) => link,
@@ -156,7 +156,7 @@ impl<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> RunningStream<A, B> {
     ///
     /// # Errors
     /// The failure of the source or of the stage, and if the rank has ended.
-    async fn receive(&mut self) -> Result<Option<B::Wire>, StageFailure> {
+    async fn receive(&mut self) -> Result<Option<B::Wire>, StageError> {
         loop {
             let Some(rest) = &mut self.rest else { return Ok(None) };
             let received = match rest.link.receive::<B::Wire>().await {
@@ -197,7 +197,7 @@ impl<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> RunningStream<A, B> {
 }
 
 /// The result of a feeder with a source that has failed or panicked.
-fn told(fed: Result<FeederEnd, JoinError>) -> Result<(), StageFailure> {
+fn told(fed: Result<FeederEnd, JoinError>) -> Result<(), StageError> {
     match fed {
         Ok(Ok(result)) => result,
         Ok(Err(exception)) => exception.rethrow(),
@@ -207,8 +207,8 @@ fn told(fed: Result<FeederEnd, JoinError>) -> Result<(), StageFailure> {
 }
 
 /// The failure of a stage that cannot be reached.
-fn lost(name: &str, error: Error) -> StageFailure {
-    StageFailure::new(name.to_string(), StreamPlace::default(), error)
+fn lost(name: &str, error: Error) -> StageError {
+    StageError::new(name.to_string(), StreamPlace::default(), error)
 }
 
 impl<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> StreamRest<A, B> {
@@ -270,7 +270,7 @@ async fn send_chunks<A: RemoteItem + ?Sized>(
     upstream: &mut BoxedSupply<A>,
     link: &StreamLink,
     credits: &Taker<()>,
-) -> Result<(), StageFailure> {
+) -> Result<(), StageError> {
     while credits.take().await.is_some() {
         let sent = match upstream.next().await? {
             Some(chunk) => link.give(A::to_wire(chunk)),

@@ -6,27 +6,9 @@ use crate::remote_item::RemoteItem;
 use crate::stream::{StreamArrival, StreamKind, StreamLink, WINDOW};
 use selvedge_core::catch;
 use selvedge_mpi::Error;
-use selvedge_pipeline::{Flow, Item, Sink, StageFailure, Store, StreamPlace, Transduce, Transducer};
+use selvedge_pipeline::{Keep, StageError, Store, StreamPlace, Transduce, Transducer};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
-use std::ops::ControlFlow;
-
-/// The downstream side that keeps what a stage yields.
-struct KeepsYield<'a, C>(&'a mut C);
-
-impl<B: Item + ?Sized, C: Store<B>> Sink<B> for KeepsYield<'_, C> {
-    const CHUNKS: bool = true;
-
-    fn put(&mut self, item: &B) -> Flow {
-        self.0.keep(item);
-        ControlFlow::Continue(())
-    }
-
-    fn put_chunk(&mut self, chunk: B::Chunk<'_>) -> Flow {
-        self.0.keep_all(chunk);
-        ControlFlow::Continue(())
-    }
-}
 
 /// How the work of a stage is over.
 enum StageOver {
@@ -35,7 +17,7 @@ enum StageOver {
     /// The source has failed.
     Abandoned,
     /// The stage has failed.
-    Failed(StageFailure),
+    Failed(StageError),
     /// The pipeline wants no more, and has sent its last message.
     Closed,
 }
@@ -70,7 +52,7 @@ pub(crate) async fn serve_stream<A, B, T>(
         Ok(Err(_)) => return,
         Err(exception) => {
             let cause = format!("the stage has panicked on rank {rank}: {exception}");
-            StageOver::Failed(StageFailure::new(name, StreamPlace::default(), cause))
+            StageOver::Failed(StageError::new(name, StreamPlace::default(), cause))
         }
     };
     let told = match &over {
@@ -99,11 +81,11 @@ impl<A: RemoteItem + ?Sized, B: RemoteItem + ?Sized> ServedStream<A, B> {
             let (flow, is_last) = match received.kind {
                 StreamKind::Items => {
                     let Some(chunk) = received.chunk else { continue };
-                    let flow = stage.put_chunk(A::from_wire(chunk).all(), &mut KeepsYield(&mut made));
+                    let flow = stage.put_chunk(A::from_wire(chunk).all(), &mut Keep(&mut made));
                     self.link.say::<B::Wire>(StreamKind::Credit)?;
                     (flow, false)
                 }
-                StreamKind::End => (stage.end(&mut KeepsYield(&mut made)), true),
+                StreamKind::End => (stage.end(&mut Keep(&mut made)), true),
                 StreamKind::Credit => {
                     self.credits += 1;
                     continue;

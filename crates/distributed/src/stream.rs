@@ -18,7 +18,7 @@
 
 use crate::telling::tell;
 use selvedge_mpi::{Communicator, Error, Message, Tag};
-use selvedge_pipeline::{StageFailure, StreamPlace};
+use selvedge_pipeline::{StageError, StreamPlace};
 
 /// The number of chunks that may be sent before one is taken.
 pub(crate) const WINDOW: usize = 4;
@@ -49,7 +49,7 @@ impl StreamKind {
     ];
 }
 
-/// A [`StageFailure`]: the stage, its place, the section around it, and the text of the cause.
+/// A [`StageError`]: the stage, its place, the section around it, and the text of the cause.
 type FailureMessage = (String, (u64, u64), Option<(u64, u64)>, String);
 
 /// A message: its kind, its chunk, and its failure.
@@ -59,7 +59,7 @@ type StreamMessage<W> = (u8, Option<W>, Option<FailureMessage>);
 pub(crate) struct StreamArrival<W> {
     pub(crate) kind: StreamKind,
     pub(crate) chunk: Option<W>,
-    pub(crate) failure: Option<StageFailure>,
+    pub(crate) failure: Option<StageError>,
 }
 
 /// One end of a stream.
@@ -96,7 +96,7 @@ impl StreamLink {
     }
 
     /// Sends a failure.
-    pub(crate) fn fail<W: Message>(&self, failure: &StageFailure) -> Result<(), Error> {
+    pub(crate) fn fail<W: Message>(&self, failure: &StageError) -> Result<(), Error> {
         self.send::<W>(StreamKind::Fail, None, Some(failure))
     }
 
@@ -104,7 +104,7 @@ impl StreamLink {
         &self,
         kind: StreamKind,
         chunk: Option<W>,
-        failure: Option<&StageFailure>,
+        failure: Option<&StageError>,
     ) -> Result<(), Error> {
         let message: StreamMessage<W> = (kind as u8, chunk, failure.map(failure_message));
         tell(&self.comm, self.peer, self.sends, message)
@@ -119,14 +119,14 @@ impl StreamLink {
     }
 }
 
-fn failure_message(failure: &StageFailure) -> FailureMessage {
+fn failure_message(failure: &StageError) -> FailureMessage {
     let place = (failure.item() - 1, failure.offset());
     let section = failure.section().map(|section| (section.items, section.elements));
     (failure.stage().to_string(), place, section, failure.cause().to_string())
 }
 
-fn stage_failure((stage, (items, elements), section, cause): FailureMessage) -> StageFailure {
-    let failure = StageFailure::new(stage, StreamPlace { items, elements }, cause);
+fn stage_failure((stage, (items, elements), section, cause): FailureMessage) -> StageError {
+    let failure = StageError::new(stage, StreamPlace { items, elements }, cause);
     match section {
         Some((items, elements)) => failure.within(StreamPlace { items, elements }),
         None => failure,

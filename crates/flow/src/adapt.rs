@@ -12,7 +12,7 @@ use crate::items::failed;
 use crate::role::{Accept, Inflow, Outflow, Supply, Upstream};
 use futures_core::Stream;
 use futures_io::{AsyncRead, AsyncWrite};
-use selvedge_pipeline::{Flow, Item, StageFailure, Transduce, Unchanged};
+use selvedge_pipeline::{Flow, Item, StageError, Transduce, Unchanged};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -57,7 +57,7 @@ impl<R: Stream> fmt::Debug for FromStream<R> {
 }
 
 impl<R: Stream<Item: Clone + Send + 'static> + Send> Supply<R::Item> for FromStream<R> {
-    async fn next(&mut self) -> Result<Option<&[R::Item]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[R::Item]>, StageError> {
         self.items.clear();
         // All items that are ready, and at least one.
         poll_fn(|cx| {
@@ -104,7 +104,7 @@ pub fn async_read<R: AsyncRead + Send>(reader: R) -> Inflow<u8, u8, AsyncReading
 }
 
 impl<R: AsyncRead + Send> Supply<u8> for AsyncReading<R> {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         let read = poll_fn(|cx| self.reader.as_mut().poll_read(cx, &mut self.block)).await;
         let length = read.map_err(|error| failed("async_read", self.come, error))?;
         self.come += length as u64;
@@ -132,14 +132,14 @@ pub struct AsyncWriting<W> {
 /// let mut written = Vec::new();
 /// futures::executor::block_on((from_chunks(["wa", "rp"]) >> async_write(&mut written)).run())?;
 /// assert_eq!(written, b"warp");
-/// # Ok::<(), selvedge::pipeline::StageFailure>(())
+/// # Ok::<(), selvedge::pipeline::StageError>(())
 /// ```
 pub fn async_write<W: AsyncWrite + Send>(writer: W) -> Outflow<u8, u8, Unchanged, AsyncWriting<W>> {
     Outflow::new(AsyncWriting { writer: Box::pin(writer), written: 0 })
 }
 
 impl<W: AsyncWrite + Send> Accept<u8> for AsyncWriting<W> {
-    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
+    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
         let mut left = &items[..];
         while !left.is_empty() {
             let wrote = poll_fn(|cx| self.writer.as_mut().poll_write(cx, left)).await;
@@ -154,7 +154,7 @@ impl<W: AsyncWrite + Send> Accept<u8> for AsyncWriting<W> {
         Ok(ControlFlow::Continue(()))
     }
 
-    async fn finish(&mut self) -> Result<(), StageFailure> {
+    async fn finish(&mut self) -> Result<(), StageError> {
         let closed = poll_fn(|cx| self.writer.as_mut().poll_close(cx)).await;
         closed.map_err(|error| failed("async_write", self.written, error))
     }
@@ -167,14 +167,14 @@ struct PolledInflow<A: ?Sized, B, S, T> {
     taken: usize,
 }
 
-type FillOutcome<A, B, S, T> = (Upstream<A, B, S, T>, Vec<B>, Result<bool, StageFailure>);
+type FillOutcome<A, B, S, T> = (Upstream<A, B, S, T>, Vec<B>, Result<bool, StageError>);
 
 type FillFuture<A, B, S, T> = Pin<Box<dyn Future<Output = FillOutcome<A, B, S, T>> + Send>>;
 
 enum FillState<A: ?Sized, B, S, T> {
     Idle(Upstream<A, B, S, T>),
     Fills(FillFuture<A, B, S, T>),
-    Over(Option<StageFailure>),
+    Over(Option<StageError>),
 }
 
 impl<A, B, S, T> PolledInflow<A, B, S, T>
@@ -190,7 +190,7 @@ where
     }
 
     /// The items that are not taken yet: at least one, or none at the end.
-    fn poll_items(&mut self, cx: &mut Context<'_>) -> Poll<Result<&[B], StageFailure>> {
+    fn poll_items(&mut self, cx: &mut Context<'_>) -> Poll<Result<&[B], StageError>> {
         while self.taken == self.items.len() {
             match &mut self.state {
                 FillState::Over(failure) => {
@@ -316,7 +316,7 @@ where
     S: Supply<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
 {
-    type Item = Result<B, StageFailure>;
+    type Item = Result<B, StageError>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let items = ready!(self.polled.poll_items(cx));

@@ -11,9 +11,7 @@
 use crate::items::{Filler, Stores, made, stores};
 use crate::role::{AfterInflow, Drive, Driven, Inflow, Supply, Upstream};
 use selvedge_core::{JoinError, JoinHandle, spawn};
-use selvedge_pipeline::{
-    AfterGenerator, Generate, Generator, Item, StageFailure, Store, Transduce, Unchanged,
-};
+use selvedge_pipeline::{AfterGenerator, Generate, Generator, Item, StageError, Store, Transduce, Unchanged};
 use selvedge_scope::race;
 use selvedge_sync::Event;
 use std::fmt;
@@ -129,7 +127,7 @@ pub struct AheadOf<B: Item + ?Sized> {
 
 struct RunsAhead<C> {
     stores: Stores<C>,
-    thread: Beside<Result<(), StageFailure>>,
+    thread: Beside<Result<(), StageError>>,
 }
 
 impl<B: Item + ?Sized> fmt::Debug for AheadOf<B> {
@@ -145,7 +143,7 @@ where
     S: Supply<A> + 'static,
     T: Transduce<A, B> + Send + 'static,
 {
-    fn drive(self: Box<Self>, end: Filler<B::Store>, stop: Arc<Event>) -> Driven<Result<(), StageFailure>> {
+    fn drive(self: Box<Self>, end: Filler<B::Store>, stop: Arc<Event>) -> Driven<Result<(), StageError>> {
         Box::pin(run_ahead(*self, end, stop))
     }
 
@@ -155,7 +153,7 @@ where
 }
 
 impl<B: Item<Store: Send> + ?Sized> Supply<B> for AheadOf<B> {
-    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {
         if let Some(upstream) = self.upstream.take() {
             let (filler, stores) = stores(self.chunks);
             let stop = Arc::new(Event::new());
@@ -192,7 +190,7 @@ pub(crate) async fn run_ahead<A, B, S, T>(
     mut upstream: Upstream<A, B, S, T>,
     filler: Filler<B::Store>,
     stop: Arc<Event>,
-) -> Result<(), StageFailure>
+) -> Result<(), StageError>
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
@@ -207,7 +205,7 @@ where
 async fn fill<A, B, S, T>(
     upstream: &mut Upstream<A, B, S, T>,
     filler: Filler<B::Store>,
-) -> Result<(), StageFailure>
+) -> Result<(), StageError>
 where
     A: Item + ?Sized,
     B: Item<Store: Send> + ?Sized,
@@ -225,7 +223,7 @@ where
 }
 
 /// Waits until the event tells this thread to stop. It is the second branch of a `race`.
-pub(crate) async fn until(stop: &Event) -> Result<(), StageFailure> {
+pub(crate) async fn until(stop: &Event) -> Result<(), StageError> {
     stop.wait().await;
     Ok(())
 }

@@ -5,14 +5,14 @@
 //! Future` cannot be a trait object.
 
 use crate::role::{Inflow, Supply, WholeFile};
-use selvedge_pipeline::{Item, StageFailure, Unchanged};
+use selvedge_pipeline::{Item, StageError, Unchanged};
 use std::fmt;
 use std::pin::Pin;
 
 type BoxedFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The output of the future of [`Supply::next`].
-type NextChunk<'a, A> = Result<Option<<A as Item>::Chunk<'a>>, StageFailure>;
+type NextChunk<'a, A> = Result<Option<<A as Item>::Chunk<'a>>, StageError>;
 
 /// A supply behind a pointer.
 trait DynSupply<A: Item + ?Sized>: Send {
@@ -91,7 +91,7 @@ impl<A: Item + ?Sized> BoxedInflow<A> {
 }
 
 impl<A: Item + ?Sized> Supply<A> for BoxedSupply<A> {
-    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
         self.supply.upcoming().await
     }
 

@@ -16,7 +16,7 @@ use crate::role::{Accept, Inflow, Outflow, Supply, WholeFile};
 use selvedge_io::fs::{AlignedBuf, File};
 use selvedge_io::io::{Read, Write};
 use selvedge_io::stdio::{self, Output, Stdin};
-use selvedge_pipeline::{Flow, StageFailure, Unchanged};
+use selvedge_pipeline::{Flow, StageError, Unchanged};
 use std::io;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ impl<R> ReadStream<R> {
 }
 
 impl<R: Read> Supply<u8> for ReadStream<R> {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         let block = self.block.get_or_insert_with(|| AlignedBuf::new(BLOCK));
         let read = self.stream.read(block).await;
         let length = read.map_err(|error| failed("read", self.come, error))?;
@@ -100,7 +100,7 @@ pub fn file(path: impl AsRef<Path>) -> Inflow<u8, u8, OpenFile, Unchanged> {
 }
 
 impl Supply<u8> for OpenFile {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         let reading = match &mut self.reading {
             Some(reading) => reading,
             reading => {
@@ -176,7 +176,7 @@ impl<W> Writing<W> {
 impl<W: Write> Accept<u8> for Writing<W> {
     const GATHERS: usize = GATHERS;
 
-    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
+    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
         match self.stream.write_all(items).await {
             Ok(()) => {
                 self.written += items.len() as u64;
@@ -187,7 +187,7 @@ impl<W: Write> Accept<u8> for Writing<W> {
         }
     }
 
-    async fn finish(&mut self) -> Result<(), StageFailure> {
+    async fn finish(&mut self) -> Result<(), StageError> {
         self.stream.finish().await.map_err(|error| failed("write", self.written, error))
     }
 }
@@ -228,7 +228,7 @@ pub fn create(path: impl AsRef<Path>) -> Outflow<u8, u8, Unchanged, Creating> {
 }
 
 impl Creating {
-    async fn open(&mut self) -> Result<&mut Writing<File>, StageFailure> {
+    async fn open(&mut self) -> Result<&mut Writing<File>, StageError> {
         match &mut self.writing {
             Some(writing) => Ok(writing),
             writing => {
@@ -242,11 +242,11 @@ impl Creating {
 impl Accept<u8> for Creating {
     const GATHERS: usize = GATHERS;
 
-    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
+    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
         self.open().await?.put(items).await
     }
 
-    async fn finish(&mut self) -> Result<(), StageFailure> {
+    async fn finish(&mut self) -> Result<(), StageError> {
         self.open().await?.finish().await
     }
 }

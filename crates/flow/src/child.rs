@@ -16,7 +16,7 @@ use crate::role::{AfterInflow, Drive, Driven, Inflow, Supply, Upstream, pour};
 use selvedge_core::spawn;
 use selvedge_io::pipe::{Receiver, Sender};
 use selvedge_io::process::{self, Child};
-use selvedge_pipeline::{AfterGenerator, Generate, Generator, Item, StageFailure, Transduce, Unchanged};
+use selvedge_pipeline::{AfterGenerator, Generate, Generator, Item, StageError, Transduce, Unchanged};
 use selvedge_scope::race;
 use selvedge_sync::Event;
 use std::fmt;
@@ -72,7 +72,7 @@ pub fn command(mut command: process::Command) -> Inflow<u8, u8, CommandOutput, U
 }
 
 impl Talking {
-    async fn start(command: &mut process::Command) -> Result<Talking, StageFailure> {
+    async fn start(command: &mut process::Command) -> Result<Talking, StageError> {
         let program = command.as_std_mut().get_program().display().to_string();
         let mut child = command.spawn().await.map_err(|error| failed("command", 0, error))?;
         let output = child.stdout.take().expect("the output is piped");
@@ -80,7 +80,7 @@ impl Talking {
     }
 
     /// Reads the next block. `false` at the end.
-    async fn fill(&mut self) -> Result<bool, StageFailure> {
+    async fn fill(&mut self) -> Result<bool, StageError> {
         self.length = self.output.next().await?.map_or(0, <[u8]>::len);
         self.come += self.length as u64;
         Ok(self.length > 0)
@@ -94,7 +94,7 @@ impl Talking {
     /// Waits for the child, which has closed its output. A failure if it has not succeeded.
     ///
     /// If this is dropped, then the child is still here, and [`stop`](Talking::stop) ends it.
-    async fn end(&mut self) -> Result<(), StageFailure> {
+    async fn end(&mut self) -> Result<(), StageError> {
         let status = self.child.wait().await.map_err(|error| failed("command", self.come, error))?;
         if status.success() {
             return Ok(());
@@ -108,7 +108,7 @@ impl Talking {
 }
 
 impl Supply<u8> for CommandOutput {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         if self.running.is_none() {
             self.running = Some(Talking::start(&mut self.command).await?);
         }
@@ -167,7 +167,7 @@ pub struct ThroughCommand {
     command: process::Command,
     /// The source of the program's input, until the program starts. Then it moves to the thread.
     upstream: Option<Box<dyn Drive<Sender>>>,
-    running: Option<(Talking, Beside<Result<(), StageFailure>>)>,
+    running: Option<(Talking, Beside<Result<(), StageError>>)>,
 }
 
 impl fmt::Debug for ThroughCommand {
@@ -206,7 +206,7 @@ async fn feed<A, S, T>(
     mut upstream: Upstream<A, u8, S, T>,
     input: Sender,
     stop: Arc<Event>,
-) -> Result<(), StageFailure>
+) -> Result<(), StageError>
 where
     A: Item + ?Sized,
     S: Supply<A>,
@@ -226,7 +226,7 @@ where
     S: Supply<A> + 'static,
     T: Transduce<A, u8> + Send + 'static,
 {
-    fn drive(self: Box<Self>, end: Sender, stop: Arc<Event>) -> Driven<Result<(), StageFailure>> {
+    fn drive(self: Box<Self>, end: Sender, stop: Arc<Event>) -> Driven<Result<(), StageError>> {
         Box::pin(feed(*self, end, stop))
     }
 
@@ -236,7 +236,7 @@ where
 }
 
 impl Supply<u8> for ThroughCommand {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         if self.upstream.is_some() {
             // If the program does not start, then `close` finds what is upstream, and closes it.
             let mut running = Talking::start(&mut self.command).await?;

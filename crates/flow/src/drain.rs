@@ -5,7 +5,7 @@
 
 use crate::reading::Reading;
 use crate::role::{Inflow, Supply};
-use selvedge_pipeline::{Item, StageFailure, Transduce, Unchanged};
+use selvedge_pipeline::{Item, StageError, Transduce, Unchanged};
 
 /// The supply of [`Inflow::drain`].
 #[derive(Debug)]
@@ -60,7 +60,7 @@ where
 }
 
 impl<B: Item + ?Sized, S: Supply<B>> Supply<B> for Draining<S> {
-    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {
         let next = self.supply.next().await;
         self.over = !matches!(next, Ok(Some(_)));
         next

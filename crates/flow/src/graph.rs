@@ -25,9 +25,7 @@ use selvedge_cnc::{
 use selvedge_core::spawn;
 use selvedge_io::blocking;
 use selvedge_io::pool::Lost;
-use selvedge_pipeline::{
-    AfterGenerator, Generate, Generator, Item, StageFailure, Store, Transduce, Unchanged,
-};
+use selvedge_pipeline::{AfterGenerator, Generate, Generator, Item, StageError, Store, Transduce, Unchanged};
 use selvedge_sync::{BoundedFifo, Event, Putter, Taker};
 use std::collections::VecDeque;
 use std::fmt;
@@ -214,7 +212,7 @@ impl<A: ?Sized, B: ?Sized, C, S, T, K, F> fmt::Debug for ThroughGraphOf<A, B, C,
 struct RunningGraph<C> {
     results: Taker<Vec<C>>,
     stops: StopsGraph,
-    feeder: Beside<Result<(), StageFailure>>,
+    feeder: Beside<Result<(), StageError>>,
     graph: Beside<Result<GraphOver, Lost>>,
 }
 
@@ -251,7 +249,7 @@ where
     K: Scheduler + Send + 'static,
     F: for<'g, 'env> FnOnce(&'g Graph<'g, 'env>) -> GraphEnds<'g, B, C> + Send + 'static,
 {
-    async fn next(&mut self) -> Result<Option<&[C]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[C]>, StageError> {
         if let (Some(upstream), Some(through)) = (self.upstream.take(), self.through.take()) {
             self.running = Some(RunningGraph::start(upstream, through));
         }
@@ -312,7 +310,7 @@ impl<C: Clone + Send + Sync + 'static> RunningGraph<C> {
     /// # Errors
     /// That of the graph. An upstream that has failed is told in place of a result that is missing,
     /// because the graph may have needed more input.
-    async fn end(&mut self) -> Result<(), StageFailure> {
+    async fn end(&mut self) -> Result<(), StageError> {
         let over = match self.graph.join().await {
             Ok(over) => over,
             Err(lost) => match lost.into_panic() {

@@ -8,9 +8,9 @@
 //! empty ones come back for their memory. The queue back is longer by one, so that a store is
 //! seldom thrown away.
 
-use crate::role::{Accept, Inflow, KeepItems, Outflow, Supply};
+use crate::role::{Accept, Inflow, Outflow, Supply};
 use selvedge_core::yield_now;
-use selvedge_pipeline::{Flow, Generate, Generator, Item, StageFailure, Store, StreamPlace, Unchanged};
+use selvedge_pipeline::{Flow, Generate, Generator, Item, Keep, StageError, Store, StreamPlace, Unchanged};
 use selvedge_sync::{BoundedFifo, Fifo, MVar, Putter, Taker, TryTakeError};
 use std::fmt;
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ pub struct FromGenerator<B: Item + ?Sized, G> {
     /// `None` at the end.
     generator: Option<G>,
     items: B::Store,
-    failure: Option<StageFailure>,
+    failure: Option<StageError>,
     pumps: u32,
 }
 
@@ -65,7 +65,7 @@ where
     B: Item<Store: Send> + ?Sized,
     G: Generate<B> + Send,
 {
-    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {
         self.items.clear();
         while self.items.count() == 0 {
             // A generator never waits. So this yields to other threads now and then.
@@ -76,7 +76,7 @@ where
             let Some(generator) = &mut self.generator else {
                 return self.failure.take().map_or(Ok(None), Err);
             };
-            if generator.pump(&mut KeepItems(&mut self.items)) != ControlFlow::Continue(true) {
+            if generator.pump(&mut Keep(&mut self.items)) != ControlFlow::Continue(true) {
                 // The failure waits in `failure` until the items before it have been given.
                 self.failure = generator.failure().cloned();
                 self.generator = None;
@@ -122,7 +122,7 @@ impl<T> fmt::Debug for FromTaker<T> {
 }
 
 impl<T: Clone + Send + 'static> Supply<T> for FromTaker<T> {
-    async fn next(&mut self) -> Result<Option<&[T]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[T]>, StageError> {
         self.items.clear();
         let Some(first) = self.taker.take().await else { return Ok(None) };
         self.items.push(first);
@@ -169,7 +169,7 @@ impl<T> fmt::Debug for FromFifo<T> {
 }
 
 impl<T: Clone + Send + 'static> Supply<T> for FromFifo<T> {
-    async fn next(&mut self) -> Result<Option<&[T]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[T]>, StageError> {
         self.items.clear();
         self.items.push(self.fifo.take().await);
         Ok(Some(&self.items))
@@ -195,7 +195,7 @@ impl<T> fmt::Debug for FromMVar<T> {
 }
 
 impl<T: Clone + Send + 'static> Supply<T> for FromMVar<T> {
-    async fn next(&mut self) -> Result<Option<&[T]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[T]>, StageError> {
         self.items.clear();
         self.items.push(self.mvar.take().await);
         Ok(Some(&self.items))
@@ -235,7 +235,7 @@ impl<T> fmt::Debug for ToPutter<T> {
 }
 
 impl<T: Clone + Send + 'static> Accept<T> for ToPutter<T> {
-    async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageFailure> {
+    async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageError> {
         for item in items.drain(..) {
             if self.putter.put(item).await.is_err() {
                 return Ok(ControlFlow::Break(()));
@@ -263,7 +263,7 @@ impl<T> fmt::Debug for ToFifo<T> {
 }
 
 impl<T: Clone + Send + 'static> Accept<T> for ToFifo<T> {
-    async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageFailure> {
+    async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageError> {
         items.drain(..).for_each(|item| self.fifo.put(item));
         Ok(ControlFlow::Continue(()))
     }
@@ -302,7 +302,7 @@ impl<T> fmt::Debug for ToMVar<T> {
 }
 
 impl<T: Clone + Send + 'static> Accept<T> for ToMVar<T> {
-    async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageFailure> {
+    async fn put(&mut self, items: &mut Vec<T>) -> Result<Flow, StageError> {
         for item in items.drain(..) {
             self.mvar.put(item).await;
         }
@@ -374,6 +374,6 @@ pub(crate) fn failed(
     stage: &'static str,
     elements: u64,
     error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> StageFailure {
-    StageFailure::new(stage, StreamPlace { items: elements, elements }, error)
+) -> StageError {
+    StageError::new(stage, StreamPlace { items: elements, elements }, error)
 }

@@ -4,8 +4,10 @@
 //! it has before it waits. So a side that is not wanted may be slow, or wait for ever.
 
 use crate::reading::Reading;
-use crate::role::{Inflow, KeepItems, Supply};
-use selvedge_pipeline::{Item, Join, JoinStep, Merge, StageFailure, Store, Transduce, Unchanged, Upcoming};
+use crate::role::{Inflow, Supply};
+use selvedge_pipeline::{
+    Item, Join, JoinStep, Keep, Merge, StageError, Store, Transduce, Unchanged, Upcoming,
+};
 use std::fmt;
 
 /// How many items are joined at most before they go on.
@@ -93,12 +95,12 @@ where
     V: Transduce<C, A> + Send,
     J: Merge<A> + Send,
 {
-    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
         const WANTS: &str = "a join wants an item that it has";
         self.made.clear();
         while !self.over && self.made.count() < CHUNK {
             let JoinedInflows { left, right, join, made, .. } = self;
-            match join.step(left.upcoming(), right.upcoming(), &mut KeepItems(made)) {
+            match join.step(left.upcoming(), right.upcoming(), &mut Keep(made)) {
                 JoinStep::Took { left: from_left, right: from_right } => {
                     left.take(usize::from(from_left));
                     right.take(usize::from(from_right));

@@ -111,7 +111,7 @@
 // `cnc` as a stage, with the argument that it cannot deadlock. `reading.rs` keeps the items that a
 // consumer has not taken: iteratees that read a source in turn, joins and drains stand on it.
 // `parts.rs` has the workers that read one file side by side. What they make of a block, and how it
-// is put together in order, is in `crates/pipeline/src/parts.rs`.
+// is put together in order, is in `crates/pipeline/src/edges/parts.rs`.
 //
 // Invariant: a pipeline gives its result when its source is closed: threads that were ahead have
 // run their destructors, and a child process has ended.

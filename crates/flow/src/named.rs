@@ -1,7 +1,7 @@
 //! The name of a source, which its failures tell. `Inflow::named` makes a [`NamedSupply`].
 
 use crate::role::{Inflow, Supply, WholeFile};
-use selvedge_pipeline::{Item, StageFailure};
+use selvedge_pipeline::{Item, StageError};
 use std::borrow::Cow;
 
 /// A supply with a name, which its failures tell. See [`Inflow::named`].
@@ -17,7 +17,7 @@ where
     B: Item + ?Sized,
     S: Supply<A>,
 {
-    /// Gives the source a name, which its [`StageFailure`] tells. The stages after it keep theirs.
+    /// Gives the source a name, which its [`StageError`] tells. The stages after it keep theirs.
     ///
     /// A source that runs stages of its own, as [`ahead`](crate::ahead) does, tells the name for
     /// these too.
@@ -40,7 +40,7 @@ where
 }
 
 impl<A: Item + ?Sized, S: Supply<A>> Supply<A> for NamedSupply<S> {
-    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
         let NamedSupply { supply, name } = self;
         supply.next().await.map_err(|failure| failure.renamed(name.clone()))
     }

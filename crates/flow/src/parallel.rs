@@ -11,9 +11,7 @@ use crate::beside::{Beside, until};
 use crate::items::{FromGenerator, made};
 use crate::role::{AfterInflow, Inflow, Supply, Upstream};
 use selvedge_core::spawn;
-use selvedge_pipeline::{
-    AfterGenerator, Generate, Generator, Item, StageFailure, Store, Transduce, Unchanged,
-};
+use selvedge_pipeline::{AfterGenerator, Generate, Generator, Item, StageError, Store, Transduce, Unchanged};
 use selvedge_scope::race;
 use selvedge_sync::{BoundedFifo, Event, Putter, Semaphore, Taker};
 use std::fmt;
@@ -115,7 +113,7 @@ pub struct ParallelOf<A: ?Sized, B: ?Sized, C, S, T, F> {
 struct ParallelWorkers<C> {
     /// The threads that work, in the order of their items.
     workers: Taker<Beside<Vec<C>>>,
-    feeder: Beside<Result<(), StageFailure>>,
+    feeder: Beside<Result<(), StageError>>,
 }
 
 impl<A: ?Sized, B: ?Sized, C, S, T, F> fmt::Debug for ParallelOf<A, B, C, S, T, F> {
@@ -133,7 +131,7 @@ where
     T: Transduce<A, B> + Send + 'static,
     F: Fn(&B) -> C + Clone + Send + 'static,
 {
-    async fn next(&mut self) -> Result<Option<&[C]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[C]>, StageError> {
         if let Some((upstream, f)) = self.begin.take() {
             let (putter, workers) = BoundedFifo::ends(self.threads as usize);
             let stop = Arc::new(Event::new());
@@ -173,7 +171,7 @@ async fn feed<A, B, C, S, T, F>(
     threads: u32,
     workers: Putter<Beside<Vec<C>>>,
     stop: Arc<Event>,
-) -> Result<(), StageFailure>
+) -> Result<(), StageError>
 where
     A: Item + ?Sized,
     B: Item<Store: Send + Sync> + ?Sized,
@@ -199,7 +197,7 @@ async fn share_out<A, B, C, S, T, F>(
     permits: &Arc<Semaphore>,
     threads: u32,
     workers: Putter<Beside<Vec<C>>>,
-) -> Result<(), StageFailure>
+) -> Result<(), StageError>
 where
     A: Item + ?Sized,
     B: Item<Store: Send + Sync> + ?Sized,

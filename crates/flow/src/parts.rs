@@ -29,8 +29,8 @@ use crate::role::{AfterInflow, Inflow, Supply, WholeFile};
 use selvedge_core::{spawn, yield_now};
 use selvedge_io::fs::{AlignedBuf, File};
 use selvedge_pipeline::{
-    AfterGenerator, Generate, Generator, Item, Part, PartByPart, PartJoiner, StageFailure, Store,
-    StreamPlace, Transducer, Unchanged,
+    AfterGenerator, Generate, Generator, Item, Part, PartByPart, PartJoiner, StageError, Store, StreamPlace,
+    Transducer, Unchanged,
 };
 use selvedge_scope::race;
 use selvedge_sync::{BoundedFifo, Event, MVar, Mutex, Putter, Semaphore, Taker};
@@ -95,9 +95,9 @@ pub struct InParts<B: ?Sized, T> {
 ///     let home = std::env::temp_dir().join(format!("in-parts-{}", std::process::id()));
 ///     selvedge::fs::write(&home, "warp\n\nweft\nno warp\n").await?;
 ///     // grep -n, by four threads.
+///     let number = |n: u64, line: &mut Vec<u8>| line.extend(format!("{n}:").bytes());
 ///     let grep = group_by(whole_line())
-///         >> join_with(naturals_from(1) >> decimal() >> append(b":"), join::zip_lists())
-///         >> select(any(substring(b"warp")))
+///         >> select_numbered(any(substring(b"warp")), number)
 ///         >> concatenate();
 ///     let found = (flow::file(&home) >> flow::in_parts(4, grep) >> collect()).run().await?;
 ///     selvedge::fs::remove_file(&home).await?;
@@ -121,15 +121,16 @@ pub struct InParts<B: ?Sized, T> {
 /// # use selvedge::pipeline::*;
 /// # use selvedge::flow;
 /// let long = group_by(line()) >> filter(|line: &[u8]| line.len() > 9);
-/// let numbers = naturals() >> decimal();
-/// let _ = flow::in_parts(2, long >> join_with(numbers, join::zip_lists()));
+/// let number = |n: u64, line: &mut Vec<u8>| line.extend_from_slice(format!("{n}:").as_bytes());
+/// let _ = flow::in_parts(2, long >> select_numbered(any(substring(b"warp")), number));
 /// ```
 /// ```
 /// # use selvedge::pipeline::*;
 /// # use selvedge::flow;
 /// let long = group_by(line()) >> filter(|line: &[u8]| line.len() > 9);
-/// let numbers = naturals() >> decimal();
-/// let _ = flow::file("warp") >> flow::in_parts(2, long) >> join_with(numbers, join::zip_lists());
+/// let number = |n: u64, line: &mut Vec<u8>| line.extend_from_slice(format!("{n}:").as_bytes());
+/// let numbered = select_numbered(any(substring(b"warp")), number);
+/// let _ = flow::file("warp") >> flow::in_parts(2, long) >> numbered;
 /// ```
 pub fn in_parts<B, T>(threads: u32, stages: Transducer<u8, B, T>) -> InParts<B, T>
 where
@@ -198,7 +199,7 @@ pub struct PartsOf<B: Item + ?Sized, S, T> {
     /// What `part` has made was not lent yet.
     unlent: bool,
     /// What comes behind `part`: the end, or a failure.
-    over: Option<Result<(), StageFailure>>,
+    over: Option<Result<(), StageError>>,
     /// The joiner has seen the end.
     ended: bool,
 }
@@ -259,7 +260,7 @@ struct Delivery<B: Item + ?Sized> {
 }
 
 enum Delivered<B: Item + ?Sized> {
-    Part(Part<u8, B>, Option<Result<(), StageFailure>>),
+    Part(Part<u8, B>, Option<Result<(), StageError>>),
     /// The worker of this index has ended before.
     Lost(usize),
 }
@@ -305,7 +306,7 @@ struct Block<'a> {
     /// How many bytes lie before it.
     begin: u64,
     /// What comes behind it, if not another block.
-    over: Option<Result<(), StageFailure>>,
+    over: Option<Result<(), StageError>>,
 }
 
 impl<B, S> Shared<B, S>
@@ -404,7 +405,7 @@ where
     S: Supply<u8> + 'static,
 {
     /// Starts the workers.
-    async fn start<T>(threads: usize, supply: S, stages: T) -> Result<Self, (S, StageFailure)>
+    async fn start<T>(threads: usize, supply: S, stages: T) -> Result<Self, (S, StageError)>
     where
         T: PartByPart<u8, B> + Send + 'static,
     {
@@ -445,7 +446,7 @@ where
     }
 
     /// The next part, and what comes behind it.
-    async fn take(&mut self) -> (Part<u8, B>, Option<Result<(), StageFailure>>) {
+    async fn take(&mut self) -> (Part<u8, B>, Option<Result<(), StageError>>) {
         let what = loop {
             if let Some(Some(_)) = self.early.front() {
                 break self.early.pop_front().flatten();
@@ -498,7 +499,7 @@ where
     T: PartByPart<u8, B> + Send + 'static,
 {
     /// Starts the workers, if they have not started yet.
-    async fn start(&mut self) -> Result<(), StageFailure> {
+    async fn start(&mut self) -> Result<(), StageError> {
         let Some((supply, stages)) = self.begin.take() else { return Ok(()) };
         match PartWorkers::start(self.threads, supply, stages).await {
             Ok(running) => self.running = Some(running),
@@ -511,7 +512,7 @@ where
     }
 
     /// Waits for the next items, and says where they are.
-    async fn advance(&mut self) -> Result<Lends, StageFailure> {
+    async fn advance(&mut self) -> Result<Lends, StageError> {
         loop {
             if std::mem::take(&mut self.unlent) && self.part.made().count() > 0 {
                 return Ok(Lends::Part);
@@ -552,7 +553,7 @@ where
     S: Supply<u8> + 'static,
     T: PartByPart<u8, B> + Send + 'static,
 {
-    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {
         self.start().await?;
         Ok(match self.advance().await? {
             Lends::Joined => Some(self.joined.all()),

@@ -6,7 +6,7 @@
 //! their items from a `Reading` too.
 
 use crate::role::{Inflow, Supply, Upstream};
-use selvedge_pipeline::{Consume, Item, Iteratee, StageFailure, Store, Transduce, Unchanged, Upcoming};
+use selvedge_pipeline::{Consume, Item, Iteratee, StageError, Store, Transduce, Unchanged, Upcoming};
 use std::fmt;
 
 /// A source with its stages, for a holder that reads it piece by piece. See [`Inflow::pull`].
@@ -17,7 +17,7 @@ pub struct Reading<A: ?Sized, B: Item + ?Sized, S, T> {
     /// How many of `items` have been taken.
     taken: usize,
     /// What comes after `items`: the end, or a failure.
-    over: Option<Result<(), StageFailure>>,
+    over: Option<Result<(), StageError>>,
 }
 
 impl<A, B, S, T> Inflow<A, B, S, T>
@@ -102,7 +102,7 @@ where
     ///
     /// # Cancellation
     /// The items that the iteratee has taken are lost.
-    pub async fn read<I: Consume<B>>(&mut self, iteratee: Iteratee<B, I>) -> Result<I::Result, StageFailure> {
+    pub async fn read<I: Consume<B>>(&mut self, iteratee: Iteratee<B, I>) -> Result<I::Result, StageError> {
         let mut fed = iteratee.feed();
         while !fed.is_finished() && self.fill().await? {
             self.taken += fed.put_some(self.items.chunk(self.taken..self.items.count()));
@@ -111,7 +111,7 @@ where
     }
 
     /// Waits for items, if all have been taken. `false` at the end.
-    pub(crate) async fn fill(&mut self) -> Result<bool, StageFailure> {
+    pub(crate) async fn fill(&mut self) -> Result<bool, StageError> {
         if self.taken < self.items.count() {
             return Ok(true);
         }
@@ -184,7 +184,7 @@ where
     S: Supply<A>,
     T: Transduce<A, B> + Send,
 {
-    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<B::Chunk<'_>>, StageError> {
         if !self.fill().await? {
             return Ok(None);
         }

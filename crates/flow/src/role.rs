@@ -15,7 +15,7 @@
 use crate::items::{FromGenerator, made};
 use selvedge_pipeline::{
     AfterConsumer, AfterGenerator, AfterTransducer, Chain, Consume, Flow, Generate, Generator, Item,
-    Iteratee, Sink, StageFailure, Store, Transduce, Transducer, Unchanged, WholePipeline, id,
+    Iteratee, Keep, StageError, Store, Transduce, Transducer, Unchanged, WholePipeline, id,
 };
 use selvedge_sync::Event;
 use std::borrow::Cow;
@@ -33,7 +33,7 @@ pub trait Supply<A: Item + ?Sized>: Send {
     ///
     /// # Errors
     /// Why there will be no more items.
-    fn next(&mut self) -> impl Future<Output = Result<Option<A::Chunk<'_>>, StageFailure>> + Send;
+    fn next(&mut self) -> impl Future<Output = Result<Option<A::Chunk<'_>>, StageError>> + Send;
 
     /// Whether the next items are likely to come at once, as from a file in memory. A pipeline then
     /// gathers small outputs, so that its target is called less often.
@@ -71,7 +71,7 @@ pub struct WholeFile {
 
 impl WholeFile {
     /// The failure under the name of the source.
-    pub(crate) fn named(&self, failure: StageFailure) -> StageFailure {
+    pub(crate) fn named(&self, failure: StageError) -> StageError {
         match &self.name {
             Some(name) => failure.renamed(name.clone()),
             None => failure,
@@ -91,13 +91,13 @@ pub trait Accept<B: Item + ?Sized>: Send {
     ///
     /// # Errors
     /// Why it takes no more.
-    fn put(&mut self, items: &mut B::Store) -> impl Future<Output = Result<Flow, StageFailure>> + Send;
+    fn put(&mut self, items: &mut B::Store) -> impl Future<Output = Result<Flow, StageError>> + Send;
 
     /// There are no more items. It is not called after a failure of a stage.
     ///
     /// # Errors
     /// Why the items may not have arrived.
-    fn finish(&mut self) -> impl Future<Output = Result<(), StageFailure>> + Send {
+    fn finish(&mut self) -> impl Future<Output = Result<(), StageError>> + Send {
         async { Ok(()) }
     }
 }
@@ -117,14 +117,14 @@ impl<A: Item + ?Sized, S: Supply<A>> Inflow<A, A, S, Unchanged> {
     ///
     /// # Examples
     /// ```
-    /// use selvedge::pipeline::{StageFailure, collect, take};
+    /// use selvedge::pipeline::{StageError, collect, take};
     /// use selvedge::flow::{Inflow, Supply};
     ///
     /// /// A number each millisecond.
     /// struct Clock([u64; 1]);
     ///
     /// impl Supply<u64> for Clock {
-    ///     async fn next(&mut self) -> Result<Option<&[u64]>, StageFailure> {
+    ///     async fn next(&mut self) -> Result<Option<&[u64]>, StageError> {
     ///         selvedge::sleep(std::time::Duration::from_millis(1)).await;
     ///         self.0[0] += 1;
     ///         Ok(Some(&self.0))
@@ -144,7 +144,7 @@ impl<A: Item + ?Sized, S: Supply<A>> Inflow<A, A, S, Unchanged> {
 impl<A: ?Sized, B: ?Sized, S, T> Inflow<A, B, S, T> {
     /// No program can call this method: see [`WholePipeline`].
     #[doc(hidden)]
-    pub fn run(self) -> std::future::Ready<Result<(), StageFailure>>
+    pub fn run(self) -> std::future::Ready<Result<(), StageError>>
     where
         Self: WholePipeline,
     {
@@ -308,7 +308,7 @@ impl<A: Item + ?Sized, S: Supply<A>, I: Consume<A>> FlowProgram<A, S, I> {
     ///
     /// # Cancellation
     /// All stages are dropped. The source is dropped, and not waited for.
-    pub async fn run(self) -> Result<I::Result, StageFailure> {
+    pub async fn run(self) -> Result<I::Result, StageError> {
         let FlowProgram { mut supply, iteratee } = self;
         let mut fed = iteratee.feed();
         let over = loop {
@@ -334,7 +334,7 @@ impl<A: ?Sized, S, I> fmt::Debug for FlowProgram<A, S, I> {
 pub(crate) async fn pour<A, B, S, T, W>(
     upstream: &mut Upstream<A, B, S, T>,
     accept: &mut W,
-) -> Result<(), StageFailure>
+) -> Result<(), StageError>
 where
     A: Item + ?Sized,
     B: Item + ?Sized,
@@ -386,7 +386,7 @@ where
     /// # Cancellation
     /// All stages are dropped, and the items that the target has not taken. The source is dropped,
     /// and not waited for.
-    pub async fn run(self) -> Result<(), StageFailure> {
+    pub async fn run(self) -> Result<(), StageError> {
         let Pouring { supply, stages, mut accept } = self;
         let mut upstream = Upstream::new(supply, stages.into_stage());
         let over = pour(&mut upstream, &mut accept).await;
@@ -426,13 +426,13 @@ where
     ///
     /// It returns the items of one chunk before it waits for the next chunk. So no item waits
     /// because the source is slow.
-    pub(crate) async fn fill(&mut self, store: &mut B::Store) -> Result<bool, StageFailure> {
+    pub(crate) async fn fill(&mut self, store: &mut B::Store) -> Result<bool, StageError> {
         while !self.over {
             let flow = match self.supply.next().await {
-                Ok(Some(chunk)) => self.stage.put_chunk(chunk, &mut KeepItems(&mut *store)),
+                Ok(Some(chunk)) => self.stage.put_chunk(chunk, &mut Keep(&mut *store)),
                 Ok(None) => {
                     self.over = true;
-                    self.stage.end(&mut KeepItems(&mut *store))
+                    self.stage.end(&mut Keep(&mut *store))
                 }
                 Err(failure) => {
                     self.over = true;
@@ -472,7 +472,7 @@ where
 /// `Send`.
 pub(crate) trait Drive<E>: Send {
     /// What the thread does. It stops, and closes the source, when `stop` happens.
-    fn drive(self: Box<Self>, end: E, stop: Arc<Event>) -> Driven<Result<(), StageFailure>>;
+    fn drive(self: Box<Self>, end: E, stop: Arc<Event>) -> Driven<Result<(), StageError>>;
 
     /// Closes the source. No thread has taken an item from it.
     fn close(self: Box<Self>) -> Driven<()>;
@@ -480,22 +480,3 @@ pub(crate) trait Drive<E>: Send {
 
 /// The future of a [`Drive`].
 pub(crate) type Driven<R> = Pin<Box<dyn Future<Output = R> + Send>>;
-
-/// The downstream side that keeps all items.
-pub(crate) struct KeepItems<'a, C>(pub(crate) &'a mut C);
-
-impl<A: Item + ?Sized, C: Store<A>> Sink<A> for KeepItems<'_, C> {
-    const CHUNKS: bool = true;
-
-    #[inline]
-    fn put(&mut self, item: &A) -> Flow {
-        self.0.keep(item);
-        ControlFlow::Continue(())
-    }
-
-    #[inline]
-    fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
-        self.0.keep_all(chunk);
-        ControlFlow::Continue(())
-    }
-}

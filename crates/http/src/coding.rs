@@ -20,7 +20,7 @@
 //! assert_eq!(lines.unwrap().unwrap(), 2);
 //! ```
 
-use selvedge_pipeline::{Flow, Sink, StageFailure, StreamPlace, Transduce, Transducer};
+use selvedge_pipeline::{Flow, Sink, StageError, StreamPlace, Transduce, Transducer};
 use std::ops::ControlFlow;
 
 use crate::body::{Decoder, Framing};
@@ -32,7 +32,7 @@ pub struct BodyContent {
     /// Or why the body is refused before its first byte.
     decoder: Result<Decoder, Status>,
     place: StreamPlace,
-    failure: Option<StageFailure>,
+    failure: Option<StageError>,
 }
 
 /// Yields the content of a body that is framed so, and is finished with its last byte. The content
@@ -65,7 +65,7 @@ pub fn content(framing: Framing, bytes_max: u64) -> Transducer<u8, u8, BodyConte
 impl BodyContent {
     #[cold]
     fn fail(&mut self, cause: &str) -> Flow {
-        self.failure = Some(StageFailure::new("content", self.place, cause));
+        self.failure = Some(StageError::new("content", self.place, cause));
         ControlFlow::Break(())
     }
 }
@@ -113,7 +113,7 @@ impl Transduce<u8, u8> for BodyContent {
         }
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         self.failure.as_ref()
     }
 }
@@ -166,12 +166,12 @@ impl Transduce<u8, u8> for ChunkedCoding {
 
 #[cfg(test)]
 mod tests {
-    use selvedge_pipeline::{StageFailure, from_chunks};
+    use selvedge_pipeline::{StageError, from_chunks};
 
     use super::*;
 
     /// The content of a body that comes in pieces of `length` bytes.
-    fn read(body: &[u8], framing: Framing, bytes_max: u64, length: usize) -> Result<Vec<u8>, StageFailure> {
+    fn read(body: &[u8], framing: Framing, bytes_max: u64, length: usize) -> Result<Vec<u8>, StageError> {
         (from_chunks(body.chunks(length)) >> content(framing, bytes_max)).try_collect()
     }
 

@@ -6,8 +6,11 @@
 //! a stage copies into a store. `Flow::Break` means that the callee is finished; the caller then
 //! neither feeds nor ends it.
 
-use super::foreseen::ForeseenLists;
-use super::list::{ForeseenPlace, ListStore, Lists, ZippedLists};
+pub(crate) mod exact;
+pub(crate) mod lists;
+pub(crate) mod place;
+
+use self::lists::{ListStore, Lists};
 use std::ops::{ControlFlow, Range};
 
 /// Whether the stage downstream still listens.
@@ -17,10 +20,10 @@ use std::ops::{ControlFlow, Range};
 pub type Flow = ControlFlow<()>;
 
 /// The downstream stage listens.
-pub(super) const GO_ON: Flow = ControlFlow::Continue(());
+pub(crate) const GO_ON: Flow = ControlFlow::Continue(());
 
 /// The downstream stage is finished.
-pub(super) const FINISHED: Flow = ControlFlow::Break(());
+pub(crate) const FINISHED: Flow = ControlFlow::Break(());
 
 /// The type of the values that flow along an edge: any `Clone` type, or a list `[E]` of such
 /// values.
@@ -37,11 +40,7 @@ pub trait Item: 'static {
     /// Items that a stage keeps: `Vec<T>`, or [`ListStore`] for lists.
     type Store: Store<Self>;
 
-    /// What an endless generator of such items tells of them before it runs: [`ForeseenLists`] for
-    /// lists, the first of numbers that follow one another for `u64`.
-    type Foreseen: Clone;
-
-    /// How many elements the item counts as, where a [`StageFailure`](super::StageFailure) tells
+    /// How many elements the item counts as, where a [`StageError`](crate::StageError) tells
     /// its place: a list counts as many as it has, any other item as one.
     #[inline(always)]
     fn elements(item: &Self) -> u64 {
@@ -54,67 +53,16 @@ pub trait Item: 'static {
     fn elements_of(chunk: Self::Chunk<'_>) -> u64 {
         chunk.count()
     }
-
-    /// Passes to `take` the chunk in which each list of `left` has the list of `right` at its place
-    /// after it. `None` if nothing was passed, because the lists would have to be written down.
-    #[doc(hidden)]
-    fn zip_chunks(
-        left: Self::Chunk<'_>,
-        right: Self::Chunk<'_>,
-        take: &mut dyn FnMut(Self::Chunk<'_>) -> Flow,
-    ) -> Option<Flow> {
-        let _ = (left, right, take);
-        None
-    }
-
-    /// Passes to `take` the lists of `right` with foreseen lists before them, from the one at
-    /// `place` on. Writes the place after the last one into `next`, if it is wanted. `None` if the
-    /// items are no lists.
-    #[doc(hidden)]
-    fn zip_foreseen(
-        left: &Self::Foreseen,
-        place: u64,
-        next: Option<&mut u64>,
-        right: Self::Chunk<'_>,
-        take: &mut dyn FnMut(Self::Chunk<'_>) -> Flow,
-    ) -> Option<Flow> {
-        let _ = (left, place, next, right, take);
-        None
-    }
-
-    /// Keeps in `store` the list at `place` with `right` after it. Does nothing if the items are no
-    /// lists.
-    #[doc(hidden)]
-    fn keep_foreseen(left: &Self::Foreseen, place: u64, right: &Self, store: &mut Self::Store) {
-        let _ = (left, place, right, store);
-    }
-
-    /// The foreseen lists that a join may zip. `None` if the items are no lists.
-    #[doc(hidden)]
-    fn foreseen_lists(foreseen: Option<Self::Foreseen>) -> Option<Self::Foreseen> {
-        let _ = foreseen;
-        None
-    }
-
-    /// Foreseen lists, each with the list of `right` at the same place after it. `None` if the
-    /// items are no lists.
-    #[doc(hidden)]
-    fn zip_both_foreseen(left: Self::Foreseen, right: Self::Foreseen) -> Option<Self::Foreseen> {
-        let _ = (left, right);
-        None
-    }
 }
 
 impl<T: Clone + 'static> Item for T {
     type Chunk<'a> = &'a [T];
     type Store = Vec<T>;
-    type Foreseen = u64;
 }
 
 impl<E: Clone + 'static> Item for [E] {
     type Chunk<'a> = Lists<'a, E>;
     type Store = ListStore<E>;
-    type Foreseen = ForeseenLists<E>;
 
     #[inline(always)]
     fn elements(item: &[E]) -> u64 {
@@ -128,59 +76,6 @@ impl<E: Clone + 'static> Item for [E] {
             GO_ON
         });
         elements
-    }
-
-    fn zip_chunks(
-        left: Lists<'_, E>,
-        right: Lists<'_, E>,
-        take: &mut dyn FnMut(Lists<'_, E>) -> Flow,
-    ) -> Option<Flow> {
-        let zipped = ZippedLists::new(left, right)?;
-        Some(take(zipped.lists()))
-    }
-
-    fn zip_foreseen(
-        left: &ForeseenLists<E>,
-        place: u64,
-        next: Option<&mut u64>,
-        right: Lists<'_, E>,
-        take: &mut dyn FnMut(Lists<'_, E>) -> Flow,
-    ) -> Option<Flow> {
-        if let Some((stream, cut)) = right.searchable() {
-            let lefts = ForeseenPlace::new(left, place, stream, cut);
-            let zipped = ZippedLists::foreseen(&lefts);
-            let flow = take(zipped.lists());
-            if let Some(next) = next {
-                *next = lefts.place_at(stream.len());
-            }
-            return Some(flow);
-        }
-        let (mut store, mut at) = (ListStore::default(), place);
-        let _never_breaks = right.each(|list| {
-            Self::keep_foreseen(left, at, list, &mut store);
-            at += 1;
-            GO_ON
-        });
-        if let Some(next) = next {
-            *next = at;
-        }
-        Some(take(store.all()))
-    }
-
-    #[inline]
-    fn keep_foreseen(left: &ForeseenLists<E>, place: u64, right: &[E], store: &mut ListStore<E>) {
-        store.keep_made(|list| {
-            left.write(place, list);
-            list.extend_from_slice(right);
-        });
-    }
-
-    fn foreseen_lists(foreseen: Option<ForeseenLists<E>>) -> Option<ForeseenLists<E>> {
-        foreseen
-    }
-
-    fn zip_both_foreseen(left: ForeseenLists<E>, right: ForeseenLists<E>) -> Option<ForeseenLists<E>> {
-        Some(left.zipped(right))
     }
 }
 

@@ -17,10 +17,10 @@ mod driven;
 
 pub use driven::{JoinGenerators, JoinTransduced, JoinWith, join_generators, join_transduced, join_with};
 
-use super::item::Item;
-use super::list::ListStore;
-use super::role::Join;
-use super::stage::{JoinStep, Merge, Sink, Upcoming};
+use crate::item::lists::{ListStore, Lists, ZippedLists};
+use crate::item::{Flow, Item};
+use crate::role::Join;
+use crate::stage::{JoinStep, Merge, Sink, Upcoming};
 use std::cmp::Ordering;
 
 /// The stage of [`concatenate`].
@@ -133,7 +133,7 @@ impl<A: Clone + 'static, F: FnMut(&A, &A) -> A> Merge<A> for ZipWith<F> {
 
 /// The stage of [`zip_lists`].
 #[derive(Debug, Clone)]
-pub struct ZipLists<E> {
+struct ZipLists<E> {
     /// For a sink that keeps nothing.
     spare: ListStore<E>,
 }
@@ -141,8 +141,8 @@ pub struct ZipLists<E> {
 /// Each list of the left stream with the next list of the right stream after it. It is finished
 /// when one of the streams has ended.
 ///
-/// If the right lists are lines of a block, then a [`select`](super::select) of
-/// [`any`](super::any()) [`substring`](super::substring) searches the block, and only the lines
+/// If the right lists are lines of a block, then a [`select`](crate::select) of
+/// [`any`](crate::any()) [`substring`](crate::substring) searches the block, and only the lines
 /// that it finds are copied behind their left lists.
 ///
 /// # Paper
@@ -159,11 +159,13 @@ pub struct ZipLists<E> {
 /// let numbered = join_generators(numbers, lines, join::zip_lists()) >> concatenate();
 /// assert_eq!(numbered.collect(), b"1: warp\n2: \n3: weft\n");
 /// ```
-pub fn zip_lists<E: Clone + 'static>() -> Join<[E], ZipLists<E>> {
+pub fn zip_lists<E: Clone + 'static>() -> Join<[E], impl Merge<[E]> + Clone> {
     Join::new(ZipLists { spare: ListStore::default() })
 }
 
 impl<E: Clone + 'static> Merge<[E]> for ZipLists<E> {
+    const ZIPS: bool = true;
+
     #[inline]
     fn step<S: Sink<[E]>>(
         &mut self,
@@ -182,8 +184,14 @@ impl<E: Clone + 'static> Merge<[E]> for ZipLists<E> {
         }
     }
 
-    fn zips(&self) -> bool {
-        true
+    fn zip_chunks<S: Sink<[E]>>(
+        &mut self,
+        left: Lists<'_, E>,
+        right: Lists<'_, E>,
+        out: &mut S,
+    ) -> Option<Flow> {
+        let zipped = ZippedLists::new(left, right)?;
+        Some(out.put_chunk(zipped.lists()))
     }
 }
 

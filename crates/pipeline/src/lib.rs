@@ -83,7 +83,7 @@
 //! | parsers and encoders | [`csv`], [`json`], [`xml`], [`binary`], [`line`](line()) |
 //! | one value from the front of a stream | [`read`], [`Pulling::read`], [`Feeding::put_some`] |
 //! | compressed streams | `gzip`, `zstd`, with the features of these names |
-//! | stages that may fail | [`try_lift121`], [`try_fold`], [`try_from_fn`], [`StageFailure`], [`named`](Transducer::named), [`located`](located()) |
+//! | stages that may fail | [`try_lift121`], [`try_fold`], [`try_from_fn`], [`StageError`], [`named`](Transducer::named), [`located`](located()) |
 //! | a generator as an iterator | [`Generator::into_iter`] |
 //! | the end of a pipeline | [`finally`], [`drain`](Generator::drain) |
 //! | a pipeline between things that wait | [`Transducer::step`], [`Iteratee::feed`], [`Generator::pull`] |
@@ -102,11 +102,6 @@
 //! searched for. A stage copies the items that it must keep: a list that reaches over the end of a
 //! block, a section that is not decided, one side of a join.
 //!
-//! **Foreseen.** A generator such as `naturals() >> decimal()` tells the list at each place
-//! ([`Generate::foresee`]). A join that zips such lists with lines does not run the generator: a
-//! number is written where a stage looks at the numbered line, and the lines that are dropped are
-//! only counted.
-//!
 //! **Sections.** A splitter tells where a section ends ([`Sections::close`]). So an empty section
 //! is not lost, and two neighbours of one verdict are two.
 //!
@@ -118,7 +113,7 @@
 //! again. The generator is dropped before the consumer gives its result.
 //!
 //! **Failures.** A stage that fails breaks, and nothing more reaches the next stage, not even an
-//! end. The pipeline then has no result but the [`StageFailure`], which tells the stage, the item
+//! end. The pipeline then has no result but the [`StageError`], which tells the stage, the item
 //! and the place in the stream ([`Program::try_run`]).
 //!
 //! **Cuts.** No stage can be told how its input was cut into chunks: what it yields, and where it
@@ -177,8 +172,8 @@
 //! only by the mistake.
 //! ```compile_fail,E0277
 //! use selvedge::pipeline::*;
-//! // `Iteratee<[u8], CountItems>` cannot stand downstream of a generator of `u64`:
-//! // expected a transducer or an iteratee that takes `u64`.
+//! // An iteratee of `[u8]` cannot stand downstream of a generator of `u64`: the message says
+//! // "expected a transducer or an iteratee that takes `u64`".
 //! let _ = naturals() >> count::<[u8]>();
 //! ```
 //! ```
@@ -307,23 +302,32 @@
 
 // # For readers of the source
 //
-// Read `stage.rs` (the protocol), `chain.rs` (`a >> b`, and how an end and a break travel),
-// `list.rs` (lists in a block, with ends not yet found), `branch.rs` (why outputs come in order
-// without a queue), `record.rs` (two splitters that decide at different times).
-// Parsers (`csv.rs`, `json.rs`, `xml.rs`, `binary.rs`) and encoders are transducers; `fuzz.rs` has
-// the properties that hold at every cut of their input. `failure.rs` says why and where a pipeline
-// stopped. `boxed.rs` has stages behind a pointer, for pipelines that a running program puts
-// together, and `boxed/kinds.rs` the same with their kinds. `join.rs` says what a join does, and
-// `join/driven.rs` runs it. `held.rs` has the pipelines that a holder steps, `read.rs` iteratees
-// that want less than a chunk. `body.rs` runs a stage that is written as a coroutine, with
-// `queue.rs` for its waiting items; `bodies.rs` has the bodies of other roles. `exact.rs` has the
-// numbers.
+// Read `stage.rs` (the protocol), `edges/chain.rs` (`a >> b`, and how an end and a break travel),
+// `item/lists.rs` (lists in a block, with ends not yet found), `sections/branch.rs` (why outputs
+// come in order without a queue), `splitters/record.rs` (two splitters that decide at different
+// times). `role.rs` has the types that users combine, and `error.rs` says why and where a pipeline
+// stopped.
+//
+// | folder | what is in it |
+// |---|---|
+// | `item` | what flows: values, lists, exact numbers, places |
+// | `edges` | how stages meet: as one stage, before a holder, behind a pointer, in parts |
+// | `sources` | generators |
+// | `stages` | transducers and iteratees that know of no sections |
+// | `bodies` | stages that are written as coroutines |
+// | `splitters` | which sections are true |
+// | `sections` | what is done with sections: branches, loops, lists of them |
+// | `join` | one stream of two: `join.rs` says what a join does, and `join/driven.rs` runs it |
+// | `formats` | parsers and encoders, and iteratees that want less than a chunk |
+//
+// A parser is a transducer or a splitter. `fuzz.rs` has the properties that hold at every cut of
+// its input.
 //
 // Ways to save a copy: a stage that makes an item out of others writes it where the next stage
 // keeps it (`Sink::put_made`). A body that makes a chunk gives its memory to a body after it
 // (`Sink::put_store`). Items that a stage puts one by one wait for a chunk, but no longer than the
-// call of that stage (`Transduce::gather` and `flush`). Lines that are zipped with numbers go on as
-// two chunks (`ZippedLists` in `list.rs`) until a stage asks for the lists, so a search sees the
+// call of that stage (`Transduce::put` and `flush`). Lines that are zipped with numbers go on as
+// two chunks (`ZippedLists` in `lists.rs`) until a stage asks for the lists, so a search sees the
 // block.
 //
 // Invariants:
@@ -334,102 +338,76 @@
 #![forbid(unsafe_code)]
 #![doc(test(attr(deny(warnings), allow(dead_code))))]
 
-mod any;
-pub mod binary;
 mod bodies;
-mod body;
-mod boxed;
-mod branch;
-mod chain;
-mod choose;
-mod consume;
-pub mod csv;
-mod cycle;
-mod decimal;
-mod exact;
-mod failure;
-mod finally;
-mod flow;
-mod followed;
-mod foreseen;
+mod edges;
+mod error;
+mod formats;
 #[doc(hidden)]
 pub mod fuzz;
-mod generate;
-mod group;
-#[cfg(feature = "gzip")]
-pub mod gzip;
-mod held;
 mod item;
-mod iterate;
 pub mod join;
-pub mod json;
-mod lift;
-mod list;
-mod located;
-mod logic;
-mod number;
-mod parts;
-mod queue;
-pub mod read;
-mod record;
-mod recur;
 mod role;
-mod section;
-mod section_parts;
-mod split;
+mod sections;
+mod sources;
+mod splitters;
 mod stage;
-pub mod xml;
-#[cfg(feature = "zstd")]
-pub mod zstd;
+mod stages;
 
-pub use any::{Within, all, any};
-pub use bodies::{GeneratorBody, IterateeBody, SectionPart, SplitterBody, generator, iteratee, splitter};
-pub use body::{Body, Io, NextItem, PeekItem, PutItem, transducer};
-pub use boxed::{
-    BoxedSplit, BoxedSplitter, BoxedTransduce, BoxedTransducer, DynStage, HasKind, ItemKind, Misfit,
+pub use bodies::body::{Body, Io, NextItem, PeekItem, PutItem, transducer};
+pub use bodies::roles::{
+    GeneratorBody, IterateeBody, SectionPart, SplitterBody, generator, iteratee, splitter,
 };
-pub use branch::{IfThenElse, if_then_else, select, unless, wherever};
-pub use chain::{AfterConsumer, AfterGenerator, AfterTransducer, Chain};
-pub use choose::{
+pub use edges::boxed::{
+    BoxedSplit, BoxedSplitter, BoxedTransduce, BoxedTransducer, DynStage, HasKind, ItemKind, MisfitError,
+};
+pub use edges::chain::{AfterConsumer, AfterGenerator, AfterTransducer, Chain};
+pub use edges::held::{Feeding, Pulling, StepByStep};
+pub use edges::iterate::IntoIter;
+pub use edges::parts::{ItemByItem, Part, PartByPart, PartJoiner, PlaceKnown, SplitByItem};
+pub use error::StageError;
+#[cfg(feature = "gzip")]
+pub use formats::gzip;
+#[cfg(feature = "zstd")]
+pub use formats::zstd;
+pub use formats::{binary, csv, json, read, xml};
+pub use item::exact::{Digits, Number};
+pub use item::lists::{Cut, ListStore, Lists};
+pub use item::place::StreamPlace;
+pub use item::{Chunk, Flow, Item, Store};
+pub use join::{JoinGenerators, JoinTransduced, JoinWith, join_generators, join_transduced, join_with};
+pub use role::{Drain, Generator, Iteratee, Join, Keep, Program, Splitter, Transducer, WholePipeline};
+pub use sections::branch::{IfThenElse, if_then_else, select, unless, wherever};
+pub use sections::foreach::{Foreach, foreach, substitute};
+pub use sections::group::{GroupBy, group_by};
+pub use sections::located::{Located, located};
+pub use sections::recur::{Nested, While, nested_in, while_, while_each};
+pub use sections::section_parts::{ToSectionParts, section_parts};
+pub use sources::generate::{
+    FromChunks, FromFn, FromIter, from_chunks, from_fn, from_iter, naturals, naturals_from, repeat,
+};
+pub use sources::try_from_fn::{TryFromFn, try_from_fn};
+pub use splitters::any::{Within, all, any};
+pub use splitters::choose::{
     Choose, LastOf, UptoFirst, end_of, even, first, last, last_and_after, prefix, start_of, suffix,
     upto_first,
 };
-pub use consume::{CollectAll, CountItems, EachChunk, FirstOf, Fold, collect, count, each_chunk, fold, head};
-pub use cycle::{Cycle, cycle};
-pub use decimal::{Decimal, decimal};
-pub use exact::{Digits, Number};
-pub use failure::{
-    NamedStage, StageFailure, StreamPlace, TryFold, TryFromFn, TryLift121, try_fold, try_from_fn, try_lift121,
-};
-pub use finally::{Finally, finally};
-pub use flow::Flowing;
-pub use followed::{FollowedBy, followed_by};
-pub use foreseen::ForeseenLists;
-pub use generate::{
-    FromChunks, FromFn, FromIter, Naturals, from_chunks, from_fn, from_iter, naturals, naturals_from, repeat,
-};
-pub use group::{GroupBy, group_by};
-pub use held::{Feeding, Pulling, StepByStep};
-pub use item::{Chunk, Flow, Item, Store};
-pub use iterate::IntoIter;
-pub use join::{JoinGenerators, JoinTransduced, JoinWith, join_generators, join_transduced, join_with};
-pub use lift::{
-    Concatenate, Filter, Framed, Lift121, LiftStateful, LiftStateless, Rewrite, SkipFirst, Suppress,
-    TakeFirst, TrimEnd, Unchanged, append, concatenate, filter, id, lift_stateful, lift_stateless, lift121,
-    prepend, rewrite, skip, suppress, take, trim_end,
-};
-pub use list::{Cut, ListStore, Lists};
-pub use located::{Located, located};
-pub use logic::{Negated, Zipped, between};
-pub use number::{SelectNumbered, select_numbered};
-pub use parts::{
-    AlwaysForeseen, ForeseesEach, ItemByItem, Part, PartByPart, PartJoiner, PlaceKnown, SplitByItem,
-};
-pub use recur::{Nested, While, nested_in, while_, while_each};
-pub use role::{Drain, Generator, Iteratee, Join, Program, Splitter, Transducer, WholePipeline};
-pub use section::{Foreach, Having, Substitute, foreach, having, having_only, substitute};
-pub use section_parts::{ToSectionParts, section_parts};
-pub use split::{
-    Everything, LineSplit, Satisfies, Substring, everything, line, satisfies, substring, whole_line,
-};
+pub use splitters::flow::Flowing;
+pub use splitters::followed::{FollowedBy, followed_by};
+pub use splitters::having::{Having, having, having_only};
+pub use splitters::logic::{Negated, Zipped, between};
+pub use splitters::split::{LineSplit, Satisfies, everything, line, satisfies, substring, whole_line};
 pub use stage::{Consume, Generate, JoinStep, Merge, Sections, Sink, Split, Transduce, Upcoming};
+pub use stages::consume::{EachChunk, Fold, collect, count, each_chunk, fold, head};
+pub use stages::cycle::{Cycle, cycle};
+pub use stages::decimal::decimal;
+pub use stages::fallible::{TryFold, TryLift121, try_fold, try_lift121};
+pub use stages::finally::{Finally, finally};
+pub use stages::lift::{
+    Filter, Lift121, LiftStateful, LiftStateless, Rewrite, filter, lift_stateful, lift_stateless, lift121,
+    rewrite,
+};
+pub use stages::named::NamedStage;
+pub use stages::plain::{
+    Suppress, Unchanged, append, concatenate, id, prepend, skip, suppress, take, trim_end,
+};
+pub use stages::select_numbered::{SelectNumbered, select_numbered};

@@ -6,9 +6,9 @@
 //! Stages use `Eats`, `Keep` and `GatherItems` as the downstream side of a call. A pipeline drops
 //! its generator before its consumer gives a result. [Pipes, Listings 10 and 14].
 
-use super::failure::{StageFailure, first_failure};
-use super::item::{FINISHED, Flow, GO_ON, Item, Store};
-use super::stage::{Consume, Generate, Merge, Sink, Split, Transduce};
+use crate::error::{StageError, first_failure};
+use crate::item::{FINISHED, Flow, GO_ON, Item, Store};
+use crate::stage::{Consume, Generate, Merge, Sink, Split, Transduce};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -51,7 +51,7 @@ macro_rules! impl_role {
 ///
 /// # Differences
 /// 1. A consumer that is finished stops the generator: the rest is not generated. The paper drains
-///    it, and with [`naturals`](super::naturals) that never ends.
+///    it, and with [`naturals`](crate::naturals) that never ends.
 /// 2. It has no result of its own.
 ///
 /// # Examples
@@ -62,7 +62,7 @@ macro_rules! impl_role {
 /// ```
 #[must_use = "a recipe does nothing until it is run"]
 pub struct Generator<B: ?Sized, G> {
-    pub(super) stage: G,
+    pub(crate) stage: G,
     items: PhantomData<fn(&B)>,
 }
 
@@ -77,7 +77,7 @@ impl_role!(Generator, B; G: Generate);
 /// 1. It has no result of its own.
 #[must_use = "a recipe does nothing until it is run"]
 pub struct Transducer<A: ?Sized, B: ?Sized, T> {
-    pub(super) stage: T,
+    pub(crate) stage: T,
     items: PhantomData<fn(&A, &B)>,
 }
 
@@ -89,7 +89,7 @@ impl_role!(Transducer, A, B; T: Transduce);
 /// [Pipes, Listing 10] `Iteratee`, for work.
 #[must_use = "a recipe does nothing until it is run"]
 pub struct Iteratee<A: ?Sized, I> {
-    pub(super) stage: I,
+    pub(crate) stage: I,
     items: PhantomData<fn(&A)>,
 }
 
@@ -108,7 +108,7 @@ impl_role!(Iteratee, A; I: Consume);
 ///    section ends, because otherwise the empty sections are lost.
 #[must_use = "a recipe does nothing until it is run"]
 pub struct Splitter<A: ?Sized, S> {
-    pub(super) stage: S,
+    pub(crate) stage: S,
     items: PhantomData<fn(&A)>,
 }
 
@@ -120,7 +120,7 @@ impl_role!(Splitter, A; S: Split);
 /// [Pipes, Listing 14] `Join`.
 #[must_use = "a recipe does nothing until it is run"]
 pub struct Join<A: ?Sized, J> {
-    pub(super) stage: J,
+    pub(crate) stage: J,
     items: PhantomData<fn(&A)>,
 }
 
@@ -178,7 +178,7 @@ macro_rules! impl_no_run {
             }
 
             #[doc(hidden)]
-            pub fn try_run(self) -> Result<(), StageFailure>
+            pub fn try_run(self) -> Result<(), StageError>
             where
                 Self: WholePipeline,
             {
@@ -194,7 +194,7 @@ impl_no_run!(Transducer, A, B);
 impl_no_run!(Iteratee, A);
 
 impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
-    pub(super) fn new(generator: Generator<B, G>, iteratee: Iteratee<B, I>) -> Self {
+    pub(crate) fn new(generator: Generator<B, G>, iteratee: Iteratee<B, I>) -> Self {
         Program { generator, iteratee }
     }
 
@@ -216,7 +216,7 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
     /// # Errors
     /// The failure of the first stage that fails. The stages are dropped as they are, the generator
     /// first.
-    pub fn try_run(mut self) -> Result<I::Result, StageFailure> {
+    pub fn try_run(mut self) -> Result<I::Result, StageError> {
         // The generator and the iteratee stay fields of `self`, so that a panic drops them in the
         // order of the stream too.
         let mut eats = Eats::new(&mut self.iteratee.stage);
@@ -235,26 +235,26 @@ impl<B: Item + ?Sized, G: Generate<B>, I: Consume<B>> Program<B, G, I> {
 }
 
 /// The result of an iteratee that has taken its input, unless it has failed.
-pub(super) fn result<A: Item + ?Sized, I: Consume<A>>(consumer: I) -> Result<I::Result, StageFailure> {
+pub(crate) fn result<A: Item + ?Sized, I: Consume<A>>(consumer: I) -> Result<I::Result, StageError> {
     match consumer.failure() {
         Some(failure) => Err(failure.clone()),
         None => Ok(consumer.end()),
     }
 }
 
-pub(super) fn or_panic<R>(result: Result<R, StageFailure>) -> R {
+pub(crate) fn or_panic<R>(result: Result<R, StageError>) -> R {
     result.unwrap_or_else(|failure| panic!("a stage of a pipeline has failed: {failure}"))
 }
 
 /// A consumer as the downstream side of an edge.
-pub(super) struct Eats<'a, I> {
+pub(crate) struct Eats<'a, I> {
     consumer: &'a mut I,
     /// Whether the consumer has broken.
-    pub(super) finished: bool,
+    pub(crate) finished: bool,
 }
 
 impl<'a, I> Eats<'a, I> {
-    pub(super) fn new(consumer: &'a mut I) -> Self {
+    pub(crate) fn new(consumer: &'a mut I) -> Self {
         Eats { consumer, finished: false }
     }
 }
@@ -264,7 +264,7 @@ impl<A: Item + ?Sized, I: Consume<A>> Sink<A> for Eats<'_, I> {
 
     #[inline(always)]
     fn put(&mut self, item: &A) -> Flow {
-        let flow = self.consumer.gather(item);
+        let flow = self.consumer.put(item);
         self.finished |= flow.is_break();
         flow
     }
@@ -283,8 +283,12 @@ impl<A: Item + ?Sized, I: Consume<A>> Sink<A> for Eats<'_, I> {
     }
 }
 
-/// The downstream side that keeps all items.
-pub(super) struct Keep<'a, C>(pub(super) &'a mut C);
+/// The downstream side that keeps all items in a store.
+#[derive(Debug)]
+pub struct Keep<'a, C>(
+    /// The store.
+    pub &'a mut C,
+);
 
 impl<A: Item + ?Sized> Sink<A> for Keep<'_, A::Store> {
     const CHUNKS: bool = true;
@@ -312,14 +316,14 @@ impl<A: Item + ?Sized> Sink<A> for Keep<'_, A::Store> {
 const GATHERED: usize = 256;
 
 /// Gathers single items into chunks, if the next stage wants chunks.
-pub(super) struct GatherItems<'a, C, S> {
-    pub(super) items: &'a mut C,
-    pub(super) out: &'a mut S,
+pub(crate) struct GatherItems<'a, C, S> {
+    pub(crate) items: &'a mut C,
+    pub(crate) out: &'a mut S,
 }
 
 impl<C, S> GatherItems<'_, C, S> {
     /// Passes on what is gathered.
-    pub(super) fn flush<A: Item + ?Sized>(&mut self) -> Flow
+    pub(crate) fn flush<A: Item + ?Sized>(&mut self) -> Flow
     where
         C: Store<A>,
         S: Sink<A>,
@@ -377,7 +381,7 @@ impl<B: Item + ?Sized, G: Generate<B>> Generator<B, G> {
     ///
     /// # Errors
     /// The failure of the first stage that fails.
-    pub fn try_collect(mut self) -> Result<B::Store, StageFailure> {
+    pub fn try_collect(mut self) -> Result<B::Store, StageError> {
         let mut store = B::Store::default();
         self.stage.all(&mut Keep(&mut store));
         self.stage.failure().map_or(Ok(store), |failure| Err(failure.clone()))
@@ -440,7 +444,7 @@ impl<B: Item + ?Sized, G: Generate<B>> Generate<B> for Drain<G> {
         self.generator.all(&mut WhileOpen { out, closed: false });
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         self.generator.failure()
     }
 }

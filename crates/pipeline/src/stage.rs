@@ -6,8 +6,8 @@
 //! the callee. After a failure the next stage is not ended. `put_chunk` must do the same as `put`
 //! of each item, because a caller may use either. `end` comes at most once.
 
-use super::failure::StageFailure;
-use super::item::{Chunk, Flow, GO_ON, Item, Store};
+use crate::error::StageError;
+use crate::item::{Chunk, Flow, GO_ON, Item, Store};
 use std::ops::ControlFlow;
 
 /// The downstream side of an edge: it takes the items as they come.
@@ -34,7 +34,7 @@ pub trait Sink<A: Item + ?Sized> {
         GO_ON
     }
 
-    /// The stages behind this edge take the items that they have [gathered](Transduce::gather).
+    /// The stages behind this edge take the items that they have kept: see [`Transduce::put`].
     #[inline(always)]
     fn flush(&mut self) -> Flow {
         GO_ON
@@ -81,7 +81,7 @@ impl<A: Item + ?Sized, S: Sink<A>> Sink<A> for &mut S {
     }
 }
 
-/// The stage inside a [`Generator`](super::Generator).
+/// The stage inside a [`Generator`](crate::Generator).
 pub trait Generate<B: Item + ?Sized> {
     /// Puts some items into `out`, at least one if there are any. Returns whether there may be
     /// more.
@@ -97,20 +97,13 @@ pub trait Generate<B: Item + ?Sized> {
         while self.pump(out) == ControlFlow::Continue(true) && out.flush().is_continue() {}
     }
 
-    /// The items of an endless generator as a rule that gives the item at each place, from the
-    /// first one on. `None` if an item depends on more than its place, or if a run of the generator
-    /// has an effect that a program can see. The join calls this before the first `pump`.
-    fn foresee(&self) -> Option<B::Foreseen> {
-        None
-    }
-
     /// Why the generator has ended, if it has failed.
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         None
     }
 }
 
-/// The stage inside a [`Transducer`](super::Transducer).
+/// The stage inside a [`Transducer`](crate::Transducer).
 ///
 /// Cloning a transducer that has not been fed gives the recipe once more.
 pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
@@ -118,12 +111,20 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
     const CHUNKS: bool = false;
 
     /// Takes one item, and puts into `out` what follows from it.
+    ///
+    /// The stage may keep the item until [`flush`](Transduce::flush), or until it has enough items.
+    /// The caller calls `flush` before the caller itself returns, unless the stage has broken. The
+    /// other methods take what is kept first, and keep nothing of this kind.
+    ///
+    /// Some stages pay a fixed cost for each call. Such a stage keeps the items of several calls
+    /// and pays once, if its neighbour puts the items one by one.
     fn put<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow;
 
-    /// Takes the items of a chunk, as [`put`](Transduce::put) of each would.
+    /// Takes the items of a chunk, as [`put`](Transduce::put) of each would, and flushes.
     #[inline]
     fn put_chunk<S: Sink<B>>(&mut self, chunk: A::Chunk<'_>, out: &mut S) -> Flow {
-        chunk.each(|item| self.put(item, out))
+        chunk.each(|item| self.put(item, out))?;
+        self.flush(out)
     }
 
     /// Takes the items of a store, as [`put_chunk`](Transduce::put_chunk) would. The store is
@@ -135,18 +136,7 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
         GO_ON
     }
 
-    /// Takes one item as [`put`](Transduce::put) would, but may keep it until
-    /// [`flush`](Transduce::flush), or until it has enough items. The caller calls `flush` before
-    /// it returns, unless the stage has broken. The other methods take what is kept first.
-    ///
-    /// Some stages pay a fixed cost for each call. Such a stage pays it once for the items of
-    /// several calls, if its neighbour puts them one by one.
-    #[inline(always)]
-    fn gather<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
-        self.put(item, out)
-    }
-
-    /// Takes the items that [`gather`](Transduce::gather) has kept.
+    /// Takes the items that [`put`](Transduce::put) has kept.
     #[inline(always)]
     fn flush<S: Sink<B>>(&mut self, out: &mut S) -> Flow {
         let _ = out;
@@ -156,22 +146,14 @@ pub trait Transduce<A: Item + ?Sized, B: Item + ?Sized> {
     /// The input has ended. The stage puts into `out` what it still has.
     fn end<S: Sink<B>>(&mut self, out: &mut S) -> Flow;
 
-    /// The rule of this stage's output, if its input follows the rule `input`. `None` unless the
-    /// stage yields one item for each, which depends on that item alone, and has no effect that a
-    /// program can see.
-    fn foresee(&self, input: A::Foreseen) -> Option<B::Foreseen> {
-        let _ = input;
-        None
-    }
-
     /// Why the stage has broken, or cannot end its output, if it has failed. The next stage is not
     /// ended then.
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         None
     }
 }
 
-/// The stage inside an [`Iteratee`](super::Iteratee).
+/// The stage inside an [`Iteratee`](crate::Iteratee).
 pub trait Consume<A: Item + ?Sized> {
     /// The value that the stage makes of all items.
     type Result;
@@ -179,23 +161,18 @@ pub trait Consume<A: Item + ?Sized> {
     /// Whether a chunk costs this stage less than its items one by one.
     const CHUNKS: bool = false;
 
-    /// Takes one item.
+    /// Takes one item. The stage may keep it until [`flush`](Consume::flush): see
+    /// [`Transduce::put`].
     fn put(&mut self, item: &A) -> Flow;
 
-    /// Takes the items of a chunk, as [`put`](Consume::put) of each would.
+    /// Takes the items of a chunk, as [`put`](Consume::put) of each would, and flushes.
     #[inline]
     fn put_chunk(&mut self, chunk: A::Chunk<'_>) -> Flow {
-        chunk.each(|item| self.put(item))
+        chunk.each(|item| self.put(item))?;
+        self.flush()
     }
 
-    /// Takes one item as [`put`](Consume::put) would, but may keep it until
-    /// [`flush`](Consume::flush): see [`Transduce::gather`].
-    #[inline(always)]
-    fn gather(&mut self, item: &A) -> Flow {
-        self.put(item)
-    }
-
-    /// Takes the items that [`gather`](Consume::gather) has kept.
+    /// Takes the items that [`put`](Consume::put) has kept.
     #[inline(always)]
     fn flush(&mut self) -> Flow {
         GO_ON
@@ -204,13 +181,14 @@ pub trait Consume<A: Item + ?Sized> {
     /// Takes items from the front of a chunk, until the stage is finished. Returns the number of
     /// items that it took. The next consumer of the stream takes the others.
     ///
-    /// The provided method passes the items one by one to [`put`](Consume::put). A stage with a
-    /// faster way to count the items that it takes has its own method.
+    /// The provided method puts and flushes the items one by one. A stage with a faster way to
+    /// count the items that it takes has its own method.
     fn put_some(&mut self, chunk: A::Chunk<'_>) -> (usize, Flow) {
         let mut taken = 0;
         let flow = chunk.each(|item| {
             taken += 1;
-            self.put(item)
+            self.put(item)?;
+            self.flush()
         });
         (taken, flow)
     }
@@ -225,12 +203,12 @@ pub trait Consume<A: Item + ?Sized> {
     fn end(self) -> Self::Result;
 
     /// Why there is no result, if the stage has failed.
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         None
     }
 }
 
-/// The stage inside a [`Splitter`](super::Splitter).
+/// The stage inside a [`Splitter`](crate::Splitter).
 ///
 /// A splitter passes each item of its input on, in order and unchanged. It breaks only when its
 /// `out` breaks.
@@ -247,17 +225,17 @@ pub trait Split<A: Item + ?Sized> {
     /// The input has ended. The splitter passes on what is left, and closes the last section.
     fn end<P: Sections<A>>(&mut self, out: &mut P) -> Flow;
 
-    /// The [`Cut`](super::Cut) that finds this splitter's true sections: in any stream, its lists
+    /// The [`Cut`](crate::Cut) that finds this splitter's true sections: in any stream, its lists
     /// are exactly these sections. `None` if there is no such cut.
-    fn cut(&self) -> Option<&dyn super::Cut<A>>
+    fn cut(&self) -> Option<&dyn crate::Cut<A>>
     where
         A: Sized,
     {
         None
     }
 
-    /// False if no true section that [`search`](Split::search) can find begins in `stream`. A
-    /// section may end after `stream`.
+    /// Whether a true section that [`search`](Split::search) can find may begin in `stream`. The
+    /// end of the section may lie behind `stream`. A splitter that cannot tell returns `true`.
     fn may_begin(&self, stream: &[A]) -> bool
     where
         A: Sized,
@@ -266,8 +244,9 @@ pub trait Split<A: Item + ?Sized> {
         true
     }
 
-    /// Finds the first true section that lies in `stream`. The search does not know what comes
-    /// before `stream`. If a section of this splitter depends on earlier items, it returns `Err`.
+    /// Returns the place of the first true section that lies in `stream`, or `None` if no true
+    /// section lies there. The search knows nothing of the items before `stream`. A splitter that
+    /// must know them returns `Err`: then the caller puts the items.
     #[expect(clippy::result_unit_err, reason = "the error says only that there is no fast way")]
     fn search(&self, stream: &[A]) -> Result<Option<std::ops::Range<usize>>, ()>
     where
@@ -278,11 +257,11 @@ pub trait Split<A: Item + ?Sized> {
     }
 }
 
-/// The downstream side of a splitter: the sections of the stream, one after the other.
+/// The downstream side of a splitter: it takes the sections of the stream, one after the other.
 ///
-/// All items of a section come with its verdict. [`close`](Sections::close) ends the section. A
-/// `close` without items before it is an empty section. An empty chunk says nothing, and begins no
-/// section.
+/// The splitter says the verdict of a section with each item of that section, and with its end
+/// ([`close`](Sections::close)). A `close` directly after another `close`, or at the beginning, is
+/// the end of an empty section. An empty chunk begins no section.
 pub trait Sections<A: Item + ?Sized> {
     /// Takes the next item of the section that is open.
     fn part(&mut self, verdict: bool, item: &A) -> Flow;
@@ -297,8 +276,12 @@ pub trait Sections<A: Item + ?Sized> {
     fn close(&mut self, verdict: bool) -> Flow;
 }
 
-/// The stage inside a [`Join`](super::Join).
+/// The stage inside a [`Join`](crate::Join).
 pub trait Merge<A: Item + ?Sized> {
+    /// Whether [`zip_chunks`](Merge::zip_chunks) may join something. A stage that runs the join
+    /// then has as many left items ready as a chunk of the right side has.
+    const ZIPS: bool = false;
+
     /// Looks at the next items of both sides, puts the items that follow from them into `out`, and
     /// returns what it did.
     ///
@@ -306,10 +289,18 @@ pub trait Merge<A: Item + ?Sized> {
     /// [`JoinStep::WantsRight`].
     fn step<S: Sink<A>>(&mut self, left: Upcoming<'_, A>, right: Upcoming<'_, A>, out: &mut S) -> JoinStep;
 
-    /// Whether the join is of lists, and appends each right list to the left list at the same
-    /// place. Then whole chunks are joined without a copy.
-    fn zips(&self) -> bool {
-        false
+    /// Joins the items of two chunks that have the same number of items, as [`step`](Merge::step)
+    /// of each pair would, and returns what `out` answers. `None` if the join has done nothing,
+    /// because it has no faster way for chunks.
+    #[inline]
+    fn zip_chunks<S: Sink<A>>(
+        &mut self,
+        left: A::Chunk<'_>,
+        right: A::Chunk<'_>,
+        out: &mut S,
+    ) -> Option<Flow> {
+        let _ = (left, right, out);
+        None
     }
 }
 
@@ -355,4 +346,17 @@ impl JoinStep {
     pub fn put(flow: Flow, left: bool, right: bool) -> JoinStep {
         if flow.is_break() { JoinStep::Finished } else { JoinStep::Took { left, right } }
     }
+}
+
+/// Puts one item into `stage`, and all that follows from it into `out`.
+#[inline(always)]
+pub(crate) fn put_now<A, B, T, S>(stage: &mut T, item: &A, out: &mut S) -> Flow
+where
+    A: Item + ?Sized,
+    B: Item + ?Sized,
+    T: Transduce<A, B>,
+    S: Sink<B>,
+{
+    stage.put(item, out)?;
+    stage.flush(out)
 }

@@ -123,6 +123,7 @@ pub(crate) fn grep(effort: Effort) -> Result<Table, String> {
     table
         .notes
         .push("grep -n is written as in the paper: naturals and lines are zipped, then searched".into());
+    table.notes.push("select_numbered numbers only the lines that it finds, and so does in_parts(n)".into());
     let length = effort.count(500_000_000) / facts.lines;
     table.notes.push(format!("a line has {length} bytes: at 1000 MB/s it takes {length} ns"));
     Ok(table)

@@ -27,7 +27,7 @@ fn next(n: u64) -> u64 {
     if n.is_multiple_of(2) { n / 2 } else { 3 * n + 1 }
 }
 
-async fn print_lengths(path: &std::path::Path) -> Result<(), StageFailure> {
+async fn print_lengths(path: &std::path::Path) -> Result<(), StageError> {
     let numbers = flow::file(path)
         >> group_by(line())
         >> try_lift121(|line: &[u8]| str::from_utf8(line).unwrap_or_default().parse::<u64>())

@@ -13,7 +13,7 @@
 use selvedge::distributed::{DistributedError, RankStages, RemoteStage, StagePool, on_rank};
 use selvedge::flow;
 use selvedge::mpi::{self, Communicator};
-use selvedge::pipeline::{StageFailure, count, filter, from_chunks, group_by, head, line, try_lift121};
+use selvedge::pipeline::{StageError, count, filter, from_chunks, group_by, head, line, try_lift121};
 use std::process::ExitCode;
 
 /// Lines of the log, and of a block.
@@ -65,7 +65,7 @@ impl LogStages {
     }
 }
 
-async fn report(stages: &LogStages) -> Result<(), StageFailure> {
+async fn report(stages: &LogStages) -> Result<(), StageError> {
     let errors = (stages.errors_of((0..LINES / BLOCK).map(block)) >> count()).run().await?;
     let plain = (0..LINES).map(request).filter(|line| line.ends_with(" 500\n")).count();
     let verdict =

@@ -10,7 +10,7 @@ use crate::language::tree::{Order, Stage};
 use crate::source::{failed, on_pool};
 use crate::stage::stream_name;
 use selvedge_flow::{BoxedSupply, Supply};
-use selvedge_pipeline::{Chunk, StageFailure, Store};
+use selvedge_pipeline::{Chunk, StageError, Store};
 use std::fmt;
 use std::ops::ControlFlow;
 
@@ -76,7 +76,7 @@ impl<A: Sorted + ?Sized> SortedSupply<A> {
     }
 
     /// Takes all items of the source.
-    async fn gather(&mut self) -> Result<Sorting<A>, StageFailure> {
+    async fn gather(&mut self) -> Result<Sorting<A>, StageError> {
         let (order, mut runs, mut items) = (self.order, Runs::default(), Gathered::<A::Store>::default());
         let mut weight = 0;
         loop {
@@ -121,7 +121,7 @@ impl<A: Sorted + ?Sized> SortedSupply<A> {
 }
 
 impl<A: Sorted + ?Sized> Supply<A> for SortedSupply<A> {
-    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<A::Chunk<'_>>, StageError> {
         if let Sorting::Gathers = self.sorting {
             self.sorting = self.gather().await?;
         }

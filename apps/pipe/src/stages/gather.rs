@@ -8,7 +8,7 @@
 use crate::language::tree::FoldKind;
 use selvedge_pipeline::csv::Fields;
 use selvedge_pipeline::{
-    Chunk, Flow, Item, Number, Sink, StageFailure, Store, StreamPlace, Transduce, Transducer,
+    Chunk, Flow, Item, Number, Sink, StageError, Store, StreamPlace, Transduce, Transducer,
 };
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -78,7 +78,7 @@ pub struct FoldNumbers {
     kind: FoldKind,
     so_far: Option<Number>,
     place: StreamPlace,
-    failure: Option<StageFailure>,
+    failure: Option<StageError>,
 }
 
 /// Yields one number made of all: their sum, the least or the greatest. The sum of none is 0, and
@@ -98,7 +98,7 @@ impl Transduce<Number, Number> for FoldNumbers {
                 let has_added = sum.add(item);
                 if !has_added {
                     let cause = "the sum has more than a million digits";
-                    self.failure = Some(StageFailure::new("sum", self.place, cause));
+                    self.failure = Some(StageError::new("sum", self.place, cause));
                     return ControlFlow::Break(());
                 }
             }
@@ -115,7 +115,7 @@ impl Transduce<Number, Number> for FoldNumbers {
         self.so_far.as_ref().map_or(ControlFlow::Continue(()), |number| out.put(number))
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         self.failure.as_ref()
     }
 }

@@ -8,7 +8,7 @@
 //! each stage with such a condition.
 
 use selvedge_pipeline::{
-    BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, HasKind, Sections, Sink, Split, Splitter, StageFailure,
+    BoxedSplit, BoxedSplitter, Chunk, DynStage, Flow, HasKind, Sections, Sink, Split, Splitter, StageError,
     Store, StreamPlace, Transduce, Transducer,
 };
 use std::ops::{ControlFlow, Range};
@@ -212,7 +212,7 @@ pub struct Guarded {
     name: String,
     /// If a condition of the stage may set it.
     too_deep: Option<TooDeep>,
-    failure: Option<StageFailure>,
+    failure: Option<StageError>,
 }
 
 impl TooDeep {
@@ -222,9 +222,9 @@ impl TooDeep {
     }
 
     /// Why a stage with this name cannot go on, if a condition of it has reached the limit.
-    pub fn failure(&self, name: &str) -> Option<StageFailure> {
+    pub fn failure(&self, name: &str) -> Option<StageError> {
         let cause = || format!("sections of a condition lie more than {LEVELS} levels deep in one another");
-        let failed = || StageFailure::new(name.to_string(), StreamPlace::default(), cause());
+        let failed = || StageError::new(name.to_string(), StreamPlace::default(), cause());
         self.is_set().then(failed)
     }
 }
@@ -283,7 +283,7 @@ impl<A: HasKind + ?Sized, B: HasKind + ?Sized> Transduce<A, B> for Guarded {
         self.looked_after::<A, B>(flow)
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         self.failure.as_ref().or_else(|| Transduce::<A, B>::failure(&self.stage))
     }
 }

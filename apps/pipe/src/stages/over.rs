@@ -83,7 +83,7 @@ impl<T: Transduce<u8, u8> + Clone> Transduce<[u8], [u8]> for OverText<T> {
         stage.end(&mut Pieces::new(out))
     }
 
-    fn failure(&self) -> Option<&selvedge_pipeline::StageFailure> {
+    fn failure(&self) -> Option<&selvedge_pipeline::StageError> {
         self.running.as_ref().and_then(|stage| stage.failure())
     }
 }

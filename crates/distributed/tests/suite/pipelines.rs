@@ -6,8 +6,8 @@ use selvedge_distributed::{DistributedError, RankStages, RemoteStage, StagePool,
 use selvedge_flow::{Inflow, Supply, made};
 use selvedge_mpi::{Communicator, Ranks};
 use selvedge_pipeline::{
-    StageFailure, Transduce, Transducer, collect, fold, from_chunks, from_iter, group_by, head, lift121,
-    line, naturals, take, try_lift121,
+    StageError, Transduce, Transducer, collect, fold, from_chunks, from_iter, group_by, head, lift121, line,
+    naturals, take, try_lift121,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -134,7 +134,7 @@ struct Counts {
 }
 
 impl Supply<u64> for Counts {
-    async fn next(&mut self) -> Result<Option<&[u64]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u64]>, StageError> {
         self.item[0] = self.given.fetch_add(1, Ordering::Relaxed);
         Ok(Some(&self.item))
     }

@@ -151,7 +151,7 @@ fn a_process_that_fails_is_told_and_one_that_is_not_wanted_is_killed() {
 struct Closes(Arc<AtomicU32>);
 
 impl flow::Supply<u8> for Closes {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         Ok(None)
     }
 
@@ -177,7 +177,7 @@ fn a_program_that_does_not_start_closes_what_is_upstream() {
 struct Idle(Closes);
 
 impl flow::Supply<u8> for Idle {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         std::future::pending().await
     }
 
@@ -247,7 +247,7 @@ proptest! {
         let slow = (from_chunks(cut.clone()) >> stages()).collect();
         let stream = (flow::made(from_chunks(cut.clone())) >> stages()).into_stream();
         let (again, read) = futures::executor::block_on(async {
-            let collected = (flow::stream(stream) >> lift121(|item: &Result<u8, StageFailure>| item.clone().unwrap()) >> collect()).run().await;
+            let collected = (flow::stream(stream) >> lift121(|item: &Result<u8, StageError>| item.clone().unwrap()) >> collect()).run().await;
             let reader = (flow::made(from_chunks(cut)) >> stages()).into_read();
             let read = (flow::async_read(reader) >> collect()).run().await;
             (collected.unwrap(), read.unwrap())
@@ -288,9 +288,9 @@ struct Bytes {
 }
 
 impl Supply<u8> for Bytes {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         if self.next == 9 {
-            return Err(StageFailure::new("bytes", StreamPlace::default(), "no more"));
+            return Err(StageError::new("bytes", StreamPlace::default(), "no more"));
         }
         self.next += 1;
         self.block = [self.next];
@@ -308,7 +308,7 @@ struct Calls(Arc<Mutex<Vec<Vec<u8>>>>);
 impl Accept<u8> for Calls {
     const GATHERS: usize = 3;
 
-    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
+    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
         self.0.lock().unwrap().push(items.clone());
         Ok(ControlFlow::Continue(()))
     }

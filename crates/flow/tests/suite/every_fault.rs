@@ -47,9 +47,9 @@ impl Log {
     }
 }
 
-async fn fault(fault: Fault) -> StageFailure {
+async fn fault(fault: Fault) -> StageError {
     match fault {
-        Fault::Fails => StageFailure::new("faulty", StreamPlace::default(), "as wished"),
+        Fault::Fails => StageError::new("faulty", StreamPlace::default(), "as wished"),
         Fault::Panics => panic!("as wished"),
         Fault::Waits => std::future::pending().await,
     }
@@ -74,7 +74,7 @@ struct Faulty {
 }
 
 impl Supply<u8> for Faulty {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         if self.at == FaultAt::Source(self.come) {
             return Err(fault(self.fault).await);
         }
@@ -99,7 +99,7 @@ struct Target {
 }
 
 impl Accept<u8> for Target {
-    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageFailure> {
+    async fn put(&mut self, items: &mut Vec<u8>) -> Result<Flow, StageError> {
         for _ in items.drain(..) {
             if self.at == FaultAt::Target(self.come) {
                 return Err(fault(self.fault).await);
@@ -109,7 +109,7 @@ impl Accept<u8> for Target {
         Ok(ControlFlow::Continue(()))
     }
 
-    async fn finish(&mut self) -> Result<(), StageFailure> {
+    async fn finish(&mut self) -> Result<(), StageError> {
         self.log.say("finishes");
         if self.at == FaultAt::Finish { Err(fault(self.fault).await) } else { Ok(()) }
     }

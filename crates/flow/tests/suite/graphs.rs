@@ -169,7 +169,7 @@ fn a_failure_upstream_comes_after_the_results(scheduler: Scheduler) {
     assert_eq!(failed.unwrap().to_string(), "try_lift121: item 71, offset 70: seventy");
 }
 
-fn count_all() -> Iteratee<u64, CountItems> {
+fn count_all() -> Iteratee<u64, impl Consume<u64, Result = u64> + Clone> {
     count()
 }
 

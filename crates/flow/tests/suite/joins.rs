@@ -72,7 +72,7 @@ struct Waiting {
 }
 
 impl Supply<u32> for Waiting {
-    async fn next(&mut self) -> Result<Option<&[u32]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u32]>, StageError> {
         yield_now().await;
         if self.next[0] == self.until {
             return Ok(None);
@@ -130,7 +130,7 @@ fn items_that_are_joined_do_not_wait_for_the_other_side() {
     struct OneItem(bool);
 
     impl Supply<u32> for OneItem {
-        async fn next(&mut self) -> Result<Option<&[u32]>, StageFailure> {
+        async fn next(&mut self) -> Result<Option<&[u32]>, StageError> {
             if std::mem::replace(&mut self.0, true) {
                 std::future::pending::<()>().await;
             }

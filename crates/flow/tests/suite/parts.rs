@@ -20,12 +20,10 @@ under_every_scheduler! {
     a_pipeline_that_is_dropped_cancels_its_workers
 }
 
-/// The paper's `grep -n`.
+/// `grep -n`.
 fn grep_numbered() -> Transducer<u8, u8, impl PartByPart<u8, u8> + Send> {
-    group_by(whole_line())
-        >> join_with(naturals_from(1) >> decimal() >> append(b":"), join::zip_lists())
-        >> if_then_else(any(substring(b"ab")), id(), suppress())
-        >> concatenate()
+    let number = |n: u64, line: &mut Vec<u8>| line.extend_from_slice(format!("{n}:").as_bytes());
+    group_by(whole_line()) >> select_numbered(any(substring(b"ab")), number) >> concatenate()
 }
 
 /// Stages that change each line, and drop some.
@@ -106,11 +104,11 @@ fn numbers(panics: bool) -> Transducer<u8, u64, impl PartByPart<u8, u64> + Send>
 struct Failing(std::vec::IntoIter<Vec<u8>>, Vec<u8>);
 
 impl Supply<u8> for Failing {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         yield_now().await;
         match self.0.next() {
             Some(block) => self.1 = block,
-            None => return Err(StageFailure::new("failing", StreamPlace::default(), "as wished")),
+            None => return Err(StageError::new("failing", StreamPlace::default(), "as wished")),
         }
         Ok(Some(&self.1))
     }
@@ -168,7 +166,7 @@ fn a_panic_comes_through_at_its_place(scheduler: Scheduler) {
 struct Panicking(bool);
 
 impl Supply<u8> for Panicking {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         yield_now().await;
         assert!(!std::mem::replace(&mut self.0, true), "a panic of the source");
         Ok(Some(b"ab\nab"))
@@ -209,7 +207,7 @@ impl Drop for Endless {
 }
 
 impl Supply<u8> for Endless {
-    async fn next(&mut self) -> Result<Option<&[u8]>, StageFailure> {
+    async fn next(&mut self) -> Result<Option<&[u8]>, StageError> {
         self.0.0.1.fetch_add(1, Ordering::SeqCst);
         yield_now().await;
         Ok(Some(b"ab\nab"))
@@ -287,7 +285,7 @@ fn a_file_that_cannot_be_read_tells_its_name() {
     let run = |main| round_robin_with(&mut EventLoop::new().unwrap(), main).unwrap();
     let missing = run(Box::pin(async {
         (flow::file("/no/such/file") >> in_parts(2, measures()) >> count()).run().await.unwrap_err()
-    }) as std::pin::Pin<Box<dyn Future<Output = StageFailure>>>);
+    }) as std::pin::Pin<Box<dyn Future<Output = StageError>>>);
     assert_eq!((missing.stage(), missing.offset()), ("file", 0));
     // A directory can be opened, and not read.
     let named = run(Box::pin(async {

@@ -6,15 +6,11 @@
 //! may be. A side that has failed must not end for the join: the join gets the items before the
 //! failure, and no end. [Pipes, Parting and joining the stream] `joinTransduced`.
 
-use super::super::branch::{BranchSide, Gate};
-use super::super::failure::{StageFailure, StreamPlace};
-use super::super::foreseen::ForeseenLists;
-use super::super::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
-use super::super::list::ListStore;
-use super::super::parts::{AlwaysForeseen, ItemByItem, PlaceKnown};
-use super::super::role::{GatherItems, Generator, Join, Keep, Transducer};
-use super::super::stage::{Generate, JoinStep, Merge, Sink, Transduce, Upcoming};
-use super::ZipLists;
+use crate::error::StageError;
+use crate::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
+use crate::role::{GatherItems, Generator, Join, Keep, Transducer};
+use crate::sections::branch::{BranchSide, Gate};
+use crate::stage::{Generate, JoinStep, Merge, Sink, Transduce, Upcoming, put_now};
 use std::ops::ControlFlow;
 
 /// How many lists are joined at most as one chunk, because the left ones are kept meanwhile.
@@ -22,14 +18,8 @@ const ZIPPED: usize = 1 << 14;
 
 /// A join and the items that it has not taken.
 #[derive(Debug, Clone)]
-struct Meeting<J, C, L> {
+struct Meeting<J, C> {
     join: J,
-    /// The left lists, if the join zips lists and the left generator tells them: then the generator
-    /// never runs. And the place of the next one.
-    foreseen: Option<(L, u64)>,
-    /// The stream comes in parts, each with the place of its first list. So the lists behind the
-    /// last one that a stage asks for need not be counted.
-    in_parts: bool,
     left: Untaken<C>,
     right: Untaken<C>,
 }
@@ -72,20 +62,10 @@ enum Wants {
     Right,
 }
 
-impl<J, C: Default, L> Meeting<J, C, L> {
+impl<J, C: Default> Meeting<J, C> {
     fn new(join: J) -> Self {
         let queue = || Untaken { items: C::default(), taken: 0, ended: false };
-        Meeting { join, foreseen: None, in_parts: false, left: queue(), right: queue() }
-    }
-
-    /// The meeting of a generator on the left side.
-    fn of<A>(join: J, left: &impl Generate<A>) -> Self
-    where
-        A: Item<Foreseen = L> + ?Sized,
-        J: Merge<A>,
-    {
-        let foreseen = if join.zips() { A::foreseen_lists(left.foresee()) } else { None };
-        Meeting { foreseen: foreseen.map(|lists| (lists, 0)), ..Meeting::new(join) }
+        Meeting { join, left: queue(), right: queue() }
     }
 
     /// Runs the join until it wants an item that is not there. Breaks when it is finished.
@@ -113,10 +93,10 @@ impl<J, C: Default, L> Meeting<J, C, L> {
 
 /// The stage of [`join_generators`].
 #[derive(Debug, Clone)]
-pub struct JoinGenerators<G, H, J, C, L> {
+pub struct JoinGenerators<G, H, J, C> {
     left: G,
     right: H,
-    meeting: Meeting<J, C, L>,
+    meeting: Meeting<J, C>,
     /// What the join has put since the last chunk.
     joined: C,
 }
@@ -125,19 +105,18 @@ pub struct JoinGenerators<G, H, J, C, L> {
 ///
 /// # Paper
 /// [Pipes, Parting and joining the stream] `joinTransduced` of two generators.
-#[expect(clippy::type_complexity, reason = "the last two parameters follow from the item")]
 pub fn join_generators<A, G, H, J>(
     left: Generator<A, G>,
     right: Generator<A, H>,
     join: Join<A, J>,
-) -> Generator<A, JoinGenerators<G, H, J, A::Store, A::Foreseen>>
+) -> Generator<A, JoinGenerators<G, H, J, A::Store>>
 where
     A: Item + ?Sized,
     G: Generate<A>,
     H: Generate<A>,
     J: Merge<A>,
 {
-    let meeting = Meeting::of(join.stage, &left.stage);
+    let meeting = Meeting::new(join.stage);
     let joined = A::Store::default();
     Generator::new(JoinGenerators { left: left.stage, right: right.stage, meeting, joined })
 }
@@ -156,13 +135,13 @@ fn pump<A: Item + ?Sized>(generator: &mut impl Generate<A>, queue: &mut Untaken<
 
 /// Items of the right side as they come: the join takes each of them before the next one, so none
 /// is kept. The left side generates when the join wants it.
-struct TakesRight<'a, G, J, C, L, S> {
+struct TakesRight<'a, G, J, C, S> {
     left: &'a mut G,
-    meeting: &'a mut Meeting<J, C, L>,
+    meeting: &'a mut Meeting<J, C>,
     out: &'a mut S,
 }
 
-impl<A, G, J, S> Sink<A> for TakesRight<'_, G, J, A::Store, A::Foreseen, S>
+impl<A, G, J, S> Sink<A> for TakesRight<'_, G, J, A::Store, S>
 where
     A: Item + ?Sized,
     G: Generate<A>,
@@ -171,13 +150,7 @@ where
 {
     #[inline]
     fn put(&mut self, item: &A) -> Flow {
-        let Meeting { join, foreseen, left, right, .. } = &mut *self.meeting;
-        if let Some((lists, place)) = foreseen {
-            let at = *place;
-            *place += 1;
-            let spare = &mut right.items;
-            return self.out.put_made(spare, |store| A::keep_foreseen(lists, at, item, store));
-        }
+        let Meeting { join, left, .. } = &mut *self.meeting;
         loop {
             match join.step(left.head(), Upcoming::Item(item), self.out) {
                 JoinStep::Took { left: took, right } => {
@@ -204,26 +177,21 @@ where
     }
 }
 
-impl<G, J, C, L, S> TakesRight<'_, G, J, C, L, S> {
-    /// Joins the chunk as a whole, if the join puts lists one before the other, and the left side
-    /// has as many of them.
+impl<G, J, C, S> TakesRight<'_, G, J, C, S> {
+    /// Joins the chunk as a whole, if the join has a way for chunks, and the left side has as many
+    /// items.
     fn zip_chunk<A>(&mut self, chunk: A::Chunk<'_>) -> Option<Flow>
     where
-        A: Item<Store = C, Foreseen = L> + ?Sized,
+        A: Item<Store = C> + ?Sized,
         G: Generate<A>,
         J: Merge<A>,
         C: Store<A>,
         S: Sink<A>,
     {
-        let Meeting { join, foreseen, in_parts, left, .. } = &mut *self.meeting;
-        if let Some((lists, place)) = foreseen {
-            let first = *place;
-            let next = if *in_parts { None } else { Some(place) };
-            return A::zip_foreseen(lists, first, next, chunk, &mut |zipped| self.out.put_chunk(zipped));
-        }
-        if !join.zips() {
+        if !J::ZIPS {
             return None;
         }
+        let Meeting { join, left, .. } = &mut *self.meeting;
         let count = usize::try_from(chunk.count()).ok().filter(|count| (1..=ZIPPED).contains(count))?;
         while left.items.count() - left.taken < count {
             left.forget();
@@ -235,13 +203,13 @@ impl<G, J, C, L, S> TakesRight<'_, G, J, C, L, S> {
             }
         }
         let lists = left.items.chunk(left.taken..left.taken + count);
-        let flow = A::zip_chunks(lists, chunk, &mut |zipped| self.out.put_chunk(zipped))?;
+        let flow = join.zip_chunks(lists, chunk, self.out)?;
         left.taken += count;
         Some(flow)
     }
 }
 
-impl<A, G, H, J> Generate<A> for JoinGenerators<G, H, J, A::Store, A::Foreseen>
+impl<A, G, H, J> Generate<A> for JoinGenerators<G, H, J, A::Store>
 where
     A: Item + ?Sized,
     G: Generate<A>,
@@ -252,13 +220,7 @@ where
         let Self { left, right, meeting, joined } = self;
         let mut gather = GatherItems { items: joined, out };
         let out = &mut Gate::new(&mut gather);
-        // The join would ask for a left item first, but the foreseen ones are no items yet.
-        let wants = match meeting.foreseen {
-            Some(_) if meeting.right.ended => ControlFlow::Break(()),
-            Some(_) => ControlFlow::Continue(Wants::Right),
-            None => meeting.run(out),
-        };
-        let pumped = match wants {
+        let pumped = match meeting.run(out) {
             ControlFlow::Continue(Wants::Left) => pump(left, &mut meeting.left),
             ControlFlow::Continue(Wants::Right) if right.failure().is_some() => FINISHED,
             ControlFlow::Continue(Wants::Right) => {
@@ -275,12 +237,7 @@ where
         ControlFlow::Continue(pumped.is_continue())
     }
 
-    fn foresee(&self) -> Option<A::Foreseen> {
-        let (left, _) = self.meeting.foreseen.clone()?;
-        A::zip_both_foreseen(left, self.right.foresee()?)
-    }
-
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         self.left.failure().or_else(|| self.right.failure())
     }
 }
@@ -290,7 +247,7 @@ where
 pub struct JoinTransduced<T, U, J, C> {
     left: BranchSide<T>,
     right: BranchSide<U>,
-    meeting: Meeting<J, C, ()>,
+    meeting: Meeting<J, C>,
 }
 
 /// Sends the input to `left` and to `right`, and joins what they yield.
@@ -370,8 +327,8 @@ where
 
     fn put<S: Sink<B>>(&mut self, item: &A, out: &mut S) -> Flow {
         let Self { left, right, meeting } = self;
-        drive::<A, B, _>(left, &mut meeting.left, |stage, queue| stage.put(item, queue));
-        drive::<A, B, _>(right, &mut meeting.right, |stage, queue| stage.put(item, queue));
+        drive::<A, B, _>(left, &mut meeting.left, |stage, queue| put_now(stage, item, queue));
+        drive::<A, B, _>(right, &mut meeting.right, |stage, queue| put_now(stage, item, queue));
         self.run::<A, B>(out)
     }
 
@@ -392,16 +349,16 @@ where
         FINISHED
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         self.left.stage.failure().or_else(|| self.right.stage.failure())
     }
 }
 
 /// The stage of [`join_with`].
 #[derive(Debug, Clone)]
-pub struct JoinWith<G, J, C, L> {
+pub struct JoinWith<G, J, C> {
     left: G,
-    meeting: Meeting<J, C, L>,
+    meeting: Meeting<J, C>,
     /// What the join has put since the last chunk.
     joined: C,
 }
@@ -418,21 +375,20 @@ pub struct JoinWith<G, J, C, L> {
 /// let raised = from_iter([10, 10, 10]) >> join_with(naturals(), join::zip_with(|a, b| a + b));
 /// assert_eq!(raised.collect(), [10, 11, 12]);
 /// ```
-#[expect(clippy::type_complexity, reason = "the last two parameters follow from the item")]
 pub fn join_with<A, G, J>(
     left: Generator<A, G>,
     join: Join<A, J>,
-) -> Transducer<A, A, JoinWith<G, J, A::Store, A::Foreseen>>
+) -> Transducer<A, A, JoinWith<G, J, A::Store>>
 where
     A: Item + ?Sized,
     G: Generate<A>,
     J: Merge<A>,
 {
-    let (meeting, joined) = (Meeting::of(join.stage, &left.stage), A::Store::default());
+    let (meeting, joined) = (Meeting::new(join.stage), A::Store::default());
     Transducer::new(JoinWith { left: left.stage, meeting, joined })
 }
 
-impl<G, J, C, L> JoinWith<G, J, C, L> {
+impl<G, J, C> JoinWith<G, J, C> {
     /// Runs the join until it wants an item of the stream.
     fn run<A: Item<Store = C> + ?Sized>(&mut self, out: &mut impl Sink<A>) -> Flow
     where
@@ -447,7 +403,7 @@ impl<G, J, C, L> JoinWith<G, J, C, L> {
     }
 }
 
-impl<A, G, J> Transduce<A, A> for JoinWith<G, J, A::Store, A::Foreseen>
+impl<A, G, J> Transduce<A, A> for JoinWith<G, J, A::Store>
 where
     A: Item + ?Sized,
     G: Generate<A>,
@@ -472,24 +428,7 @@ where
         self.run(out)
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         self.left.failure()
-    }
-}
-
-impl<E, G> ItemByItem<[E], [E]> for JoinWith<G, ZipLists<E>, ListStore<E>, ForeseenLists<E>>
-where
-    E: Clone + 'static,
-    G: AlwaysForeseen<[E]>,
-{
-    const NEEDS: PlaceKnown = PlaceKnown::Items;
-
-    const TELLS: PlaceKnown = PlaceKnown::Items;
-
-    fn begin_part(&mut self, place: StreamPlace) -> StreamPlace {
-        let (_, next) = self.meeting.foreseen.as_mut().expect("an `AlwaysForeseen` generator foresees");
-        *next = place.items;
-        self.meeting.in_parts = true;
-        place
     }
 }

@@ -100,7 +100,7 @@ fn a_long_list_goes_through_the_box_without_a_copy() {
     let mut places = Places::default();
     // Lists one by one, in their order.
     for list in [&short, &long, &short] {
-        assert!(stage.gather(list, &mut places).is_continue());
+        assert!(stage.put(list, &mut places).is_continue());
     }
     assert!(stage.flush(&mut places).is_continue());
     assert_eq!(places.0.len(), 3);
@@ -116,7 +116,7 @@ fn a_break_and_a_failure_come_through_the_box() {
     assert!(stage.put_chunk(&chunk, &mut calls).is_break());
     assert_eq!(calls.items, 1024);
     let small = || try_lift121(|n: &u64| if *n < 2000 { Ok(*n) } else { Err("too large") });
-    let told = |failure: Option<&StageFailure>| failure.unwrap().to_string();
+    let told = |failure: Option<&StageError>| failure.unwrap().to_string();
     let mut fed = (small().boxed() >> id()).step();
     assert_eq!(fed.put_chunk(&chunk).len(), 2000);
     assert_eq!(told(fed.failure()), "try_lift121: item 2001, offset 2000: too large");
@@ -134,14 +134,14 @@ fn kinds_that_do_not_fit_are_refused() {
     let lines = || DynStage::new(group_by(line()));
     assert_eq!(
         lines().then(lines()).unwrap_err(),
-        Misfit { yields: ItemKind::Lists, takes: ItemKind::Bytes }
+        MisfitError { yields: ItemKind::Lists, takes: ItemKind::Bytes }
     );
     assert_eq!(
         lines().transducer::<u8, u8>().unwrap_err(),
-        Misfit { yields: ItemKind::Lists, takes: ItemKind::Bytes }
+        MisfitError { yields: ItemKind::Lists, takes: ItemKind::Bytes }
     );
     assert_eq!(
         lines().transducer::<Number, [u8]>().unwrap_err(),
-        Misfit { yields: ItemKind::Numbers, takes: ItemKind::Bytes }
+        MisfitError { yields: ItemKind::Numbers, takes: ItemKind::Bytes }
     );
 }

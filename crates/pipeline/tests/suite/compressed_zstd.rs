@@ -2,14 +2,14 @@
 
 use proptest::prelude::{any as any_of, prop, prop_assert_eq, proptest};
 use selvedge_pipeline::zstd::{unzstd, zstd};
-use selvedge_pipeline::{StageFailure, from_chunks};
+use selvedge_pipeline::{StageError, from_chunks};
 
 fn packed(text: &[u8], level: u32) -> Vec<u8> {
     (from_chunks([text]) >> zstd(level)).collect()
 }
 
 /// What comes out of a stream that is cut into pieces of `length` bytes.
-fn unpacked(packed: &[u8], length: usize) -> Result<Vec<u8>, StageFailure> {
+fn unpacked(packed: &[u8], length: usize) -> Result<Vec<u8>, StageError> {
     (from_chunks(packed.chunks(length.max(1))) >> unzstd()).try_collect()
 }
 

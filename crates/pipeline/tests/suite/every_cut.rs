@@ -79,7 +79,10 @@ where
     for (index, piece) in pieces.iter().enumerate() {
         // An item may come by itself or as a chunk.
         let flow = match piece {
-            [item] if index % 2 == 0 => stage.put(item, &mut kept),
+            [item] if index % 2 == 0 => match stage.put(item, &mut kept) {
+                Continue(()) => stage.flush(&mut kept),
+                over => over,
+            },
             piece => stage.put_chunk(piece, &mut kept),
         };
         if flow.is_break() {

@@ -23,7 +23,7 @@ struct Faulty {
     name: &'static str,
     fault: Option<(Fault, u64)>,
     taken: u64,
-    failure: Option<StageFailure>,
+    failure: Option<StageError>,
     ended: bool,
     log: Rc<RefCell<Vec<String>>>,
 }
@@ -35,7 +35,7 @@ impl Faulty {
 
     fn fail(&mut self) -> Flow {
         let place = StreamPlace { items: self.taken, elements: self.taken };
-        self.failure = Some(StageFailure::new(self.name, place, "a fault"));
+        self.failure = Some(StageError::new(self.name, place, "a fault"));
         Break(())
     }
 
@@ -85,7 +85,7 @@ impl Transduce<u64, u64> for Faulty {
         Faulty::end(self)
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         self.failure.as_ref()
     }
 }
@@ -113,7 +113,7 @@ impl Generate<u64> for CountingSource {
         Continue(true)
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         self.stage.failure.as_ref()
     }
 }
@@ -140,7 +140,7 @@ impl Consume<u64> for Consumer {
         "the result"
     }
 
-    fn failure(&self) -> Option<&StageFailure> {
+    fn failure(&self) -> Option<&StageError> {
         self.stage.failure.as_ref()
     }
 }

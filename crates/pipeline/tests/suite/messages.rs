@@ -15,7 +15,9 @@ const MISUSES: &[Misuse] = &[
     Misuse {
         program: "let _ = naturals() >> @;",
         at: ["naturals()", "id::<u64>()"],
-        says: &["`Generator<u64, Naturals>` cannot stand downstream of a generator of `u64`"],
+        says: &[
+            "`Generator<u64, impl Generate<u64> + Clone>` cannot stand downstream of a generator of `u64`",
+        ],
     },
     Misuse {
         program: "let _ = from_chunks([\"warp\"]) >> @;",

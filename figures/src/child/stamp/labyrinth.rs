@@ -127,7 +127,7 @@ impl Board {
             let place = reached[at];
             let distance = places[place as usize] + 1;
             for step in self.steps {
-                // Without a branch, because none could foresee which neighbours are free.
+                // Without a branch, because no predictor knows which neighbours are free.
                 let beside = place.wrapping_add(step);
                 let seen = &mut places[beside as usize];
                 let is_free = *seen == FREE;

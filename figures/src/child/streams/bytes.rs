@@ -40,7 +40,7 @@ pub(super) fn print_output(output: &str) {
 /// Runs a pipeline of ours, and prints the rate at which it read, and what it wrote.
 fn ours<F>(input: &str, output: &str, pipeline: F)
 where
-    F: Future<Output = Result<(), StageFailure>> + Send + 'static,
+    F: Future<Output = Result<(), StageError>> + Send + 'static,
 {
     ours_on(0, input, output, pipeline);
 }
@@ -49,7 +49,7 @@ where
 /// time of the process in it, and what it wrote.
 fn ours_on<F>(workers: usize, input: &str, output: &str, pipeline: F)
 where
-    F: Future<Output = Result<(), StageFailure>> + Send + 'static,
+    F: Future<Output = Result<(), StageError>> + Send + 'static,
 {
     let first = Times::now();
     Ours::run(workers, Waits::World, pipeline).expect("no stage fails");
@@ -111,13 +111,11 @@ pub(super) fn grep_in_parts(threads: u32, input: &str, output: &str) {
     ours_on(threads as usize, input, output, (found >> flow::create(output)).run());
 }
 
-/// The same `grep -n` as [`grep_numbered`], with its stages in this number of threads, each on a
-/// part of the file.
+/// The same `grep -n` as [`grep_select`], with its stages in this number of threads, each on a part
+/// of the file.
 pub(super) fn grep_numbered_in_parts(threads: u32, input: &str, output: &str) {
-    let stages = group_by(whole_line())
-        >> join_with(naturals_from(1) >> decimal() >> append(b":"), join::zip_lists())
-        >> if_then_else(any(substring(RARE.as_bytes())), id(), suppress())
-        >> concatenate();
+    let stages =
+        group_by(whole_line()) >> select_numbered(any(substring(RARE.as_bytes())), number) >> concatenate();
     let found = flow::file(input) >> flow::in_parts(threads, stages);
     ours_on(threads as usize, input, output, (found >> flow::create(output)).run());
 }
@@ -133,9 +131,13 @@ pub(super) fn grep_numbered(input: &str, output: &str) {
     ours(input, output, (found >> flow::create(output)).run());
 }
 
+/// Writes the number of a line before the line.
+fn number(n: u64, line: &mut Vec<u8>) {
+    line.extend_from_slice(format!("{n}:").as_bytes());
+}
+
 /// `grep -n` by the stage that numbers the lines that it finds.
 pub(super) fn grep_select(input: &str, output: &str) {
-    let number = |n: u64, line: &mut Vec<u8>| line.extend_from_slice(format!("{n}:").as_bytes());
     let found = flow::file(input)
         >> group_by(whole_line())
         >> select_numbered(any(substring(RARE.as_bytes())), number)
