@@ -4,7 +4,7 @@
 //!
 //! One `pump` puts at most `CHUNK` items, or one chunk of the user, and returns whether there may
 //! be more. A join pumps two generators in turn, so this bound is the number of items that the join
-//! must keep. `try_from_fn` is in `error.rs`.
+//! must keep. `try_from_fn.rs` has the generator that may fail.
 
 use crate::role::Generator;
 use crate::stage::{Generate, Sink};

@@ -3,7 +3,7 @@
 //!
 //! An iteratee that needs no further item breaks, and no stage upstream is called after that.
 //! `count` and `collect` take whole chunks, so they cost nothing for each item. `try_fold` is in
-//! `error.rs`.
+//! `fallible.rs`.
 
 use crate::item::{Chunk, FINISHED, Flow, GO_ON, Item, Store};
 use crate::role::Iteratee;
