@@ -38,8 +38,8 @@ pub(crate) fn collected(log: &str) -> Option<u64> {
 ///
 /// # Errors
 ///
-/// [`MeasureError::Absent`] when the program or callgrind is not there, [`MeasureError::Failed`] when it does
-/// not run to its end, [`MeasureError::Wrong`] when an answer is wrong.
+/// [`MeasureError::Absent`] when the program or callgrind is not there, [`MeasureError::Failed`]
+/// when it does not run to its end, [`MeasureError::Wrong`] when an answer is wrong.
 pub(crate) fn each(
     contender: &dyn Fn(u64) -> Contender,
     [short, long]: [u64; 2],

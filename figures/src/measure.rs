@@ -285,8 +285,8 @@ pub(crate) fn checked(
 ///
 /// # Errors
 ///
-/// [`MeasureError::Failed`] when it cannot be started or fails; [`MeasureError::Absent`] when it is still
-/// running after `limit` (it is then killed).
+/// [`MeasureError::Failed`] when it cannot be started or fails; [`MeasureError::Absent`] when it is
+/// still running after `limit` (it is then killed).
 pub(crate) fn report(process: Command, limit: Duration) -> Result<Report, MeasureError> {
     output(process, limit).map(|text| parse(&text))
 }

@@ -16,50 +16,10 @@ pub(crate) mod waiting;
 
 use crate::contender::{LIMIT, inner};
 use crate::effort::Effort;
-use crate::figure::Figure;
 use crate::measure::{Better, Contender, Metric, Reports, in_turn, rows, run};
 use crate::peers::{C_MPICH, C_OPEN_MPI, Compiled, MPI4PY, RSMPI, program_of};
 use crate::pinned::BOTH_CPUS;
 use crate::table::Row;
-
-/// The figures of this file.
-pub(crate) const FIGURES: &[Figure] = &[
-    Figure {
-        name: "mpi-latency",
-        about: "messages to and fro between two ranks, beside C, rsmpi, mpi4py",
-        measure: latency::latency,
-    },
-    Figure {
-        name: "mpi-bandwidth",
-        about: "bytes a second from one rank to another",
-        measure: latency::bandwidth,
-    },
-    Figure {
-        name: "mpi-collectives",
-        about: "calls of all ranks: 2 ranks, and 8 ranks on 2 CPUs",
-        measure: collectives::collectives,
-    },
-    Figure {
-        name: "mpi-waiting",
-        about: "10,000 threads of a rank that wait for a message each",
-        measure: waiting::waiting,
-    },
-    Figure {
-        name: "mpi-idle",
-        about: "a rank that waits: its CPU, and how soon it wakes",
-        measure: idle::idle,
-    },
-    Figure {
-        name: "mpi-trapezoid",
-        about: "the area under a curve by ranks, beside C",
-        measure: trapezoid::trapezoid,
-    },
-    Figure {
-        name: "mpi-serialise",
-        about: "values as bytes, beside other formats",
-        measure: serialise::serialise,
-    },
-];
 
 /// What carries the messages of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

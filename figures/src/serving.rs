@@ -21,7 +21,8 @@ impl Serving {
     /// Starts a server and waits for its port. `words` are a tool that runs the server's command.
     ///
     /// # Errors
-    /// [`MeasureError::Absent`] when it cannot run here, [`MeasureError::Failed`] when it names no port.
+    /// [`MeasureError::Absent`] when it cannot run here, [`MeasureError::Failed`] when it names no
+    /// port.
     pub(crate) fn start_under(words: &[String], entrant: &Contender) -> Result<Serving, MeasureError> {
         let failed = |what: String| MeasureError::Failed(what);
         let command = entrant.command.as_ref().map_err(|why| MeasureError::Absent(why.clone()))?;

@@ -11,16 +11,16 @@
 //! (`programs.rs`), proxies (`proxied.rs`), reloads (`reloaded.rs`), files on the disk (`cold.rs`),
 //! idle connections (`idle.rs`), designs of the log (`designs.rs`).
 
-mod application;
-mod cold;
-mod designs;
-mod idle;
+pub(crate) mod application;
+pub(crate) mod cold;
+pub(crate) mod designs;
+pub(crate) mod idle;
 mod instructions;
 mod load;
-mod multicore;
-mod programs;
-mod proxied;
-mod reloaded;
+pub(crate) mod multicore;
+pub(crate) mod programs;
+pub(crate) mod proxied;
+pub(crate) mod reloaded;
 pub(crate) mod server;
 pub(crate) mod site;
 
@@ -36,15 +36,7 @@ use self::load::Load;
 use self::server::{Kind, Log, Running};
 use self::site::Site;
 
-pub(crate) use self::application::application;
-pub(crate) use self::cold::cold;
-pub(crate) use self::designs::designs;
-pub(crate) use self::idle::idle;
 pub(crate) use self::instructions::Counted;
-pub(crate) use self::multicore::multicore;
-pub(crate) use self::programs::programs;
-pub(crate) use self::proxied::proxied;
-pub(crate) use self::reloaded::reloaded;
 pub(crate) use self::site::SMALL;
 
 /// The figures of this file.
@@ -53,18 +45,6 @@ pub(crate) const FIGURES: &[Figure] = &[
     Figure { name: "web-16k", about: "a 16 KiB file over 64 connections, log on", measure: sixteen_k },
     Figure { name: "web-pipelined", about: "the 612-byte file, 16 requests at a time", measure: pipelined },
     Figure { name: "web-log", about: "CPU per request, access log on against off", measure: log },
-    Figure { name: "log-designs", about: "five designs of an access log, and ours", measure: designs },
-    Figure {
-        name: "web-app",
-        about: "an application: JSON, a body, a part of the path",
-        measure: application,
-    },
-    Figure { name: "web-multicore", about: "a 612-byte file by two workers", measure: multicore },
-    Figure { name: "web-proxy", about: "a reverse proxy, small and large answers", measure: proxied },
-    Figure { name: "web-cgi", about: "CGI and FastCGI", measure: programs },
-    Figure { name: "web-reload", about: "ten reloads a second under load", measure: reloaded },
-    Figure { name: "web-disk", about: "files that are not in memory", measure: cold },
-    Figure { name: "web-idle", about: "memory of 15,000 idle connections", measure: idle },
 ];
 
 /// The servers that have to be installed to be measured.

@@ -1,8 +1,8 @@
 //! The command line of `selvedge-httpd`: its help text, and its types, of which `Options` is the
 //! largest.
 //!
-//! `main.rs` calls [`parse`] once and starts accordingly; `listeners.rs` binds its `Address`es. Each
-//! option is in the help text, and in `options/command_line.rs`, which reads it.
+//! `main.rs` calls [`parse`] once and starts accordingly; `listeners.rs` binds its `Address`es.
+//! Each option is in the help text, and in `options/command_line.rs`, which reads it.
 
 mod command_line;
 

@@ -1,8 +1,9 @@
 //! A server that runs: its workers, and the OS thread that hears signals and commands.
 //!
-//! `main.rs` calls [`serve`] once. Each worker (`running/worker.rs`) has a site of its own. A reload
-//! (`running/server.rs`) puts new routes into `Changeable` and rings the bell, and each worker takes
-//! them over between two requests. `running/hearing.rs` hears the signals and the commands.
+//! `main.rs` calls [`serve`] once. Each worker (`running/worker.rs`) has a site of its own. A
+//! reload (`running/server.rs`) puts new routes into `Changeable` and rings the bell, and each
+//! worker takes them over between two requests. `running/hearing.rs` hears the signals and the
+//! commands.
 
 mod hearing;
 mod server;

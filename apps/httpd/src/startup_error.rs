@@ -1,5 +1,5 @@
-//! [`StartupError`]: why the server does not run. The command line, the configuration and everything
-//! that a start needs give it, and `main.rs` shows it.
+//! [`StartupError`]: why the server does not run. The command line, the configuration and
+//! everything that a start needs give it, and `main.rs` shows it.
 
 /// Why the server does not run: a line for the user, and the exit status. 2 is a mistake in the
 /// command line or the configuration, and 1 is all else.

@@ -63,8 +63,8 @@ impl Error for DyndepError {}
 /// Returns these edges.
 ///
 /// # Errors
-/// The syntax is wrong, the file does not name exactly the edges that wait for it, or two edges make
-/// the same output. No edge has changed then.
+/// The syntax is wrong, the file does not name exactly the edges that wait for it, or two edges
+/// make the same output. No edge has changed then.
 pub fn load(graph: &mut Graph, file: NodeId, text: &[u8]) -> Result<Vec<EdgeId>, DyndepError> {
     let path = graph.path(file).to_vec();
     let found = parse(graph, &path, text).map_err(|error| DyndepError::Syntax(Box::new(error)))?;

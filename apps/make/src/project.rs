@@ -1,9 +1,9 @@
 //! A graph, the times of its files, and what the logs say: which edges must run, and why.
 //!
-//! `load.rs` makes a [`Project`]. `app.rs` calls `look` to read the times of all files at once, and calls
-//! `visit_all` to mark the dirty files. The runner of `build` then calls `plan` for the edges that
-//! get a thread, `must_run` when everything before an edge has been made, and `dyndep_made` when a
-//! command has written a dyndep file. `build/records.rs` calls `set_clean`.
+//! `load.rs` makes a [`Project`]. `app.rs` calls `look` to read the times of all files at once, and
+//! calls `visit_all` to mark the dirty files. The runner of `build` then calls `plan` for the edges
+//! that get a thread, `must_run` when everything before an edge has been made, and `dyndep_made`
+//! when a command has written a dyndep file. `build/records.rs` calls `set_clean`.
 //!
 //! | file | what is in it |
 //! |---|---|

@@ -5,7 +5,8 @@
 //! `stream.rs` puts each pipeline together, and `target.rs` has its last part, which writes.
 //!
 //! A stage that fails names itself with `stage::failure_name`: the place of its first word in the
-//! script. `script_error` turns the place back into a span, so that the user sees the caret below it.
+//! script. `script_error` turns the place back into a span, so that the user sees the caret below
+//! it.
 
 use crate::kinds::{check, waiting_within};
 use crate::language::error::{ScriptError, Span};

@@ -135,7 +135,7 @@ pub fn located_in_lines(stages: DynStage) -> DynStage {
     }
 }
 
-/// A stage whose kinds are those of the types, as the check has found.
+/// The stage with types: they are those of its kinds, because the check has compared them.
 pub(crate) fn typed<A: HasKind + ?Sized, B: HasKind + ?Sized>(stage: DynStage) -> Transducer<A, B, DynStage> {
     stage.transducer().expect("the check has compared the kinds")
 }

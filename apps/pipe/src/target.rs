@@ -1,8 +1,8 @@
-//! [`Target`]: the last part of each pipeline, which writes to the standard output, to a file, or to
-//! a pipe or a device that has a path.
+//! [`Target`]: the last part of each pipeline, which writes to the standard output, to a file, or
+//! to a pipe or a device that has a path.
 //!
-//! `run::run_pipeline` makes it, [`Stream::pour`](crate::stream::Stream::pour) runs it, and `run.rs`
-//! makes the outcome of a run from what the target has `Seen`.
+//! `run::run_pipeline` makes it, [`Stream::pour`](crate::stream::Stream::pour) runs it, and
+//! `run.rs` makes the outcome of a run from what the target has `Seen`.
 
 use crate::source::{failed, on_pool, standard_stream_is_open};
 use selvedge_flow::Accept;

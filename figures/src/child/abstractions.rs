@@ -17,7 +17,8 @@ use super::clock::Times;
 use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
 
-/// Runs the program `name` with its numbers. `false` if it is no program about join, select and time-out.
+/// Runs the program `name` with its numbers. `false` if it is no program about join, select and
+/// time-out.
 ///
 /// # Errors
 /// The program could not run.

@@ -1,5 +1,5 @@
-//! Rings of the thread figures: a token goes [`around`] the stations, and [`station`] is one over the
-//! hand-made MVar. `ours.rs` and `tokio_peer.rs` call them.
+//! Rings of the thread figures: a token goes [`around`] the stations, and [`station`] is one over
+//! the hand-made MVar. `ours.rs` and `tokio_peer.rs` call them.
 
 use std::fmt::Debug;
 

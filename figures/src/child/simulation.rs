@@ -15,7 +15,8 @@ use selvedge_sim::{Simulation, VirtualTime, World};
 use super::clock::Times;
 use super::fault;
 
-/// Runs the program `name` with its numbers. `false` if it is no program about the simulated network.
+/// Runs the program `name` with its numbers. `false` if it is no program about the simulated
+/// network.
 ///
 /// # Errors
 /// The program could not run.

@@ -14,7 +14,8 @@ use selvedge_sched::work_stealing;
 use super::fault;
 use super::runtime::{Ours, Runtime, Tokio, Waits};
 
-/// Runs the program `name` with its numbers. `false` if it is no program about calls on OS threads and runners that start.
+/// Runs the program `name` with its numbers. `false` if it is no program about calls on OS threads
+/// and runners that start.
 ///
 /// # Errors
 /// The program could not run.

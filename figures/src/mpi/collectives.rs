@@ -6,10 +6,18 @@ use super::{
 };
 use crate::contender::table;
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::Metric;
 use crate::peers::{C_MPICH, C_OPEN_MPI};
 use crate::table::Table;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "mpi-collectives",
+    about: "calls of all ranks: 2 ranks, and 8 ranks on 2 CPUs",
+    measure: collectives,
+}];
 
 /// More ranks than the two CPUs.
 const MANY: u64 = 8;

@@ -4,9 +4,14 @@
 use super::{BY_MPI4PY, C_OVER_MPICH, C_OVER_OPEN_MPI, JobRuns, all_of_ours, both_of_c, mpi4py};
 use crate::contender::table;
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Metric};
 use crate::table::Table;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "mpi-idle", about: "a rank that waits: its CPU, and how soon it wakes", measure: idle }];
 
 const CPU: Metric = Metric { key: "cpu", unit: "% of a CPU", better: Better::Lower };
 const MEDIAN: Metric = Metric { key: "median_us", unit: "us", better: Better::Lower };

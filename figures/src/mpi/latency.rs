@@ -6,9 +6,20 @@ use super::{
 };
 use crate::contender::table;
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric};
 use crate::table::Table;
+
+/// The figures of this file.
+pub(crate) const FIGURES: &[Figure] = &[
+    Figure {
+        name: "mpi-latency",
+        about: "messages to and fro between two ranks, beside C, rsmpi, mpi4py",
+        measure: latency,
+    },
+    Figure { name: "mpi-bandwidth", about: "bytes a second from one rank to another", measure: bandwidth },
+];
 
 const RATE: Metric = Metric { key: "", unit: "GB/s", better: Better::Higher };
 const MS: Metric = Metric { key: "vector", unit: "ns", better: Better::Lower };

@@ -3,10 +3,15 @@
 use super::{BY_MPI4PY, JobRuns, NS};
 use crate::contender::{OURS, inner, outer, table};
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::Metric;
 use crate::peers::{MPI4PY, RUST_FORMATS};
 use crate::table::Table;
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "mpi-serialise", about: "values as bytes, beside other formats", measure: serialise }];
 
 /// The crates: their names in the table, and in the names of their programs.
 const FORMATS: [(&str, &str); 3] =

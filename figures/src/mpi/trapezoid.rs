@@ -4,10 +4,18 @@ use super::{BY_RSMPI, C_OVER_MPICH, C_OVER_OPEN_MPI, JobEngine, JobRuns, both_of
 use crate::child::mpi::micro_area;
 use crate::contender::table;
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric};
 use crate::peers::{C_OPEN_MPI, C_OPEN_MPI_FAST};
 use crate::table::{Row, Table};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "mpi-trapezoid",
+    about: "the area under a curve by ranks, beside C",
+    measure: trapezoid,
+}];
 
 const SECONDS: Metric = Metric { key: "seconds", unit: "s", better: Better::Lower };
 /// A speed-up, or a time of another system in units of ours.

@@ -3,10 +3,18 @@
 use super::{C_OVER_OPEN_MPI, JobEngine, JobRuns, KINDS, NS, all_of_ours, theirs};
 use crate::contender::table;
 use crate::effort::Effort;
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::Metric;
 use crate::peers::C_OPEN_MPI;
 use crate::table::{Row, Table};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "mpi-waiting",
+    about: "10,000 threads of a rank that wait for a message each",
+    measure: waiting,
+}];
 
 /// Of a system beside itself.
 const GROWTH: &str = "times that of 1 thread";

@@ -3,6 +3,7 @@
 
 use crate::contender::{inner, outer};
 use crate::effort::{Effort, Purpose};
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::Contender;
 use crate::peers::{AXUM, GO_APP};
@@ -13,6 +14,13 @@ use super::load::Load;
 use super::server::{Log, start_as};
 use super::site::{File, Site};
 use super::{Candidate, compete, rate_and_cpu};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] = &[Figure {
+    name: "web-app",
+    about: "an application: JSON, a body, a part of the path",
+    measure: application,
+}];
 
 /// The numbers of the body.
 const NUMBERS: u64 = 100;

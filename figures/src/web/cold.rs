@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::effort::{Effort, Purpose};
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::pinned::{BOTH_CPUS, SERVER_CPU};
 use crate::table::Table;
@@ -15,6 +16,10 @@ use super::load::Load;
 use super::server::{Log, SetUp, start_as};
 use super::site::{File, Site};
 use super::{Candidate, compete, rate_and_cpu};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "web-disk", about: "files that are not in memory", measure: cold }];
 
 /// The files, each of 16 KiB, and how many when small numbers are enough.
 const FILES: (usize, usize) = (128 << 10, 256);

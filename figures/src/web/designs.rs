@@ -5,6 +5,7 @@
 
 use crate::contender::inner;
 use crate::effort::{Effort, Purpose};
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{Better, Contender, Metric, rows};
 use crate::pinned::BOTH_CPUS;
@@ -14,6 +15,10 @@ use super::load::Load;
 use super::server::{Log, start_as};
 use super::site::{File, SMALL, Site};
 use super::{Candidate, Samples, compete, rate_and_cpu};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "log-designs", about: "five designs of an access log, and ours", measure: designs }];
 
 /// The requests in flight of each connection: with them a line is a good part of a request.
 const DEPTH: usize = 16;

@@ -3,6 +3,7 @@
 //! more than the rate.
 
 use crate::effort::{Effort, Purpose};
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::pinned::BOTH_CPUS;
 use crate::table::Table;
@@ -11,6 +12,10 @@ use super::load::Load;
 use super::server::{Log, SetUp, start_as};
 use super::site::{SMALL, Site};
 use super::{Candidate, compete, rate_and_cpu};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "web-multicore", about: "a 612-byte file by two workers", measure: multicore }];
 
 /// `web-multicore`.
 pub(crate) fn multicore(effort: Effort) -> Result<Table, String> {

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::contender::inner;
 use crate::effort::{Effort, Purpose};
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::rows;
 use crate::peers::{C_CGI, program_of, program_path};
@@ -17,6 +18,10 @@ use super::load::Load;
 use super::server::{Log, SetUp, start_as};
 use super::site::{File, Site};
 use super::{Candidate, RATE, compete, rate_and_cpu};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "web-cgi", about: "CGI and FastCGI", measure: programs }];
 
 const CGI: File = File { path: "/cgi-bin/answer?1000", bytes: 1000 };
 const FAST_CGI: File = File { path: "/answer.app", bytes: 1000 };

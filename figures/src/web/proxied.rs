@@ -2,6 +2,7 @@
 //! server behind. The proxy has CPU 0. The server behind and the load generator share CPU 1.
 
 use crate::effort::{Effort, Purpose};
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::peers::program_path;
 use crate::pinned::{BOTH_CPUS, CLIENT_CPU, SERVER_CPU};
@@ -11,6 +12,10 @@ use super::load::Load;
 use super::server::{Log, SetUp, start_as};
 use super::site::{File, Site};
 use super::{Candidate, compete, rate_and_cpu};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "web-proxy", about: "a reverse proxy, small and large answers", measure: proxied }];
 
 const KIBIBYTE: File = File { path: "/1k.html", bytes: 1 << 10 };
 const MEBIBYTE: File = File { path: "/1m.html", bytes: 1 << 20 };

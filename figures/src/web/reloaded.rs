@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::contender::inner;
 use crate::effort::{Effort, Purpose};
+use crate::figure::Figure;
 use crate::machine::Machine;
 use crate::measure::{MeasureError, NOTICED, report};
 use crate::peers::is_missing;
@@ -13,6 +14,10 @@ use crate::table::{Row, Table};
 
 use super::server::{Log, Running, SetUp, start_as};
 use super::site::{File, Site};
+
+/// The figure of this file.
+pub(crate) const FIGURES: &[Figure] =
+    &[Figure { name: "web-reload", about: "ten reloads a second under load", measure: reloaded }];
 
 /// A file that a download takes long for.
 const LARGE: File = File { path: "/large.bin", bytes: 64 << 20 };

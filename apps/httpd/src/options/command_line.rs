@@ -1,5 +1,5 @@
-//! [`parse`]: from the words of the command line to a [`Request`]. `options.rs` has the types and the
-//! help text. Each option has a test here that reads it.
+//! [`parse`]: from the words of the command line to a [`Request`]. `options.rs` has the types and
+//! the help text. Each option has a test here that reads it.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -5,9 +5,9 @@
 //! there. All of them together run no more commands than the user told the outermost one.
 //! `--jobserver` makes the tokens here, for builds that the commands start.
 //!
-//! `settings.rs` makes a [`Jobserver`], `jobs.rs` takes tokens and gives them back, and `finish.rs` sets
-//! `MAKEFLAGS` of commands. Each token must go back as the byte that was taken. The protocol is
-//! that of the section "Sharing Job Slots with GNU make" of GNU make's manual.
+//! `settings.rs` makes a [`Jobserver`], `jobs.rs` takes tokens and gives them back, and `finish.rs`
+//! sets `MAKEFLAGS` of commands. Each token must go back as the byte that was taken. The protocol
+//! is that of the section "Sharing Job Slots with GNU make" of GNU make's manual.
 
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -1,6 +1,7 @@
 //! [`ManifestError`]: the error of the lexer, the parser and the reader of dyndep files.
 //!
-//! `Lexer::error` makes it, with the place of the last token. `MakeError` and `DyndepError` hold it.
+//! `Lexer::error` makes it, with the place of the last token. `MakeError` and `DyndepError` hold
+//! it.
 
 use std::error::Error;
 use std::fmt;

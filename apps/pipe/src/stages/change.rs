@@ -1,5 +1,5 @@
-//! The stages that change the text of lines or of a stream: `replace`, `prepend`, `append`, `number`,
-//! and the changes that are a single word. `stage.rs` calls them.
+//! The stages that change the text of lines or of a stream: `replace`, `prepend`, `append`,
+//! `number`, and the changes that are a single word. `stage.rs` calls them.
 
 use super::{around_stream, change_case, replace_in_lines, replaced};
 use crate::language::tree::{Change, Pattern};

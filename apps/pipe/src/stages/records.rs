@@ -1,5 +1,5 @@
-//! The stages that cut lines into records, and make lines of them: `fields`, `column`, `columns` and
-//! `join`. `stage.rs` calls them.
+//! The stages that cut lines into records, and make lines of them: `fields`, `column`, `columns`
+//! and `join`. `stage.rs` calls them.
 
 use crate::regex::chomp;
 use selvedge_pipeline::csv::Fields;

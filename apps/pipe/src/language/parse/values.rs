@@ -1,5 +1,5 @@
-//! [`Parser`], and what it reads for all of the grammar: words, signs, texts, names and numbers, each
-//! with the error that says what was expected. `parse.rs` and `conditions.rs` call it.
+//! [`Parser`], and what it reads for all of the grammar: words, signs, texts, names and numbers,
+//! each with the error that says what was expected. `parse.rs` and `conditions.rs` call it.
 
 use crate::language::error::{ScriptError, Span};
 use crate::language::token::{Token, TokenKind};
