@@ -21,6 +21,9 @@ impl<'p> Parameters<'p> {
     /// Reads them into a `T`.
     pub(crate) fn read<T: de::DeserializeOwned>(&self) -> Result<T, FieldMisfit> {
         let decode = |(name, value): (&'p str, &'p str)| {
+            if !value.contains('%') {
+                return Ok((Cow::Borrowed(name), Cow::Borrowed(value)));
+            }
             let value = percent_decode_str(value).decode_utf8();
             let value = value.map_err(|_| FieldMisfit(format!("{name:?} is not UTF-8")))?;
             Ok((Cow::Borrowed(name), value))
