@@ -32,7 +32,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use variables::{ServerNames, each_variable, search_words};
+use variables::{ServerNames, ToldRequest, each_variable, search_words};
 
 /// Programs in a directory, which answer requests by CGI/1.1.
 ///
@@ -197,7 +197,8 @@ impl Cgi {
         let mut launch = Launch::new(&file);
         launch.directory(file.parent().unwrap_or(Path::new("/")));
         let (root, server) = (&self.place.root, &self.server);
-        each_variable(&parts, peer, Some(length), &target, root, server, |name, value| {
+        let told = ToldRequest::of(&parts, peer, Some(length));
+        each_variable(&told, &target, root, server, |name, value| {
             launch.env(name, OsStr::from_bytes(value));
         });
         if parts.method == Method::GET || parts.method == Method::HEAD {

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use http::StatusCode;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use selvedge_handler::{Body, BodyError, Caller, Cause, Forwarded, Request, Response, Source};
+use selvedge_handler::{Body, BodyError, Caller, Cause, PlainOutcome, Request, Response, Source};
 use selvedge_io::time::sleep;
 use selvedge_scope::{Selected, select};
 use std::future::Future;
@@ -39,13 +39,16 @@ pub(crate) async fn attended(request: Request, answer: impl AsyncFnOnce(Request)
 }
 
 /// [`attended`] for an answer that may stay bytes.
-pub(crate) async fn attended_plain(caller: &Caller, answer: impl Future<Output = Forwarded>) -> Forwarded {
+pub(crate) async fn attended_plain(
+    caller: &Caller,
+    answer: impl Future<Output = PlainOutcome>,
+) -> PlainOutcome {
     match select((answer, departure(caller.clone()))).await {
-        Selected::First(Forwarded::Response(response)) => {
-            Forwarded::Response(with_attended_body(response, caller.clone()))
+        Selected::First(PlainOutcome::Response(response)) => {
+            PlainOutcome::Response(with_attended_body(response, caller.clone()))
         }
         Selected::First(plain) => plain,
-        Selected::Second(()) => Forwarded::Response(has_left()),
+        Selected::Second(()) => PlainOutcome::Response(has_left()),
     }
 }
 

@@ -4,34 +4,36 @@
 //! and takes a connection from the pool. `talk.rs` writes the parameters and the request's body,
 //! and reads the application's output, which is that of a CGI program: `cgi/head.rs` reads its
 //! head.
-//! `record.rs` does no I/O.
+//! `record.rs` does no I/O. `short_way.rs` does the same for a request that stays bytes.
 
 pub(crate) mod keeping;
 pub(crate) mod record;
 mod scripts;
+mod short_way;
 mod talk;
 
-use crate::cgi::head::ProgramHead;
+use crate::cgi::head::{self, ProgramHead};
 use crate::cgi::place::Place;
 use crate::cgi::redirects::LocalRedirects;
 use crate::cgi::spool::{Spool, SpoolFailure};
-use crate::cgi::variables::{ProgramTarget, ServerNames, each_variable};
+use crate::cgi::variables::{ProgramTarget, ServerNames, ToldRequest, each_variable};
 use crate::departure::attended;
 use crate::error_log::ErrorLog;
 use crate::proxy::{is_idempotent, plain};
-use crate::replay::Replay;
+use http::request::Parts;
 use http::{Method, StatusCode};
 use keeping::ConnectionKeeping;
-use record::put_pair;
 use scripts::KnownScripts;
 use selvedge_client::Address;
-use selvedge_handler::{Body, Caller, DynHandler, Handler, Request, Response};
+use selvedge_handler::{
+    Body, Caller, DynHandler, Handler, PlainCall, PlainRequest, Request, Response, has_content,
+};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use talk::{ApplicationFailure, Limits, Talk};
+use talk::{ApplicationFailure, Limits, Outgoing, Scratch, Talk};
 
 /// An application behind FastCGI: PHP-FPM, or any program that speaks the protocol.
 ///
@@ -61,7 +63,11 @@ use talk::{ApplicationFailure, Limits, Talk};
 /// # let _ = php;
 /// ```
 #[derive(Clone)]
-pub struct FastCgi {
+pub struct FastCgi(Rc<ApplicationAccess>);
+
+/// What all clones of a handler share.
+#[derive(Clone)]
+struct ApplicationAccess {
     address: Address,
     keeping: Arc<ConnectionKeeping>,
     place: Place,
@@ -69,6 +75,7 @@ pub struct FastCgi {
     suffix: Option<String>,
     fallback: Option<String>,
     known: Rc<KnownScripts>,
+    scratch: Scratch,
     server: ServerNames,
     connect_limit: Duration,
     limits: Limits,
@@ -81,13 +88,14 @@ pub struct FastCgi {
 impl FastCgi {
     /// An application that answers all paths: the whole path is its `PATH_INFO`.
     pub fn new(address: Address) -> FastCgi {
-        FastCgi {
+        FastCgi(Rc::new(ApplicationAccess {
             address,
             keeping: ConnectionKeeping::new(64, Duration::from_secs(1)),
             place: Place::new(PathBuf::new()),
             suffix: None,
             fallback: None,
             known: Rc::default(),
+            scratch: Scratch::default(),
             server: ServerNames::default(),
             connect_limit: Duration::from_secs(5),
             limits: Limits { send: Duration::from_secs(30), read: Duration::from_secs(60) },
@@ -95,7 +103,12 @@ impl FastCgi {
             outlives_client: false,
             log: ErrorLog::default(),
             redirects: LocalRedirects::default(),
-        }
+        }))
+    }
+
+    /// Its parts, to be changed while it is made.
+    fn parts(&mut self) -> &mut ApplicationAccess {
+        Rc::make_mut(&mut self.0)
     }
 
     /// An application that runs the scripts below a directory, which have names that end in
@@ -104,49 +117,51 @@ impl FastCgi {
     /// second. A relative path counts from the directory
     /// that is the current one at this call.
     pub fn scripts(address: Address, directory: impl AsRef<Path>, suffix: impl Into<String>) -> FastCgi {
-        let place = Place::new(directory.as_ref().to_path_buf());
-        FastCgi { place, suffix: Some(suffix.into()), ..FastCgi::new(address) }
+        let mut scripts = FastCgi::new(address);
+        scripts.parts().place = Place::new(directory.as_ref().to_path_buf());
+        scripts.parts().suffix = Some(suffix.into());
+        scripts
     }
 
     /// The front of the paths that lead to the application. If not set, it is `/`.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> FastCgi {
-        self.place.set_prefix(prefix.into());
+        self.parts().place.set_prefix(prefix.into());
         self
     }
 
     /// The script for a path that ends in `/`. If not set, such a path is answered 404.
     #[must_use]
     pub fn index(mut self, name: impl Into<String>) -> FastCgi {
-        self.place.index = Some(name.into());
+        self.parts().place.index = Some(name.into());
         self
     }
 
     /// The script, by its path below the directory, for all paths that name no script.
     #[must_use]
     pub fn fallback(mut self, script: impl Into<String>) -> FastCgi {
-        self.fallback = Some(script.into());
+        self.parts().fallback = Some(script.into());
         self
     }
 
     /// The longest time for a connection to be made. 5 s if not set.
     #[must_use]
     pub fn connect_limit(mut self, limit: Duration) -> FastCgi {
-        self.connect_limit = limit;
+        self.parts().connect_limit = limit;
         self
     }
 
     /// The longest time for which the application may take no byte of the request. 30 s if not set.
     #[must_use]
     pub fn send_limit(mut self, limit: Duration) -> FastCgi {
-        self.limits.send = limit;
+        self.parts().limits.send = limit;
         self
     }
 
     /// The longest time for which the application may be silent. 60 s if not set.
     #[must_use]
     pub fn read_limit(mut self, limit: Duration) -> FastCgi {
-        self.limits.read = limit;
+        self.parts().limits.read = limit;
         self
     }
 
@@ -154,7 +169,7 @@ impl FastCgi {
     /// `413 Content Too Large`. 1 GiB if not set.
     #[must_use]
     pub fn unsized_body_max(mut self, bytes: u64) -> FastCgi {
-        self.spool.bytes_max = bytes;
+        self.parts().spool.bytes_max = bytes;
         self
     }
 
@@ -162,7 +177,7 @@ impl FastCgi {
     /// the system's directory for such files: that in the variable `TMPDIR`, or `/tmp`.
     #[must_use]
     pub fn spool_directory(mut self, directory: impl Into<PathBuf>) -> FastCgi {
-        self.spool.directory = Some(directory.into());
+        self.parts().spool.directory = Some(directory.into());
         self
     }
 
@@ -172,7 +187,7 @@ impl FastCgi {
     /// once in a second one is closed.
     #[must_use]
     pub fn kept_connections(mut self, most: usize, idle: Duration) -> FastCgi {
-        self.keeping = ConnectionKeeping::new(most, idle);
+        self.parts().keeping = ConnectionKeeping::new(most, idle);
         self
     }
 
@@ -180,54 +195,62 @@ impl FastCgi {
     /// direction of the connection and still read. `false` if not set.
     #[must_use]
     pub fn outlives_client(mut self, outlives: bool) -> FastCgi {
-        self.outlives_client = outlives;
+        self.parts().outlives_client = outlives;
         self
     }
 
     /// Adds a parameter to all requests, or replaces one, even one of the request itself.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> FastCgi {
-        self.server.set(name.into(), value.into());
+        self.parts().server.set(name.into(), value.into());
         self
     }
 
     /// The port in `SERVER_PORT`. If not set, it is the port that the client names, or 80.
     #[must_use]
     pub fn server_port(mut self, port: u16) -> FastCgi {
-        self.server.port = Some(port);
+        self.parts().server.port = Some(port);
         self
     }
 
     /// Where error output and failures go.
     #[must_use]
     pub fn error_log(mut self, log: ErrorLog) -> FastCgi {
-        self.log = log;
+        self.parts().log = log;
         self
     }
 
     /// The handler that answers local redirects. If not set, it is this one.
     #[must_use]
     pub fn local_redirects(mut self, handler: impl DynHandler) -> FastCgi {
-        self.redirects = LocalRedirects::to(handler);
+        self.parts().redirects = LocalRedirects::to(handler);
         self
     }
+}
 
-    /// The script that a path names.
-    async fn target(&self, path: &str) -> Result<ProgramTarget, StatusCode> {
+impl ApplicationAccess {
+    /// The script that a path names, or the whole application; `None` if it names none. The script
+    /// may be no file.
+    fn named(&self, path: &str) -> Result<Option<ProgramTarget>, StatusCode> {
         let mut names = self.place.names(path)?;
         let Some(suffix) = &self.suffix else {
             let mut whole = self.place.target(&names, 0);
             whole.name.pop();
             whole.info = [b"/", &names[..]].concat();
-            return Ok(whole);
+            return Ok(Some(whole));
         };
         if let Some(index) = self.place.index.as_ref().filter(|_| names.is_empty() || names.ends_with(b"/")) {
             names.extend_from_slice(index.as_bytes());
         }
         let ends = names.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let end = ends.chain([names.len()]).find(|end| names[..*end].ends_with(suffix.as_bytes()));
-        if let Some(target) = end.map(|end| self.place.target(&names, end))
-            && self.known.has(&target).await
+        Ok(end.map(|end| self.place.target(&names, end)))
+    }
+
+    /// The script that answers for a path.
+    async fn target(&self, path: &str) -> Result<ProgramTarget, StatusCode> {
+        if let Some(target) = self.named(path)?
+            && (self.suffix.is_none() || self.known.has(&target).await)
         {
             return Ok(target);
         }
@@ -235,7 +258,19 @@ impl FastCgi {
         Ok(self.place.target(fallback.as_bytes(), fallback.len()))
     }
 
-    async fn answer(&self, request: Request) -> Result<Response, StatusCode> {
+    /// The beginning of a request: all but its body.
+    fn beginning(&self, request: &ToldRequest<'_>, target: &ProgramTarget) -> Vec<u8> {
+        let mut out = Vec::with_capacity(2 << 10);
+        record::put_begin(talk::REQUEST, &mut out);
+        record::put_params(talk::REQUEST, &mut out, |out| {
+            each_variable(request, target, &self.place.root, &self.server, |name, value| {
+                record::put_pair(name.as_bytes(), value, out);
+            });
+        });
+        out
+    }
+
+    async fn answer(self: &Rc<Self>, request: Request) -> Result<Response, StatusCode> {
         let (parts, body) = request.into_parts();
         let target = self.target(parts.uri.path()).await?;
         let program = String::from_utf8_lossy(&target.name).into_owned();
@@ -246,21 +281,34 @@ impl FastCgi {
             why.status()
         })?;
         let peer = parts.extensions.get::<Caller>().and_then(Caller::peer);
-        let mut params = Vec::with_capacity(2 << 10);
-        let (root, server) = (&self.place.root, &self.server);
-        each_variable(&parts, peer, Some(length), &target, root, server, |name, value| {
-            put_pair(name.as_bytes(), value, &mut params);
+        let beginning = self.beginning(&ToldRequest::of(&parts, peer, Some(length)), &target);
+        let asked = self.ask(beginning, body, is_idempotent(&parts), &program).await;
+        let parsed = asked.and_then(|(talk, head)| {
+            let head = head::parse(&head, false).map_err(ApplicationFailure::BadHead)?;
+            Ok((talk, head))
         });
-        let (mut talk, head) =
-            self.ask(&params, body, is_idempotent(&parts), &program).await.map_err(|why| {
-                self.log.say(&program, &why.to_string());
-                why.status()
-            })?;
+        let (talk, head) = parsed.map_err(|why| self.failed(&program, &why))?;
+        let is_head = parts.method == Method::HEAD;
+        self.respond(talk, head, is_head, || parts).await
+    }
+
+    /// Tells the log why there is no answer. Returns the status that says so to the client.
+    fn failed(&self, program: &str, why: &ApplicationFailure) -> StatusCode {
+        self.log.say(program, &why.to_string());
+        why.status()
+    }
+
+    /// The response of an application with this head to the request that `parts` gives.
+    async fn respond(
+        self: &Rc<Self>,
+        mut talk: Talk,
+        head: ProgramHead,
+        is_head: bool,
+        parts: impl FnOnce() -> Parts,
+    ) -> Result<Response, StatusCode> {
         match head {
             ProgramHead::Document { status, fields, length } => {
-                let has_body = parts.method != Method::HEAD
-                    && status != StatusCode::NO_CONTENT
-                    && status != StatusCode::NOT_MODIFIED;
+                let has_body = !is_head && has_content(status);
                 let body = if has_body { talk.into_body(length) } else { Body::empty() };
                 let mut response = Response::new(body);
                 *response.status_mut() = status;
@@ -269,7 +317,7 @@ impl FastCgi {
             }
             ProgramHead::LocalRedirect(path) => {
                 talk.run_on().await;
-                self.redirects.follow(self, parts, &path).await
+                self.redirects.follow(&FastCgi(self.clone()), parts(), &path).await
             }
         }
     }
@@ -278,22 +326,22 @@ impl FastCgi {
     /// closed is replaced once.
     async fn ask(
         &self,
-        params: &[u8],
+        beginning: Vec<u8>,
         body: Body,
         may_repeat: bool,
         program: &str,
-    ) -> Result<(Talk, ProgramHead), ApplicationFailure> {
-        let replay = Replay::new(body);
+    ) -> Result<(Talk, Vec<u8>), ApplicationFailure> {
+        let outgoing = Outgoing::new(beginning, body);
         let begin = |stream| {
             let log = self.log.clone();
             let back = talk::Back { keeping: self.keeping.clone(), address: self.address.clone() };
-            Talk::begin(stream, params, Body::new(replay.body()), self.limits, back, log, program.to_owned())
+            Talk::begin(stream, &outgoing, self.limits, back, &self.scratch, log, program.to_owned())
         };
         if let Some(stream) = self.keeping.pool().take(&self.address) {
             let mut talk = begin(stream);
             match self.keeping.on_kept(talk.head()).await {
                 Ok(head) => return Ok((talk, head)),
-                Err(ApplicationFailure::Closed(_)) if may_repeat && replay.is_whole() => {}
+                Err(ApplicationFailure::Closed(_)) if may_repeat && outgoing.is_whole() => {}
                 Err(why) => return Err(why),
             }
         }
@@ -307,16 +355,20 @@ impl FastCgi {
 
 impl Handler for FastCgi {
     async fn call(&self, request: Request) -> Response {
-        let answer = async |request| self.answer(request).await.unwrap_or_else(plain);
-        if self.outlives_client { answer(request).await } else { attended(request, answer).await }
+        let answer = async |request| self.0.answer(request).await.unwrap_or_else(plain);
+        if self.0.outlives_client { answer(request).await } else { attended(request, answer).await }
+    }
+
+    fn call_plain(&self, request: &PlainRequest<'_>) -> Option<PlainCall> {
+        short_way::call(&self.0, request)
     }
 }
 
 impl fmt::Debug for FastCgi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FastCgi")
-            .field("address", &self.address)
-            .field("place", &self.place)
+            .field("address", &self.0.address)
+            .field("place", &self.0.place)
             .finish_non_exhaustive()
     }
 }

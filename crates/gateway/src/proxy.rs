@@ -22,7 +22,7 @@ use http::{Method, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
 use selvedge_client::{Address, AnswerBody, Client, Error, PlainReply, Switched};
 use selvedge_handler::{
-    Body, BodyError, Caller, Forwarded, Forwarding, Handler, HeaderMap, Placeholder, PlainGet, Request,
+    Body, BodyError, Caller, Handler, HeaderMap, Placeholder, PlainCall, PlainOutcome, PlainRequest, Request,
     Response, Upgraded,
 };
 use selvedge_scope::try_join;
@@ -243,8 +243,8 @@ impl Handler for Proxy {
         if self.outlives_client { answer(request).await } else { attended(request, answer).await }
     }
 
-    fn forward(&self, request: &PlainGet<'_>) -> Option<Forwarding> {
-        if self.prefix.is_some() || has_dot_segment(path_of(request.target())) {
+    fn call_plain(&self, request: &PlainRequest<'_>) -> Option<PlainCall> {
+        if !request.is_bare_get() || self.prefix.is_some() || has_dot_segment(path_of(request.target())) {
             return None;
         }
         let host = self.host.as_ref().map_or(request.host(), HeaderValue::as_bytes);
@@ -296,13 +296,15 @@ impl Proxy {
     }
 
     /// The short way of `short_way.rs`.
-    async fn answer_plain(&self, head: Vec<u8>, key: u64, caller: &Caller) -> Forwarded {
+    async fn answer_plain(&self, head: Vec<u8>, key: u64, caller: &Caller) -> PlainOutcome {
         let inform = |status, fields| inform(Some(caller), status, fields);
         let send = async |address: &Address, _| Some(self.client.get_plain(address, &head, inform).await);
         match self.exchange(key, true, send).await {
-            Ok((PlainReply::Whole(answer), _)) => Forwarded::Plain(short_way::passed_on(answer, &self.hop)),
-            Ok((PlainReply::Other(answer), picked)) => Forwarded::Response(self.pass_on(answer, picked)),
-            Err(failure) => Forwarded::Response(failure.response()),
+            Ok((PlainReply::Whole(answer), _)) => {
+                PlainOutcome::Plain(short_way::passed_on(answer, &self.hop))
+            }
+            Ok((PlainReply::Other(answer), picked)) => PlainOutcome::Response(self.pass_on(answer, picked)),
+            Err(failure) => PlainOutcome::Response(failure.response()),
         }
     }
 

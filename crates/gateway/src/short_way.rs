@@ -8,15 +8,15 @@
 
 use crate::forwarding::{Hop, LineFate, fate_of_line, is_of_earlier_proxies};
 use selvedge_client::WholeAnswer;
-use selvedge_handler::{PlainAnswer, PlainGet};
+use selvedge_handler::{PlainAnswer, PlainRequest};
 
 /// Room for what a proxy adds to a head.
 const ADDED_BYTES: usize = 384;
 
 /// The head for the server; `None` if the request takes the long way. `host` is the value of the
 /// field `Host`, and the client asked for that of the request.
-pub(crate) fn outgoing_head(request: &PlainGet<'_>, hop: &Hop, host: &[u8]) -> Option<Vec<u8>> {
-    if hop.trusts || !request.target().iter().all(|&byte| is_plain(byte)) {
+pub(crate) fn outgoing_head(request: &PlainRequest<'_>, hop: &Hop, host: &[u8]) -> Option<Vec<u8>> {
+    if hop.trusts || request.path_and_query().is_none() {
         return None;
     }
     let mut head = Vec::with_capacity(request.target().len() + request.lines().len() + ADDED_BYTES);
@@ -35,7 +35,7 @@ pub(crate) fn outgoing_head(request: &PlainGet<'_>, hop: &Hop, host: &[u8]) -> O
             LineFate::Unclear => return None,
         }
     }
-    hop.put_lines(request.caller().peer(), request.host(), &mut head);
+    hop.put_lines(request.peer(), request.host(), &mut head);
     head.extend_from_slice(b"\r\n");
     Some(head)
 }
@@ -55,7 +55,8 @@ pub(crate) fn passed_on(answer: WholeAnswer, hop: &Hop) -> PlainAnswer {
     }
     hop.put_via(&mut lines);
     let status = answer.status();
-    PlainAnswer { status, lines, names_server, names_date, content: answer.into_content() }
+    let (lines, content) = (lines.into(), answer.into_content().into());
+    PlainAnswer { status, lines, names_server, names_date, content }
 }
 
 /// Appends the line of a field, which lies in `lines`. Most lines are copied in one piece.
@@ -73,9 +74,4 @@ fn put_line(lines: &[u8], name: &[u8], value: &[u8], out: &mut Vec<u8>) {
     for part in [name, b": ", value, b"\r\n"] {
         out.extend_from_slice(part);
     }
-}
-
-/// Whether every reader takes the byte for a part of a path or of a query (RFC 3986 §3.3, §3.4).
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%?".contains(&byte)
 }

@@ -1,5 +1,7 @@
-//! [`Caller`]: the client of a request, as a handler sees it.
+//! [`Caller`]: the client of a request, as a handler sees it; [`LazyCaller`], which makes one on
+//! demand.
 
+use std::cell::OnceCell;
 use std::fmt;
 use std::future::poll_fn;
 use std::net::IpAddr;
@@ -163,5 +165,39 @@ impl Caller {
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Caller").field(&self.peer()).finish()
+    }
+}
+
+/// A client of which the [`Caller`] is made when a handler asks for it: most handlers do not.
+#[derive(Debug)]
+pub struct LazyCaller {
+    peer: Option<IpAddr>,
+    made: OnceCell<Caller>,
+}
+
+impl LazyCaller {
+    /// As [`Caller::new`].
+    pub fn new(peer: Option<IpAddr>) -> LazyCaller {
+        LazyCaller { peer, made: OnceCell::new() }
+    }
+
+    /// As [`Caller::peer`].
+    pub fn peer(&self) -> Option<IpAddr> {
+        self.peer
+    }
+
+    /// The caller.
+    pub fn get(&self) -> &Caller {
+        self.made.get_or_init(|| Caller::new(self.peer))
+    }
+
+    /// The caller, if it has been made.
+    pub fn made(&self) -> Option<&Caller> {
+        self.made.get()
+    }
+
+    /// The caller, for good.
+    pub fn into_caller(self) -> Caller {
+        self.made.into_inner().unwrap_or_else(|| Caller::new(self.peer))
     }
 }

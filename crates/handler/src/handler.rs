@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::rc::Rc;
 
-use crate::{Forwarding, IntoResponse, PlainGet, Request, Response};
+use crate::{IntoResponse, PlainCall, PlainRequest, Request, Response};
 
 /// Makes a response of a request.
 ///
@@ -23,11 +23,15 @@ pub trait Handler: 'static {
     fn call(&self, request: Request) -> impl Future<Output = Response>;
 
     /// Answers a request that it need not take apart, or returns `None`; then the engine
-    /// calls [`call`](Self::call). It is for handlers that send requests on, because a head that
-    /// stays bytes costs a fraction of an owned one. It must answer as [`call`](Self::call) would.
+    /// calls [`call`](Self::call). It must answer as [`call`](Self::call) would. A head that stays
+    /// bytes costs a fraction of an owned one, and an engine sends the answer of a future that does
+    /// not wait with those of other requests.
+    ///
+    /// A handler that looks at an extension, such as [`Mount`](crate::Mount), returns `None`: bytes
+    /// have none.
     ///
     /// If not written, it is `None` for every request.
-    fn forward(&self, request: &PlainGet<'_>) -> Option<Forwarding> {
+    fn call_plain(&self, request: &PlainRequest<'_>) -> Option<PlainCall> {
         let _ = request;
         None
     }
@@ -41,8 +45,8 @@ pub trait DynHandler: 'static {
     /// Answers `request`, at the cost of one allocation.
     fn call_boxed<'a>(&'a self, request: Request) -> BoxResponse<'a>;
 
-    /// [`Handler::forward`].
-    fn forward_boxed(&self, request: &PlainGet<'_>) -> Option<Forwarding>;
+    /// [`Handler::call_plain`].
+    fn call_plain_boxed(&self, request: &PlainRequest<'_>) -> Option<PlainCall>;
 }
 
 impl<H: Handler> DynHandler for H {
@@ -50,8 +54,8 @@ impl<H: Handler> DynHandler for H {
         Box::pin(self.call(request))
     }
 
-    fn forward_boxed(&self, request: &PlainGet<'_>) -> Option<Forwarding> {
-        self.forward(request)
+    fn call_plain_boxed(&self, request: &PlainRequest<'_>) -> Option<PlainCall> {
+        self.call_plain(request)
     }
 }
 
@@ -60,8 +64,8 @@ impl Handler for Rc<dyn DynHandler> {
         (**self).call_boxed(request)
     }
 
-    fn forward(&self, request: &PlainGet<'_>) -> Option<Forwarding> {
-        (**self).forward_boxed(request)
+    fn call_plain(&self, request: &PlainRequest<'_>) -> Option<PlainCall> {
+        (**self).call_plain_boxed(request)
     }
 }
 

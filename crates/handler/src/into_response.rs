@@ -1,10 +1,9 @@
 //! [`IntoResponse`]: what a handler may return, and [`ResponsePart`], what may stand before it.
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
 
-use crate::{Body, BodyError, Response};
+use crate::{Body, BodyError, ContentType, PlainOutcome, Response, has_content};
 
 /// What a handler may return in place of a [`Response`].
 ///
@@ -13,6 +12,14 @@ use crate::{Body, BodyError, Response};
 pub trait IntoResponse {
     /// The response.
     fn into_response(self) -> Response;
+
+    /// The response, as bytes if it has no more to say than bytes can.
+    fn into_outcome(self) -> PlainOutcome
+    where
+        Self: Sized,
+    {
+        PlainOutcome::Response(self.into_response())
+    }
 }
 
 impl IntoResponse for Response {
@@ -50,6 +57,13 @@ impl<R: IntoResponse, E: IntoResponse> IntoResponse for Result<R, E> {
             Err(error) => error.into_response(),
         }
     }
+
+    fn into_outcome(self) -> PlainOutcome {
+        match self {
+            Ok(response) => response.into_outcome(),
+            Err(error) => error.into_outcome(),
+        }
+    }
 }
 
 /// What a handler may return before a response: `(part, response)` and `(part, part, response)` are
@@ -66,12 +80,36 @@ impl<R: IntoResponse, E: IntoResponse> IntoResponse for Result<R, E> {
 pub trait ResponsePart {
     /// Adds it to a response.
     fn add_to(self, response: &mut Response);
+
+    /// Adds it to a response that may be bytes.
+    fn add_to_outcome(self, outcome: PlainOutcome) -> PlainOutcome
+    where
+        Self: Sized,
+    {
+        let mut response = Response::from(outcome);
+        self.add_to(&mut response);
+        PlainOutcome::Response(response)
+    }
 }
 
 /// The status of the response.
 impl ResponsePart for StatusCode {
     fn add_to(self, response: &mut Response) {
         *response.status_mut() = self;
+    }
+
+    fn add_to_outcome(self, outcome: PlainOutcome) -> PlainOutcome {
+        match outcome {
+            PlainOutcome::Plain(mut answer) if has_content(self) => {
+                answer.status = self;
+                PlainOutcome::Plain(answer)
+            }
+            outcome => {
+                let mut response = Response::from(outcome);
+                self.add_to(&mut response);
+                PlainOutcome::Response(response)
+            }
+        }
     }
 }
 
@@ -97,6 +135,10 @@ impl<P: ResponsePart, R: IntoResponse> IntoResponse for (P, R) {
         self.0.add_to(&mut response);
         response
     }
+
+    fn into_outcome(self) -> PlainOutcome {
+        self.0.add_to_outcome(self.1.into_outcome())
+    }
 }
 
 impl<P: ResponsePart, Q: ResponsePart, R: IntoResponse> IntoResponse for (P, Q, R) {
@@ -106,39 +148,53 @@ impl<P: ResponsePart, Q: ResponsePart, R: IntoResponse> IntoResponse for (P, Q, 
         self.0.add_to(&mut response);
         response
     }
-}
 
-fn typed(content_type: &'static str, body: Body) -> Response {
-    let mut response = Response::new(body);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
+    fn into_outcome(self) -> PlainOutcome {
+        self.0.add_to_outcome(self.1.add_to_outcome(self.2.into_outcome()))
+    }
 }
 
 /// Plain text.
 impl IntoResponse for &'static str {
     fn into_response(self) -> Response {
-        typed("text/plain; charset=utf-8", Body::from(self))
+        ContentType::text().response(self.into())
+    }
+
+    fn into_outcome(self) -> PlainOutcome {
+        ContentType::text().plain(self)
     }
 }
 
 /// Plain text.
 impl IntoResponse for String {
     fn into_response(self) -> Response {
-        typed("text/plain; charset=utf-8", Body::from(self))
+        ContentType::text().response(self.into())
+    }
+
+    fn into_outcome(self) -> PlainOutcome {
+        ContentType::text().plain(self)
     }
 }
 
 /// Bytes of no known type: `application/octet-stream`.
 impl IntoResponse for Bytes {
     fn into_response(self) -> Response {
-        typed("application/octet-stream", Body::from(self))
+        ContentType::bytes().response(self.into())
+    }
+
+    fn into_outcome(self) -> PlainOutcome {
+        ContentType::bytes().plain(self)
     }
 }
 
 /// Bytes of no known type: `application/octet-stream`.
 impl IntoResponse for Vec<u8> {
     fn into_response(self) -> Response {
-        Bytes::from(self).into_response()
+        ContentType::bytes().response(self.into())
+    }
+
+    fn into_outcome(self) -> PlainOutcome {
+        ContentType::bytes().plain(self)
     }
 }
 

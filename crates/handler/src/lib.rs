@@ -40,7 +40,7 @@
 //
 // Read `handler.rs`, then `body.rs`. `incoming.rs` is the slot between an engine, which reads a
 // connection, and a handler, which reads a body. `producer.rs` is a body that an `async` block
-// makes. `plain.rs` has requests and answers that pass through a server as bytes. `caller.rs`
+// makes. `plain.rs` has requests and answers that stay bytes. `caller.rs`
 // carries interim responses to the client, and the news of its departure to the handler.
 // `report.rs` has the words for the operator, from all crates of the web.
 //
@@ -54,6 +54,7 @@ mod authenticated;
 mod body;
 mod body_error;
 mod caller;
+mod content_type;
 mod handler;
 mod incoming;
 mod into_response;
@@ -63,20 +64,23 @@ mod plain;
 mod producer;
 mod report;
 mod upgrade;
+mod without_server;
 
 pub use authenticated::Authenticated;
 pub use body::{Body, FileSpan, OnUpgrade, Source};
 pub use body_error::{BodyError, Cause};
-pub use caller::{Caller, Interim};
+pub use caller::{Caller, Interim, LazyCaller};
+pub use content_type::ContentType;
 pub use handler::{BoxResponse, DynHandler, Handler};
 pub use incoming::{Feeder, Incoming, Wanted, incoming};
 pub use into_response::{IntoResponse, ResponsePart};
 pub use mount::Mount;
 pub use placeholder::Placeholder;
-pub use plain::{FieldLines, Forwarded, Forwarding, PlainAnswer, PlainGet};
+pub use plain::{FieldLines, PlainAnswer, PlainCall, PlainContent, PlainOutcome, PlainRequest, has_content};
 pub use producer::{Out, Produced};
 pub use report::{Severity, report, report_to};
 pub use upgrade::{Duplex, Upgraded};
+pub use without_server::WithoutServer;
 
 #[doc(no_inline)]
 pub use bytes::Bytes;

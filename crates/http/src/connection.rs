@@ -23,11 +23,13 @@
 //! | `outgoing.rs` | bytes and spans of files on their way to the client |
 //! | `unlogged.rs` | answered requests that are not logged yet |
 //! | `exchange.rs` | the protocol: reading, parsing, answering by a responder |
+//! | `at_once.rs` | a handler's answer to a request that stays bytes, if the handler does not wait |
 //! | `call.rs` | a request that a handler answers, as the handler sees it |
 //! | `attendant.rs` | the connection's work while a handler waits: bodies in, interim responses out |
 //! | `run.rs` | the run of a handler, from its request to the end of its response |
 //! | `response_head.rs` | how a handler's response is framed, and its head |
 
+mod at_once;
 mod attendant;
 mod call;
 mod client;
@@ -38,8 +40,10 @@ mod run;
 mod unlogged;
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::net::{IpAddr, Shutdown};
 use std::rc::Rc;
+use std::task::Poll;
 
 use selvedge_core::{Deadline, Time, now, yield_now};
 use selvedge_io::net::Stream;
@@ -144,7 +148,9 @@ impl Link {
             }
             let mut exchange = connecting.take_exchange();
             let end = loop {
-                match exchange.proceed(&self.client, &connecting.worker) {
+                let proceed =
+                    poll_fn(|cx| Poll::Ready(exchange.proceed(&self.client, &connecting.worker, cx)));
+                match proceed.await {
                     Pause::More => {
                         if self.client.stream.readable().await.is_err() {
                             exchange.give_up(&self.client, &connecting.worker);

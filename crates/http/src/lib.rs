@@ -133,7 +133,8 @@ pub use zip_store::{UNPACKED_BYTES_MAX, ZipStore};
 
 #[doc(inline)]
 pub use selvedge_handler::{
-    Body, BodyError, Bytes, Caller, DynHandler, FieldLines, Forwarded, Forwarding, Handler, HeaderMap,
-    HeaderName, HeaderValue, IntoResponse, Method, Mount, Placeholder, PlainAnswer, PlainGet, Request,
-    Response, Severity, StatusCode, Upgraded, Uri, header, report, report_to,
+    Body, BodyError, Bytes, Caller, ContentType, DynHandler, FieldLines, Handler, HeaderMap, HeaderName,
+    HeaderValue, IntoResponse, LazyCaller, Method, Mount, Placeholder, PlainAnswer, PlainCall, PlainContent,
+    PlainOutcome, PlainRequest, Request, Response, Severity, StatusCode, Upgraded, Uri, WithoutServer,
+    header, report, report_to,
 };

@@ -6,9 +6,10 @@
 
 use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderName, HeaderValue, IF_MATCH, IF_MODIFIED_SINCE,
-    IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LOCATION, RANGE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LOCATION, RANGE, SERVER, TE, TRAILER, TRANSFER_ENCODING,
+    UPGRADE,
 };
-use selvedge_handler::{Body, IntoResponse, Mount, Request, Response, StatusCode};
+use selvedge_handler::{Body, IntoResponse, Mount, Request, Response, StatusCode, WithoutServer};
 
 use crate::request::{self, FIELDS_MAX, Limits};
 use crate::status::Status;
@@ -93,6 +94,10 @@ pub(crate) fn response(reply: &[u8], body: Option<Body>, mount: Option<&Mount>) 
         {
             response.headers_mut().append(name, value);
         }
+    }
+    // Each reply is made with this field. A rule has taken it away.
+    if !response.headers().contains_key(SERVER) {
+        response.extensions_mut().insert(WithoutServer);
     }
     if let (Some(mount), Some(location)) = (mount, response.headers().get(LOCATION)) {
         let location = [mount.0.as_bytes(), location.as_bytes()].concat();

@@ -8,7 +8,7 @@ use http::HeaderValue;
 use http::header::{COOKIE, SET_COOKIE};
 use http::request::Parts;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
-use selvedge_handler::{Response, ResponsePart};
+use selvedge_handler::{PlainRequest, Response, ResponsePart};
 
 use crate::extract::{Context, FromParts};
 
@@ -52,6 +52,17 @@ impl<S> FromParts<S> for Cookies {
             cookies.parse(field.to_str().unwrap_or_default());
         }
         Ok(cookies)
+    }
+
+    fn from_plain(request: &PlainRequest<'_>, _: &Context<'_, S>) -> Option<Result<Cookies, Infallible>> {
+        let mut cookies = Cookies::default();
+        let fields = request.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"cookie"));
+        for (_, value) in fields {
+            // As above, a value that is no visible text has no cookies.
+            let value = HeaderValue::from_bytes(value).ok()?;
+            cookies.parse(value.to_str().unwrap_or_default());
+        }
+        Some(Ok(cookies))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use selvedge_handler::{IntoResponse, Request, Response};
+use selvedge_handler::{IntoResponse, PlainCall, PlainRequest, Request, Response};
 
 use crate::extract::{Context, FromParts, FromRequest};
 
@@ -18,6 +18,10 @@ pub trait Endpoint<S, A>: 'static {
     /// Answers `request`.
     fn call(&self, request: Request, context: &Context<'_, S>) -> impl Future<Output = Response>;
 
+    /// Answers a request that stays bytes, if each argument can be made of it
+    /// ([`FromParts::from_plain`]).
+    fn call_plain(&self, request: &PlainRequest<'_>, context: &Context<'_, S>) -> Option<PlainCall>;
+
     /// Checks the arguments against the names of a route's parameters.
     ///
     /// # Errors
@@ -28,11 +32,15 @@ pub trait Endpoint<S, A>: 'static {
 impl<S, F, R> Endpoint<S, ()> for F
 where
     F: Fn() -> R + 'static,
-    R: Future,
+    R: Future + 'static,
     R::Output: IntoResponse,
 {
     async fn call(&self, _: Request, _: &Context<'_, S>) -> Response {
         self().await.into_response()
+    }
+
+    fn call_plain(&self, _: &PlainRequest<'_>, _: &Context<'_, S>) -> Option<PlainCall> {
+        Some(outcome(self()))
     }
 
     fn check(_: &[String]) -> Result<(), String> {
@@ -46,7 +54,7 @@ macro_rules! endpoints {
         impl<S, M, F, R, $($head,)* $last> Endpoint<S, (M, $($head,)* $last,)> for F
         where
             F: Fn($($head,)* $last) -> R + 'static,
-            R: Future,
+            R: Future + 'static,
             R::Output: IntoResponse,
             $($head: FromParts<S>,)*
             $last: FromRequest<S, M>,
@@ -62,6 +70,18 @@ macro_rules! endpoints {
                     Err(rejection) => return rejection.into_response(),
                 };
                 self($($head,)* $last).await.into_response()
+            }
+
+            fn call_plain(&self, request: &PlainRequest<'_>, context: &Context<'_, S>) -> Option<PlainCall> {
+                $(let $head = match $head::from_plain(request, context)? {
+                    Ok(argument) => argument,
+                    Err(rejection) => return Some(refusal(rejection)),
+                };)*
+                let $last = match $last::from_plain(request, context)? {
+                    Ok(argument) => argument,
+                    Err(rejection) => return Some(refusal(rejection)),
+                };
+                Some(outcome(self($($head,)* $last)))
             }
 
             fn check(names: &[String]) -> Result<(), String> {
@@ -81,6 +101,21 @@ endpoints! { A1 A2 A3 A4 A5; A6 }
 endpoints! { A1 A2 A3 A4 A5 A6; A7 }
 endpoints! { A1 A2 A3 A4 A5 A6 A7; A8 }
 
+/// The outcome of an endpoint's future.
+fn outcome<R>(answer: R) -> PlainCall
+where
+    R: Future + 'static,
+    R::Output: IntoResponse,
+{
+    Box::pin(async move { answer.await.into_outcome() })
+}
+
+/// The outcome for a request that does not fit an argument.
+#[cold]
+fn refusal(rejection: impl IntoResponse) -> PlainCall {
+    Box::pin(std::future::ready(rejection.into_outcome()))
+}
+
 /// An [`Endpoint`] behind a pointer.
 pub(crate) trait DynEndpoint<S>: 'static {
     fn call_boxed<'a>(
@@ -88,6 +123,8 @@ pub(crate) trait DynEndpoint<S>: 'static {
         request: Request,
         context: &'a Context<'a, S>,
     ) -> Pin<Box<dyn Future<Output = Response> + 'a>>;
+
+    fn call_plain(&self, request: &PlainRequest<'_>, context: &Context<'_, S>) -> Option<PlainCall>;
 }
 
 /// An endpoint with its arguments.
@@ -100,5 +137,8 @@ impl<S: 'static, A: 'static, E: Endpoint<S, A>> DynEndpoint<S> for Erased<E, A> 
         context: &'a Context<'a, S>,
     ) -> Pin<Box<dyn Future<Output = Response> + 'a>> {
         Box::pin(self.0.call(request, context))
+    }
+    fn call_plain(&self, request: &PlainRequest<'_>, context: &Context<'_, S>) -> Option<PlainCall> {
+        self.0.call_plain(request, context)
     }
 }

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode, Uri};
-use selvedge_handler::{Body, Caller, IntoResponse, Request};
+use selvedge_handler::{Body, Caller, IntoResponse, PlainRequest, Request};
 use serde::de::DeserializeOwned;
 
-use crate::body_limit::BodyLimit;
+use crate::body_limit::{BODY_BYTES_MAX, BodyLimit};
 use crate::fields::{self, FieldMisfit};
 use crate::parameters::{self, Parameters};
 use crate::rejection::Rejection;
@@ -33,6 +33,21 @@ pub trait FromParts<S>: Sized {
     /// # Errors
     /// If the request does not fit.
     fn from_parts(parts: &mut Parts, context: &Context<'_, S>) -> Result<Self, Self::Rejection>;
+
+    /// Makes the argument of a request that stays bytes, which costs a fraction of an owned one.
+    /// `None` asks for an owned request; so it is if not written. It must give what
+    /// [`from_parts`](Self::from_parts) would. No layer is around the router then, so the request
+    /// has no extension but its [`Caller`].
+    ///
+    /// # Errors
+    /// If the request does not fit.
+    fn from_plain(
+        request: &PlainRequest<'_>,
+        context: &Context<'_, S>,
+    ) -> Option<Result<Self, Self::Rejection>> {
+        let _ = (request, context);
+        None
+    }
 
     /// Checks the argument against the names of the parameters of a route, when the route is made.
     ///
@@ -59,6 +74,18 @@ pub trait FromRequest<S, M = ViaRequest>: Sized {
         context: &Context<'_, S>,
     ) -> impl Future<Output = Result<Self, Self::Rejection>>;
 
+    /// As [`FromParts::from_plain`].
+    ///
+    /// # Errors
+    /// If the request does not fit.
+    fn from_plain(
+        request: &PlainRequest<'_>,
+        context: &Context<'_, S>,
+    ) -> Option<Result<Self, Self::Rejection>> {
+        let _ = (request, context);
+        None
+    }
+
     /// As [`FromParts::check`].
     ///
     /// # Errors
@@ -82,6 +109,10 @@ impl<S, T: FromParts<S>> FromRequest<S, ViaParts> for T {
 
     async fn from_request(request: Request, context: &Context<'_, S>) -> Result<T, T::Rejection> {
         T::from_parts(&mut request.into_parts().0, context)
+    }
+
+    fn from_plain(request: &PlainRequest<'_>, context: &Context<'_, S>) -> Option<Result<T, T::Rejection>> {
+        T::from_plain(request, context)
     }
 
     fn check(names: &[String]) -> Result<(), String> {
@@ -117,12 +148,20 @@ impl<S, T: DeserializeOwned> FromParts<S> for Path<T> {
     type Rejection = Rejection;
 
     fn from_parts(_: &mut Parts, context: &Context<'_, S>) -> Result<Path<T>, Rejection> {
-        context.parameters.read().map(Path).map_err(|misfit| misfits("the path", &misfit))
+        read_path(context)
+    }
+
+    fn from_plain(_: &PlainRequest<'_>, context: &Context<'_, S>) -> Option<Result<Path<T>, Rejection>> {
+        Some(read_path(context))
     }
 
     fn check(names: &[String]) -> Result<(), String> {
         parameters::check::<T>(names)
     }
+}
+
+fn read_path<S, T: DeserializeOwned>(context: &Context<'_, S>) -> Result<Path<T>, Rejection> {
+    context.parameters.read().map(Path).map_err(|misfit| misfits("the path", &misfit))
 }
 
 /// The query of the target, as a struct or a map. A request with another query is answered with
@@ -134,10 +173,17 @@ impl<S, T: DeserializeOwned> FromParts<S> for Query<T> {
     type Rejection = Rejection;
 
     fn from_parts(parts: &mut Parts, _: &Context<'_, S>) -> Result<Query<T>, Rejection> {
-        let query = parts.uri.query().unwrap_or_default();
-        let pairs = form_urlencoded::parse(query.as_bytes()).collect();
-        fields::read(pairs).map(Query).map_err(|misfit| misfits("the query", &misfit))
+        read_query(parts.uri.query())
     }
+
+    fn from_plain(request: &PlainRequest<'_>, _: &Context<'_, S>) -> Option<Result<Query<T>, Rejection>> {
+        request.path_and_query().map(|(_, query)| read_query(query))
+    }
+}
+
+fn read_query<T: DeserializeOwned>(query: Option<&str>) -> Result<Query<T>, Rejection> {
+    let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes()).collect();
+    fields::read(pairs).map(Query).map_err(|misfit| misfits("the query", &misfit))
 }
 
 fn misfits(what: &str, misfit: &FieldMisfit) -> Rejection {
@@ -154,6 +200,10 @@ impl<S: Clone> FromParts<S> for State<S> {
     fn from_parts(_: &mut Parts, context: &Context<'_, S>) -> Result<State<S>, Infallible> {
         Ok(State(context.state.clone()))
     }
+
+    fn from_plain(_: &PlainRequest<'_>, context: &Context<'_, S>) -> Option<Result<State<S>, Infallible>> {
+        Some(Ok(State(context.state.clone())))
+    }
 }
 
 impl<S> FromParts<S> for Method {
@@ -162,6 +212,10 @@ impl<S> FromParts<S> for Method {
     fn from_parts(parts: &mut Parts, _: &Context<'_, S>) -> Result<Method, Infallible> {
         Ok(parts.method.clone())
     }
+
+    fn from_plain(request: &PlainRequest<'_>, _: &Context<'_, S>) -> Option<Result<Method, Infallible>> {
+        Some(Ok(request.method().clone()))
+    }
 }
 
 impl<S> FromParts<S> for Uri {
@@ -169,6 +223,10 @@ impl<S> FromParts<S> for Uri {
 
     fn from_parts(parts: &mut Parts, _: &Context<'_, S>) -> Result<Uri, Infallible> {
         Ok(parts.uri.clone())
+    }
+
+    fn from_plain(request: &PlainRequest<'_>, _: &Context<'_, S>) -> Option<Result<Uri, Infallible>> {
+        request.target().try_into().ok().map(Ok)
     }
 }
 
@@ -187,6 +245,10 @@ impl<S> FromParts<S> for Caller {
     fn from_parts(parts: &mut Parts, _: &Context<'_, S>) -> Result<Caller, Infallible> {
         Ok(parts.extensions.get::<Caller>().cloned().unwrap_or_else(|| Caller::new(None)))
     }
+
+    fn from_plain(request: &PlainRequest<'_>, _: &Context<'_, S>) -> Option<Result<Caller, Infallible>> {
+        Some(Ok(request.caller().clone()))
+    }
 }
 
 /// The argument, or why there is none.
@@ -198,6 +260,13 @@ impl<S, T: FromParts<S>> FromParts<S> for Result<T, T::Rejection> {
         context: &Context<'_, S>,
     ) -> Result<Result<T, T::Rejection>, Infallible> {
         Ok(T::from_parts(parts, context))
+    }
+
+    fn from_plain(
+        request: &PlainRequest<'_>,
+        context: &Context<'_, S>,
+    ) -> Option<Result<Result<T, T::Rejection>, Infallible>> {
+        T::from_plain(request, context).map(Ok)
     }
 
     fn check(names: &[String]) -> Result<(), String> {
@@ -230,6 +299,10 @@ impl<S> FromRequest<S> for Bytes {
         let bytes_max = BodyLimit::of(&request);
         Ok(request.into_body().read_all(bytes_max).await?)
     }
+
+    fn from_plain(request: &PlainRequest<'_>, _: &Context<'_, S>) -> Option<Result<Bytes, Rejection>> {
+        content(request).map(|content| Ok(Bytes::copy_from_slice(content)))
+    }
 }
 
 /// The whole body as text, up to the [limit](BodyLimit). Text that is not UTF-8 is answered with
@@ -239,9 +312,24 @@ impl<S> FromRequest<S> for String {
 
     async fn from_request(request: Request, context: &Context<'_, S>) -> Result<String, Rejection> {
         let bytes = Bytes::from_request(request, context).await?;
-        String::from_utf8(bytes.into())
-            .map_err(|_| Rejection::new(StatusCode::BAD_REQUEST, "the body is not UTF-8"))
+        String::from_utf8(bytes.into()).map_err(|_| not_utf8())
     }
+
+    fn from_plain(request: &PlainRequest<'_>, _: &Context<'_, S>) -> Option<Result<String, Rejection>> {
+        let text = std::str::from_utf8(content(request)?);
+        Some(text.map(str::to_owned).map_err(|_| not_utf8()))
+    }
+}
+
+#[cold]
+fn not_utf8() -> Rejection {
+    Rejection::new(StatusCode::BAD_REQUEST, "the body is not UTF-8")
+}
+
+/// The content of a request that stays bytes; `None` if it is too long, which an owned request is
+/// told in the same words in all cases.
+pub(crate) fn content<'h>(request: &PlainRequest<'h>) -> Option<&'h [u8]> {
+    (request.content().len() as u64 <= BODY_BYTES_MAX).then(|| request.content())
 }
 
 /// A form (`application/x-www-form-urlencoded`), as a struct or a map: the body, or for `GET` and
@@ -253,29 +341,52 @@ impl<S, T: DeserializeOwned> FromRequest<S> for Form<T> {
     type Rejection = Rejection;
 
     async fn from_request(request: Request, context: &Context<'_, S>) -> Result<Form<T>, Rejection> {
-        let read = |text: &[u8]| {
-            let fields = fields::read(form_urlencoded::parse(text).collect());
-            fields.map(Form).map_err(|misfit| {
-                Rejection::new(StatusCode::UNPROCESSABLE_ENTITY, format!("the form does not fit: {misfit}"))
-            })
-        };
         if request.method() == Method::GET || request.method() == Method::HEAD {
-            return read(request.uri().query().unwrap_or_default().as_bytes());
+            return read_form(request.uri().query().unwrap_or_default().as_bytes());
         }
-        if !has_type(request.headers(), |name| name == "application/x-www-form-urlencoded") {
-            return Err(unsupported("application/x-www-form-urlencoded"));
+        if !has_type(request.headers(), is_form) {
+            return Err(unsupported(FORM));
         }
-        read(&Bytes::from_request(request, context).await?)
+        read_form(&Bytes::from_request(request, context).await?)
+    }
+
+    fn from_plain(request: &PlainRequest<'_>, _: &Context<'_, S>) -> Option<Result<Form<T>, Rejection>> {
+        if *request.method() == Method::GET {
+            return request
+                .path_and_query()
+                .map(|(_, query)| read_form(query.unwrap_or_default().as_bytes()));
+        }
+        if !request.value("content-type").is_some_and(|value| fits_type(value, is_form)) {
+            return Some(Err(unsupported(FORM)));
+        }
+        content(request).map(read_form)
     }
 }
 
-/// Whether `Content-Type` names a type that `fits`, which gets it in lower case without parameters.
-pub(crate) fn has_type(fields: &HeaderMap, fits: impl Fn(&str) -> bool) -> bool {
-    let named = fields.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    named.is_some_and(|named| {
-        let name = named.split(';').next().unwrap_or_default();
-        fits(&name.trim().to_ascii_lowercase())
+/// The type of a form.
+const FORM: &str = "application/x-www-form-urlencoded";
+
+fn is_form(name: &str) -> bool {
+    name.eq_ignore_ascii_case(FORM)
+}
+
+fn read_form<T: DeserializeOwned>(text: &[u8]) -> Result<Form<T>, Rejection> {
+    fields::read(form_urlencoded::parse(text).collect()).map(Form).map_err(|misfit| {
+        Rejection::new(StatusCode::UNPROCESSABLE_ENTITY, format!("the form does not fit: {misfit}"))
     })
+}
+
+/// Whether `Content-Type` names a type that `fits`, which gets it without parameters, in upper and
+/// lower case as it is.
+pub(crate) fn has_type(fields: &HeaderMap, fits: impl Fn(&str) -> bool) -> bool {
+    fields.get(CONTENT_TYPE).is_some_and(|value| fits_type(value.as_bytes(), fits))
+}
+
+/// [`has_type`] for the value of the field.
+pub(crate) fn fits_type(value: &[u8], fits: impl Fn(&str) -> bool) -> bool {
+    let is_visible = |&byte: &u8| byte == b'\t' || (b' '..=b'~').contains(&byte);
+    let text = std::str::from_utf8(value).ok().filter(|_| value.iter().all(is_visible));
+    text.is_some_and(|text| fits(text.split(';').next().unwrap_or_default().trim()))
 }
 
 /// The rejection of a body that has another type.

@@ -1,13 +1,14 @@
 //! [`Json`]: a body of JSON, as an argument and as a reply.
 
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, StatusCode};
-use selvedge_handler::{Body, IntoResponse, Request, Response, Severity, report};
+use http::StatusCode;
+use selvedge_handler::{
+    ContentType, IntoResponse, PlainOutcome, PlainRequest, Request, Response, Severity, report,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::extract::{Context, FromRequest, has_type, unsupported};
+use crate::extract::{Context, FromRequest, content, fits_type, has_type, unsupported};
 use crate::rejection::Rejection;
 
 /// JSON: as an argument the whole body, up to the [limit](crate::BodyLimit), as a reply the body.
@@ -21,32 +22,54 @@ impl<S, T: DeserializeOwned> FromRequest<S> for Json<T> {
     type Rejection = Rejection;
 
     async fn from_request(request: Request, context: &Context<'_, S>) -> Result<Json<T>, Rejection> {
-        if !has_type(request.headers(), |name| name == "application/json" || name.ends_with("+json")) {
+        if !has_type(request.headers(), is_json) {
             return Err(unsupported("application/json"));
         }
-        let bytes = Bytes::from_request(request, context).await?;
-        serde_json::from_slice(&bytes).map(Json).map_err(|error| {
-            let status =
-                if error.is_data() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::BAD_REQUEST };
-            Rejection::new(status, format!("the JSON does not fit: {error}"))
-        })
+        read(&Bytes::from_request(request, context).await?)
     }
+
+    fn from_plain(request: &PlainRequest<'_>, _: &Context<'_, S>) -> Option<Result<Json<T>, Rejection>> {
+        if !request.value("content-type").is_some_and(|value| fits_type(value, is_json)) {
+            return Some(Err(unsupported("application/json")));
+        }
+        content(request).map(read)
+    }
+}
+
+fn is_json(name: &str) -> bool {
+    let suffix = name.len().checked_sub("+json".len()).and_then(|at| name.get(at..));
+    name.eq_ignore_ascii_case("application/json")
+        || suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("+json"))
+}
+
+fn read<T: DeserializeOwned>(text: &[u8]) -> Result<Json<T>, Rejection> {
+    serde_json::from_slice(text).map(Json).map_err(|error| {
+        let status = if error.is_data() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::BAD_REQUEST };
+        Rejection::new(status, format!("the JSON does not fit: {error}"))
+    })
 }
 
 impl<T: Serialize> IntoResponse for Json<T> {
     /// A value that cannot be written as JSON is answered with 500, and reported on standard error.
     fn into_response(self) -> Response {
-        match serde_json::to_vec(&self.0) {
-            Ok(bytes) => {
-                let mut response = Response::new(Body::from(bytes));
-                let json = HeaderValue::from_static("application/json");
-                response.headers_mut().insert(CONTENT_TYPE, json);
-                response
-            }
-            Err(error) => {
-                report(Severity::Error, format_args!("a reply cannot be written as JSON: {error}"));
-                StatusCode::INTERNAL_SERVER_ERROR.into_response()
-            }
+        match written(&self.0) {
+            Some(text) => ContentType::json().response(text.into()),
+            None => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         }
     }
+
+    fn into_outcome(self) -> PlainOutcome {
+        match written(&self.0) {
+            Some(text) => ContentType::json().plain(text),
+            None => StatusCode::INTERNAL_SERVER_ERROR.into_outcome(),
+        }
+    }
+}
+
+fn written(value: &impl Serialize) -> Option<Vec<u8>> {
+    let text = serde_json::to_vec(value);
+    text.inspect_err(|error| {
+        report(Severity::Error, format_args!("a reply cannot be written as JSON: {error}"));
+    })
+    .ok()
 }

@@ -79,7 +79,7 @@ impl<S> FromRequest<S> for Multipart {
 
     async fn from_request(request: Request, _: &Context<'_, S>) -> Result<Multipart, Rejection> {
         let (parts, body) = request.into_parts();
-        if !has_type(&parts.headers, |name| name == "multipart/form-data") {
+        if !has_type(&parts.headers, |name| name.eq_ignore_ascii_case("multipart/form-data")) {
             return Err(unsupported("multipart/form-data"));
         }
         let named = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());

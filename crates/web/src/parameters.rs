@@ -11,19 +11,22 @@ use crate::fields::{self, FieldMisfit};
 
 /// The parameters of a path, in the order of its route.
 #[derive(Debug)]
-pub(crate) struct Parameters<'p>(Vec<(String, &'p str)>);
+pub(crate) struct Parameters<'p>(&'p matchit::Params<'p, 'p>);
 
 impl<'p> Parameters<'p> {
-    pub(crate) fn new(matched: &matchit::Params<'_, 'p>) -> Parameters<'p> {
-        Parameters(matched.iter().map(|(name, value)| (name.to_string(), value)).collect())
+    pub(crate) fn new(matched: &'p matchit::Params<'p, 'p>) -> Parameters<'p> {
+        Parameters(matched)
     }
 
     /// Reads them into a `T`.
     pub(crate) fn read<T: de::DeserializeOwned>(&self) -> Result<T, FieldMisfit> {
-        let decode = |(name, value): &(String, &'p str)| {
+        let decode = |(name, value): (&'p str, &'p str)| {
+            if !value.contains('%') {
+                return Ok((Cow::Borrowed(name), Cow::Borrowed(value)));
+            }
             let value = percent_decode_str(value).decode_utf8();
             let value = value.map_err(|_| FieldMisfit(format!("{name:?} is not UTF-8")))?;
-            Ok((Cow::Owned(name.clone()), value))
+            Ok((Cow::Borrowed(name), value))
         };
         fields::read(self.0.iter().map(decode).collect::<Result<_, FieldMisfit>>()?)
     }

@@ -1,8 +1,8 @@
 //! Replies of one kind: [`Html`] and [`Redirect`].
 
-use http::header::{CONTENT_TYPE, LOCATION};
+use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
-use selvedge_handler::{Body, IntoResponse, Response};
+use selvedge_handler::{Body, ContentType, IntoResponse, PlainOutcome, Response, Source};
 
 /// A page of HTML.
 #[derive(Clone, Debug)]
@@ -10,10 +10,14 @@ pub struct Html<T>(pub T);
 
 impl<T: Into<Body>> IntoResponse for Html<T> {
     fn into_response(self) -> Response {
-        let mut response = Response::new(self.0.into());
-        let html = HeaderValue::from_static("text/html; charset=utf-8");
-        response.headers_mut().insert(CONTENT_TYPE, html);
-        response
+        ContentType::html().response(self.0.into())
+    }
+
+    fn into_outcome(self) -> PlainOutcome {
+        match self.0.into().into_source() {
+            Source::Bytes(content) => ContentType::html().plain(content),
+            source => PlainOutcome::Response(ContentType::html().response(source.into())),
+        }
     }
 }
 

@@ -7,7 +7,9 @@ use std::rc::Rc;
 use http::header::ALLOW;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode, Uri};
-use selvedge_handler::{DynHandler, Handler, IntoResponse, Mount, Request, Response};
+use selvedge_handler::{
+    DynHandler, Handler, IntoResponse, Mount, PlainCall, PlainRequest, Request, Response,
+};
 
 use crate::endpoint::{DynEndpoint, Endpoint, Erased};
 use crate::extract::Context;
@@ -228,6 +230,25 @@ impl<S: 'static> Router<S> {
 impl<S: 'static> Handler for Router<S> {
     fn call(&self, request: Request) -> impl Future<Output = Response> {
         self.answer(request)
+    }
+
+    /// It is for the endpoint that a route has for the very method, and for what is below a prefix.
+    /// All else wants an owned request.
+    fn call_plain(&self, request: &PlainRequest<'_>) -> Option<PlainCall> {
+        let (path, _) = request.path_and_query()?;
+        let matched = self.paths.at(path).ok()?;
+        let route = &self.routes[*matched.value];
+        let methods = match &route.answers {
+            Answers::Methods(methods) => methods,
+            Answers::Below(handler) => {
+                let rest = request.target().get(route.path.len()..)?;
+                let request = rest.starts_with(b"/").then(|| request.with_target(rest))?;
+                return handler.call_plain_boxed(&request);
+            }
+        };
+        let (_, endpoint) = methods.iter().find(|(known, _)| known == request.method())?;
+        let context = Context { state: &self.state, parameters: Parameters::new(&matched.params) };
+        endpoint.call_plain(request, &context)
     }
 }
 

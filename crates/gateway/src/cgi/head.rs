@@ -4,9 +4,10 @@
 //! [`parse`]. What it gives is what the program means: a document, a redirect that the server
 //! follows itself, or one that the client follows.
 
-use crate::forwarding::cleaned;
+use crate::forwarding::{LineFate, cleaned, fate_of_line};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use selvedge_handler::has_content;
 
 /// The longest head that is read.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -107,6 +108,73 @@ pub(crate) fn parse(head: &[u8], is_raw: bool) -> Result<ProgramHead, BadHead> {
     Ok(ProgramHead::Document { status, fields: cleaned(fields), length })
 }
 
+/// The head of a document as lines.
+#[derive(Debug, PartialEq)]
+pub(crate) struct PlainHead {
+    pub(crate) status: StatusCode,
+    pub(crate) lines: Vec<u8>,
+    pub(crate) names_server: bool,
+    pub(crate) names_date: bool,
+    /// The length that the program claims for the body.
+    pub(crate) length: Option<u64>,
+}
+
+/// A complete head as lines, if it is that of a document with content and has nothing unusual.
+/// Otherwise [`parse`] says what it is.
+pub(crate) fn lines(head: &[u8]) -> Option<PlainHead> {
+    let mut plain = PlainHead {
+        status: StatusCode::OK,
+        lines: Vec::with_capacity(head.len() + 16),
+        names_server: false,
+        names_date: false,
+        length: None,
+    };
+    let (mut has_status, mut has_type) = (false, false);
+    for line in head.split(|&byte| byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)) {
+        if line.is_empty() {
+            break;
+        }
+        let colon = line.iter().position(|&byte| byte == b':')?;
+        let (name, value) = (&line[..colon], line[colon + 1..].trim_ascii());
+        let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
+        if !is_usual(name, value) || is(b"location") {
+            return None;
+        }
+        if is(b"status") {
+            plain.status = status_of(value).ok().filter(|_| !std::mem::replace(&mut has_status, true))?;
+            continue;
+        }
+        if is(b"content-length") {
+            let text = std::str::from_utf8(value).ok().filter(|_| value.iter().all(u8::is_ascii_digit))?;
+            if plain.length.replace(text.parse().ok()?).is_some() {
+                return None;
+            }
+        }
+        if is(b"content-type") && std::mem::replace(&mut has_type, true) {
+            return None;
+        }
+        match fate_of_line(name, value) {
+            LineFate::Unclear => return None,
+            LineFate::StaysBehind => continue,
+            LineFate::GoesOn => {}
+        }
+        plain.names_server |= is(b"server");
+        plain.names_date |= is(b"date");
+        for part in [name, b": ", value, b"\r\n"] {
+            plain.lines.extend_from_slice(part);
+        }
+    }
+    ((has_status || has_type) && has_content(plain.status)).then_some(plain)
+}
+
+/// Whether a name and a value have a meaning that no reader doubts, and none for the server.
+fn is_usual(name: &[u8], value: &[u8]) -> bool {
+    let is_name = name.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_value = value.iter().all(|&byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
+    let is_own = name.get(..6).is_some_and(|front| front.eq_ignore_ascii_case(b"x-cgi-"));
+    !name.is_empty() && is_name && is_value && !is_own
+}
+
 /// A status that a client can get: three digits, and a reason that is dropped.
 fn status_of(text: &[u8]) -> Result<StatusCode, BadHead> {
     let bad = BadHead("its status is none");
@@ -199,6 +267,52 @@ mod tests {
         }
     }
 
+    /// The same head by both readers, if it is usual.
+    fn both_ways(text: &str) -> bool {
+        let Some(plain) = lines(text.as_bytes()) else { return false };
+        let Ok(ProgramHead::Document { status, mut fields, length }) = parse(text.as_bytes(), false) else {
+            panic!("{text:?} is no document")
+        };
+        assert_eq!((plain.status, plain.length), (status, length), "{text:?}");
+        assert_eq!(plain.names_server, fields.contains_key(http::header::SERVER), "{text:?}");
+        assert_eq!(plain.names_date, fields.contains_key(http::header::DATE), "{text:?}");
+        // The engine writes it.
+        fields.remove(CONTENT_LENGTH);
+        let line =
+            |(name, value): (&HeaderName, &HeaderValue)| format!("{name}: {}\r\n", value.to_str().unwrap());
+        let (mut expected, mut found): (Vec<_>, Vec<_>) = (
+            fields.iter().map(line).collect(),
+            plain
+                .lines
+                .split_inclusive(|&byte| byte == b'\n')
+                .map(|line| {
+                    let line = std::str::from_utf8(line).unwrap();
+                    let (name, value) = line.split_once(':').unwrap();
+                    format!("{}:{value}", name.to_ascii_lowercase())
+                })
+                .collect(),
+        );
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected, "{text:?}");
+        true
+    }
+
+    #[test]
+    fn heads_as_lines() {
+        for text in [
+            "Content-Type: text/html\n\n",
+            "content-type:text/html\r\nServer: a\r\nDate: b\r\n\r\n",
+            "Status: 404 Not Found\nContent-Type: text/html\nX: \t y \nX: z\n\n",
+            "Content-Type: text/html\nContent-Length: 7\nConnection: close\nKeep-Alive: 5\n\n",
+        ] {
+            assert!(both_ways(text), "{text:?}");
+        }
+        for text in ["Status: 204\n\n", "Location: /a\n\n", "X-CGI-Own: a\nStatus: 200\n\n", "X: y\n\n"] {
+            assert!(!both_ways(text), "{text:?}");
+        }
+    }
+
     #[test]
     fn a_head_has_a_limit() {
         assert_eq!(length(&vec![b'x'; HEAD_BYTES_MAX]), Err(TOO_LONG));
@@ -206,6 +320,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_read_as_lines_is_a_document(
+            picked in prop::collection::vec(0_usize..16, 0..6),
+            end in prop_oneof![Just("\n"), Just("\r\n")],
+        ) {
+            const LINES: [&str; 16] = [
+                "Content-Type: a", "content-type:b", "Status: 200 OK", "Status: 204", "Status: 99", "X: y",
+                "X_Y: z", "X-CGI-A: b", "Location: /a", "Location: http://b/", "Content-Length: 3",
+                "Content-Length: x", "Connection: close", "Connection: x", "Transfer-Encoding: chunked", "Y: \u{e9}",
+            ];
+            let text: String = picked.iter().map(|&at| format!("{}{end}", LINES[at])).collect();
+            both_ways(&(text + end));
+        }
+
         #[test]
         fn a_head_is_complete_at_its_end_and_not_before(
             lines in prop::collection::vec(("[a-z:]{1,9}", any::<bool>()), 0..5),

@@ -7,6 +7,8 @@ use http::HeaderValue;
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST};
 use http::request::Parts;
 pub use selvedge_handler::Authenticated;
+use selvedge_handler::PlainRequest;
+use selvedge_http::response::put_number;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -46,12 +48,80 @@ impl Default for ServerNames {
     }
 }
 
-/// The variables of a request with a body of `length` bytes, or without one, for the program that
-/// `target` names in the directory `root`: `set` is called with the name and the value of each.
-pub(crate) fn each_variable(
-    parts: &Parts,
+/// A request as the variables tell it.
+pub(crate) struct ToldRequest<'r> {
+    method: &'r str,
+    protocol: &'static str,
+    /// Path and query.
+    target: &'r str,
+    query: &'r str,
+    host: &'r [u8],
     peer: Option<IpAddr>,
+    authenticated: Option<&'r Authenticated>,
+    content_type: Option<&'r [u8]>,
+    /// The length of the body, if it is told.
     length: Option<u64>,
+    fields: ToldFields<'r>,
+}
+
+enum ToldFields<'r> {
+    Owned(&'r Parts),
+    Lines(&'r PlainRequest<'r>),
+}
+
+impl<'r> ToldRequest<'r> {
+    /// A request from `peer` with a body of `length` bytes, or without one.
+    pub(crate) fn of(parts: &'r Parts, peer: Option<IpAddr>, length: Option<u64>) -> ToldRequest<'r> {
+        let is_old = parts.version == http::Version::HTTP_10;
+        ToldRequest {
+            method: parts.method.as_str(),
+            protocol: if is_old { "HTTP/1.0" } else { "HTTP/1.1" },
+            target: parts.uri.path_and_query().map_or("/", |target| target.as_str()),
+            query: parts.uri.query().unwrap_or_default(),
+            host: parts.headers.get(HOST).map_or(&b"localhost"[..], HeaderValue::as_bytes),
+            peer,
+            authenticated: parts.extensions.get(),
+            content_type: parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes),
+            length: length.filter(|&length| length > 0 || parts.headers.contains_key(CONTENT_LENGTH)),
+            fields: ToldFields::Owned(parts),
+        }
+    }
+
+    /// A request that stays bytes, if each name of its fields comes once.
+    pub(crate) fn of_plain(request: &'r PlainRequest<'r>) -> Option<ToldRequest<'r>> {
+        let (mut content_type, mut names_length) = (None, false);
+        let mut lines = request.fields();
+        while let Some((name, value)) = lines.next() {
+            if lines.clone().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+                return None;
+            }
+            match name.len() {
+                12 if name.eq_ignore_ascii_case(b"content-type") => content_type = Some(value),
+                14 if name.eq_ignore_ascii_case(b"content-length") => names_length = true,
+                _ => {}
+            }
+        }
+        let (_, query) = request.path_and_query()?;
+        let length = request.content().len() as u64;
+        Some(ToldRequest {
+            method: request.method().as_str(),
+            protocol: "HTTP/1.1",
+            target: std::str::from_utf8(request.target()).ok()?,
+            query: query.unwrap_or_default(),
+            host: request.host(),
+            peer: request.peer(),
+            authenticated: None,
+            content_type,
+            length: (length > 0 || names_length).then_some(length),
+            fields: ToldFields::Lines(request),
+        })
+    }
+}
+
+/// The variables of a request for the program that `target` names in the directory `root`: `set`
+/// is called with the name and the value of each.
+pub(crate) fn each_variable(
+    request: &ToldRequest<'_>,
     target: &ProgramTarget,
     root: &Path,
     server: &ServerNames,
@@ -70,19 +140,17 @@ pub(crate) fn each_variable(
     let root = root.as_os_str().as_bytes();
     set("GATEWAY_INTERFACE", b"CGI/1.1");
     set("SERVER_SOFTWARE", server.software.as_bytes());
-    set("SERVER_PROTOCOL", if parts.version == http::Version::HTTP_10 { b"HTTP/1.0" } else { b"HTTP/1.1" });
-    let host = parts.headers.get(HOST).map_or(&b"localhost"[..], HeaderValue::as_bytes);
-    let (name, named_port) = split_host(host);
+    set("SERVER_PROTOCOL", request.protocol.as_bytes());
+    let (name, named_port) = split_host(request.host);
     set("SERVER_NAME", name);
     match server.port {
         Some(port) => set("SERVER_PORT", port.to_string().as_bytes()),
         None => set("SERVER_PORT", named_port.unwrap_or(b"80")),
     }
-    set("REQUEST_METHOD", parts.method.as_str().as_bytes());
+    set("REQUEST_METHOD", request.method.as_bytes());
     set("REQUEST_SCHEME", b"http");
-    let request_uri = parts.uri.path_and_query().map_or("/", |target| target.as_str());
-    set("REQUEST_URI", request_uri.as_bytes());
-    set("QUERY_STRING", parts.uri.query().unwrap_or_default().as_bytes());
+    set("REQUEST_URI", request.target.as_bytes());
+    set("QUERY_STRING", request.query.as_bytes());
     set("SCRIPT_NAME", &target.name);
     set("SCRIPT_FILENAME", &target.file);
     set("DOCUMENT_ROOT", root);
@@ -90,48 +158,99 @@ pub(crate) fn each_variable(
         set("PATH_INFO", &target.info);
         set("PATH_TRANSLATED", &[root, &target.info].concat());
     }
-    let address = peer.map_or("unix:".into(), |peer| peer.to_string());
-    set("REMOTE_ADDR", address.as_bytes());
+    let address = address(request.peer);
+    set("REMOTE_ADDR", &address);
     // The name is not looked up, because that takes time; the standard allows the address.
-    set("REMOTE_HOST", address.as_bytes());
-    if let Some(Authenticated { scheme, user }) = parts.extensions.get() {
+    set("REMOTE_HOST", &address);
+    if let Some(Authenticated { scheme, user }) = request.authenticated {
         set("AUTH_TYPE", scheme.as_bytes());
         set("REMOTE_USER", user.as_bytes());
     }
-    if let Some(length) = length.filter(|&length| length > 0 || parts.headers.contains_key(CONTENT_LENGTH)) {
+    if let Some(length) = request.length {
         set("CONTENT_LENGTH", length.to_string().as_bytes());
     }
-    if let Some(kind) = parts.headers.get(CONTENT_TYPE) {
-        set("CONTENT_TYPE", kind.as_bytes());
+    if let Some(kind) = request.content_type {
+        set("CONTENT_TYPE", kind);
     }
     // PHP runs nothing without it, if it was built to be careful.
     set("REDIRECT_STATUS", b"200");
-    each_field(parts, set);
+    match request.fields {
+        ToldFields::Owned(parts) => each_field(parts, set),
+        ToldFields::Lines(plain) => each_line(plain, set),
+    }
+}
+
+/// The client's address, or what stands for a Unix socket.
+fn address(peer: Option<IpAddr>) -> Vec<u8> {
+    match peer {
+        // The formatting of the library costs as much as all other variables together.
+        Some(IpAddr::V4(address)) => {
+            let mut text = Vec::with_capacity("255.255.255.255".len());
+            for (at, octet) in address.octets().into_iter().enumerate() {
+                if at > 0 {
+                    text.push(b'.');
+                }
+                put_number(u64::from(octet), &mut text);
+            }
+            text
+        }
+        Some(address) => address.to_string().into_bytes(),
+        None => b"unix:".to_vec(),
+    }
+}
+
+/// Whether no variable tells the field `name`, which is in lower case.
+///
+/// A name with `_` would be mistaken for another with `-`. A program takes `HTTP_PROXY` for a
+/// setting of its own. Secrets are the server's.
+fn is_hidden(name: &str) -> bool {
+    name.contains('_')
+        || matches!(
+            name,
+            "proxy"
+                | "connection"
+                | "content-length"
+                | "content-type"
+                | "keep-alive"
+                | "te"
+                | "transfer-encoding"
+                | "upgrade"
+                | "trailer"
+        )
+        || name.starts_with("proxy-")
+}
+
+/// As [`each_field`] for a request that stays bytes, in which each name comes once.
+fn each_line(request: &PlainRequest<'_>, mut set: impl FnMut(&str, &[u8])) {
+    let (mut name, mut variable) = (String::new(), String::new());
+    for (token, value) in request.fields() {
+        name.clear();
+        name.extend(token.iter().map(|byte| char::from(byte.to_ascii_lowercase())));
+        if !is_hidden(&name) && name != "host" {
+            put_variable(&name, &mut variable);
+            set(&variable, value);
+        }
+    }
+    // What the client asked for, whatever the field says.
+    set("HTTP_HOST", request.host());
+}
+
+/// Makes `variable` the name of the variable for a field.
+fn put_variable(name: &str, variable: &mut String) {
+    variable.clear();
+    variable.push_str("HTTP_");
+    variable.extend(name.bytes().map(|byte| variable_byte(byte) as char));
 }
 
 /// Calls `set` with `HTTP_*`: one variable for each name of a field.
 fn each_field(parts: &Parts, mut set: impl FnMut(&str, &[u8])) {
     let mut variable = String::new();
     for name in parts.headers.keys() {
-        let text = name.as_str();
-        // A name with `_` would be mistaken for another with `-`. A program takes `HTTP_PROXY` for
-        // a setting of its own. Secrets are the server's.
-        let is_hidden = text.contains('_')
-            || *name == "proxy"
-            || *name == AUTHORIZATION && parts.extensions.get::<Authenticated>().is_some()
-            || *name == CONTENT_TYPE
-            || *name == CONTENT_LENGTH
-            || matches!(
-                text,
-                "connection" | "keep-alive" | "te" | "transfer-encoding" | "upgrade" | "trailer"
-            )
-            || text.starts_with("proxy-");
-        if is_hidden {
+        let is_proof = *name == AUTHORIZATION && parts.extensions.get::<Authenticated>().is_some();
+        if is_proof || is_hidden(name.as_str()) {
             continue;
         }
-        variable.clear();
-        variable.push_str("HTTP_");
-        variable.extend(text.bytes().map(|byte| variable_byte(byte) as char));
+        put_variable(name.as_str(), &mut variable);
         let mut values = parts.headers.get_all(name).iter().map(HeaderValue::as_bytes);
         let (first, rest) = (values.next().unwrap_or_default(), values);
         let mut rest = rest.peekable();
@@ -202,7 +321,8 @@ mod tests {
         let peer = Some("10.0.0.9".parse().unwrap());
         let mut lines = Vec::new();
         let server = ServerNames::default();
-        each_variable(&parts, peer, length, &target, Path::new("/srv"), &server, |name, value| {
+        let told = ToldRequest::of(&parts, peer, length);
+        each_variable(&told, &target, Path::new("/srv"), &server, |name, value| {
             if name != "SERVER_SOFTWARE" {
                 lines.push(format!("{name}={}", std::str::from_utf8(value).unwrap()));
             }

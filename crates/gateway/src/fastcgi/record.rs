@@ -141,6 +141,23 @@ pub(crate) fn put_content(kind: u8, request: u16, content: &[u8], out: &mut Vec<
     }
 }
 
+/// Appends the parameters that `put` appends, and their end.
+pub(crate) fn put_params(request: u16, out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    put_head(kind::PARAMS, request, 0, out);
+    let at = out.len();
+    put(out);
+    let length = out.len() - at;
+    if let Some(length @ 1..) = u16::try_from(length).ok().filter(|_| length <= CONTENT_BYTES_MAX) {
+        out[start + 4..start + 6].copy_from_slice(&length.to_be_bytes());
+    } else {
+        let params = out.split_off(at);
+        out.truncate(start);
+        put_content(kind::PARAMS, request, &params, out);
+    }
+    put_stream_end(kind::PARAMS, request, out);
+}
+
 /// Appends the end of a stream.
 pub(crate) fn put_stream_end(kind: u8, request: u16, out: &mut Vec<u8>) {
     put_head(kind, request, 0, out);
@@ -267,6 +284,18 @@ mod tests {
         assert_eq!(out, [1, 3, 1, 2, 0, 8, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0]);
         assert_eq!(end(&out[8..]), Ok(Ended::Overloaded));
         assert!(end(&out).is_err() && begin(&[]).is_err());
+    }
+
+    #[test]
+    fn parameters_of_any_length_are_a_stream() {
+        for length in [0, 1, 100, CONTENT_BYTES_MAX, CONTENT_BYTES_MAX + 1, 200_000] {
+            let params = vec![b'p'; length];
+            let (mut direct, mut copied) = (b"before".to_vec(), b"before".to_vec());
+            put_params(7, &mut direct, |out| out.extend_from_slice(&params));
+            put_content(kind::PARAMS, 7, &params, &mut copied);
+            put_stream_end(kind::PARAMS, 7, &mut copied);
+            assert!(direct == copied, "{length}");
+        }
     }
 
     #[test]

@@ -24,12 +24,17 @@ const MOST: usize = 1024;
 pub(crate) struct KnownScripts(RefCell<HashMap<Vec<u8>, Time>>);
 
 impl KnownScripts {
+    /// Whether a script was a file a moment ago.
+    pub(crate) fn knows(&self, target: &ProgramTarget) -> bool {
+        self.0.borrow().get(&target.file).is_some_and(|&looked| now().since(looked) < VALIDITY)
+    }
+
     /// Whether a script is a file, as far as it is known.
     pub(crate) async fn has(&self, target: &ProgramTarget) -> bool {
-        let now = now();
-        if self.0.borrow().get(&target.file).is_some_and(|&looked| now.since(looked) < VALIDITY) {
+        if self.knows(target) {
             return true;
         }
+        let now = now();
         let file = PathBuf::from(OsStr::from_bytes(&target.file));
         let is_file = metadata(file).await.is_ok_and(|status| status.is_file());
         let mut known = self.0.borrow_mut();

@@ -1,15 +1,17 @@
 //! [`Talk`]: one request on a connection to an application.
 //!
-//! The request's body is written by a future of its own, which is polled together with the reading
-//! of the answer, so both flow at the same time. The connection goes back to the pool when the
+//! A request with its body in memory is written at once. Otherwise a future of its own writes it,
+//! which is polled together with the reading of the answer, so both flow at the same time. The
+//! connection goes back to the pool when the
 //! application has ended the request and the whole request was written. Otherwise it is closed, and
 //! the application is told before that the request is given up.
 
 use super::keeping::ConnectionKeeping;
 use super::record::{self, BadRecord, Ended, RecordDecoder, kind};
 use crate::cgi::claimed_length::ClaimedLength;
-use crate::cgi::head::{self, BadHead, ProgramHead};
+use crate::cgi::head::{self, BadHead};
 use crate::error_log::{ErrorLines, ErrorLog};
+use crate::replay::Replay;
 use bytes::Bytes;
 use http::StatusCode;
 use selvedge_client::{Address, Error};
@@ -17,6 +19,7 @@ use selvedge_core::Time;
 use selvedge_handler::{Body, BodyError};
 use selvedge_io::net::Stream;
 use selvedge_scope::{Selected, select};
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::pin::Pin;
@@ -25,10 +28,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The number of the request: there is one at a time on a connection.
-const REQUEST: u16 = 1;
+pub(crate) const REQUEST: u16 = 1;
 
 /// The number of bytes that one read of the connection asks for.
 const PIECE_BYTES: usize = 32 << 10;
+
+/// The most bytes that are copied out of the room for reading. With more, the room itself goes on.
+const COPIED_BYTES_MAX: usize = 8 << 10;
 
 /// The time limits of a request.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +115,55 @@ enum FeedError {
     Client(BodyError),
 }
 
+/// A request on its way out, as often as it is sent.
+pub(crate) struct Outgoing {
+    /// All but the body. With a body in memory, the whole request.
+    bytes: Vec<u8>,
+    /// The body that is to follow.
+    body: Option<Replay>,
+}
+
+impl Outgoing {
+    /// The request that begins so.
+    pub(crate) fn new(mut beginning: Vec<u8>, body: Body) -> Outgoing {
+        let Some(content) = body.in_memory() else {
+            return Outgoing { bytes: beginning, body: Some(Replay::new(body)) };
+        };
+        record::put_content(kind::STDIN, REQUEST, content, &mut beginning);
+        record::put_stream_end(kind::STDIN, REQUEST, &mut beginning);
+        Outgoing { bytes: beginning, body: None }
+    }
+
+    /// Whether it can be sent from its beginning.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.body.as_ref().is_none_or(Replay::is_whole)
+    }
+}
+
+/// Room for reading, which the requests of one handler take in turn: most answers are far shorter,
+/// and are copied out of it.
+#[derive(Clone, Default)]
+pub(crate) struct Scratch(Rc<RefCell<Vec<u8>>>);
+
+impl Scratch {
+    fn take(&self) -> Vec<u8> {
+        let mut room = self.0.take();
+        room.clear();
+        room.reserve_exact(PIECE_BYTES);
+        room
+    }
+
+    /// The bytes that were read into `room`, which comes back if they are few.
+    fn read(&self, room: Vec<u8>) -> Bytes {
+        if room.len() > COPIED_BYTES_MAX {
+            return room.into();
+        }
+        let read = Bytes::copy_from_slice(&room);
+        self.0.replace(room);
+        read
+    }
+}
+
 /// A request on a connection.
 pub(crate) struct Talk {
     /// The connection, until it is given back.
@@ -129,29 +184,34 @@ pub(crate) struct Talk {
     lines: ErrorLines,
     limits: Limits,
     back: Option<Back>,
+    scratch: Scratch,
 }
 
 impl Talk {
-    /// Begins a request with these parameters, encoded as pairs.
+    /// Begins a request. If it has its body in memory, it goes out as far as the stream takes it at
+    /// once.
     pub(crate) fn begin(
         stream: Stream,
-        params: &[u8],
-        body: Body,
+        request: &Outgoing,
         limits: Limits,
         back: Back,
+        scratch: &Scratch,
         log: ErrorLog,
         program: String,
     ) -> Talk {
-        let mut head = Vec::with_capacity(params.len() + 64);
-        record::put_begin(REQUEST, &mut head);
-        record::put_content(kind::PARAMS, REQUEST, params, &mut head);
-        record::put_stream_end(kind::PARAMS, REQUEST, &mut head);
         let stream = Rc::new(stream);
-        let feed: RequestFeed = Box::pin(feed(stream.clone(), head, body, limits.send));
+        let (feed, is_sent) = match &request.body {
+            None => write_now(&stream, &request.bytes, limits.send),
+            Some(body) => {
+                let body = Body::new(body.body());
+                let feed = feed(stream.clone(), request.bytes.clone(), body, limits.send);
+                (Some(Box::pin(feed) as RequestFeed), false)
+            }
+        };
         Talk {
             stream: Some(stream),
-            feed: Some(feed),
-            is_sent: false,
+            feed,
+            is_sent,
             records: RecordDecoder::default(),
             input: Bytes::new(),
             is_begun: false,
@@ -161,19 +221,19 @@ impl Talk {
             lines: ErrorLines::new(log, program),
             limits,
             back: Some(back),
+            scratch: scratch.clone(),
         }
     }
 
-    /// Reads the head of the answer.
+    /// Reads the bytes of the head of the answer.
     ///
     /// # Errors
     /// Why there is none.
-    pub(crate) async fn head(&mut self) -> Result<ProgramHead, ApplicationFailure> {
+    pub(crate) async fn head(&mut self) -> Result<Vec<u8>, ApplicationFailure> {
         loop {
             if let Some(length) = head::length(&self.early).map_err(ApplicationFailure::BadHead)? {
                 let rest = self.early.split_off(length);
-                let head = std::mem::replace(&mut self.early, rest);
-                return head::parse(&head, false).map_err(ApplicationFailure::BadHead);
+                return Ok(std::mem::replace(&mut self.early, rest));
             }
             match self.read().await {
                 Ok(Some(piece)) => self.early.extend_from_slice(&piece),
@@ -205,7 +265,7 @@ impl Talk {
                 return Ok(None);
             }
             let Some(stream) = self.stream.clone() else { return Ok(None) };
-            let mut buffer = Vec::with_capacity(PIECE_BYTES);
+            let mut buffer = self.scratch.take();
             let read = loop {
                 // While the request flows, its writer's limit counts.
                 stream.set_read_deadline(self.feed.is_none().then(|| Time::now() + self.limits.read));
@@ -224,7 +284,7 @@ impl Talk {
             };
             match read.map_err(OutputCut::Io)? {
                 0 => return Err(OutputCut::Closed),
-                _ => (self.input, self.is_begun) = (buffer.into(), true),
+                _ => (self.input, self.is_begun) = (self.scratch.read(buffer), true),
             }
         }
     }
@@ -286,11 +346,20 @@ impl Talk {
         self.ended.is_some() && length.is_none_or(|length| length == self.early.len() as u64)
     }
 
+    /// The rest of the output, if it is there and all of an answer for which the program claims
+    /// this length.
+    pub(crate) fn whole(&mut self, length: Option<u64>) -> Option<Vec<u8>> {
+        if !self.is_whole(length) {
+            return None;
+        }
+        self.give_back();
+        Some(std::mem::take(&mut self.early))
+    }
+
     /// The rest of the output as the body of an answer.
     pub(crate) fn into_body(mut self, length: Option<u64>) -> Body {
-        if self.is_whole(length) {
-            self.give_back();
-            return Bytes::from(std::mem::take(&mut self.early)).into();
+        if let Some(content) = self.whole(length) {
+            return content.into();
         }
         Body::produce(async move |mut out| {
             let mut measured = ClaimedLength::new(length);
@@ -331,18 +400,34 @@ impl Drop for Talk {
     }
 }
 
+/// Writes a whole request as far as the stream takes it at once. Returns the future that writes the
+/// rest, if there is one, and whether all is written.
+fn write_now(stream: &Rc<Stream>, request: &[u8], limit: Duration) -> (Option<RequestFeed>, bool) {
+    let written = match stream.try_write(request) {
+        Ok(written) if written == request.len() => return (None, true),
+        Ok(written) => written,
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => 0,
+        // The application takes no more. It may answer all the same.
+        Err(_) => return (None, false),
+    };
+    let (stream, rest) = (stream.clone(), request[written..].to_vec());
+    let rest = async move { write(&stream, &rest, limit).await };
+    (Some(Box::pin(rest)), false)
+}
+
+async fn write(stream: &Stream, bytes: &[u8], limit: Duration) -> Result<(), FeedError> {
+    stream.set_write_deadline(Some(Time::now() + limit));
+    stream.write_all(bytes).await.map_err(|_| FeedError::Io)
+}
+
 /// Writes a request.
 async fn feed(stream: Rc<Stream>, head: Vec<u8>, mut body: Body, limit: Duration) -> Result<(), FeedError> {
-    let write = async |bytes: &[u8]| {
-        stream.set_write_deadline(Some(Time::now() + limit));
-        stream.write_all(bytes).await.map_err(|_| FeedError::Io)
-    };
     let mut out = head;
     while let Some(piece) = body.next().await.transpose().map_err(FeedError::Client)? {
         record::put_content(kind::STDIN, REQUEST, &piece, &mut out);
-        write(&out).await?;
+        write(&stream, &out, limit).await?;
         out.clear();
     }
     record::put_stream_end(kind::STDIN, REQUEST, &mut out);
-    write(&out).await
+    write(&stream, &out, limit).await
 }

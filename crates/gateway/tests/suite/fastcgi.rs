@@ -174,7 +174,7 @@ fn a_client_that_goes_away_has_the_handler_dropped() {
 }
 
 /// A record with its padding.
-fn record(kind: u8, content: &[u8], padding: u8) -> Vec<u8> {
+pub(crate) fn record(kind: u8, content: &[u8], padding: u8) -> Vec<u8> {
     let length = (content.len() as u16).to_be_bytes();
     let head = [1, kind, 0, 1, length[0], length[1], padding, 0];
     [&head[..], content, &vec![0; usize::from(padding)]].concat()

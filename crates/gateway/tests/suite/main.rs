@@ -5,6 +5,7 @@ mod any_bytes;
 mod cgi;
 mod cgi_faults;
 mod fastcgi;
+mod fastcgi_ways;
 mod proxy;
 mod proxy_faults;
 mod scripts;

@@ -2,7 +2,7 @@
 
 use crate::proxy::{UPSTREAM, listen, proxy, read_until, through};
 use selvedge_gateway::Proxy;
-use selvedge_handler::{Forwarding, Handler, PlainGet, Request, Response};
+use selvedge_handler::{Handler, PlainCall, PlainRequest, Request, Response};
 use selvedge_io::time::{sleep, timeout};
 use selvedge_scope::join;
 use selvedge_sim::simulate;
@@ -117,7 +117,7 @@ fn exchanged(is_short: bool, request: &str, answer: &'static [&'static str]) -> 
     outcome.lock().unwrap().take().expect("the world has run")
 }
 
-/// A proxy, or a handler that calls one and forwards nothing itself.
+/// A proxy, or a handler that calls one with owned requests alone.
 struct Way {
     proxy: Proxy,
     is_short: bool,
@@ -128,8 +128,8 @@ impl Handler for Way {
         self.proxy.call(request).await
     }
 
-    fn forward(&self, request: &PlainGet<'_>) -> Option<Forwarding> {
-        self.is_short.then(|| self.proxy.forward(request)).flatten()
+    fn call_plain(&self, request: &PlainRequest<'_>) -> Option<PlainCall> {
+        self.is_short.then(|| self.proxy.call_plain(request)).flatten()
     }
 }
 

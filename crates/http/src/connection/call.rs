@@ -6,12 +6,10 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use http::header::{HOST, HeaderName, HeaderValue, TE, UPGRADE};
-use http::{HeaderMap, Method as HttpMethod, Uri, Version as HttpVersion};
+use http::{HeaderMap, Method as HttpMethod, StatusCode, Uri, Version as HttpVersion};
 use memchr::memchr_iter;
 use selvedge_core::Exception;
-use selvedge_handler::{
-    Body, Caller, DynHandler, Feeder, FieldLines, Forwarded, Forwarding, PlainGet, incoming,
-};
+use selvedge_handler::{Body, Caller, DynHandler, Feeder, FieldLines, PlainCall, PlainOutcome, incoming};
 
 use super::client::ClientSide;
 use crate::body::{Decoder, Framing};
@@ -23,13 +21,14 @@ use crate::worker::WorkerContext;
 /// A request on its way to a handler.
 pub(super) struct HandlerCall {
     pub(super) handler: Rc<dyn DynHandler>,
-    /// The handler takes it, unless it forwards the request.
+    /// The handler takes it, unless it was given bytes.
     pub(super) request: Option<selvedge_handler::Request>,
-    pub(super) forwarding: Option<Forwarding>,
+    /// The handler's future, if it was given bytes and waits.
+    pub(super) waiting: Option<PlainCall>,
     /// Whether the handler has been polled.
     pub(super) has_begun: bool,
     /// How the handler ended, if it did not wait.
-    pub(super) answer: Option<Result<Forwarded, Exception>>,
+    pub(super) answer: Option<Result<PlainOutcome, Exception>>,
     /// What was put of a response that the stream has not taken as a whole yet.
     pub(super) put: Option<Sent>,
     pub(super) caller: Caller,
@@ -57,6 +56,12 @@ pub(super) struct Sent {
     pub(super) content_bytes: u64,
 }
 
+impl Sent {
+    pub(super) fn of(status: StatusCode, content_bytes: usize) -> Sent {
+        Sent { status: Status::of_code(status.as_u16()), content_bytes: content_bytes as u64 }
+    }
+}
+
 /// What the log says of the request.
 pub(super) struct LogEntry {
     head: Bytes,
@@ -68,7 +73,7 @@ pub(super) struct LogEntry {
 
 impl LogEntry {
     /// The parts of `request`, of which `head` is a copy of the head.
-    fn of(request: &Request<'_>, head: Bytes) -> LogEntry {
+    pub(super) fn of(request: &Request<'_>, head: Bytes) -> LogEntry {
         let place = |part: &[u8]| place_in(request.head, part);
         LogEntry {
             line: place(request.line).unwrap_or(0..0),
@@ -111,15 +116,6 @@ impl HandlerCall {
         worker: &WorkerContext<H>,
     ) -> Result<(HandlerCall, usize), Status> {
         let caller = Caller::new(client.peer());
-        if let Some(forwarding) = plain(request, &caller).and_then(|plain| handler.forward_boxed(&plain)) {
-            let terms = CallTerms::of(request, worker, false);
-            let entry = LogEntry::of(request, Bytes::copy_from_slice(request.head));
-            let call = HandlerCall {
-                forwarding: Some(forwarding),
-                ..HandlerCall::of(handler, caller, terms, entry)
-            };
-            return Ok((call, 0));
-        }
         let decoder = Decoder::new(request.framing, worker.config.handlers.body_bytes)?;
         let head = Bytes::copy_from_slice(request.head);
         let mut owned = selvedge_handler::Request::new(Body::empty());
@@ -147,11 +143,16 @@ impl HandlerCall {
         Ok((call, used))
     }
 
-    fn of(handler: Rc<dyn DynHandler>, caller: Caller, terms: CallTerms, entry: LogEntry) -> HandlerCall {
+    pub(super) fn of(
+        handler: Rc<dyn DynHandler>,
+        caller: Caller,
+        terms: CallTerms,
+        entry: LogEntry,
+    ) -> HandlerCall {
         HandlerCall {
             handler,
             request: None,
-            forwarding: None,
+            waiting: None,
             has_begun: false,
             answer: None,
             put: None,
@@ -164,7 +165,7 @@ impl HandlerCall {
 }
 
 impl CallTerms {
-    fn of<H>(request: &Request<'_>, worker: &WorkerContext<H>, trailers: bool) -> CallTerms {
+    pub(super) fn of<H>(request: &Request<'_>, worker: &WorkerContext<H>, trailers: bool) -> CallTerms {
         CallTerms {
             version: request.version,
             persistence: Persistence::offered(request, !worker.is_draining()),
@@ -173,24 +174,6 @@ impl CallTerms {
             expects_continue: request.expects_continue,
         }
     }
-}
-
-/// The request as one that may be forwarded, if it has no body and is for one host.
-fn plain<'r>(request: &'r Request<'_>, caller: &'r Caller) -> Option<PlainGet<'r>> {
-    let is_plain = request.method == Method::Get
-        && request.version == Version::Http11
-        && matches!(request.framing, Framing::None | Framing::Length(0))
-        && !request.expects_continue;
-    let host = request.host.filter(|host| is_plain && !host.is_empty())?;
-    let target = match request.query {
-        None => request.path,
-        Some(query) => {
-            let path = place_in(request.line, request.path)?;
-            let query = place_in(request.line, query)?;
-            (query.start == path.end + 1).then(|| &request.line[path.start..query.end])?
-        }
-    };
-    Some(PlainGet::new(target, host, request.lines(), caller))
 }
 
 /// Whether the list `value` has the element `name`, with parameters or without.
@@ -203,13 +186,13 @@ pub(super) fn names(value: &[u8], name: &[u8]) -> bool {
 }
 
 /// Where `part` lies in `whole`.
-fn place_in(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
+pub(super) fn place_in(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
     let start = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
     let end = start + part.len();
     (end <= whole.len()).then_some(start..end)
 }
 
-fn method(request: &Request<'_>) -> Result<HttpMethod, Status> {
+pub(super) fn method(request: &Request<'_>) -> Result<HttpMethod, Status> {
     Ok(match request.method {
         Method::Get => HttpMethod::GET,
         Method::Head => HttpMethod::HEAD,

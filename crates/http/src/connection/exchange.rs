@@ -8,11 +8,13 @@
 use std::io;
 use std::net::Shutdown;
 use std::rc::Rc;
+use std::task::Context;
 use std::time::Duration;
 
 use http::HeaderMap;
 use selvedge_core::{Time, now};
 
+use super::at_once::{Asked, ask};
 use super::call::HandlerCall;
 use super::client::ClientSide;
 use super::outgoing::{Outgoing, aside};
@@ -147,7 +149,12 @@ impl<H: Responder> Exchange<H> {
     }
 
     /// Reads and answers for as long as that goes without waiting.
-    pub(super) fn proceed(&mut self, client: &ClientSide, worker: &WorkerContext<H>) -> Pause<H::Search> {
+    pub(super) fn proceed(
+        &mut self,
+        client: &ClientSide,
+        worker: &WorkerContext<H>,
+        cx: &mut Context<'_>,
+    ) -> Pause<H::Search> {
         if self.reading {
             self.make_room();
             match client.stream.try_read_to_spare(&mut self.input) {
@@ -162,7 +169,7 @@ impl<H: Responder> Exchange<H> {
         }
         loop {
             let drafts = Drafts(worker);
-            let next = self.advance(client, worker);
+            let next = self.advance(client, worker, cx);
             let (read, close) = (matches!(next, NextTask::Read), matches!(next, NextTask::Close));
             let performed = self.perform(client, next);
             std::mem::forget(drafts);
@@ -242,11 +249,17 @@ impl<H: Responder> Exchange<H> {
     }
 
     /// Answers requests from the input until something else has to be done first.
-    fn advance(&mut self, client: &ClientSide, worker: &WorkerContext<H>) -> NextTask<H::Search> {
-        let state = &mut *worker.state.borrow_mut();
+    fn advance(
+        &mut self,
+        client: &ClientSide,
+        worker: &WorkerContext<H>,
+        cx: &mut Context<'_>,
+    ) -> NextTask<H::Search> {
+        let mut borrowed = worker.state.borrow_mut();
         let now = now();
-        state.tell_time(now);
+        borrowed.tell_time(now);
         loop {
+            let state = &mut *borrowed;
             if self.closing {
                 return NextTask::Close;
             }
@@ -276,7 +289,31 @@ impl<H: Responder> Exchange<H> {
                 Ok(None) => return NextTask::Read,
                 Ok(Some(request)) => {
                     if let Some(run) = state.handler.route(&request) {
+                        drop(borrowed);
                         let behind = &self.input[self.start + request.len..];
+                        let memory = (&mut self.spare, &mut self.out.bytes);
+                        let asked = ask(&run, (&request, behind), (client, worker), memory, cx);
+                        borrowed = worker.state.borrow_mut();
+                        let state = &mut *borrowed;
+                        match asked {
+                            Asked::Replied(sent, persistence, used) => {
+                                self.closing = !persistence.keeps();
+                                if let Some(log) = &state.log {
+                                    let end = self.out.bytes.len() as u64;
+                                    let answered = Answered::of(self.start, &sent, end);
+                                    self.unlogged.note(answered, &request, client, log, &state.clock);
+                                }
+                                self.start += request.len + used;
+                                self.due = None;
+                                continue;
+                            }
+                            Asked::Begun(call, used) => {
+                                self.start += request.len + used;
+                                self.due = None;
+                                return NextTask::Run(call);
+                            }
+                            Asked::Refused => {}
+                        }
                         let spare = std::mem::take(&mut self.spare);
                         match HandlerCall::new(run, &request, behind, spare, client, worker) {
                             Ok((call, used)) => {

@@ -7,12 +7,17 @@
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, SERVER, TRANSFER_ENCODING, UPGRADE};
 use http::response::Parts;
 use http::{HeaderMap, HeaderName, StatusCode};
-use selvedge_handler::{Interim, PlainAnswer};
+use selvedge_handler::{Interim, PlainAnswer, WithoutServer, has_content};
 
 use super::call::{CallTerms, names};
 use crate::date::Clock;
 use crate::request::{Method, Version};
 use crate::response::{Persistence, SERVER as SERVER_NAME, put_number};
+
+/// The status line and the server's name in most heads, and the name of the field behind them.
+const USUAL_BEGINNING: &str = "HTTP/1.1 200 OK\r\nServer: selvedge\r\nDate: ";
+
+static KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 
 /// How the end of a body is known to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,16 +32,42 @@ pub(super) enum Delimiter {
     Close,
 }
 
+/// The fields of a response that the engine looks at. They are found in one pass, because a look-up
+/// of each would cost more than a response of the usual few fields has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct KnownFields {
+    /// `Server`, or the response must not name the server.
+    server: bool,
+    date: bool,
+    upgrade: bool,
+    /// `Connection` has the option `close`.
+    closes: bool,
+}
+
+impl KnownFields {
+    pub(super) fn of(parts: &Parts) -> KnownFields {
+        let server = parts.extensions.get::<WithoutServer>().is_some();
+        let mut known = KnownFields { server, ..KnownFields::default() };
+        for (name, value) in &parts.headers {
+            known.server |= *name == SERVER;
+            known.date |= *name == DATE;
+            known.upgrade |= *name == UPGRADE;
+            known.closes |= *name == CONNECTION && names(value.as_bytes(), b"close");
+        }
+        known
+    }
+}
+
 /// How the body of `parts` is framed, and what is said about the connection. `len` is the length of
 /// the body, if it is known.
-pub(super) fn frame(parts: &Parts, len: Option<u64>, terms: &CallTerms) -> (Delimiter, Persistence) {
-    let closes =
-        |fields: &HeaderMap| fields.get_all(CONNECTION).iter().any(|value| names(value.as_bytes(), b"close"));
-    let persistence = match closes(&parts.headers) {
-        true => Persistence::Close,
-        false => terms.persistence,
-    };
-    if !has_body(parts.status, terms.method) {
+pub(super) fn frame(
+    parts: &Parts,
+    known: KnownFields,
+    len: Option<u64>,
+    terms: &CallTerms,
+) -> (Delimiter, Persistence) {
+    let persistence = if known.closes { Persistence::Close } else { terms.persistence };
+    if terms.method == Method::Head || !has_content(parts.status) {
         return (Delimiter::Nothing, persistence);
     }
     let declared = || parts.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
@@ -47,30 +78,16 @@ pub(super) fn frame(parts: &Parts, len: Option<u64>, terms: &CallTerms) -> (Deli
     }
 }
 
-/// Whether a reply with this status, to this method, may have a body.
-fn has_body(status: StatusCode, method: Method) -> bool {
-    method != Method::Head
-        && !status.is_informational()
-        && status != StatusCode::NO_CONTENT
-        && status != StatusCode::NOT_MODIFIED
-}
-
 /// Appends the head of a response. `len` is the length of the body, if it is known.
 pub(super) fn put(
-    parts: &Parts,
-    delimiter: Delimiter,
-    len: Option<u64>,
+    (parts, known): (&Parts, KnownFields),
+    (delimiter, len): (Delimiter, Option<u64>),
     persistence: Persistence,
     clock: &Clock,
     out: &mut Vec<u8>,
 ) {
-    let (names_server, names_date) = (parts.headers.contains_key(SERVER), parts.headers.contains_key(DATE));
-    put_beginning(parts.status, names_server, names_date, clock, out);
-    for (name, value) in &parts.headers {
-        if !is_framing(name) {
-            put_field(name.as_str().as_bytes(), value.as_bytes(), out);
-        }
-    }
+    put_beginning(parts.status, known.server, known.date, clock, out);
+    put_fields(&parts.headers, out);
     match delimiter {
         Delimiter::Length(len) => put_length(len, out),
         Delimiter::Chunks => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),
@@ -85,7 +102,7 @@ pub(super) fn put(
         }
         Delimiter::Nothing => {}
     }
-    if parts.headers.contains_key(UPGRADE) {
+    if known.upgrade {
         let option: &[u8] = if persistence.keeps() { b"upgrade" } else { b"upgrade, close" };
         put_field(b"Connection", option, out);
     } else {
@@ -125,11 +142,18 @@ fn may_name_length(status: StatusCode) -> bool {
 
 /// Whether the engine alone writes this field.
 fn is_framing(name: &HeaderName) -> bool {
-    name == CONTENT_LENGTH || name == TRANSFER_ENCODING || name == CONNECTION || name == "keep-alive"
+    *name == CONTENT_LENGTH || *name == TRANSFER_ENCODING || *name == CONNECTION || *name == KEEP_ALIVE
 }
 
 /// Appends the status line, and the server's own fields that the response does not name.
 fn put_beginning(status: StatusCode, names_server: bool, names_date: bool, clock: &Clock, out: &mut Vec<u8>) {
+    if status == StatusCode::OK && !names_server && !names_date {
+        // The usual case, as copies of lengths that the compiler knows.
+        out.extend_from_slice(USUAL_BEGINNING.as_bytes());
+        out.extend_from_slice(clock.http());
+        out.extend_from_slice(b"\r\n");
+        return;
+    }
     put_status_line(status, out);
     if !names_server {
         put_field(b"Server", SERVER_NAME.as_bytes(), out);

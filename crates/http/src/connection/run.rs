@@ -22,19 +22,20 @@ use http::response::Parts;
 use http::{HeaderMap, StatusCode};
 use selvedge_core::{Catch, Exception, catch, now};
 use selvedge_handler::{
-    Body, BodyError, BoxResponse, Caller, Duplex, FileSpan, Forwarded, Forwarding, OnUpgrade, Response,
-    Severity, Source, Upgraded, report,
+    Body, BodyError, BoxResponse, Duplex, FileSpan, OnUpgrade, PlainCall, PlainOutcome, Response, Severity,
+    Source, Upgraded, report,
 };
 use selvedge_io::nonblocking::PollState;
 use selvedge_io::time::timeout;
 
 use super::Link;
+use super::at_once::{is_whole, put_interims, put_whole};
 use super::attendant::Attendant;
 use super::call::{CallTerms, HandlerCall, LogEntry, Sent};
 use super::client::ClientSide;
 use super::exchange::Exchange;
 use super::outgoing::Outgoing;
-use super::response_head::{self, Delimiter};
+use super::response_head::{self, Delimiter, KnownFields};
 use crate::date::Clock;
 use crate::error_page::{self, Extra};
 use crate::log::Line;
@@ -48,9 +49,6 @@ use crate::worker::WorkerContext;
 /// Pieces of a body gather to this size before they are sent, if they come without a wait.
 const GATHER_BYTES: usize = 64 << 10;
 
-/// A map with room for more fields than this is not kept.
-const SPARE_FIELDS_MAX: usize = 64;
-
 /// How a response ended.
 struct ResponseEnd {
     persistence: Persistence,
@@ -61,16 +59,18 @@ struct ResponseEnd {
 /// A handler's future.
 enum Answering<'h> {
     Calling(Catch<BoxResponse<'h>>),
-    Forwarding(Catch<Forwarding>),
+    Waiting(Catch<PlainCall>),
 }
 
 impl Future for Answering<'_> {
-    type Output = Result<Forwarded, Exception>;
+    type Output = Result<PlainOutcome, Exception>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.get_mut() {
-            Answering::Calling(call) => Pin::new(call).poll(cx).map(|answer| answer.map(Forwarded::Response)),
-            Answering::Forwarding(forwarding) => Pin::new(forwarding).poll(cx),
+            Answering::Calling(call) => {
+                Pin::new(call).poll(cx).map(|answer| answer.map(PlainOutcome::Response))
+            }
+            Answering::Waiting(call) => Pin::new(call).poll(cx),
         }
     }
 }
@@ -90,12 +90,12 @@ impl<H: Responder> Exchange<H> {
         mut call: Box<HandlerCall>,
     ) -> io::Result<()> {
         let handler = call.handler.clone();
-        let mut answering = match (call.forwarding.take(), call.request.take()) {
-            (Some(forwarding), _) => Some(Answering::Forwarding(catch(forwarding))),
+        let mut answering = match (call.waiting.take(), call.request.take()) {
+            (Some(waiting), _) => Some(Answering::Waiting(catch(waiting))),
             (None, request) => request.map(|request| Answering::Calling(catch(handler.call_boxed(request)))),
         };
         // Replies that are ready do not wait for the handler.
-        if self.out.bytes.is_empty() {
+        if self.out.bytes.is_empty() && !call.has_begun {
             poll_fn(|cx| {
                 call.has_begun = true;
                 if let Some(handler) = &mut answering
@@ -125,35 +125,18 @@ impl<H: Responder> Exchange<H> {
         worker: &WorkerContext<H>,
         call: &mut HandlerCall,
     ) -> io::Result<bool> {
-        let is_simple = |answer: &Forwarded| match answer {
-            Forwarded::Response(response) => {
-                !response.status().is_informational() && response.body().in_memory().is_some()
-            }
-            Forwarded::Plain(_) => false,
-        };
         let has_body = call.body.is_some();
-        let answer = call.answer.take_if(|answer| !has_body && answer.as_ref().is_ok_and(is_simple));
-        let Some(Ok(Forwarded::Response(response))) = answer else { return Ok(false) };
+        let answer = call.answer.take_if(|answer| !has_body && answer.as_ref().is_ok_and(is_whole));
+        let Some(Ok(outcome)) = answer else { return Ok(false) };
         if worker.is_draining() {
             call.terms.persistence = Persistence::Close;
         }
-        put_interims(&call.caller, &call.terms, &mut self.out.bytes);
-        let (mut parts, body) = response.into_parts();
-        let content = body.in_memory().unwrap_or_default();
-        let (delimiter, persistence) = response_head::frame(&parts, Some(content.len() as u64), &call.terms);
+        let out = &mut self.out.bytes;
+        put_interims(&call.caller, &call.terms, out);
         let state = worker.state.borrow();
-        let len = Some(content.len() as u64);
-        response_head::put(&parts, delimiter, len, persistence, &state.clock, &mut self.out.bytes);
+        let (sent, persistence) = put_whole(outcome, &call.terms, &state.clock, (&mut self.spare, out));
         drop(state);
-        let content = if delimiter == Delimiter::Nothing { &[] } else { content };
-        self.out.bytes.extend_from_slice(content);
-        if parts.headers.capacity() <= SPARE_FIELDS_MAX {
-            parts.headers.clear();
-            self.spare = parts.headers;
-        }
         self.closing = !persistence.keeps();
-        let status = Status::of_code(parts.status.as_u16());
-        let sent = Sent { status, content_bytes: content.len() as u64 };
         let gone = self.out.send_now(client, false);
         if let Ok(false) = gone {
             call.put = Some(sent);
@@ -189,6 +172,8 @@ impl<H: Responder> Exchange<H> {
                 return Err(error);
             }
             self.log(client, worker);
+            // Its event may have come meanwhile.
+            call.has_begun = false;
         }
         let HandlerCall { answer, has_begun, caller, body, mut terms, entry, .. } = *call;
         let (decoder, feeder) = body.unzip();
@@ -220,8 +205,8 @@ impl<H: Responder> Exchange<H> {
         // The handler is dropped, if it was too slow.
         *answering = None;
         let answer = match answer {
-            Some(Ok(Forwarded::Response(response))) => {
-                check(response, terms.version).map(Forwarded::Response)
+            Some(Ok(PlainOutcome::Response(response))) => {
+                check(response, terms.version).map(PlainOutcome::Response)
             }
             Some(Ok(plain)) => Ok(plain),
             Some(Err(exception)) => {
@@ -236,8 +221,7 @@ impl<H: Responder> Exchange<H> {
         worker.state.borrow_mut().tell_time(now());
         if attendant.cut {
             let status = match &answer {
-                Ok(Forwarded::Response(response)) => Status::of_code(response.status().as_u16()),
-                Ok(Forwarded::Plain(answer)) => Status::of_code(answer.status.as_u16()),
+                Ok(outcome) => Status::of_code(outcome.status().as_u16()),
                 Err(status) => *status,
             };
             log_call(&Sent { status, content_bytes: 0 }, &entry, client, worker);
@@ -247,21 +231,14 @@ impl<H: Responder> Exchange<H> {
         let mut sent = Sent { status: Status::INTERNAL_SERVER_ERROR, content_bytes: 0 };
         let patience = worker.config.write;
         let ended = match answer {
-            Ok(Forwarded::Plain(answer)) => {
-                let persistence = terms.persistence;
-                response_head::put_plain(
-                    &answer,
-                    persistence,
-                    &worker.state.borrow().clock,
-                    &mut self.out.bytes,
-                );
-                self.out.bytes.extend_from_slice(&answer.content);
-                let status = Status::of_code(answer.status.as_u16());
-                sent = Sent { status, content_bytes: answer.content.len() as u64 };
+            Ok(plain @ PlainOutcome::Plain(_)) => {
+                let memory = (&mut self.spare, &mut self.out.bytes);
+                let persistence;
+                (sent, persistence) = put_whole(plain, &terms, &worker.state.borrow().clock, memory);
                 let outcome = self.out.send(client, patience, false).await.map(|()| None);
                 ResponseEnd { persistence, outcome }
             }
-            Ok(Forwarded::Response(response)) => {
+            Ok(PlainOutcome::Response(response)) => {
                 let clock = worker.state.borrow().clock.clone();
                 let mut sending = ResponseSending {
                     out: &mut self.out,
@@ -303,15 +280,6 @@ impl<H: Responder> Exchange<H> {
         }
         // The connection has been used up.
         Err(io::ErrorKind::NotConnected.into())
-    }
-}
-
-/// Puts the interim responses that the handler has given and that were not sent meanwhile.
-fn put_interims(caller: &Caller, terms: &CallTerms, out: &mut Vec<u8>) {
-    for interim in caller.take_interims() {
-        if terms.version == Version::Http11 {
-            response_head::put_interim(&interim, out);
-        }
     }
 }
 
@@ -369,8 +337,10 @@ impl ResponseSending<'_, '_> {
         let (parts, body) = response.into_parts();
         self.sent.status = Status::of_code(parts.status.as_u16());
         let len = body.len();
-        let (delimiter, persistence) = response_head::frame(&parts, len, terms);
-        response_head::put(&parts, delimiter, len, persistence, clock, &mut self.out.bytes);
+        let known = KnownFields::of(&parts);
+        let (delimiter, persistence) = response_head::frame(&parts, known, len, terms);
+        let body_end = (delimiter, len);
+        response_head::put((&parts, known), body_end, persistence, clock, &mut self.out.bytes);
         let outcome = self.send_body(&parts, body, delimiter, terms).await;
         ResponseEnd { persistence, outcome }
     }

@@ -10,6 +10,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
+use super::call::Sent;
 use super::client::ClientSide;
 use crate::access_log::WorkerLog;
 use crate::date::Clock;
@@ -33,6 +34,11 @@ pub(super) struct Answered {
 }
 
 impl Answered {
+    /// A request that starts at `start`, with a reply that is among the bytes to go, up to `end`.
+    pub(super) fn of(start: usize, sent: &Sent, end: u64) -> Answered {
+        Answered { start, status: sent.status, content_bytes: sent.content_bytes, end }
+    }
+
     /// The line of this request, which `parsed` is; `first_line` if it could not be parsed.
     #[inline]
     fn line<'a>(&self, parsed: Option<&Request<'a>>, first_line: &'a [u8], peer: Option<IpAddr>) -> Line<'a> {

@@ -10,8 +10,9 @@ use std::sync::{Arc, PoisonError};
 
 use selvedge_core::now;
 use selvedge_handler::{
-    Authenticated, Body, Caller, DynHandler, Forwarded, Forwarding, Handler, HeaderMap, HeaderName,
-    HeaderValue, IntoResponse, Method, Placeholder, PlainGet, Request, Response, StatusCode, header,
+    Authenticated, Body, Caller, DynHandler, Handler, HeaderMap, HeaderName, HeaderValue, IntoResponse,
+    Method, Placeholder, PlainCall, PlainOutcome, PlainRequest, Request, Response, StatusCode, WithoutServer,
+    header,
 };
 use selvedge_io::blocking;
 use selvedge_site::password::credentials;
@@ -65,24 +66,33 @@ impl Handler for Guarded {
         {
             head.insert(header::CACHE_CONTROL, value);
         }
+        let mut is_nameless = false;
         for rule in &route.rules.headers {
             let Ok(name) = HeaderName::from_bytes(rule.name.as_bytes()) else { continue };
             match rule.value.as_deref().map(HeaderValue::from_str) {
                 Some(Ok(value)) => drop(head.insert(name, value)),
                 Some(Err(_)) => {}
-                None => drop(head.remove(name)),
+                None => {
+                    // The engine adds this field where it is missing.
+                    is_nameless |= name == header::SERVER;
+                    head.remove(name);
+                }
             }
+        }
+        if is_nameless {
+            response.extensions_mut().insert(WithoutServer);
         }
         let bytes = response.body().len().unwrap_or(0);
         self.counters.count(response.status().as_u16(), bytes, now().since(began));
         response
     }
 
-    fn forward(&self, request: &PlainGet<'_>) -> Option<Forwarding> {
+    fn call_plain(&self, request: &PlainRequest<'_>) -> Option<PlainCall> {
         let began = now();
         let (host, route) = self.place;
         let route = &self.routing.table().hosts[host].routes[route];
-        if !matches!(route.action, RouteAction::Proxy { .. }) {
+        let is_short = matches!(route.action, RouteAction::Proxy { .. } | RouteAction::FastCgi { .. });
+        if !request.is_bare_get() || !is_short {
             return None;
         }
         let rules = &route.rules;
@@ -92,19 +102,23 @@ impl Handler for Guarded {
             && rules.cors.is_none()
             && rules.headers.is_empty()
             && rules.cache_control.is_empty();
-        if !is_bare || !rules.access.permits(request.caller().peer()) {
+        if !is_bare || !rules.access.permits(request.peer()) {
             return None;
         }
-        let mut target = request.target().splitn(2, |&byte| byte == b'?');
-        let path = canonical(target.next()?).ok()?;
-        let target = upstream_target(route, &path, target.next(), without_port(request.host()))?;
-        let inner = self.inner.forward_boxed(&request.with_target(&target))?;
+        let inner = if let RouteAction::Proxy { .. } = route.action {
+            let mut target = request.target().splitn(2, |&byte| byte == b'?');
+            let path = canonical(target.next()?).ok()?;
+            let target = upstream_target(route, &path, target.next(), without_port(request.host()))?;
+            self.inner.call_plain_boxed(&request.with_target(&target))?
+        } else {
+            self.inner.call_plain_boxed(request)?
+        };
         let (routing, place, counters) = (self.routing.clone(), self.place, self.counters.clone());
         Some(Box::pin(async move {
             let mut answer = inner.await;
             let (status, bytes) = match &mut answer {
-                Forwarded::Plain(answer) => (answer.status, answer.content.len() as u64),
-                Forwarded::Response(response) => {
+                PlainOutcome::Plain(answer) => (answer.status, answer.content.len() as u64),
+                PlainOutcome::Response(response) => {
                     put_own_page(&routing, place, response).await;
                     (response.status(), response.body().len().unwrap_or(0))
                 }

@@ -4,4 +4,5 @@ mod frames;
 mod router;
 mod server;
 mod simulated;
+mod two_ways;
 mod websocket;
