@@ -22,6 +22,7 @@ mod lazy;
 mod load;
 mod log_designs;
 mod log_server;
+mod lossy;
 mod lwc;
 pub(crate) mod make;
 mod mapped;
@@ -145,6 +146,9 @@ fn single(name: &str, numbers: &[u64]) -> Result<bool, String> {
         ("dns-load", &[port, names, window, milliseconds]) => {
             dns_load::load(port, names, window, milliseconds)?;
         }
+        ("lossy-stack", &[number, lost, seed, bytes]) => lossy::ours(number, lost, seed, bytes)?,
+        ("lossy-relay", &[number, lost, seed]) => lossy::between(number, lost, seed)?,
+        ("lossy-server", &[bytes]) => lossy::theirs(bytes)?,
         ("ftp-load", &[port, session, blocks]) => ftp_load::load(port, session, blocks)?,
         ("requests", &[port, connections, total]) => requests::requests(port, connections, total)?,
         ("echo-load", &[port, process, connections, millis, busy]) => {

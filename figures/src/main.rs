@@ -45,6 +45,7 @@ mod pipes;
 mod published;
 mod serving;
 mod simulation;
+mod stacks;
 mod stamp;
 mod starts;
 mod stm;
@@ -121,6 +122,8 @@ const FIGURES: &[&[Figure]] = &[
     web::reloaded::FIGURES,
     web::cold::FIGURES,
     web::idle::FIGURES,
+    web::stacked::FIGURES,
+    stacks::FIGURES,
     dns::FIGURES,
     ftp::FIGURES,
     disk::FIGURES,

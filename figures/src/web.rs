@@ -9,7 +9,8 @@
 //! `web/site.rs` has the files. The figures about files alone are in this file; the others have one
 //! each: applications (`application.rs`), two CPUs (`multicore.rs`), CGI and FastCGI
 //! (`programs.rs`), proxies (`proxied.rs`), reloads (`reloaded.rs`), files on the disk (`cold.rs`),
-//! idle connections (`idle.rs`), designs of the log (`designs.rs`).
+//! idle connections (`idle.rs`), designs of the log (`designs.rs`), TCP of the server's own
+//! (`stacked.rs`).
 
 pub(crate) mod application;
 pub(crate) mod cold;
@@ -23,6 +24,7 @@ pub(crate) mod proxied;
 pub(crate) mod reloaded;
 pub(crate) mod server;
 pub(crate) mod site;
+pub(crate) mod stacked;
 
 use crate::effort::{Effort, Purpose};
 use crate::figure::Figure;
