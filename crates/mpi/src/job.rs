@@ -20,6 +20,7 @@ use selvedge_core::CallUnderWay;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -35,7 +36,8 @@ pub(crate) trait JobLink: Send + Sync + 'static {
     fn post(&self, to: usize, header: JobHeader, bytes: Vec<u8>, end: PostEnd);
 
     /// Takes messages in for a short time, until `until` is true: see [`Engine::look_out`].
-    fn look_out(&self, until: &mut dyn FnMut() -> bool);
+    /// `others_wait` says that other threads of the rank wait for messages.
+    fn look_out(&self, others_wait: bool, until: &mut dyn FnMut() -> bool);
 }
 
 /// One rank of a job, in a process of its own.
@@ -46,6 +48,10 @@ pub(crate) struct JobRank<L> {
     link: Arc<L>,
     state: Mutex<JobState>,
     all_have_ended: Completion<()>,
+    /// Counts the messages that have come from other ranks.
+    arrivals: AtomicU32,
+    /// The count of `arrivals` when a thread has looked out last without finding anything.
+    in_vain: AtomicU32,
 }
 
 #[derive(Default)]
@@ -157,6 +163,8 @@ impl<L: JobLink> JobRank<L> {
             link,
             state: Mutex::default(),
             all_have_ended,
+            arrivals: AtomicU32::new(0),
+            in_vain: AtomicU32::new(u32::MAX),
         }
     }
 
@@ -224,6 +232,7 @@ impl<L: JobLink> JobRank<L> {
 
     /// A message has come from another rank.
     pub(crate) fn arrived(&self, from: usize, header: JobHeader, bytes: Vec<u8>) {
+        self.arrivals.fetch_add(1, Ordering::Relaxed);
         let JobHeader { kind, context, mark, source, tag, answer } = header;
         let ended = |failed| EndedRank { rank: from as u32, failed };
         match kind {
@@ -312,9 +321,20 @@ impl<L: JobLink> Engine for JobRank<L> {
     }
 
     fn look_out(&self, _: usize, until: &mut dyn FnMut() -> bool) {
-        // With several threads that wait, the time of this one is better spent on the others.
-        if self.mailbox.load().1 == 0 {
-            self.link.look_out(until);
+        let waiting = self.mailbox.load().1;
+        let arrivals = self.arrivals.load(Ordering::Relaxed);
+        // Where many threads wait, all of them would look in vain when no message comes.
+        if waiting > 0 && self.in_vain.load(Ordering::Relaxed) == arrivals {
+            return;
+        }
+        let mut has_come = false;
+        self.link.look_out(waiting > 0, &mut || {
+            // The message of another thread may be for one that this CPU is to execute.
+            has_come = until() || self.mailbox.load().1 < waiting;
+            has_come
+        });
+        if !has_come {
+            self.in_vain.store(arrivals, Ordering::Relaxed);
         }
     }
 }

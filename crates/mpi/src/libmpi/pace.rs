@@ -8,6 +8,7 @@
 //! - After something has happened, it looks without a pause, and lets other OS threads run between
 //!   two looks. It does so for a time that grows while that pays, and shrinks while it does not.
 //! - Then it sleeps between two looks, for twice as long each time.
+//! - While threads watch by themselves, it sleeps for the longest time.
 
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,12 @@ impl Pace {
     /// A loop that begins now.
     pub(super) fn new(now: Instant) -> Pace {
         Pace { last: now, eager: EAGER_MAX, nap: NAP_MIN, is_over: false }
+    }
+
+    /// The pause after a look beside threads that look by themselves.
+    pub(super) fn pause_beside_watchers(&mut self) -> LoopPause {
+        self.is_over = true;
+        LoopPause::Nap(NAP_MAX)
     }
 
     /// The pause after a look. `has_happened` says that the look has found something or a thread

@@ -10,13 +10,11 @@ use super::ring::{RingMemory, RingReader, RingWriter};
 use super::segment::{JobSegment, SegmentRing};
 use crate::completion::EndedRank;
 use crate::job::{JobHeader, JobLink, JobRank, PostEnd};
+use crate::patience::Patience;
 use rustix::thread::futex;
 use std::collections::VecDeque;
-use std::hint;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// The rings of one rank.
 pub(crate) struct RankRings {
@@ -30,10 +28,8 @@ pub(crate) struct RankRings {
     queued: AtomicUsize,
     /// The departures that were dealt with.
     departures: AtomicU32,
-    /// How long a thread looks before it parks, in microseconds.
-    patience: AtomicU32,
-    /// Counts the waits.
-    waits: AtomicU32,
+    /// How long a thread looks before it parks.
+    patience: Patience,
     /// How many threads look by themselves now, and will arm the bell afterwards.
     watchers: AtomicU32,
     job: OnceLock<Weak<JobRank<RankRings>>>,
@@ -74,13 +70,8 @@ const PREFIX: usize = 8 + JobHeader::BYTES;
 /// How much is copied before the other side is told, so that both copy at the same time.
 const PIECE: usize = 32 << 10;
 
-/// The longest time for which a thread looks before it parks, in microseconds: two wake-ups by the
-/// kernel, because the other rank may have parked too.
-const PATIENCE_MAX: u32 = 200;
-const PATIENCE_MIN: u32 = 10;
-/// One in this number of waits looks for the longest time, or two ranks that have parked would park
-/// for ever.
-const TRIES: u32 = 8;
+/// The looks after which a thread lets others have its CPU: some microseconds.
+const LOOKS: u32 = 64;
 
 fn prefix(length: usize, header: &JobHeader) -> [u8; PREFIX] {
     let mut prefix = [0; PREFIX];
@@ -118,8 +109,7 @@ impl RankRings {
             arrivals: (0..size).map(|from| ring(from, rank)).collect(),
             queued: AtomicUsize::new(0),
             departures: AtomicU32::new(0),
-            patience: AtomicU32::new(PATIENCE_MAX),
-            waits: AtomicU32::new(0),
+            patience: Patience::new(LOOKS),
             watchers: AtomicU32::new(0),
             job: OnceLock::new(),
             segment,
@@ -289,35 +279,14 @@ impl JobLink for RankRings {
         self.go_on(to);
     }
 
-    fn look_out(&self, until: &mut dyn FnMut() -> bool) {
-        let patience = self.patience.load(Ordering::Relaxed);
-        let is_try = self.waits.fetch_add(1, Ordering::Relaxed).is_multiple_of(TRIES);
-        let limit = if is_try { PATIENCE_MAX } else { patience };
-        let end = Instant::now() + Duration::from_micros(limit.into());
+    fn look_out(&self, _: bool, until: &mut dyn FnMut() -> bool) {
         self.watchers.fetch_add(1, Ordering::SeqCst);
         self.bell().disarm();
-        let mut looks = 0_u32;
-        let has_come = loop {
-            self.look();
-            if until() {
-                break true;
-            }
-            if Instant::now() >= end {
-                break false;
-            }
-            looks += 1;
-            // The other process may need this CPU.
-            match looks.is_multiple_of(64) {
-                true => thread::yield_now(),
-                false => hint::spin_loop(),
-            }
-        };
+        self.patience.look(|| self.look(), until);
         // Before the bell is armed: see `is_watched`.
         self.watchers.fetch_sub(1, Ordering::SeqCst);
         self.bell().arm();
         self.look();
-        let patience = if has_come { patience * 2 } else { patience / 2 };
-        self.patience.store(patience.clamp(PATIENCE_MIN, PATIENCE_MAX), Ordering::Relaxed);
     }
 }
 
