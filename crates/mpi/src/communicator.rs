@@ -3,8 +3,8 @@
 //!
 //! `simple.rs`, `fast.rs`, `probe.rs` and the collectives add its public operations, each in its
 //! file. What belongs to which communicator is told apart by the context, a number that its ranks
-//! have in common: see [`MessageLane`]. `communicator/receiving.rs` and `communicator/sending.rs` have the two
-//! sides.
+//! have in common: see [`MessageLane`]. `communicator/receiving.rs` and
+//! `communicator/sending.rs` have the two sides.
 
 mod receiving;
 mod sending;

@@ -20,7 +20,7 @@ use selvedge_core::CallUnderWay;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -48,6 +48,8 @@ pub(crate) struct JobRank<L> {
     link: Arc<L>,
     state: Mutex<JobState>,
     all_have_ended: Completion<()>,
+    /// Whether any other rank has ended: asked without the lock.
+    has_ended: AtomicBool,
     /// Counts the messages that have come from other ranks.
     arrivals: AtomicU32,
     /// The count of `arrivals` when a thread has looked out last without finding anything.
@@ -163,6 +165,7 @@ impl<L: JobLink> JobRank<L> {
             link,
             state: Mutex::default(),
             all_have_ended,
+            has_ended: AtomicBool::new(false),
             arrivals: AtomicU32::new(0),
             in_vain: AtomicU32::new(u32::MAX),
         }
@@ -208,6 +211,7 @@ impl<L: JobLink> JobRank<L> {
             return;
         }
         state.ended.insert(rank, ended);
+        self.has_ended.store(true, Ordering::Release);
         let all = state.ended.len() == self.size - 1;
         let unanswered = std::mem::take(&mut state.unanswered);
         let (lost, kept): (HashMap<_, _>, HashMap<_, _>) =
@@ -221,6 +225,25 @@ impl<L: JobLink> JobRank<L> {
         if all {
             self.all_have_ended.complete(());
         }
+    }
+
+    /// Begins a send to a rank that has not ended. A synchronous one has a number for its answer.
+    fn begin_send(&self, to: usize, mode: SendMode) -> Result<Option<(Arc<Completion>, u64)>, EndedRank> {
+        // Without the lock, because most sends find neither.
+        if mode == SendMode::Standard && !self.has_ended.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        let mut state = self.state();
+        if let Some(ended) = state.ended.get(&to) {
+            return Err(*ended);
+        }
+        Ok((mode == SendMode::Synchronous).then(|| {
+            let completion = Arc::new(Completion::new());
+            state.next_answer += 1;
+            let answer = state.next_answer;
+            state.unanswered.insert(answer, (to, completion.clone()));
+            (completion, answer)
+        }))
     }
 
     /// No rank can be reached any more.
@@ -289,18 +312,10 @@ impl<L: JobLink> Engine for JobRank<L> {
         if to == from {
             return self.mailbox.send_within(envelope, mode);
         }
-        let mut state = self.state();
-        if let Some(ended) = state.ended.get(&to) {
-            return Sending::Refused(*ended);
-        }
-        let synchronous = (mode == SendMode::Synchronous).then(|| {
-            let completion = Arc::new(Completion::new());
-            state.next_answer += 1;
-            let answer = state.next_answer;
-            state.unanswered.insert(answer, (to, completion.clone()));
-            (completion, answer)
-        });
-        drop(state);
+        let synchronous = match self.begin_send(to, mode) {
+            Ok(synchronous) => synchronous,
+            Err(ended) => return Sending::Refused(ended),
+        };
         let Envelope { context, mark, source, tag, body, .. } = envelope;
         let MessageContent::Bytes(bytes) = body else { unreachable!("a value moves to this rank alone") };
         let (kind, answer) = match &synchronous {

@@ -1,9 +1,9 @@
 //! [`LaunchedRank`]: a process that a launcher of MPI has started as one rank of a job. The
 //! messages go through the MPI library of the machine.
 //!
-//! `world.rs` starts it, `job.rs` is the engine, and `libmpi` makes the calls of MPI. Messages of all
-//! contexts go through one communicator of MPI that is the engine's own, because MPI keeps no order
-//! between two. The header of a message follows its bytes.
+//! `world.rs` starts it, `job.rs` is the engine, and `libmpi` makes the calls of MPI. Messages of
+//! all contexts go through one communicator of MPI that is the engine's own, because MPI keeps no
+//! order between two. The header of a message follows its bytes.
 
 use crate::job::{JobHeader, JobLink, JobRank, PostEnd, on_an_os_thread};
 use crate::libmpi::{Collective, Comm, CommListener, MessageLoop, MpiError, MpiMemory, Received};

@@ -24,6 +24,8 @@ pub(crate) struct Patience {
 /// parked too.
 const LIMIT_MAX: u32 = 200;
 const LIMIT_MIN: u32 = 10;
+/// The first looks of a wait are more than the later ones by this factor.
+const FIRST: u32 = 4;
 /// One in this number of waits looks for the longest time, or two ranks that have parked would park
 /// for ever.
 const TRIES: u32 = 8;
@@ -34,17 +36,19 @@ impl Patience {
         Patience { limit: AtomicU32::new(LIMIT_MAX), waits: AtomicU32::new(0), looks }
     }
 
-    /// Looks until `until` is true, or the time is over. Whether it was true. `look` says whether it
-    /// has found anything. `until` is asked then, and now and then in any case, because another OS
-    /// thread may have found something.
+    /// Looks until `until` is true, or the time is over. Whether it was true. `look` says whether
+    /// it has found anything. `until` is asked then, and now and then in any case, because another
+    /// OS thread may have found something.
     pub(crate) fn look(&self, mut look: impl FnMut() -> bool, until: &mut dyn FnMut() -> bool) -> bool {
         let mut end = None;
+        // What comes at all mostly comes soon, and letting others have the CPU takes long.
+        let mut looks = FIRST * self.looks;
         let has_come = loop {
             let mut finds = |_| {
                 hint::spin_loop();
                 look() && until()
             };
-            if (0..self.looks).any(&mut finds) || until() {
+            if (0..looks).any(&mut finds) || until() {
                 break true;
             }
             let now = Instant::now();
@@ -53,6 +57,7 @@ impl Patience {
             }
             // The other process may need this CPU.
             thread::yield_now();
+            looks = self.looks;
         };
         let limit = self.limit.load(Ordering::Relaxed);
         let next = if has_come { limit * 2 } else { limit / 2 }.clamp(LIMIT_MIN, LIMIT_MAX);
@@ -75,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_thread_looks_until_it_finds_or_its_patience_is_over() {
-        let patience = Patience::new(4);
+        let patience = Patience::new(1);
         let (mut looks, mut found) = (0, 0);
         let look = || {
             looks += 1;
@@ -86,14 +91,14 @@ mod tests {
             found == 3
         };
         assert!(patience.look(look, &mut until));
-        // After the second look, the fourth, and the four together.
+        // After the second look, after the fourth, and after the first four together.
         assert_eq!(looks, 4);
         assert!(!patience.look(|| true, &mut || false));
     }
 
     #[test]
     fn what_another_has_found_is_noticed() {
-        assert!(Patience::new(4).look(|| false, &mut || true));
+        assert!(Patience::new(1).look(|| false, &mut || true));
     }
 
     #[test]

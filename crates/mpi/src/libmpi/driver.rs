@@ -1,9 +1,9 @@
 //! [`MpiDriver`]: carries out the orders of the threads with the library, and finds out what is
 //! done.
 //!
-//! `shared_driver.rs` lends it to one OS thread at a time, as a [`Drive`]. No call of it waits, with
-//! one exception: a split waits inside the library for the other ranks' splits, when all of them
-//! have asked for it.
+//! `shared_driver.rs` lends it to one OS thread at a time, as a [`Drive`]. No call of it waits,
+//! with one exception: a split waits inside the library for the other ranks' splits, when all of
+//! them have asked for it.
 //!
 //! Receives of the threads are not posted to the library, because the library looks through its
 //! posted receives one by one. The driver looks for any message, receives it, and hands it over to

@@ -6,10 +6,10 @@
 //! when nothing has come.
 //!
 //! # The form
-//! A message whose last byte is [`WHOLE`] goes with the tag [`FRAME`], if it is short. Another one
-//! is announced by a frame with the one byte [`ANNOUNCED`], and then goes with the tag [`BODY`]. The
-//! sender begins both before anything else, so the announcements and the bodies of one sender have
-//! one order.
+//! A short message is a frame: [`WHOLE`] is its last byte, and it goes with the tag [`FRAME`].
+//! Another message is announced by a frame with the one byte [`ANNOUNCED`], and then goes with the
+//! tag [`BODY`]. The sender begins both before anything else, so the announcements and the bodies
+//! of one sender have one order.
 //!
 //! The frames of one sender come in their order, and say the order of its messages: a body takes
 //! the place of its announcement. Receives of frames are posted in advance, so the oldest of them

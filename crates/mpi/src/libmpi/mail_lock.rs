@@ -11,9 +11,9 @@
 //!
 //! Between the store and the load there is a sequentially consistent fence on both sides: the
 //! thread stores the mark and then loads the lock, the holder stores the lock and then loads the
-//! mark. So at least one of the two sees what the other has stored. Either the thread finds the lock
-//! free, or the holder finds the mark. The mark is taken away under the lock, before the queue is
-//! emptied, so what comes after that marks the lock again.
+//! mark. So at least one of the two sees what the other has stored. Either the thread finds the
+//! lock free, or the holder finds the mark. The mark is taken away under the lock, before the queue
+//! is emptied, so what comes after that marks the lock again.
 
 use super::primitives::{AtomicBool, Mutex, Ordering, TryLockError, fence};
 

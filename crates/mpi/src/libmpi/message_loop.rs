@@ -202,11 +202,12 @@ fn look_on(driver: &SharedDriver) -> Result<(), MpiError> {
     let sleep = driver.sleep();
     let mut pace = Pace::new(Instant::now());
     let mut is_roused = false;
-    // Before the last look: the count of this rank's bell, and then the bell was armed. And the
-    // time of the nap that follows.
-    let mut armed = None;
+    // Whether the bell was armed before the last look.
+    let mut is_armed = false;
     loop {
         is_roused |= sleep.looks();
+        // Before the look, so that a ring after it ends the nap.
+        let rung = sleep.doorbells().map_or(0, |doorbells| doorbells.rung());
         let Some((has_happened, standing)) = driver.look() else {
             // Its holder looks.
             thread::yield_now();
@@ -226,23 +227,26 @@ fn look_on(driver: &SharedDriver) -> Result<(), MpiError> {
         match (pause, sleep.doorbells()) {
             (LoopPause::Rest, _) => sleep.sleep(None),
             (LoopPause::Nap(time), None) => sleep.sleep(Some(time)),
-            // What another rank sends from now on rings the bell.
-            (LoopPause::Nap(time), Some(doorbells)) if armed.is_none() => {
-                let limit = if standing.is_rung_for_all && !is_watched { RUNG_NAP } else { time };
-                armed = Some((doorbells.rung(), limit));
-                if !driver.has_watchers() {
-                    doorbells.arm();
-                }
+            (LoopPause::Nap(time), Some(doorbells)) if is_watched => {
+                is_armed = false;
+                sleep.nap(doorbells, rung, time);
             }
-            (LoopPause::Nap(_), Some(doorbells)) => {
-                let (rung, limit) = armed.take().expect("the last look has armed it");
+            // What another rank sends from now on rings the bell.
+            (LoopPause::Nap(_), Some(doorbells)) if !is_armed => {
+                doorbells.arm();
+                is_armed = true;
+            }
+            (LoopPause::Nap(time), Some(doorbells)) => {
+                let limit = if standing.is_rung_for_all { RUNG_NAP } else { time };
                 sleep.nap(doorbells, rung, limit);
                 doorbells.disarm();
+                is_armed = false;
             }
             (LoopPause::Yield, doorbells) => {
-                if armed.take().is_some() {
-                    doorbells.expect("it was armed").disarm();
+                if is_armed && let Some(doorbells) = doorbells {
+                    doorbells.disarm();
                 }
+                is_armed = false;
                 thread::yield_now();
             }
         }

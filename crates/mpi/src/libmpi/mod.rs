@@ -18,10 +18,10 @@
 //! | `driver.rs`, `comm_line.rs`, `frames.rs`, `in_order.rs` | carrying orders out, and receiving |
 //! | `message_loop.rs`, `pace.rs` | looking when no thread does |
 //!
-//! **Architecture Invariant:** at any time one OS thread at most is in a call of MPI: the one that
-//! holds the driver. Where the library is not made for calls by several OS threads in turn, it is
-//! the message loop's. What MPI reads and writes belongs to the driver's list of calls until MPI has
-//! done with it, and no future that is dropped changes that.
+//! **Architecture Invariant:** at any time one OS thread at most is in a call of MPI: the holder of
+//! the driver. Where the library is not made for calls by several OS threads in turn, the message
+//! loop's OS thread is always the holder. What MPI reads and writes belongs to the driver's list of
+//! calls until MPI has done with it, and no future that is dropped changes that.
 
 mod calls;
 mod collective;

@@ -144,13 +144,24 @@ pub(super) struct LoopSleep {
     doorbells: OnceLock<Arc<Doorbells>>,
 }
 
-/// The reason that lasts until the loop looks.
+/// The reasons that last until the loop looks: there is something to look for, or the loop is to
+/// choose its sleep anew.
 const LOOK: u8 = 4;
+const CHOOSE: u8 = 8;
 
 impl LoopSleep {
-    /// The loop is to look, and not to sleep before.
+    /// The loop is to look for something, and not to sleep before.
     pub(super) fn rouse(&self) {
-        if self.parker.rouse(LOOK) {
+        self.end(LOOK);
+    }
+
+    /// The loop is to look once, and to choose its sleep anew.
+    pub(super) fn rouse_to_choose(&self) {
+        self.end(CHOOSE);
+    }
+
+    fn end(&self, why: u8) {
+        if self.parker.rouse(why) {
             self.owner.get().expect("the owner sleeps, so it has said which OS thread it is").unpark();
             if let Some(doorbells) = self.doorbells.get() {
                 doorbells.rouse();
@@ -161,8 +172,8 @@ impl LoopSleep {
     /// The loop looks now. Whether it was [roused](Self::rouse) since the last time.
     pub(super) fn looks(&self) -> bool {
         let is_roused = self.parker.has(LOOK);
-        if is_roused {
-            self.parker.take(LOOK);
+        if is_roused || self.parker.has(CHOOSE) {
+            self.parker.take(LOOK | CHOOSE);
         }
         is_roused
     }

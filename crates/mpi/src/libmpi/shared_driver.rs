@@ -4,13 +4,13 @@
 //! `comm.rs` makes calls through it, and `message_loop.rs` looks through it when no thread does.
 //!
 //! # Which OS thread makes a call of MPI
-//! The one that holds the driver, in a [`MailLock`]. If the library allows that all OS threads make
-//! calls, one at a time, the thread that asks for a call tries to hold the driver, and makes the
-//! call itself. So a short message costs no hand-over to another OS thread. If another OS thread
-//! holds the driver, the order stays in the queue, and the holder carries it out before it is done
-//! with the driver. No thread waits for the driver, and a holder waits for nothing, but for a split
-//! (`driver.rs`). If the library wants one OS thread to make all calls, that is the message loop's,
-//! and each order rouses it.
+//! The holder of the driver makes it, and the driver lies in a [`MailLock`]. If the library allows
+//! that all OS threads make calls, one at a time, the thread that asks for a call tries to hold the
+//! driver, and makes the call itself. So a short message costs no hand-over to another OS thread.
+//! If another OS thread holds the driver, the order stays in the queue, and the holder carries it
+//! out before it is done with the driver. No thread waits for the driver, and a holder waits for
+//! nothing, but for a split (`driver.rs`). If the library wants one OS thread to make all calls, it
+//! is the message loop's, and each order rouses it.
 //!
 //! # The order of calls
 //! A holder carries out the orders in the queue before any call of its own. So calls of one thread
@@ -20,13 +20,22 @@
 //!
 //! # Which OS thread looks
 //! MPI moves messages only while it is called. A thread that is about to park
-//! [watches](SharedDriver::watch): it looks by itself for a short time. Meanwhile the message loop
-//! sleeps. The last look of a watch comes after the bell of this rank was armed, so what comes
-//! later rings, and the message loop looks. If no bell tells of all that can happen, the watch that
-//! has found nothing rouses the message loop. So does a call that is not done at once, whatever
-//! thread has begun it. A watch that has found its message, while no other thread waits for one,
-//! does not look again. The next one that looks is a thread that wants a message, the message loop
-//! when a bell rings, or the message loop after its longest nap.
+//! [watches](SharedDriver::watch): it looks by itself for a short time. There are three states:
+//!
+//! - *Watched*: threads watch, or have done so lately. The bell of this rank is not armed, because
+//!   that would cost each message a line of memory that two CPUs write in turn. The message loop
+//!   takes short naps, and looks after each.
+//! - *Rung*: no thread has watched during a nap. The message loop arms the bell, looks, and sleeps
+//!   at the bell.
+//! - *Not rung*: no bell tells of all that can happen. The message loop looks at its own pace.
+//!
+//! A watch that has not found its message, or has while other threads wait for theirs, arms the
+//! bell and looks once more. What comes after the bell was armed rings, and the message loop looks.
+//! If no bell tells of all, this watch rouses the message loop. So does a call that is not done at
+//! once, whatever thread has begun it. Another watch that has found its message leaves the bell as
+//! it is: a thread of this process that wants a message looks itself, and the message loop looks
+//! after its nap. If the watch has disarmed the bell, the message loop may be in its long sleep, so
+//! the watch rouses it to the short one.
 //!
 //! # Calls back
 //! Listeners, ends of calls and wakers run while their OS thread holds the driver. If one of them
@@ -141,9 +150,7 @@ impl SharedDriver {
         let doorbells = self.sleep.doorbells();
         self.watchers.fetch_add(1, Ordering::SeqCst);
         self.has_watched.store(true, Ordering::Relaxed);
-        if let Some(doorbells) = doorbells {
-            doorbells.disarm();
-        }
+        let was_armed = doorbells.is_some_and(|doorbells| doorbells.disarm());
         let mut has_requests = false;
         let look = || {
             let look = |driver: &mut dyn Drive| {
@@ -154,16 +161,22 @@ impl SharedDriver {
             self.hold(look) == Some(true)
         };
         let has_come = self.patience.look(look, until);
-        // Before the bell is armed: see `has_watchers`.
         self.watchers.fetch_sub(1, Ordering::SeqCst);
-        if let Some(doorbells) = doorbells {
-            doorbells.arm();
+        match has_come && !others_wait {
+            true if has_requests => self.sleep.rouse(),
+            // It sleeps at the bell for long.
+            true if was_armed => self.sleep.rouse_to_choose(),
+            true => {}
+            false => self.leave(has_come),
         }
-        if has_come && !others_wait {
-            if has_requests {
-                self.sleep.rouse();
-            }
-            return;
+    }
+
+    /// A watch is over, and threads wait for messages.
+    fn leave(&self, has_come: bool) {
+        // The message loop arms the bell too from now on, if it should have disarmed it.
+        self.has_watched.store(false, Ordering::SeqCst);
+        if let Some(doorbells) = self.sleep.doorbells() {
+            doorbells.arm();
         }
         let look = |driver: &mut dyn Drive| {
             driver.look(FOUND_MAX);
@@ -221,16 +234,9 @@ impl SharedDriver {
         self.hold(|driver| (driver.look(FOUND_MAX), driver.standing()))
     }
 
-    /// Whether a thread watches, and will arm the bell after this call, or has watched since the
-    /// last call.
+    /// Whether a thread watches, or has watched since the last call.
     pub(super) fn is_watched(&self) -> bool {
-        self.has_watched.swap(false, Ordering::Relaxed) | self.has_watchers()
-    }
-
-    /// Whether a thread watches, and will arm the bell after this call. So what comes before that is
-    /// seen by the thread's last look, and what comes later rings.
-    pub(super) fn has_watchers(&self) -> bool {
-        self.watchers.load(Ordering::SeqCst) != 0
+        self.has_watched.swap(false, Ordering::SeqCst) | (self.watchers.load(Ordering::SeqCst) != 0)
     }
 
     /// Ends MPI, if nothing is under way. `None` if something is.

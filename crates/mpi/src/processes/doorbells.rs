@@ -53,9 +53,9 @@ impl Doorbells {
         self.bell().arm();
     }
 
-    /// This rank looks by itself again.
-    pub(crate) fn disarm(&self) {
-        self.bell().disarm();
+    /// This rank looks by itself again. Whether the bell was armed.
+    pub(crate) fn disarm(&self) -> bool {
+        self.bell().disarm()
     }
 
     /// Sleeps until the bell has been rung more often than this, or for a time.

@@ -13,7 +13,7 @@ use crate::job::{JobHeader, JobLink, JobRank, PostEnd};
 use crate::patience::Patience;
 use rustix::thread::futex;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// The rings of one rank.
@@ -30,8 +30,10 @@ pub(crate) struct RankRings {
     departures: AtomicU32,
     /// How long a thread looks before it parks.
     patience: Patience,
-    /// How many threads look by themselves now, and will arm the bell afterwards.
+    /// How many threads look by themselves now.
     watchers: AtomicU32,
+    /// Whether a thread has looked by itself since the attendant asked last.
+    has_watched: AtomicBool,
     job: OnceLock<Weak<JobRank<RankRings>>>,
 }
 
@@ -111,6 +113,7 @@ impl RankRings {
             departures: AtomicU32::new(0),
             patience: Patience::new(LOOKS),
             watchers: AtomicU32::new(0),
+            has_watched: AtomicBool::new(false),
             job: OnceLock::new(),
             segment,
         }
@@ -130,10 +133,11 @@ impl RankRings {
         self.segment.bell(self.rank)
     }
 
-    /// Whether a thread looks by itself, and will arm the bell after this call. So what comes
-    /// before that is seen by the thread's last look, and what comes later rings.
+    /// Whether a thread looks by itself, or has done so since the last call. Then the bell need not
+    /// be armed, which would cost each message a line of memory that two CPUs write in turn: a
+    /// thread that wants a message looks itself, and the attendant after a short sleep.
     pub(super) fn is_watched(&self) -> bool {
-        self.watchers.load(Ordering::SeqCst) != 0
+        self.has_watched.swap(false, Ordering::SeqCst) | (self.watchers.load(Ordering::SeqCst) != 0)
     }
 
     /// Whether no message waits for room.
@@ -279,14 +283,22 @@ impl JobLink for RankRings {
         self.go_on(to);
     }
 
-    fn look_out(&self, _: bool, until: &mut dyn FnMut() -> bool) {
+    fn look_out(&self, others_wait: bool, until: &mut dyn FnMut() -> bool) {
+        let bell = self.bell();
         self.watchers.fetch_add(1, Ordering::SeqCst);
-        self.bell().disarm();
-        self.patience.look(|| self.look(), until);
-        // Before the bell is armed: see `is_watched`.
+        self.has_watched.store(true, Ordering::Relaxed);
+        let was_armed = bell.disarm();
+        let has_come = self.patience.look(|| self.look(), until);
         self.watchers.fetch_sub(1, Ordering::SeqCst);
-        self.bell().arm();
-        self.look();
+        if !has_come || others_wait {
+            self.has_watched.store(false, Ordering::SeqCst);
+            bell.arm();
+            self.look();
+        } else if was_armed {
+            // The attendant sleeps at the bell for long: see `is_watched`.
+            bell.ring_anyway();
+            wake(bell);
+        }
     }
 }
 
