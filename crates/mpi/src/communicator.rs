@@ -3,14 +3,14 @@
 //!
 //! `simple.rs`, `fast.rs`, `probe.rs` and the collectives add its public operations, each in its
 //! file. What belongs to which communicator is told apart by the context, a number that its ranks
-//! have in common: see [`MessageLane`]. `communicator/receiving.rs` has the side of receives.
+//! have in common: see [`MessageLane`]. `communicator/receiving.rs` and
+//! `communicator/sending.rs` have the two sides.
 
 mod receiving;
+mod sending;
 
-use crate::Tag;
 use crate::completion::{Completion, EndedRank};
-use crate::engine::{Engine, SendMode, Sending};
-use crate::envelope::{Envelope, MessageContent};
+use crate::engine::{Engine, SendMode};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::group::{ComparisonResult, Group};
 use crate::kept_values::KeptValues;
@@ -275,69 +275,6 @@ impl Communicator {
     /// If it is neither a rank of the communicator nor the null rank.
     pub(crate) fn check_peer(&self, rank: usize, call: CallSite) -> Result<(), Error> {
         if rank == PROC_NULL { Ok(()) } else { self.check_rank(rank, call, ErrorClass::Rank) }
-    }
-
-    /// Starts a send. The completion, if there is one, ends it.
-    ///
-    /// # Errors
-    /// If the receiver has ended, or there is no such rank or tag.
-    pub(crate) fn start_send(
-        &self,
-        call: CallSite,
-        lane: MessageLane,
-        to: usize,
-        tag: Tag,
-        body: MessageContent,
-        mode: SendMode,
-    ) -> Result<Underway, Error> {
-        self.check_revoked(call, lane)?;
-        self.check_peer(to, call)?;
-        if tag > Tag::MAX {
-            return Err(call.error(ErrorClass::Tag, format!("to rank {to}: tag {tag} is above {}", Tag::MAX)));
-        }
-        if to == PROC_NULL {
-            return Ok(None);
-        }
-        let envelope = Envelope {
-            context: lane.context,
-            mark: lane.mark,
-            source: self.rank() as u32,
-            tag: tag.0,
-            body,
-            sent: Some(call),
-            matched: None,
-        };
-        let (from, to_world) = (self.own_world_rank(), self.world_rank(to));
-        match self.shared.engine.send(from, to_world, envelope, mode) {
-            Sending::Done => Ok(None),
-            Sending::Underway(completion) => {
-                if mode == SendMode::Synchronous {
-                    self.mailbox().end_with_revocation(self.shared.context, &completion);
-                }
-                Ok(Some(completion))
-            }
-            Sending::Refused(ended) => Err(self.ended(call, ended, "no message can be sent to it")),
-        }
-    }
-
-    /// Waits for the end of a send.
-    pub(crate) async fn end_send(&self, call: CallSite, to: usize, underway: Underway) -> Result<(), Error> {
-        let Some(completion) = underway else { return Ok(()) };
-        if !completion.has_come() {
-            self.shared.engine.look_out(self.own_world_rank(), &mut || completion.has_come());
-        }
-        let object = || format!("a message to rank {to}, as rank {}, at {}", call.rank, call.place);
-        completion.wait(call.place, "send", object).await;
-        self.sent(call, completion.take())
-    }
-
-    /// The result of a send that has ended.
-    pub(crate) fn sent(&self, call: CallSite, end: Option<Result<(), EndedRank>>) -> Result<(), Error> {
-        self.check_revoked(call, self.own())?;
-        match end {
-            Some(Err(ended)) => Err(self.ended(call, ended, "no receive has taken the message")),
-            _ => Ok(()),
-        }
     }
 
     /// The error of a call that needs a rank which has ended.

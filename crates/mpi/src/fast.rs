@@ -4,15 +4,14 @@
 //! that is sent to a rank of the same process is moved; a slice is copied once, and once more into
 //! the slice of the receiver.
 
-use crate::communicator::{Communicator, Underway};
+use crate::communicator::Communicator;
 use crate::engine::SendMode;
 use crate::envelope::{Envelope, Status};
 use crate::error::{CallSite, Error, ErrorClass};
-use crate::payload::{Elements, bytes_of_elements, open, open_with, pack};
+use crate::payload::{ElementSlice, Elements, bytes_of_elements, open, open_with};
 use crate::request::Request;
 use crate::tag::{Source, Tag, Tags};
 use bytemuck::Pod;
-use selvedge_core::budget;
 
 impl Communicator {
     /// Sends the elements of a slice to a rank, and waits until they are on their way.
@@ -56,7 +55,7 @@ impl Communicator {
         elements: &[T],
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let (call, tag) = (self.call("send_slice"), tag.into());
-        async move { self.send_elements(call, to, tag, elements.to_vec(), SendMode::Standard).await }
+        async move { self.send_payload(call, to, tag, ElementSlice(elements), SendMode::Standard).await }
     }
 
     /// As [`send_slice`](Self::send_slice), of a vector that the program gives away. To a rank of
@@ -71,7 +70,7 @@ impl Communicator {
         tag: impl Into<Tag>,
         elements: Vec<T>,
     ) -> impl Future<Output = Result<(), Error>> + Send {
-        self.send_elements(self.call("send_vec"), to, tag.into(), elements, SendMode::Standard)
+        self.send_payload(self.call("send_vec"), to, tag.into(), Elements(elements), SendMode::Standard)
     }
 
     /// As [`send_slice`](Self::send_slice), and waits until a receive has taken the message.
@@ -88,33 +87,7 @@ impl Communicator {
         elements: &[T],
     ) -> impl Future<Output = Result<(), Error>> + Send {
         let (call, tag) = (self.call("ssend_slice"), tag.into());
-        async move { self.send_elements(call, to, tag, elements.to_vec(), SendMode::Synchronous).await }
-    }
-
-    async fn send_elements<T: Pod + Send>(
-        &self,
-        call: CallSite,
-        to: usize,
-        tag: Tag,
-        elements: Vec<T>,
-        mode: SendMode,
-    ) -> Result<(), Error> {
-        budget::pay(1).await;
-        let underway = self.begin_elements(call, to, tag, elements, mode)?;
-        self.end_send(call, to, underway).await
-    }
-
-    pub(crate) fn begin_elements<T: Pod + Send>(
-        &self,
-        call: CallSite,
-        to: usize,
-        tag: Tag,
-        elements: Vec<T>,
-        mode: SendMode,
-    ) -> Result<Underway, Error> {
-        self.check_peer(to, call)?;
-        let body = pack(call, Elements(elements), self.moves_values(to))?;
-        self.start_send(call, self.own(), to, tag, body, mode)
+        async move { self.send_payload(call, to, tag, ElementSlice(elements), SendMode::Synchronous).await }
     }
 
     /// Waits for the first message that matches, and puts its elements into the slice, from the
@@ -185,7 +158,7 @@ impl Communicator {
         let (call, tag, source, tags) =
             (self.call("sendrecv_into"), tag.into(), source.into(), source_tag.into());
         async move {
-            let underway = self.begin_elements(call, to, tag, elements.to_vec(), SendMode::Standard)?;
+            let underway = self.begin_payload(call, to, tag, ElementSlice(elements), SendMode::Standard)?;
             let envelope = self.receive(call, self.own(), source, tags).await?;
             self.end_send(call, to, underway).await?;
             fill(call, envelope, buffer)
@@ -207,7 +180,8 @@ impl Communicator {
         buffer: Vec<T>,
     ) -> Request<Vec<T>> {
         let call = self.call("isend_vec");
-        let begun = self.begin_elements(call, to, tag.into(), buffer.clone(), SendMode::Standard);
+        let payload = Elements(buffer.clone());
+        let begun = self.begin_payload(call, to, tag.into(), payload, SendMode::Standard);
         Request::of_send(self, call, to, begun, buffer)
     }
 

@@ -20,6 +20,7 @@ use selvedge_core::CallUnderWay;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -35,7 +36,8 @@ pub(crate) trait JobLink: Send + Sync + 'static {
     fn post(&self, to: usize, header: JobHeader, bytes: Vec<u8>, end: PostEnd);
 
     /// Takes messages in for a short time, until `until` is true: see [`Engine::look_out`].
-    fn look_out(&self, until: &mut dyn FnMut() -> bool);
+    /// `others_wait` says that other threads of the rank wait for messages.
+    fn look_out(&self, others_wait: bool, until: &mut dyn FnMut() -> bool);
 }
 
 /// One rank of a job, in a process of its own.
@@ -46,6 +48,12 @@ pub(crate) struct JobRank<L> {
     link: Arc<L>,
     state: Mutex<JobState>,
     all_have_ended: Completion<()>,
+    /// Whether any other rank has ended: asked without the lock.
+    has_ended: AtomicBool,
+    /// Counts the messages that have come from other ranks.
+    arrivals: AtomicU32,
+    /// The count of `arrivals` when a thread has looked out last without finding anything.
+    in_vain: AtomicU32,
 }
 
 #[derive(Default)]
@@ -157,6 +165,9 @@ impl<L: JobLink> JobRank<L> {
             link,
             state: Mutex::default(),
             all_have_ended,
+            has_ended: AtomicBool::new(false),
+            arrivals: AtomicU32::new(0),
+            in_vain: AtomicU32::new(u32::MAX),
         }
     }
 
@@ -200,6 +211,7 @@ impl<L: JobLink> JobRank<L> {
             return;
         }
         state.ended.insert(rank, ended);
+        self.has_ended.store(true, Ordering::Release);
         let all = state.ended.len() == self.size - 1;
         let unanswered = std::mem::take(&mut state.unanswered);
         let (lost, kept): (HashMap<_, _>, HashMap<_, _>) =
@@ -215,6 +227,25 @@ impl<L: JobLink> JobRank<L> {
         }
     }
 
+    /// Begins a send to a rank that has not ended. A synchronous one has a number for its answer.
+    fn begin_send(&self, to: usize, mode: SendMode) -> Result<Option<(Arc<Completion>, u64)>, EndedRank> {
+        // Without the lock, because most sends find neither.
+        if mode == SendMode::Standard && !self.has_ended.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        let mut state = self.state();
+        if let Some(ended) = state.ended.get(&to) {
+            return Err(*ended);
+        }
+        Ok((mode == SendMode::Synchronous).then(|| {
+            let completion = Arc::new(Completion::new());
+            state.next_answer += 1;
+            let answer = state.next_answer;
+            state.unanswered.insert(answer, (to, completion.clone()));
+            (completion, answer)
+        }))
+    }
+
     /// No rank can be reached any more.
     pub(crate) fn all_are_lost(&self) {
         for other in self.others() {
@@ -224,6 +255,7 @@ impl<L: JobLink> JobRank<L> {
 
     /// A message has come from another rank.
     pub(crate) fn arrived(&self, from: usize, header: JobHeader, bytes: Vec<u8>) {
+        self.arrivals.fetch_add(1, Ordering::Relaxed);
         let JobHeader { kind, context, mark, source, tag, answer } = header;
         let ended = |failed| EndedRank { rank: from as u32, failed };
         match kind {
@@ -280,18 +312,10 @@ impl<L: JobLink> Engine for JobRank<L> {
         if to == from {
             return self.mailbox.send_within(envelope, mode);
         }
-        let mut state = self.state();
-        if let Some(ended) = state.ended.get(&to) {
-            return Sending::Refused(*ended);
-        }
-        let synchronous = (mode == SendMode::Synchronous).then(|| {
-            let completion = Arc::new(Completion::new());
-            state.next_answer += 1;
-            let answer = state.next_answer;
-            state.unanswered.insert(answer, (to, completion.clone()));
-            (completion, answer)
-        });
-        drop(state);
+        let synchronous = match self.begin_send(to, mode) {
+            Ok(synchronous) => synchronous,
+            Err(ended) => return Sending::Refused(ended),
+        };
         let Envelope { context, mark, source, tag, body, .. } = envelope;
         let MessageContent::Bytes(bytes) = body else { unreachable!("a value moves to this rank alone") };
         let (kind, answer) = match &synchronous {
@@ -312,9 +336,20 @@ impl<L: JobLink> Engine for JobRank<L> {
     }
 
     fn look_out(&self, _: usize, until: &mut dyn FnMut() -> bool) {
-        // With several threads that wait, the time of this one is better spent on the others.
-        if self.mailbox.load().1 == 0 {
-            self.link.look_out(until);
+        let waiting = self.mailbox.load().1;
+        let arrivals = self.arrivals.load(Ordering::Relaxed);
+        // Where many threads wait, all of them would look in vain when no message comes.
+        if waiting > 0 && self.in_vain.load(Ordering::Relaxed) == arrivals {
+            return;
+        }
+        let mut has_come = false;
+        self.link.look_out(waiting > 0, &mut || {
+            // The message of another thread may be for one that this CPU is to execute.
+            has_come = until() || self.mailbox.load().1 < waiting;
+            has_come
+        });
+        if !has_come {
+            self.in_vain.store(arrivals, Ordering::Relaxed);
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::envelope::{Envelope, Status};
 use crate::error::{CallSite, Error, ErrorClass};
 use crate::fast::open_elements;
 use crate::layout::Layout;
+use crate::payload::Elements;
 use crate::request::Request;
 use crate::tag::{Source, Tag, Tags};
 use bytemuck::Pod;
@@ -169,7 +170,7 @@ impl Communicator {
         layout: &Layout,
     ) -> Result<Underway, Error> {
         check_end(call, layout, elements.len())?;
-        self.begin_elements(call, to, tag, layout.pack(elements), SendMode::Standard)
+        self.begin_payload(call, to, tag, Elements(layout.pack(elements)), SendMode::Standard)
     }
 }
 

@@ -1,9 +1,9 @@
 //! [`LaunchedRank`]: a process that a launcher of MPI has started as one rank of a job. The
 //! messages go through the MPI library of the machine.
 //!
-//! `world.rs` starts it, `job.rs` is the engine, and `libmpi` makes the calls of MPI, on an OS
-//! thread of its own. Messages of all contexts go through one communicator of MPI that is the
-//! engine's own, because MPI keeps no order between two. The header of a message follows its bytes.
+//! `world.rs` starts it, `job.rs` is the engine, and `libmpi` makes the calls of MPI. Messages of
+//! all contexts go through one communicator of MPI that is the engine's own, because MPI keeps no
+//! order between two. The header of a message follows its bytes.
 
 use crate::job::{JobHeader, JobLink, JobRank, PostEnd, on_an_os_thread};
 use crate::libmpi::{Collective, Comm, CommListener, MessageLoop, MpiError, MpiMemory, Received};
@@ -37,7 +37,7 @@ impl LaunchedRank {
         if let Some(doorbells) = doorbells(&comm).await? {
             comm.ring_by(Arc::new(doorbells));
         }
-        comm.listen(job.clone());
+        comm.listen_to_frames(job.clone());
         Ok(LaunchedRank { job, mpi: Mutex::new(Some(mpi)), _others: others })
     }
 
@@ -102,21 +102,21 @@ fn machine() -> u64 {
 impl JobLink for CommLink {
     const NAME: &'static str = "MPI";
 
-    /// MPI tells later whether a message is on its way.
-    fn try_post(&self, _: usize, _: &JobHeader, _: &[u8]) -> bool {
-        false
+    fn try_post(&self, to: usize, header: &JobHeader, bytes: &[u8]) -> bool {
+        self.0.send_frame(to, [bytes, &header.to_bytes()])
     }
 
     fn post(&self, to: usize, header: JobHeader, mut bytes: Vec<u8>, end: PostEnd) {
         bytes.extend_from_slice(&header.to_bytes());
-        self.0.send_then(to, 0, MpiMemory::from(bytes), move |result| match result {
+        self.0.send_framed(to, bytes, move |result| match result {
             Ok(_) => end.sent(),
             Err(_) => end.failed(to),
         });
     }
 
-    /// The message loop's OS thread alone may look.
-    fn look_out(&self, _: &mut dyn FnMut() -> bool) {}
+    fn look_out(&self, others_wait: bool, until: &mut dyn FnMut() -> bool) {
+        self.0.watch(others_wait, until);
+    }
 }
 
 impl CommListener for JobRank<CommLink> {

@@ -116,6 +116,7 @@ pub mod libmpi;
 pub mod mailbox;
 mod matching;
 pub mod op;
+mod patience;
 mod payload;
 mod persistent;
 mod plain;

@@ -14,29 +14,37 @@
 //! | `calls.rs`, `error.rs` | each function of the library as a method, with its error |
 //! | `scalar.rs`, `memory.rs`, `collective.rs` | what calls give to MPI |
 //! | `comm.rs`, `ongoing.rs`, `received.rs`, `orders.rs` | the threads' side: orders, and what happens at their ends |
-//! | `message_loop.rs`, `driver.rs`, `in_order.rs`, `pace.rs` | the loop's side |
+//! | `shared_driver.rs`, `mail_lock.rs` | which OS thread makes a call |
+//! | `driver.rs`, `comm_line.rs`, `frames.rs`, `in_order.rs` | carrying orders out, and receiving |
+//! | `message_loop.rs`, `pace.rs` | looking when no thread does |
 //!
-//! **Architecture Invariant:** all calls of MPI are made by one OS thread, the message loop's. What
-//! MPI reads and writes belongs to the loop until MPI has done with it, and no future that is
-//! dropped changes that.
+//! **Architecture Invariant:** at any time one OS thread at most is in a call of MPI: the holder of
+//! the driver. Where the library is not made for calls by several OS threads in turn, the message
+//! loop's OS thread is always the holder. What MPI reads and writes belongs to the driver's list of
+//! calls until MPI has done with it, and no future that is dropped changes that.
 
 mod calls;
 mod collective;
 mod comm;
+mod comm_line;
 mod driver;
 mod error;
 mod family;
+mod frames;
 mod functions;
 mod in_order;
 mod launcher;
 mod library;
+mod mail_lock;
 mod memory;
 mod message_loop;
 mod ongoing;
 mod orders;
 mod pace;
+mod primitives;
 mod received;
 mod scalar;
+mod shared_driver;
 mod start;
 
 pub use collective::{Collected, Collective};

@@ -7,6 +7,7 @@
 
 use crate::envelope::{Envelope, MessageContent, Moved, Status};
 use crate::error::{CallSite, Error, ErrorClass};
+use crate::job::JobHeader;
 use crate::tag::PROC_NULL;
 use crate::wire;
 use bytemuck::Pod;
@@ -32,7 +33,7 @@ pub trait Message: Serialize + DeserializeOwned + Send + 'static {}
 impl<T: Serialize + DeserializeOwned + Send + 'static> Message for T {}
 
 /// What can be made a body of a message.
-pub(crate) trait SentPayload: Sized + Send + 'static {
+pub(crate) trait SentPayload: Sized + Send {
     /// The body, moved or as bytes.
     fn pack(self, moved: bool) -> Result<MessageContent, String>;
 }
@@ -120,9 +121,29 @@ impl<T: Pod + Send> SentPayload for Elements<T> {
         let bytes = size_of_val(self.0.as_slice());
         Ok(match moved {
             true => MessageContent::Moved(Moved::new(self, bytes)),
-            false => MessageContent::Bytes(bytemuck::cast_slice(&self.0).to_vec()),
+            false => bytes_with_room(bytemuck::cast_slice(&self.0)),
         })
     }
+}
+
+/// Elements of the fast interface that stay with their sender: one copy is made of them.
+pub(crate) struct ElementSlice<'a, T>(pub(crate) &'a [T]);
+
+impl<T: Pod + Send + Sync> SentPayload for ElementSlice<'_, T> {
+    fn pack(self, moved: bool) -> Result<MessageContent, String> {
+        let ElementSlice(elements) = self;
+        Ok(match moved {
+            true => MessageContent::Moved(Moved::new(Elements(elements.to_vec()), size_of_val(elements))),
+            false => bytes_with_room(bytemuck::cast_slice(elements)),
+        })
+    }
+}
+
+/// A body of these bytes, with room for what an engine appends.
+fn bytes_with_room(bytes: &[u8]) -> MessageContent {
+    let mut body = Vec::with_capacity(bytes.len() + JobHeader::BYTES);
+    body.extend_from_slice(bytes);
+    MessageContent::Bytes(body)
 }
 
 impl<T: Pod + Send> ReceivedPayload for Elements<T> {
@@ -176,7 +197,7 @@ fn no_whole_number<T>(bytes: &[u8]) -> String {
 #[derive(Clone)]
 pub(crate) struct SeveralPayloads<P>(pub(crate) Vec<P>);
 
-impl<P: SentPayload> SentPayload for SeveralPayloads<P> {
+impl<P: SentPayload + 'static> SentPayload for SeveralPayloads<P> {
     fn pack(self, moved: bool) -> Result<MessageContent, String> {
         if moved {
             let bytes = size_of_val(self.0.as_slice());

@@ -3,14 +3,13 @@
 //! Each call packs its value (`payload.rs`) and hands it to the communicator. The calls that return
 //! at once, `isend` and the like, give a `Request` (`request.rs`).
 
-use crate::communicator::{Communicator, Underway};
+use crate::communicator::Communicator;
 use crate::engine::SendMode;
 use crate::envelope::Status;
-use crate::error::{CallSite, Error};
-use crate::payload::{Message, Value, open, pack};
+use crate::error::Error;
+use crate::payload::{Message, Value, open};
 use crate::request::Request;
 use crate::tag::{Source, Tag, Tags};
-use selvedge_core::budget;
 
 impl Communicator {
     /// Sends a value to a rank, and waits until it is on its way.
@@ -63,7 +62,7 @@ impl Communicator {
         tag: impl Into<Tag>,
         value: T,
     ) -> impl Future<Output = Result<(), Error>> + Send {
-        self.send_as(self.call("send"), to, tag.into(), value, SendMode::Standard)
+        self.send_payload(self.call("send"), to, tag.into(), Value(value), SendMode::Standard)
     }
 
     /// As [`send`](Self::send), and waits until a receive has taken the message.
@@ -82,33 +81,7 @@ impl Communicator {
         tag: impl Into<Tag>,
         value: T,
     ) -> impl Future<Output = Result<(), Error>> + Send {
-        self.send_as(self.call("ssend"), to, tag.into(), value, SendMode::Synchronous)
-    }
-
-    async fn send_as<T: Message>(
-        &self,
-        call: CallSite,
-        to: usize,
-        tag: Tag,
-        value: T,
-        mode: SendMode,
-    ) -> Result<(), Error> {
-        budget::pay(1).await;
-        let underway = self.begin_send(call, to, tag, value, mode)?;
-        self.end_send(call, to, underway).await
-    }
-
-    fn begin_send<T: Message>(
-        &self,
-        call: CallSite,
-        to: usize,
-        tag: Tag,
-        value: T,
-        mode: SendMode,
-    ) -> Result<Underway, Error> {
-        self.check_peer(to, call)?;
-        let body = pack(call, Value(value), self.moves_values(to))?;
-        self.start_send(call, self.own(), to, tag, body, mode)
+        self.send_payload(self.call("ssend"), to, tag.into(), Value(value), SendMode::Synchronous)
     }
 
     /// Waits for the first message that matches, and takes its value.
@@ -164,7 +137,7 @@ impl Communicator {
     ) -> impl Future<Output = Result<(U, Status), Error>> + Send {
         let (call, tag, source, tags) = (self.call("sendrecv"), tag.into(), source.into(), source_tag.into());
         async move {
-            let underway = self.begin_send(call, to, tag, value, SendMode::Standard)?;
+            let underway = self.begin_payload(call, to, tag, Value(value), SendMode::Standard)?;
             let envelope = self.receive(call, self.own(), source, tags).await?;
             self.end_send(call, to, underway).await?;
             let (Value(value), status) = open(call, envelope)?;
@@ -180,7 +153,7 @@ impl Communicator {
     #[track_caller]
     pub fn isend<T: Message>(&self, to: usize, tag: impl Into<Tag>, value: T) -> Request<()> {
         let call = self.call("isend");
-        let begun = self.begin_send(call, to, tag.into(), value, SendMode::Standard);
+        let begun = self.begin_payload(call, to, tag.into(), Value(value), SendMode::Standard);
         Request::of_send(self, call, to, begun, ())
     }
 
@@ -192,7 +165,7 @@ impl Communicator {
     #[track_caller]
     pub fn issend<T: Message>(&self, to: usize, tag: impl Into<Tag>, value: T) -> Request<()> {
         let call = self.call("issend");
-        let begun = self.begin_send(call, to, tag.into(), value, SendMode::Synchronous);
+        let begun = self.begin_payload(call, to, tag.into(), Value(value), SendMode::Synchronous);
         Request::of_send(self, call, to, begun, ())
     }
 

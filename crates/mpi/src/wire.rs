@@ -32,10 +32,16 @@ const FORM: u8 = 0xA1;
 /// The length of what stands before the value.
 const HEAD: usize = 9;
 
-/// A hash of a type's name: FNV-1a.
+/// A hash of a type's name, the same in each process. It takes eight bytes at a time, because each
+/// message pays for it twice.
 fn schema<T>() -> u64 {
-    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
-    type_name::<T>().bytes().fold(0xCBF2_9CE4_8422_2325, fold)
+    let name = type_name::<T>().as_bytes();
+    let (words, rest) = name.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let fold = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    let hash = words.iter().map(|word| u64::from_le_bytes(*word)).fold(name.len() as u64, fold);
+    fold(hash, u64::from_le_bytes(last))
 }
 
 /// The bytes of a value.

@@ -1,8 +1,8 @@
-//! [`Mpi`]: the calls of the library that the message loop makes, each a method that returns a
-//! `Result`.
+//! [`Mpi`]: the calls of the library, each a method that returns a `Result`.
 //!
-//! `driver.rs` makes the calls. An [`Mpi`] stays on the OS thread that started MPI, because MPI is
-//! started at the level at which one OS thread makes all calls. Handles are values of this file
+//! `driver.rs` makes the calls. MPI is started at the level at which OS threads make calls one at a
+//! time, or at the level at which one OS thread makes all of them, if the library has no more
+//! ([`Mpi::is_serialized`]). `shared_driver.rs` keeps to the level. Handles are values of this file
 //! ([`CommHandle`], [`RequestHandle`], [`MessageHandle`]) which no other file can make, so each is
 //! one that the library gave. A method that hands memory to the library is `unsafe`, because the
 //! library reads or writes it until the request is done.
@@ -14,7 +14,6 @@ use super::functions::MpiFunctions;
 use super::memory::MpiMemory;
 use super::scalar::{ReduceOp, Scalar};
 use std::ffi::{c_char, c_int, c_void};
-use std::marker::PhantomData;
 use std::ptr::{null, null_mut};
 
 /// Calls a function of the library, and makes its error one with its name.
@@ -56,13 +55,12 @@ pub(super) const TESTED_MAX: usize = 64;
 /// The longest text that a library writes: the version of MPICH.
 const TEXT_MAX: usize = 8192;
 
-/// MPI, started by the OS thread that has this value.
+/// MPI, which has been started. At any time one OS thread at most has this value.
 #[derive(Debug)]
 pub(super) struct Mpi<H> {
     functions: MpiFunctions<H>,
     table: AbiTable<H>,
-    /// Raw pointers are not `Send`.
-    one_os_thread: PhantomData<*mut ()>,
+    is_serialized: bool,
 }
 
 impl<H: MpiHandle> Mpi<H> {
@@ -72,7 +70,7 @@ impl<H: MpiHandle> Mpi<H> {
     /// `functions` and `table` are those of one library, which has handles of the type `H`. MPI has
     /// been started at most by other code, which the call notices.
     pub(super) unsafe fn start(functions: MpiFunctions<H>, table: AbiTable<H>) -> Result<Mpi<H>, MpiError> {
-        let mpi = Mpi { functions, table, one_os_thread: PhantomData };
+        let mut mpi = Mpi { functions, table, is_serialized: false };
         let mut started = 0;
         // SAFETY: the call is allowed at any time, and the place can be written.
         unsafe { ask!(mpi.initialized(&mut started)) }?;
@@ -80,10 +78,11 @@ impl<H: MpiHandle> Mpi<H> {
             let text = "another part of the program has started MPI".to_string();
             return Err(MpiError::refused("MPI_Init_thread", MpiErrorClass::Other, text));
         }
-        let (wanted, mut level) = (mpi.table.numbers.funneled, 0);
+        let (numbers, mut level) = (mpi.table.numbers, 0);
         // SAFETY: MPI has not been started. The arguments of `main` may be missing.
-        unsafe { ask!(mpi.init_thread(null_mut(), null_mut(), wanted, &mut level)) }?;
-        if level < wanted {
+        unsafe { ask!(mpi.init_thread(null_mut(), null_mut(), numbers.serialized, &mut level)) }?;
+        mpi.is_serialized = level >= numbers.serialized;
+        if level < numbers.funneled {
             let text = "the library cannot be used in a process with several OS threads".to_string();
             return Err(MpiError::refused("MPI_Init_thread", MpiErrorClass::Other, text));
         }
@@ -102,9 +101,16 @@ impl<H: MpiHandle> Mpi<H> {
         Ok(mpi)
     }
 
-    /// Ends MPI. All ranks make this call.
+    /// Whether every OS thread may make calls, one at a time. Else the OS thread that has started
+    /// MPI makes all calls.
+    pub(super) fn is_serialized(&self) -> bool {
+        self.is_serialized
+    }
+
+    /// Ends MPI. All ranks make this call, each on the OS thread that has started MPI.
     pub(super) fn finalize(self) -> Result<(), MpiError> {
-        // SAFETY: MPI is started, on this OS thread, and `self` is gone after the call.
+        // SAFETY: MPI is started, the message loop calls this on the OS thread that has started it,
+        // and `self` is gone after the call.
         unsafe { ask!(self.finalize()) }
     }
 
@@ -244,41 +250,81 @@ impl<H: MpiHandle> Mpi<H> {
         sent.map_err(|error| error.about(format_args!("to rank {dest} with tag {tag}")))
     }
 
-    /// The next message of a communicator that has arrived and has not been found yet, from any
-    /// rank with any tag.
+    /// The next message of a communicator that has arrived and has not been found yet, from this
+    /// rank or any, with this tag or any.
     pub(super) fn find_message(
         &self,
         comm: &CommHandle<H>,
+        source: Option<i32>,
+        tag: Option<i32>,
     ) -> Result<Option<(MessageHead, MessageHandle<H>)>, MpiError> {
         let numbers = self.table.numbers;
+        let (source, tag) = (source.unwrap_or(numbers.any_source), tag.unwrap_or(numbers.any_tag));
         let (mut found, mut message) = (0, self.table.no_message);
         let mut room: StatusRoom = [0; _];
         let status = (&raw mut room).cast::<u8>();
         // SAFETY: MPI is started, the handle is of a communicator, and the places can be written. A
         // status of any family fits into the room.
-        unsafe {
-            ask!(self.improbe(
-                numbers.any_source,
-                numbers.any_tag,
-                comm.0,
-                &mut found,
-                &mut message,
-                status
-            ))?;
+        unsafe { ask!(self.improbe(source, tag, comm.0, &mut found, &mut message, status)) }?;
+        match found {
+            0 => Ok(None),
+            // SAFETY: the library has just written this status.
+            _ => Ok(Some((unsafe { self.head(&room) }?, MessageHandle(message)))),
         }
-        if found == 0 {
-            return Ok(None);
-        }
+    }
+
+    /// What a status tells of a message.
+    ///
+    /// # Safety
+    /// The library has written the status.
+    unsafe fn head(&self, room: &StatusRoom) -> Result<MessageHead, MpiError> {
         let mut bytes = 0;
-        // SAFETY: the library has just written this status.
+        let status = (&raw const *room).cast::<u8>();
+        // SAFETY: the caller says that the library has written the status.
         unsafe { ask!(self.get_elements_x(status, self.table.byte, &mut bytes)) }?;
-        let layout = numbers.status;
-        let head = MessageHead {
-            source: field(&room, 0, layout.source),
-            tag: field(&room, 0, layout.tag),
-            bytes: bytes as usize,
-        };
-        Ok(Some((head, MessageHandle(message))))
+        let layout = self.table.numbers.status;
+        let (source, tag) = (field(room, 0, layout.source), field(room, 0, layout.tag));
+        Ok(MessageHead { source, tag, bytes: bytes as usize })
+    }
+
+    /// Posts a receive of a message with this tag, from any rank.
+    ///
+    /// # Safety
+    /// The memory stays, and is not used, until the request is done.
+    pub(super) unsafe fn post(
+        &self,
+        comm: &CommHandle<H>,
+        tag: i32,
+        memory: &mut MpiMemory,
+    ) -> Result<RequestHandle<H>, MpiError> {
+        let count = int(self.functions.irecv.name, memory.len())?;
+        let (start, kind) = (memory.start().cast(), self.moved(memory.scalar()));
+        let source = self.table.numbers.any_source;
+        // SAFETY: MPI is started, the handles are of the library, and there is room for `count`
+        // numbers at `start`. The caller's contract is about the time after the call.
+        self.begin(|request| unsafe { ask!(self.irecv(start, count, kind, source, tag, comm.0, request)) })
+    }
+
+    /// The message of a posted receive, if it has come.
+    pub(super) fn arrived(&self, request: &mut RequestHandle<H>) -> Result<Option<MessageHead>, MpiError> {
+        match self.tested(request)? {
+            None => Ok(None),
+            // SAFETY: the library has just written this status.
+            Some(room) => Ok(Some(unsafe { self.head(&room) }?)),
+        }
+    }
+
+    /// Gives a posted receive up. The library uses its memory no more.
+    pub(super) fn withdraw(&self, mut request: RequestHandle<H>) -> Result<(), MpiError> {
+        let mut room: StatusRoom = [0; _];
+        let status = (&raw mut room).cast::<u8>();
+        // SAFETY: MPI is started, the request is of the library, and a status of any family fits
+        // into the room. The wait is over when the receive is cancelled or its message is there,
+        // and does not depend on other ranks.
+        unsafe {
+            ask!(self.cancel(&mut request.0))?;
+            ask!(self.wait(&mut request.0, status))
+        }
     }
 
     /// Begins to receive a message that was found.
@@ -428,12 +474,17 @@ impl<H: MpiHandle> Mpi<H> {
 
     /// Whether a request is done. If it has failed, it is done too.
     pub(super) fn test(&self, request: &mut RequestHandle<H>) -> Result<bool, MpiError> {
+        Ok(self.tested(request)?.is_some())
+    }
+
+    /// The status of a request, if it is done.
+    fn tested(&self, request: &mut RequestHandle<H>) -> Result<Option<StatusRoom>, MpiError> {
         let (mut done, mut room): (c_int, StatusRoom) = (0, [0; _]);
         let status = (&raw mut room).cast::<u8>();
         // SAFETY: MPI is started, the request is of the library, and a status of any family fits
         // into the room.
         unsafe { ask!(self.test(&mut request.0, &mut done, status)) }?;
-        Ok(done != 0)
+        Ok((done != 0).then_some(room))
     }
 
     /// Which of at most [`TESTED_MAX`] requests are done, in ascending order, each with its error.

@@ -1,12 +1,14 @@
-//! [`Comm`]: a communicator as threads use it. Each method is a call that the message loop makes,
-//! and gives a future.
+//! [`Comm`]: a communicator as threads use it. Each method is a call of MPI, which the thread makes
+//! itself or another OS thread makes for it, and gives a future.
 
 use super::collective::{CallPlan, Collected, Collective};
 use super::error::{MpiError, MpiErrorClass};
+use super::frames::{FRAME, FRAME_MAX, WHOLE};
 use super::memory::MpiMemory;
 use super::ongoing::{CallEnd, Ongoing, ongoing};
-use super::orders::{CommId, LoopOrder, LoopOrders, NewPlace};
+use super::orders::{CommId, LoopOrder, NewPlace};
 use super::received::CommListener;
+use super::shared_driver::SharedDriver;
 use crate::processes::Doorbells;
 use std::fmt;
 use std::sync::Arc;
@@ -21,20 +23,20 @@ pub struct Comm {
 }
 
 struct SharedComm {
-    orders: Arc<LoopOrders>,
+    driver: Arc<SharedDriver>,
     place: NewPlace,
     tag_max: i32,
 }
 
 impl Drop for SharedComm {
     fn drop(&mut self) {
-        self.orders.put(LoopOrder::Free { comm: self.place.id });
+        self.driver.put(LoopOrder::Free { comm: self.place.id });
     }
 }
 
 impl Comm {
-    pub(super) fn new(orders: Arc<LoopOrders>, place: NewPlace, tag_max: i32) -> Comm {
-        Comm { shared: Arc::new(SharedComm { orders, place, tag_max }) }
+    pub(super) fn new(driver: Arc<SharedDriver>, place: NewPlace, tag_max: i32) -> Comm {
+        Comm { shared: Arc::new(SharedComm { driver, place, tag_max }) }
     }
 
     /// The rank of this process.
@@ -63,8 +65,7 @@ impl Comm {
         sent
     }
 
-    /// As [`send`](Comm::send), and it is not done before the other rank's message loop receives
-    /// the message.
+    /// As [`send`](Comm::send), and it is not done before the other rank receives the message.
     ///
     /// # Errors
     /// As those of [`send`](Comm::send).
@@ -74,9 +75,8 @@ impl Comm {
         sent
     }
 
-    /// As [`send`](Comm::send), and runs `then` at the end, on the OS thread of the message loop.
-    /// No message moves while it runs, so it must not wait. If the call is refused at once, `then`
-    /// runs here.
+    /// As [`send`](Comm::send), and runs `then` at the end, on the OS thread that finds the call
+    /// done, which may be this one. No message moves while it runs, so it must not wait.
     pub fn send_then(
         &self,
         dest: usize,
@@ -85,6 +85,44 @@ impl Comm {
         then: impl FnOnce(Result<MpiMemory, MpiError>) + Send + 'static,
     ) {
         self.put_send(dest, tag, memory, false, CallEnd::run("MPI_Isend", then));
+    }
+
+    /// As [`listen`](Comm::listen), on a communicator on which all ranks send by
+    /// [`send_frame`](Self::send_frame) and [`send_framed`](Self::send_framed) alone.
+    pub(crate) fn listen_to_frames(&self, listener: Arc<dyn CommListener>) {
+        self.put(LoopOrder::Listen { comm: self.id(), listener, is_framed: true });
+    }
+
+    /// Sends a message as a frame, if that is possible at once. `false` if nothing was sent.
+    pub(crate) fn send_frame(&self, dest: usize, parts: [&[u8]; 2]) -> bool {
+        let length = parts[0].len() + parts[1].len() + 1;
+        let Ok(dest) = self.rank_of("MPI_Isend", dest) else { return false };
+        length <= FRAME_MAX && self.shared.driver.send_frame(self.id(), dest, &[parts[0], parts[1], &[WHOLE]])
+    }
+
+    /// Sends a message, and runs `then` at the end, as [`send_then`](Comm::send_then) does.
+    pub(crate) fn send_framed(
+        &self,
+        dest: usize,
+        mut message: Vec<u8>,
+        then: impl FnOnce(Result<MpiMemory, MpiError>) + Send + 'static,
+    ) {
+        if message.len() < FRAME_MAX {
+            message.push(WHOLE);
+            return self.send_then(dest, FRAME, message.into(), then);
+        }
+        let end = CallEnd::run("MPI_Isend", then);
+        match self.rank_of(end.call(), dest) {
+            Ok(dest) => self.put(LoopOrder::SendBody { comm: self.id(), dest, memory: message.into(), end }),
+            Err(error) => end.come(Err(error)),
+        }
+    }
+
+    /// Looks for messages on all communicators for a short time, until `until` is true. Only the
+    /// message loop looks, if the library wants one OS thread to make all calls. `others_wait` says
+    /// that other threads of this process wait for messages.
+    pub(crate) fn watch(&self, others_wait: bool, until: &mut dyn FnMut() -> bool) {
+        self.shared.driver.watch(others_wait, until);
     }
 
     fn put_send(&self, dest: usize, tag: i32, memory: MpiMemory, synchronous: bool, end: CallEnd<MpiMemory>) {
@@ -102,13 +140,13 @@ impl Comm {
     /// Messages that arrived before and have no listener are handed over too. While a communicator
     /// has no listener, its messages stay where they are.
     pub fn listen(&self, listener: Arc<dyn CommListener>) {
-        self.put(LoopOrder::Listen { comm: self.id(), listener });
+        self.put(LoopOrder::Listen { comm: self.id(), listener, is_framed: false });
     }
 
     /// The ranks of this communicator ring one another's bells from now on.
     pub(crate) fn ring_by(&self, doorbells: Arc<Doorbells>) {
         // Before the order, so that no order to a loop that sleeps at the bell is missed.
-        self.shared.orders.sleep_at(doorbells.clone());
+        self.shared.driver.sleep_at(doorbells.clone());
         self.put(LoopOrder::Doorbells { comm: self.id(), doorbells });
     }
 
@@ -160,7 +198,7 @@ impl Comm {
     }
 
     fn sibling(&self, place: NewPlace) -> Comm {
-        Comm::new(self.shared.orders.clone(), place, self.tag_max())
+        Comm::new(self.shared.driver.clone(), place, self.tag_max())
     }
 
     fn id(&self) -> CommId {
@@ -168,7 +206,7 @@ impl Comm {
     }
 
     fn put(&self, order: LoopOrder) {
-        self.shared.orders.put(order);
+        self.shared.driver.put(order);
     }
 
     fn rank_of(&self, call: &'static str, rank: usize) -> Result<i32, MpiError> {

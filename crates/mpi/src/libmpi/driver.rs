@@ -1,30 +1,34 @@
 //! [`MpiDriver`]: carries out the orders of the threads with the library, and finds out what is
 //! done.
 //!
-//! `message_loop.rs` calls [`MpiDriver::turn`] again and again, on the OS thread that has started
-//! MPI. A turn never waits, with one exception: a split waits inside the library for the other
-//! ranks' splits, when all of them have asked for it.
+//! `shared_driver.rs` lends it to one OS thread at a time, as a [`Drive`]. No call of it waits,
+//! with one exception: a split waits inside the library for the other ranks' splits, when all of
+//! them have asked for it.
 //!
-//! Receives are not posted to the library, because the library looks through its posted receives
-//! one by one. The driver looks for any message with one call, receives it into memory of its
-//! length, and hands it over to the communicator's listener. The engine above has the receives of
-//! the threads in a table.
+//! Receives of the threads are not posted to the library, because the library looks through its
+//! posted receives one by one. The driver looks for any message, receives it, and hands it over to
+//! the communicator's listener (`driver/receiving.rs`). The engine above has the receives of the
+//! threads in a table. On a communicator of the engine's own, messages go in [`Frames`].
 //!
 //! **Invariant:** the memory of a call belongs to its `Undone` in `calls` until the library has
-//! said that the request is done. The library uses no other memory when `turn` returns.
+//! said that the request is done. The library uses no other memory when a call of the driver
+//! returns.
 
-use super::calls::{CommHandle, MessageHandle, MessageHead, Mpi, NewComm, RequestHandle, TESTED_MAX};
+mod receiving;
+
+use super::calls::{CommHandle, MessageHead, Mpi, NewComm, RequestHandle, TESTED_MAX};
 use super::collective::{CallPlan, Collected};
+use super::comm_line::CommLine;
 use super::error::{MpiError, MpiErrorClass};
 use super::family::MpiHandle;
-use super::in_order::SourceOrder;
+use super::frames::{ANNOUNCED, BODY, FRAME, Frames};
 use super::memory::MpiMemory;
 use super::ongoing::CallEnd;
 use super::orders::{CommId, LoopOrder, LoopOrders, NewPlace, WORLD};
-use super::received::{CommListener, Received};
+use super::received::Received;
 use crate::processes::Doorbells;
-use selvedge_core::quietly;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
@@ -32,8 +36,42 @@ use std::sync::Arc;
 /// too.
 const LONG_MESSAGE: usize = 1024;
 
-/// Messages that a turn takes from one communicator at most, so that orders are not delayed.
-const FOUND_MAX: usize = 64;
+/// A driver, whatever the type of the library's handles.
+pub(super) trait Drive: fmt::Debug + Send {
+    /// Carries out the orders that are there.
+    fn carry_out_all(&mut self, orders: &LoopOrders);
+
+    /// Finds out what is done, and takes at most this number of messages from each communicator.
+    /// Whether there was any of it.
+    fn look(&mut self, messages: usize) -> bool;
+
+    /// Sends a frame of these parts, if no other call is under way. `false` if nothing was sent.
+    fn send_frame(&mut self, comm: CommId, dest: i32, parts: &[&[u8]]) -> bool;
+
+    /// Whether something has begun since the last call of this that goes on only if the message
+    /// loop looks.
+    fn has_begun(&mut self) -> bool;
+
+    /// Whether a call is under way.
+    fn has_requests(&self) -> bool;
+
+    /// How the driver stands.
+    fn standing(&self) -> DriverStanding;
+
+    /// Ends MPI. The OS thread that has started MPI makes the call.
+    fn finish(self: Box<Self>) -> Result<(), MpiError>;
+}
+
+/// What has yet to happen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DriverStanding {
+    /// A call is under way, or a listener wants messages.
+    pub(super) is_outstanding: bool,
+    /// All that can happen is an order, or a message of a rank that rings.
+    pub(super) is_rung_for_all: bool,
+    /// MPI can be ended: a thread has asked for it, and nothing is under way.
+    pub(super) is_finished: bool,
+}
 
 /// The state of one rank.
 #[derive(Debug)]
@@ -51,52 +89,12 @@ pub(super) struct MpiDriver<H: MpiHandle> {
     /// The orders of the present turn.
     orders: Vec<LoopOrder>,
     is_finishing: bool,
+    /// See [`Drive::has_begun`].
+    has_begun: bool,
     /// This rank's bell, with those of the others.
     doorbells: Option<Arc<Doorbells>>,
-}
-
-/// A communicator.
-#[derive(Debug)]
-struct CommLine<H> {
-    comm: CommHandle<H>,
-    listener: Option<Arc<dyn CommListener>>,
-    incoming: SourceOrder<Received>,
-    doorbells: Option<Arc<Doorbells>>,
-}
-
-impl<H> CommLine<H> {
-    fn new(comm: CommHandle<H>) -> CommLine<H> {
-        CommLine { comm, listener: None, incoming: SourceOrder::new(), doorbells: None }
-    }
-
-    /// Whether the driver looks for messages.
-    fn wants_messages(&self) -> bool {
-        self.listener.as_ref().is_some_and(|listener| {
-            let mut wants = false;
-            quietly(|| wants = listener.wants_messages());
-            wants
-        })
-    }
-
-    /// MPI has something for another rank, which may sleep.
-    fn ring(&self, rank: i32) {
-        if let (Some(doorbells), Ok(rank)) = (&self.doorbells, usize::try_from(rank)) {
-            doorbells.ring(rank);
-        }
-    }
-
-    /// A message is there, or lost.
-    fn end(&mut self, source: i32, ticket: u64, result: Result<Received, MpiError>) {
-        let Some(listener) = &self.listener else { return };
-        let message = match result {
-            Ok(message) => Some(message),
-            Err(error) => {
-                quietly(|| listener.failed(error));
-                None
-            }
-        };
-        self.incoming.end(source, ticket, message, |message| quietly(|| listener.message(message)));
-    }
+    /// The memory of the last short message that was sent.
+    spare: Vec<u8>,
 }
 
 /// A call that is under way, with all that the library reads and writes for it.
@@ -147,54 +145,10 @@ impl<H: MpiHandle> MpiDriver<H> {
             done: Vec::new(),
             orders: Vec::new(),
             is_finishing: false,
+            has_begun: false,
             doorbells: None,
+            spare: Vec::new(),
         }
-    }
-
-    pub(super) fn mpi(&self) -> &Mpi<H> {
-        &self.mpi
-    }
-
-    /// Carries out the orders that are there, and finds out what is done. Whether there was any of
-    /// it.
-    pub(super) fn turn(&mut self, orders: &LoopOrders) -> bool {
-        let mut taken = std::mem::take(&mut self.orders);
-        orders.take(&mut taken);
-        let mut has_happened = !taken.is_empty();
-        for order in taken.drain(..) {
-            self.carry_out(order);
-        }
-        self.orders = taken;
-        has_happened |= self.test();
-        has_happened | self.find()
-    }
-
-    /// Whether a call is under way, or a listener wants messages.
-    pub(super) fn is_outstanding(&self) -> bool {
-        !self.requests.is_empty() || self.lines.values().any(CommLine::wants_messages)
-    }
-
-    /// The bell at which the loop may sleep.
-    pub(super) fn doorbells(&self) -> Option<&Arc<Doorbells>> {
-        self.doorbells.as_ref()
-    }
-
-    /// Whether all that can happen is an order, or a message of a rank that rings.
-    pub(super) fn is_rung_for_all(&self) -> bool {
-        let is_rung = |line: &CommLine<H>| !line.wants_messages() || line.doorbells.is_some();
-        self.requests.is_empty()
-            && self.doorbells.as_ref().is_some_and(|doorbells| doorbells.are_complete())
-            && self.lines.values().all(is_rung)
-    }
-
-    /// Whether MPI can be ended: a thread has asked for it, and nothing is under way.
-    pub(super) fn is_finished(&self) -> bool {
-        self.is_finishing && self.requests.is_empty()
-    }
-
-    /// Ends MPI.
-    pub(super) fn finish(self) -> Result<(), MpiError> {
-        self.mpi.finalize()
     }
 
     fn carry_out(&mut self, order: LoopOrder) {
@@ -209,15 +163,19 @@ impl<H: MpiHandle> MpiDriver<H> {
                     Err(error) => end.come(Err(error)),
                 }
             }
-            LoopOrder::Listen { comm, listener } => {
+            LoopOrder::SendBody { comm, dest, memory, end } => self.send_body(comm, dest, memory, end),
+            LoopOrder::Listen { comm, listener, is_framed } => {
                 let Some(line) = self.lines.get_mut(&comm) else { return };
                 line.listener = Some(listener);
+                line.frames = is_framed.then(Frames::new);
+                self.has_begun = true;
             }
-            LoopOrder::Look => {}
+            LoopOrder::Look => self.has_begun = true,
             LoopOrder::Doorbells { comm, doorbells } => {
                 let Some(line) = self.lines.get_mut(&comm) else { return };
                 line.doorbells = Some(doorbells.clone());
                 self.doorbells = Some(doorbells);
+                self.has_begun = true;
             }
             LoopOrder::Collective { comm, mut plan, end } => {
                 let Some(line) = self.lines.get(&comm) else { return };
@@ -251,6 +209,23 @@ impl<H: MpiHandle> MpiDriver<H> {
                 // Messages that arrive from now on are not received.
                 self.lines.values_mut().for_each(|line| line.listener = None);
                 self.is_finishing = true;
+                self.has_begun = true;
+            }
+        }
+    }
+
+    /// Announces a message, and sends it.
+    fn send_body(&mut self, comm: CommId, dest: i32, memory: MpiMemory, end: CallEnd<MpiMemory>) {
+        let announcement = MpiMemory::from(vec![ANNOUNCED]);
+        let none = CallEnd::of_none("MPI_Isend");
+        for (tag, memory, end) in [(FRAME, announcement, none), (BODY, memory, end)] {
+            let Some(line) = self.lines.get(&comm) else { return };
+            // SAFETY: the memory goes into the call, by the invariant at the head of the file.
+            let sent = unsafe { self.mpi.send(&line.comm, &memory, dest, tag, false) };
+            line.ring(dest);
+            match sent {
+                Ok(request) => self.begin(request, Undone::Send(memory, end)),
+                Err(error) => end.come(Err(error)),
             }
         }
     }
@@ -258,13 +233,16 @@ impl<H: MpiHandle> MpiDriver<H> {
     /// Notes a call, unless it is done already, as most sends of short messages are.
     fn begin(&mut self, mut request: RequestHandle<H>, call: Undone<H>) {
         match self.mpi.test(&mut request) {
-            Ok(false) => {
-                self.requests.push(request);
-                self.calls.push(ManuallyDrop::new(call));
-            }
+            Ok(false) => self.note(request, call),
             Ok(true) => self.end(call, Ok(())),
             Err(error) => self.end(call, Err(error)),
         }
+    }
+
+    fn note(&mut self, request: RequestHandle<H>, call: Undone<H>) {
+        self.requests.push(request);
+        self.calls.push(ManuallyDrop::new(call));
+        self.has_begun = true;
     }
 
     /// Asks the library which calls are done.
@@ -361,55 +339,83 @@ impl<H: MpiHandle> MpiDriver<H> {
         Ok(NewPlace { id, rank, size })
     }
 
-    /// Looks for messages where listeners want some.
-    fn find(&mut self) -> bool {
-        let mut has_happened = false;
-        let mut next = WORLD;
-        while let Some((&comm, _)) = self.lines.range(next..).next() {
-            next = comm + 1;
-            for _ in 0..FOUND_MAX {
-                let Some(line) = self.lines.get_mut(&comm).filter(|line| line.wants_messages()) else {
-                    break;
-                };
-                match self.mpi.find_message(&line.comm) {
-                    Ok(None) => break,
-                    Ok(Some((head, message))) => self.receive(comm, head, message),
-                    Err(error) => {
-                        // The loop does not look again, because the error would come again.
-                        let listener = line.listener.take().expect("it wants messages");
-                        quietly(|| listener.failed(error));
-                    }
-                }
-                has_happened = true;
-            }
-        }
-        has_happened
-    }
-
-    fn receive(&mut self, comm: CommId, head: MessageHead, message: MessageHandle<H>) {
-        let Some(line) = self.lines.get_mut(&comm) else { return };
-        let ticket = line.incoming.begin(head.source);
-        // SAFETY: a message that is received writes all its bytes, and `CommLine::end` hands over
-        // no memory of one that has failed.
-        let mut memory = unsafe { MpiMemory::unwritten(head.bytes) };
-        // SAFETY: the memory goes into the call, by the invariant at the head of the file.
-        match unsafe { self.mpi.receive(message, &mut memory) } {
-            Ok(request) => {
-                if head.bytes >= LONG_MESSAGE {
-                    line.ring(head.source);
-                }
-                self.begin(request, Undone::Receive { comm, head, ticket, memory });
-            }
-            Err(error) => line.end(head.source, ticket, Err(error)),
-        }
-    }
-
     /// Gives a communicator up. The world stays with the library.
     fn free(&mut self, comm: CommId) {
         let Some(line) = self.lines.remove(&comm) else { return };
+        if let Some(frames) = line.frames {
+            frames.withdraw(&self.mpi);
+        }
         if comm != WORLD {
             // A failure leaves the communicator to the end of MPI, and there is no thread to tell.
             let _ = self.mpi.free(line.comm);
         }
+    }
+}
+
+impl<H: MpiHandle> Drive for MpiDriver<H> {
+    fn carry_out_all(&mut self, orders: &LoopOrders) {
+        let mut taken = std::mem::take(&mut self.orders);
+        orders.take(&mut taken);
+        for order in taken.drain(..) {
+            self.carry_out(order);
+        }
+        self.orders = taken;
+    }
+
+    fn look(&mut self, messages: usize) -> bool {
+        let has_happened = self.test();
+        has_happened | self.find(messages)
+    }
+
+    fn send_frame(&mut self, comm: CommId, dest: i32, parts: &[&[u8]]) -> bool {
+        // The caller waits for the ends of its sends then, so that their number is limited.
+        if !self.requests.is_empty() || self.is_finishing {
+            return false;
+        }
+        let Some(line) = self.lines.get(&comm) else { return false };
+        let mut bytes = std::mem::take(&mut self.spare);
+        bytes.clear();
+        parts.iter().for_each(|part| bytes.extend_from_slice(part));
+        let memory = MpiMemory::from(bytes);
+        // SAFETY: the memory goes into the call, by the invariant at the head of the file, or the
+        // request is done at once.
+        let Ok(mut request) = (unsafe { self.mpi.send(&line.comm, &memory, dest, FRAME, false) }) else {
+            return false;
+        };
+        line.ring(dest);
+        match self.mpi.test(&mut request) {
+            Ok(true) => self.spare = memory.into_vec().unwrap_or_default(),
+            Ok(false) => self.note(request, Undone::Send(memory, CallEnd::of_none("MPI_Isend"))),
+            // It is as a message that is lost on its way.
+            Err(_) => {}
+        }
+        true
+    }
+
+    fn has_begun(&mut self) -> bool {
+        std::mem::take(&mut self.has_begun)
+    }
+
+    fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    fn standing(&self) -> DriverStanding {
+        let is_rung = |line: &CommLine<H>| !line.wants_messages() || line.doorbells.is_some();
+        let has_requests = self.has_requests();
+        DriverStanding {
+            is_outstanding: has_requests || self.lines.values().any(CommLine::wants_messages),
+            is_rung_for_all: !has_requests
+                && self.doorbells.as_ref().is_some_and(|doorbells| doorbells.are_complete())
+                && self.lines.values().all(is_rung),
+            is_finished: self.is_finishing && !has_requests,
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), MpiError> {
+        for frames in self.lines.into_values().filter_map(|line| line.frames) {
+            frames.withdraw(&self.mpi);
+        }
+        self.mpi.finalize()
     }
 }

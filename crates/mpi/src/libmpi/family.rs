@@ -69,7 +69,7 @@ impl fmt::Display for MpiFamily {
 }
 
 /// A handle of the library, as it is passed to functions: [`c_int`] or [`MpiPointer`].
-pub(super) trait MpiHandle: Copy + PartialEq + fmt::Debug + 'static {}
+pub(super) trait MpiHandle: Copy + PartialEq + Send + fmt::Debug + 'static {}
 
 impl MpiHandle for c_int {}
 
@@ -79,6 +79,9 @@ impl MpiHandle for c_int {}
 pub(super) struct MpiPointer(*mut c_void);
 
 impl MpiHandle for MpiPointer {}
+
+// SAFETY: to this process the pointer is a number. The library alone follows it.
+unsafe impl Send for MpiPointer {}
 
 /// What the functions of one family take and give.
 #[derive(Clone, Debug)]
@@ -118,6 +121,8 @@ pub(super) struct Numbers {
     pub(super) in_place: isize,
     /// The level at which one OS thread of several makes all calls.
     pub(super) funneled: c_int,
+    /// The level at which all OS threads may make calls, one at a time.
+    pub(super) serialized: c_int,
     /// The attribute that has the greatest tag.
     pub(super) tag_max: c_int,
     pub(super) status: StatusLayout,
@@ -166,6 +171,7 @@ pub(super) fn mpich() -> AbiTable<c_int> {
             undefined: -32766,
             in_place: -1,
             funneled: 1,
+            serialized: 2,
             tag_max: 0x6440_0001,
             status: StatusLayout { bytes: 20, source: 8, tag: 12, error: 16 },
             errors: &[
@@ -235,6 +241,7 @@ pub(super) fn open_mpi(library: &Library) -> Result<AbiTable<MpiPointer>, String
             undefined: -32766,
             in_place: 1,
             funneled: 1,
+            serialized: 2,
             tag_max: 0,
             status: StatusLayout { bytes: 24, source: 0, tag: 4, error: 8 },
             errors: &[
@@ -291,6 +298,7 @@ pub(super) fn standard() -> AbiTable<MpiPointer> {
             undefined: -32766,
             in_place: 1,
             funneled: 1024,
+            serialized: 2048,
             tag_max: 501,
             status: StatusLayout { bytes: 32, source: 0, tag: 4, error: 8 },
             errors: &[

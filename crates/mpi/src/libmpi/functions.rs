@@ -91,6 +91,9 @@ functions! {
     improbe: MPI_Improbe(c_int, c_int, H, *mut c_int, *mut H, StatusPlace);
     imrecv: MPI_Imrecv(WritePlace, c_int, H, *mut H, *mut H);
     get_elements_x: MPI_Get_elements_x(*const u8, H, *mut i64);
+    irecv: MPI_Irecv(WritePlace, c_int, H, c_int, c_int, H, *mut H);
+    cancel: MPI_Cancel(*mut H);
+    wait: MPI_Wait(*mut H, StatusPlace);
     test: MPI_Test(*mut H, *mut c_int, StatusPlace);
     testsome: MPI_Testsome(c_int, *mut H, *mut c_int, *mut c_int, StatusPlace);
     ibarrier: MPI_Ibarrier(H, *mut H);

@@ -28,6 +28,11 @@ impl<M> SourceOrder<M> {
         SourceOrder { sources: HashMap::new(), tickets: 0 }
     }
 
+    /// Whether no message is being received.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
     /// A message of this source is found. Its ticket.
     pub(super) fn begin(&mut self, source: i32) -> u64 {
         self.tickets += 1;
@@ -73,6 +78,6 @@ mod tests {
         assert_eq!(handed, ["other"]);
         messages.end(1, long, Some("long"), |message| handed.push(message));
         assert_eq!(handed, ["other", "long", "short"]);
-        assert!(messages.sources.is_empty());
+        assert!(messages.is_empty());
     }
 }

@@ -1,8 +1,8 @@
 //! [`MpiMemory`]: numbers that stay at their place while MPI reads or writes them.
 //!
-//! A thread hands an `MpiMemory` over to the message loop with each call, and gets it back when MPI
-//! has done with it. So what MPI reads and writes belongs to the call in the loop, never to the
-//! future that waits for it, and no thread can see it before MPI has done.
+//! A thread hands an `MpiMemory` over to the driver with each call, and gets it back when MPI has
+//! done with it. So what MPI reads and writes belongs to the call in the driver's list, never to
+//! the future that waits for it, and no thread can see it before MPI has done.
 
 use super::scalar::{Scalar, ScalarType};
 use std::alloc::{Layout, dealloc};

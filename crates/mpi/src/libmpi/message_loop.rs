@@ -1,19 +1,20 @@
-//! [`MessageLoop`]: the OS thread that has started MPI, and makes all calls of MPI for the threads
-//! of the process.
+//! [`MessageLoop`]: MPI in this process, with the OS thread that has started MPI, and that looks
+//! for messages when no thread does.
 //!
 //! It is one more event loop. `io` has the recipe: a thread's call becomes an order with a cell for
-//! its answer (`comm.rs`, `orders.rs`), the loop carries it out (`driver.rs`), and wakes the thread
-//! when MPI says that it is done. MPI is started at the level at which one OS thread of several
-//! makes all calls, which every library offers at no cost.
+//! its answer (`comm.rs`, `orders.rs`), a holder of the driver carries it out (`driver.rs`,
+//! `shared_driver.rs`), and wakes the thread when MPI says that it is done.
 
+use super::calls::Mpi;
 use super::comm::Comm;
 use super::driver::MpiDriver;
 use super::error::MpiError;
 use super::family::{MpiFamily, MpiHandle};
 use super::launcher::Launched;
 use super::ongoing::ongoing;
-use super::orders::{LoopOrder, LoopOrders, NewPlace, WORLD};
+use super::orders::{LoopOrder, NewPlace, WORLD};
 use super::pace::{LoopPause, Pace};
+use super::shared_driver::SharedDriver;
 use super::start::{AnyMpi, StartError, start};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -42,7 +43,7 @@ use std::time::{Duration, Instant};
 pub struct MessageLoop {
     world: Comm,
     about: About,
-    orders: Arc<LoopOrders>,
+    driver: Arc<SharedDriver>,
     os_thread: Option<JoinHandle<Result<(), MpiError>>>,
 }
 
@@ -71,9 +72,7 @@ impl MessageLoop {
     /// When there is no library, when it is of an unknown family or of another MPI than the
     /// launcher, when MPI fails, and at the second call in a process.
     pub fn start() -> Result<MessageLoop, StartError> {
-        let orders = Arc::new(LoopOrders::default());
         let (tell, told) = sync_channel(1);
-        let there = orders.clone();
         let os_thread = thread::Builder::new()
             .name("selvedge-mpi".to_string())
             .spawn(move || {
@@ -84,21 +83,21 @@ impl MessageLoop {
                         Ok(())
                     }
                     Ok((AnyMpi::Integers(mpi), family, library)) => {
-                        serve(MpiDriver::new(mpi), &there, family, library, launched, &tell)
+                        run(mpi, family, library, launched, &tell)
                     }
                     Ok((AnyMpi::Pointers(mpi), family, library)) => {
-                        serve(MpiDriver::new(mpi), &there, family, library, launched, &tell)
+                        run(mpi, family, library, launched, &tell)
                     }
                 }
             })
             .map_err(|error| StartError::NoOsThread(error.to_string()))?;
-        let (about, place, tag_max) = match told.recv() {
+        let Started { about, driver, place, tag_max } = match told.recv() {
             Ok(Ok(started)) => started,
             Ok(Err(error)) => return Err(error),
             Err(_) => return Err(StartError::NoOsThread("it ended at once".to_string())),
         };
-        let world = Comm::new(orders.clone(), place, tag_max);
-        Ok(MessageLoop { world, about, orders, os_thread: Some(os_thread) })
+        let world = Comm::new(driver.clone(), place, tag_max);
+        Ok(MessageLoop { world, about, driver, os_thread: Some(os_thread) })
     }
 
     /// The communicator of all ranks.
@@ -117,7 +116,7 @@ impl MessageLoop {
     /// When the message loop has ended.
     pub async fn wtime(&self) -> Result<f64, MpiError> {
         let (end, time) = ongoing("MPI_Wtime");
-        self.orders.put(LoopOrder::Time { end });
+        self.driver.put(LoopOrder::Time { end });
         time.await
     }
 
@@ -127,7 +126,7 @@ impl MessageLoop {
     /// When it comes back, because MPI failed.
     pub async fn abort(&self, code: i32) -> Result<(), MpiError> {
         let (end, aborted) = ongoing("MPI_Abort");
-        self.orders.put(LoopOrder::Abort { code, end });
+        self.driver.put(LoopOrder::Abort { code, end });
         aborted.await
     }
 
@@ -146,8 +145,8 @@ impl MessageLoop {
 
     fn end(&mut self) -> Result<(), MpiError> {
         let Some(os_thread) = self.os_thread.take() else { return Ok(()) };
-        self.orders.put(LoopOrder::Finish);
-        // `serve` ends the process if it panics.
+        self.driver.put(LoopOrder::Finish);
+        // A panic of it ends the process.
         os_thread.join().unwrap_or(Ok(()))
     }
 }
@@ -156,7 +155,7 @@ impl Drop for MessageLoop {
     fn drop(&mut self) {
         if thread::panicking() {
             let (end, _) = ongoing("MPI_Abort");
-            self.orders.put(LoopOrder::Abort { code: PANICKED, end });
+            self.driver.put(LoopOrder::Abort { code: PANICKED, end });
         }
         let _ = self.end();
     }
@@ -169,75 +168,97 @@ const PANICKED: i32 = 101;
 /// because MPI may have something to carry on of which no rank knows.
 const RUNG_NAP: Duration = Duration::from_millis(100);
 
-/// The answer of [`start`] to the OS thread that waits for it.
-type StartTold = Result<(About, NewPlace, i32), StartError>;
-
-/// Ends the process if it is dropped in a panic: MPI may still write to memory of the calls, and
-/// the other ranks must not wait for this one for ever. A launcher ends the job then.
-struct EndsProcess;
-
-impl Drop for EndsProcess {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            std::process::abort();
-        }
-    }
+/// What the OS thread tells when it has started MPI.
+struct Started {
+    about: About,
+    driver: Arc<SharedDriver>,
+    place: NewPlace,
+    tag_max: i32,
 }
 
-/// The loop.
-fn serve<H: MpiHandle>(
-    mut driver: MpiDriver<H>,
-    orders: &LoopOrders,
+/// Tells that MPI is started, and is the loop until MPI has ended.
+fn run<H: MpiHandle>(
+    mpi: Mpi<H>,
     family: MpiFamily,
     library: String,
     launched: Option<Launched>,
-    tell: &SyncSender<StartTold>,
+    tell: &SyncSender<Result<Started, StartError>>,
 ) -> Result<(), MpiError> {
-    let _guard = EndsProcess;
-    match describe(&driver, family, library, launched) {
+    let (about, place, tag_max) = match describe(&mpi, family, library, launched) {
+        Ok(described) => described,
         Err(error) => {
             let _ = tell.send(Err(error));
-            return driver.finish();
+            return mpi.finalize();
         }
-        Ok(started) => {
-            let _ = tell.send(Ok(started));
-        }
-    }
+    };
+    let is_serialized = mpi.is_serialized();
+    let driver = Arc::new(SharedDriver::new(Box::new(MpiDriver::new(mpi)), is_serialized));
+    let _ = tell.send(Ok(Started { about, driver: driver.clone(), place, tag_max }));
+    look_on(&driver)
+}
+
+/// The loop.
+fn look_on(driver: &SharedDriver) -> Result<(), MpiError> {
+    let sleep = driver.sleep();
     let mut pace = Pace::new(Instant::now());
-    // The count of this rank's bell, when it was armed before the last look.
-    let mut armed = None;
-    while !driver.is_finished() {
-        let has_happened = driver.turn(orders);
-        let pause = pace.pause(has_happened, driver.is_outstanding(), Instant::now());
-        match (pause, driver.doorbells()) {
-            (LoopPause::Rest, _) => orders.sleep(None),
-            (LoopPause::Nap(time), None) => orders.sleep(Some(time)),
+    let mut is_roused = false;
+    // Whether the bell was armed before the last look.
+    let mut is_armed = false;
+    loop {
+        is_roused |= sleep.looks();
+        // Before the look, so that a ring after it ends the nap.
+        let rung = sleep.doorbells().map_or(0, |doorbells| doorbells.rung());
+        let Some((has_happened, standing)) = driver.look() else {
+            // Its holder looks.
+            thread::yield_now();
+            continue;
+        };
+        if standing.is_finished
+            && let Some(ended) = driver.finish()
+        {
+            return ended;
+        }
+        let is_watched = driver.is_watched() && !is_roused;
+        let pause = match is_watched {
+            true => pace.pause_beside_watchers(),
+            false => pace.pause(is_roused || has_happened, standing.is_outstanding, Instant::now()),
+        };
+        is_roused = false;
+        match (pause, sleep.doorbells()) {
+            (LoopPause::Rest, _) => sleep.sleep(None),
+            (LoopPause::Nap(time), None) => sleep.sleep(Some(time)),
+            (LoopPause::Nap(time), Some(doorbells)) if is_watched => {
+                is_armed = false;
+                sleep.nap(doorbells, rung, time);
+            }
             // What another rank sends from now on rings the bell.
-            (LoopPause::Nap(_), Some(doorbells)) if armed.is_none() => armed = Some(doorbells.arm()),
+            (LoopPause::Nap(_), Some(doorbells)) if !is_armed => {
+                doorbells.arm();
+                is_armed = true;
+            }
             (LoopPause::Nap(time), Some(doorbells)) => {
-                let limit = if driver.is_rung_for_all() { RUNG_NAP } else { time };
-                orders.nap(doorbells, armed.take().expect("the last look has armed it"), limit);
+                let limit = if standing.is_rung_for_all { RUNG_NAP } else { time };
+                sleep.nap(doorbells, rung, limit);
                 doorbells.disarm();
+                is_armed = false;
             }
             (LoopPause::Yield, doorbells) => {
-                if armed.take().is_some() {
-                    doorbells.expect("it was armed").disarm();
+                if is_armed && let Some(doorbells) = doorbells {
+                    doorbells.disarm();
                 }
+                is_armed = false;
                 thread::yield_now();
             }
         }
     }
-    orders.close();
-    driver.finish()
 }
 
 fn describe<H: MpiHandle>(
-    driver: &MpiDriver<H>,
+    mpi: &Mpi<H>,
     family: MpiFamily,
     library: String,
     launched: Option<Launched>,
-) -> StartTold {
-    let mpi = driver.mpi();
+) -> Result<(About, NewPlace, i32), StartError> {
     let (rank, size) = mpi.place(&mpi.world()).map_err(StartError::Failed)?;
     if let Some(Launched { launcher, size: Some(announced) }) = launched
         && announced != size

@@ -1,5 +1,5 @@
-//! [`Ongoing`]: a future that is ready when a call of MPI is done; and [`CallEnd`], what the
-//! message loop does when a call is done.
+//! [`Ongoing`]: a future that is ready when a call of MPI is done; and [`CallEnd`], what the driver
+//! does when a call is done.
 //!
 //! `comm.rs` makes a [`CallEnd`] for each call: it leaves the result in the cell of an [`Ongoing`],
 //! or runs a closure of the engine. A [`CallEnd`] that is dropped says that the message loop has
@@ -32,7 +32,7 @@ pub(super) struct CallEnd<T> {
 enum EndAction<T> {
     Reply(Arc<ReplyCell<Result<T, MpiError>>>),
     Run(Box<dyn FnOnce(Result<T, MpiError>) + Send>),
-    /// It has happened.
+    /// It has happened, or there is none.
     Nothing,
 }
 
@@ -62,12 +62,17 @@ impl<T> CallEnd<T> {
         CallEnd { call, action, _under_way: CallUnderWay::new() }
     }
 
-    /// An end that runs a closure, on the OS thread of the message loop.
+    /// An end that runs a closure, on the OS thread that finds the call done.
     pub(super) fn run(
         call: &'static str,
         action: impl FnOnce(Result<T, MpiError>) + Send + 'static,
     ) -> CallEnd<T> {
         CallEnd::new(call, EndAction::Run(Box::new(action)))
+    }
+
+    /// An end of which nothing is to be told.
+    pub(super) fn of_none(call: &'static str) -> CallEnd<T> {
+        CallEnd::new(call, EndAction::Nothing)
     }
 
     /// The call's name in MPI's standard.

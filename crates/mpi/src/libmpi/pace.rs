@@ -8,6 +8,7 @@
 //! - After something has happened, it looks without a pause, and lets other OS threads run between
 //!   two looks. It does so for a time that grows while that pays, and shrinks while it does not.
 //! - Then it sleeps between two looks, for twice as long each time.
+//! - While threads look by themselves, it takes naps of one length.
 
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,9 @@ const NAP_MIN: Duration = Duration::from_micros(50);
 /// The longest nap. A nap's end with a look costs some 35 µs, so a rank that waits takes less than
 /// 1 % of a CPU.
 const NAP_MAX: Duration = Duration::from_millis(5);
+/// The nap while threads look by themselves. For so long a long message to a rank that computes may
+/// wait.
+const WATCHED_NAP: Duration = Duration::from_millis(2);
 /// How long the loop goes on when nothing is outstanding.
 const GRACE: Duration = Duration::from_millis(20);
 
@@ -50,6 +54,12 @@ impl Pace {
     /// A loop that begins now.
     pub(super) fn new(now: Instant) -> Pace {
         Pace { last: now, eager: EAGER_MAX, nap: NAP_MIN, is_over: false }
+    }
+
+    /// The pause after a look beside threads that look by themselves.
+    pub(super) fn pause_beside_watchers(&mut self) -> LoopPause {
+        self.is_over = true;
+        LoopPause::Nap(WATCHED_NAP)
     }
 
     /// The pause after a look. `has_happened` says that the look has found something or a thread

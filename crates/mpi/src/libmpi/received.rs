@@ -18,7 +18,7 @@ pub struct Received {
     pub memory: MpiMemory,
 }
 
-/// Takes the messages of a communicator, on the OS thread of the message loop.
+/// Takes the messages of a communicator, on the OS thread that finds them.
 ///
 /// Its methods do not wait, because no message moves meanwhile. A panic in one of them ends there,
 /// after the panic hook has reported it.

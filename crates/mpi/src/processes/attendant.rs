@@ -1,7 +1,8 @@
 //! [`BellAttendant`]: the OS thread that sleeps until another process has something for this rank.
 //!
 //! `process_rank.rs` starts it. While threads of the rank look themselves (see `rings.rs`), it
-//! sleeps on. It works under every scheduler, because it resumes threads as any OS thread may.
+//! looks only now and then. It works under every scheduler, because it resumes threads as any OS
+//! thread may.
 
 use super::rings::{RankRings, wake};
 use crate::job::JobRank;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// The OS thread that looks for messages.
 pub(super) struct BellAttendant {
@@ -64,6 +66,10 @@ impl Drop for BellAttendant {
     }
 }
 
+/// The sleep while threads look by themselves. For so long a long message to a rank that computes
+/// may wait.
+const WATCHED_SLEEP: Duration = Duration::from_millis(2);
+
 fn attend(rings: &RankRings, is_dismissed: &AtomicBool) {
     let bell = rings.bell();
     loop {
@@ -72,13 +78,17 @@ fn attend(rings: &RankRings, is_dismissed: &AtomicBool) {
         if is_dismissed.load(Ordering::Acquire) && rings.is_empty() {
             return;
         }
-        // Armed now, it would ring for each message that such a thread sees anyway.
+        let mut limit = WATCHED_SLEEP.try_into().ok();
         if !rings.is_watched() {
             bell.arm();
+            if rings.look() {
+                continue;
+            }
+            // A thread that has disarmed the bell since ends the sleep, or arms the bell.
+            limit = None;
         }
-        rings.look();
         // Another count, a signal: in each case it looks again.
-        let _ = futex::wait(bell.count(), futex::Flags::empty(), rung, None);
+        let _ = futex::wait(bell.count(), futex::Flags::empty(), rung, limit.as_ref());
     }
 }
 

@@ -14,7 +14,8 @@
 //! before the bell was armed. So a ring between the look and the sleep ends the sleep at once.
 //!
 //! Several OS threads of the process may arm the bell and disarm it. One that has disarmed it looks
-//! again after it has armed it, so at any time the bell is armed, or an OS thread will look.
+//! again after it has armed it, or sees to it that another OS thread looks after a short sleep. So
+//! at any time the bell is armed, or an OS thread will look.
 //!
 //! # A process that is killed while it rings
 //! It may have taken the mark that the bell is armed, and not have rung. The process at the bell
@@ -44,9 +45,14 @@ impl Bell {
         fence(Ordering::SeqCst);
     }
 
-    /// The caller will look, so no process need ring.
-    pub(crate) fn disarm(&self) {
-        self.armed.store(0, Ordering::Relaxed);
+    /// The caller will look, so no process need ring. Whether the bell was armed. A bell that is
+    /// not armed is not written, because that would take its memory from the CPUs of the others.
+    pub(crate) fn disarm(&self) -> bool {
+        let is_armed = self.armed.load(Ordering::Relaxed) != 0;
+        if is_armed {
+            self.armed.store(0, Ordering::Relaxed);
+        }
+        is_armed
     }
 
     /// Rings if the bell is armed: after the caller has written what it has. If it is true, the
@@ -92,7 +98,8 @@ mod tests {
         assert!(!bell.ring());
         assert_eq!(bell.rung(), before + 1);
         bell.arm();
-        bell.disarm();
+        assert!(bell.disarm());
+        assert!(!bell.disarm());
         assert!(!bell.ring());
         bell.ring_anyway();
         assert_eq!(bell.rung(), before + 2);

@@ -42,20 +42,23 @@ impl Doorbells {
         self.segment.bell(self.own)
     }
 
-    /// Arms this rank's bell. The caller looks afterwards whether something has come, and passes
-    /// the number on to [`sleep`](Self::sleep).
-    pub(crate) fn arm(&self) -> u32 {
-        let rung = self.bell().rung();
+    /// How often this rank's bell was rung: asked before it is armed, for
+    /// [`sleep`](Self::sleep).
+    pub(crate) fn rung(&self) -> u32 {
+        self.bell().rung()
+    }
+
+    /// Arms this rank's bell. The caller looks afterwards whether something has come.
+    pub(crate) fn arm(&self) {
         self.bell().arm();
-        rung
     }
 
-    /// This rank looks by itself again.
-    pub(crate) fn disarm(&self) {
-        self.bell().disarm();
+    /// This rank looks by itself again. Whether the bell was armed.
+    pub(crate) fn disarm(&self) -> bool {
+        self.bell().disarm()
     }
 
-    /// Sleeps until the bell has been rung since it was armed, or for a time.
+    /// Sleeps until the bell has been rung more often than this, or for a time.
     pub(crate) fn sleep(&self, rung: u32, limit: Duration) {
         let limit = limit.try_into().ok();
         // However it ends, the caller looks again.
@@ -92,14 +95,16 @@ mod tests {
     fn a_rank_that_is_rung_does_not_sleep() {
         let [ours, theirs] = pair();
         assert!(!ours.are_complete());
-        let rung = ours.arm();
+        let rung = ours.rung();
+        ours.arm();
         theirs.ring(0);
         // It has no limit to speak of.
         ours.sleep(rung, Duration::from_secs(1 << 30));
         // Not armed, and on another machine.
         theirs.ring(0);
         theirs.ring(2);
-        assert_eq!(ours.arm(), rung + 1);
+        assert_eq!(ours.rung(), rung + 1);
+        ours.arm();
         ours.disarm();
         ours.rouse();
         ours.sleep(rung + 1, Duration::from_secs(1 << 30));

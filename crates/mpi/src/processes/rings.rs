@@ -10,13 +10,11 @@ use super::ring::{RingMemory, RingReader, RingWriter};
 use super::segment::{JobSegment, SegmentRing};
 use crate::completion::EndedRank;
 use crate::job::{JobHeader, JobLink, JobRank, PostEnd};
+use crate::patience::Patience;
 use rustix::thread::futex;
 use std::collections::VecDeque;
-use std::hint;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::thread;
-use std::time::{Duration, Instant};
 
 /// The rings of one rank.
 pub(crate) struct RankRings {
@@ -30,12 +28,12 @@ pub(crate) struct RankRings {
     queued: AtomicUsize,
     /// The departures that were dealt with.
     departures: AtomicU32,
-    /// How long a thread looks before it parks, in microseconds.
-    patience: AtomicU32,
-    /// Counts the waits.
-    waits: AtomicU32,
-    /// How many threads look by themselves now, and will arm the bell afterwards.
+    /// How long a thread looks before it parks.
+    patience: Patience,
+    /// How many threads look by themselves now.
     watchers: AtomicU32,
+    /// Whether a thread has looked by itself since the attendant asked last.
+    has_watched: AtomicBool,
     job: OnceLock<Weak<JobRank<RankRings>>>,
 }
 
@@ -74,13 +72,8 @@ const PREFIX: usize = 8 + JobHeader::BYTES;
 /// How much is copied before the other side is told, so that both copy at the same time.
 const PIECE: usize = 32 << 10;
 
-/// The longest time for which a thread looks before it parks, in microseconds: two wake-ups by the
-/// kernel, because the other rank may have parked too.
-const PATIENCE_MAX: u32 = 200;
-const PATIENCE_MIN: u32 = 10;
-/// One in this number of waits looks for the longest time, or two ranks that have parked would park
-/// for ever.
-const TRIES: u32 = 8;
+/// The looks after which a thread lets others have its CPU: some microseconds.
+const LOOKS: u32 = 64;
 
 fn prefix(length: usize, header: &JobHeader) -> [u8; PREFIX] {
     let mut prefix = [0; PREFIX];
@@ -118,9 +111,9 @@ impl RankRings {
             arrivals: (0..size).map(|from| ring(from, rank)).collect(),
             queued: AtomicUsize::new(0),
             departures: AtomicU32::new(0),
-            patience: AtomicU32::new(PATIENCE_MAX),
-            waits: AtomicU32::new(0),
+            patience: Patience::new(LOOKS),
             watchers: AtomicU32::new(0),
+            has_watched: AtomicBool::new(false),
             job: OnceLock::new(),
             segment,
         }
@@ -140,10 +133,11 @@ impl RankRings {
         self.segment.bell(self.rank)
     }
 
-    /// Whether a thread looks by itself, and will arm the bell after this call. So what comes
-    /// before that is seen by the thread's last look, and what comes later rings.
+    /// Whether a thread looks by itself, or has done so since the last call. Then the bell need not
+    /// be armed, which would cost each message a line of memory that two CPUs write in turn: a
+    /// thread that wants a message looks itself, and the attendant after a short sleep.
     pub(super) fn is_watched(&self) -> bool {
-        self.watchers.load(Ordering::SeqCst) != 0
+        self.has_watched.swap(false, Ordering::SeqCst) | (self.watchers.load(Ordering::SeqCst) != 0)
     }
 
     /// Whether no message waits for room.
@@ -289,35 +283,22 @@ impl JobLink for RankRings {
         self.go_on(to);
     }
 
-    fn look_out(&self, until: &mut dyn FnMut() -> bool) {
-        let patience = self.patience.load(Ordering::Relaxed);
-        let is_try = self.waits.fetch_add(1, Ordering::Relaxed).is_multiple_of(TRIES);
-        let limit = if is_try { PATIENCE_MAX } else { patience };
-        let end = Instant::now() + Duration::from_micros(limit.into());
+    fn look_out(&self, others_wait: bool, until: &mut dyn FnMut() -> bool) {
+        let bell = self.bell();
         self.watchers.fetch_add(1, Ordering::SeqCst);
-        self.bell().disarm();
-        let mut looks = 0_u32;
-        let has_come = loop {
-            self.look();
-            if until() {
-                break true;
-            }
-            if Instant::now() >= end {
-                break false;
-            }
-            looks += 1;
-            // The other process may need this CPU.
-            match looks.is_multiple_of(64) {
-                true => thread::yield_now(),
-                false => hint::spin_loop(),
-            }
-        };
-        // Before the bell is armed: see `is_watched`.
+        self.has_watched.store(true, Ordering::Relaxed);
+        let was_armed = bell.disarm();
+        let has_come = self.patience.look(|| self.look(), until);
         self.watchers.fetch_sub(1, Ordering::SeqCst);
-        self.bell().arm();
-        self.look();
-        let patience = if has_come { patience * 2 } else { patience / 2 };
-        self.patience.store(patience.clamp(PATIENCE_MIN, PATIENCE_MAX), Ordering::Relaxed);
+        if !has_come || others_wait {
+            self.has_watched.store(false, Ordering::SeqCst);
+            bell.arm();
+            self.look();
+        } else if was_armed {
+            // The attendant sleeps at the bell for long: see `is_watched`.
+            bell.ring_anyway();
+            wake(bell);
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! All interleavings of the protocols in shared memory: the ring and the bell.
+//! All interleavings of the protocols in shared memory, the ring and the bell, and of the lock
+//! around MPI.
 //!
 //! The files of the protocols are compiled here again, with loom's primitives in place of std's.
 #![cfg(loom)]
@@ -6,6 +7,9 @@
 #[allow(dead_code, reason = "the crate uses all of it")]
 #[path = "../../src/processes/bell.rs"]
 mod bell;
+#[allow(dead_code, reason = "the crate uses all of it")]
+#[path = "../../src/libmpi/mail_lock.rs"]
+mod mail_lock;
 mod primitives;
 #[allow(dead_code, reason = "the crate uses all of it")]
 #[path = "../../src/processes/ring.rs"]
@@ -14,9 +18,10 @@ mod ring;
 use bell::Bell;
 use loom::sync::Arc;
 use loom::thread;
-use primitives::ByteCell;
+use mail_lock::MailLock;
+use primitives::{ByteCell, Mutex};
 use ring::{RingControl, RingMemory, RingReader, RingWriter};
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, take};
 
 /// What two processes share: a ring from one to the other, and the bell of each.
 struct SharedMemory {
@@ -162,5 +167,46 @@ fn a_thread_that_looks_itself_leaves_nothing_to_a_sleeper_that_is_not_rung() {
         looks.join().unwrap();
         writes.join().unwrap();
         assert!(shared.control().has_bytes());
+    });
+}
+
+/// Two threads post a piece of mail each, and a third one holds the value meanwhile. When all have
+/// gone, no mail is left.
+#[test]
+fn mail_is_served_by_the_thread_that_posts_it_or_by_the_holder() {
+    check(|| {
+        let served = Arc::new(MailLock::new(0));
+        let queue = Arc::new(Mutex::new(0));
+        let serve =
+            |queue: Arc<Mutex<u32>>| move |served: &mut u32| *served += take(&mut queue.lock().unwrap());
+        let posts = [(); 2].map(|()| {
+            let (served, queue) = (served.clone(), queue.clone());
+            thread::spawn(move || {
+                *queue.lock().unwrap() += 1;
+                served.post(serve(queue));
+            })
+        });
+        served.hold(|_| (), serve(queue.clone()));
+        posts.into_iter().for_each(|post| post.join().unwrap());
+        assert_eq!(served.hold(|served| *served, |_| unreachable!("mail is left")), Some(2));
+    });
+}
+
+/// Mail that a thread has posted before a call of its own is served before that call.
+#[test]
+fn a_holder_serves_the_mail_of_its_thread_first() {
+    check(|| {
+        let served = Arc::new(MailLock::new(0));
+        let queue = Arc::new(Mutex::new(0));
+        let serve =
+            |queue: Arc<Mutex<u32>>| move |served: &mut u32| *served += take(&mut queue.lock().unwrap());
+        let (there, others) = (served.clone(), queue.clone());
+        let holds = thread::spawn(move || there.hold(|_| (), serve(others)));
+        *queue.lock().unwrap() += 1;
+        served.post(serve(queue.clone()));
+        if let Some(served) = served.hold(|served| *served, serve(queue)) {
+            assert_eq!(served, 1);
+        }
+        holds.join().unwrap();
     });
 }

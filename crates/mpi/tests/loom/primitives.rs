@@ -1,8 +1,11 @@
-//! Loom's primitives in place of those of `src/processes/primitives.rs`.
+//! Loom's primitives in place of those of `src/processes/primitives.rs` and
+//! `src/libmpi/primitives.rs`.
 
 use loom::cell::UnsafeCell;
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::Mutex;
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::mem::MaybeUninit;
+pub(crate) use std::sync::TryLockError;
 
 /// A byte. Loom watches its uses.
 pub(crate) struct ByteCell(UnsafeCell<u8>);
