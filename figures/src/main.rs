@@ -328,6 +328,11 @@ const FIGURES: &[Figure] = &[
         about: "values as bytes, beside other formats",
         measure: mpi::serialise::serialise,
     },
+    Figure {
+        name: "mpi-cnc",
+        about: "graphs of steps over ranks, beside one rank and C",
+        measure: mpi::cnc::cnc,
+    },
     Figure { name: "web-small", about: "a 612-byte file over 64 connections, log on", measure: web::small },
     Figure { name: "web-16k", about: "a 16 KiB file over 64 connections, log on", measure: web::sixteen_k },
     Figure {

@@ -162,8 +162,8 @@ impl<'g> DistributedGraph<'g, '_> {
     ///     distributed::graph(&world, |graph| {
     ///         let (me, ranks) = (graph.rank() as u32, graph.ranks() as u32);
     ///         let players = graph.tags("players", |player: &u32| *player as usize);
-    ///         let catches = ItemPlacement::consumed_on(move |ball: &u32| [(ball % ranks) as usize]);
-    ///         let balls = graph.items::<_, u32>("balls", catches);
+    ///         let catcher = move |ball: &u32| [(ball % ranks) as usize];
+    ///         let balls = graph.items::<_, u32>("balls", ItemPlacement::consumed_on(catcher));
     ///         graph.prescribe_async(players, "play", move |player, step| async move {
     ///             for ball in (player..20).step_by(ranks as usize) {
     ///                 let caught = *step.get(balls, ball).await?;

@@ -18,7 +18,8 @@
 // scheduler of a rank, which sends and receives between two steps), and `termination.rs` (how the
 // ranks find that all of them are done, with the proof). `item_collection.rs` and
 // `tag_collection.rs` say where a put goes, and `ranges.rs` cuts a range for that; `outbox.rs`
-// collects the puts for other ranks, and `ports.rs` puts what was received. `outcome.rs` makes one error of what the ranks say.
+// collects the puts for other ranks, and `ports.rs` puts what was received. `outcome.rs` makes one
+// error of what the ranks say.
 //
 // A pipeline over ranks has a stream with two ends (`stream.rs`): that of the stage in `serve.rs`,
 // and that of the pipeline in `on_rank.rs`. `stages.rs` has the stages that ranks may open.

@@ -155,14 +155,16 @@ impl<'g> DistributedGraph<'g, '_> {
     /// let sums = mpi::run(3, |world| async move {
     ///     let ranks = world.size();
     ///     distributed::graph(&world, move |graph| {
-    ///         let loops = graph.ranges("loops", 64_u32, move |(begin, _)| *begin as usize / 64 % ranks);
+    ///         let in_turn = move |(begin, _): &(u32, u32)| *begin as usize / 64 % ranks;
+    ///         let loops = graph.ranges("loops", 64, in_turn);
     ///         let sums = graph.items::<u32, u64>("sums", ItemPlacement::consumed_on(|_| [0]));
     ///         graph.prescribe_range(loops, "squares", move |range, step| {
     ///             step.put(sums, range.start, range.map(|n| u64::from(n).pow(2)).sum())
     ///         });
     ///         graph.initialize_everywhere(|env| env.put_tag(loops.tags(), (0, 1_000)))?;
     ///         let finished = graph.run()?;
-    ///         Ok(finished.finalize(|view| view.iter(sums.local()).map(|(_, sum)| *sum).sum::<u64>()))
+    ///         let sums = sums.local();
+    ///         Ok(finished.finalize(|view| view.iter(sums).map(|(_, sum)| *sum).sum::<u64>()))
     ///     })
     ///     .await
     /// });
