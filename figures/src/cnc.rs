@@ -38,7 +38,7 @@ const RAYON_NAME: &str = "rayon";
 const MONAD_PAR: &str = "GHC monad-par";
 
 /// A program of this binary.
-fn ours(system: &str, program: &str, numbers: &[u64], cpus: usize) -> Contender {
+pub(crate) fn ours(system: &str, program: &str, numbers: &[u64], cpus: usize) -> Contender {
     let contender = inner(system, &format!("cnc-{program}"), numbers).on(cpus);
     // Loops and rayon are peers, although this binary has them.
     Contender { ours: system.starts_with(OURS), ..contender }

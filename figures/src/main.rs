@@ -113,6 +113,7 @@ const FIGURES: &[&[Figure]] = &[
     mpi::idle::FIGURES,
     mpi::trapezoid::FIGURES,
     mpi::serialise::FIGURES,
+    mpi::cnc::FIGURES,
     web::FIGURES,
     web::designs::FIGURES,
     web::application::FIGURES,

@@ -7,6 +7,7 @@
 //!
 //! A case compares one engine of ours with the peers, so that each engine has aims of its own.
 
+pub(crate) mod cnc;
 pub(crate) mod collectives;
 pub(crate) mod idle;
 pub(crate) mod latency;
@@ -101,6 +102,8 @@ const BY_RSMPI: &str = "rsmpi";
 const BY_MPI4PY: &str = "mpi4py";
 
 const NS: Metric = Metric { key: "", unit: "ns", better: Better::Lower };
+/// A speed-up, or a time of another system in units of ours.
+const TIMES: &str = "x";
 
 /// The engines of ours by the words for them in the names of cases. The first of each is compared
 /// with the peers.
@@ -220,6 +223,16 @@ impl JobRuns {
         let (contenders, samples): (Vec<Contender>, Vec<Result<Vec<f64>, String>>) =
             systems.iter().map(one).unzip();
         rows(name, &contenders, metric, &samples)
+    }
+
+    /// How many times faster one system is than another.
+    fn quotient(&self, case: &str, metric: Metric, slow: &str, fast: &str) -> Row {
+        let [slow, fast] = [slow, fast].map(|system| self.case(case, metric, &[system]).remove(0));
+        Row {
+            value: slow.value.and_then(|slow| Ok(slow / fast.value?)),
+            unit: TIMES,
+            ..Row::plain(case, &fast.system)
+        }
     }
 
     /// A case for each engine of ours, beside these peers.

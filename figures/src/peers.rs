@@ -99,7 +99,7 @@ pub(crate) const TBB: Compiled = Compiled {
 pub(crate) const OPEN_MP: Compiled = Compiled {
     name: "cnc-omp",
     source: "cpp/cnc_omp.cpp",
-    includes: &["cpp/cholesky.hpp"],
+    includes: &["cpp/cholesky.hpp", "c/cholesky.h"],
     arguments: &["-O3", "-march=native", "-fopenmp", "-std=c++17", "-o", "{out}", "{source}"],
     ..CPP
 };
@@ -108,7 +108,7 @@ pub(crate) const OPEN_MP: Compiled = Compiled {
 pub(crate) const TBB_AND_OPEN_MP: Compiled = Compiled {
     name: "cnc-six",
     source: "cpp/cnc_six.cpp",
-    includes: &["cpp/cholesky.hpp"],
+    includes: &["cpp/cholesky.hpp", "c/cholesky.h"],
     package: "g++ libtbb-dev",
     arguments: &["-O3", "-fopenmp", "-std=c++17", "-o", "{out}", "{source}", "-ltbb"],
     ..CPP
@@ -349,6 +349,15 @@ pub(crate) const C_OPEN_MPI_FAST: Compiled = Compiled {
 pub(crate) const C_MPICH: Compiled =
     Compiled { name: "mpi-c-mpich", compiler: &["mpicc.mpich"], package: "mpich libmpich-dev", ..C_OPEN_MPI };
 
+/// The programs of the graphs over ranks, written by hand in C over Open MPI.
+pub(crate) const C_GRAPHS_OPEN_MPI: Compiled = Compiled {
+    name: "mpi-graphs-c",
+    source: "c/mpi_graphs.c",
+    includes: &["c/cholesky.h"],
+    arguments: &["-O3", "-o", "{out}", "{source}", "-lm"],
+    ..C_OPEN_MPI
+};
+
 /// The Rust crate for MPI, over Open MPI. It is in a workspace of its own, because its build needs
 /// an MPI and libclang.
 pub(crate) const RSMPI: Compiled = Compiled {
@@ -414,6 +423,7 @@ pub(crate) const COMPILED: &[Compiled] = &[
     C_OPEN_MPI,
     C_OPEN_MPI_FAST,
     C_MPICH,
+    C_GRAPHS_OPEN_MPI,
     RSMPI,
     MPI4PY,
 ];

@@ -515,6 +515,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
             "mpi-serialise",
         ],
     ),
+    ("graphs over ranks", &["selvedge-distributed", "selvedge-io", "selvedge-sched"], &["mpi-cnc"]),
     ("names and files", &["selvedge-dns", "selvedge-ftpd"], &["dns", "ftp"]),
     ("web", &["selvedge-httpd"], &["web-small", "web-16k", "web-pipelined", "web-log", "log-designs"]),
     (

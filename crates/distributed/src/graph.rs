@@ -14,7 +14,7 @@ use crate::outcome::{FETCH, agree};
 use crate::placement::ItemPlacement;
 use crate::ports::{Ports, ReceivedQueue};
 use crate::step::{DistributedNeeds, DistributedStep};
-use crate::tag_collection::{DistributedTags, TagsOfRanks};
+use crate::tag_collection::{DistributedTags, TagPlacement, TagsOfRanks};
 use selvedge_cnc::{Graph, ItemKey, Items, StepResult, TagCol};
 use selvedge_core::{JoinError, JoinHandle, spawn_local};
 use selvedge_direct::{Options, wait};
@@ -38,7 +38,8 @@ const TURN_STEPS: u32 = 32;
 /// for bit, for any number of ranks.
 ///
 /// `build` runs in a thread in direct style, which stays on its OS thread. It runs the steps one by
-/// one, so a machine with several cores has a rank for each. While the rank waits for others, the
+/// one, so a machine with several cores has a rank for each: a process, because ranks that are
+/// threads may be on one OS thread when their graphs begin. While the rank waits for others, the
 /// threads beside it run, and no CPU time is used.
 ///
 /// # Errors
@@ -197,7 +198,7 @@ impl<'g, 'env> DistributedGraph<'g, 'env> {
     where
         T: ItemKey + Message,
     {
-        self.add_tags(self.graph.tags(name), compute_on)
+        self.add_tags(self.graph.tags(name), each_on(compute_on))
     }
 
     /// A new tag collection that remembers its tags: a tag that is put again, on any rank, has no
@@ -210,21 +211,22 @@ impl<'g, 'env> DistributedGraph<'g, 'env> {
     where
         T: ItemKey + Message,
     {
-        self.add_tags(self.graph.memoised_tags(name), compute_on)
+        self.add_tags(self.graph.memoised_tags(name), each_on(compute_on))
     }
 
-    fn add_tags<T>(
+    /// Adds a collection over ranks to that of this rank.
+    pub(crate) fn add_tags<T>(
         &self,
         local: TagCol<'g, T>,
-        compute_on: impl Fn(&T) -> usize + Send + Sync + 'static,
+        placement: TagPlacement<T>,
     ) -> DistributedTags<'g, T>
     where
         T: ItemKey + Message,
     {
         let mut ports = self.ports.borrow_mut();
-        let (compute_on, tag) = (Box::new(compute_on), ports.next_tag());
+        let tag = ports.next_tag();
         let (rank, ranks, outbox) = (self.rank(), self.ranks(), self.outbox.clone());
-        let shared = self.definitions.keep(TagsOfRanks { rank, ranks, compute_on, outbox, tag });
+        let shared = self.definitions.keep(TagsOfRanks { rank, ranks, placement, outbox, tag });
         ports.add(local.name(), move |_, tag, step| step.put_tag(local, tag));
         DistributedTags { local, shared }
     }
@@ -396,6 +398,11 @@ impl<'g, 'env> DistributedGraph<'g, 'env> {
             ))),
         }
     }
+}
+
+/// Each tag as a whole goes to the rank that `compute_on` names.
+fn each_on<T>(compute_on: impl Fn(&T) -> usize + Send + Sync + 'static) -> TagPlacement<T> {
+    Box::new(move |tag, put| put(compute_on(&tag), tag))
 }
 
 impl fmt::Debug for DistributedGraph<'_, '_> {

@@ -128,14 +128,13 @@ impl<K: ItemKey + Message> ItemsOfRanks<K> {
         }
     }
 
-    /// Puts an item. True if it was put for another rank.
-    pub(crate) fn put<'g, V>(
+    /// Puts an item; `put_here` puts it on this rank. True if it was put for another rank.
+    pub(crate) fn put<V>(
         &self,
-        local: ItemCol<'g, K, V>,
         key: K,
         value: V,
-        step: &StepContext<'g>,
         scope: PutScope,
+        put_here: impl FnOnce(K, V) -> StepResult,
     ) -> StepResult<bool>
     where
         V: Message + Clone + Sync,
@@ -153,7 +152,7 @@ impl<K: ItemKey + Message> ItemsOfRanks<K> {
         }
         match last {
             Some(last) => self.outbox.put(last, self.tag, (key, value)),
-            None if is_here => step.put(local, key, value)?,
+            None if is_here => put_here(key, value)?,
             None => {}
         }
         Ok(!others.is_empty() || last.is_some())

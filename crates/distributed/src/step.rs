@@ -1,5 +1,6 @@
 //! What a step sees of the graph of all ranks: [`DistributedStep`], and [`DistributedNeeds`] for
 //! steps that declare their items. Both stand around the types of `cnc` with the same operations.
+//! Async steps have a handle of their own, in `async_step.rs`.
 //!
 //! A put for another rank goes to the `Outbox`, of which `cnc` knows nothing. So `DistributedStep`
 //! itself keeps the rule that a step which may run again gets before it puts. Otherwise such a step
@@ -109,12 +110,14 @@ impl<'s, 'g> DistributedStep<'s, 'g> {
             // It will run again, or has failed. The graph says so, and nothing is put.
             return self.step.put(items.local, key, value);
         }
-        let has_sent = items.shared.put(items.local, key, value, self.step, self.scope)?;
+        let here = |key, value| self.step.put(items.local, key, value);
+        let has_sent = items.shared.put(key, value, self.scope, here)?;
         self.has_sent.set(self.has_sent.get() || has_sent);
         Ok(())
     }
 
-    /// Puts a tag on the rank that its collection names.
+    /// Puts a tag on the rank that its collection names. A range is cut first: see
+    /// [`DistributedRanges`](crate::DistributedRanges).
     ///
     /// # Errors
     /// As for [`StepContext::put_tag`], and if the collection names a rank that there is not.
@@ -122,7 +125,8 @@ impl<'s, 'g> DistributedStep<'s, 'g> {
         if self.has_missed.get() {
             return self.step.put_tag(tags.local, tag);
         }
-        let has_sent = tags.shared.put(tags.local, tag, self.step, self.scope)?;
+        let here = |tag| self.step.put_tag(tags.local, tag);
+        let has_sent = tags.shared.put(tags.local.name(), tag, self.scope, here)?;
         self.has_sent.set(self.has_sent.get() || has_sent);
         Ok(())
     }

@@ -1,12 +1,13 @@
 //! Tag collections over ranks: the handle [`DistributedTags`], and what it refers to.
 //!
 //! A tag goes to one rank, which `compute_on` names, and runs the steps of the collection there. So
-//! a memoised collection remembers each tag on one rank.
+//! a memoised collection remembers each tag on one rank. A range is cut before (`ranges.rs`), and
+//! its parts go to the ranks that `compute_on` names for them.
 
 use crate::error::DistributedFault;
 use crate::item_collection::PutScope;
 use crate::outbox::Outbox;
-use selvedge_cnc::{ItemKey, StepContext, StepResult, TagCol};
+use selvedge_cnc::{ItemKey, StepResult, TagCol};
 use selvedge_mpi::{Message, Tag};
 use std::fmt;
 use std::sync::Arc;
@@ -41,36 +42,45 @@ impl<T> fmt::Debug for DistributedTags<'_, T> {
     }
 }
 
+/// Calls the function with each rank to which a tag or a part of it goes.
+pub(crate) type TagPlacement<T> =
+    Box<dyn Fn(T, &mut dyn FnMut(usize, T) -> StepResult) -> StepResult + Send + Sync>;
+
 /// What a rank knows of a collection.
 pub(crate) struct TagsOfRanks<T> {
     pub(crate) rank: usize,
     pub(crate) ranks: usize,
-    pub(crate) compute_on: Box<dyn Fn(&T) -> usize + Send + Sync>,
+    pub(crate) placement: TagPlacement<T>,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) tag: Tag,
 }
 
 impl<T: ItemKey + Message> TagsOfRanks<T> {
-    /// Puts a tag. True if it was put for another rank.
-    pub(crate) fn put<'g>(
+    /// Puts a tag; `put_here` puts what is for this rank. True if something was put for another
+    /// rank. The name is that of the collection.
+    pub(crate) fn put(
         &self,
-        local: TagCol<'g, T>,
+        name: &str,
         tag: T,
-        step: &StepContext<'g>,
         scope: PutScope,
+        mut put_here: impl FnMut(T) -> StepResult,
     ) -> StepResult<bool> {
-        let (rank, ranks) = ((self.compute_on)(&tag), self.ranks);
-        if rank >= ranks {
-            let (collection, key) = (local.name().to_string(), format!("{tag:?}"));
-            return Err(DistributedFault::NoSuchRank { collection, key, rank, ranks }.into());
-        }
-        if rank == self.rank {
-            return step.put_tag(local, tag).map(|()| false);
-        }
-        if scope == PutScope::ThisRank {
-            return Ok(false);
-        }
-        self.outbox.put(rank, self.tag, tag);
-        Ok(true)
+        let ranks = self.ranks;
+        let mut has_sent = false;
+        (self.placement)(tag, &mut |rank, tag| {
+            if rank >= ranks {
+                let (collection, key) = (name.to_string(), format!("{tag:?}"));
+                return Err(DistributedFault::NoSuchRank { collection, key, rank, ranks }.into());
+            }
+            if rank == self.rank {
+                return put_here(tag);
+            }
+            if scope == PutScope::AllRanks {
+                self.outbox.put(rank, self.tag, tag);
+                has_sent = true;
+            }
+            Ok(())
+        })?;
+        Ok(has_sent)
     }
 }

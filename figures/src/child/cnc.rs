@@ -6,6 +6,7 @@
 //! program names its `Engine` by the place in `ENGINES`, so that list is only extended at its end.
 
 pub(crate) mod cholesky;
+pub(crate) mod edges;
 mod items;
 pub(crate) mod kernels;
 mod kinds;
@@ -115,6 +116,10 @@ pub(super) fn run(name: &str, numbers: &[u64]) -> Result<(), String> {
             steps::rayon_wavefront(&rayon(workers as usize), side as u32);
         }
         ("loop-wavefront", &[side]) => steps::loop_wavefront(side as u32),
+        ("waves", &[workers, tiles, block]) => {
+            steps::waves(&Stealing::new(workers as usize), tiles as u32, block as u32);
+        }
+        ("loop-waves", &[tiles, block]) => steps::loop_waves(tiles as u32, block as u32),
         ("items", &[kind, workers, n]) => items::items(kind, &Stealing::new(workers as usize), n as u32),
         ("once-lock", &[workers, n]) => items::once_lock(workers as usize, n as u32),
         (

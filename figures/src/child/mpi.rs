@@ -7,18 +7,23 @@
 //! in `figures/peers`.
 
 mod bandwidth;
+mod cholesky;
 mod collectives;
 mod idle;
 mod lanes;
 mod latency;
+mod primes;
 mod report;
 mod serialise;
 mod trapezoid;
 mod waiting;
+mod waves;
 
 pub(crate) use trapezoid::micro_area;
 
-use selvedge_mpi::{Communicator, Error};
+use std::fmt;
+
+use selvedge_mpi::Communicator;
 
 use super::runtime::{Ours, Runtime, Waits};
 
@@ -43,6 +48,13 @@ pub(super) fn run(program: &str, numbers: &[u64], fault: u64) -> Result<(), Stri
         }
         ("trapezoid", &[w, n, count]) => ranks(w, n, move |world| trapezoid::plain(world, count)),
         ("trapezoid-lanes", &[w, n, count]) => ranks(w, n, move |world| trapezoid::in_lanes(world, count)),
+        ("cholesky", &[w, n, tiles, block]) => {
+            ranks(w, n, move |world| cholesky::cholesky(world, tiles as u32, block as u32));
+        }
+        ("waves", &[w, n, tiles, block]) => {
+            ranks(w, n, move |world| waves::waves(world, tiles as u32, block as u32));
+        }
+        ("primes", &[w, n, below]) => ranks(w, n, move |world| primes::primes(world, below as u32)),
         ("serialise", &[w]) => Ours::run(w as usize, Waits::Nothing, serialise::serialise()),
         _ => return Err(format!("no such program: mpi-{program}")),
     }
@@ -50,9 +62,10 @@ pub(super) fn run(program: &str, numbers: &[u64], fault: u64) -> Result<(), Stri
 }
 
 /// Runs `body` as each rank.
-fn ranks<R>(workers: u64, ranks: u64, body: impl Fn(Communicator) -> R + Send + Sync + 'static)
+fn ranks<R, E>(workers: u64, ranks: u64, body: impl Fn(Communicator) -> R + Send + Sync + 'static)
 where
-    R: Future<Output = Result<(), Error>> + Send + 'static,
+    R: Future<Output = Result<(), E>> + Send + 'static,
+    E: fmt::Display + Send + 'static,
 {
     let ended = Ours::run(workers as usize, Waits::World, selvedge_mpi::run(ranks as usize, body));
     ended.expect("no rank fails");

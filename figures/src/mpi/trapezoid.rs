@@ -1,6 +1,8 @@
 //! The area under a curve by ranks (`mpi-trapezoid`), on one rank and on two.
 
-use super::{BY_RSMPI, C_OVER_MPICH, C_OVER_OPEN_MPI, JobEngine, JobRuns, both_of_c, ours, rsmpi, theirs};
+use super::{
+    BY_RSMPI, C_OVER_MPICH, C_OVER_OPEN_MPI, JobEngine, JobRuns, TIMES, both_of_c, ours, rsmpi, theirs,
+};
 use crate::child::mpi::micro_area;
 use crate::contender::table;
 use crate::effort::Effort;
@@ -18,8 +20,6 @@ pub(crate) const FIGURES: &[Figure] = &[Figure {
 }];
 
 const SECONDS: Metric = Metric { key: "seconds", unit: "s", better: Better::Lower };
-/// A speed-up, or a time of another system in units of ours.
-const TIMES: &str = "x";
 
 /// Compiled so that the compiler may call a sine of several numbers at once.
 const C_FAST: &str = "C, Open MPI, -Ofast";
@@ -57,11 +57,11 @@ pub(crate) fn trapezoid(effort: Effort) -> Result<Table, String> {
     }
     all.extend(runs.case("2 ranks, several sines at once", SECONDS, &[LANES, C_FAST]));
     const SPEED_UP: &str = "speed-up by the second rank";
-    all.push(quotient(&runs, SPEED_UP, ALONE, JobEngine::Processes.ours()));
-    all.push(quotient(&runs, SPEED_UP, C_ALONE, C_OVER_OPEN_MPI));
+    all.push(runs.quotient(SPEED_UP, SECONDS, ALONE, JobEngine::Processes.ours()));
+    all.push(runs.quotient(SPEED_UP, SECONDS, C_ALONE, C_OVER_OPEN_MPI));
     all.push(Row::paper(SPEED_UP, "HMPI Figure 2", 2.03, TIMES));
     let against_c = "several sines at once on 2 ranks, against C on 1 rank";
-    all.push(quotient(&runs, against_c, C_ALONE, LANES));
+    all.push(runs.quotient(against_c, SECONDS, C_ALONE, LANES));
     let title = "the area under the sine from 0 to 999 pi by 200 million trapezoids [HMPI Figure 2]: the paper's loop, \
          with the sine of the C library at each point; and the same points several at once";
     let mut table = table("mpi-trapezoid", title, machine, all);
@@ -71,14 +71,4 @@ pub(crate) fn trapezoid(effort: Effort) -> Result<Table, String> {
             .to_owned(),
     );
     Ok(table)
-}
-
-/// How many times faster one system is than another.
-fn quotient(runs: &JobRuns, case: &str, slow: &str, fast: &str) -> Row {
-    let [slow, fast] = [slow, fast].map(|system| runs.case(case, SECONDS, &[system]).remove(0));
-    Row {
-        value: slow.value.and_then(|slow| Ok(slow / fast.value?)),
-        unit: TIMES,
-        ..Row::plain(case, &fast.system)
-    }
 }

@@ -63,6 +63,66 @@ fn steps_that_wait_are_told_with_the_rank_that_should_have_put() {
 }
 
 #[test]
+fn an_async_step_that_waits_is_told_as_any_step() {
+    let errors = errors(2, |graph| {
+        let tags = graph.tags("tags", |rank: &u32| own(rank));
+        let items = graph.items::<u32, u32>("items", ItemPlacement::produced_on(|_| 0));
+        graph.prescribe_async(tags, "look", move |rank, step| async move {
+            step.put(items, 10 + rank, rank)?;
+            assert_eq!(*step.get(items, 10).await?, 0);
+            step.get(items, 7).await.map(drop)
+        });
+        graph.initialize_everywhere(|env| (0..2).try_for_each(|rank| env.put_tag(tags, rank)))?;
+        graph.run().map(drop)
+    });
+    for error in errors {
+        let told = "2 steps wait for items that no step has put\n  rank 0: item items[7]: step look(0)\n  \
+                    rank 1: item items[7], which rank 0 should have put: step look(1)";
+        assert_eq!(error.to_string(), told);
+    }
+}
+
+#[test]
+fn an_async_step_that_has_failed_puts_nothing_for_other_ranks() {
+    let errors = errors(2, |graph| {
+        let tags = graph.tags("tags", |_: &u32| 1);
+        let once = Items::hashed().counted(|_| Some(1));
+        let counted = graph.items_with("counted", ItemPlacement::consumed_on(|_: &u32| [1]), once);
+        let items = graph.items::<u32, u32>("items", ItemPlacement::produced_on(|_| 0));
+        graph.finish_after_fault();
+        graph.prescribe_async(tags, "take", move |n, step| async move {
+            let _: u32 = step.take(counted, 1).await?;
+            // There is no second get, so the step has failed.
+            let second = step.take(counted, 1).await;
+            assert!(second.is_err() && step.put(items, n, n).is_err());
+            second.map(drop)
+        });
+        graph.initialize_everywhere(|env| env.put(counted, 1, 1).and_then(|()| env.put_tag(tags, 1)))?;
+        graph.run().map(drop)
+    });
+    for error in errors {
+        let text = error.to_string();
+        assert!(text.starts_with("rank 1: step take(1)") && !text.contains("items["), "{text}");
+    }
+}
+
+#[test]
+fn a_part_for_a_rank_that_there_is_not_is_a_fault_of_the_step() {
+    let errors = errors(2, |graph| {
+        let tags = graph.tags("tags", |rank: &u32| own(rank));
+        let loops = graph.ranges("loops", 10_u32, |(begin, _)| *begin as usize / 10);
+        graph.prescribe_range(loops, "run", |_, _| Ok(()));
+        graph.prescribe(tags, "put", move |_, step| step.put_tag(loops.tags(), (0, 25)));
+        graph.initialize_everywhere(|env| env.put_tag(tags, 1))?;
+        graph.run().map(drop)
+    });
+    for error in errors {
+        let told = "rank 1: step put(1) failed: loops[(20, 25)] is for rank 2, and there are 2 ranks";
+        assert_eq!(error.to_string(), told);
+    }
+}
+
+#[test]
 fn the_environment_puts_what_was_missing_and_runs_again() {
     let body = |world: Communicator| async move {
         graph(&world, |graph| {

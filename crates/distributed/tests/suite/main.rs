@@ -5,7 +5,7 @@
 //! | `programs/mod.rs` | graphs over ranks, each with its answer by a plain loop |
 //! | `every_engine.rs` | runs all of them with one, two and four ranks |
 //! | `traffic.rs` | how many messages a graph takes |
-//! | `simulated.rs` | two of them in a thousand simulated worlds |
+//! | `simulated.rs` | some of them in a thousand simulated worlds |
 //! | `faults.rs` | graphs that do not end well, and what is told of them |
 //! | `pipelines.rs` | stages on other ranks |
 

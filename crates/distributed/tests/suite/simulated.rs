@@ -27,6 +27,21 @@ fn a_wavefront_that_is_fetched() {
     a_thousand("wavefront_fetched", 3);
 }
 
+#[test]
+fn async_steps_that_fetch() {
+    a_thousand("rows_fetched", 3);
+}
+
+#[test]
+fn async_steps_that_take() {
+    a_thousand("round_the_table", 3);
+}
+
+#[test]
+fn loops_in_parts() {
+    a_thousand("squares_in_parts", 3);
+}
+
 /// A turn is one step: a chain of steps, each on another rank than the one before, and a step on
 /// each rank that waits for the end of the chain.
 async fn chain(world: Communicator) -> Result<u64, DistributedError> {

@@ -69,3 +69,29 @@ fn the_puts_of_a_turn_are_one_message() {
     assert_eq!((sent[0].0, sent[1]), (1_000, (0, 0)));
     assert!((4..=10).contains(&sent[0].1), "{sent:?}");
 }
+
+#[test]
+fn the_parts_of_a_range_that_lie_side_by_side_are_one_put() {
+    let sent = traffic(|world| {
+        Box::pin(async move {
+            graph(&world, move |graph| {
+                // Rank 0 has three parts in the middle.
+                let loops =
+                    graph.ranges("loops", 10_u32, |(begin, _)| usize::from(!(40..70).contains(begin)));
+                let parts = graph.items("parts", ItemPlacement::consumed_on(|_: &u32| [0]));
+                graph.prescribe_range(loops, "note", move |part, step| step.put(parts, part.start, part.end));
+                if graph.rank() == 0 {
+                    graph.initialize(|env| env.put_tag(loops.tags(), (0, 100)))?;
+                }
+                let finished = graph.run()?;
+                let parts = finished.finalize(|view| view.iter(parts.local()).count());
+                assert_eq!(parts, if graph.rank() == 0 { 10 } else { 0 });
+                let traffic = finished.traffic();
+                Ok((traffic.puts, traffic.messages))
+            })
+            .await
+        })
+    });
+    assert_eq!(sent[0], (2, 1));
+    assert_eq!(sent[1].0, 7);
+}

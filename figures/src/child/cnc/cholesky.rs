@@ -10,16 +10,11 @@ use selvedge_cnc::{Items, graph};
 
 use super::super::clock::Times;
 use super::super::fault;
-use super::kernels::{self, Tile};
+use super::kernels::{self, Tile, number};
 use super::{Engine, finish, print_times, timed_loop};
 
 /// The tiles of a matrix up to its diagonal, by rows.
 struct Tiles(Vec<Tile>);
-
-/// The number of the tile in row `i` and column `j`.
-fn number(i: u32, j: u32) -> usize {
-    (i * (i + 1) / 2 + j) as usize
-}
 
 impl Tiles {
     fn new(tiles: u32, block: u32) -> Tiles {

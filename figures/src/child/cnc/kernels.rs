@@ -1,4 +1,5 @@
-//! The six programs of [NCM11 §4], as plain functions: the kernels, and the loops on one OS thread.
+//! The six programs of [NCM11 §4], as plain functions: the kernels, and the loops on one OS thread;
+//! and the cell of the wavefronts.
 //!
 //! The graphs in `six.rs` and `cholesky.rs`, the loops under rayon, and the serial loops call the
 //! same kernels.
@@ -220,8 +221,20 @@ pub(crate) fn bits(mut word: u32) -> impl Iterator<Item = u32> {
     })
 }
 
+/// A cell of the wavefront, by its three neighbours.
+#[inline]
+pub(crate) fn cell(north_west: u32, north: u32, west: u32) -> u32 {
+    north_west.wrapping_mul(3).wrapping_add(north).wrapping_add(west)
+}
+
 /// A square of a matrix, by rows.
 pub(crate) type Tile = Vec<f64>;
+
+/// The number of the tile in row `i` and column `j` of the lower half of a matrix, by rows.
+#[inline]
+pub(crate) fn number(i: u32, j: u32) -> usize {
+    (i * (i + 1) / 2 + j) as usize
+}
 
 /// The tile in a place of a symmetric matrix that is positive definite. The matrix has `tiles`
 /// tiles of `block` numbers on each side.

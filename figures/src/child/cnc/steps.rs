@@ -2,7 +2,8 @@
 //! but put, get and miss an item. `cnc.rs` calls them. The functions `rayon_..` do the same under
 //! rayon.
 //!
-//! A step has no work of its own, because the figures are about the cost of a step. Each program
+//! A step has no work of its own, because the figures are about the cost of a step; but for
+//! `waves`, the wavefront in tiles that stands beside ranks in the figure `mpi-cnc`. Each program
 //! prints a count or a last value, which the figure checks.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -13,7 +14,9 @@ use selvedge_cnc::schedulers::Scheduler;
 use selvedge_cnc::{FinishedGraph, Graph, Items, graph};
 
 use super::super::fault;
-use super::{timed, timed_loop};
+use super::edges::{self, Edge, border_above, border_before, sum_of, wave};
+use super::kernels::cell;
+use super::{finish, timed, timed_graph, timed_loop};
 
 /// Prints how many steps of the graph have come to their end.
 fn print_ended(finished: &FinishedGraph<'_>) {
@@ -186,11 +189,6 @@ pub(super) fn gets(kind: u64, scheduler: &dyn Scheduler, n: u64, worst: bool) {
     });
 }
 
-/// A cell of the wavefront, by its three neighbours.
-fn cell(north_west: u32, north: u32, west: u32) -> u32 {
-    north_west.wrapping_mul(3).wrapping_add(north).wrapping_add(west)
-}
-
 /// The last cell of a wavefront on a square with this side. The cells of the border are 1.
 pub(crate) fn corner(side: u32) -> u32 {
     let mut row = vec![1; side as usize];
@@ -287,4 +285,33 @@ pub(super) fn rayon_wavefront(pool: &ThreadPool, side: u32) {
 pub(super) fn loop_wavefront(side: u32) {
     let corner = timed_loop(cells(side), || corner(std::hint::black_box(side)));
     println!("corner {corner}");
+}
+
+/// The wavefront in tiles, in a plain loop.
+pub(super) fn loop_waves(tiles: u32, block: u32) {
+    println!("answer {}", timed_loop(1, || edges::answer(std::hint::black_box(tiles), block)));
+}
+
+/// A step for each tile of the wavefront.
+pub(super) fn waves(scheduler: &dyn Scheduler, tiles: u32, block: u32) {
+    let sum = timed_graph(1, |graph| {
+        let tags = graph.tags::<(u32, u32)>("tiles");
+        let rows = graph.items_with("rows", Items::<_, Edge>::dense((tiles + 1, tiles)));
+        let columns = graph.items_with("columns", Items::<_, Edge>::dense((tiles, tiles)));
+        graph.prescribe(tags, "wave", move |(i, j), step| {
+            let (below, last) = wave(step.get(rows, (i, j))?, step.get(columns, (i, j))?);
+            step.put(rows, (i + 1, j), below)?;
+            if j + 1 < tiles { step.put(columns, (i, j + 1), last) } else { Ok(()) }
+        });
+        let finished = finish(graph, scheduler, |env| {
+            (0..tiles).try_for_each(|j| env.put(rows, (0, j), border_above(block)))?;
+            (0..tiles).try_for_each(|i| env.put(columns, (i, 0), border_before(block)))?;
+            let mut all = (0..tiles).flat_map(|i| (0..tiles).map(move |j| (i, j)));
+            all.try_for_each(|tile| env.put_tag(tags, tile))
+        });
+        finished.finalize(|view| {
+            view.iter(rows).filter(|((i, _), _)| *i > 0).map(|(_, below)| sum_of(below)).sum::<u64>()
+        })
+    });
+    println!("answer {}", sum + fault());
 }

@@ -1,10 +1,12 @@
 //! Programs over ranks, each with its answer by a plain loop: the six graphs of [NCM11 §4], the
-//! usual graphs of tiles, rows and fields, and a pipeline.
+//! usual graphs of tiles, rows and fields, loops over ranges, async steps, and a pipeline.
 //!
 //! `every_engine.rs` and `launched.rs` run all of them. A program returns the bits of its items on
 //! rank 0. They are to be equal for any number of ranks.
 
+mod continued;
 mod fields;
+mod loops;
 mod six;
 mod streams;
 mod tiles;
@@ -39,7 +41,8 @@ use programs;
 
 /// All programs.
 pub(crate) fn all() -> impl Iterator<Item = &'static Program> {
-    [six::PROGRAMS, tiles::PROGRAMS, fields::PROGRAMS, streams::PROGRAMS].into_iter().flatten()
+    let graphs = [six::PROGRAMS, tiles::PROGRAMS, fields::PROGRAMS, loops::PROGRAMS, continued::PROGRAMS];
+    graphs.into_iter().chain([streams::PROGRAMS]).flatten()
 }
 
 /// The program of this name.

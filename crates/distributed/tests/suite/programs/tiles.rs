@@ -130,14 +130,14 @@ fn cholesky_answer() -> Vec<u64> {
     all.iter().flat_map(bits).collect()
 }
 
-const PLACES: u32 = 9;
+pub(super) const PLACES: u32 = 9;
 
 /// The ways from a place, before any other place is passed.
-fn ways(from: u32) -> Vec<u64> {
+pub(super) fn ways(from: u32) -> Vec<u64> {
     (0..PLACES).map(|to| if from == to { 0 } else { u64::from(from * 7 + to * 3) % 20 + 1 }).collect()
 }
 
-fn shorter(row: &[u64], k: u32, through: &[u64]) -> Vec<u64> {
+pub(super) fn shorter(row: &[u64], k: u32, through: &[u64]) -> Vec<u64> {
     let to_k = row[k as usize];
     row.iter().zip(through).map(|(&direct, &beyond)| direct.min(to_k + beyond)).collect()
 }
@@ -164,7 +164,7 @@ async fn floyd_warshall(world: Communicator) -> Answer {
     .await
 }
 
-fn floyd_warshall_answer() -> Vec<u64> {
+pub(super) fn floyd_warshall_answer() -> Vec<u64> {
     let mut rows: Vec<Vec<u64>> = (0..PLACES).map(ways).collect();
     for k in 0..PLACES {
         let through = rows[k as usize].clone();
