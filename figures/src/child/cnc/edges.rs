@@ -1,5 +1,5 @@
-//! A wavefront over a square of cells in tiles: the kernel of a tile, and the plain loop over all of
-//! them. The graph in one process is in `steps.rs`, and the graph over ranks in
+//! A wavefront over a square of cells in tiles: the kernel of a tile, and the plain loop over all
+//! tiles. The graph in one process is in `steps.rs`, and the graph over ranks in
 //! `child/mpi/waves.rs`. The figure `mpi-cnc` compares the runs with `answer`.
 //!
 //! A tile needs the last row of the tile above it and the last column of the tile before it. These
