@@ -170,6 +170,11 @@ fn a_thread_that_looks_itself_leaves_nothing_to_a_sleeper_that_is_not_rung() {
     });
 }
 
+/// Empties the queue, as a holder does.
+fn serve(queue: Arc<Mutex<u32>>) -> impl FnMut(&mut u32) {
+    move |served| *served += take(&mut *queue.lock().unwrap())
+}
+
 /// Two threads post a piece of mail each, and a third one holds the value meanwhile. When all have
 /// gone, no mail is left.
 #[test]
@@ -177,8 +182,6 @@ fn mail_is_served_by_the_thread_that_posts_it_or_by_the_holder() {
     check(|| {
         let served = Arc::new(MailLock::new(0));
         let queue = Arc::new(Mutex::new(0));
-        let serve =
-            |queue: Arc<Mutex<u32>>| move |served: &mut u32| *served += take(&mut queue.lock().unwrap());
         let posts = [(); 2].map(|()| {
             let (served, queue) = (served.clone(), queue.clone());
             thread::spawn(move || {
@@ -198,8 +201,6 @@ fn a_holder_serves_the_mail_of_its_thread_first() {
     check(|| {
         let served = Arc::new(MailLock::new(0));
         let queue = Arc::new(Mutex::new(0));
-        let serve =
-            |queue: Arc<Mutex<u32>>| move |served: &mut u32| *served += take(&mut queue.lock().unwrap());
         let (there, others) = (served.clone(), queue.clone());
         let holds = thread::spawn(move || there.hold(|_| (), serve(others)));
         *queue.lock().unwrap() += 1;
