@@ -96,6 +96,23 @@ pub(crate) fn session_cpu_ns(session: u64) -> io::Result<u64> {
     Ok(processes_of(session)?.iter().map(|path| tasks_cpu_ns(path)).sum())
 }
 
+/// The CPU time of the whole machine in nanoseconds, of user and kernel and of all interrupts.
+///
+/// # Errors
+/// The kernel does not tell.
+pub(crate) fn busy_ns() -> Result<u64, String> {
+    let text = fs::read_to_string("/proc/stat").map_err(|error| format!("/proc/stat: {error}"))?;
+    let line = text.lines().next().unwrap_or_default();
+    let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+    match ticks[..] {
+        // A tick is a hundredth of a second for programs.
+        [user, nice, system, _, _, irq, softirq, ..] => {
+            Ok((user + nice + system + irq + softirq) * 10_000_000)
+        }
+        _ => Err(format!("/proc/stat has the line {line:?}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -44,6 +44,7 @@ mod pipes;
 mod published;
 mod serving;
 mod simulation;
+mod stacks;
 mod stamp;
 mod starts;
 mod stm;
@@ -347,6 +348,12 @@ const FIGURES: &[Figure] = &[
     Figure { name: "web-cgi", about: "CGI and FastCGI", measure: web::programs },
     Figure { name: "web-reload", about: "ten reloads a second under load", measure: web::reloaded },
     Figure { name: "web-disk", about: "files that are not in memory", measure: web::cold },
+    Figure {
+        name: "stack-web",
+        about: "the web server over the kernel's TCP and over its own, behind devices",
+        measure: web::stacked,
+    },
+    Figure { name: "stack-loss", about: "a transfer on a way that loses packets", measure: stacks::loss },
     Figure { name: "web-idle", about: "memory of 15,000 idle connections", measure: web::idle },
     Figure {
         name: "dns",

@@ -9,7 +9,8 @@
 //! `web/site.rs` has the files. The figures about files alone are in this file; the others have one
 //! each: applications (`application.rs`), two CPUs (`multicore.rs`), CGI and FastCGI
 //! (`programs.rs`), proxies (`proxied.rs`), reloads (`reloaded.rs`), files on the disk (`cold.rs`),
-//! idle connections (`idle.rs`), designs of the log (`designs.rs`).
+//! idle connections (`idle.rs`), designs of the log (`designs.rs`), TCP of the server's own
+//! (`stacked.rs`).
 
 mod application;
 mod cold;
@@ -23,6 +24,7 @@ mod proxied;
 mod reloaded;
 pub(crate) mod server;
 pub(crate) mod site;
+mod stacked;
 
 use crate::effort::{Effort, Purpose};
 use crate::machine::Machine;
@@ -45,6 +47,7 @@ pub(crate) use self::programs::programs;
 pub(crate) use self::proxied::proxied;
 pub(crate) use self::reloaded::reloaded;
 pub(crate) use self::site::SMALL;
+pub(crate) use self::stacked::stacked;
 
 /// The servers that have to be installed to be measured.
 pub(crate) const PEERS: [&str; 5] = ["nginx", "lighttpd", "h2o", "apache2", "haproxy"];

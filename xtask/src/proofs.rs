@@ -521,6 +521,7 @@ const FIGURES: &[(&str, &[&str], &[&str])] = &[
         &["selvedge-httpd", "selvedge-web"],
         &["web-app", "web-multicore", "web-proxy", "web-cgi", "web-reload", "web-disk", "web-idle"],
     ),
+    ("stack", &["selvedge-httpd", "selvedge-stack"], &["stack-web", "stack-loss"]),
 ];
 
 /// The figure that has a command of its own: no operation takes more instructions than were

@@ -21,6 +21,7 @@ mod lazy;
 mod load;
 mod log_designs;
 mod log_server;
+mod lossy;
 mod lwc;
 pub(crate) mod make;
 mod mapped;
@@ -128,6 +129,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
             dns_load::load(port, names, window, milliseconds)?;
         }
         ("ftp-load", &[port, session, blocks]) => ftp_load::load(port, session, blocks)?,
+        ("lossy-stack", &[number, lost, seed, bytes]) => lossy::ours(number, lost, seed, bytes)?,
+        ("lossy-relay", &[number, lost, seed]) => lossy::between(number, lost, seed)?,
+        ("lossy-server", &[bytes]) => lossy::theirs(bytes)?,
         ("requests", &[port, connections, total]) => requests::requests(port, connections, total)?,
         ("tokio-memory", &[n]) => tokio_peer::memory(n),
         ("tokio-switch-self-wake", &[n, total]) => tokio_peer::switch_self_wake(n, total),

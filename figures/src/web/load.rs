@@ -93,8 +93,10 @@ impl Load {
     ///
     /// The fault: a reply with another status or length, a load generator that failed.
     pub(super) fn run(&self, server: &mut Running) -> Result<(f64, f64), String> {
-        let mut words =
-            vec![self.program.clone(), format!("http://127.0.0.1:{}{}", server.port(), self.file.path)];
+        let mut words = vec![
+            self.program.clone(),
+            format!("http://{}:{}{}", server.host(), server.port(), self.file.path),
+        ];
         words.extend(
             ["-c", &self.connections.to_string(), "-d", &self.seconds.to_string()].map(str::to_owned),
         );

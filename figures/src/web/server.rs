@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getuid, kill_process};
 
-use crate::machine::{processes_of, session_cpu_ns};
+use crate::machine::{busy_ns, processes_of, session_cpu_ns};
 use crate::peers::{self, built, program_path};
 use crate::pinned;
 
@@ -36,6 +36,15 @@ pub(super) enum Kind {
     H2o,
     /// Not a server: epoll, recv and send of a constant reply, as a bound for every server.
     Limit,
+}
+
+/// Which CPU time is that of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Charged {
+    /// That of its processes.
+    Server,
+    /// That of the whole machine: a part of the kernel's work for a server is done elsewhere.
+    Machine,
 }
 
 /// The place of the access log.
@@ -84,7 +93,9 @@ pub(crate) struct Running {
     name: String,
     command: Vec<String>,
     process: Child,
+    host: Ipv4Addr,
     port: u16,
+    charged: Charged,
     output: PathBuf,
     log: Option<PathBuf>,
     answered: u64,
@@ -133,6 +144,22 @@ pub(crate) fn start_as(
     cpus: &[usize],
     configure: impl FnOnce(&SetUp) -> Result<Vec<String>, String>,
 ) -> Result<Running, String> {
+    start_at(Ipv4Addr::LOCALHOST, name, log, site, cpus, configure)
+}
+
+/// The same for a server that is reached at this host.
+///
+/// # Errors
+///
+/// As for [`start`].
+pub(super) fn start_at(
+    host: Ipv4Addr,
+    name: &str,
+    log: Log,
+    site: &Site,
+    cpus: &[usize],
+    configure: impl FnOnce(&SetUp) -> Result<Vec<String>, String>,
+) -> Result<Running, String> {
     let port = free_port()?;
     let directory = site.directory_for(name)?;
     let set_up = SetUp { directory, root: site.root().display().to_string(), port, log };
@@ -150,7 +177,9 @@ pub(crate) fn start_as(
         name: name.to_owned(),
         command,
         process,
+        host,
         port,
+        charged: Charged::Server,
         output: set_up.file("output"),
         log,
         answered: 0,
@@ -320,6 +349,16 @@ impl Running {
         &self.name
     }
 
+    /// The host at which it is reached.
+    pub(super) fn host(&self) -> Ipv4Addr {
+        self.host
+    }
+
+    /// Counts this CPU time as its own from now on.
+    pub(super) fn charge(&mut self, charged: Charged) {
+        self.charged = charged;
+    }
+
     /// The port it listens on.
     pub(crate) fn port(&self) -> u16 {
         self.port
@@ -348,7 +387,7 @@ impl Running {
     /// The difference between the reply and the file.
     pub(super) fn check(&mut self, file: site::File, site: &Site) -> Result<(), String> {
         let failed = |error: std::io::Error| format!("the first reply: {error}");
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).map_err(failed)?;
+        let mut stream = TcpStream::connect((self.host, self.port)).map_err(failed)?;
         stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(failed)?;
         let request = format!("GET {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", file.path);
         stream.write_all(request.as_bytes()).map_err(failed)?;
@@ -384,8 +423,12 @@ impl Running {
         processes_of(self.id().into()).map_err(|error| format!("/proc: {error}"))
     }
 
-    /// The CPU time that all processes of its session have had so far, in nanoseconds.
+    /// The CPU time that all processes of its session have had so far, in nanoseconds, or that of the
+    /// machine, if this is [charged](Self::charge).
     pub(crate) fn cpu_ns(&self) -> Result<u64, String> {
+        if self.charged == Charged::Machine {
+            return busy_ns();
+        }
         let sum = session_cpu_ns(self.id().into()).map_err(|error| format!("/proc: {error}"))?;
         if sum == 0 { Err("no process of the server is left".to_owned()) } else { Ok(sum) }
     }
@@ -429,7 +472,7 @@ impl Running {
     /// Waits until the port is open.
     fn wait_until_up(&mut self) -> Result<(), String> {
         let start = Instant::now();
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        let address = SocketAddr::from((self.host, self.port));
         loop {
             if TcpStream::connect_timeout(&address, Duration::from_millis(200)).is_ok() {
                 return Ok(());

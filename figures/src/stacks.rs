@@ -1,0 +1,161 @@
+//! The figure about TCP on a way that loses packets, and the network devices for it and for the
+//! figure about web servers (`web/stacked.rs`).
+//!
+//! ```text
+//!   client ─ kernel ─ TAP a ─ relay ─ TAP b ─ kernel of a namespace ─ server
+//!   client ─ kernel ─ TAP a ─ relay ─ stack of ours ─ server
+//! ```
+//! The relay (`child/lossy.rs`) is the same program for both, and loses packets on their way to the
+//! client. Devices and namespaces need rights. Without them each row says so.
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::contender::inner;
+use crate::effort::Effort;
+use crate::machine::Machine;
+use crate::measure::{Better, Contender, Failure, Metric, in_turn, rows};
+use crate::serving::Serving;
+use crate::table::Table;
+
+const RATE: Metric = Metric { key: "rate", unit: "MB/s", better: Better::Higher };
+
+/// The cases: how many of a thousand packets are lost, and the bytes of a transfer.
+const CASES: [(u64, u64); 3] = [(1, 8 << 20), (10, 4 << 20), (50, 1 << 20)];
+
+/// How long a transfer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs `ip`.
+///
+/// # Errors
+/// What it says.
+pub(crate) fn ip(words: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip").args(words).output().map_err(|error| format!("ip: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if output.status.success() { Ok(()) } else { Err(format!("ip {}: {said}", words.join(" "))) }
+}
+
+/// A network namespace, which goes with this value.
+pub(crate) struct Namespace(String);
+
+impl Namespace {
+    /// A namespace of this process with its loopback device.
+    ///
+    /// # Errors
+    /// Why there are none here.
+    pub(crate) fn new(what: &str) -> Result<Namespace, String> {
+        let name = format!("selvedge-figures-{what}-{}", std::process::id());
+        ip(&["netns", "add", &name]).map_err(|why| format!("no network namespaces here: {why}"))?;
+        let namespace = Namespace(name);
+        ip(&["-n", &namespace.0, "link", "set", "lo", "up"])?;
+        Ok(namespace)
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0
+    }
+
+    /// The words that run a command in it.
+    pub(crate) fn words(&self) -> Vec<String> {
+        ["ip", "netns", "exec", &self.0].map(str::to_owned).into()
+    }
+
+    /// Gives a device there an address, and switches it on.
+    ///
+    /// # Errors
+    /// What `ip` says.
+    pub(crate) fn begin(&self, device: &str, address: &str) -> Result<(), String> {
+        ip(&["-n", &self.0, "addr", "add", address, "dev", device])?;
+        ip(&["-n", &self.0, "link", "set", device, "up"])
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // It goes with the machine at the latest.
+        let _ = ip(&["netns", "del", &self.0]);
+    }
+}
+
+/// Gives a device of this namespace an address, and switches it on.
+///
+/// # Errors
+/// What `ip` says.
+pub(crate) fn begin(device: &str, address: &str) -> Result<(), String> {
+    ip(&["addr", "add", address, "dev", device])?;
+    ip(&["link", "set", device, "up"])
+}
+
+/// `stack-loss`.
+pub(crate) fn loss(effort: Effort) -> Result<Table, String> {
+    let machine = Machine::now();
+    let number = u64::from(std::process::id()) % 100_000;
+    let mut all = Vec::new();
+    for (lost, bytes) in CASES {
+        let bytes = if effort.is_small() { bytes / 16 } else { bytes };
+        let entrants = [
+            inner("selvedge", "lossy-stack", &[number, lost, 1, bytes]),
+            Contender { ours: false, ..inner("Linux", "lossy-relay", &[number, lost, 1]) },
+        ];
+        let case = format!("{} % of the packets lost", lost as f64 / 10.0);
+        let samples = match Namespace::new("probe") {
+            Ok(_) => in_turn(&format!("stack-loss: {case}"), &entrants, effort, |entrant| {
+                transfer(entrant, number, bytes)
+            })?,
+            Err(why) => entrants.iter().map(|_| Err(why.clone())).collect(),
+        };
+        all.extend(rows(&case, &entrants, RATE, &samples));
+    }
+    Ok(Table {
+        name: "stack-loss",
+        title: "a transfer over one connection, a round trip of 10 ms, packets lost on their way to the client"
+            .to_owned(),
+        machine,
+        rows: all,
+        notes: vec![
+            "one relay for both, of ours, between the client's TAP device and a TAP device of the kernel or the stack; the same packets in number are lost"
+                .to_owned(),
+            "selvedge: Cubic, NewReno, probes after two round trips, no recovery by SACK; Linux: as the machine has it set, mostly Cubic with SACK and RACK"
+                .to_owned(),
+        ],
+    })
+}
+
+/// One transfer from a server that is started for it: the rate in megabytes a second.
+fn transfer(entrant: &Contender, number: u64, bytes: u64) -> Result<f64, Failure> {
+    let failed = |why: String| Failure::Failed(why);
+    let relay = Serving::start(entrant)?;
+    begin(&format!("sf{number}a"), "10.217.3.1/24").map_err(failed)?;
+    let mut kernels = None;
+    if !entrant.ours {
+        let namespace = Namespace::new("loss").map_err(failed)?;
+        let device = format!("sf{number}b");
+        ip(&["link", "set", &device, "netns", namespace.name()]).map_err(failed)?;
+        namespace.begin(&device, "10.217.3.2/24").map_err(failed)?;
+        let server = Serving::start_under(&namespace.words(), &inner("Linux", "lossy-server", &[bytes]))?;
+        kernels = Some((server, namespace));
+    }
+    let rate = read(relay.port as u16, bytes);
+    drop(kernels);
+    rate
+}
+
+/// Reads all bytes of a server, and returns the rate.
+fn read(port: u16, bytes: u64) -> Result<f64, Failure> {
+    let told = |error: std::io::Error| Failure::Failed(format!("the transfer: {error}"));
+    let server = ([10, 217, 3, 2], port).into();
+    let mut stream = TcpStream::connect_timeout(&server, PATIENCE).map_err(told)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+    let start = Instant::now();
+    let mut came = Vec::with_capacity(bytes as usize);
+    (&mut stream).take(bytes).read_to_end(&mut came).map_err(told)?;
+    let took = start.elapsed();
+    let right = came.iter().enumerate().all(|(place, byte)| *byte == (place % 251) as u8);
+    match came.len() as u64 == bytes && right {
+        true => Ok(bytes as f64 / 1e6 / took.as_secs_f64()),
+        false => Err(Failure::Wrong(format!("{} bytes came, or other bytes than were sent", came.len()))),
+    }
+}
