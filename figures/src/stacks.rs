@@ -96,15 +96,19 @@ pub(crate) fn loss(effort: Effort) -> Result<Table, String> {
     let mut all = Vec::new();
     for (lost, bytes) in CASES {
         let bytes = if effort.is_small() { bytes / 16 } else { bytes };
-        let entrants = [
-            inner("selvedge", "lossy-stack", &[number, lost, 1, bytes]),
-            Contender { ours: false, ..inner("Linux", "lossy-relay", &[number, lost, 1]) },
-        ];
+        let entrants = [true, false].map(|ours| entrant(ours, &[number, lost, 1, bytes]));
         let case = format!("{} % of the packets lost", lost as f64 / 10.0);
         let samples = match Namespace::new("probe") {
-            Ok(_) => in_turn(&format!("stack-loss: {case}"), &entrants, effort, |entrant| {
-                transfer(entrant, number, bytes)
-            })?,
+            Ok(_) => {
+                let mut seeds = [0, 0];
+                in_turn(&format!("stack-loss: {case}"), &entrants, effort, |contender| {
+                    // The same losses for both in a round, and others in the next one.
+                    let seed = &mut seeds[usize::from(contender.ours)];
+                    *seed += 1;
+                    let command = entrant(contender.ours, &[number, lost, *seed, bytes]).command;
+                    transfer(&Contender { command, ..contender.clone() }, number, bytes)
+                })?
+            }
             Err(why) => entrants.iter().map(|_| Err(why.clone())).collect(),
         };
         all.extend(rows(&case, &entrants, RATE, &samples));
@@ -116,12 +120,21 @@ pub(crate) fn loss(effort: Effort) -> Result<Table, String> {
         machine,
         rows: all,
         notes: vec![
-            "one relay for both, of ours, between the client's TAP device and a TAP device of the kernel or the stack; the same packets in number are lost"
+            "the relay takes the place of tc netem, which not each kernel has: one for both, of ours, between the client's TAP device and a TAP device of the kernel or the stack; the same packets in number are lost"
                 .to_owned(),
-            "selvedge: Cubic, NewReno, probes after two round trips, no recovery by SACK; Linux: as the machine has it set, mostly Cubic with SACK and RACK"
+            "selvedge: Cubic, SACK and RACK, no time stamps; Linux: as the machine has it set, mostly Cubic with SACK and RACK"
                 .to_owned(),
         ],
     })
+}
+
+/// The relay before our stack with its server, or the one before the kernel of a namespace. The
+/// numbers: the devices, how many of a thousand packets are lost, the seed, and the bytes.
+fn entrant(ours: bool, numbers: &[u64; 4]) -> Contender {
+    match ours {
+        true => inner("selvedge", "lossy-stack", numbers),
+        false => Contender { ours, ..inner("Linux", "lossy-relay", &numbers[..3]) },
+    }
 }
 
 /// One transfer from a server that is started for it: the rate in megabytes a second.

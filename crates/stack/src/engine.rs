@@ -7,16 +7,19 @@
 //!
 //! `connections.rs` has the stages of a connection, `growing.rs` its buffers, `turns.rs` what a
 //! turn of its socket does, `limits.rs` how long it waits for its peer, `paths.rs` how long its
-//! packets may be, `recovery.rs` what is lost, `looping.rs` what goes to the stack itself,
+//! packets may be, `sending.rs` what goes to the wire, `recovery.rs` when it does and what is lost,
+//! `looping.rs` what goes to the stack itself,
 //! `listeners.rs` the listeners, `admission.rs` and `cookies.rs` what they do with segments of
 //! strangers, `workshop.rs` sockets that are made in the middle of a connection, `datagrams.rs` the
 //! UDP sockets, and `addresses.rs` the ports and routes.
 
 mod addresses;
 mod admission;
+mod congestion;
 mod connections;
 mod cookies;
 mod datagrams;
+mod flight;
 mod growing;
 mod limits;
 mod listen_queue;
@@ -24,7 +27,9 @@ mod listeners;
 mod looping;
 mod paths;
 mod recovery;
-mod repeating;
+mod round_trips;
+mod says;
+mod sending;
 mod turns;
 mod workshop;
 
@@ -234,6 +239,7 @@ impl StackEngine {
         let timers = timers.chain(sockets.map(|(at, seat)| (seat.timer, TimerOwner::Datagrams(*at))));
         let timers: BTreeSet<_> = timers.filter_map(|(at, owner)| Some((at?, owner))).collect();
         assert_eq!(self.timers, timers, "timers and their owners");
+        self.connections.values().for_each(|connection| connection.recovery.check());
         for queue in self.listeners.values() {
             assert!(queue.half_open <= self.options.half_open, "half-open connections");
             let most = self.options.backlog + self.options.half_open;

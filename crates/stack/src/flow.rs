@@ -58,6 +58,9 @@ pub(crate) struct StackSegment {
     pub(crate) synchronizes: bool,
     /// If it does, its options.
     pub(crate) opening: OpeningOptions,
+    /// The numbers after what it acknowledges that the sender has: from the first to that after the
+    /// last.
+    pub(crate) selected: [Option<(TcpSeqNumber, TcpSeqNumber)>; 3],
     /// It ends its direction.
     pub(crate) ends: bool,
     /// It ends a connection.
@@ -127,6 +130,7 @@ impl Cargo {
                     length: segment.segment_len(),
                     ends: segment.fin(),
                     window: segment.window_len(),
+                    selected: selected(&segment),
                     synchronizes: segment.syn(),
                     opening: match segment.syn() {
                         true => OpeningOptions::of(segment.options()),
@@ -146,6 +150,16 @@ impl Cargo {
             _ => None,
         }
     }
+}
+
+/// The parts that a segment acknowledges selectively.
+fn selected(segment: &TcpPacket<&[u8]>) -> [Option<(TcpSeqNumber, TcpSeqNumber)>; 3] {
+    if segment.syn() || segment.options().is_empty() {
+        return [None; 3];
+    }
+    let number = |number: u32| TcpSeqNumber(number as i32);
+    let parts = segment.selective_ack_ranges().unwrap_or([None; 3]);
+    parts.map(|part| part.map(|(first, after)| (number(first), number(after))))
 }
 
 /// The IP address in a frame that asks for the Ethernet address to it.

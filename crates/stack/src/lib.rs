@@ -8,15 +8,15 @@
 //! with its stack.
 //!
 //! The logic of the protocols is smoltcp's. Which frame is for which socket, the timers, the
-//! backlog of a listener and its limits, cookies under a flood, the lengths of packets, the size of
-//! buffers, and which thread waits for what, are this crate's.
+//! backlog of a listener and its limits, cookies under a flood, what is lost and goes again, the
+//! congestion window, the lengths of packets, the size of buffers, and which thread waits for what,
+//! are this crate's.
 //!
 //! # Paper
 //! [LZ07 §6]: the application-level TCP stack.
 //!
 //! # What there is not
-//! Fragments of IP, urgent data, time stamps, recovery by selective acknowledgements, and zero
-//! copies.
+//! Fragments of IP, urgent data, time stamps, and zero copies.
 
 // # For readers of the source
 //
@@ -29,14 +29,16 @@
 // sockets keep their buffers, so `engine/growing.rs` gives a connection with empty buffers another
 // socket, which `engine/workshop.rs` makes. `segments.rs` changes what comes to a socket and what
 // it sends, where smoltcp alone would stall, lose bytes, or tell a stranger the next sequence
-// number.
+// number. smoltcp sends each segment once and at once, as far as the peer has room: from
+// `engine/sending.rs` on it is `engine/recovery.rs` that says when it goes, and goes again.
 //
 // Invariants:
 // - Frames are sent, and wakers are woken, when the lock of the stack is released
 //   (`StackState::operate` and `Stack::poll`). No code of a program runs under the lock.
-// - A segment without contents has at least the sequence number for which the peer waits
-//   (`StackConnection::note_sent`). Otherwise two peers that both repeat something would drop each
-//   other's acknowledgements for ever.
+// - A segment without contents has at least the sequence number for which the peer waits, and at
+//   most that after the last segment that has gone (`StackConnection::note_sent`). Otherwise two
+//   peers that both repeat something would drop each other's acknowledgements for ever.
+// - What a socket acknowledges goes at once, also if its segment waits for the congestion window.
 // - `StackConnection` has the numbers of the connection, and the socket has numbers of its own:
 //   `shift_came` and `shift_gone` stand between them, around each turn of the socket.
 // - A connection at rest has no buffer for writing, so it leaves its rest before its socket hears

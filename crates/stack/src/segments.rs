@@ -82,6 +82,8 @@ pub(crate) enum SegmentChange {
     SequenceBy(i32),
     /// What it acknowledges, if it does, is ahead by this.
     AcknowledgementBy(i32),
+    /// It acknowledges this, as it acknowledged something before.
+    Acknowledgement(TcpSeqNumber),
     Window(u16),
     /// It no longer ends its direction.
     WithoutEnd,
@@ -128,6 +130,11 @@ pub(crate) fn rewrite(frame: &mut [u8], change: SegmentChange) {
                 segment.set_ack_number(TcpSeqNumber(new));
                 (old as u32, new as u32)
             }
+            SegmentChange::Acknowledgement(number) => {
+                let old = segment.ack_number().0;
+                segment.set_ack_number(number);
+                (old as u32, number.0 as u32)
+            }
             SegmentChange::WithoutEnd => {
                 segment.set_fin(false);
                 (1, 0)
@@ -152,45 +159,73 @@ fn adjusted(sum: u16, old: u32, new: u32) -> u16 {
     !(total as u16)
 }
 
+/// The frame with the segment of another one, but with this number and these contents. It ends its
+/// direction, and pushes, only if it is the `last` part.
+fn with_contents(frame: &[u8], first: TcpSeqNumber, contents: &[u8], last: bool) -> Vec<u8> {
+    let (start, heads) = places(frame);
+    let mut part = [&frame[..heads], contents].concat();
+    let length = part.len();
+    if is_four(frame) {
+        let mut packet = Ipv4Packet::new_unchecked(&mut part[ETHERNET..]);
+        packet.set_total_len((length - ETHERNET) as u16);
+        packet.fill_checksum();
+    } else {
+        let mut packet = Ipv6Packet::new_unchecked(&mut part[ETHERNET..]);
+        packet.set_payload_len((length - start) as u16);
+    }
+    within_frame(&mut part, |bytes, from, to| {
+        let mut segment = TcpPacket::new_unchecked(bytes);
+        segment.set_seq_number(first);
+        if !last {
+            segment.set_fin(false);
+            segment.set_psh(false);
+        }
+        segment.fill_checksum(&from.into(), &to.into());
+    });
+    part
+}
+
+fn is_four(frame: &[u8]) -> bool {
+    frame[12..ETHERNET] == [8, 0]
+}
+
+/// Where the segment of a frame begins, and its contents.
+fn places(frame: &[u8]) -> (usize, usize) {
+    let start = ETHERNET + if is_four(frame) { 20 } else { 40 };
+    let segment = TcpPacket::new_unchecked(&frame[start..]);
+    (start, start + usize::from(segment.header_len()))
+}
+
+fn number(frame: &[u8]) -> TcpSeqNumber {
+    TcpPacket::new_unchecked(&frame[places(frame).0..]).seq_number()
+}
+
 /// Divides a frame with a packet longer than `most` into frames with packets that are not: the
 /// bytes in order, with the end and the push in the last one.
 pub(crate) fn divided(frame: &[u8], most: usize) -> Vec<Vec<u8>> {
-    let four = frame[12..ETHERNET] == [8, 0];
-    let start = ETHERNET + if four { 20 } else { 40 };
-    let segment = TcpPacket::new_unchecked(&frame[start..]);
-    let heads = start + usize::from(segment.header_len());
-    let (first, contents) = (segment.seq_number(), &frame[heads..]);
+    let (_, heads) = places(frame);
+    let (first, contents) = (number(frame), &frame[heads..]);
     let room = most.saturating_sub(heads - ETHERNET).max(1);
     let pieces = contents.len().div_ceil(room);
-    contents
-        .chunks(room)
-        .enumerate()
-        .map(|(index, piece)| {
-            let mut part = [&frame[..heads], piece].concat();
-            let length = part.len();
-            match four {
-                true => {
-                    let mut packet = Ipv4Packet::new_unchecked(&mut part[ETHERNET..]);
-                    packet.set_total_len((length - ETHERNET) as u16);
-                    packet.fill_checksum();
-                }
-                false => {
-                    let mut packet = Ipv6Packet::new_unchecked(&mut part[ETHERNET..]);
-                    packet.set_payload_len((length - start) as u16);
-                }
-            }
-            within_frame(&mut part, |bytes, from, to| {
-                let mut segment = TcpPacket::new_unchecked(bytes);
-                segment.set_seq_number(first + index * room);
-                if index + 1 < pieces {
-                    segment.set_fin(false);
-                    segment.set_psh(false);
-                }
-                segment.fill_checksum(&from.into(), &to.into());
-            });
-            part
-        })
-        .collect()
+    let piece = |(index, piece)| with_contents(frame, first + index * room, piece, index + 1 == pieces);
+    contents.chunks(room).enumerate().map(piece).collect()
+}
+
+/// The frame without the first bytes of its segment.
+pub(crate) fn without_first(frame: &[u8], bytes: usize) -> Vec<u8> {
+    let (_, heads) = places(frame);
+    with_contents(frame, number(frame) + bytes, &frame[heads + bytes..], true)
+}
+
+/// The frame of one segment for two that follow each other, with the marks of the second.
+pub(crate) fn joined(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let contents = [&first[places(first).1..], &second[places(second).1..]].concat();
+    with_contents(second, number(first), &contents, true)
+}
+
+/// The bytes in a frame's segment.
+pub(crate) fn contents(frame: &[u8]) -> usize {
+    frame.len() - places(frame).1
 }
 
 #[cfg(test)]
@@ -216,6 +251,7 @@ mod tests {
                 SegmentChange::SequenceBy(number.0),
                 SegmentChange::AcknowledgementBy(number.0),
                 SegmentChange::Sequence(number),
+                SegmentChange::Acknowledgement(number),
                 SegmentChange::Window(seed as u16),
                 SegmentChange::WithoutEnd,
             ];
@@ -256,6 +292,13 @@ mod tests {
                 next += head.length;
             }
             assert_eq!(came, contents);
+            // A part taken off and put on again.
+            let (mut first, mut rest) = (divided(&frame, 600), without_first(&frame, 700));
+            let head = std::mem::replace(&mut first[0], Vec::new());
+            assert_eq!(segment_in(&rest[ETHERNET..]).payload(), &contents[700..]);
+            let taken = super::contents(&head);
+            rest = without_first(&frame, taken);
+            assert!(joined(&head, &rest) == frame, "{taken} bytes and the rest");
         }
     }
 }

@@ -25,7 +25,7 @@ const LARGEST_UNIT_WINDOW: usize = 0xFFFF;
 pub struct TcpOptions {
     pub(crate) buffer: usize,
     first_buffer: usize,
-    congestion: Congestion,
+    pub(crate) congestion: Congestion,
     nodelay: bool,
     pub(crate) keep_alive: Option<Duration>,
     pub(crate) peer_limit: Option<Span>,
@@ -153,11 +153,8 @@ impl TcpOptions {
     fn socket_with(&self, room: usize, unsent: usize) -> Socket<'static> {
         let buffer = |size| SocketBuffer::new(vec![0; size]);
         let mut socket = Socket::new(buffer(room), buffer(unsent));
-        socket.set_congestion_control(match self.congestion {
-            Congestion::Unlimited => tcp::CongestionControl::None,
-            Congestion::Reno => tcp::CongestionControl::Reno,
-            Congestion::Cubic => tcp::CongestionControl::Cubic,
-        });
+        // The engine has its own.
+        socket.set_congestion_control(tcp::CongestionControl::None);
         self.apply(&mut socket);
         socket
     }

@@ -60,13 +60,16 @@ fn random(state: &mut u64) -> u64 {
 
 /// Carries frames in order, and loses this many of a thousand.
 async fn carry(from: Arc<dyn Wire>, to: Arc<dyn Wire>, lost: u64, mut seed: u64) {
+    let mut before = spawn(async {});
     while let Ok(mut frames) = from.receive().await {
         frames.retain(|_| random(&mut seed) % 1000 >= lost);
         let to = to.clone();
-        drop(spawn(async move {
+        before = spawn(async move {
             sleep(WAY).await;
+            // Threads that sleep until the same time wake in any order.
+            drop(before.await);
             frames.iter().for_each(|frame| to.send(frame));
-        }));
+        });
     }
 }
 

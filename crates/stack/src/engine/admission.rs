@@ -98,7 +98,13 @@ impl StackEngine {
         listener: SocketAddr,
         now: Instant,
     ) -> Admission {
-        let Some(opening) = self.cookies.verify(flow, head, now) else { return Admission::None };
+        let Some(opening) = self.cookies.verify(flow, head, now) else {
+            // A client that has a cookie may have lost its acknowledgement, or sent more than one
+            // segment, of which the first comes later, or again.
+            let goes_on = head.acknowledges.is_some() && head.length > 0 && !head.synchronizes;
+            let waits = goes_on && !head.resets && self.cookies.are_out(now);
+            return if waits { Admission::Full } else { Admission::None };
+        };
         let Some(backlog) = self.listeners.get(&listener) else { return Admission::None };
         // Connections that are half open do not count: they may be those of a flood.
         if backlog.ready.len() >= self.options.backlog {

@@ -2,14 +2,14 @@
 //! acknowledgement.
 
 use super::recovery::LossRecovery;
+use super::says::StackSays;
 use super::workshop::Standing;
 use super::{OwnSocket, StackEngine, TimerOwner};
-use crate::flow::{Cargo, OpeningOptions, SocketPair, StackSegment};
-use crate::frames::{Frames, LONGEST_PACKET};
-use crate::segments::{SegmentChange, divided, rewrite};
+use crate::flow::{OpeningOptions, SocketPair, StackSegment};
+use crate::frames::LONGEST_PACKET;
+use crate::segments::{SegmentChange, rewrite};
 use crate::tcp_options::TcpOptions;
 use crate::waiters::SocketWaiters;
-use smoltcp::iface::Interface;
 use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::Instant;
 use smoltcp::wire::TcpSeqNumber;
@@ -37,12 +37,14 @@ pub(super) struct StackConnection {
     pub(super) room_to: TcpSeqNumber,
     /// Up to which one of the peer's this end has offered room, and by how many bits it shifts
     /// that.
-    offered_to: TcpSeqNumber,
-    own_shift: u8,
+    pub(super) offered_to: TcpSeqNumber,
+    pub(super) own_shift: u8,
     /// By how many bits the peer shifts the windows that it tells.
     pub(super) shift: u8,
-    /// Whether the last window was made odd.
-    odd: bool,
+    /// When the first segment went, until it is answered, or goes again.
+    pub(super) opened: Option<Instant>,
+    /// What the socket has said last.
+    pub(super) says: Option<StackSays>,
     /// The longest packet to the peer; see `paths.rs`.
     pub(super) path: u16,
     /// What the peer's first segment said, for a new socket; see `growing.rs`.
@@ -85,6 +87,7 @@ impl StackConnection {
         seat: OwnSocket,
         stage: ConnectionStage,
         options: Arc<TcpOptions>,
+        recovery: LossRecovery,
         now: Instant,
     ) -> Box<StackConnection> {
         let (heard, since) = (now, now);
@@ -104,12 +107,13 @@ impl StackConnection {
             shift: 0,
             offered_to: TcpSeqNumber(0),
             own_shift: 0,
-            odd: false,
+            opened: None,
+            says: None,
             path: LONGEST_PACKET as u16,
             first: None,
             knows_peer: false,
             reads_at: TcpSeqNumber(0),
-            recovery: LossRecovery::new(now),
+            recovery,
             offset: 0,
             used: now,
             was_full: false,
@@ -125,6 +129,7 @@ impl StackConnection {
         self.first = Some(standing.opening).filter(|_| self.options.grows());
         self.shift = standing.opening.shift.unwrap_or(0);
         self.reads_at = standing.reads_at;
+        self.recovery.open(standing.opening);
         let (window, shift) = self.options.first_window();
         self.offered_to = standing.reads_at + usize::from(window);
         self.own_shift = standing.opening.shift.map_or(0, |_| shift);
@@ -147,10 +152,6 @@ impl StackConnection {
     ///
     /// An end behind more bytes than this end has room for is cut off, as these are: smoltcp would
     /// take it, and lose the bytes. smoltcp itself sends such segments when it repeats one at once.
-    ///
-    /// If only the end waits for its acknowledgement, the windows of two segments in turn are made
-    /// to differ. smoltcp takes three equal ones for a sign of loss, and stops the timer to repeat
-    /// what is lost at once; but it repeats bytes only, and the end would never go again.
     pub(super) fn note_heard(&mut self, head: StackSegment, frame: Option<&mut Vec<u8>>, now: Instant) {
         if head.synchronizes {
             self.keep_opening(head);
@@ -167,80 +168,19 @@ impl StackConnection {
         }
         let shift = if head.synchronizes { 0 } else { self.shift };
         let room_to = wanted + (usize::from(head.window) << shift);
-        // The first acknowledgement of all has nothing before it.
-        if wanted > self.wanted {
-            self.recovery.acknowledged(wanted, now);
+        let advances = wanted > self.wanted;
+        let repeats = !advances && head.length == 0 && room_to == self.room_to;
+        if advances && let Some(went) = self.opened.take() {
+            self.recovery.shook_hands(now - went);
         }
-        if wanted > self.wanted || room_to > self.room_to {
+        self.recovery.heard(wanted, head.selected, (advances, repeats), now);
+        if advances || room_to > self.room_to {
             self.wanted = wanted;
             self.room_to = self.room_to.max(room_to);
         }
         if self.room_to > room_to && self.room_to - room_to >= 1 << shift {
             let window = (self.room_to - wanted) >> shift;
             rewrite(frame, SegmentChange::Window(window.min(0xFFFF) as u16));
-        } else if head.length == 0 && self.unacknowledged == 1 && self.seat.socket().send_queue() == 0 {
-            self.odd = !self.odd;
-            rewrite(frame, SegmentChange::Window(head.window & !1 | u16::from(self.odd)));
-        }
-    }
-
-    /// Lets the socket take the frame that has come and send what it has to send, and returns when
-    /// it has more to do.
-    pub(super) fn poll(
-        &mut self,
-        interface: &mut Interface,
-        frames: &mut Frames,
-        now: Instant,
-    ) -> Option<Instant> {
-        self.shift_came(frames.came.as_mut());
-        let gone = frames.to_go.len();
-        let next = self.seat.poll(interface, frames, now);
-        self.shift_gone(&mut frames.to_go[gone..]);
-        self.note_sent(&mut frames.to_go[gone..], now);
-        self.divide(&mut frames.to_go, gone);
-        next
-    }
-
-    /// Divides the frames from `gone` on that are too long for the way to the peer.
-    fn divide(&self, frames: &mut Vec<Vec<u8>>, gone: usize) {
-        let most = usize::from(self.path);
-        let longest = most + 14;
-        if frames[gone..].iter().any(|frame| frame.len() > longest) {
-            let pieces = frames.split_off(gone).into_iter().flat_map(|frame| match frame.len() > longest {
-                true => divided(&frame, most),
-                false => vec![frame],
-            });
-            frames.extend(pieces);
-        }
-    }
-
-    /// Notes which segments are to go, and gives those without contents at least the sequence
-    /// number that the peer waits for.
-    ///
-    /// smoltcp gives them the number that it sends next. While it repeats what was lost this is an
-    /// old one, and the peer drops such a segment with the acknowledgement in it. If both peers
-    /// repeat something, neither takes an acknowledgement of the other, and both repeat for ever.
-    pub(super) fn note_sent(&mut self, frames: &mut [Vec<u8>], now: Instant) {
-        let closed = self.seat.socket().state() == State::Closed;
-        for frame in frames {
-            let Cargo::Segment(_, head) = Cargo::of(frame) else { continue };
-            let end = head.sequence + head.length;
-            if head.synchronizes {
-                self.own_shift = head.opening.shift.unwrap_or(0);
-            }
-            if let Some(reads) = head.acknowledges {
-                let shift = if head.synchronizes { 0 } else { self.own_shift };
-                self.offered_to = reads + (usize::from(head.window) << shift);
-            }
-            if self.opening.is_none() {
-                self.opening = Some(head.sequence);
-                (self.sent_to, self.wanted, self.room_to) = (end, head.sequence, head.sequence);
-            } else if head.length > 0 {
-                self.recovery.sent((head.sequence, end), (self.wanted, self.sent_to), now);
-                self.sent_to = self.sent_to.max(end);
-            } else if end < self.wanted && (closed || !head.resets) {
-                rewrite(frame, SegmentChange::Sequence(self.wanted));
-            }
         }
     }
 
@@ -356,7 +296,9 @@ impl StackEngine {
         options: Arc<TcpOptions>,
         now: Instant,
     ) -> Box<StackConnection> {
-        let mut connection = StackConnection::new(seat, stage, options, now);
+        let heads = if flow.local.is_ipv4() { 40 } else { 60 };
+        let recovery = LossRecovery::new(options.congestion, (LONGEST_PACKET - heads) as u16, now);
+        let mut connection = StackConnection::new(seat, stage, options, recovery, now);
         let mut hash = DefaultHasher::new();
         (!self.options.secret, flow).hash(&mut hash);
         connection.offset = (hash.finish() as i32).wrapping_add((now.total_micros() / 4) as i32);

@@ -58,6 +58,11 @@ impl SynCookies {
         self.cookie(flow, head.sequence, low, period)
     }
 
+    /// Whether a client may have a cookie.
+    pub(super) fn are_out(&self, now: Instant) -> bool {
+        self.last.is_some_and(|last| now < last + PERIOD * 2)
+    }
+
     /// What a cookie says of its peer's first segment, if the segment `head` brings one back.
     pub(super) fn verify(
         &self,
@@ -65,7 +70,7 @@ impl SynCookies {
         head: &StackSegment,
         now: Instant,
     ) -> Option<OpeningOptions> {
-        let out = self.last.is_some_and(|last| now < last + PERIOD * 2);
+        let out = self.are_out(now);
         let cookie = head.acknowledges.filter(|_| out && !head.synchronizes && !head.resets)?;
         let cookie = before(cookie);
         let low = cookie.0 as u8;
@@ -94,6 +99,7 @@ mod tests {
             acknowledges: None,
             length: 1,
             window: 1000,
+            selected: [None; 3],
             synchronizes: true,
             opening,
             ends: false,

@@ -45,6 +45,7 @@ impl StackConnection {
             self.knows_peer = true;
             self.first = Some(head.opening).filter(|_| self.options.grows());
             self.reads_at = head.sequence + 1;
+            self.recovery.open(head.opening);
         }
     }
 

@@ -1,15 +1,26 @@
-//! Lost segments that smoltcp alone would repeat late.
+//! [`LossRecovery`]: what a connection sends and when, so that what is lost goes again soon.
 //!
-//! smoltcp repeats the first segment that has no acknowledgement when three acknowledgements have
-//! told the same number, and then nothing more until a second has passed. So [`LossRecovery`]
-//! notices two more signs of loss, and the engine makes the socket repeat its first segment then
-//! (`repeating.rs`):
+//! smoltcp gives all segments that the peer has room for, and each of them once: what it repeats by
+//! its own timer is dropped here. They wait in the [`Flight`] for the congestion window
+//! (`congestion.rs`) and for the peer's acknowledgement. A segment goes again, and nothing else
+//! does, when
 //!
-//! - After a loss the peer acknowledges a part of what was on its way: the segment behind that part
-//!   is lost too, as NewReno (RFC 6582) has it.
-//! - The peer acknowledges nothing for two round trips: a probe, as RFC 8985 has it for the tail of
-//!   what was sent. Each next one waits twice as long; after the last, smoltcp's timer is left.
+//! - the peer has got a later one, as its selective acknowledgements tell (RFC 2018, RFC 6675), and
+//!   the time in which the way may change their order is over (RFC 8985);
+//! - the peer tells nothing selectively, and three times that it waits for the segment, or that it
+//!   waits for it after it got another one that was lost (NewReno, RFC 6582);
+//! - the peer has been silent for two round trips. The last segment goes again then, once, and the
+//!   peer's answer shows what is lost (RFC 8985, section 7);
+//! - it has been silent for longer (RFC 6298): then all is taken for lost.
+//!
+//! First segments and resets pass by all this, and so do probes of a window without room.
 
+use super::congestion::CongestionWindow;
+use super::flight::{Delivery, Flight};
+use super::round_trips::{LONGEST, RoundTripTimes};
+use crate::flow::{OpeningOptions, StackSegment};
+use crate::segments::{contents, joined, without_first};
+use crate::tcp_options::Congestion;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::TcpSeqNumber;
 
@@ -18,181 +29,266 @@ const SLACK: Duration = Duration::from_millis(20);
 /// The same if one segment is on its way: the peer may wait for a second one before it
 /// acknowledges.
 const PEERS_DELAY: Duration = Duration::from_millis(200);
-/// The probes in a row.
-const PROBES: u8 = 4;
-/// More bytes than this are more than one segment.
-const ONE_SEGMENT: usize = 1460;
+/// The acknowledgements of the same number, or the segments out of order, that tell of a loss.
+const REPEATED: usize = 3;
+/// The part of a segment that a short one counts for at least.
+const SHORTEST: usize = 8;
+/// The bytes of a segment for a peer that tells no number.
+const UNTOLD: u16 = 536;
 
-/// What the socket repeats. The number is that after all that was on its way when it began; when
-/// the peer has that, it is over.
-#[derive(Clone, Copy, Debug)]
-enum Repeating {
-    Nothing,
-    /// The first segment only.
-    First(TcpSeqNumber),
-    /// All in turn, because its timer has expired.
-    All(TcpSeqNumber),
-}
-
-/// What a connection knows of losses. Its numbers are those of the connection.
+/// What a connection knows of its way to the peer. Its numbers are those of the connection.
 #[derive(Debug)]
 pub(super) struct LossRecovery {
-    /// The smoothed round trip in microseconds; 0 before the first one.
-    round_trip: u32,
-    /// The number after a segment, and when the segment went.
-    timed: Option<(TcpSeqNumber, Instant)>,
-    repeating: Repeating,
-    /// Whether a segment of the peer, or a sign of loss, is why the socket has its turn. If not,
-    /// what it repeats it repeats by its timer.
-    pub(super) hears: bool,
-    /// When the peer last acknowledged something or was probed, or when something went after a
+    times: RoundTripTimes,
+    window: CongestionWindow,
+    /// What the peer has not acknowledged. There is none while nothing is on its way.
+    flight: Option<Box<FlightState>>,
+    /// Whether the peer acknowledges selectively.
+    selects: bool,
+    /// When the peer last acknowledged something, or a timer expired, or when something went after a
     /// rest.
     since: Instant,
-    probes: u8,
-    /// The first segment without an acknowledgement is lost.
-    pub(super) is_due: bool,
+}
+
+/// What is known while something is on its way.
+#[derive(Debug)]
+struct FlightState {
+    flight: Flight,
+    /// Until the peer has all before this number, what is lost is repaired.
+    repairs_to: Option<TcpSeqNumber>,
+    /// The number of timers that have expired since the peer acknowledged something.
+    expired: u8,
+    /// Whether the present repair began with a timer.
+    begins_anew: bool,
+    /// The silent peer has been probed.
+    probed: bool,
+    /// The next segment goes without regard to the window.
+    is_urgent: bool,
+    /// It is a probe.
+    probes: bool,
+    /// The acknowledgements without anything new.
+    repeated: usize,
+    /// When segments are looked at again that may be late only.
+    late_at: Option<Instant>,
+    /// When a segment went last.
+    went: Instant,
 }
 
 impl LossRecovery {
-    pub(super) fn new(now: Instant) -> LossRecovery {
+    /// A new one, with packets that have room for `longest` bytes of a segment.
+    pub(super) fn new(control: Congestion, longest: u16, now: Instant) -> LossRecovery {
         LossRecovery {
-            round_trip: 0,
-            timed: None,
-            repeating: Repeating::Nothing,
-            hears: false,
+            times: RoundTripTimes::default(),
+            window: CongestionWindow::new(control, longest),
+            flight: None,
+            selects: false,
             since: now,
-            probes: 0,
-            is_due: false,
         }
     }
 
-    /// A segment goes with the numbers from `start` to `end`. Before it, those from `wanted` to
-    /// `sent_to` were on their way.
-    pub(super) fn sent(
+    /// The peer's first segment says this.
+    pub(super) fn open(&mut self, opening: OpeningOptions) {
+        self.selects = opening.selects;
+        self.window.open(opening.largest.unwrap_or(UNTOLD));
+    }
+
+    /// A segment of the handshake was answered after this time.
+    pub(super) fn shook_hands(&mut self, took: Duration) {
+        self.times.sample(took);
+    }
+
+    /// Forgets what is on its way: the connection is over.
+    pub(super) fn end(&mut self) {
+        self.flight = None;
+    }
+
+    /// The number of the first segment that has not gone, if one waits.
+    pub(super) fn held_from(&self) -> Option<TcpSeqNumber> {
+        self.flight.as_ref()?.flight.held_from()
+    }
+
+    /// Takes a segment of the socket. What is on its way already is dropped.
+    pub(super) fn take(&mut self, frame: Vec<u8>, head: &StackSegment, wanted: TcpSeqNumber, now: Instant) {
+        if self.flight.is_none() {
+            if now > self.since + self.times.timeout() {
+                self.window.rest();
+            }
+            self.since = now;
+        }
+        let segment = self.window.segment();
+        let state = self.flight.get_or_insert_with(|| {
+            Box::new(FlightState {
+                flight: Flight::new(wanted, segment / SHORTEST),
+                repairs_to: None,
+                expired: 0,
+                begins_anew: false,
+                probed: false,
+                is_urgent: false,
+                probes: false,
+                repeated: 0,
+                late_at: None,
+                went: now,
+            })
+        });
+        let from = state.flight.end().map_or(wanted, |end| end.max(wanted)).max(head.sequence);
+        let end = head.sequence + head.length;
+        if end <= from {
+            return;
+        }
+        let frame = match from - head.sequence {
+            0 => frame,
+            there => without_first(&frame, there),
+        };
+        // Small segments that wait become one.
+        if let Some(last) = state.flight.last_held()
+            && contents(&last.frame) + contents(&frame) <= segment
+        {
+            last.frame = joined(&last.frame, &frame);
+            last.end = end;
+        } else {
+            state.flight.push(from, end, frame, now);
+        }
+    }
+
+    /// The peer has all before `wanted`, and more parts. `repeats`: it says so once more, without
+    /// anything new.
+    pub(super) fn heard(
         &mut self,
-        (start, end): (TcpSeqNumber, TcpSeqNumber),
-        (wanted, sent_to): (TcpSeqNumber, TcpSeqNumber),
+        wanted: TcpSeqNumber,
+        parts: [Option<(TcpSeqNumber, TcpSeqNumber)>; 3],
+        (advances, repeats): (bool, bool),
         now: Instant,
     ) {
-        if end > sent_to {
-            if wanted == sent_to {
-                (self.since, self.probes) = (now, 0);
-            }
-            self.timed.get_or_insert((end, now));
-        } else if start < sent_to {
-            // It goes again: an acknowledgement would not tell of which time.
-            self.timed = None;
-            match self.repeating {
-                _ if start == wanted && !self.hears => self.repeating = Repeating::All(sent_to),
-                Repeating::Nothing if start == wanted => self.repeating = Repeating::First(sent_to),
-                _ => {}
-            }
+        let Some(state) = &mut self.flight else { return };
+        let before = state.flight.on_way();
+        let delivery = state.flight.acknowledge(wanted, parts, self.times.least(), now);
+        if let Some(took) = delivery.took {
+            self.times.sample(took);
+        }
+        if advances {
+            self.since = now;
+            (state.expired, state.probed) = (0, false);
+        }
+        state.repeated = if repeats {
+            state.repeated + 1
+        } else if advances {
+            0
+        } else {
+            state.repeated
+        };
+        if state.repairs_to.is_some_and(|to| wanted >= to) {
+            (state.repairs_to, state.begins_anew) = (None, false);
+        }
+        self.find_losses(advances, now);
+        self.grow(&delivery, before, now);
+        if self.flight.as_ref().is_some_and(|state| state.flight.is_empty()) {
+            self.flight = None;
         }
     }
 
-    /// The peer has acknowledged all before `wanted`.
-    pub(super) fn acknowledged(&mut self, wanted: TcpSeqNumber, now: Instant) {
-        (self.since, self.probes) = (now, 0);
-        if let Some((end, went)) = self.timed
-            && wanted >= end
-        {
-            let sample = (now - went).total_micros().clamp(1, 60_000_000) as u32;
-            self.round_trip = match self.round_trip {
-                0 => sample,
-                smoothed => smoothed - smoothed / 8 + sample / 8,
-            };
-            self.timed = None;
-        }
-        match self.repeating {
-            Repeating::First(below) | Repeating::All(below) if wanted >= below => {
-                self.repeating = Repeating::Nothing;
-            }
-            Repeating::First(_) => self.is_due = true,
-            Repeating::All(_) | Repeating::Nothing => {}
+    fn grow(&mut self, delivery: &Delivery, before: usize, now: Instant) {
+        let Some(state) = &self.flight else { return };
+        if state.repairs_to.is_none() || state.begins_anew {
+            self.window.grow(delivery.bytes, before, self.times.smoothed(), now);
         }
     }
 
-    /// When the peer is to be probed, if this number of bytes is on its way.
-    pub(super) fn probes_at(&self, on_way: usize) -> Option<Instant> {
-        if on_way == 0 || self.round_trip == 0 || self.probes == PROBES {
+    /// Finds what is lost. At the first loss of a round trip the window becomes smaller.
+    fn find_losses(&mut self, advances: bool, now: Instant) {
+        let Some(state) = &mut self.flight else { return };
+        let repairs = state.repairs_to.is_some();
+        state.late_at = None;
+        if !self.selects {
+            if repairs && advances || state.repeated == REPEATED {
+                state.flight.lose_first();
+            }
+        } else if repairs || state.flight.selected() > 0 {
+            let sure = !state.flight.reorders && (repairs || state.flight.selected() >= REPEATED);
+            let quarter = Duration::from_micros(self.times.least().total_micros() / 4);
+            let patience = if sure { Duration::ZERO } else { quarter.min(self.times.smoothed()) };
+            state.late_at = state.flight.find_losses(patience, now);
+        }
+        if state.flight.lost() > 0 && state.repairs_to.is_none() {
+            self.window.lose();
+            (state.repairs_to, state.is_urgent) = (state.flight.gone_to(), true);
+        }
+    }
+
+    /// When there is something to do, if the peer says nothing.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        let state = self.flight.as_ref()?;
+        [state.late_at, self.probes_at(state), self.times_out_at(state)].into_iter().flatten().min()
+    }
+
+    fn times_out_at(&self, state: &FlightState) -> Option<Instant> {
+        let went = state.flight.first_went()?;
+        let wait = self.times.timeout().total_micros() << state.expired.min(20);
+        Some(self.since.max(went) + Duration::from_micros(wait).min(LONGEST))
+    }
+
+    fn probes_at(&self, state: &FlightState) -> Option<Instant> {
+        let quiet = state.repairs_to.is_none() && state.flight.selected() == 0;
+        if !quiet || state.probed || !self.times.is_known() {
             return None;
         }
-        let slack = if on_way > ONE_SEGMENT { SLACK } else { PEERS_DELAY };
-        let wait = Duration::from_micros(2 * u64::from(self.round_trip)) + slack;
-        Some(self.since + wait * (1 << self.probes))
+        let slack = if state.flight.is_single() { PEERS_DELAY } else { SLACK };
+        let probes_at = self.since.max(state.went) + self.times.smoothed() * 2 + slack;
+        Some(probes_at).min(self.times_out_at(state))
     }
 
-    /// Notes that the time of a probe has come.
-    pub(super) fn probe(&mut self, now: Instant) {
-        (self.since, self.probes) = (now, self.probes + 1);
-        self.is_due = true;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn number(value: i32) -> TcpSeqNumber {
-        TcpSeqNumber(value)
-    }
-
-    fn at(millis: i64) -> Instant {
-        Instant::from_millis(millis)
-    }
-
-    #[test]
-    fn a_part_that_is_acknowledged_after_a_loss_tells_of_another() {
-        let mut recovery = LossRecovery::new(at(0));
-        recovery.hears = true;
-        recovery.sent((number(0), number(3000)), (number(0), number(0)), at(0));
-        recovery.acknowledged(number(1000), at(10));
-        assert!(!recovery.is_due, "nothing was lost");
-        recovery.sent((number(1000), number(2000)), (number(1000), number(3000)), at(20));
-        recovery.acknowledged(number(2000), at(30));
-        assert!(std::mem::take(&mut recovery.is_due));
-        recovery.acknowledged(number(3000), at(40));
-        assert!(!recovery.is_due, "all that was on its way has come");
-    }
-
-    #[test]
-    fn a_socket_that_repeats_all_by_its_timer_is_left_alone() {
-        let mut recovery = LossRecovery::new(at(0));
-        recovery.sent((number(0), number(3000)), (number(0), number(0)), at(0));
-        recovery.sent((number(0), number(1000)), (number(0), number(3000)), at(1000));
-        recovery.hears = true;
-        recovery.acknowledged(number(1000), at(1010));
-        recovery.sent((number(1000), number(2000)), (number(1000), number(3000)), at(1010));
-        recovery.acknowledged(number(2000), at(1020));
-        assert!(!recovery.is_due);
-    }
-
-    #[test]
-    fn a_peer_is_probed_after_two_round_trips_and_then_less_often() {
-        let mut recovery = LossRecovery::new(at(0));
-        assert_eq!(recovery.probes_at(3000), None, "no round trip is known");
-        recovery.sent((number(0), number(3000)), (number(0), number(0)), at(0));
-        recovery.acknowledged(number(3000), at(10));
-        assert_eq!(recovery.probes_at(0), None);
-        recovery.sent((number(3000), number(6000)), (number(3000), number(3000)), at(100));
-        assert_eq!(recovery.probes_at(3000), Some(at(140)));
-        assert_eq!(recovery.probes_at(1000), Some(at(320)), "a single segment");
-        for (now, next) in [(140, 220), (220, 380), (380, 700)] {
-            recovery.probe(at(now));
-            assert_eq!(recovery.probes_at(3000), Some(at(next)));
+    /// Does what the time has come for.
+    pub(super) fn expire(&mut self, now: Instant) {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if !due(self.next_at()) {
+            return;
         }
-        recovery.probe(at(700));
-        assert_eq!(recovery.probes_at(3000), None);
-        recovery.acknowledged(number(4000), at(800));
-        assert!(recovery.probes_at(2000).is_some_and(|probe| probe > at(820)), "it begins anew");
+        let Some(state) = &self.flight else { return };
+        let (late, probes) = (due(state.late_at), due(self.probes_at(state)));
+        if late {
+            return self.find_losses(false, now);
+        }
+        let Some(state) = &mut self.flight else { return };
+        state.is_urgent = true;
+        if probes {
+            (state.probed, state.probes) = (true, true);
+        } else {
+            self.window.time_out(state.expired > 0);
+            state.flight.lose_all();
+            (state.repairs_to, state.begins_anew) = (state.flight.gone_to(), true);
+            state.late_at = None;
+            state.expired = state.expired.saturating_add(1);
+        }
+        self.since = now;
     }
 
-    #[test]
-    fn what_goes_again_measures_no_round_trip() {
-        let mut recovery = LossRecovery::new(at(0));
-        recovery.sent((number(0), number(1000)), (number(0), number(0)), at(0));
-        recovery.sent((number(0), number(1000)), (number(0), number(1000)), at(900));
-        recovery.acknowledged(number(1000), at(901));
-        assert_eq!(recovery.round_trip, 0);
+    /// Sends what may go now. `send` gets the frame of each segment.
+    pub(super) fn release(&mut self, now: Instant, mut send: impl FnMut(&mut Vec<u8>)) {
+        let Some(state) = &mut self.flight else { return };
+        // Each repeated acknowledgement says that one segment has left the way, and not which.
+        let gone = if self.selects { 0 } else { state.repeated * self.window.segment() };
+        loop {
+            let next =
+                if std::mem::take(&mut state.probes) { state.flight.probe() } else { state.flight.next() };
+            let Some(place) = next else { return };
+            let on_way = state.flight.on_way().saturating_sub(gone);
+            let fits = on_way.saturating_add(state.flight.weight(place)) <= self.window.bytes();
+            if !fits && !state.is_urgent && on_way > 0 {
+                return;
+            }
+            (state.is_urgent, state.went) = (false, now);
+            send(&mut state.flight.send(place, now).frame);
+        }
+    }
+
+    /// Checks what always holds between two turns.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub(super) fn check(&self) {
+        if let Some(state) = &self.flight {
+            assert!(!state.flight.is_empty(), "a flight without segments is none");
+            assert!(self.next_at().is_some(), "something is on its way, or lost, and no timer is set");
+            state.flight.check();
+        }
     }
 }

@@ -27,17 +27,9 @@ impl StackEngine {
             connection.heard = now;
             connection.note_heard(head, self.frames.came.as_mut(), now);
         }
-        connection.recovery.hears = came.is_some();
+        connection.recovery.expire(now);
         let before = connection.seat.socket().state();
-        let mut next = connection.poll(&mut self.interface, &mut self.frames, now);
-        let on_way = connection.on_way();
-        let probes_at = connection.recovery.probes_at(on_way);
-        if probes_at.is_some_and(|at| at <= now) {
-            connection.recovery.probe(now);
-        }
-        if connection.recovery.is_due {
-            next = connection.repeat(flow, &mut self.interface, &mut self.frames, now).or(next);
-        }
+        let next = connection.poll(&mut self.interface, &mut self.frames, now);
         let socket = connection.seat.socket();
         connection.was_full |= socket.recv_queue() * 2 > socket.recv_capacity();
         if before != State::Closed && connection.seat.socket().state() == State::Closed {
@@ -56,9 +48,8 @@ impl StackEngine {
         }
         if let Some(connection) = self.connections.get_mut(&flow) {
             let deadline = deadline.filter(|at| *at > now);
-            let on_way = connection.on_way();
-            let probes_at = connection.recovery.probes_at(on_way).map(|at| at.max(now));
-            let next = [next, deadline, rests_at, probes_at].into_iter().flatten().min();
+            let repairs_at = connection.recovery.next_at();
+            let next = [next, deadline, rests_at, repairs_at].into_iter().flatten().min();
             connection.seat.set_timer(&mut self.timers, owner, next);
         }
         self.settle(flow, now);

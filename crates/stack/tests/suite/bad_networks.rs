@@ -9,6 +9,8 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 const SEEDS: u64 = 1000;
+/// The seeds with more bytes.
+const MANY_SEEDS: u64 = 120;
 
 /// The byte at `place` of the stream that `seed` determines.
 fn byte(seed: u64, place: usize) -> u8 {
@@ -18,6 +20,11 @@ fn byte(seed: u64, place: usize) -> u8 {
 /// One echo with these options: the client writes, ends its half, and reads the same bytes and
 /// the end.
 async fn echo(seed: u64, tcp: TcpOptions) {
+    echo_of(1 + (seed * 977 % 40_000) as usize, seed, tcp).await;
+}
+
+/// The same with this number of bytes.
+async fn echo_of(length: usize, seed: u64, tcp: TcpOptions) {
     let weather = Weather {
         lost: (seed % 4) as u32 * 30,
         doubled: (seed % 3) as u32 * 50,
@@ -38,7 +45,6 @@ async fn echo(seed: u64, tcp: TcpOptions) {
             }
         }
     });
-    let length = 1 + (seed * 977 % 40_000) as usize;
     let stream = std::sync::Arc::new(TcpStream::connect(&client, at).await.unwrap());
     let writing = spawn({
         let stream = stream.clone();
@@ -78,6 +84,18 @@ fn a_stream_is_a_stream_under_each_seed() {
         echo(seed, options_of(seed).first_buffer(1000))
     });
     assert_eq!(next.get(), SEEDS);
+}
+
+/// Dozens of segments are on their way at once, so the peer selects.
+#[test]
+fn a_stream_with_many_segments_is_one_under_each_seed() {
+    let next = Cell::new(0);
+    simulate(0..MANY_SEEDS, || {
+        let seed = next.replace(next.get() + 1);
+        let size = 20_000 << (seed % 4);
+        echo_of(150_000, seed, options_of(seed).buffer(size).first_buffer(size))
+    });
+    assert_eq!(next.get(), MANY_SEEDS);
 }
 
 /// Two peers that repeat something at once, an old window after a new one, an end that is lost with

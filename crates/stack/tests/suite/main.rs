@@ -16,8 +16,10 @@ mod growing;
 mod limits;
 mod looping;
 mod paths;
+mod peer;
 mod recovery;
 mod scripts;
+mod selective;
 mod wakers;
 
 use selvedge_io::time::sleep;

@@ -1,33 +1,55 @@
 //! Transfers over a way that loses segments, and how long they take.
 
+use crate::frames::Segment;
 use crate::{address, options};
 use selvedge_core::{now, spawn};
 use selvedge_io::time::sleep;
 use selvedge_sim::simulate;
-use selvedge_stack::{SimulatedWire, Stack, TcpListener, TcpOptions, TcpStream, Weather, Wire};
+use selvedge_stack::{Receiving, SimulatedWire, Stack, TcpListener, TcpOptions, TcpStream, Weather, Wire};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The time of a frame on its way, and the bytes of a transfer.
 const WAY: Duration = Duration::from_millis(5);
 const LENGTH: usize = 1 << 20;
 
-/// Carries frames from one wire to another, each in the same time, so that they stay in order.
+/// Carries frames from one wire to another, in order and each in the same time.
 async fn carry_in_order(from: Arc<SimulatedWire>, to: Arc<SimulatedWire>) {
+    let mut before = spawn(async {});
     loop {
         let frames = from.receive().await.unwrap();
         let to = to.clone();
-        drop(spawn(async move {
+        before = spawn(async move {
             sleep(WAY).await;
+            // Threads that sleep until the same time wake in any order.
+            before.await.unwrap();
             frames.iter().for_each(|frame| to.send(frame));
-        }));
+        });
     }
 }
 
-/// How long a transfer takes when this many of a thousand frames are lost in its direction.
-async fn transfer(seed: u64, lost: u32) -> Duration {
+/// A wire that counts the bytes in the segments that are sent.
+struct CountedWire(SimulatedWire, Arc<AtomicUsize>);
+
+impl Wire for CountedWire {
+    fn send(&self, frame: &[u8]) {
+        self.1.fetch_add(Segment::of(frame).map_or(0, |segment| segment.contents.len()), Relaxed);
+        self.0.send(frame);
+    }
+
+    fn receive(&self) -> Receiving<'_> {
+        self.0.receive()
+    }
+}
+
+/// How long a transfer takes when this many of a thousand frames are lost in each direction, and
+/// how many bytes are sent for it.
+async fn transfer(seed: u64, lost: u32) -> (Duration, usize) {
     let (left, right) = SimulatedWire::pair(1, Weather::default());
     let (near, far) = SimulatedWire::pair(seed, Weather { lost, ..Weather::default() });
+    let sent = Arc::new(AtomicUsize::new(0));
+    let near = CountedWire(near, sent.clone());
     let (client, server) = (Stack::start(options(1), left), Stack::start(options(2), near));
     let (right, far) = (Arc::new(right), Arc::new(far));
     let between = [spawn(carry_in_order(right.clone(), far.clone())), spawn(carry_in_order(far, right))];
@@ -44,27 +66,31 @@ async fn transfer(seed: u64, lost: u32) -> Duration {
     let took = now().since(before);
     sending.await.unwrap();
     between.iter().for_each(|thread| thread.cancel());
-    took
+    (took, sent.load(Relaxed))
 }
 
-/// The sum over some seeds.
-async fn transfers(lost: u32) -> Duration {
-    let mut sum = Duration::ZERO;
-    for seed in 0..5 {
-        sum += transfer(seed, lost).await;
+const SEEDS: u32 = 20;
+
+/// The mean time over some seeds, and the mean of the bytes that went again.
+async fn transfers(lost: u32) -> (Duration, usize) {
+    let (mut time, mut again) = (Duration::ZERO, 0);
+    for seed in 0..SEEDS {
+        let (took, sent) = transfer(seed.into(), lost).await;
+        time += took / SEEDS;
+        again += (sent - LENGTH) / SEEDS as usize;
     }
-    println!("{lost} of a thousand lost: {:?} for {LENGTH} bytes", sum / 5);
-    sum / 5
+    println!("{lost} of a thousand lost: {time:?} for {LENGTH} bytes, and {again} of them again");
+    (time, again)
 }
 
 #[test]
-fn losses_are_repaired_without_waiting_for_a_timer() {
+fn losses_are_repaired_soon_and_nothing_else_goes_again() {
     simulate(0..1, || async {
         // A window of 64 KiB and a round trip of 10 ms make 160 ms, after a slow start.
-        let mut took = Vec::new();
-        for lost in [0, 1, 10, 50] {
-            took.push(transfers(lost).await.as_millis());
+        for (lost, longest, most) in [(0, 400, 0), (1, 500, 4), (10, 1000, 20), (50, 3000, 90)] {
+            let (took, again) = transfers(lost).await;
+            assert!(took < Duration::from_millis(longest), "{lost} lost: {took:?}");
+            assert!(again <= LENGTH * most / 1000, "{lost} lost: {again} bytes");
         }
-        assert!(took[0] < 500 && took[1] < 800 && took[2] < 2000 && took[3] < 6000, "{took:?} ms");
     });
 }
