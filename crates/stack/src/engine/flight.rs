@@ -8,6 +8,7 @@
 //! Held segments come after all others: new ones go in order. Losses are found by time (RACK, RFC
 //! 8985): a segment is lost if the peer has one that went later, by more than the way may reorder.
 
+use crate::segments::without_first;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::TcpSeqNumber;
 use std::collections::VecDeque;
@@ -199,6 +200,7 @@ impl Flight {
             self.deliver(0, least, &mut delivery, now);
             self.segments.pop_front();
         }
+        self.cut(wanted);
         for (first, after) in parts.into_iter().flatten() {
             let from = self.segments.partition_point(|segment| segment.start < first);
             for place in from..self.segments.len() {
@@ -213,6 +215,20 @@ impl Flight {
             }
         }
         delivery
+    }
+
+    /// Cuts off what the peer has of the first segment. A peer with smoltcp's TCP that has all bytes
+    /// of a segment and not its end takes the end alone only.
+    fn cut(&mut self, wanted: TcpSeqNumber) {
+        let Some(first) = self.segments.front().filter(|first| first.start < wanted) else { return };
+        let stage = first.stage;
+        self.set(0, FlightStage::Held);
+        let first = &mut self.segments[0];
+        first.frame = without_first(&first.frame, wanted - first.start);
+        first.start = wanted;
+        let again = first.again;
+        self.set(0, stage);
+        self.segments[0].again = again;
     }
 
     /// Notes that the peer has a segment, which is then taken out of the counts.

@@ -69,7 +69,7 @@ async fn transfer(seed: u64, lost: u32) -> (Duration, usize) {
     (took, sent.load(Relaxed))
 }
 
-const SEEDS: u32 = 20;
+const SEEDS: u32 = 5;
 
 /// The mean time over some seeds, and the mean of the bytes that went again.
 async fn transfers(lost: u32) -> (Duration, usize) {
