@@ -423,8 +423,8 @@ impl Running {
         processes_of(self.id().into()).map_err(|error| format!("/proc: {error}"))
     }
 
-    /// The CPU time that all processes of its session have had so far, in nanoseconds, or that of the
-    /// machine, if this is [charged](Self::charge).
+    /// The CPU time that all processes of its session have had so far, in nanoseconds, or that of
+    /// the machine, if this is [charged](Self::charge).
     pub(crate) fn cpu_ns(&self) -> Result<u64, String> {
         if self.charged == Charged::Machine {
             return busy_ns();

@@ -1,5 +1,5 @@
-//! [`Flight`]: the segments of a connection that its peer has not acknowledged, in the order of
-//! their numbers, and what is known of each. `recovery.rs` puts them in, and sends them.
+//! [`SegmentFlight`]: the segments of a connection that its peer has not acknowledged, in order,
+//! and what is known of each. `recovery.rs` puts them in, and sends them.
 //!
 //! ```text
 //!   Held ─sent─▶ OnWay ─lost─▶ Lost ─sent─▶ OnWay       acknowledged: it leaves the flight
@@ -44,7 +44,7 @@ struct Latest {
 }
 
 #[derive(Debug)]
-pub(super) struct Flight {
+pub(super) struct SegmentFlight {
     segments: VecDeque<FlightSegment>,
     /// The sum of the weights of those on their way.
     on_way: usize,
@@ -61,16 +61,16 @@ pub(super) struct Flight {
 
 /// What an acknowledgement brings.
 #[derive(Debug, Default)]
-pub(super) struct Delivery {
+pub(super) struct SegmentsGot {
     pub(super) bytes: usize,
     /// The time that the last of its segments took, if that went once.
     pub(super) took: Option<Duration>,
 }
 
-impl Flight {
+impl SegmentFlight {
     /// An empty one, which begins with this number.
-    pub(super) fn new(start: TcpSeqNumber, least_weight: usize) -> Flight {
-        Flight {
+    pub(super) fn new(start: TcpSeqNumber, least_weight: usize) -> SegmentFlight {
+        SegmentFlight {
             segments: VecDeque::new(),
             on_way: 0,
             selected: 0,
@@ -194,8 +194,8 @@ impl Flight {
         parts: [Option<(TcpSeqNumber, TcpSeqNumber)>; 3],
         least: Duration,
         now: Instant,
-    ) -> Delivery {
-        let mut delivery = Delivery::default();
+    ) -> SegmentsGot {
+        let mut delivery = SegmentsGot::default();
         while self.segments.front().is_some_and(|first| first.end <= wanted) {
             self.deliver(0, least, &mut delivery, now);
             self.segments.pop_front();
@@ -217,8 +217,8 @@ impl Flight {
         delivery
     }
 
-    /// Cuts off what the peer has of the first segment. A peer with smoltcp's TCP that has all bytes
-    /// of a segment and not its end takes the end alone only.
+    /// Cuts off what the peer has of the first segment. smoltcp's TCP, if it has all bytes of a
+    /// segment and not its end, takes the end alone only.
     fn cut(&mut self, wanted: TcpSeqNumber) {
         let Some(first) = self.segments.front().filter(|first| first.start < wanted) else { return };
         let stage = first.stage;
@@ -232,7 +232,7 @@ impl Flight {
     }
 
     /// Notes that the peer has a segment, which is then taken out of the counts.
-    fn deliver(&mut self, place: usize, least: Duration, delivery: &mut Delivery, now: Instant) {
+    fn deliver(&mut self, place: usize, least: Duration, delivery: &mut SegmentsGot, now: Instant) {
         let segment = &self.segments[place];
         let (went, end, again, stage) = (segment.went, segment.end, segment.again, segment.stage);
         if stage != FlightStage::Selected {

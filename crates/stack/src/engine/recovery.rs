@@ -1,7 +1,7 @@
 //! [`LossRecovery`]: what a connection sends and when, so that what is lost goes again soon.
 //!
 //! smoltcp gives all segments that the peer has room for, and each of them once: what it repeats by
-//! its own timer is dropped here. They wait in the [`Flight`] for the congestion window
+//! its own timer is dropped here. They wait in the [`SegmentFlight`] for the congestion window
 //! (`congestion.rs`) and for the peer's acknowledgement. A segment goes again, and nothing else
 //! does, when
 //!
@@ -16,7 +16,7 @@
 //! First segments and resets pass by all this, and so do probes of a window without room.
 
 use super::congestion::CongestionWindow;
-use super::flight::{Delivery, Flight};
+use super::flight::{SegmentFlight, SegmentsGot};
 use super::round_trips::{LONGEST, RoundTripTimes};
 use crate::flow::{OpeningOptions, StackSegment};
 use crate::segments::{contents, joined, without_first};
@@ -45,15 +45,15 @@ pub(super) struct LossRecovery {
     flight: Option<Box<FlightState>>,
     /// Whether the peer acknowledges selectively.
     selects: bool,
-    /// When the peer last acknowledged something, or a timer expired, or when something went after a
-    /// rest.
+    /// When the peer last acknowledged something, or a timer expired, or when something went after
+    /// a rest.
     since: Instant,
 }
 
 /// What is known while something is on its way.
 #[derive(Debug)]
 struct FlightState {
-    flight: Flight,
+    flight: SegmentFlight,
     /// Until the peer has all before this number, what is lost is repaired.
     repairs_to: Option<TcpSeqNumber>,
     /// The number of timers that have expired since the peer acknowledged something.
@@ -118,7 +118,7 @@ impl LossRecovery {
         let segment = self.window.segment();
         let state = self.flight.get_or_insert_with(|| {
             Box::new(FlightState {
-                flight: Flight::new(wanted, segment / SHORTEST),
+                flight: SegmentFlight::new(wanted, segment / SHORTEST),
                 repairs_to: None,
                 expired: 0,
                 begins_anew: false,
@@ -186,7 +186,7 @@ impl LossRecovery {
         }
     }
 
-    fn grow(&mut self, delivery: &Delivery, before: usize, now: Instant) {
+    fn grow(&mut self, delivery: &SegmentsGot, before: usize, now: Instant) {
         let Some(state) = &self.flight else { return };
         if state.repairs_to.is_none() || state.begins_anew {
             self.window.grow(delivery.bytes, before, self.times.smoothed(), now);
