@@ -146,7 +146,9 @@ fn single(name: &str, numbers: &[u64]) -> Result<bool, String> {
         ("dns-load", &[port, names, window, milliseconds]) => {
             dns_load::load(port, names, window, milliseconds)?;
         }
-        ("lossy-stack", &[number, lost, seed, bytes]) => lossy::ours(number, lost, seed, bytes)?,
+        ("lossy-stack", &[number, lost, seed, bytes]) => {
+            lossy::ours(number, lost, seed, bytes, fault())?;
+        }
         ("lossy-relay", &[number, lost, seed]) => lossy::between(number, lost, seed)?,
         ("lossy-server", &[bytes]) => lossy::theirs(bytes)?,
         ("ftp-load", &[port, session, blocks]) => ftp_load::load(port, session, blocks)?,

@@ -17,8 +17,8 @@ use crate::{Caller, LazyCaller, Response};
 /// A longer target is taken apart by the long way alone, where `Uri` has its limit.
 const TARGET_BYTES_MAX: usize = 16 << 10;
 
-/// A request of HTTP/1.1 of which the content, if it has any, has come as a whole. Its method is
-/// one of those of which an answer has content. An engine has checked its head, and has not taken
+/// A request of HTTP/1.1 of which the content, if it has any, has come as a whole. An answer
+/// to its method has content. An engine has checked its head, and has not taken
 /// it apart.
 ///
 /// The target is in origin form, or what a rule has made of it. The client asked for the
@@ -29,7 +29,8 @@ const TARGET_BYTES_MAX: usize = 16 << 10;
 /// use selvedge_handler::{LazyCaller, PlainRequest};
 ///
 /// let caller = LazyCaller::new(None);
-/// let request = PlainRequest::new(b"/a?b", b"example.org", b"Host: example.org\r\nA:  b \r\n", &caller);
+/// let lines = b"Host: example.org\r\nA:  b \r\n";
+/// let request = PlainRequest::new(b"/a?b", b"example.org", lines, &caller);
 /// let fields: Vec<_> = request.fields().collect();
 /// assert_eq!(fields, [(&b"Host"[..], &b"example.org"[..]), (b"A", b"b")]);
 /// assert_eq!(request.path_and_query(), Some(("/a", Some("b"))));

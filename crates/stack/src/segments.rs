@@ -294,7 +294,7 @@ mod tests {
             assert_eq!(came, contents);
             // A part taken off and put on again.
             let (mut first, mut rest) = (divided(&frame, 600), without_first(&frame, 700));
-            let head = std::mem::replace(&mut first[0], Vec::new());
+            let head = std::mem::take(&mut first[0]);
             assert_eq!(segment_in(&rest[ETHERNET..]).payload(), &contents[700..]);
             let taken = super::contents(&head);
             rest = without_first(&frame, taken);

@@ -16,8 +16,6 @@ use selvedge_io::time::sleep;
 use selvedge_sched::work_stealing;
 use selvedge_stack::{SimulatedWire, Stack, StackOptions, Tap, TcpListener, TcpOptions, Weather, Wire};
 
-use super::fault;
-
 /// How long a packet takes in each direction.
 const WAY: Duration = Duration::from_millis(5);
 /// The largest buffer of a connection of ours: the kernel's grow to more.
@@ -30,10 +28,10 @@ fn say_port() {
     std::io::stdout().flush().expect("the parent process reads the port");
 }
 
-/// The bytes that a server sends. A wrong one, if it is told to make a mistake.
-fn bytes(count: u64) -> Vec<u8> {
+/// The bytes that a server sends, the last one wrong if there is to be a fault.
+fn bytes(count: u64, fault: u64) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..count).map(|place| (place % 251) as u8).collect();
-    if fault() > 0
+    if fault > 0
         && let Some(last) = bytes.last_mut()
     {
         *last ^= 1;
@@ -90,7 +88,7 @@ pub(super) fn between(number: u64, lost: u64, seed: u64) -> Result<(), String> {
 }
 
 /// A relay between a device and a stack of ours, which sends `count` bytes to each client.
-pub(super) fn ours(number: u64, lost: u64, seed: u64, count: u64) -> Result<(), String> {
+pub(super) fn ours(number: u64, lost: u64, seed: u64, count: u64, fault: u64) -> Result<(), String> {
     let clients = tap(number, 'a')?;
     let main = async move {
         let (near, far) = SimulatedWire::pair(seed, Weather::default());
@@ -100,7 +98,7 @@ pub(super) fn ours(number: u64, lost: u64, seed: u64, count: u64) -> Result<(), 
         let all = SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT));
         let listener = TcpListener::bind(&stack, all).expect("no other socket is there");
         drop(spawn(async move {
-            let bytes: Arc<[u8]> = bytes(count).into();
+            let bytes: Arc<[u8]> = bytes(count, fault).into();
             while let Ok((stream, _)) = listener.accept().await {
                 let bytes = bytes.clone();
                 // A client that has gone says so itself.
@@ -118,7 +116,7 @@ pub(super) fn theirs(count: u64) -> Result<(), String> {
     let told = |error: std::io::Error| error.to_string();
     let listener = KernelsListener::bind((Ipv4Addr::UNSPECIFIED, PORT)).map_err(told)?;
     say_port();
-    let bytes = bytes(count);
+    let bytes = bytes(count, 0);
     loop {
         let (mut stream, _) = listener.accept().map_err(told)?;
         // A client that has gone says so itself.

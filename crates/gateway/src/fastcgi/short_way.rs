@@ -1,5 +1,5 @@
-//! The short way through [`FastCgi`](crate::FastCgi): a `GET` request becomes parameters, and the head of the answer
-//! lines, without tables of fields.
+//! The short way through [`FastCgi`](crate::FastCgi): a `GET` request becomes parameters, and the
+//! head of the answer lines, without tables of fields.
 //!
 //! What is unusual takes the long way: a script that was not looked at in the last second, a name
 //! that comes twice among the fields of the request. An unusual answer is read as `fastcgi.rs`

@@ -45,7 +45,7 @@ enum Beginning {
     Answered(PlainOutcome),
 }
 
-/// Asks `handler` for the answer to `request`, behind whose head there is `behind`. The worker's
+/// Asks `handler` for the answer to `request`; `behind` are the bytes after its head. The worker's
 /// state is not borrowed meanwhile, so the handler may use the site.
 #[inline(never)]
 pub(super) fn ask<H>(
