@@ -51,6 +51,9 @@ pub(crate) const PACKAGES: [&str; 35] = [
     "vsftpd",
 ];
 
+/// The web servers that have to be installed to be measured.
+const WEB_SERVERS: [&str; 5] = ["nginx", "lighttpd", "h2o", "apache2", "haproxy"];
+
 /// The packages of the servers of names, each with its program.
 pub(crate) const NAME_SERVERS: [(&str, &str); 3] =
     [("unbound", "unbound"), ("knot", "knotd"), ("nsd", "nsd")];
@@ -518,7 +521,7 @@ impl Compiled {
 pub(crate) fn build_all() -> Result<(), String> {
     let mut broken = Vec::new();
     let built = COMPILED.iter().map(|peer| (peer.name, peer.built()));
-    let servers = crate::web::PEERS.map(|program| (program, program_path(program)));
+    let servers = WEB_SERVERS.map(|program| (program, program_path(program)));
     let of_names = NAME_SERVERS.map(|(package, program)| (program, program_of(package, program)));
     let of_files = [("vsftpd", program_path("vsftpd"))];
     for (name, found) in built.chain(servers).chain(of_names).chain(of_files) {

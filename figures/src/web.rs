@@ -49,9 +49,6 @@ pub(crate) const FIGURES: &[Figure] = &[
     Figure { name: "web-log", about: "CPU per request, access log on against off", measure: log },
 ];
 
-/// The servers that have to be installed to be measured.
-pub(crate) const PEERS: [&str; 5] = ["nginx", "lighttpd", "h2o", "apache2", "haproxy"];
-
 const RATE: Metric = Metric { key: "rate", unit: "requests/s", better: Better::Higher };
 const CPU: Metric = Metric { key: "cpu", unit: "us CPU/request", better: Better::Lower };
 

@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use talk::{ApplicationFailure, Limits, Outgoing, Scratch, Talk};
+use talk::{ApplicationFailure, Limits, OutgoingRequest, Scratch, Talk};
 
 /// An application behind FastCGI: PHP-FPM, or any program that speaks the protocol.
 ///
@@ -331,7 +331,7 @@ impl ApplicationAccess {
         may_repeat: bool,
         program: &str,
     ) -> Result<(Talk, Vec<u8>), ApplicationFailure> {
-        let outgoing = Outgoing::new(beginning, body);
+        let outgoing = OutgoingRequest::new(beginning, body);
         let begin = |stream| {
             let log = self.log.clone();
             let back = talk::Back { keeping: self.keeping.clone(), address: self.address.clone() };

@@ -1,4 +1,4 @@
-//! [`Patience`]: how long a thread looks for something before it parks.
+//! [`WatchPatience`]: how long a thread looks for something before it parks.
 //!
 //! A park and its wake-up by the kernel take longer than most messages, so a thread that waits for
 //! one looks for it first. The time for which it does so grows while that pays, and shrinks while
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// What the threads of one rank have learnt.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct WatchPatience {
     /// How long a thread looks, in microseconds.
     limit: AtomicU32,
     /// Counts the waits.
@@ -30,10 +30,10 @@ const FIRST: u32 = 4;
 /// for ever.
 const TRIES: u32 = 8;
 
-impl Patience {
+impl WatchPatience {
     /// The thread is to let others have its CPU after this number of looks.
-    pub(crate) fn new(looks: u32) -> Patience {
-        Patience { limit: AtomicU32::new(LIMIT_MAX), waits: AtomicU32::new(0), looks }
+    pub(crate) fn new(looks: u32) -> WatchPatience {
+        WatchPatience { limit: AtomicU32::new(LIMIT_MAX), waits: AtomicU32::new(0), looks }
     }
 
     /// Looks until `until` is true, or the time is over. Whether it was true. `look` says whether
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_thread_looks_until_it_finds_or_its_patience_is_over() {
-        let patience = Patience::new(1);
+        let patience = WatchPatience::new(1);
         let (mut looks, mut found) = (0, 0);
         let look = || {
             looks += 1;
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn what_another_has_found_is_noticed() {
-        assert!(Patience::new(1).look(|| false, &mut || true));
+        assert!(WatchPatience::new(1).look(|| false, &mut || true));
     }
 
     #[test]
     fn it_is_patient_for_as_long_as_that_pays() {
-        let patience = Patience::new(1);
+        let patience = WatchPatience::new(1);
         for _ in 0..10 {
             assert!(!patience.look(|| true, &mut || false));
         }

@@ -116,22 +116,22 @@ enum FeedError {
 }
 
 /// A request on its way out, as often as it is sent.
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingRequest {
     /// All but the body. With a body in memory, the whole request.
     bytes: Vec<u8>,
     /// The body that is to follow.
     body: Option<Replay>,
 }
 
-impl Outgoing {
+impl OutgoingRequest {
     /// The request that begins so.
-    pub(crate) fn new(mut beginning: Vec<u8>, body: Body) -> Outgoing {
+    pub(crate) fn new(mut beginning: Vec<u8>, body: Body) -> OutgoingRequest {
         let Some(content) = body.in_memory() else {
-            return Outgoing { bytes: beginning, body: Some(Replay::new(body)) };
+            return OutgoingRequest { bytes: beginning, body: Some(Replay::new(body)) };
         };
         record::put_content(kind::STDIN, REQUEST, content, &mut beginning);
         record::put_stream_end(kind::STDIN, REQUEST, &mut beginning);
-        Outgoing { bytes: beginning, body: None }
+        OutgoingRequest { bytes: beginning, body: None }
     }
 
     /// Whether it can be sent from its beginning.
@@ -192,7 +192,7 @@ impl Talk {
     /// once.
     pub(crate) fn begin(
         stream: Stream,
-        request: &Outgoing,
+        request: &OutgoingRequest,
         limits: Limits,
         back: Back,
         scratch: &Scratch,

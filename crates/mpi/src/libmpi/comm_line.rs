@@ -4,7 +4,7 @@
 
 use super::calls::CommHandle;
 use super::error::MpiError;
-use super::frames::Frames;
+use super::frames::FrameStore;
 use super::in_order::SourceOrder;
 use super::received::{CommListener, Received};
 use crate::processes::Doorbells;
@@ -19,7 +19,7 @@ pub(super) struct CommLine<H> {
     pub(super) incoming: SourceOrder<Received>,
     pub(super) doorbells: Option<Arc<Doorbells>>,
     /// What its messages go in, if only this crate sends on it.
-    pub(super) frames: Option<Frames<H>>,
+    pub(super) frames: Option<FrameStore<H>>,
 }
 
 impl<H> CommLine<H> {

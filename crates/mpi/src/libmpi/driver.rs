@@ -8,7 +8,7 @@
 //! Receives of the threads are not posted to the library, because the library looks through its
 //! posted receives one by one. The driver looks for any message, receives it, and hands it over to
 //! the communicator's listener (`driver/receiving.rs`). The engine above has the receives of the
-//! threads in a table. On a communicator of the engine's own, messages go in [`Frames`].
+//! threads in a table. On a communicator of the engine's own, messages go in [`FrameStore`].
 //!
 //! **Invariant:** the memory of a call belongs to its `Undone` in `calls` until the library has
 //! said that the request is done. The library uses no other memory when a call of the driver
@@ -21,7 +21,7 @@ use super::collective::{CallPlan, Collected};
 use super::comm_line::CommLine;
 use super::error::{MpiError, MpiErrorClass};
 use super::family::MpiHandle;
-use super::frames::{ANNOUNCED, BODY, FRAME, Frames};
+use super::frames::{ANNOUNCED, BODY, FRAME, FrameStore};
 use super::memory::MpiMemory;
 use super::ongoing::CallEnd;
 use super::orders::{CommId, LoopOrder, LoopOrders, NewPlace, WORLD};
@@ -167,7 +167,7 @@ impl<H: MpiHandle> MpiDriver<H> {
             LoopOrder::Listen { comm, listener, is_framed } => {
                 let Some(line) = self.lines.get_mut(&comm) else { return };
                 line.listener = Some(listener);
-                line.frames = is_framed.then(Frames::new);
+                line.frames = is_framed.then(FrameStore::new);
                 self.has_begun = true;
             }
             LoopOrder::Look => self.has_begun = true,

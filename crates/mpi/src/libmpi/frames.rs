@@ -1,4 +1,4 @@
-//! [`Frames`]: the messages of a communicator on which only this crate sends, so that a short one
+//! [`FrameStore`]: the messages of a communicator on which only this crate sends, so that a short one
 //! costs one test of a receive that is posted.
 //!
 //! `driver/receiving.rs` receives by it, and `driver.rs` sends. A communicator that anything may
@@ -40,7 +40,7 @@ const POSTED: usize = 8;
 
 /// The frames of one communicator that have yet to come, and the bodies.
 #[derive(Debug)]
-pub(super) struct Frames<H> {
+pub(super) struct FrameStore<H> {
     /// In the order in which they were posted.
     posted: VecDeque<(RequestHandle<H>, MpiMemory)>,
     /// The memory of receives that are over.
@@ -51,15 +51,15 @@ pub(super) struct Frames<H> {
 
 /// What a frame says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Frame {
+pub(super) enum FrameRead {
     Whole(Vec<u8>),
     Announced,
 }
 
-impl<H: MpiHandle> Frames<H> {
-    pub(super) fn new() -> Frames<H> {
+impl<H: MpiHandle> FrameStore<H> {
+    pub(super) fn new() -> FrameStore<H> {
         let free = (0..POSTED).map(|_| MpiMemory::zeroed(Scalar::U8, FRAME_MAX)).collect();
-        Frames { posted: VecDeque::new(), free, announced: VecDeque::new() }
+        FrameStore { posted: VecDeque::new(), free, announced: VecDeque::new() }
     }
 
     /// The next frame, if it has come, and its source.
@@ -67,7 +67,7 @@ impl<H: MpiHandle> Frames<H> {
         &mut self,
         mpi: &Mpi<H>,
         comm: &CommHandle<H>,
-    ) -> Result<Option<(MessageHead, Frame)>, MpiError> {
+    ) -> Result<Option<(MessageHead, FrameRead)>, MpiError> {
         if self.posted.is_empty() {
             self.post(mpi, comm)?;
         }
@@ -78,7 +78,7 @@ impl<H: MpiHandle> Frames<H> {
             return Ok(None);
         };
         let Some((_, memory)) = self.posted.pop_front() else { return Ok(None) };
-        let frame = Frame::of(memory.as_slice().and_then(|bytes| bytes.get(..head.bytes)).unwrap_or(&[]));
+        let frame = FrameRead::of(memory.as_slice().and_then(|bytes| bytes.get(..head.bytes)).unwrap_or(&[]));
         self.free.push(memory);
         Ok(Some((head, frame)))
     }
@@ -123,11 +123,11 @@ impl<H: MpiHandle> Frames<H> {
     }
 }
 
-impl Frame {
-    fn of(bytes: &[u8]) -> Frame {
+impl FrameRead {
+    fn of(bytes: &[u8]) -> FrameRead {
         match bytes.split_last() {
-            Some((&WHOLE, message)) => Frame::Whole(message.to_vec()),
-            _ => Frame::Announced,
+            Some((&WHOLE, message)) => FrameRead::Whole(message.to_vec()),
+            _ => FrameRead::Announced,
         }
     }
 }
@@ -139,14 +139,14 @@ mod tests {
 
     #[test]
     fn a_frame_is_a_message_or_announces_one() {
-        assert_eq!(Frame::of(&[7, 8, WHOLE]), Frame::Whole(vec![7, 8]));
-        assert_eq!(Frame::of(&[WHOLE]), Frame::Whole(vec![]));
-        assert_eq!(Frame::of(&[ANNOUNCED]), Frame::Announced);
+        assert_eq!(FrameRead::of(&[7, 8, WHOLE]), FrameRead::Whole(vec![7, 8]));
+        assert_eq!(FrameRead::of(&[WHOLE]), FrameRead::Whole(vec![]));
+        assert_eq!(FrameRead::of(&[ANNOUNCED]), FrameRead::Announced);
     }
 
     #[test]
     fn bodies_of_a_source_have_the_order_of_their_announcements() {
-        let mut frames = Frames::<c_int>::new();
+        let mut frames = FrameStore::<c_int>::new();
         for (source, ticket) in [(5, 1), (6, 2), (5, 3)] {
             frames.announce(source, ticket);
         }

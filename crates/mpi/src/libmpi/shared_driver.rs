@@ -54,7 +54,7 @@ use super::driver::{Drive, DriverStanding};
 use super::error::MpiError;
 use super::mail_lock::MailLock;
 use super::orders::{CommId, LoopOrder, LoopOrders, LoopSleep};
-use crate::patience::Patience;
+use crate::patience::WatchPatience;
 use crate::processes::Doorbells;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -68,7 +68,7 @@ pub(super) struct SharedDriver {
     is_serialized: bool,
     orders: LoopOrders,
     sleep: LoopSleep,
-    patience: Patience,
+    patience: WatchPatience,
     /// The threads that watch now.
     watchers: AtomicU32,
     /// Whether a thread has watched since the message loop asked last.
@@ -110,7 +110,7 @@ impl SharedDriver {
             is_serialized,
             orders: LoopOrders::default(),
             sleep: LoopSleep::default(),
-            patience: Patience::new(LOOKS),
+            patience: WatchPatience::new(LOOKS),
             watchers: AtomicU32::new(0),
             has_watched: AtomicBool::new(false),
         }

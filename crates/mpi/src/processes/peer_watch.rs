@@ -20,7 +20,7 @@ pub(super) struct PeerWatch {
 }
 
 /// A process, and the ranks that it is.
-type Peer = (OwnedFd, Vec<usize>);
+type WatchedPeer = (OwnedFd, Vec<usize>);
 
 impl PeerWatch {
     /// Watches the processes of all ranks, which have taken their ranks. A process that is not
@@ -35,7 +35,7 @@ impl PeerWatch {
                 processes.entry(process).or_default().push(rank);
             }
         }
-        let mut peers: Vec<Peer> = Vec::new();
+        let mut peers: Vec<WatchedPeer> = Vec::new();
         for (process, ranks) in processes {
             let process = i32::try_from(process).ok().and_then(Pid::from_raw);
             match process.map(|process| pidfd_open(process, PidfdFlags::empty())) {
@@ -59,7 +59,7 @@ impl Drop for PeerWatch {
 }
 
 /// Tells of each process that ends, until `stop` can be read.
-fn watch(job: &LocalJob, mut peers: Vec<Peer>, stop: &OwnedFd) {
+fn watch(job: &LocalJob, mut peers: Vec<WatchedPeer>, stop: &OwnedFd) {
     while !peers.is_empty() {
         let descriptors = peers.iter().map(|(descriptor, _)| descriptor).chain([stop]);
         let mut waits: Vec<PollFd<'_>> =

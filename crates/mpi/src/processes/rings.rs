@@ -10,7 +10,7 @@ use super::ring::{RingMemory, RingReader, RingWriter};
 use super::segment::{JobSegment, SegmentRing};
 use crate::completion::EndedRank;
 use crate::job::{JobHeader, JobLink, JobRank, PostEnd};
-use crate::patience::Patience;
+use crate::patience::WatchPatience;
 use rustix::thread::futex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -29,7 +29,7 @@ pub(crate) struct RankRings {
     /// The departures that were dealt with.
     departures: AtomicU32,
     /// How long a thread looks before it parks.
-    patience: Patience,
+    patience: WatchPatience,
     /// How many threads look by themselves now.
     watchers: AtomicU32,
     /// Whether a thread has looked by itself since the attendant asked last.
@@ -111,7 +111,7 @@ impl RankRings {
             arrivals: (0..size).map(|from| ring(from, rank)).collect(),
             queued: AtomicUsize::new(0),
             departures: AtomicU32::new(0),
-            patience: Patience::new(LOOKS),
+            patience: WatchPatience::new(LOOKS),
             watchers: AtomicU32::new(0),
             has_watched: AtomicBool::new(false),
             job: OnceLock::new(),
