@@ -63,12 +63,12 @@ impl Losing {
     }
 
     /// The peer has all before the segment `wanted`, and the segments of these parts.
-    fn has(&mut self, wanted: usize, parts: &[std::ops::Range<usize>]) {
+    fn has(&mut self, wanted: usize, parts: &[(usize, usize)]) {
         let number = |place: usize| self.start.wrapping_add((place * SEGMENT) as u32);
         self.peer.expects = number(wanted);
         let mut options = vec![1, 1, 5, 2 + 8 * parts.len() as u8];
-        for part in parts {
-            options.extend([number(part.start), number(part.end)].map(u32::to_be_bytes).concat());
+        for (begin, end) in parts {
+            options.extend([number(*begin), number(*end)].map(u32::to_be_bytes).concat());
         }
         if parts.is_empty() {
             options.clear();
@@ -83,13 +83,13 @@ fn a_hole_goes_again_once_and_nothing_else() {
     simulate(0..1, || async {
         let mut losing = Losing::new(true, FIRST).await;
         losing.has(1, &[]);
-        losing.has(1, &[2..3]);
-        losing.has(1, &[2..4]);
+        losing.has(1, &[(2, 3)]);
+        losing.has(1, &[(2, 4)]);
         assert_eq!(losing.gets().await, [], "two may have come out of order");
-        losing.has(1, &[2..5]);
+        losing.has(1, &[(2, 5)]);
         assert_eq!(losing.gets().await, [1]);
         for end in 6..=FIRST {
-            losing.has(1, &[2..end]);
+            losing.has(1, &[(2, end)]);
         }
         sleep(ROUND_TRIP * 5).await;
         assert_eq!(losing.gets().await, []);
@@ -103,7 +103,7 @@ fn a_hole_goes_again_once_and_nothing_else() {
 fn segments_out_of_order_get_time_to_come() {
     simulate(0..1, || async {
         let mut losing = Losing::new(true, FIRST).await;
-        losing.has(1, &[2..3]);
+        losing.has(1, &[(2, 3)]);
         sleep(ROUND_TRIP / 5).await;
         assert_eq!(losing.gets().await, []);
         // A quarter of the round trip is over.
@@ -116,11 +116,11 @@ fn segments_out_of_order_get_time_to_come() {
 fn all_holes_go_in_one_round_trip() {
     simulate(0..1, || async {
         let mut losing = Losing::new(true, FIRST).await;
-        losing.has(1, &[2..4]);
-        losing.has(1, &[5..7, 2..4]);
-        losing.has(1, &[8..10, 5..7, 2..4]);
+        losing.has(1, &[(2, 4)]);
+        losing.has(1, &[(5, 7), (2, 4)]);
+        losing.has(1, &[(8, 10), (5, 7), (2, 4)]);
         assert_eq!(losing.gets().await, [1, 4, 7]);
-        losing.has(4, &[8..10, 5..7]);
+        losing.has(4, &[(8, 10), (5, 7)]);
         sleep(ROUND_TRIP).await;
         assert_eq!(losing.gets().await, []);
     });
@@ -130,12 +130,12 @@ fn all_holes_go_in_one_round_trip() {
 fn what_is_lost_again_goes_again_without_a_timer() {
     simulate(0..1, || async {
         let mut losing = Losing::new(true, 2 * FIRST).await;
-        losing.has(0, &[1..FIRST]);
+        losing.has(0, &[(1, FIRST)]);
         let again = losing.gets().await;
         assert_eq!(again[..2], [0, FIRST], "the hole, and new ones behind it");
         sleep(ROUND_TRIP).await;
         // The peer has the new ones, and not the hole.
-        losing.has(0, &[1..FIRST + again.len() - 1]);
+        losing.has(0, &[(1, FIRST + again.len() - 1)]);
         assert_eq!(losing.gets().await[0], 0);
     });
 }
@@ -150,7 +150,7 @@ fn a_lost_end_is_found_by_a_probe() {
         assert!((ROUND_TRIP..ROUND_TRIP * 10).contains(&now().since(before)));
         assert_eq!(probe.sequence.wrapping_sub(losing.start) as usize, (FIRST - 1) * SEGMENT);
         sleep(ROUND_TRIP).await;
-        losing.has(FIRST - 3, &[FIRST - 1..FIRST]);
+        losing.has(FIRST - 3, &[(FIRST - 1, FIRST)]);
         sleep(ROUND_TRIP / 2).await;
         assert_eq!(losing.gets().await, [FIRST - 3, FIRST - 2]);
     });
@@ -160,7 +160,7 @@ fn a_lost_end_is_found_by_a_probe() {
 fn a_peer_may_throw_away_what_it_had() {
     simulate(0..1, || async {
         let mut losing = Losing::new(true, FIRST).await;
-        losing.has(0, &[1..FIRST]);
+        losing.has(0, &[(1, FIRST)]);
         assert_eq!(losing.gets().await, [0]);
         // It has the hole, and nothing else any more.
         losing.has(1, &[]);

@@ -4,7 +4,7 @@ use super::{LONG_MESSAGE, MpiDriver, Undone};
 use crate::libmpi::calls::{MessageHandle, MessageHead};
 use crate::libmpi::error::MpiError;
 use crate::libmpi::family::MpiHandle;
-use crate::libmpi::frames::{BODY, Frame};
+use crate::libmpi::frames::{BODY, FrameRead};
 use crate::libmpi::memory::MpiMemory;
 use crate::libmpi::orders::{CommId, WORLD};
 use crate::libmpi::received::Received;
@@ -50,7 +50,7 @@ impl<H: MpiHandle> MpiDriver<H> {
         let Some(line) = self.lines.get_mut(&comm) else { return Ok(false) };
         let Some(frames) = &mut line.frames else { return Ok(false) };
         match frames.next(&self.mpi, &line.comm)? {
-            Some((MessageHead { source, tag, .. }, Frame::Whole(message))) => {
+            Some((MessageHead { source, tag, .. }, FrameRead::Whole(message))) => {
                 let message = Received { source: source as usize, tag, memory: message.into() };
                 if line.incoming.is_empty() {
                     line.hand_over(message);
@@ -60,7 +60,7 @@ impl<H: MpiHandle> MpiDriver<H> {
                 }
                 Ok(true)
             }
-            Some((MessageHead { source, .. }, Frame::Announced)) => {
+            Some((MessageHead { source, .. }, FrameRead::Announced)) => {
                 let ticket = line.incoming.begin(source);
                 frames.announce(source, ticket);
                 Ok(true)
