@@ -3,7 +3,6 @@
 //! puts the result between the marks of the page.
 //!
 //! A row that is not measured is an error, so a figure that gets a new name changes the lists here.
-//! A system that is not built yet says so in its words.
 
 use std::fmt::Write;
 
@@ -29,9 +28,9 @@ struct Card {
     name: &'static str,
     /// The page about it, seen from the front page.
     page: &'static str,
-    /// What it is, and what of it is not built yet, as HTML.
+    /// What it is, as HTML.
     text: &'static str,
-    shown: Option<Best>,
+    shown: Best,
 }
 
 const SYSTEMS: [Card; 7] = [
@@ -40,133 +39,167 @@ const SYSTEMS: [Card; 7] = [
         page: "guide/threads/",
         text: "An <code>async fn</code> is a thread, its system calls are values, and the scheduler is a program. Work \
                stealing, one loop for each core, priorities, and a simulated world are ready-made.",
-        shown: Some(Best {
+        shown: Best {
             words: "memory of a thread",
             figure: "threads-memory",
             case: "100000 threads",
             ours: "selvedge",
             peer: "tokio",
             picture: "100000 to",
-        }),
+        },
     },
     Card {
         name: "Lightweight concurrency",
-        page: "guide/sharing/",
-        text: "<code>MVar</code>s and queues that hand a value on directly, and the operations of the paper in direct \
-               style. Not built yet: its eight implementations behind one interface.",
-        shown: Some(Best {
+        page: "guide/lightweight/",
+        text: "<code>MVar</code>s and queues that hand a value on directly, the operations of the paper in direct \
+               style, and nine ways to make a thread behind one interface.",
+        shown: Best {
             words: "hand over an <code>MVar</code> in a ring of 1000",
             figure: "mvar-ring",
             case: "ring of 1000 threads, on one OS thread for ever",
             ours: "selvedge MVar",
             peer: "GHC MVar",
             picture: "ring of 1000 threads, on one OS thread for ever",
-        }),
+        },
     },
     Card {
         name: "Transactions and lazy values",
         page: "guide/transactions/",
         text: "Blocks of reads and writes that happen at once or not at all, and wait with <code>retry</code>; and \
                values that are computed once, when a thread first forces them.",
-        shown: Some(Best {
+        shown: Best {
             words: "a transaction of 1000 reads",
             figure: "stm-size",
             case: "1000 reads",
             ours: "selvedge TVar",
             peer: "GHC STM",
             picture: "1000 reads",
-        }),
+        },
     },
     Card {
         name: "Concurrent Collections",
         page: "guide/cnc/",
         text: "Steps that get and put items: a program without a word about order, and the same result under every \
                scheduler.",
-        shown: Some(Best {
+        shown: Best {
             words: "a cell of a table, on two CPUs",
             figure: "cnc-wavefront",
             case: "a cell, 2 workers",
             ours: "selvedge, steps put tags",
             peer: "TBB continue_node",
             picture: "a cell, 2 workers",
-        }),
+        },
     },
     Card {
         name: "Coroutine pipelines",
         page: "guide/pipelines/",
         text: "Producers, transducers and consumers that are joined by <code>&gt;&gt;</code>, and branches that are \
                merged in order; between files, sockets, processes and queues.",
-        shown: Some(Best {
+        shown: Best {
             words: "the paper's <code>grep -n</code>",
             figure: "pipe-grep",
             case: "grep -n, coroutines",
             ours: "selvedge",
             peer: "conduit",
             picture: "grep -n, coroutines",
-        }),
+        },
     },
     Card {
         name: "Message passing (MPI)",
-        page: "",
-        text: "Not built yet. It is the sixth of the systems, and there is no code and no figure of it.",
-        shown: None,
+        page: "guide/mpi/",
+        text: "Typed messages between ranks: over the MPI of a cluster, between processes, or between threads of one \
+               process. A thread that waits for a message parks. Graphs and pipelines may span ranks.",
+        shown: Best {
+            words: "the CPU that a rank takes while it waits for a message",
+            figure: "mpi-idle",
+            case: "half a second without a message, over libmpi",
+            ours: "selvedge over Open MPI",
+            peer: "C, Open MPI",
+            picture: "half a second without a message, over libmpi",
+        },
     },
     Card {
         name: "Web server",
-        page: "guide/io/",
-        text: "HTTP/1.1 with a thread for each connection, as a library and as a program. Not built yet: web \
-               applications and CGI.",
-        shown: Some(Best {
+        page: "guide/web/",
+        text: "HTTP/1.1 with a thread for each connection, as a library and as a program: web applications, files, CGI, \
+               FastCGI, and proxies.",
+        shown: Best {
             words: "instructions of a request, with its line in the log",
             figure: "instructions",
             case: "keep-alive request, log on",
             ours: "selvedge-httpd",
             peer: "nginx tuned",
             picture: "keep-alive request, log on",
-        }),
+        },
     },
 ];
 
-const PROGRAMS: [Card; 3] = [
+const PROGRAMS: [Card; 5] = [
     Card {
         name: "selvedge-httpd",
         page: "start/",
-        text: "Serves a directory: conditions, ranges, pipelining, an access log. It serves this page, if you started \
-               it as the page Start says.",
-        shown: Some(Best {
+        text: "Serves a directory or a whole site: conditions, ranges, programs, proxies, an access log, a reload that \
+               drops nothing. It serves this page, if you started it as the page Start says.",
+        shown: Best {
             words: "requests that are sent 16 at a time",
             figure: "web-pipelined",
             case: "request rate",
             ours: "selvedge-httpd",
             peer: "nginx tuned",
             picture: "request rate",
-        }),
+        },
     },
     Card {
         name: "selvedge-make",
         page: "guide/make/",
         text: "Builds what a <code>build.ninja</code> describes, with ninja's options and its log.",
-        shown: Some(Best {
+        shown: Best {
             words: "10,000 edges with nothing to do",
             figure: "make-overhead",
             case: "nothing to do, 10000 edges",
             ours: "selvedge-make",
             peer: "ninja",
             picture: "nothing to do, 10000 edges, in ms",
-        }),
+        },
     },
     Card {
         name: "selvedge-pipe",
         page: "guide/shell/",
         text: "A shell of typed stages, which checks a pipeline before anything runs.",
-        shown: Some(Best {
+        shown: Best {
             words: "count the lines with a text in 500 MB",
             figure: "pipe-shell",
             case: "count the lines with a text",
             ours: "selvedge",
             peer: "mawk",
             picture: "count the lines with a text",
-        }),
+        },
+    },
+    Card {
+        name: "selvedge-dns",
+        page: "guide/dns/",
+        text: "A resolver with a cache that validates, and an authority for zones.",
+        shown: Best {
+            words: "answers from the cache",
+            figure: "dns",
+            case: "cache hits: query rate",
+            ours: "selvedge-dns",
+            peer: "unbound",
+            picture: "cache hits: query rate",
+        },
+    },
+    Card {
+        name: "selvedge-ftpd",
+        page: "guide/ftp/",
+        text: "Files for anonymous clients, and for users from a file; with TLS.",
+        shown: Best {
+            words: "a file of 1 GB",
+            figure: "ftp",
+            case: "RETR: rate",
+            ours: "selvedge-ftpd",
+            peer: "vsftpd",
+            picture: "RETR: rate",
+        },
     },
 ];
 
@@ -177,7 +210,7 @@ const PROGRAMS: [Card; 3] = [
 pub(super) fn cards(figures: &[(Figure, Vec<Plot>)]) -> Result<String, String> {
     let mut html = "<section>\n<h2 id=\"systems\">Seven systems on one kind of thread</h2>\n".to_string();
     list(&mut html, &SYSTEMS, figures)?;
-    html.push_str("</section>\n\n<section>\n<h2 id=\"programs\">Three programs</h2>\n");
+    html.push_str("</section>\n\n<section>\n<h2 id=\"programs\">Five programs</h2>\n");
     list(&mut html, &PROGRAMS, figures)?;
     html.push_str(
         "<p>These are figures in which Selvedge does best. <a href=\"figures/#where-we-lose\">Where it loses</a> is a \
@@ -189,14 +222,8 @@ pub(super) fn cards(figures: &[(Figure, Vec<Plot>)]) -> Result<String, String> {
 fn list(html: &mut String, cards: &[Card], figures: &[(Figure, Vec<Plot>)]) -> Result<(), String> {
     html.push_str("<ul class=\"cards\">\n");
     for Card { name, page, text, shown } in cards {
-        let name = match *page {
-            "" => (*name).to_string(),
-            page => format!("<a href=\"{page}\">{name}</a>"),
-        };
-        let _ = writeln!(html, "<li><h3>{name}</h3><p>{text}</p>");
-        if let Some(shown) = shown {
-            html.push_str(&figure(shown, figures)?);
-        }
+        let _ = writeln!(html, "<li><h3><a href=\"{page}\">{name}</a></h3><p>{text}</p>");
+        html.push_str(&figure(shown, figures)?);
         html.push_str("</li>\n");
     }
     html.push_str("</ul>\n");

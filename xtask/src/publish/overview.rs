@@ -13,7 +13,7 @@ pub(super) const PATH: &str = "site/figures/all.svg";
 pub(super) const ALT: &str = "all ratios at a glance: how many times better Selvedge is";
 
 /// The systems, and how the names of their figures begin.
-const SYSTEMS: [(&str, &[&str]); 9] = [
+const SYSTEMS: [(&str, &[&str]); 10] = [
     (
         "threads",
         &[
@@ -36,6 +36,7 @@ const SYSTEMS: [(&str, &[&str]); 9] = [
     ("transactions", &["stm-", "stamp"]),
     ("lazy values", &["lazy-", "black-", "spark"]),
     ("graphs of steps", &["cnc-"]),
+    ("servers of names and files, own TCP", &["dns", "ftp", "stack-"]),
     ("pipelines", &["pipe-"]),
     ("builds", &["make-"]),
     ("message passing", &["mpi-"]),
