@@ -36,7 +36,7 @@ const SYSTEMS: [(&str, &[&str]); 10] = [
     ("transactions", &["stm-", "stamp"]),
     ("lazy values", &["lazy-", "black-", "spark"]),
     ("graphs of steps", &["cnc-"]),
-    ("servers of names and files, own TCP", &["dns", "ftp", "stack-"]),
+    ("DNS, FTP, own TCP", &["dns", "ftp", "stack-"]),
     ("pipelines", &["pipe-"]),
     ("builds", &["make-"]),
     ("message passing", &["mpi-"]),
