@@ -15,7 +15,7 @@ struct Encode {
 }
 
 /// Yields the text of each record, with `delimiter` between its fields and `\n` after it. A field
-/// is quoted where [`records`] would read something else without quotes.
+/// is quoted where [`records`](super::records) would read something else without quotes.
 ///
 /// A record without fields yields nothing: CSV has no such record.
 ///
