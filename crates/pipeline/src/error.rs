@@ -63,7 +63,8 @@ impl StageError {
         StageError { inner: Box::new(inner) }
     }
 
-    /// The name of the stage: its function, or what [`Transducer::named`](crate::Transducer::named) says.
+    /// The name of the stage: its function, or what
+    /// [`Transducer::named`](crate::Transducer::named) says.
     pub fn stage(&self) -> &str {
         &self.inner.stage
     }
@@ -109,7 +110,8 @@ impl StageError {
         &*self.inner.cause
     }
 
-    /// The same failure under another name, as [`Transducer::named`](crate::Transducer::named) makes it.
+    /// The same failure under another name, as
+    /// [`Transducer::named`](crate::Transducer::named) makes it.
     pub fn renamed(&self, name: impl Into<Cow<'static, str>>) -> StageError {
         let mut renamed = self.clone();
         renamed.inner.stage = name.into();
