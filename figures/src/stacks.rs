@@ -8,12 +8,14 @@
 //! The relay (`child/lossy.rs`) is the same program for both, and loses packets on their way to the
 //! client. Devices and namespaces need rights. Without them each row says so.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::io::Read;
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::contender::inner;
+use crate::contender::{OURS, inner};
 use crate::effort::Effort;
 use crate::figure::Figure;
 use crate::machine::Machine;
@@ -29,6 +31,13 @@ const RATE: Metric = Metric { key: "rate", unit: "MB/s", better: Better::Higher 
 
 /// The cases: how many of a thousand packets are lost, and the bytes of a transfer.
 const CASES: [(u64, u64); 3] = [(1, 8 << 20), (10, 4 << 20), (50, 1 << 20)];
+
+/// The systems: the kernel as the machine has it set, and with the congestion control of ours.
+const SYSTEMS: [&str; 3] = [OURS, "Linux", WITH_CUBIC];
+const WITH_CUBIC: &str = "Linux, Cubic";
+
+/// Which congestion control the kernel uses in a namespace.
+const CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 
 /// How long a transfer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -101,16 +110,16 @@ fn loss(effort: Effort) -> Result<Table, String> {
     let mut all = Vec::new();
     for (lost, bytes) in CASES {
         let bytes = if effort.is_small() { bytes / 16 } else { bytes };
-        let entrants = [true, false].map(|ours| entrant(ours, &[number, lost, 1, bytes]));
+        let entrants = SYSTEMS.map(|system| entrant(system, &[number, lost, 1, bytes]));
         let case = format!("{} % of the packets lost", lost as f64 / 10.0);
         let samples = match Namespace::new("probe") {
             Ok(_) => {
-                let mut seeds = [0, 0];
+                let mut seeds = BTreeMap::new();
                 in_turn(&format!("stack-loss: {case}"), &entrants, effort, |contender| {
-                    // The same losses for both in a round, and others in the next one.
-                    let seed = &mut seeds[usize::from(contender.ours)];
+                    // The same losses for all in a round, and others in the next one.
+                    let seed = seeds.entry(contender.system.clone()).or_insert(0);
                     *seed += 1;
-                    let command = entrant(contender.ours, &[number, lost, *seed, bytes]).command;
+                    let command = entrant(&contender.system, &[number, lost, *seed, bytes]).command;
                     transfer(&Contender { command, ..contender.clone() }, number, bytes)
                 })?
             }
@@ -127,18 +136,20 @@ fn loss(effort: Effort) -> Result<Table, String> {
         notes: vec![
             "the relay takes the place of tc netem, which not each kernel has: one for both, of ours, between the client's TAP device and a TAP device of the kernel or the stack; the same packets in number are lost"
                 .to_owned(),
-            "selvedge: Cubic, SACK and RACK, no time stamps; Linux: as the machine has it set, mostly Cubic with SACK and RACK"
-                .to_owned(),
+            format!(
+                "selvedge: Cubic, SACK and RACK, no time stamps; Linux: as the machine has it set, with {}",
+                fs::read_to_string(CONGESTION).map_or_else(|error| error.to_string(), |name| name.trim().to_owned())
+            ),
         ],
     })
 }
 
 /// The relay before our stack with its server, or the one before the kernel of a namespace. The
 /// numbers: the devices, how many of a thousand packets are lost, the seed, and the bytes.
-fn entrant(ours: bool, numbers: &[u64; 4]) -> Contender {
-    match ours {
-        true => inner("selvedge", "lossy-stack", numbers),
-        false => Contender { ours, ..inner("Linux", "lossy-relay", &numbers[..3]) },
+fn entrant(system: &str, numbers: &[u64; 4]) -> Contender {
+    match system {
+        OURS => inner(OURS, "lossy-stack", numbers),
+        kernels => Contender { ours: false, ..inner(kernels, "lossy-relay", &numbers[..3]) },
     }
 }
 
@@ -153,6 +164,10 @@ fn transfer(entrant: &Contender, number: u64, bytes: u64) -> Result<f64, Measure
         let device = format!("sf{number}b");
         ip(&["link", "set", &device, "netns", namespace.name()]).map_err(failed)?;
         namespace.begin(&device, "10.217.3.2/24").map_err(failed)?;
+        if entrant.system == WITH_CUBIC {
+            let set = format!("echo cubic > {CONGESTION}");
+            ip(&["netns", "exec", namespace.name(), "sh", "-c", &set]).map_err(failed)?;
+        }
         let server = Serving::start_under(&namespace.words(), &inner("Linux", "lossy-server", &[bytes]))?;
         kernels = Some((server, namespace));
     }
