@@ -32,9 +32,10 @@ const RATE: Metric = Metric { key: "rate", unit: "MB/s", better: Better::Higher 
 /// The cases: how many of a thousand packets are lost, and the bytes of a transfer.
 const CASES: [(u64, u64); 3] = [(1, 8 << 20), (10, 4 << 20), (50, 1 << 20)];
 
-/// The systems: the kernel as the machine has it set, and with the congestion control of ours.
-const SYSTEMS: [&str; 3] = [OURS, "Linux", WITH_CUBIC];
-const WITH_CUBIC: &str = "Linux, Cubic";
+/// The systems: the kernel as the machine has it set, and with Reno, which slows down for losses as
+/// Cubic does and which each namespace may choose.
+const SYSTEMS: [&str; 3] = [OURS, "Linux", WITH_RENO];
+const WITH_RENO: &str = "Linux, Reno";
 
 /// Which congestion control the kernel uses in a namespace.
 const CONGESTION: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
@@ -164,8 +165,8 @@ fn transfer(entrant: &Contender, number: u64, bytes: u64) -> Result<f64, Measure
         let device = format!("sf{number}b");
         ip(&["link", "set", &device, "netns", namespace.name()]).map_err(failed)?;
         namespace.begin(&device, "10.217.3.2/24").map_err(failed)?;
-        if entrant.system == WITH_CUBIC {
-            let set = format!("echo cubic > {CONGESTION}");
+        if entrant.system == WITH_RENO {
+            let set = format!("echo reno > {CONGESTION}");
             ip(&["netns", "exec", namespace.name(), "sh", "-c", &set]).map_err(failed)?;
         }
         let server = Serving::start_under(&namespace.words(), &inner("Linux", "lossy-server", &[bytes]))?;
