@@ -27,6 +27,7 @@ mod lwc;
 pub(crate) mod make;
 mod mapped;
 pub(crate) mod mpi;
+mod numbers;
 mod ours;
 mod pipes;
 pub(crate) mod projects;

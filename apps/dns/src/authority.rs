@@ -1,4 +1,4 @@
-//! [`answer`]: what the server says of a name in its own zones, by RFC 1034 §4.3.2. `server/mod.rs`
+//! [`answer`]: what the server says of a name in its own zones, by RFC 1034 §4.3.2. `server.rs`
 //! calls it for each query before it asks the resolver.
 //!
 //! An alias is followed as long as it leads to a name in one of the zones. A name that exists

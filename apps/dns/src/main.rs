@@ -1,6 +1,6 @@
 //! The binary `selvedge-dns`: reads the command line and the zones, and starts the server.
 //!
-//! `options.rs` reads the command line, `zone/file.rs` the zones, and `server/mod.rs` answers.
+//! `options.rs` reads the command line, `zone/file.rs` the zones, and `server.rs` answers.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! [`Resolver`]: answers from other servers, with a cache. `server/mod.rs` calls
+//! [`Resolver`]: answers from other servers, with a cache. `server.rs` calls
 //! [`Resolver::resolve`] for each query of a near client that is not about the server's own zones.
 //!
 //! | file | what is in it |

@@ -1,5 +1,5 @@
 //! A way that loses packets, between two TAP devices or between one and a stack of ours, and the
-//! servers behind it. The figure in `figures/src/stacks.rs` starts them through `child/mod.rs`, and
+//! servers behind it. The figure in `figures/src/stacks.rs` starts them through `child.rs`, and
 //! reads what they send.
 //!
 //! Both servers send the same bytes over the same relay: what the relay loses depends on the number
@@ -15,6 +15,8 @@ use selvedge_io::EventLoop;
 use selvedge_io::time::sleep;
 use selvedge_sched::work_stealing;
 use selvedge_stack::{SimulatedWire, Stack, StackOptions, Tap, TcpListener, TcpOptions, Weather, Wire};
+
+use super::numbers::Numbers;
 
 /// How long a packet takes in each direction.
 const WAY: Duration = Duration::from_millis(5);
@@ -48,19 +50,12 @@ fn tap(number: u64, end: char) -> Result<Arc<Tap>, String> {
     Tap::open(&device(number, end)).map(Arc::new).map_err(|error| error.to_string())
 }
 
-/// The next number of the sequence SplitMix64.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
 /// Carries frames in order, and loses this many of a thousand.
-async fn carry(from: Arc<dyn Wire>, to: Arc<dyn Wire>, lost: u64, mut seed: u64) {
+async fn carry(from: Arc<dyn Wire>, to: Arc<dyn Wire>, lost: u64, seed: u64) {
+    let mut numbers = Numbers::new(seed);
     let mut before = spawn(async {});
     while let Ok(mut frames) = from.receive().await {
-        frames.retain(|_| random(&mut seed) % 1000 >= lost);
+        frames.retain(|_| numbers.word() % 1000 >= lost);
         let to = to.clone();
         before = spawn(async move {
             sleep(WAY).await;

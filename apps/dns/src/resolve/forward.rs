@@ -1,4 +1,4 @@
-//! [`Forwarders`]: other resolvers that find the answers. `resolve/mod.rs` calls them.
+//! [`Forwarders`]: other resolvers that find the answers. `resolve.rs` calls them.
 //!
 //! The server that has answered last is asked first. If it is silent for a second, the next one is
 //! asked, and in the second round each has two seconds.

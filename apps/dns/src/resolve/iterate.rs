@@ -1,4 +1,4 @@
-//! [`Iteration`]: finding an answer from the root servers on. `resolve/mod.rs` calls it.
+//! [`Iteration`]: finding an answer from the root servers on. `resolve.rs` calls it.
 //!
 //! Each server either answers or names the servers of a zone nearer to the name (a referral). A
 //! referral is kept in a cache, so that the next question begins near its end. The servers of a

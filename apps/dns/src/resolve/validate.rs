@@ -1,4 +1,4 @@
-//! [`Validator`]: whether an answer is what the zones have signed. `resolve/mod.rs` calls it for
+//! [`Validator`]: whether an answer is what the zones have signed. `resolve.rs` calls it for
 //! each answer before it is kept.
 //!
 //! Each set of records of the answer needs a signature of its zone, and each answer that something

@@ -2,7 +2,7 @@
 //! this.
 //!
 //! `explain.rs` prints stages, `kinds.rs` their first words for messages, and `fuzz.rs` whole
-//! scripts. A condition gets brackets where the grammar in `language/mod.rs` needs them: `Binding`
+//! scripts. A condition gets brackets where the grammar in `language.rs` needs them: `Binding`
 //! has the levels of that grammar.
 
 use super::tree::*;

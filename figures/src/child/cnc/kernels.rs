@@ -10,6 +10,8 @@
 
 use std::f64::consts::SQRT_2;
 
+use crate::child::numbers::Numbers;
+
 /// The number of turns after which a point of the plane has left the circle, at most `depth`.
 #[inline(never)]
 pub(crate) fn mandel(pixel: u32, side: u32, depth: u32) -> u32 {
@@ -321,24 +323,6 @@ pub(crate) fn factor_check<'t>(tiles: u32, block: u32, tile_of: impl Fn(u32, u32
 fn mixed(words: impl Iterator<Item = u64>) -> u64 {
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
     words.fold(1, mix) >> 16 | 1
-}
-
-/// A sequence of numbers that look random (splitmix64).
-struct Numbers(u64);
-
-impl Numbers {
-    fn new(seed: u64) -> Numbers {
-        Numbers(seed)
-    }
-
-    /// From 0 to below 1.
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((word ^ (word >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
 
 #[cfg(test)]
