@@ -3,19 +3,28 @@
 //! | engine | a read | a commit | each attempt sees one moment |
 //! |---|---|---|---|
 //! | [`Versioned`] | compares versions with a stamp | locks its variables, compares versions | yes |
-//! | [`Figure3`] | notes the version | locks its variables, compares versions twice | no |
-//! | [`NOrec`] | notes the value | takes one lock, compares values | yes |
-//! | [`GlobalLock`] | under one lock | nothing to compare | yes |
+//! | `Figure3` | notes the version | locks its variables, compares versions twice | no |
+//! | `NOrec` | notes the value | takes one lock, compares values | yes |
+//! | `GlobalLock` | under one lock | nothing to compare | yes |
+//!
+//! Programs have `Versioned`. The others stand beside it for comparison, behind the feature
+//! `engines`.
 //!
 //! This file has the steps that several engines have in common.
 
+#[cfg(feature = "engines")]
 mod figure3;
+#[cfg(feature = "engines")]
 mod global_lock;
+#[cfg(feature = "engines")]
 mod norec;
 mod versioned;
 
+#[cfg(feature = "engines")]
 pub use figure3::Figure3;
+#[cfg(feature = "engines")]
 pub use global_lock::GlobalLock;
+#[cfg(feature = "engines")]
 pub use norec::NOrec;
 pub use versioned::Versioned;
 
@@ -28,11 +37,11 @@ use crate::turn::CommitTurn;
 use crate::variable::{Borrowed, Inner, LOCKED, WAITERS, version};
 use crate::wait;
 
-/// How transactions read and commit: [`Versioned`], which is the default, [`Figure3`], [`NOrec`] or
-/// [`GlobalLock`].
+/// How transactions read and commit: [`Versioned`].
 ///
 /// Variables and transactions have an engine as part of their types, so a transaction cannot touch
-/// the variables of another engine. No other crate implements it.
+/// the variables of another engine. No other crate implements it. With the feature `engines`, this
+/// crate has three more, for comparison.
 pub trait Engine: sealed::Engine {}
 
 /// Another transaction is in the way: the attempt is to begin again.

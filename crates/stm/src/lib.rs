@@ -15,7 +15,6 @@
 //! | with many parts | [`TArray`], [`TWordArray`], [`TMap`], [`TSet`], [`TCounter`] |
 //! | to build structures of | [`TNode`], [`TNodeRef`], [`TLink`], [`TLinkRef`] |
 //! | the hasher of maps | [`HashState`], [`KeyHasher`] |
-//! | engines | [`Versioned`], [`Figure3`], [`NOrec`], [`GlobalLock`] |
 //!
 //! # Where they work
 //! Transactions work in Selvedge threads under every scheduler, under foreign executors, and on
@@ -56,8 +55,8 @@
 // (`session.rs`, `log.rs`, `reads.rs`), and ends by a commit, an error, a conflict, or a
 // registration in the variables that it has read. Only a transaction that waits, or gives way, is a
 // pending future. Read `engine.rs` with `engine/versioned.rs` (how an attempt reads and commits,
-// and why it sees one moment; the engines beside it are there for comparison, and `Figure3` may
-// show an attempt several moments), `waiting.rs` (why no wake-up is lost), `condition.rs` (how a
+// and why it sees one moment; the engines beside it are there for comparison, behind the feature
+// `engines`, and `Figure3` may show an attempt several moments), `waiting.rs` (why no wake-up is lost), `condition.rs` (how a
 // commit evaluates the predicates for which others wait), `session.rs` (why no memory is freed that
 // an attempt can reach), `turn.rs` (how a transaction becomes irrevocable after many conflicts),
 // `variable.rs` (the word of a variable). `nodes.rs` keeps the memory of freed values for later
@@ -112,14 +111,16 @@ mod var;
 mod variable;
 mod wait;
 mod weak;
+#[cfg(feature = "engines")]
+mod with_engine;
 mod word;
 mod world;
 
-pub use engine::{Engine, Figure3, GlobalLock, NOrec, Versioned};
+pub use engine::{Engine, Versioned};
+#[cfg(feature = "engines")]
+pub use engine::{Figure3, GlobalLock, NOrec};
 pub use hasher::{HashState, KeyHasher};
-pub use run::{
-    atomically, atomically_blocking, atomically_with, try_atomically, try_atomically_with, wait_for,
-};
+pub use run::{atomically, atomically_blocking, try_atomically, wait_for};
 pub use session::reclaim;
 pub use stop::{Abort, Ending, Stop, Tried};
 pub use tarray::TArray;
@@ -135,4 +136,6 @@ pub use tsem::TSem;
 pub use tset::TSet;
 pub use tword_array::TWordArray;
 pub use var::{TVar, WeakTVar};
+#[cfg(feature = "engines")]
+pub use with_engine::{atomically_with, try_atomically_with};
 pub use word::{TWord, WeakTWord, Word};

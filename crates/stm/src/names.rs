@@ -3,10 +3,7 @@
 //! They lie in a table beside the variables, so a variable without a name has no place for one. The
 //! [`VarKind`](crate::variable::VarKind) of a variable says whether the table has its name.
 
-use crate::engine::Engine;
-use crate::var::TVar;
 use crate::variable::Inner;
-use crate::word::{TWord, Word};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::ptr::NonNull;
@@ -65,26 +62,6 @@ pub(crate) fn of(inner: &Inner) -> Option<Arc<str>> {
     let (names, address) = (names(), (&raw const *inner).addr());
     let (first, row) = names.range(..=address).next_back()?;
     row.at(address - first)
-}
-
-/// A variable of a structure, which has the structure's name if that has one.
-pub(crate) fn variable<T, E>(name: &Option<Arc<str>>, value: T) -> TVar<T, E>
-where
-    T: Send + Sync + 'static,
-    E: Engine,
-{
-    match name {
-        Some(name) => TVar::named_with_engine(name.clone(), value),
-        None => TVar::with_engine(value),
-    }
-}
-
-/// As [`variable`], for a word.
-pub(crate) fn word<T: Word, E: Engine>(name: &Option<Arc<str>>, value: T) -> TWord<T, E> {
-    match name {
-        Some(name) => TWord::named_with_engine(name.clone(), value),
-        None => TWord::with_engine(value),
-    }
 }
 
 /// The number of names or types that a report lists.

@@ -2,7 +2,6 @@
 
 use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
-use crate::names;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::identity;
@@ -92,12 +91,12 @@ impl<T: Send + Sync + 'static, E: Engine> QueueRing<T, E> {
 }
 
 impl<T: Send + Sync + 'static> TBQueue<T> {
-    /// An empty queue for at most this number of values, for transactions of the default engine.
+    /// An empty queue for at most this number of values.
     ///
     /// # Panics
     /// If the capacity is 0.
     pub fn new(capacity: usize) -> TBQueue<T> {
-        TBQueue::with_engine(capacity)
+        TBQueue::made(None, capacity)
     }
 
     /// As [`new`](TBQueue::new), with a name. Reports of waiting threads call the ends of the queue
@@ -111,30 +110,14 @@ impl<T: Send + Sync + 'static> TBQueue<T> {
     /// # Panics
     /// If the capacity is 0.
     pub fn named(name: impl Into<Arc<str>>, capacity: usize) -> TBQueue<T> {
-        TBQueue::named_with_engine(name, capacity)
+        TBQueue::made(Some(name.into()), capacity)
     }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
-    /// An empty queue for at most this number of values, for transactions of the engine `E`.
-    ///
-    /// # Panics
-    /// If the capacity is 0.
-    pub fn with_engine(capacity: usize) -> TBQueue<T, E> {
-        TBQueue::made(None, capacity)
-    }
-
-    /// As [`named`](TBQueue::named), for transactions of the engine `E`.
-    ///
-    /// # Panics
-    /// If the capacity is 0.
-    pub fn named_with_engine(name: impl Into<Arc<str>>, capacity: usize) -> TBQueue<T, E> {
-        TBQueue::made(Some(name.into()), capacity)
-    }
-
-    fn made(name: Option<Arc<str>>, capacity: usize) -> TBQueue<T, E> {
+    pub(crate) fn made(name: Option<Arc<str>>, capacity: usize) -> TBQueue<T, E> {
         assert!(capacity > 0, "a queue without room is always full");
-        let (first, next) = (names::word(&name, 0), names::word(&name, 0));
+        let (first, next) = (TWord::made(name.clone(), 0), TWord::made(name.clone(), 0));
         let cells = Cells::new((), capacity, name, || None);
         TBQueue { ring: Arc::new(QueueRing { first, next, cells }) }
     }

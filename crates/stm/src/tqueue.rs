@@ -2,7 +2,6 @@
 
 use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
-use crate::names;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::var::TVar;
@@ -85,36 +84,26 @@ impl<T: Send + Sync + 'static, E: Engine> Clone for Segment<T, E> {
 }
 
 impl<T: Send + Sync + 'static> TQueue<T> {
-    /// An empty queue, for transactions of the default engine.
+    /// An empty queue.
     pub fn new() -> TQueue<T> {
-        TQueue::with_engine()
+        TQueue::made(None)
     }
 
-    /// An empty queue with a name, for transactions of the default engine. Reports of waiting
+    /// An empty queue with a name. Reports of waiting
     /// threads call the ends of the queue by the name: see [`TVar::named`].
     pub fn named(name: impl Into<Arc<str>>) -> TQueue<T> {
-        TQueue::named_with_engine(name)
+        TQueue::made(Some(name.into()))
     }
 }
 
 impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
-    /// An empty queue, for transactions of the engine `E`.
-    pub fn with_engine() -> TQueue<T, E> {
-        TQueue::made(None)
-    }
-
-    /// As [`named`](TQueue::named), for transactions of the engine `E`.
-    pub fn named_with_engine(name: impl Into<Arc<str>>) -> TQueue<T, E> {
-        TQueue::made(Some(name.into()))
-    }
-
-    fn made(name: Option<Arc<str>>) -> TQueue<T, E> {
+    pub(crate) fn made(name: Option<Arc<str>>) -> TQueue<T, E> {
         let segment = Segment::new();
         let ends = QueueEnds {
-            first: names::word(&name, 0),
-            first_segment: names::variable(&name, segment.clone()),
-            next: names::word(&name, 0),
-            last_segment: names::variable(&name, segment),
+            first: TWord::made(name.clone(), 0),
+            first_segment: TVar::made(name.clone(), segment.clone()),
+            next: TWord::made(name.clone(), 0),
+            last_segment: TVar::made(name, segment),
         };
         TQueue { ends: Arc::new(ends) }
     }
@@ -365,7 +354,7 @@ identity!([T: Send + Sync + 'static, E: Engine] TQueue<T, E>, handle => Arc::as_
 impl<T: Send + Sync + 'static, E: Engine> Default for TQueue<T, E> {
     /// An empty queue.
     fn default() -> Self {
-        TQueue::with_engine()
+        TQueue::made(None)
     }
 }
 

@@ -45,10 +45,9 @@ use std::fmt;
 /// ```
 ///
 /// A panic of the body ends the attempt without effect, and goes on to the caller. The body has
-/// seen a state that existed, so another transaction is not the cause of the panic; for the engine
-/// [`Figure3`](crate::Figure3) that is checked first. If a branch of [`or_else`](Tx::or_else) or a
-/// transaction within the body panics, and the body catches the panic, then that part has no
-/// effect, and the body goes on.
+/// seen a state that existed, so another transaction is not the cause of the panic. If a branch of
+/// [`or_else`](Tx::or_else) or a transaction within the body panics, and the body catches the panic,
+/// then that part has no effect, and the body goes on.
 ///
 /// # Paper
 /// [HMP05 §5]: the log of a transaction.

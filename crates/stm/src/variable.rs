@@ -214,7 +214,7 @@ macro_rules! handle {
 
         impl<T: $($bound)*, E: Engine> Drop for $name<T, E> {
             fn drop(&mut self) {
-                // SAFETY: this handle was counted by `with_engine` or `clone`, and ends here.
+                // SAFETY: this handle was counted by `made` or `clone`, and ends here.
                 unsafe { Inner::release(self.inner) };
             }
         }
@@ -222,7 +222,7 @@ macro_rules! handle {
         impl<T: $($bound)* + Default, E: Engine> Default for $name<T, E> {
             /// A new variable with the default value.
             fn default() -> Self {
-                $name::with_engine(T::default())
+                $name::made(None, T::default())
             }
         }
 

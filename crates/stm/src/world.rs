@@ -17,8 +17,10 @@ pub(crate) struct Globals {
     /// See `turn.rs`. Whether a transaction has the turn.
     pub(crate) turn: Alone<AtomicBool>,
     /// See `engine/norec.rs`. Read by each transaction of that engine, and written by each commit.
+    #[cfg(feature = "engines")]
     pub(crate) sequence: Alone<AtomicU64>,
     /// See `engine/global_lock.rs`.
+    #[cfg(feature = "engines")]
     pub(crate) one: Alone<Mutex<()>>,
 }
 
@@ -30,7 +32,9 @@ impl Globals {
                 epoch: Alone(AtomicU64::new(1)),
                 registry: Alone(Mutex::new(Registry::new())),
                 turn: Alone(AtomicBool::new(false)),
+                #[cfg(feature = "engines")]
                 sequence: Alone(AtomicU64::new(0)),
+                #[cfg(feature = "engines")]
                 one: Alone(Mutex::new(())),
             }
         }
