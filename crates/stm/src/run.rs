@@ -1,12 +1,13 @@
 //! Running a transaction until it commits: [`atomically`] and the like.
 
-use crate::attempt::{Attempted, attempt};
+use crate::attempt::Attempted;
+use crate::body::attempt;
 use crate::engine::Engine;
 use crate::primitives::{PATIENCE, give_way, relax};
+use crate::registration::{Registration, WaitsForWrite};
 use crate::stop::{Abort, Tried};
 use crate::transaction::Tx;
 use crate::turn::CommitTurn;
-use crate::wait::{Registration, WaitsForWrite};
 use selvedge_core::{YieldNow, budget, is_indivisible, yield_now};
 use selvedge_sync::wait_blocking;
 use std::convert::Infallible;

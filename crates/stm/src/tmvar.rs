@@ -48,7 +48,8 @@ impl<T: Send + Sync + 'static> TMVar<T> {
         TMVar::made(None, Some(value))
     }
 
-    /// A variable with a name, which is full if there is a value. Reports of waiting threads show the name: see [`TVar::named`].
+    /// A variable with a name, which is full if there is a value. Reports of waiting threads show
+    /// the name: see [`TVar::named`].
     pub fn named(name: impl Into<Arc<str>>, value: Option<T>) -> TMVar<T> {
         TMVar::made(Some(name.into()), value)
     }

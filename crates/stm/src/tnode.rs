@@ -2,7 +2,7 @@
 
 use crate::cells::{CellRef, CellValue, Cells, CellsRef};
 use crate::engine::{Engine, Versioned};
-use crate::session::Free;
+use crate::garbage::Free;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::identity;

@@ -7,7 +7,7 @@ use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::{Borrowed, Inner, Owns, VarKind, handle, identity};
 use crate::weak::{Weak, weak_handle};
-use crate::{names, nodes, wait};
+use crate::{names, nodes, waking};
 use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
@@ -90,7 +90,7 @@ unsafe impl<T: Send + Sync + 'static, E: Engine> Sync for TVar<T, E> {}
 unsafe fn free_variable<T>(inner: *mut ()) {
     // SAFETY: the caller's contract.
     unsafe {
-        wait::forget_weak(NonNull::new_unchecked(inner.cast::<Inner>()));
+        waking::forget_weak(NonNull::new_unchecked(inner.cast::<Inner>()));
         let inner = Box::from_raw(inner.cast::<Inner>());
         nodes::free::<T>(inner.value.load(Ordering::Acquire));
     }

@@ -26,7 +26,8 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-/// As [`atomically`](crate::atomically()), with an engine: `atomically_with::<GlobalLock, _>(body)`.
+/// As [`atomically`](crate::atomically()), with an engine: `atomically_with::<GlobalLock,
+/// _>(body)`.
 ///
 /// # Panics
 /// As [`atomically`](crate::atomically()).

@@ -9,7 +9,7 @@ use crate::transaction::Tx;
 use crate::variable::WAITERS;
 use crate::variable::{Borrowed, Inner, Owns, VarKind, handle, identity};
 use crate::weak::{Weak, weak_handle};
-use crate::{names, wait};
+use crate::{names, waking};
 use std::any::type_name;
 use std::fmt;
 use std::marker::PhantomData;
@@ -190,7 +190,7 @@ unsafe fn free_named_word(inner: *mut ()) {
 unsafe fn free_word(inner: *mut ()) {
     // SAFETY: the caller's contract.
     unsafe {
-        wait::forget_weak(NonNull::new_unchecked(inner.cast::<Inner>()));
+        waking::forget_weak(NonNull::new_unchecked(inner.cast::<Inner>()));
         drop(Box::from_raw(inner.cast::<Inner>()));
     }
 }
@@ -332,8 +332,8 @@ impl<T: Word, E: Engine> TWord<T, E> {
 
 #[cfg(feature = "testing")]
 impl<T: Word, E: Engine> TWord<T, E> {
-    /// For the tests of this crate: whether the variable says that transactions wait for it, so that
-    /// each read takes the longer way.
+    /// For the tests of this crate: whether the variable says that transactions wait for it, so
+    /// that each read takes the longer way.
     #[doc(hidden)]
     pub fn is_waited_for(&self) -> bool {
         self.inner().word.load(Ordering::SeqCst) & WAITERS != 0

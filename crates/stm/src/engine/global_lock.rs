@@ -54,7 +54,7 @@ impl sealed::Engine for GlobalLock {
 
     fn read(guard: &mut Self::Attempt, log: &mut Log, inner: Borrowed<'_>) -> Result<*mut (), Conflict> {
         let (seen, value) = Self::glance(guard, log, &inner).ok_or(Conflict)?;
-        log.note_read(inner.pointer(), seen);
+        log.note_read(inner.address(), seen);
         Ok(value)
     }
 
