@@ -125,6 +125,7 @@ mod log;
 mod names;
 mod nodes;
 mod primitives;
+mod queues;
 mod reads;
 mod registration;
 mod run;

@@ -2,6 +2,7 @@
 
 use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
+use crate::queues::queue;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::identity;
@@ -170,21 +171,6 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
         Ok(())
     }
 
-    /// Takes a clone of the first value, which leaves the queue; retries while the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`](crate::TVar::read) and [`Tx::retry`].
-    ///
-    /// # Complexity
-    /// The clone; two reads and two writes. Nothing is allocated.
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn pop(&self, tx: &Tx<E>) -> Tried<T>
-    where
-        T: Clone,
-    {
-        tx.some_or_retry(self.try_pop(tx)?)
-    }
-
     /// Takes a clone of the first value, if the queue is not empty.
     ///
     /// # Errors
@@ -199,15 +185,6 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
             self.ring.remove(tx, first);
             value.clone()
         }))
-    }
-
-    /// A reference to the first value, which stays; retries while the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`](crate::TVar::read) and [`Tx::retry`].
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
-        tx.some_or_retry(self.try_peek(tx)?)
     }
 
     /// A reference to the first value, which stays, if the queue is not empty.
@@ -255,15 +232,6 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
         self.ring.cells.len()
     }
 
-    /// Whether the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`](crate::TVar::read).
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
-        Ok(self.try_peek(tx)?.is_none())
-    }
-
     /// Whether the queue is full.
     ///
     /// # Errors
@@ -275,14 +243,7 @@ impl<T: Send + Sync + 'static, E: Engine> TBQueue<T, E> {
     }
 }
 
-identity!([T: Send + Sync + 'static, E: Engine] TBQueue<T, E>, handle => Arc::as_ptr(&handle.ring));
-
-impl<T: Send + Sync + 'static, E: Engine> Clone for TBQueue<T, E> {
-    /// Another handle to the same queue.
-    fn clone(&self) -> Self {
-        TBQueue { ring: self.ring.clone() }
-    }
-}
+queue!(TBQueue, ring, "The clone; two reads and two writes. Nothing is allocated.");
 
 impl<T: Send + Sync + 'static, E: Engine> fmt::Debug for TBQueue<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,6 +2,7 @@
 
 use crate::cells::{CellNode, Cells};
 use crate::engine::{Engine, Versioned};
+use crate::queues::queue;
 use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::var::TVar;
@@ -196,21 +197,6 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
         Ok(())
     }
 
-    /// Takes a clone of the first value, which leaves the queue; retries while the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`] and [`Tx::retry`].
-    ///
-    /// # Complexity
-    /// The clone; three reads and two writes. Each eighth pop allocates once.
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn pop(&self, tx: &Tx<E>) -> Tried<T>
-    where
-        T: Clone,
-    {
-        tx.some_or_retry(self.try_pop(tx)?)
-    }
-
     /// Takes a clone of the first value, if the queue is not empty.
     ///
     /// # Errors
@@ -231,15 +217,6 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
             }
         }
         Ok(Some(queued.value.clone()))
-    }
-
-    /// A reference to the first value, which stays; retries while the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`] and [`Tx::retry`].
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn peek<'tx>(&self, tx: &'tx Tx<E>) -> Tried<&'tx T> {
-        tx.some_or_retry(self.try_peek(tx)?)
     }
 
     /// A reference to the first value, which stays, if the queue is not empty.
@@ -338,30 +315,14 @@ impl<T: Send + Sync + 'static, E: Engine> TQueue<T, E> {
         }
         Ok(len)
     }
-
-    /// Whether the queue is empty.
-    ///
-    /// # Errors
-    /// As [`TVar::read`].
-    #[must_use = "the operation may end the attempt: hand its error on with `?`"]
-    pub fn is_empty(&self, tx: &Tx<E>) -> Tried<bool> {
-        Ok(self.try_peek(tx)?.is_none())
-    }
 }
 
-identity!([T: Send + Sync + 'static, E: Engine] TQueue<T, E>, handle => Arc::as_ptr(&handle.ends));
+queue!(TQueue, ends, "The clone; three reads and two writes. Each eighth pop allocates once.");
 
 impl<T: Send + Sync + 'static, E: Engine> Default for TQueue<T, E> {
     /// An empty queue.
     fn default() -> Self {
         TQueue::made(None)
-    }
-}
-
-impl<T: Send + Sync + 'static, E: Engine> Clone for TQueue<T, E> {
-    /// Another handle to the same queue.
-    fn clone(&self) -> Self {
-        TQueue { ends: self.ends.clone() }
     }
 }
 
