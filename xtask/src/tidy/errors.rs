@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 use super::{Problem, Tree, rust};
 
 /// The errors that have other names still. The list only shrinks.
-const OTHERS: [&str; 21] = [
-    "Abort",
+const OTHERS: [&str; 19] = [
     "ArenaFull",
     "Broken",
     "Closed",
@@ -24,7 +23,6 @@ const OTHERS: [&str; 21] = [
     "NoValue",
     "Recursion",
     "Rejection",
-    "Stop",
     "Unavailable",
     "Unwatchable",
     "Verdict",
