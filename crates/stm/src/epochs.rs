@@ -1,6 +1,6 @@
 //! Epochs: when the memory that transactions have unlinked is freed.
 //!
-//! Each session (`session.rs`) is a [`EpochMember`] of the [`Epochs`] of the process, and has the
+//! Each session (`session.rs`) is an [`EpochMember`] of the [`Epochs`] of the process, and has the
 //! garbage of its transactions there.
 //!
 //! # No memory is freed while a transaction can reach it

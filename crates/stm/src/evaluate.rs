@@ -3,7 +3,7 @@
 //! A transaction that waits for a [predicate](crate::Tx::wait_for) registers a [`WakeCondition`] in
 //! the variables that the predicate has read. A commit that writes one of them evaluates the
 //! predicate, and wakes the transaction only if the predicate holds. So of 1000 transactions that
-//! wait for the same variable, those run that have something to do.
+//! wait for the same variable, only the transactions with something to do run.
 //!
 //! # No wake-up is lost
 //! ```text
