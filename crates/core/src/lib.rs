@@ -170,7 +170,7 @@ mod yield_now;
 #[doc(hidden)]
 pub use alarm::SleepHandle;
 pub use alarm::{Alarm, CancelCount, CancelFlag};
-pub use arena::{ArenaFull, Unavailable};
+pub use arena::{ArenaFullError, CpuError};
 #[doc(hidden)]
 pub use around::{
     Around, CancelPayload, around, exchange_around, exchange_frame, exchange_stack, this_stack,
@@ -225,7 +225,7 @@ pub use readiness::{
 };
 #[doc(hidden)]
 pub use reply_cell::ReplyCell;
-pub use round_robin::{round_robin, round_robin_until, round_robin_with, steps};
+pub use round_robin::{round_robin, round_robin_on, round_robin_over, steps};
 pub use run_queue::{RunQueue, SendQueue};
 pub use shield::{Shield, shield};
 #[doc(hidden)]

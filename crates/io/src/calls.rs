@@ -170,11 +170,11 @@ pub fn count(yes: bool) {
 ///
 /// # Examples
 /// ```
-/// use selvedge::round_robin_with;
+/// use selvedge::round_robin_over;
 /// use selvedge::{EventLoop, calls, net::UnixStream};
 ///
 /// calls::count(true);
-/// round_robin_with(&mut EventLoop::new()?, async {
+/// round_robin_over(&mut EventLoop::new()?, async {
 ///     let (one, other) = UnixStream::pair()?;
 ///     one.write_all(b"x").await?;
 ///     other.read(&mut [0]).await

@@ -58,7 +58,7 @@ pub(crate) use typed::{Once, Restarted, Resumable};
 use self::extra::NodeAbout;
 use self::kind::NodeKind;
 use crate::circle::{Label, RecordId, table};
-use crate::failed::NoValue;
+use crate::failed::NoValueError;
 use crate::primitives::{AtomicU32, Ordering, learn};
 use std::task::Waker;
 
@@ -152,7 +152,7 @@ impl NodeHead {
     }
 
     /// The reason of a node that is FAILED.
-    pub(crate) fn failed(&self) -> NoValue {
+    pub(crate) fn failed(&self) -> NoValueError {
         debug_assert_eq!(self.state(), FAILED);
         // SAFETY: the state was FAILED when the caller looked, with Acquire. The reason was written
         // before, and is not written again.

@@ -79,7 +79,7 @@ impl Handle {
     ///     here.join().unwrap()
     /// })?;
     /// assert_eq!(result.unwrap(), 42);
-    /// # Ok::<(), selvedge::Failure>(())
+    /// # Ok::<(), selvedge::SchedulerError>(())
     /// ```
     ///
     /// # Complexity

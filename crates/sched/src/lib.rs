@@ -67,7 +67,7 @@ pub use bound::bound;
 #[doc(hidden)]
 pub use elsewhere::model_of_two_sleeps;
 pub use handle::{Handle, Spawned};
-pub use per_core::{Failure, per_core};
+pub use per_core::{SchedulerError, per_core};
 pub use priority::{LEVEL_DEFAULT, LEVEL_MAX, Priority, priority, set_deadline, set_priority};
-pub use selvedge_core::{round_robin, round_robin_with};
+pub use selvedge_core::{round_robin, round_robin_over};
 pub use work_stealing::{Claim, IdleWorkers, Injector, RunRing, Stealer, WorkStealing, work_stealing};

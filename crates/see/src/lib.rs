@@ -101,7 +101,7 @@ mod timeline;
 
 pub use counters::{Counters, Counts, CpuCounters, counters};
 pub use dump::{CpuState, Doing, Dump, ThreadState, dump};
-pub use environment::{Misunderstood, Seeing, from_environment};
+pub use environment::{SeeError, Seeing, from_environment};
 pub use graphs::graph_timeline_json;
 pub use helper::{LongStep, on_signal, watchdog};
 pub use named::{Named, named};

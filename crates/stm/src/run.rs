@@ -58,7 +58,7 @@ use std::task::{Context, Poll, ready};
 ///     .await;
 ///     assert_eq!((from.read_now(), to.read_now()), (7, 3));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "atomic")]
 #[track_caller]
@@ -97,7 +97,7 @@ pub fn atomically_with<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) -
 ///     });
 ///     assert_eq!(withdrawn.await, Err("not so much"));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[track_caller]
 pub fn try_atomically<R, X>(
@@ -174,7 +174,7 @@ pub fn atomically_blocking<R>(body: impl FnMut(&Tx) -> Tried<R>) -> R {
 ///     }
 ///     waits.await.unwrap();
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[track_caller]
 pub fn wait_for(

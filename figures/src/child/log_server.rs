@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use selvedge_core::{detach_local, round_robin_with};
+use selvedge_core::{detach_local, round_robin_over};
 use selvedge_http::date::{self, Clock};
 use selvedge_http::log::Line;
 use selvedge_http::status::Status;
@@ -65,7 +65,7 @@ pub(super) fn serve(design: &str, port: &str, path: &str) -> Result<(), String> 
             heard.next().await.expect("a signal");
             asked.request();
         };
-        round_robin_with(&mut events, ask).expect("it runs");
+        round_robin_over(&mut events, ask).expect("it runs");
     });
     let ended = per_core(
         WORKERS,

@@ -10,7 +10,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use selvedge_core::{NoEvents, fork, round_robin_with};
+use selvedge_core::{NoEvents, fork, round_robin_over};
 use selvedge_io::EventLoop;
 use selvedge_sched::work_stealing;
 use tokio::runtime::Builder;
@@ -80,8 +80,8 @@ where
 /// Runs `main` on this OS thread.
 fn single<F: Future + 'static>(waits: Waits, main: F) -> F::Output {
     let ended = match waits {
-        Waits::Nothing => round_robin_with(&mut NoEvents::new(), main),
-        Waits::World => round_robin_with(&mut EventLoop::new().expect("there are descriptors left"), main),
+        Waits::Nothing => round_robin_over(&mut NoEvents::new(), main),
+        Waits::World => round_robin_over(&mut EventLoop::new().expect("there are descriptors left"), main),
     };
     ended.expect("no deadlock")
 }

@@ -29,7 +29,7 @@ mod queue;
 
 pub use call::Blocking;
 pub(crate) use lane::Lane;
-pub use lost::Lost;
+pub use lost::BlockingError;
 
 use queue::{PoolShared, wake_next};
 use selvedge_core::PerProcess;
@@ -47,8 +47,8 @@ use std::time::Duration;
 ///
 /// # Errors
 ///
-/// [`Lost`] when `f` panicked, with the payload, or when no OS thread could be started: then `f`
-/// has been dropped, and was not run.
+/// [`BlockingError`] when `f` panicked, with the payload, or when no OS thread could be started:
+/// then `f` has been dropped, and was not run.
 ///
 /// # Examples
 ///

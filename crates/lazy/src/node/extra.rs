@@ -12,7 +12,7 @@ use super::NodeHead;
 use super::kind::NodeKind;
 use super::waiters::WatchedNode;
 use crate::circle::Label;
-use crate::failed::NoValue;
+use crate::failed::NoValueError;
 use crate::primitives::{AtomicPtr, AtomicU32, Ordering};
 use selvedge_core::WaitQueue;
 use std::cell::UnsafeCell;
@@ -31,7 +31,7 @@ pub(super) struct NodeExtra {
     /// The parent of that record, for a look without the lock.
     pub(super) parent: AtomicU32,
     /// Written before the state is FAILED.
-    pub(super) failed: UnsafeCell<Option<NoValue>>,
+    pub(super) failed: UnsafeCell<Option<NoValueError>>,
 }
 
 /// In the word: the rest of it is the address of a [`NodeExtra`]. Without it the word is the
