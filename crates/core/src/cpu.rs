@@ -18,7 +18,6 @@ pub(crate) mod witness;
 pub use inner::Cpu;
 
 use crate::arena::{self, Base, Key, Slab};
-use crate::birth::Door;
 use crate::budget;
 use crate::directory;
 use crate::draw;
@@ -29,6 +28,7 @@ use crate::observe;
 use crate::observer::Note;
 use crate::outlet::{Inlet, Outlet, outlet};
 use crate::quietly::quietly;
+use crate::remote_spawn::Door;
 use crate::thread::Thread;
 use crate::trace::Detached;
 use crate::wait_site::WaitSite;

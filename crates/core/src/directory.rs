@@ -5,7 +5,7 @@
 //!
 //! An [`Entry`] has what is reached from outside a CPU: its inbox, its memory, its group, and the
 //! count of its cancelled sleeps. `cpu.rs` enters and leaves it. `waker.rs`, `group.rs` and
-//! `birth.rs` post to it, and `quiet.rs` calls a CPU through it to look for a deadlock.
+//! `remote_spawn.rs` post to it, and `quiet.rs` calls a CPU through it to look for a deadlock.
 
 use crate::alarm::CancelCount;
 use crate::arena::CpuError;

@@ -8,7 +8,7 @@
 //! of them, as the type that it was. Any other payload goes to the first that throws or takes it,
 //! and the others throw a message.
 
-use selvedge_core::quietly;
+use selvedge_core::internal::quietly;
 use std::any::Any;
 use std::fmt;
 use std::mem;

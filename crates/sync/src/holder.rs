@@ -7,7 +7,8 @@
 //! and to tell an observer for which thread the running thread waits ([`telling`]).
 
 use crate::Owner;
-use selvedge_core::{is_lent_here, observe, this_thread};
+use selvedge_core::internal::is_lent_here;
+use selvedge_core::{observe, this_thread};
 use std::cell::Cell;
 use std::fmt;
 use std::future::poll_fn;

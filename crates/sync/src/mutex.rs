@@ -14,7 +14,8 @@
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, OwnerRecord, RecursionError};
 use crate::{BlockingGuard, Owner};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, insist};
+use selvedge_core::internal::insist;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;

@@ -8,7 +8,8 @@
 use crate::blocking::{refuse_within_step, wait_blocking};
 use crate::holder::{self, Holder, OwnerRecord, RecursionError};
 use crate::{BlockingGuard, Owner};
-use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, insist, observe};
+use selvedge_core::internal::insist;
+use selvedge_core::{Local, Mode, Queue, Role, Shared, WaitQueue, budget, constant, observe};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::marker::PhantomData;

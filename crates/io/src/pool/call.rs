@@ -9,8 +9,9 @@
 use super::queue::{Job, PoolShared, wake_next};
 use super::{BlockingError, lock};
 use crate::sys;
+use selvedge_core::SleepUntil;
+use selvedge_core::internal::ReplyCell;
 use selvedge_core::observe::{self, Object, WaitReason};
-use selvedge_core::{ReplyCell, SleepUntil};
 use std::any::type_name;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

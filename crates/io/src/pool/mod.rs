@@ -32,7 +32,7 @@ pub(crate) use lane::Lane;
 pub use lost::BlockingError;
 
 use queue::{PoolShared, wake_next};
-use selvedge_core::PerProcess;
+use selvedge_core::internal::PerProcess;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -9,7 +9,7 @@
 
 use super::{FAILED, NodeHead, READY};
 use crate::failed::NoValueError;
-use selvedge_core::{CancelPayload, quietly};
+use selvedge_core::internal::{CancelPayload, quietly};
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::future::Future;

@@ -25,7 +25,8 @@ use arrivals::Arrivals;
 use crowding::Crowding;
 use idle::SEARCHES_MAX;
 use pairing::Pairing;
-use selvedge_core::{Cpu, Events, Inside, RunError, RunQueue, Thread, Time, Trace, quietly};
+use selvedge_core::internal::quietly;
+use selvedge_core::{Cpu, Events, Inside, RunError, RunQueue, Thread, Time, Trace};
 use std::io;
 use std::time::Duration;
 
@@ -206,9 +207,9 @@ impl<'a, E: Events> WorkerLoop<'a, E> {
 
     /// Creates threads that were spawned from elsewhere.
     fn take_remote_spawns(&mut self) {
-        for birth in self.pool.idle.injector().take(self.workers as usize, REMOTE_SPAWNS_MAX) {
-            // `birth` may wake a foreign waker, or drop a future for which the arena has no room.
-            quietly(|| birth(&mut self.cpu));
+        for spawn in self.pool.idle.injector().take(self.workers as usize, REMOTE_SPAWNS_MAX) {
+            // `spawn` may wake a foreign waker, or drop a future for which the arena has no room.
+            quietly(|| spawn(&mut self.cpu));
         }
     }
 
