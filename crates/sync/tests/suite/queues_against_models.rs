@@ -103,7 +103,7 @@ fn a_bounded_fifo<M: Mode>(fifo: &BoundedFifo<u32, M>, ops: Vec<(u8, usize)>) {
             }
             6 => match (fifo.try_put(value), model.put(value)) {
                 (Ok(()), Some(Ok(()))) => {}
-                (Err(TryPutError::Closed(v)), Some(Err(Closed(w)))) => assert_eq!(v, w),
+                (Err(TryPutError::Closed(v)), Some(Err(ClosedError(w)))) => assert_eq!(v, w),
                 (Err(TryPutError::Full(v)), None) => assert_eq!(v, value),
                 other => panic!("{other:?}"),
             },
@@ -420,6 +420,6 @@ fn ends_close_when_the_last_of_a_kind_goes() {
     let (putter, taker) = BoundedFifo::ends(1);
     putter.try_put(1).unwrap();
     drop((taker.clone(), taker));
-    assert_eq!(putter.put_blocking(2), Err(Closed(2)));
+    assert_eq!(putter.put_blocking(2), Err(ClosedError(2)));
     assert!(putter.fifo().is_empty(), "values without a taker are dropped");
 }
