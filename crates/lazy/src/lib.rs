@@ -49,9 +49,9 @@
 // (how a circle is found, and what is given up with a frozen body).
 //
 // Thunks of a region (`region/cell.rs`) are of another kind: words in an arena, entered and
-// updated by stores (`region/code.rs`). `region/claim.rs` proves that no duplicate is longer than a quantum,
-// `region/waits.rs` parks an OS thread at a hole and finds circles, and `region/chunk.rs` has the
-// memory.
+// updated by stores (`region/code.rs`). `region/claim.rs` proves that no duplicate is longer than
+// a quantum, `region/waits.rs` parks an OS thread at a hole and finds circles, and
+// `region/chunk.rs` has the memory.
 //
 // Sparks (`spark.rs`, `ring.rs`) lie in rings of their OS threads. Thieves take the oldest spark
 // without interrupting the owner. When a spark is made, the scheduler creates a thread that takes

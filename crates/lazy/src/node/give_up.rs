@@ -1,5 +1,5 @@
 //! The end of a claim without an update: `node.rs` has the steps, and [`CircleTable`] has the
-//! evaluations below the one that is given up.
+//! evaluations below an evaluation that is given up.
 //!
 //! `force.rs` gives up the claim of a force that is dropped, and `typed.rs` the claim of a closure
 //! that a cancellation unwinds. `typed.rs` releases the record of a node that ends.

@@ -3,9 +3,9 @@
 //! [`GreyClaimAtYield`](crate::GreyClaimAtYield).
 //!
 //! # The frames
-//! Each evaluation has an [`UpdateFrame`] (`frames.rs`) on the native stack, with the frame of the evaluation
-//! that demands it. After a quantum the nursery goes from the innermost frame outwards, and stops
-//! at the first one that it has claimed in an earlier quantum.
+//! Each evaluation has an [`UpdateFrame`] (`frames.rs`) on the native stack, with the frame of the
+//! evaluation that demands it. After a quantum the nursery goes from the innermost frame outwards,
+//! and stops at the first one that it has claimed in an earlier quantum.
 //! ```text
 //!    header             the thunk is                            done
 //!    its code           under evaluation, claimed by none       exchange for BLACK
@@ -143,8 +143,8 @@ impl<E: ThunkEntry> Nursery<'_, E> {
         }
     }
 
-    /// Evaluates a thunk within a frame, and passes the result to `update`. `None` if the evaluation was left: then another OS thread
-    /// has the thunk, or has updated it.
+    /// Evaluates a thunk within a frame, and passes the result to `update`. `None` if the
+    /// evaluation was left: then another OS thread has the thunk, or has updated it.
     #[inline(always)]
     pub(super) fn evaluate_in_frame(
         &self,

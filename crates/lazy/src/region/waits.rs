@@ -48,7 +48,8 @@
 //!
 //! # Callers
 //! `Thunk::meet` in `thunk.rs` waits. `Thunk::update` there and `end_unwinding` in `cell.rs` wake.
-//! Lock-free thunks leave no holes, so no OS thread waits for them, and their circles are not found.
+//! Lock-free thunks leave no holes, so no OS thread waits for them, and their circles are not
+//! found.
 
 use super::hole::{ThreadHoles, thread_of};
 use crate::primitives::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, lock};
