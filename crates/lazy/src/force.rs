@@ -35,11 +35,10 @@ mod woken;
 
 use self::more_stack::{has_room, on_more_stack};
 use self::woken::WokenBodies;
-use crate::circle::{CircleTable, RecordId, table};
-use crate::failed::NoValueError;
-use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead, READY};
-use selvedge_core::in_thread;
-use selvedge_core::internal::{exchange_frame, is_indivisible, this_stack};
+use crate::circle::{CircleTable, table};
+use crate::failed::NoValue;
+use crate::node::{CLAIMED, FAILED, IDLE, NodeClaim, NodeHandle, NodeHead, READY, RecordId};
+use selvedge_core::{exchange_frame, in_thread, is_indivisible, this_stack};
 use selvedge_sync::wait_blocking;
 use std::cell::{Cell, RefCell};
 use std::future::Future;
