@@ -20,7 +20,7 @@ use crate::stop::{Abort, Stop, StopReason, Tried};
 use crate::turn::CommitTurn;
 use crate::variable::{Borrowed, WAITERS};
 use crate::waking::{self, WokenByCommit};
-use selvedge_core::quietly;
+use selvedge_core::internal::quietly;
 use std::any::Any;
 use std::mem::ManuallyDrop;
 use std::panic::resume_unwind;

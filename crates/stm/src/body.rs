@@ -6,7 +6,7 @@ use crate::evaluate::evaluate;
 use crate::stop::Abort;
 use crate::transaction::Tx;
 use crate::turn::CommitTurn;
-use selvedge_core::indivisible;
+use selvedge_core::internal::indivisible;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -38,7 +38,7 @@ use crate::attempt::{AttemptState, Evaluated};
 use crate::condition::WakeCondition;
 use crate::engine::Engine;
 use crate::transaction::Tx;
-use selvedge_core::{indivisible, quietly};
+use selvedge_core::internal::{indivisible, quietly};
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::Arc;

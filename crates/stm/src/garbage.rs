@@ -1,6 +1,6 @@
 //! [`Garbage`]: an object that is freed later, by any OS thread.
 
-use selvedge_core::quietly;
+use selvedge_core::internal::quietly;
 use std::mem::ManuallyDrop;
 
 /// The function that frees a value behind a pointer of its type.

@@ -24,7 +24,7 @@
 //!     later.await.unwrap();
 //!     assert_eq!((ann.read_now(|n| *n), bob.read_now(|n| *n)), (0, 10));
 //! })?;
-//! # Ok::<(), selvedge::Failure>(())
+//! # Ok::<(), selvedge::SchedulerError>(())
 //! ```
 //!
 //! # What there is

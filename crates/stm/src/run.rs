@@ -8,7 +8,8 @@ use crate::registration::{Registration, WaitsForWrite};
 use crate::stop::{Abort, Tried};
 use crate::transaction::Tx;
 use crate::turn::CommitTurn;
-use selvedge_core::{YieldNow, budget, is_indivisible, yield_now};
+use selvedge_core::internal::is_indivisible;
+use selvedge_core::{YieldNow, budget, yield_now};
 use selvedge_sync::wait_blocking;
 use std::convert::Infallible;
 use std::future::Future;
@@ -59,7 +60,7 @@ use std::task::{Context, Poll, ready};
 ///     .await;
 ///     assert_eq!((from.read_now(), to.read_now()), (7, 3));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "atomic")]
 #[track_caller]
@@ -88,7 +89,7 @@ pub fn atomically<R>(body: impl FnMut(&Tx) -> Tried<R>) -> impl Future<Output = 
 ///     });
 ///     assert_eq!(withdrawn.await, Err("not so much"));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[track_caller]
 pub fn try_atomically<R, X>(
@@ -151,7 +152,7 @@ pub fn atomically_blocking<R>(body: impl FnMut(&Tx) -> Tried<R>) -> R {
 ///     }
 ///     waits.await.unwrap();
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[track_caller]
 pub fn wait_for(

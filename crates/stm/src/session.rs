@@ -11,7 +11,7 @@ use crate::primitives::{Mutex, lock, thread_local};
 use crate::spare::SpareNodes;
 use crate::waiter::WaitingTx;
 use crate::world::Alone;
-use selvedge_core::{is_indivisible, quietly};
+use selvedge_core::internal::{is_indivisible, quietly};
 use std::cell::Cell;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Arc;

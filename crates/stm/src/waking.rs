@@ -11,7 +11,7 @@ use crate::variable::{Borrowed, Inner, LOCKED, WAITERS};
 use crate::waiter::WaitingTx;
 use crate::waiters::Waiters;
 use crate::weak::Weak;
-use selvedge_core::quietly;
+use selvedge_core::internal::quietly;
 use std::collections::HashSet;
 use std::ptr::NonNull;
 use std::sync::{Arc, PoisonError};

@@ -4,7 +4,7 @@
 use super::{AttemptState, BoxedHook, Extras};
 use crate::engine::Engine;
 use crate::log::BranchMark;
-use selvedge_core::quietly;
+use selvedge_core::internal::quietly;
 use std::cell::RefCell;
 
 /// A part of a transaction that may be undone. If it is dropped before its end, because its body
