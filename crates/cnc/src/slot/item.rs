@@ -4,7 +4,7 @@
 use std::mem::MaybeUninit;
 
 #[cfg(not(loom))]
-use selvedge_core::advise_huge_pages;
+use selvedge_core::internal::advise_huge_pages;
 
 use crate::primitives::{ItemCell, Ordering};
 
