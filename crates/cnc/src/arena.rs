@@ -1,7 +1,7 @@
 //! The objects that a graph owns: [`Arena`], which keeps them at fixed addresses until the graph
 //! ends.
 //!
-//! `Core::own` adds collections, step entries and hints, and returns references of the graph's
+//! `Catalogue::own` adds collections, step entries and hints, and returns references of the graph's
 //! lifetime `'g`. Handles such as `ItemCol` and `TagCol` are copies of these references.
 //!
 //! The arena ends in two passes. The first pass calls [`Owned::empty`] of each object, which runs

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::live::bell::RunBell;
+use crate::bell::RunBell;
 
 /// Why a worker has to attend to something before it runs a step. `needed` is set with each of the
 /// reasons, so that a worker looks at one word when there is none.

@@ -11,8 +11,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::collections::{ItemCol, Items};
 use crate::graph::Graph;
+use crate::items::{ItemCol, Items};
 use crate::key::{ItemKey, fold, hash_of};
 use crate::primitives::{Mutex, lock};
 use crate::tags::TagCol;
@@ -34,7 +34,7 @@ impl<A: Clone, B: Clone, K: ItemKey> MetTags<A, B, K> {
         MetTags(std::array::from_fn(|_| Mutex::new(HashMap::new())))
     }
 
-    /// Notes a tag, and returns those of the other side that have come before it. Both are done
+    /// Notes a tag, and returns the tags of the other side that have come before it. Both are done
     /// under one lock, so of each pair the tag that comes second makes it.
     fn meet<R>(&self, key: K, note: impl FnOnce(&mut Sides<A, B>) -> R) -> R {
         let part = fold(hash_of(&key)) as usize % PARTS;

@@ -1,7 +1,7 @@
 //! The order of faults in a report, and the faults of an item that several steps have put.
 //!
 //! `StepContext::fault`, `StepContext::double_put` and `Core::left_over` make faults.
-//! `Core::report_faults` and `Core::left_over` sort them with [`settle`]. The order has no time and
+//! `FaultLog::report` and `Core::left_over` sort them with [`settle`]. The order has no time and
 //! no worker in it, so it does not depend on the schedule.
 //!
 //! **The pairs of a double put.** A put finds the put that came first in time. If three steps put

@@ -1,8 +1,8 @@
 //! The memory of async steps: [`FrameMemory`] for a graph, [`FramePool`] for a worker.
 //!
-//! `BeginCode` in `async_step.rs` takes memory for a `StepFrame`, and `poll` gives the memory back
-//! when the step has ended. Frames of up to 1 KiB lie in the places of `places.rs`: there is one
-//! `PlaceMemory` for each multiple of [`UNIT`]. A larger frame goes to the allocator.
+//! `BeginCode` in `kinds/async_step.rs` takes memory for a `StepFrame`, and `poll` gives the memory
+//! back when the step has ended. Frames of up to 1 KiB lie in the places of `places.rs`: there is
+//! one `PlaceMemory` for each multiple of [`UNIT`]. A larger frame goes to the allocator.
 //!
 //! `free_frame` drops a frame where there may be no worker, for example at the end of the graph.
 //! The place of such a frame is not used again, and is freed with the graph.

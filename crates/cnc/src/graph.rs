@@ -1,9 +1,10 @@
 //! The program's interface to a graph: [`graph`] makes a [`Graph`], the program builds and runs it,
 //! and [`FinishedGraph`] shows the items after a run that ended well.
 //!
-//! All work is done elsewhere: `core.rs` has the state, `code.rs` and `async_step.rs` have the
-//! kinds of steps, and a [`Scheduler`] runs them. [`Graph::run`] decides how a run has ended:
-//! failed, stuck, cancelled, or finished.
+//! Below `graph/`, `prescribe.rs` and `ranges.rs` add steps, `finished.rs` shows the items, and
+//! `observe.rs` shows what the graph did. All work is done elsewhere: `core.rs` has the state,
+//! `kinds/` has the kinds of steps, and a [`Scheduler`] runs them. [`Graph::run`] decides how a run
+//! has ended: failed, stuck, cancelled, or finished.
 //!
 //! `Graph` and `View` are not `Sync`, because `View` and the reports read the collections while no
 //! worker runs. `'g` is a new lifetime for each graph. So a handle of one graph does not compile
@@ -11,28 +12,27 @@
 //!
 //! Paper: [NCM11 §2.1].
 
+mod finished;
 mod observe;
+mod prescribe;
+mod ranges;
+
+pub use finished::{FinishedGraph, View};
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::atomic::Ordering;
 
-use crate::async_step::{self, AsyncStep};
 use crate::cancel::Canceller;
-use crate::code::{DependsCode, ReadyStep, ReplayCode, free_of};
-use crate::collections::{ItemCol, Items};
 use crate::core::Core;
 use crate::error::{GraphError, StepResult};
 use crate::first_panic::FirstPanic;
-use crate::hints::StepHints;
+use crate::items::{ItemCol, Items};
 use crate::key::ItemKey;
 use crate::live::LiveEnvironment;
+use crate::primitives::Ordering;
+use crate::ready_step::ReadyStep;
 use crate::schedulers::{GraphJob, Scheduler};
-use crate::slot::ItemSlot;
-use crate::statistics::Statistics;
-use crate::step::{Needs, StepContext};
-use crate::step_col::StepCol;
-use crate::storage::KeyOf;
+use crate::step::StepContext;
 use crate::stuck::Stuck;
 use crate::tags::TagCol;
 
@@ -112,12 +112,12 @@ impl<'g> Graph<'g, '_> {
     /// A new tag collection.
     #[doc(alias = "newTagCol")]
     pub fn tags<T: ItemKey + 'g>(&'g self, name: &str) -> TagCol<'g, T> {
-        self.core.add_tags(name, false)
+        TagCol::add(&self.core, name, false)
     }
 
     /// A new tag collection that remembers its tags: one that is put again has no effect.
     pub fn memoised_tags<T: ItemKey + 'g>(&'g self, name: &str) -> TagCol<'g, T> {
-        self.core.add_tags(name, true)
+        TagCol::add(&self.core, name, true)
     }
 
     /// A new item collection: hashed, and its items stay to the end.
@@ -132,7 +132,7 @@ impl<'g> Graph<'g, '_> {
         K: ItemKey + 'g,
         V: Send + Sync + 'g,
     {
-        self.core.add_items(name, items, false)
+        ItemCol::add(&self.core, name, items, false)
     }
 
     /// A new item collection with one item. Its key is `()`.
@@ -181,118 +181,7 @@ impl<'g> Graph<'g, '_> {
     /// # }
     /// ```
     pub fn on_put<K: ItemKey + 'g, V>(&'g self, items: ItemCol<'g, K, V>) -> TagCol<'g, K> {
-        items.0.on_put(|| self.core.add_tags(&format!("puts of {}", items.name()), false).0)
-    }
-
-    pub(crate) fn hints<T: ItemKey + 'g>(&'g self) -> &'g StepHints<'g, T> {
-        self.core.own(StepHints::default())
-    }
-
-    /// Prescribes a step: it runs once for each tag of a collection.
-    ///
-    /// A step that misses an item runs again from its beginning when the item is there. So it gets
-    /// before it puts. A step is a function of its tag and of the items that it gets; the graph is
-    /// determined only if that is true.
-    pub fn prescribe<T, F>(&'g self, tags: TagCol<'g, T>, name: &str, body: F) -> StepCol<'g, T>
-    where
-        T: ItemKey + 'g,
-        F: Fn(T, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
-    {
-        let hints = self.hints();
-        let code = Box::new(ReplayCode { body, hints });
-        tags.0.prescribe(self.core.add_entry(name, code, free_of::<T>(), false));
-        StepCol::new(hints, &self.core)
-    }
-
-    /// Prescribes a step with declared items, for each tag of a collection: `needs` declares the
-    /// items, and `body` runs once, when all of them are there. There is one exception: other steps
-    /// may have claimed all gets of a counted item by then, so that its count may be wrong. Then
-    /// `body` runs again from its beginning.
-    ///
-    /// # Examples
-    /// ```
-    /// use selvedge::cnc::{self, Items, schedulers::OneByOne};
-    ///
-    /// # fn main() -> Result<(), cnc::GraphError> {
-    /// let fib = cnc::graph(|graph| {
-    ///     let tags = graph.tags("numbers");
-    ///     let fibs = graph.items_with("fibs", Items::dense(51));
-    ///     graph.prescribe_depends(
-    ///         tags,
-    ///         "fib",
-    ///         move |n: u32, needs| needs.on(fibs, n - 1).and_then(|()| needs.on(fibs, n - 2)),
-    ///         move |n, step| step.put(fibs, n, *step.get(fibs, n - 1)? + *step.get(fibs, n - 2)?),
-    ///     );
-    ///     graph.initialize(|env| {
-    ///         env.put(fibs, 0, 0_u64)?;
-    ///         env.put(fibs, 1, 1)?;
-    ///         (2..=50).try_for_each(|n| env.put_tag(tags, n))
-    ///     })?;
-    ///     Ok(graph.run(&OneByOne)?.finalize(|view| view.get(fibs, 50).copied()))
-    /// })?;
-    /// assert_eq!(fib, Some(12_586_269_025));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn prescribe_depends<T, D, F>(
-        &'g self,
-        tags: TagCol<'g, T>,
-        name: &str,
-        needs: D,
-        body: F,
-    ) -> StepCol<'g, T>
-    where
-        T: ItemKey + 'g,
-        D: Fn(T, &Needs<'_, 'g>) -> StepResult + Send + Sync + 'g,
-        F: Fn(T, &StepContext<'g>) -> StepResult + Send + Sync + 'g,
-    {
-        let hints = self.hints();
-        let code = Box::new(DependsCode { needs, body, hints });
-        tags.0.prescribe(self.core.add_entry(name, code, free_of::<T>(), false));
-        StepCol::new(hints, &self.core)
-    }
-
-    /// Prescribes an async step, for each tag of a collection. When an item that the step missed is
-    /// there, the step goes on where it was. So it may get after it has put.
-    ///
-    /// # Paper
-    /// [NCM11 §3.3]: the continuation of a step, instead of a replay.
-    ///
-    /// # Examples
-    /// ```
-    /// use selvedge::cnc::{self, schedulers::OneByOne};
-    ///
-    /// # fn main() -> Result<(), cnc::GraphError> {
-    /// let answer = cnc::graph(|graph| {
-    ///     let players = graph.tags::<u32>("players");
-    ///     let balls = graph.items::<u32, u32>("balls");
-    ///     graph.prescribe_async(players, "play", move |me, step| async move {
-    ///         for round in 0..10 {
-    ///             let ball = *step.get(balls, 2 * round + me).await?;
-    ///             step.put(balls, 2 * round + me + 1, ball + 1)?;
-    ///         }
-    ///         Ok(())
-    ///     });
-    ///     graph.initialize(|env| {
-    ///         env.put_tag(players, 0)?;
-    ///         env.put_tag(players, 1)?;
-    ///         env.put(balls, 0, 0)
-    ///     })?;
-    ///     Ok(graph.run(&OneByOne)?.finalize(|view| view.get(balls, 20).copied()))
-    /// })?;
-    /// assert_eq!(answer, Some(20));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn prescribe_async<T, F, Fut>(&'g self, tags: TagCol<'g, T>, name: &str, body: F) -> StepCol<'g, T>
-    where
-        T: ItemKey + 'g,
-        F: Fn(T, AsyncStep<'g>) -> Fut + Send + Sync + 'g,
-        Fut: Future<Output = StepResult> + Send + 'g,
-    {
-        let hints = self.hints();
-        tags.0.prescribe(async_step::entry(&self.core, name, body, hints));
-        StepCol::new(hints, &self.core)
+        items.0.on_put(|| TagCol::add(&self.core, &format!("puts of {}", items.name()), false).0)
     }
 
     /// Puts the first items and tags, as the environment of the graph.
@@ -306,7 +195,7 @@ impl<'g> Graph<'g, '_> {
         &'g self,
         work: impl FnOnce(&StepContext<'g>) -> StepResult<A>,
     ) -> Result<A, GraphError> {
-        if !self.core.running.load(Ordering::Relaxed) {
+        if !self.core.tally.running.load(Ordering::Relaxed) {
             // `work` may get items that only cancelled steps have claimed.
             StepContext::settle_cancelled(&self.core);
         }
@@ -315,7 +204,7 @@ impl<'g> Graph<'g, '_> {
 
     /// What has gone wrong, if anything has.
     fn failure(&'g self) -> GraphError {
-        let faults = self.core.report_faults();
+        let faults = self.core.faults.report();
         if faults.is_empty() { GraphError::Cancelled } else { GraphError::Failed(faults) }
     }
 
@@ -331,7 +220,7 @@ impl<'g> Graph<'g, '_> {
     /// step that is left may still report a smaller one, and a graph with a step that puts tags for
     /// ever always has a step left.
     pub fn finish_after_fault(&'g self) {
-        self.core.stop_at_fault.store(false, Ordering::Relaxed);
+        self.core.faults.go_on();
     }
 
     pub(crate) fn core(&'g self) -> &'g Core<'g> {
@@ -382,19 +271,19 @@ impl<'g> Graph<'g, '_> {
         GraphJob::new(&self.core).rounds(scheduler);
         // The reports read the collections, and puts of the living environment may be under way.
         self.core.attention().bell().end();
-        let lost: Vec<ReadyStep<'g>> = self.core.take_pending();
+        let lost: Vec<ReadyStep<'g>> = self.core.pending.take_all();
         if self.core.is_cancelled() {
             drop(lost);
             return Err(self.failure());
         }
         assert!(
-            lost.is_empty() && self.core.outstanding() == 0,
+            lost.is_empty() && self.core.tally.outstanding() == 0,
             "the scheduler has returned while {} steps were ready",
-            self.core.outstanding()
+            self.core.tally.outstanding()
         );
         StepContext::settle_cancelled(&self.core);
         StepContext::get_again(&self.core, self.core.waiting());
-        let mut faults = self.core.report_faults();
+        let mut faults = self.core.faults.report();
         if faults.is_empty() {
             let missing = self.core.missing();
             if !missing.is_empty() {
@@ -402,11 +291,7 @@ impl<'g> Graph<'g, '_> {
             }
             faults = self.core.left_over();
         }
-        if faults.is_empty() {
-            Ok(FinishedGraph { core: &self.core, one_thread: PhantomData })
-        } else {
-            Err(GraphError::Failed(faults))
-        }
+        if faults.is_empty() { Ok(FinishedGraph::of(&self.core)) } else { Err(GraphError::Failed(faults)) }
     }
 
     /// Makes the graph as it was when the program had built it, so that it runs again with other
@@ -493,8 +378,11 @@ struct Running<'a, 'g>(&'a Core<'g>);
 
 impl<'a, 'g> Running<'a, 'g> {
     fn begin(core: &'a Core<'g>) -> Running<'a, 'g> {
-        assert!(!core.running.swap(true, Ordering::Relaxed), "a graph cannot be run within its own run");
-        core.begin_run();
+        assert!(
+            !core.tally.running.swap(true, Ordering::Relaxed),
+            "a graph cannot be run within its own run"
+        );
+        core.pending.begin_run();
         core.attention().bell().begin();
         Running(core)
     }
@@ -503,108 +391,6 @@ impl<'a, 'g> Running<'a, 'g> {
 impl Drop for Running<'_, '_> {
     fn drop(&mut self) {
         self.0.attention().bell().end();
-        self.0.running.store(false, Ordering::Relaxed);
-    }
-}
-
-/// A graph that has run to its end: no step is ready, and none waits.
-///
-/// It stays on the OS thread of the graph, so that no step of a later run can look at the items
-/// while other steps put some:
-/// ```compile_fail,E0277
-/// fn in_a_step<T: Send>() {}
-/// in_a_step::<selvedge::cnc::FinishedGraph<'static>>();
-/// ```
-/// ```compile_fail,E0277
-/// fn by_a_step<T: Sync>() {}
-/// by_a_step::<selvedge::cnc::FinishedGraph<'static>>();
-/// ```
-pub struct FinishedGraph<'g> {
-    core: &'g Core<'g>,
-    one_thread: PhantomData<*mut ()>,
-}
-
-impl<'g> FinishedGraph<'g> {
-    /// Looks at the items.
-    ///
-    /// # Paper
-    /// [NCM11 §2.1] `finalize`.
-    pub fn finalize<A>(&self, look: impl FnOnce(&View<'g>) -> A) -> A {
-        look(&View::of(self.core))
-    }
-
-    /// How often each step has run, and how many items were put and are still there.
-    pub fn statistics(&self) -> Statistics {
-        self.core.statistics()
-    }
-}
-
-impl fmt::Debug for FinishedGraph<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FinishedGraph").finish_non_exhaustive()
-    }
-}
-
-/// The items of a graph that has run to its end. It stays on the OS thread of the graph, as
-/// [`FinishedGraph`] does.
-/// ```compile_fail,E0277
-/// fn in_a_step<T: Send>() {}
-/// in_a_step::<selvedge::cnc::View<'static>>();
-/// ```
-/// ```compile_fail,E0277
-/// fn by_a_step<T: Sync>() {}
-/// by_a_step::<selvedge::cnc::View<'static>>();
-/// ```
-pub struct View<'g> {
-    core: &'g Core<'g>,
-    one_thread: PhantomData<*mut ()>,
-}
-
-impl Drop for View<'_> {
-    fn drop(&mut self) {
-        self.core.views.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl<'g> View<'g> {
-    /// The view is counted, so that the graph is not reset meanwhile.
-    fn of(core: &'g Core<'g>) -> View<'g> {
-        core.views.fetch_add(1, Ordering::Relaxed);
-        View { core, one_thread: PhantomData }
-    }
-
-    /// The item of a key, if it was put and is kept.
-    pub fn get<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> Option<&V> {
-        let found = items.0.storage.look(&key)?;
-        let slot = found.slot;
-        // SAFETY: `is_kept` comes first. The drop of the arena drops a kept item after `'g`, and a
-        // view lives within `'g`. A reset of the graph refuses while there is a view.
-        slot.state.is_kept().then(|| unsafe { slot.value() })
-    }
-
-    /// All items that are kept, in the order of their keys.
-    pub fn iter<'v, K: ItemKey, V: Send + Sync>(
-        &'v self,
-        items: ItemCol<'g, K, V>,
-    ) -> impl Iterator<Item = (K, &'v V)> + use<'v, 'g, K, V> {
-        let storage = &items.0.storage;
-        let kept = |key: KeyOf<'g, K>, slot: &'g ItemSlot<V, ReadyStep<'g>>| {
-            // SAFETY: as in `get`.
-            slot.state.is_kept().then(|| (key.key(), unsafe { slot.value() }))
-        };
-        let mut others = Vec::new();
-        if !storage.is_dense() {
-            storage.each(|key, slot| others.extend(kept(key, slot)));
-        }
-        if !storage.is_ordered() {
-            others.sort_by(|(a, _), (b, _)| a.cmp(b));
-        }
-        storage.dense_slots().filter_map(move |(key, slot)| kept(key, slot)).chain(others)
-    }
-}
-
-impl fmt::Debug for View<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View").field("collections", &self.core.each_items().len()).finish()
+        self.0.tally.running.store(false, Ordering::Relaxed);
     }
 }

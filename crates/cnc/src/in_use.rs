@@ -1,6 +1,6 @@
 //! The steps that find a counted item in use by other steps, and wait: [`InUseWaiters`].
 //!
-//! `ItemStore` (`collections.rs`) owns one for its collection. A step waits here for one of two
+//! `ItemStore` (`item_store.rs`) owns one for its collection. A step waits here for one of two
 //! reasons, [`InUse`]: it is to take the item as the last step with a get, or all gets of the item
 //! are claimed by steps that have not ended. `StepContext::wait_or_fail` adds a step. At the end of
 //! another step, `AnyItems::give_back` wakes the waiting steps that can go on.
@@ -8,7 +8,7 @@
 //! **A step that is late is not refused at once.** A step with a claim may miss another item, or be
 //! cancelled while it waits, and its claim is free again then. Which comes first would depend on
 //! the schedule. So a late step waits here until all claims were returned, and the item is gone; or
-//! until no step of the run is ready. `StepContext::settle` has it look once more then.
+//! until no step of the run is ready. `StepContext::settle` makes it look once more then.
 //!
 //! **No wake-up is lost.** A step is in the list before it sets a bit in the item's word, and both
 //! are done under the lock of the list. The end of a user changes the same word, so it comes before

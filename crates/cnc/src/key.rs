@@ -3,9 +3,9 @@
 //! A key says how it can be stored. A key that fits in a word is compared and hashed as that word.
 //! A key of a grid is a place in an array. All others are hashed.
 //!
-//! `collections.rs` and `storage.rs` store items by these answers, `code.rs` stores tags by them,
-//! and `error.rs` and the reports print and sort keys. The program implements [`ItemKey`] for types
-//! of its own.
+//! `item_store.rs` and `storage.rs` store items by these answers, `tag_word.rs` stores tags by
+//! them, and `error.rs` and the reports print and sort keys. The program implements [`ItemKey`] for
+//! types of its own.
 //!
 //! The trait is safe, so an implementation may contradict itself. No `unsafe` code may rely on an
 //! answer of `to_word`, `from_word` or `place`. A wrong answer may confuse two items or cause a
@@ -414,6 +414,12 @@ pub(crate) fn text_if_any(key: &impl Debug) -> Option<String> {
 pub(crate) fn fold(word: u64) -> u64 {
     let product = u128::from(word ^ 0x9E37_79B9_7F4A_7C15) * 0xD6E8_FEB8_6659_FD93;
     (product as u64) ^ ((product >> 64) as u64)
+}
+
+/// A word that is the same for a key in each run of the program: its word, or its hash if it does
+/// not fit.
+pub(crate) fn identity_of<K: ItemKey>(key: &K) -> u64 {
+    if is_word::<K>() { key.to_word() } else { hash_of(key) }
 }
 
 /// The hash of a key that does not fit in a word.

@@ -15,8 +15,8 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{fmt, mem};
 
-use crate::code::ReadyStep;
 use crate::core::Core;
+use crate::ready_step::ReadyStep;
 use crate::schedulers::GraphJob;
 use crate::step::Worker;
 

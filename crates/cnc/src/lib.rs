@@ -82,14 +82,28 @@
 // # For readers of the source
 //
 // A graph lives in a call of `graph`. Its handles are references with the lifetime of the call,
-// which is another one for each graph. Read `slot.rs` (the state word of an item: put, get, wait,
-// take, with the argument that no wake-up is lost), `storage.rs` (where items lie: dense, in pages,
-// or by their words or hashes in `storage/table.rs`; `storage/streamed.rs` keeps nothing of an item
-// that has gone), `step.rs` (what a step sees; below `step/` its gets, its puts, and how a step
-// that has missed an item waits and runs again), `async_step.rs` (the same with a continuation),
-// `code.rs` (the kinds of steps behind one trait), `core.rs` (what workers share) with `arena.rs`
-// (what a graph owns). `places.rs`, `waiters.rs` and `frames.rs` are slabs of memory that a worker
-// uses again.
+// which is another one for each graph.
+//
+// The files stand on floors, and a file names files of its own floor or below:
+//
+//     face     graph  graph/  compose                 what the program calls
+//     running  schedulers/  lend  live                which ready step runs where, and when
+//     kinds    kinds/                                 replayed, declared, range, forked, async
+//     kernel   step/  items  item_store  tags  step_col
+//              ready_step + core + step               a knot, see the head of `ready_step.rs`
+//              catalogue  tally  fault_log  worker_memory  pending      the parts of `Core`
+//              any_items  tag_word  hints  held_steps  cancel  bell
+//     memory   slot/  storage/  arena  places  waiters  frames  in_use
+//     data     key  error  faults  record  picture  monitor  stuck  statistics  svg  dot  random
+//
+// Read `slot.rs` first (the state word of an item: put, get, wait, take, with the argument that no
+// wake-up is lost). Then read `storage.rs` (where items lie: dense, in pages, or by their words or
+// hashes in `storage/table.rs`; `storage/streamed.rs` keeps nothing of an item that has gone),
+// `ready_step.rs` (an instance that can run), `step.rs` (what a step sees; below `step/` its gets,
+// its puts, and how a step that has missed an item waits and runs again), `kinds.rs` (the kinds of
+// steps behind one trait), and `core.rs` (what workers share, in five parts) with `arena.rs` (what
+// a graph owns). `places.rs`, `waiters.rs` and `frames.rs` are slabs of memory that a worker uses
+// again.
 //
 // A worker looks at one word before a step (`cancel.rs`), and `step/attend.rs` acts when the word
 // is set. `step/settle.rs` acts when no step is ready: it frees the claims of cancelled steps and
@@ -102,9 +116,9 @@
 //
 // Below `schedulers/`, `circle.rs` has the argument that workers end together and not before
 // (termination detection). `live.rs` has the handles of an environment that puts while the graph
-// runs, and `live/bell.rs` the argument that the run does not end before they are closed, that no
-// put is between two runs, and that a put wakes a worker that sleeps. Threads of ours take only
-// `'static` values, so `lend.rs` lends them the parts of a run.
+// runs, and `bell.rs` the argument that the run does not end before they are closed, that no put is
+// between two runs, and that a put wakes a worker that sleeps. Threads of ours take only `'static`
+// values, so `lend.rs` lends them the parts of a run.
 //
 // Invariants:
 // - The schedulers of `cnc` have no unsafe code, and use nothing that a program's own scheduler
@@ -117,33 +131,38 @@
 #[cfg(all(test, not(loom)))]
 extern crate self as selvedge_cnc;
 
+mod any_items;
 mod arena;
-mod async_step;
+mod bell;
 mod cancel;
-mod code;
-mod collections;
+mod catalogue;
 mod compose;
 mod core;
 mod dot;
 mod error;
+mod fault_log;
 mod faults;
 mod first_panic;
 mod frames;
 mod graph;
+mod held_steps;
 mod hints;
 mod in_use;
+mod item_store;
+mod items;
 mod key;
+mod kinds;
 mod lend;
 mod live;
 #[cfg(loom)]
 pub mod models;
 mod monitor;
+mod pending;
 mod picture;
 mod places;
 mod primitives;
 mod random;
-mod ranges;
-mod ready;
+mod ready_step;
 mod record;
 pub mod schedulers;
 #[cfg(all(test, not(loom)))]
@@ -155,23 +174,27 @@ mod step_col;
 mod storage;
 mod stuck;
 mod svg;
+mod tag_word;
 mod tags;
+mod tally;
 mod waiters;
+mod worker_memory;
 
-pub use async_step::{AsyncStep, Get, Take};
 pub use cancel::Canceller;
-pub use code::ReadyStep;
-pub use collections::{ItemCol, Items};
 pub use error::{FaultCause, GraphError, Halted, StepFault, StepResult};
 pub use graph::{FinishedGraph, Graph, View, graph};
+pub use items::{ItemCol, Items};
 pub use key::{AxisLengths, Grid, ItemKey};
+pub use kinds::async_step::{AsyncStep, Get, Take};
+pub use kinds::declared::Needs;
+pub use kinds::range::{BlockedRange2d, BlockedRange3d, RangeNumber};
 pub use lend::{LentJob, LentStep, LentWorker};
 pub use live::{LiveEnvironment, LiveGet, LivePuts};
 pub use monitor::{Monitor, RunningStep, Stalled, StepProgress};
-pub use ranges::{BlockedRange2d, BlockedRange3d, RangeNumber};
+pub use ready_step::ReadyStep;
 pub use record::{Recording, StepRun};
 pub use statistics::{ItemStatistics, Statistics, StepStatistics};
-pub use step::{Needs, Outlet, StepContext, Worker};
+pub use step::{Outlet, StepContext, Worker};
 pub use step_col::StepCol;
 pub use stuck::{MissingItem, Stuck, StuckStep};
 pub use tags::TagCol;

@@ -2,12 +2,11 @@
 //!
 //! `Graph::live` makes the first handle. Each of its calls runs on the caller's OS thread, as code
 //! of the environment (`StepContext::environment`), and leaves the ready steps in the `Core`.
-//! `live/bell.rs` has the protocol by which the run learns of them, and by which it ends.
+//! `bell.rs` has the protocol by which the run learns of them, and by which it ends.
 //! [`LiveGet`] waits for an item by a forked step.
 //!
 //! Paper: [NCM11 §2.1]: the environment.
 
-pub(crate) mod bell;
 mod wait;
 
 pub use wait::LiveGet;
@@ -17,9 +16,9 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 use crate::cancel::Attention;
-use crate::collections::{ItemCol, Items};
 use crate::core::Core;
 use crate::error::{Halted, StepResult};
+use crate::items::{ItemCol, Items};
 use crate::key::ItemKey;
 use crate::step::StepContext;
 use crate::stuck::Stuck;
@@ -67,9 +66,9 @@ use crate::tags::TagCol;
 ///     thread::scope(|scope| {
 ///         let user = scope.spawn(move || {
 ///             live.put_tag(numbers, 3)?;
-///             let nine = live.get(squares, 3).wait()?;
+///             let nine = live.get(squares, 3).wait_blocking()?;
 ///             live.put_tag(numbers, nine)?;
-///             live.get(squares, 9).wait()
+///             live.get(squares, 9).wait_blocking()
 ///         });
 ///         // It ends when the user has dropped the handle.
 ///         graph.run(&Stealing::new(2))?;
@@ -140,7 +139,8 @@ impl<'g> LiveEnvironment<'g> {
     /// # }
     /// ```
     pub fn puts<A>(&self, work: impl FnOnce(&LivePuts<'_, 'g>) -> StepResult<A>) -> StepResult<A> {
-        let Some(inside) = self.attention.bell().enter(|| self.is_own(), || self.core.wake_worker()) else {
+        let Some(inside) = self.attention.bell().enter(|| self.is_own(), || self.core.pending.wake_worker())
+        else {
             return Err(Halted(None));
         };
         let done = StepContext::environment(self.core, |step| work(&LivePuts(step)));
@@ -187,8 +187,8 @@ impl<'g> LiveEnvironment<'g> {
     }
 
     /// A clone of the item of a key, when it is there. The future is for any executor;
-    /// [`LiveGet::wait`] blocks the OS thread instead. It gets the item as a step does, and so it
-    /// is in the count of a counted item.
+    /// [`LiveGet::wait_blocking`] blocks the OS thread instead. It gets the item as a step does,
+    /// and so it is in the count of a counted item.
     ///
     /// # Errors
     /// The future returns an error if the run has failed or was cancelled, or if the get is a
@@ -204,9 +204,9 @@ impl<'g> LiveEnvironment<'g> {
         LiveGet::new(self, items, key)
     }
 
-    /// Waits until no step is ready and none runs, and no other handle puts. Returns a report of
-    /// the steps that wait for items then, if there are some: only a put of the environment can
-    /// have them go on.
+    /// Blocks the OS thread until no step is ready and none runs, and no other handle puts. Returns
+    /// a report of the steps that wait for items then, if there are some: they go on only after a
+    /// put of the environment.
     ///
     /// The caller must not be within [`puts`](LiveEnvironment::puts), or in a step of the graph.
     ///
@@ -231,10 +231,10 @@ impl<'g> LiveEnvironment<'g> {
     ///     std::thread::scope(|scope| {
     ///         scope.spawn(move || {
     ///             live.put_tag(tags, 7)?;
-    ///             let stuck = live.wait_for_rest()?.expect("the item 7 is not there");
+    ///             let stuck = live.wait_for_rest_blocking()?.expect("the item 7 is not there");
     ///             assert_eq!(stuck.items[0].key, "7");
     ///             live.put(items, 7, 70)?;
-    ///             assert!(live.wait_for_rest()?.is_none());
+    ///             assert!(live.wait_for_rest_blocking()?.is_none());
     ///             cnc::StepResult::Ok(())
     ///         });
     ///         graph.run(&Stealing::new(2)).map(|_| ())
@@ -244,21 +244,22 @@ impl<'g> LiveEnvironment<'g> {
     /// # }
     /// ```
     #[doc(alias = "quiesce")]
-    pub fn wait_for_rest(&self) -> StepResult<Option<Stuck>> {
+    pub fn wait_for_rest_blocking(&self) -> StepResult<Option<Stuck>> {
         let Some(_rest) = self.attention.bell().at_rest(|| self.is_own()) else { return Err(Halted(None)) };
         let missing = self.core.missing();
         Ok((!missing.is_empty()).then(|| Stuck::of(missing)))
     }
 
-    /// Waits as [`wait_for_rest`](LiveEnvironment::wait_for_rest) does, and makes no report. So it
-    /// does not look at the items, and its cost does not depend on how many there are.
+    /// Waits as [`wait_for_rest_blocking`](LiveEnvironment::wait_for_rest_blocking) does, and makes
+    /// no report. So it does not look at the items, and its cost does not depend on how many there
+    /// are.
     ///
     /// # Errors
-    /// As for `wait_for_rest`.
+    /// As for `wait_for_rest_blocking`.
     ///
     /// # Panics
     /// As [`puts`](LiveEnvironment::puts).
-    pub fn rest(&self) -> StepResult {
+    pub fn rest_blocking(&self) -> StepResult {
         match self.attention.bell().at_rest(|| self.is_own()) {
             Some(_rest) => Ok(()),
             None => Err(Halted(None)),

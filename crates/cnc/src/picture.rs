@@ -6,9 +6,9 @@
 //! a run is recorded or monitored.
 //!
 //! The nodes and arrows are in the order of the collections' numbers, so the same program has the
-//! same picture. An async step has two entries; the picture shows the entry that begins. Of the
-//! collections that steps make, those with one name are one node, because there may be as many as
-//! steps, and their numbers depend on the schedule.
+//! same picture. An async step has two entries; the picture shows the entry that begins. The
+//! collections that steps make are one node if they have one name: each step may make one, and
+//! their numbers depend on the schedule.
 
 use std::collections::BTreeSet;
 

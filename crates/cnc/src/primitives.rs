@@ -1,7 +1,7 @@
 //! The synchronisation primitives of the protocols that loom checks: those of std, or those of loom
 //! under `--cfg loom`.
 //!
-//! `slot.rs`, `in_use.rs`, `storage.rs`, `storage/table.rs`, `places.rs`, `live/bell.rs` and
+//! `slot.rs`, `in_use.rs`, `storage.rs`, `storage/table.rs`, `places.rs`, `bell.rs` and
 //! `schedulers/circle.rs` must use these types and not those of std, because loom sees the accesses
 //! of its own types only.
 

@@ -60,7 +60,7 @@ mod stealing;
 mod threads;
 mod watchdog;
 
-pub use crate::live::bell::Leave;
+pub use crate::bell::Leave;
 pub use crate::record::RunOrder;
 pub use affine::Affine;
 pub use pool::TaskPool;
@@ -75,9 +75,9 @@ use std::{fmt, mem, panic, thread};
 
 use selvedge_sched::run_beside;
 
-use crate::code::ReadyStep;
 use crate::core::Core;
 use crate::monitor::Monitor;
+use crate::ready_step::ReadyStep;
 use crate::step::{Outlet, StepContext, Worker};
 
 /// Runs the ready steps of a graph until there are none.
@@ -219,7 +219,7 @@ impl<'g> GraphJob<'g> {
     ///     thread::scope(|scope| {
     ///         let user = scope.spawn(move || {
     ///             live.put_tag(numbers, 3)?;
-    ///             live.get(squares, 3).wait()
+    ///             live.get(squares, 3).wait_blocking()
     ///         });
     ///         graph.run(&OneStays)?;
     ///         Ok::<_, cnc::GraphError>(user.join().unwrap().unwrap())
@@ -234,7 +234,7 @@ impl<'g> GraphJob<'g> {
         if !bell.is_open() {
             return None;
         }
-        drop(self.core.set_wake(Some(wake)));
+        drop(self.core.pending.set_wake(Some(wake)));
         bell.join(|| ());
         Some(Stay { core: self.core })
     }
@@ -265,7 +265,7 @@ impl fmt::Debug for GraphJob<'_> {
 /// while there is no step. [`GraphJob::stay`] makes it.
 ///
 /// The scheduler counts its active workers: the workers that do not sleep. It counts a worker out
-/// in the `leave` of [`idle`](Stay::idle), and in before it wakes the worker up. `live/bell.rs` has
+/// in the `leave` of [`idle`](Stay::idle), and in before it wakes the worker up. `bell.rs` has
 /// the argument that no put is lost, and that there is one last worker.
 pub struct Stay<'g> {
     core: &'g Core<'g>,
@@ -278,7 +278,7 @@ pub enum Idle {
     Work,
     /// It sleeps. When it is awake, it calls [`Stay::take`] first.
     Sleep,
-    /// It ends, and has all others end: the run has ended.
+    /// It ends, and makes all others end: the run has ended.
     End,
 }
 
@@ -294,7 +294,7 @@ impl<'g> Stay<'g> {
         let bell = self.core.attention().bell();
         worker.pause();
         let steps = match bell.leave(leave) {
-            None => self.core.take_later(),
+            None => self.core.pending.take_later(),
             Some(Leave::Back) => Vec::new(),
             Some(Leave::Asleep) => return Idle::Sleep,
             Some(Leave::Last) => {
@@ -325,14 +325,14 @@ impl<'g> Stay<'g> {
         let bell = self.core.attention().bell();
         worker.resume();
         if bell.is_rung() && bell.answer() {
-            worker.hold(self.core.take_later());
+            worker.hold(self.core.pending.take_later());
         }
     }
 }
 
 impl Drop for Stay<'_> {
     fn drop(&mut self) {
-        drop(self.core.set_wake(None));
+        drop(self.core.pending.set_wake(None));
     }
 }
 

@@ -51,3 +51,24 @@ fn each_fault_in_this_crate_is_noticed_by_the_random_graphs() {
         assert!(noticed > 0, "{fault:?} was not noticed");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::schedulers::OneByOne;
+    use crate::{GraphError, graph};
+
+    #[test]
+    #[should_panic = "1 steps wait for items, and the items know of 0"]
+    fn a_step_that_its_item_forgets_is_noticed() {
+        graph(|graph| {
+            let tags = graph.tags::<u32>("tags");
+            let items = graph.items::<u32, u32>("items");
+            graph.prescribe(tags, "get", move |n, step| step.get(items, n).map(|_| ()));
+            graph.initialize(|env| env.put_tag(tags, 7)).unwrap();
+            assert!(matches!(graph.run(&OneByOne), Err(GraphError::Stuck(_))));
+            let place = items.0.storage.find(&7).unwrap();
+            drop(place.slot.state.take_waiters());
+            let _ = graph.run(&OneByOne);
+        });
+    }
+}

@@ -1,4 +1,5 @@
-//! The place of one item: a state word, and the value.
+//! The place of one item: a state word, and the value. [`SlotState`] is the word with its protocol;
+//! [`ItemSlot`] is the word and the value.
 //!
 //! ```text
 //!             wait                                       the last count is given back,
@@ -47,18 +48,20 @@
 //! `tests/loom/slot.rs` checks this with models.
 //!
 //! `storage.rs` keeps an [`ItemSlot`] for each key. The gets and puts of `step/` and
-//! `async_step.rs` call `look`, `take`, `put` and `wait`; `collections.rs` returns the claims.
+//! `kinds/async_step.rs` call `look`, `take`, `put` and `wait`; `item_store.rs` returns the claims.
+
+mod item;
+mod woken;
+
+pub(crate) use item::ItemSlot;
+pub(crate) use woken::WokenSteps;
 
 use std::hint;
-use std::mem::MaybeUninit;
 #[cfg(not(loom))]
 use std::time::Duration;
 
-#[cfg(not(loom))]
-use selvedge_core::internal::advise_huge_pages;
-
 use crate::in_use::InUse;
-use crate::primitives::{AtomicU64, ItemCell, Ordering, thread};
+use crate::primitives::{AtomicU64, Ordering, thread};
 use crate::waiters::{SuspendedStep, WaiterPool, place_at};
 
 const FULL: u64 = 1;
@@ -87,12 +90,6 @@ pub(crate) const STEPS_MAX: usize = STEP_MASK as usize;
 
 /// A number that no step has.
 pub(crate) const NO_STEP: usize = STEPS_MAX;
-
-/// The bytes of the least array that asks the system for huge pages: two of them. In an array with
-/// a few million items the interrupts of small pages take as much time as all puts and gets
-/// together, and two workers wait for each other in them.
-#[cfg(not(loom))]
-const LARGE_ARRAY: usize = 4 << 20;
 
 /// How often an item may be got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +147,7 @@ impl<R> SlotState<R> {
         loop {
             // Acquire: the waiters are visible.
             match self.word.compare_exchange_weak(word, WRITING, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Some(WokenSteps { next: word, waiters: self.waiters }),
+                Ok(_) => return Some(WokenSteps::of(word)),
                 Err(now) => word = now,
             }
             if word & (FULL | WRITING) != 0 {
@@ -462,7 +459,7 @@ impl<R> SlotState<R> {
         if waiting {
             self.word.store(0, Ordering::Relaxed);
         }
-        WokenSteps { next: if waiting { word & WAITERS } else { 0 }, waiters: self.waiters }
+        WokenSteps::of(if waiting { word & WAITERS } else { 0 })
     }
 
     /// As [`reset`](SlotState::reset), without a write to memory that was never used.
@@ -505,149 +502,4 @@ const fn claims(word: u64) -> u64 {
 
 const fn returns(word: u64) -> u64 {
     (word / RETURN) & COUNT_MASK
-}
-
-/// The steps that waited for an item, the newest first.
-#[derive(Debug)]
-#[must_use = "the steps must be made ready"]
-pub(crate) struct WokenSteps<R> {
-    next: u64,
-    waiters: std::marker::PhantomData<fn(R) -> R>,
-}
-
-impl<R> WokenSteps<R> {
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.next == 0
-    }
-
-    /// Takes the next one out. Its place goes to a pool of the same memory.
-    #[inline]
-    pub(crate) fn pop(&mut self, pool: &WaiterPool<'_, R>) -> Option<R> {
-        if self.next == 0 {
-            return None;
-        }
-        // SAFETY: the address is that of a place, by `SlotState::wait`. The exchange that made this
-        // `WokenSteps` took the whole list out of the word, so no other reference to the waiters is
-        // left.
-        let (ready, next) = unsafe { pool.take_out(place_at(self.next)) };
-        self.next = next;
-        Some(ready)
-    }
-}
-
-impl<R> WokenSteps<R> {
-    /// Drops the next one, if there is one. If its destructor panics, it is out nevertheless.
-    pub(crate) fn drop_next(&mut self) {
-        if self.next == 0 {
-            return;
-        }
-        let place = place_at::<R>(self.next);
-        // SAFETY: as in `pop`. The place is not used again; its block is freed with the graph.
-        unsafe {
-            self.next = (*place).next;
-            (*place).ready.assume_init_drop();
-        }
-    }
-}
-
-impl<R> Drop for WokenSteps<R> {
-    fn drop(&mut self) {
-        while self.next != 0 {
-            self.drop_next();
-        }
-    }
-}
-
-/// The place of one item with a value of type `V`.
-#[derive(Debug)]
-pub(crate) struct ItemSlot<V, R> {
-    pub(crate) state: SlotState<R>,
-    value: ItemCell<MaybeUninit<V>>,
-}
-
-// SAFETY: the value is written by the one put that passed `begin`, read by users that have seen the
-// item full, and moved out or dropped by the one user that the state word lets do so.
-unsafe impl<V: Send + Sync, R: Send> Sync for ItemSlot<V, R> {}
-// SAFETY: a slot owns its value and its waiters.
-unsafe impl<V: Send, R: Send> Send for ItemSlot<V, R> {}
-
-impl<V, R> ItemSlot<V, R> {
-    pub(crate) fn new() -> ItemSlot<V, R> {
-        ItemSlot { state: SlotState::new(), value: ItemCell::new(MaybeUninit::uninit()) }
-    }
-
-    /// An array of slots without items.
-    #[cfg(loom)]
-    pub(crate) fn several(slots: usize) -> Box<[ItemSlot<V, R>]> {
-        std::iter::repeat_with(ItemSlot::new).take(slots).collect()
-    }
-
-    /// Slots without items. The memory comes from the system as zeros, so that no page of
-    /// it is touched before an item is.
-    #[cfg(not(loom))]
-    pub(crate) fn several(slots: usize) -> Box<[ItemSlot<V, R>]> {
-        // SAFETY: a slot as `new` makes it has two words that are 0; the value may have any bytes.
-        let slots: Box<[ItemSlot<V, R>]> = unsafe { Box::new_zeroed_slice(slots).assume_init() };
-        let bytes = size_of_val(&*slots);
-        if bytes >= LARGE_ARRAY {
-            advise_huge_pages(slots.as_ptr().cast(), bytes);
-        }
-        slots
-    }
-
-    /// Puts a value, made by a step with a number and a tag. With a count of 0 the item is gone,
-    /// and the caller drops the value.
-    ///
-    /// # Errors
-    /// Gives the value back if there was a put before.
-    #[inline(always)]
-    pub(crate) fn put(&self, value: V, count: GetCount, step: usize, tag: u64) -> Result<WokenSteps<R>, V> {
-        let Some(woken) = self.state.begin() else { return Err(value) };
-        // SAFETY: `begin` has let this put alone pass, and no user reads the value before `end`.
-        self.value.with_mut(|place| unsafe { (*place).write(value) });
-        self.state.end(step, tag, count);
-        Ok(woken)
-    }
-
-    /// The value.
-    ///
-    /// # Safety
-    /// The caller has seen `Look::Kept`, or has a claim and holds it as long as the reference.
-    #[inline]
-    pub(crate) unsafe fn value(&self) -> &V {
-        // SAFETY: the item was full, by the caller's promise, and its value stays while it is kept
-        // or claimed.
-        self.value.with(|place| unsafe { (*place).assume_init_ref() })
-    }
-
-    /// Moves the value out.
-    ///
-    /// # Safety
-    /// The caller has seen `Look::Claimed` from `SlotState::take`.
-    pub(crate) unsafe fn move_out(&self) -> V {
-        // SAFETY: the exchange in `take` has made the caller the only user of the value.
-        self.value.with(|place| unsafe { (*place).assume_init_read() })
-    }
-
-    /// Drops the value.
-    ///
-    /// # Safety
-    /// The item is gone, and the caller is the user that made it so.
-    pub(crate) unsafe fn drop_value(&self) {
-        // SAFETY: as promised by the caller.
-        self.value.with_mut(|place| unsafe { (*place).assume_init_drop() });
-    }
-
-    /// Drops the value, if there is one with a destructor, when the graph ends or is reset.
-    ///
-    /// # Safety
-    /// No step runs, and no reference to the value is used any more.
-    pub(crate) unsafe fn empty(&self) {
-        if std::mem::needs_drop::<V>() && self.state.has_value() {
-            self.state.word.fetch_or(GONE, Ordering::Relaxed);
-            // SAFETY: as promised by the caller, and the value is marked as gone.
-            unsafe { self.drop_value() };
-        }
-    }
 }

@@ -2,28 +2,34 @@
 //! [`Worker`].
 //!
 //! `run.rs` runs an instance and ends it, and `settle.rs` is called when no step is ready.
-//! `get.rs`, `put.rs` and `needs.rs` are the operations that the program calls in a step.
+//! `get.rs`, `put.rs` and `declare.rs` are the operations that the program calls in a step.
 //! `attend.rs` handles cancelled, recorded and monitored steps, and `worker.rs` is the interface of
 //! schedulers.
 //!
 //! `entry`, `word` and `flags` describe the instance that runs now. `StepContext::run_once` sets
-//! them at its begin. A get that misses an item sets `MISSED` and `missed`; after that, each
-//! operation returns an error, and `end_otherwise` has the instance wait for the item. The word may
-//! be dangling after the instance has ended, so only code of the running instance may report a
-//! fault with it.
+//! them at its begin. A get that misses an item notes that in `flags` and `missed`; after that,
+//! each operation returns an error, and `end_otherwise` makes the instance wait for the item. The
+//! program has its own code between the get and the end, and that code may drop the error. So a
+//! miss is noted here, and is not a part of the error. The word may be dangling after the instance
+//! has ended, so only code of the running instance may report a fault with it.
+//!
+//! This file is in the knot of three files that the head of `ready_step.rs` explains.
 //!
 //! Paper: [NCM11 §2.1, §2.2].
 
 mod attend;
+mod declare;
+mod flags;
 mod get;
-mod needs;
+mod polls;
 mod put;
 mod run;
 mod settle;
 mod worker;
 
-pub use needs::Needs;
-pub use worker::{Outlet, Worker};
+pub(crate) use flags::Phase;
+pub(crate) use polls::{PollEntry, PollGuard};
+pub use worker::Worker;
 
 use std::cell::{Cell, RefCell};
 use std::error::Error;
@@ -31,49 +37,32 @@ use std::fmt;
 use std::iter;
 use std::sync::Arc;
 
+use crate::any_items::{AnyItems, GetClaim};
 use crate::cancel::Attention;
-use crate::code::{ReadyStep, StepEntry};
-use crate::collections::{AnyItems, GetClaim, ItemStore};
-use crate::core::{Core, SERIALS};
-use crate::error::{FaultCause, Halted, StepFault, StepResult};
+use crate::core::Core;
+use crate::error::{FaultCause, Halted, StepFault};
 use crate::faults::FaultOrder;
 use crate::frames::FramePool;
+use crate::held_steps::HeldSteps;
 use crate::in_use::InUse;
-use crate::key::ItemKey;
 use crate::monitor::MissedItem;
-use crate::ready::ReadySteps;
+use crate::ready_step::{ReadyStep, StepEntry};
 use crate::record::WorkerRecord;
 use crate::slot::{SlotState, WokenSteps};
-use crate::storage::{ItemPlace, NoPlace, PageUse};
+use crate::storage::{ItemPlace, PageUse};
 use crate::waiters::WaiterPool;
+use crate::worker_memory::SERIALS;
 
-/// The step has missed an item, so it ends and runs again.
-const MISSED: u16 = 1;
-/// The step has failed.
-const FAILED: u16 = 2;
-/// The step has put something.
-const PUT: u16 = 4;
-/// The step declares the items that it will get.
-const DECLARES: u16 = 8;
-/// The step gets declared items alone.
-const DECLARED: u16 = 16;
-/// The code is the environment's, which cannot run again.
-const ENVIRONMENT: u16 = 32;
-/// The code runs once, with continuations.
-const ONCE: u16 = 64;
-/// The step has claimed a counted item.
-const CLAIMED: u16 = 128;
-/// What the code does is recorded or monitored.
-const OBSERVED: u16 = 256;
-/// The step has forked another one, so `forks` is its own.
-const FORKED: u16 = 512;
+use flags::InstanceFlags;
 
-/// The part of its code that an instance begins.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Phase {
-    Declares,
-    Declared,
-    Once,
+/// The way on which a worker gives steps to the other workers of its scheduler.
+pub trait Outlet<'g>: Send + Sync {
+    /// Whether a worker has nothing to do. A worker asks when a step becomes ready while it holds
+    /// another one, and before it cuts the range of a range step.
+    fn is_wanted(&self) -> bool;
+
+    /// Takes steps of a worker that is in the middle of a step.
+    fn give(&self, ready: Vec<ReadyStep<'g>>);
 }
 
 /// An item that a step has declared.
@@ -90,7 +79,7 @@ struct DeclaredItem {
 /// then.
 enum MissedGet<'g> {
     Item(&'g SlotState<ReadyStep<'g>>, Option<PageUse<'g>>),
-    InUse(&'g dyn AnyItems<'g>, *const (), InUse, Option<PageUse<'g>>),
+    InUse(&'g dyn AnyItems<'g, ReadyStep<'g>>, *const (), InUse, Option<PageUse<'g>>),
 }
 
 /// The number of ready steps with which a worker gives the older half of them to its `Outlet`.
@@ -112,15 +101,15 @@ pub struct StepContext<'g> {
     core: &'g Core<'g>,
     entry: Cell<&'g StepEntry<'g>>,
     word: Cell<u64>,
-    flags: Cell<u16>,
+    flags: Cell<InstanceFlags>,
     missed: Cell<Option<MissedGet<'g>>>,
     /// The program's error that the step has returned.
     error: Cell<Option<Box<Box<dyn Error + Send + Sync>>>>,
     /// The continuation of an async step, which waits instead of the step.
     rest: RefCell<Option<ReadyStep<'g>>>,
-    claims: RefCell<Vec<GetClaim<'g>>>,
+    claims: RefCell<Vec<GetClaim<'g, ReadyStep<'g>>>>,
     declared: RefCell<Vec<DeclaredItem>>,
-    ready: ReadySteps<'g>,
+    ready: HeldSteps<ReadyStep<'g>>,
     outlet: Option<Arc<dyn Outlet<'g> + 'g>>,
     /// Why a worker has to attend to something before it runs a step.
     attention: &'g Attention,
@@ -141,7 +130,7 @@ pub struct StepContext<'g> {
     /// The runs and misses of the step collections that came after this worker: "fork", if the
     /// first fork of the graph is inside a step.
     late_counts: RefCell<Vec<(u64, u64)>>,
-    /// The number of the next step that the running instance forks, if it has `FORKED`.
+    /// The number of the next step that the running instance forks, if it has forked one.
     forks: Cell<u64>,
     /// A step that is late is told here, and does not wait.
     refuses_late: Cell<bool>,
@@ -171,7 +160,7 @@ impl<'g> StepContext<'g> {
             core,
             entry: Cell::new(core.environment()),
             word: Cell::new(0),
-            flags: Cell::new(0),
+            flags: Cell::new(InstanceFlags::begun(false)),
             missed: Cell::new(None),
             error: Cell::new(None),
             rest: RefCell::new(None),
@@ -180,17 +169,17 @@ impl<'g> StepContext<'g> {
             drops_cancelled: Cell::new(false),
             claims: RefCell::default(),
             declared: RefCell::default(),
-            ready: ReadySteps::new(),
+            ready: HeldSteps::new(),
             outlet,
             attention: core.attention(),
-            waiters: WaiterPool::new(core.waiters()),
-            frames: FramePool::new(core.frames()),
+            waiters: WaiterPool::new(&core.memory.waiters),
+            frames: FramePool::new(&core.memory.frames),
             made: Cell::new(0),
             ran: Cell::new(0),
             suspended: Cell::new(0),
             handles: Cell::new(0),
             serial: Cell::new(0),
-            counts: iter::repeat_with(StepCounts::default).take(core.entries()).collect(),
+            counts: iter::repeat_with(StepCounts::default).take(core.catalogue.steps()).collect(),
             late_counts: RefCell::default(),
             missed_item: RefCell::new(None),
             is_paused: Cell::new(false),
@@ -207,7 +196,7 @@ impl<'g> StepContext<'g> {
     /// graph; the first number of a block says that the block before it is used up.
     pub(crate) fn new_serial(&self) -> u64 {
         let serial = match self.serial.get() {
-            first if first.is_multiple_of(SERIALS) => self.core.new_serials(),
+            first if first.is_multiple_of(SERIALS) => self.core.memory.new_serials(),
             next => next,
         };
         self.serial.set(serial + 1);
@@ -219,45 +208,14 @@ impl<'g> StepContext<'g> {
         self.core.is_cancelled()
     }
 
-    #[inline(always)]
-    pub(crate) fn find<'s, K: ItemKey, V>(
-        &self,
-        store: &'s ItemStore<'g, K, V>,
-        key: &K,
-    ) -> StepResult<ItemPlace<'s, V, ReadyStep<'g>>> {
-        match store.storage.find(key) {
-            Ok(found) => Ok(found),
-            Err(NoPlace::Retired) => Err(self.over_get(store, key)),
-            Err(NoPlace::Outside) => Err(self.outside(store, key)),
-        }
-    }
-
-    #[cold]
-    pub(crate) fn outside<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
-        let (collection, key) = store.name_and_key(key);
-        self.fault(FaultCause::Outside { collection, key })
-    }
-
-    #[cold]
-    pub(crate) fn over_get<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
-        let (collection, key) = store.name_and_key(key);
-        self.fault(FaultCause::OverGet { collection, key })
-    }
-
-    #[cold]
-    pub(crate) fn not_counted<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
-        let (collection, key) = store.name_and_key(key);
-        self.fault(FaultCause::NotCounted { collection, key })
-    }
-
     /// Whether the running instance has missed an item or failed, so that it is to return.
     pub(crate) fn is_halted(&self) -> bool {
-        self.flags.get() & (MISSED | FAILED) != 0
+        self.flags.get().is_halted()
     }
 
     #[cold]
     fn miss(&self, missed: MissedGet<'g>) -> Halted {
-        self.flags.set(self.flags.get() | MISSED);
+        self.flags.set(self.flags.get().missed());
         self.missed.set(Some(missed));
         Halted(None)
     }
@@ -272,7 +230,7 @@ impl<'g> StepContext<'g> {
     }
 
     pub(crate) fn fault_of(&self, entry: &StepEntry<'g>, word: u64, tag: String, why: FaultCause) -> Halted {
-        self.flags.set(self.flags.get() | FAILED);
+        self.flags.set(self.flags.get().failed());
         let step = entry.name.clone();
         let (cause, key) = (why.cause(), String::new());
         let order = FaultOrder { cause, collection: entry.row, word, key, step, tag };
@@ -281,15 +239,10 @@ impl<'g> StepContext<'g> {
     }
 
     pub(crate) fn enter(&self, phase: Phase) {
-        let flags = match phase {
-            Phase::Declares => {
-                self.declared.borrow_mut().clear();
-                DECLARES
-            }
-            Phase::Declared => DECLARED,
-            Phase::Once => ONCE,
-        };
-        self.flags.set(self.flags.get() & OBSERVED | flags);
+        if let Phase::Declares = phase {
+            self.declared.borrow_mut().clear();
+        }
+        self.flags.set(self.flags.get().entered(phase));
     }
 
     /// Makes a step ready.
@@ -327,7 +280,7 @@ impl<'g> StepContext<'g> {
     /// Makes another instance of the running step ready. If its word is not the tag itself, the
     /// monitor has not counted it as a part of the running one.
     pub(crate) fn push_like_this(&self, word: u64) {
-        if self.flags.get() & OBSERVED != 0 && self.entry.get().free.is_some() {
+        if self.flags.get().is_observed() && self.entry.get().free.is_some() {
             self.note_made(self.entry.get(), word);
         }
         self.push(ReadyStep { entry: self.entry.get(), word });
@@ -361,26 +314,26 @@ impl<'g> StepContext<'g> {
     /// there.
     pub(crate) fn wait_once<V>(&self, found: ItemPlace<'g, V, ReadyStep<'g>>) {
         let state = &found.slot.state;
-        self.flags.set(self.flags.get() | MISSED);
+        self.flags.set(self.flags.get().missed());
         self.missed.set(Some(MissedGet::Item(state, found.into_page_use())));
     }
 
     /// Notes that the running instance waits for the users of an item.
     pub(crate) fn wait_in_use(
         &self,
-        items: &'g dyn AnyItems<'g>,
+        items: &'g dyn AnyItems<'g, ReadyStep<'g>>,
         found: ItemPlace<'g, impl Sized, ReadyStep<'g>>,
         why: InUse,
     ) {
         let slot = std::ptr::from_ref(found.slot).cast();
-        self.flags.set(self.flags.get() | MISSED);
+        self.flags.set(self.flags.get().missed());
         self.missed.set(Some(MissedGet::InUse(items, slot, why, found.into_page_use())));
     }
 
     /// Whether the running instance may wait for a get of an item of which all gets are claimed:
     /// it has had no effect, or goes on where it was. The environment cannot wait.
     pub(crate) fn may_be_late(&self) -> bool {
-        self.flags.get() & (ENVIRONMENT | PUT) == 0 && !self.refuses_late.get()
+        self.flags.get().may_wait() && !self.refuses_late.get()
     }
 
     /// Keeps the continuation that waits if the instance has missed an item.

@@ -3,9 +3,9 @@
 
 use std::fmt;
 
-use crate::collections::ItemCol;
 use crate::core::Core;
 use crate::hints::StepHints;
+use crate::items::ItemCol;
 use crate::key::{ItemKey, text_if_any};
 use crate::stuck::MadeItem;
 

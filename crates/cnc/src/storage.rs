@@ -4,8 +4,8 @@
 //! workers run, except whole pages, and the items of a stream. So readers need no epochs, and those
 //! of a stream alone need a lock.
 //!
-//! `ItemStore` (`collections.rs`) owns a `Storage`. The gets and puts of `step/` and
-//! `async_step.rs` find a slot by its key with `find`, `kept` or `dense_slot`; the reports and the
+//! `ItemStore` (`item_store.rs`) owns a `Storage`. The gets and puts of `step/` and
+//! `kinds/` find a slot by its key with `find`, `kept` or `dense_slot`; the reports and the
 //! end of the graph walk all slots with `each`. There are four kinds: an array, pages, a
 //! hash table (`storage/table.rs`), and one for streams (`storage/streamed.rs`).
 //!

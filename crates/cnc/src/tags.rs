@@ -1,7 +1,7 @@
 //! Tag collections. The program has the handle [`TagCol`]; the graph owns the store, [`TagStore`].
 //!
-//! `Core::add_tags` makes the stores. `Graph::prescribe` adds the steps to them, and the puts of
-//! `step/put.rs` make these steps ready. `picture.rs` uses the stores without their types, as
+//! `TagCol::add` makes the stores. `Graph::prescribe` adds the steps to them, and the puts of
+//! `step/put.rs` make these steps ready. The catalogue has the stores without their types, as
 //! [`AnyTags`].
 //!
 //! Paper: [NCM11 §2, §2.1]; a memoised tag collection is from §3.2.
@@ -11,10 +11,12 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use crate::arena::{Owned, UntilTheEnd};
-use crate::code::StepEntry;
+use crate::catalogue::AnyTags;
+use crate::core::Core;
 use crate::first_panic::clear;
-use crate::key::{ItemKey, fold, hash_of, is_word};
+use crate::key::{ItemKey, fold, identity_of};
 use crate::primitives::{Mutex, lock};
+use crate::ready_step::StepEntry;
 
 /// A handle of a tag collection: a message board for steps. Each tag that is put runs every step
 /// that the collection prescribes, once.
@@ -88,12 +90,21 @@ impl<T> fmt::Debug for TagCol<'_, T> {
     }
 }
 
+impl<'g, T: ItemKey + 'g> TagCol<'g, T> {
+    /// Adds a tag collection to a graph. A memoised one remembers its tags.
+    pub(crate) fn add(core: &'g Core<'g>, name: &str, memoised: bool) -> Self {
+        let catalogue = &core.catalogue;
+        TagCol(catalogue.add_tags(|number| catalogue.own(TagStore::new(number, name, memoised))))
+    }
+}
+
 /// The number of parts of a set of tags, each with a lock.
 const SETS: usize = 16;
 
 /// The tags of a memoised collection that were put, spread over sets by their hash.
 type SeenTags<T> = Box<[Mutex<HashSet<T>>]>;
 
+/// The store of a tag collection.
 pub(crate) struct TagStore<'g, T> {
     pub(crate) number: usize,
     pub(crate) name: String,
@@ -122,8 +133,7 @@ impl<T: ItemKey> TagStore<'_, T> {
     #[cold]
     #[inline(never)]
     fn is_first(sets: &[Mutex<HashSet<T>>], tag: &T) -> bool {
-        let word = if is_word::<T>() { tag.to_word() } else { hash_of(tag) };
-        lock(&sets[fold(word) as usize % SETS]).insert(tag.clone())
+        lock(&sets[fold(identity_of(tag)) as usize % SETS]).insert(tag.clone())
     }
 }
 
@@ -138,15 +148,7 @@ impl<'g, T> TagStore<'g, T> {
     }
 }
 
-/// A tag collection, whatever its type.
-pub(crate) trait AnyTags<'g>: Sync {
-    fn name(&self) -> &str;
-
-    /// The first step that the collection prescribes.
-    fn first(&self) -> Option<&'g StepEntry<'g>>;
-}
-
-impl<'g, T: Send + Sync> AnyTags<'g> for TagStore<'g, T> {
+impl<'g, T: Send + Sync> AnyTags<'g, StepEntry<'g>> for TagStore<'g, T> {
     fn name(&self) -> &str {
         &self.name
     }

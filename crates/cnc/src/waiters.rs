@@ -3,9 +3,9 @@
 //! A worker takes a place for each step that misses an item, and gets one back for each step that
 //! it wakes. The places are those of `places.rs`, so a miss costs no call of the allocator.
 //!
-//! `Core` owns the `WaiterMemory`, and each `StepContext` has a `WaiterPool`. `SlotState::wait`
-//! takes a place and links it into the item's list. `WokenSteps::pop`, on the worker that has put
-//! the item, takes the step out and keeps the place in its own pool.
+//! `WorkerMemory` has the `WaiterMemory`, and each `StepContext` has a `WaiterPool`.
+//! `SlotState::wait` takes a place and links it into the item's list. `WokenSteps::pop`, on the
+//! worker that has put the item, takes the step out and keeps the place in its own pool.
 //!
 //! # Lifetimes
 //! A step that still waits at the end of the graph is dropped in `Core::close`, after the lifetime

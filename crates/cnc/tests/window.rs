@@ -137,7 +137,7 @@ fn stream<K: ItemKey>(key: fn(u64) -> K, scheduler: &dyn Scheduler, items: u64) 
                     })
                 });
                 puts.unwrap();
-                let sum = live.get(summed, key(part)).wait().unwrap();
+                let sum = live.get(summed, key(part)).wait_blocking().unwrap();
                 let expected = (part * PART..(part + 1) * PART).map(|n| n / 2 * 2).sum();
                 assert_eq!(sum, expected);
             }

@@ -415,7 +415,7 @@ impl<A: Item + ?Sized, C: Clone + Send + Sync + 'static> Environment<'_, A, C> {
             }
             match self.give_results() {
                 Ok(true) => continue,
-                Ok(false) if self.live.rest().is_ok() => {}
+                Ok(false) if self.live.rest_blocking().is_ok() => {}
                 _ => return (self.given, false),
             }
             match self.give_results() {

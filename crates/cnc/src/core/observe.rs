@@ -4,25 +4,28 @@
 use std::collections::BTreeSet;
 use std::iter;
 
-use super::Core;
-use crate::collections::AnyItems;
+use crate::any_items::AnyItems;
 use crate::monitor::Monitor;
 use crate::picture::{Arrow, ArrowKind, Node, Picture, Place};
+use crate::primitives::Ordering;
+use crate::ready_step::ReadyStep;
 use crate::record::{Edge, RecordedTag, Recorder, Recording};
 use crate::statistics::{ItemStatistics, Statistics, StepStatistics};
+
+use super::Core;
 
 /// The number under which each item collection is shown, and the name of each number: first the
 /// collections of the environment, then the collections that steps have made.
 fn shown_items<'g>(core: &Core<'g>) -> (Vec<usize>, Vec<&'g str>) {
-    let items = core.each_items();
-    type Several<'g> = Vec<&'g dyn AnyItems<'g>>;
+    let items = core.catalogue.each_items();
+    type Several<'g> = Vec<&'g dyn AnyItems<'g, ReadyStep<'g>>>;
     let (of_steps, others): (Several<'g>, Several<'g>) =
         items.iter().copied().partition(|items| items.is_made_by_step());
     let mut names: Vec<&'g str> = others.into_iter().map(|items| items.name()).collect();
     let first = names.len();
     names.extend(of_steps.into_iter().map(|items| items.name()).collect::<BTreeSet<_>>());
     let mut next = 0..first;
-    let number = |items: &&'g dyn AnyItems<'g>| match items.is_made_by_step() {
+    let number = |items: &&'g dyn AnyItems<'g, ReadyStep<'g>>| match items.is_made_by_step() {
         true => first + names[first..].binary_search(&items.name()).unwrap_or(0),
         false => next.next().unwrap_or(first),
     };
@@ -32,8 +35,8 @@ fn shown_items<'g>(core: &Core<'g>) -> (Vec<usize>, Vec<&'g str>) {
 impl<'g> Core<'g> {
     /// The collections, which tags prescribe which steps, and the declared puts.
     pub(crate) fn picture(&'g self) -> Picture {
-        let forks = self.has_forks().then(|| self.forked().number);
-        let entries: Vec<_> = (0..self.entries()).filter_map(|number| self.entry(number)).collect();
+        let forks = self.catalogue.forked_if_any().map(|entry| entry.number);
+        let entries = self.catalogue.each_step();
         let mut shown: Vec<usize> = (0..entries.len()).collect();
         for entry in &entries {
             if let Some(rest) = entry.code.rest() {
@@ -47,7 +50,7 @@ impl<'g> Core<'g> {
             is_environment: entry.number == environment,
         });
         let (shown_items, items) = shown_items(self);
-        let tags = self.each_tags();
+        let tags = self.catalogue.each_tags();
         let node = |place, name: &str| Node { place, name: name.to_owned(), is_environment: false };
         let items = items.into_iter().enumerate().map(|(number, name)| node(Place::Items(number), name));
         let prescribed = tags.iter().enumerate().flat_map(|(number, tags)| {
@@ -61,10 +64,11 @@ impl<'g> Core<'g> {
             .flat_map(|entry| entry.code.made_collections().into_iter().map(|items| (entry.number, items)))
             .map(|(step, items)| (Place::Step(step), Place::Items(shown_items[items])))
             .collect();
-        let of_puts = self.each_items().into_iter().zip(&shown_items).filter_map(|(items, &shown)| {
-            let (from, to) = (Place::Items(shown), Place::Tags(items.put_tags()?));
-            Some(Arrow { from, to, kind: ArrowKind::Prescribes })
-        });
+        let of_puts =
+            self.catalogue.each_items().into_iter().zip(&shown_items).filter_map(|(items, &shown)| {
+                let (from, to) = (Place::Items(shown), Place::Tags(items.put_tags()?));
+                Some(Arrow { from, to, kind: ArrowKind::Prescribes })
+            });
         let of_puts: Vec<Arrow> = of_puts.collect();
         let declared = declared.into_iter().map(|(from, to)| Arrow { from, to, kind: ArrowKind::Declared });
         let arrows = prescribed.chain(of_puts).chain(declared).collect();
@@ -91,7 +95,7 @@ impl<'g> Core<'g> {
     pub(crate) fn recording(&self) -> Recording {
         let Some(recorder) = self.recorder() else { return Recording::nothing() };
         recorder.recording(|step, tag| {
-            let entry = self.entry(step).expect("the step was run");
+            let entry = self.catalogue.step(step).expect("the step was run");
             let tag = match tag {
                 RecordedTag::Word(word) => entry.tag_of_word(word).unwrap_or_default(),
                 RecordedTag::Text(text) => text,
@@ -102,18 +106,30 @@ impl<'g> Core<'g> {
 
     /// What the steps and items have done so far.
     pub(crate) fn statistics(&self) -> Statistics {
-        let step = |(name, runs, misses, cancelled)| StepStatistics { name, runs, misses, cancelled };
-        Statistics {
-            steps: self.step_counts().into_iter().map(step).collect(),
-            items: self.item_statistics(),
-        }
+        Statistics { steps: self.step_statistics(), items: self.item_statistics() }
+    }
+
+    /// Returns a row for each step collection, by their numbers.
+    fn step_statistics(&self) -> Vec<StepStatistics> {
+        let counts = self.tally.of_steps();
+        let entries = self.catalogue.each_step();
+        let cancelled = |row: usize| {
+            let of_row = entries.iter().filter(|entry| entry.row == row);
+            of_row.map(|entry| entry.cancelled.load(Ordering::Relaxed)).sum()
+        };
+        let rows = entries.iter().filter(|entry| entry.row == entry.number);
+        let counted = rows.map(|entry| {
+            let (runs, misses) = counts.get(entry.row).copied().unwrap_or_default();
+            StepStatistics { name: entry.name.clone(), runs, misses, cancelled: cancelled(entry.row) }
+        });
+        counted.collect()
     }
 
     /// Returns a row for each item collection: first the collections of the environment by their
     /// numbers, then the collections of steps by their names.
     fn item_statistics(&self) -> Vec<ItemStatistics> {
         let (mut of_steps, mut all) = (Vec::new(), Vec::new());
-        for items in self.each_items() {
+        for items in self.catalogue.each_items() {
             let rows = if items.is_made_by_step() { &mut of_steps } else { &mut all };
             rows.push(items.statistics());
         }

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use crate::collections::ItemCol;
 use crate::error::{Halted, StepResult};
+use crate::items::ItemCol;
 use crate::key::ItemKey;
 
 use super::LiveEnvironment;
@@ -83,7 +83,7 @@ impl<V> Drop for Keeper<V> {
 /// A get that is given up, by a drop of the future, takes no count of a counted item if its step
 /// has not begun when the item is there. It is not reported as stuck at the end of the run. Its
 /// memory stays until the graph ends, if the item is never put.
-#[must_use = "it waits only if it is awaited, or with `wait`"]
+#[must_use = "it waits only if it is awaited, or with `wait_blocking`"]
 pub struct LiveGet<'g, V> {
     live: LiveEnvironment<'g>,
     promise: Arc<Promise<V>>,
@@ -126,7 +126,7 @@ impl<V> LiveGet<'_, V> {
     ///
     /// # Examples
     /// See [`LiveEnvironment`].
-    pub fn wait(mut self) -> StepResult<V> {
+    pub fn wait_blocking(mut self) -> StepResult<V> {
         struct Unpark(Thread);
 
         impl Wake for Unpark {

@@ -4,7 +4,7 @@
 //! `AffineQueues::push` asks for it with `ReadyStep::affinity`.
 //!
 //! A run ends when no worker is `active`, as the comment on [`Affine`] says. In a run that lives
-//! on, the last worker waits for steps of the environment, by the protocol of `live/bell.rs`.
+//! on, the last worker waits for steps of the environment, by the protocol of `bell.rs`.
 //!
 //! Paper: [NCM11 §4].
 
@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{iter, mem};
 
 use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
-use crate::code::ReadyStep;
+use crate::ready_step::ReadyStep;
 #[cfg(all(test, not(loom)))]
 use crate::seeded::{SeededFault, is_seeded};
 use crate::step::Worker;

@@ -22,7 +22,7 @@
 //!
 //! An item that comes from outside calls a sleeper ([`WorkerCircle::wake`]) under the lock of step
 //! 2, after it rang the bell. So it comes before step 2, which sees the bell rung, or after it, and
-//! then the worker is in the list. `live/bell.rs` has the rest of the argument.
+//! then the worker is in the list. `bell.rs` has the rest of the argument.
 //!
 //! No worker waits by giving its CPU away again and again: it looks at the rings some times, with
 //! a few spins in between, and sleeps then.
@@ -32,7 +32,7 @@ use std::sync::PoisonError;
 
 use selvedge_sched::{IdleWorkers, RunRing};
 
-use crate::live::bell::Leave;
+use crate::bell::Leave;
 use crate::primitives::{AtomicUsize, Condvar, Mutex, Ordering, lock, thread};
 
 /// How often a worker looks for work before it sleeps: in an ordinary run, which is to end soon,

@@ -8,7 +8,7 @@
 //! step that no worker comes for.
 //!
 //! In a run that lives on, the worker that would end the others waits for steps of the environment
-//! (`SharedPool::idle_in`), by the protocol of `live/bell.rs`.
+//! (`SharedPool::idle_in`), by the protocol of `bell.rs`.
 //!
 //! Paper: [NCM11 §3.2].
 
@@ -19,8 +19,8 @@ use std::{cmp, fmt, iter, thread};
 
 use super::circle::{LOOKS, pause};
 use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
-use crate::code::ReadyStep;
 use crate::random::random;
+use crate::ready_step::ReadyStep;
 use crate::step::{Outlet, Worker};
 
 /// One stack, queue or heap of ready steps, from which all workers take.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::iter;
 
 use super::{GraphJob, Scheduler};
-use crate::code::ReadyStep;
+use crate::ready_step::ReadyStep;
 use crate::record::{RunOrder, line};
 use crate::step::Worker;
 

@@ -18,7 +18,7 @@ use selvedge_sched::RunRing;
 
 use super::circle::{Closed, LOOKS_LIVING, LeftAs, Outside, WorkerCircle};
 use super::{GraphJob, Idle, Leave, Scheduler, Stay, run_workers};
-use crate::code::ReadyStep;
+use crate::ready_step::ReadyStep;
 use crate::step::{Outlet, Worker};
 
 /// The number of steps that a worker can show.

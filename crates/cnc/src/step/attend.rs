@@ -4,22 +4,22 @@
 //!
 //! `StepContext::run` calls `attend` if `Attention` says so. The gets and puts of a step call
 //! `note`, which adds an edge to the worker's record and tells the monitor if the instance began
-//! with `OBSERVED`.
+//! as an observed one.
 //!
 //! A step that `attend` refuses is dropped here, with its tag. It still counts as run, so that
-//! `Core::outstanding` is 0 at the end of the run.
+//! `Tally::outstanding` is 0 at the end of the run.
 
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use crate::async_step::drop_cancelled;
-use crate::code::{ReadyStep, StepEntry};
-use crate::collections::ItemStore;
+use crate::item_store::ItemStore;
 use crate::key::ItemKey;
 use crate::monitor::{MissedItem, Monitor};
+use crate::ready_step::{ReadyStep, StepEntry};
 use crate::record::{Edge, EdgeEnd};
 
-use super::{MISSED, OBSERVED, StepContext};
+use super::StepContext;
+use super::flags::InstanceFlags;
 
 impl<'g> StepContext<'g> {
     /// Runs an instance, if it is to run at all.
@@ -36,7 +36,7 @@ impl<'g> StepContext<'g> {
         }
         if attention.are_some_cancelled() && ready.is_cancelled() {
             ready.entry.cancelled.fetch_add(1, Ordering::Relaxed);
-            drop_cancelled(ready, self);
+            self.drop_cancelled(ready);
             return;
         }
         match self.core.monitor_if_any() {
@@ -53,7 +53,7 @@ impl<'g> StepContext<'g> {
         self.ran.set(self.ran.get() - 1);
         self.core.attention().bell().answer();
         let mut held = self.ready.push(ready);
-        for ready in self.core.take_later() {
+        for ready in self.core.pending.take_later() {
             // The environment's worker has counted the step.
             held = self.ready.push(ready);
         }
@@ -68,7 +68,7 @@ impl<'g> StepContext<'g> {
         let (worker, code) = (ptr::from_ref(self).addr(), &ready.entry.code);
         monitor.begin(worker, ready.entry.number, ready.step(), ready.tag());
         self.run_recorded(ready);
-        let has_ended = self.flags.get() & MISSED == 0;
+        let has_ended = !self.flags.get().has_missed();
         monitor.end(worker, has_ended.then(|| code.parts(self.word.get())));
     }
 
@@ -76,12 +76,12 @@ impl<'g> StepContext<'g> {
     fn run_recorded(&self, ready: ReadyStep<'g>) {
         let Some(recorder) = self.core.recorder() else {
             let is_monitored = self.core.monitor_if_any().is_some();
-            return self.run_to_end(ready, if is_monitored { OBSERVED } else { 0 });
+            return self.run_to_end(ready, InstanceFlags::begun(is_monitored));
         };
         let step = (ready.entry.number, ready.recorded_tag());
         let began = self.last_end.take().unwrap_or_else(|| recorder.now());
-        self.run_to_end(ready, OBSERVED);
-        let missed = self.flags.get() & MISSED != 0;
+        self.run_to_end(ready, InstanceFlags::begun(true));
+        let missed = self.flags.get().has_missed();
         let ended = recorder.now();
         self.last_end.set(Some(ended));
         let mut record = self.record.borrow_mut();
@@ -95,7 +95,7 @@ impl<'g> StepContext<'g> {
     /// Notes the collection that the running code uses, if the code is recorded.
     #[inline]
     pub(crate) fn note(&self, end: EdgeEnd) {
-        if self.flags.get() & OBSERVED != 0 {
+        if self.flags.get().is_observed() {
             self.note_edge(end);
         }
     }
@@ -127,7 +127,7 @@ impl<'g> StepContext<'g> {
     /// waits to be the last one with a get of it.
     #[inline]
     pub(crate) fn note_missed<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K, was_put: bool) {
-        if self.flags.get() & OBSERVED != 0 && self.core.monitor_if_any().is_some() {
+        if self.flags.get().is_observed() && self.core.monitor_if_any().is_some() {
             let (collection, text) = store.name_and_key(key);
             let (number, order, by_step) = (store.number, ItemStore::<K, V>::order(key), store.by_step);
             let item = MissedItem { number, collection, order, key: text, was_put, by_step };
@@ -138,7 +138,7 @@ impl<'g> StepContext<'g> {
     /// Tells the monitor that an instance waits, before it is where another worker finds it.
     #[inline]
     pub(super) fn note_wait(&self, ready: &ReadyStep<'g>) {
-        if self.flags.get() & OBSERVED != 0
+        if self.flags.get().is_observed()
             && let (Some(monitor), Some(item)) = (self.core.monitor_if_any(), self.missed_item.take())
         {
             monitor.waits(ready.entry.number, ready.word, ready.describe(), item);
@@ -148,7 +148,7 @@ impl<'g> StepContext<'g> {
     /// Tells the monitor that an instance waits no more, because its item has come.
     #[inline]
     pub(super) fn note_no_wait(&self, ready: &ReadyStep<'g>) {
-        if self.flags.get() & OBSERVED != 0
+        if self.flags.get().is_observed()
             && let Some(monitor) = self.core.monitor_if_any()
         {
             monitor.woken(ready.entry.number, ready.word);

@@ -10,17 +10,18 @@
 //!
 //! Paper: [NCM11 §2.1] `get`.
 
-use crate::code::ReadyStep;
-use crate::collections::{GetClaim, ItemCol, ItemStore};
+use crate::any_items::GetClaim;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::in_use::InUse;
+use crate::item_store::ItemStore;
+use crate::items::ItemCol;
 use crate::key::ItemKey;
+use crate::ready_step::ReadyStep;
 use crate::record::EdgeEnd;
 use crate::slot::{ItemSlot, Look};
+use crate::storage::{ItemPlace, NoPlace};
 
-use super::{
-    CLAIMED, DECLARED, DECLARES, DeclaredItem, ENVIRONMENT, FAILED, MISSED, MissedGet, PUT, StepContext,
-};
+use super::{DeclaredItem, MissedGet, StepContext};
 
 impl<'g> StepContext<'g> {
     /// The item of a key.
@@ -64,7 +65,7 @@ impl<'g> StepContext<'g> {
     /// ```
     #[inline(always)]
     pub fn get<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<&V> {
-        if self.flags.get() & !CLAIMED == 0
+        if self.flags.get().has_only_got()
             && let Some(slot) = items.0.storage.kept(&key)
         {
             // SAFETY: `kept` has seen that the item is kept. Only the drop of the arena and a reset
@@ -83,10 +84,10 @@ impl<'g> StepContext<'g> {
         key: &K,
     ) -> StepResult<&V> {
         let flags = self.flags.get();
-        if flags & (MISSED | FAILED) != 0 {
+        if flags.is_halted() {
             return Err(Halted(None));
         }
-        if flags & PUT != 0 && flags & (ENVIRONMENT | DECLARED) == 0 {
+        if !flags.may_get() {
             let (collection, key) = store.name_and_key(key);
             return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
         }
@@ -94,17 +95,17 @@ impl<'g> StepContext<'g> {
         let found = self.find(store, key)?;
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at = std::ptr::from_ref(slot).cast();
-        if flags & DECLARED != 0 && !self.declared.borrow().iter().any(|item| item.slot == at) {
+        if flags.has_declared() && !self.declared.borrow().iter().any(|item| item.slot == at) {
             let (collection, key) = store.name_and_key(key);
             return Err(self.fault(FaultCause::Undeclared { collection, key }));
         }
         match slot.state.look() {
             Look::Kept => {}
             Look::Claimed => {
-                self.flags.set(flags | CLAIMED);
+                self.flags.set(flags.claimed());
                 self.claims.borrow_mut().push(GetClaim { items: store, slot: at, place: found.place });
             }
-            Look::Missing if flags & ENVIRONMENT != 0 => {
+            Look::Missing if flags.is_environment() => {
                 let (collection, key) = store.name_and_key(key);
                 return Err(self.fault(FaultCause::NotThere { collection, key }));
             }
@@ -159,10 +160,10 @@ impl<'g> StepContext<'g> {
     /// ```
     pub fn take<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult<V> {
         let (store, flags) = (items.0, self.flags.get());
-        if flags & (MISSED | FAILED | DECLARES) != 0 {
+        if !flags.may_act() {
             return Err(Halted(None));
         }
-        if flags & PUT != 0 && flags & (ENVIRONMENT | DECLARED) == 0 {
+        if !flags.may_get() {
             let (collection, key) = store.name_and_key(&key);
             return Err(self.fault(FaultCause::GetAfterPut { collection, key }));
         }
@@ -170,24 +171,23 @@ impl<'g> StepContext<'g> {
         let found = self.find(store, &key)?;
         let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
         let at: *const () = std::ptr::from_ref(slot).cast();
-        if flags & DECLARED != 0 && !self.declared.borrow().contains(&DeclaredItem { slot: at, takes: true })
-        {
+        if flags.has_declared() && !self.declared.borrow().contains(&DeclaredItem { slot: at, takes: true }) {
             let (collection, key) = store.name_and_key(&key);
             return Err(self.fault(FaultCause::Undeclared { collection, key }));
         }
         match slot.state.take() {
             Look::Claimed => {
-                self.flags.set(flags | PUT);
+                self.flags.set(flags.put());
                 // SAFETY: `take` has said `Claimed`.
                 Ok(unsafe { store.take_out(found) })
             }
-            Look::Missing | Look::InUse if flags & ENVIRONMENT != 0 => {
+            Look::Missing | Look::InUse if flags.is_environment() => {
                 let (collection, key) = store.name_and_key(&key);
                 Err(self.fault(FaultCause::NotThere { collection, key }))
             }
             // The step has declared that it takes the item, and has found it there and not in use.
             // Only a get of its own can have changed that.
-            Look::Missing | Look::InUse if flags & DECLARED != 0 => Err(self.over_get(store, &key)),
+            Look::Missing | Look::InUse if flags.has_declared() => Err(self.over_get(store, &key)),
             Look::Missing => {
                 self.note_missed(store, &key, false);
                 Err(self.miss(MissedGet::Item(&slot.state, found.into_page_use())))
@@ -203,5 +203,36 @@ impl<'g> StepContext<'g> {
             Look::Kept => Err(self.not_counted(store, &key)),
             Look::AllClaimed | Look::Exhausted => Err(self.over_get(store, &key)),
         }
+    }
+
+    #[inline(always)]
+    pub(crate) fn find<'s, K: ItemKey, V>(
+        &self,
+        store: &'s ItemStore<'g, K, V>,
+        key: &K,
+    ) -> StepResult<ItemPlace<'s, V, ReadyStep<'g>>> {
+        match store.storage.find(key) {
+            Ok(found) => Ok(found),
+            Err(NoPlace::Retired) => Err(self.over_get(store, key)),
+            Err(NoPlace::Outside) => Err(self.outside(store, key)),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn outside<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
+        let (collection, key) = store.name_and_key(key);
+        self.fault(FaultCause::Outside { collection, key })
+    }
+
+    #[cold]
+    pub(crate) fn over_get<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
+        let (collection, key) = store.name_and_key(key);
+        self.fault(FaultCause::OverGet { collection, key })
+    }
+
+    #[cold]
+    pub(crate) fn not_counted<K: ItemKey, V>(&self, store: &ItemStore<'g, K, V>, key: &K) -> Halted {
+        let (collection, key) = store.name_and_key(key);
+        self.fault(FaultCause::NotCounted { collection, key })
     }
 }

@@ -1,31 +1,33 @@
-//! The effects of a step: items, tags, forked steps and new collections. The program calls them in
+//! The effects of a step: items, tags and new collections. The program calls them in
 //! a step or in the environment; `AsyncStep::put` calls `put_as`.
 //!
 //! The short way of `put_as` is for an item that is kept in an array, and puts no tag. All other
 //! cases are in `put_slowly`. A put that finds waiters makes them ready on this worker.
 //!
 //! `begin_effect` comes first in each effect. It refuses an effect of an instance that has missed
-//! an item, because that instance will run again. It also sets `PUT`, after which a get is a fault.
+//! an item, because that instance will run again. It also notes the effect, after which a get is a
+//! fault.
 //!
-//! Paper: [NCM11 §2.1] `put` and `putt`, §2.2 `forkStep` and `newItemCol`.
+//! `kinds/forked.rs` has the fork of a step, with a number from here.
+//!
+//! Paper: [NCM11 §2.1] `put` and `putt`, §2.2 `newItemCol`.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
-use crate::code::{ForkedStep, ReadyStep, StepEntry, to_word};
-use crate::collections::{ItemCol, ItemStore, Items};
 use crate::error::{Halted, StepResult};
 use crate::faults::{DoublePut, PutBy};
 use crate::first_panic::FirstPanic;
+use crate::item_store::ItemStore;
+use crate::items::{ItemCol, Items};
 use crate::key::{ItemKey, fold};
+use crate::ready_step::{ReadyStep, StepEntry};
 use crate::record::EdgeEnd;
 #[cfg(all(test, not(loom)))]
 use crate::seeded::{SeededFault, is_seeded};
 use crate::slot::{GetCount, ItemSlot, NO_STEP};
 use crate::storage::NoPlace;
+use crate::tag_word::to_word;
 use crate::tags::{TagCol, TagStore};
 
-use super::{DECLARES, ENVIRONMENT, FAILED, FORKED, MISSED, OBSERVED, ONCE, PUT, StepContext};
+use super::StepContext;
 
 impl<'g> StepContext<'g> {
     /// The step that has put an item.
@@ -156,7 +158,7 @@ impl<'g> StepContext<'g> {
             _ => self.core.put_by(NO_STEP, 0),
         };
         let puts = [self.core.put_by(maker, word), first];
-        self.flags.set(self.flags.get() | FAILED);
+        self.flags.set(self.flags.get().failed());
         self.core.fail(DoublePut { item: store.faulty_item(key), puts }.fault());
         Halted(None)
     }
@@ -187,8 +189,8 @@ impl<'g> StepContext<'g> {
 
     /// Makes a new instance ready.
     #[inline]
-    fn push_new(&self, entry: &'g StepEntry<'g>, word: u64) {
-        if self.flags.get() & OBSERVED != 0 {
+    pub(crate) fn push_new(&self, entry: &'g StepEntry<'g>, word: u64) {
+        if self.flags.get().is_observed() {
             self.note_made(entry, word);
         }
         self.push(ReadyStep { entry, word });
@@ -210,68 +212,6 @@ impl<'g> StepContext<'g> {
     #[inline]
     pub fn putt<T: ItemKey>(&self, tags: TagCol<'g, T>, tag: T) -> StepResult {
         self.put_tag(tags, tag)
-    }
-
-    /// Runs a closure as a step of its own, without a tag.
-    ///
-    /// # Errors
-    /// If the step has missed an item before and has not returned.
-    ///
-    /// # Paper
-    /// [NCM11 §2.2] `forkStep`. §3.3 HCilk: a parent that has to wait for its forks gets the items
-    /// that they put; it is an async step, or forks the step that goes on.
-    ///
-    /// # Examples
-    /// Items made in a step, and a step that waits for two others:
-    /// ```
-    /// use selvedge::cnc::{self, StepContext, StepResult, schedulers::Stealing};
-    ///
-    /// fn fib<'g>(step: &StepContext<'g>, n: u64, to: cnc::ItemCol<'g, (), u64>) -> StepResult {
-    ///     if n < 2 {
-    ///         return step.put(to, (), n);
-    ///     }
-    ///     let (one, two) = (step.item("one"), step.item("two"));
-    ///     step.fork(move |step| fib(step, n - 1, one))?;
-    ///     step.fork(move |step| fib(step, n - 2, two))?;
-    ///     step.fork(move |step| step.put(to, (), *step.get(one, ())? + *step.get(two, ())?))
-    /// }
-    ///
-    /// # fn main() -> Result<(), cnc::GraphError> {
-    /// let result = cnc::graph(|graph| {
-    ///     let result = graph.item("result");
-    ///     graph.initialize(|env| env.fork(move |step| fib(step, 12, result)))?;
-    ///     Ok(graph.run(&Stealing::new(2))?.finalize(|view| view.get(result, ()).copied()))
-    /// })?;
-    /// assert_eq!(result, Some(144));
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[doc(alias = "forkStep")]
-    pub fn fork(&self, body: impl Fn(&StepContext<'g>) -> StepResult + Send + 'g) -> StepResult {
-        self.fork_as(body, None, || self.next_fork())
-    }
-
-    /// Forks a step that counts as cancelled when `given_up` is set.
-    pub(crate) fn fork_until(
-        &self,
-        body: impl Fn(&StepContext<'g>) -> StepResult + Send + 'g,
-        given_up: Arc<AtomicBool>,
-    ) -> StepResult {
-        self.fork_as(body, Some(given_up), || self.next_fork())
-    }
-
-    /// Forks a step with a number that `number` makes.
-    pub(crate) fn fork_as(
-        &self,
-        body: impl Fn(&StepContext<'g>) -> StepResult + Send + 'g,
-        given_up: Option<Arc<AtomicBool>>,
-        number: impl FnOnce() -> u64,
-    ) -> StepResult {
-        self.begin_effect(EdgeEnd::Forks)?;
-        let step = Box::new(ForkedStep { number: number(), body: Box::new(body), given_up });
-        let word = Box::into_raw(step).expose_provenance() as u64;
-        self.push_new(self.core.forked(), word);
-        Ok(())
     }
 
     /// A new item collection, hashed. It lasts as long as the graph.
@@ -328,11 +268,9 @@ impl<'g> StepContext<'g> {
         V: Send + Sync + 'g,
     {
         let flags = self.flags.get();
-        if flags & ONCE == 0 {
-            // An instance that ran again would make another collection.
-            self.flags.set(flags | PUT);
-        }
-        self.core.add_items(name, items, flags & ENVIRONMENT == 0)
+        // An instance that ran again would make another collection.
+        self.flags.set(flags.acted());
+        ItemCol::add(self.core, name, items, !flags.is_environment())
     }
 
     /// A new item collection with one item. Its key is `()`. It is an effect, as
@@ -344,13 +282,13 @@ impl<'g> StepContext<'g> {
     /// The number of the next step that the running instance forks: it follows from the instance
     /// and from the forks before, so it is the same under every schedule. Two numbers may be equal,
     /// but hardly ever are. The steps of one parent are in the order in which they were made.
-    fn next_fork(&self) -> u64 {
+    pub(crate) fn next_fork(&self) -> u64 {
         let flags = self.flags.get();
-        if flags & ENVIRONMENT != 0 {
-            return self.core.next_fork_of_environment();
+        if flags.is_environment() {
+            return self.core.tally.next_fork_of_environment();
         }
-        if flags & FORKED == 0 {
-            self.flags.set(flags | FORKED);
+        if !flags.has_forked() {
+            self.flags.set(flags.forked());
             self.forks.set(self.first_fork());
         }
         let number = self.forks.get();
@@ -368,15 +306,15 @@ impl<'g> StepContext<'g> {
     }
 
     #[inline]
-    fn begin_effect(&self, on: EdgeEnd) -> StepResult {
+    pub(crate) fn begin_effect(&self, on: EdgeEnd) -> StepResult {
         let flags = self.flags.get();
-        if flags & (MISSED | FAILED | DECLARES | OBSERVED) != 0 {
-            if flags & (MISSED | FAILED | DECLARES) != 0 {
+        if !flags.may_act_unseen() {
+            if !flags.may_act() {
                 return Err(Halted(None));
             }
             self.note_edge(on);
         }
-        self.flags.set(if flags & ONCE != 0 { flags } else { flags | PUT });
+        self.flags.set(flags.acted());
         Ok(())
     }
 }

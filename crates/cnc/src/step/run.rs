@@ -20,15 +20,16 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use crate::code::{ReadyStep, StepEntry};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::{FirstPanic, drop_payload, take_message};
 use crate::in_use::InUse;
 use crate::key::NO_TAG;
+use crate::ready_step::{ReadyStep, StepEntry};
 use crate::slot::SlotState;
 
-use super::{CLAIMED, DECLARES, ENVIRONMENT, FAILED, MISSED, MissedGet, OBSERVED, StepContext, Worker};
+use super::flags::InstanceFlags;
+use super::{MissedGet, StepContext, Worker};
 
 impl<'g> StepContext<'g> {
     /// Runs an instance.
@@ -37,19 +38,18 @@ impl<'g> StepContext<'g> {
         if self.attention.is_needed() {
             self.attend(ready);
         } else {
-            self.run_to_end(ready, 0);
+            self.run_to_end(ready, InstanceFlags::begun(false));
         }
     }
 
     /// Runs an instance to its end or until it waits. It begins with `flags`.
     #[inline(always)]
-    pub(super) fn run_to_end(&self, ready: ReadyStep<'g>, flags: u16) {
+    pub(super) fn run_to_end(&self, ready: ReadyStep<'g>, flags: InstanceFlags) {
         let mut next = ready.into_parts();
         loop {
             let (entry, word) = next;
             let end = self.run_once(entry, word, flags);
-            if matches!(end, Ok(true)) && self.flags.get() & (MISSED | FAILED | CLAIMED) == 0 && !entry.drops
-            {
+            if matches!(end, Ok(true)) && self.flags.get().ends_simply() && !entry.drops {
                 return;
             }
             match self.end_otherwise(entry, word, end) {
@@ -61,7 +61,7 @@ impl<'g> StepContext<'g> {
 
     /// Runs an instance. True if it has returned `Ok`; an error of the program's is in `error`.
     #[inline(always)]
-    fn run_once(&self, entry: &'g StepEntry<'g>, word: u64, flags: u16) -> thread::Result<bool> {
+    fn run_once(&self, entry: &'g StepEntry<'g>, word: u64, flags: InstanceFlags) -> thread::Result<bool> {
         self.entry.set(entry);
         self.word.set(word);
         self.flags.set(flags);
@@ -103,14 +103,14 @@ impl<'g> StepContext<'g> {
         end: thread::Result<bool>,
     ) -> Option<ReadyStep<'g>> {
         let flags = self.flags.get();
-        if matches!(end, Ok(true)) && flags & (MISSED | FAILED) == 0 {
+        if matches!(end, Ok(true)) && !flags.is_halted() {
             self.end_with_drops(entry, word);
             return None;
         }
         let missed = self.missed.take();
         let error = self.error.take();
         if let (Ok(_), None, Some(MissedGet::Item(state, _))) = (&end, &error, &missed)
-            && flags & (MISSED | FAILED | CLAIMED) == MISSED
+            && flags.has_only_missed()
             && !entry.takes_word
         {
             // The most common case: before the miss, the instance has got kept items only.
@@ -233,18 +233,18 @@ impl<'g> StepContext<'g> {
         match end {
             Err(panic) => {
                 let flags = self.flags.get();
-                if flags & (MISSED | FAILED) == 0 {
+                if !flags.is_halted() {
                     fault(FaultCause::Panicked(take_message(panic)));
                 } else {
                     drop_payload(panic);
                 }
                 // The panic of an instance that has missed an item is dropped, as `keep_error` does
                 // with its error: the next attempt finds the item and may come to its end.
-                if flags & MISSED == 0 || flags & FAILED != 0 {
+                if !flags.has_missed() || flags.has_failed() {
                     return None;
                 }
             }
-            _ if self.flags.get() & FAILED != 0 => return None,
+            _ if self.flags.get().has_failed() => return None,
             Ok(Some(error)) => {
                 fault(FaultCause::Error(*error));
                 return None;
@@ -265,7 +265,7 @@ impl<'g> StepContext<'g> {
                 self.count_miss(entry.row);
                 self.note_wait(&this);
                 if why == InUse::ForAGet {
-                    self.core.note_late();
+                    self.core.tally.note_late();
                 }
                 let given_back = items.wait_for_users(slot, this, why).err();
                 match &given_back {
@@ -309,11 +309,11 @@ impl<'g> StepContext<'g> {
         let (mut held, mut told) = (Vec::new(), Vec::new());
         for (entry, word) in waiting {
             // The word of an async step belongs to the run, and its handle keeps its claims.
-            if !claimed(entry) || entry.takes_word || core.was_told(entry.number, word) {
+            if !claimed(entry) || entry.takes_word || core.tally.was_told(entry.number, word) {
                 continue;
             }
-            let end = step.run_once(entry, word, DECLARES);
-            if step.flags.get() & FAILED != 0 {
+            let end = step.run_once(entry, word, InstanceFlags::repeated());
+            if step.flags.get().has_failed() {
                 told.push((entry.number, word));
             }
             if let Err(panic) = end {
@@ -326,7 +326,7 @@ impl<'g> StepContext<'g> {
         step.counts.iter().for_each(|counts| counts.runs.set(0));
         held.iter().for_each(|claim| claim.items.unclaim(claim));
         // After the loop, because another instance in it may have the same tag.
-        told.into_iter().for_each(|(entry, word)| core.note_told(entry, word));
+        told.into_iter().for_each(|(entry, word)| core.tally.note_told(entry, word));
     }
 
     /// Runs code of the environment.
@@ -337,13 +337,13 @@ impl<'g> StepContext<'g> {
         let worker = Worker::new(core, None);
         let step = &worker.0;
         let is_observed = core.recorder().is_some() || core.monitor_if_any().is_some();
-        step.flags.set(if is_observed { ENVIRONMENT | OBSERVED } else { ENVIRONMENT });
+        step.flags.set(InstanceFlags::of_environment(is_observed));
         let end = panic::catch_unwind(AssertUnwindSafe(|| work(step)));
         let panics = step.clean_up(None);
         let end = end.unwrap_or_else(|panic| panic::resume_unwind(panic));
         panics.go_on();
         match end {
-            Ok(answer) if step.flags.get() & (MISSED | FAILED) == 0 => Some(answer),
+            Ok(answer) if !step.is_halted() => Some(answer),
             Err(Halted(Some(error))) => {
                 step.fault(FaultCause::Error(*error));
                 None

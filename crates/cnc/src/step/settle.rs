@@ -18,10 +18,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::async_step::drop_cancelled;
-use crate::code::ReadyStep;
 use crate::core::Core;
 use crate::first_panic::FirstPanic;
+use crate::ready_step::ReadyStep;
 
 use super::{StepContext, Worker};
 
@@ -34,32 +33,32 @@ impl<'g> StepContext<'g> {
         StepContext::settle(core) || core.attention().bell().rest()
     }
 
-    /// Frees the claims of cancelled steps, and has the late ones look again. True if steps are
+    /// Frees the claims of cancelled steps, and lets the late ones look again. True if steps are
     /// ready now.
     fn settle(core: &'g Core<'g>) -> bool {
         if core.some_wait_cancelled() {
             // A put that is under way leaves steps for another round, and that one is settled.
             let Some(quiet) = core.attention().bell().between_rounds() else { return false };
-            StepContext::drop_cancelled(core, || drop(quiet));
+            StepContext::drop_waiting(core, || drop(quiet));
         }
-        core.outstanding() == 0 && StepContext::look_again(core)
+        core.tally.outstanding() == 0 && StepContext::look_again(core)
     }
 
     /// Drops the steps that wait and were cancelled, between two runs or at the end of one. No
     /// worker and no put is under way.
     pub(crate) fn settle_cancelled(core: &'g Core<'g>) {
         if core.some_wait_cancelled() {
-            StepContext::drop_cancelled(core, || ());
+            StepContext::drop_waiting(core, || ());
         }
     }
 
     /// Drops the steps that wait and were cancelled. After `taken_out`, workers and puts may be
     /// under way: destructors of the program run then.
-    fn drop_cancelled(core: &'g Core<'g>, taken_out: impl FnOnce()) {
+    fn drop_waiting(core: &'g Core<'g>, taken_out: impl FnOnce()) {
         let worker = Worker::new(core, None);
         let step = &worker.0;
-        core.note_settled();
-        let items = core.each_items();
+        core.tally.note_settled(core.attention().cancellations());
+        let items = core.catalogue.each_items();
         let all: Vec<ReadyStep<'g>> = items
             .iter()
             .flat_map(|items| items.take_waiting(&step.waiters, ReadyStep::is_cancelled))
@@ -68,25 +67,25 @@ impl<'g> StepContext<'g> {
         for ready in all {
             step.note_taken_out(&ready);
             ready.entry.cancelled.fetch_add(1, Ordering::Relaxed);
-            drop_cancelled(ready, step);
+            step.drop_cancelled(ready);
         }
     }
 
     /// Drops the ready steps and the waiting steps, between two runs. A destructor that panics
     /// stops nothing; `panics` has the first panic.
     pub(crate) fn drop_all(core: &'g Core<'g>, panics: &mut FirstPanic) {
-        let some_may_wait = core.some_may_wait();
+        let some_may_wait = core.tally.some_may_wait();
         let worker = Worker::new(core, None);
         let step = &worker.0;
-        for ready in core.take_pending() {
-            panics.run(|| drop_cancelled(ready, step));
+        for ready in core.pending.take_all() {
+            panics.run(|| step.drop_cancelled(ready));
         }
-        let items = if some_may_wait { core.each_items() } else { Vec::new() };
+        let items = if some_may_wait { core.catalogue.each_items() } else { Vec::new() };
         let waiting: Vec<ReadyStep<'g>> =
             items.iter().flat_map(|items| items.take_waiting(&step.waiters, |_| true)).collect();
         for ready in waiting {
             step.note_taken_out(&ready);
-            panics.run(|| drop_cancelled(ready, step));
+            panics.run(|| step.drop_cancelled(ready));
         }
     }
 
@@ -107,7 +106,7 @@ impl<'g> StepContext<'g> {
                 step.run(ready);
             }
             if worker.ready() > 0 {
-                core.keep_first(step.ready.take());
+                core.pending.keep_first(step.ready.take());
                 return true;
             }
             late = core.take_late();

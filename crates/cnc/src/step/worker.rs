@@ -1,4 +1,4 @@
-//! The interface between a scheduler and the workers of a graph: [`Worker`] and [`Outlet`].
+//! The interface between a scheduler and the workers of a graph: [`Worker`], and [`Outlet`].
 //!
 //! A scheduler gets its workers from `GraphJob::worker` or `GraphJob::worker_with`. A worker stays
 //! on its OS thread. The scheduler calls [`Worker::run`] with a ready step, and then takes the
@@ -11,20 +11,11 @@
 
 use std::sync::Arc;
 
-use crate::code::ReadyStep;
 use crate::core::Core;
+use crate::ready_step::ReadyStep;
+use crate::tally::WorkerCounts;
 
-use super::StepContext;
-
-/// The way on which a worker gives steps to the other workers of its scheduler.
-pub trait Outlet<'g>: Send + Sync {
-    /// Whether a worker has nothing to do. A worker asks when a step becomes ready while it holds
-    /// another one, and before it cuts the range of a range step.
-    fn is_wanted(&self) -> bool;
-
-    /// Takes steps of a worker that is in the middle of a step.
-    fn give(&self, ready: Vec<ReadyStep<'g>>);
-}
+use super::{Outlet, StepContext};
 
 /// A worker of a run: it runs steps, and holds the steps that these make ready until the
 /// [`Scheduler`](crate::schedulers::Scheduler) takes them.
@@ -33,7 +24,7 @@ pub struct Worker<'g>(pub(super) StepContext<'g>);
 
 impl<'g> Worker<'g> {
     pub(crate) fn new(core: &'g Core<'g>, outlet: Option<Arc<dyn Outlet<'g> + 'g>>) -> Worker<'g> {
-        core.note_worker();
+        core.tally.note_worker();
         Worker(StepContext::new(core, outlet))
     }
 
@@ -83,7 +74,7 @@ impl<'g> Worker<'g> {
     /// Notes that the worker is awake, and may run steps.
     pub(crate) fn resume(&mut self) {
         if self.0.is_paused.replace(false) {
-            self.0.core.note_worker();
+            self.0.core.tally.note_worker();
         }
     }
 
@@ -105,9 +96,13 @@ impl StepContext<'_> {
     /// Adds the counts of the worker to those of the graph.
     fn account(&self) {
         let counts = self.counts.iter().map(|of| (of.runs.take(), of.misses.take()));
-        let counts: Vec<_> = counts.chain(self.late_counts.take()).collect();
-        let differences = (self.suspended.take(), self.handles.take());
-        self.core.account(self.made.take(), self.ran.take(), differences, &counts);
+        self.core.tally.account(&WorkerCounts {
+            made: self.made.take(),
+            ran: self.ran.take(),
+            suspended: self.suspended.take(),
+            handles: self.handles.take(),
+            of_steps: counts.chain(self.late_counts.take()).collect(),
+        });
     }
 }
 
@@ -120,6 +115,6 @@ impl Drop for Worker<'_> {
         step.account();
         // The environment's steps run in the next run; those of a worker were lost by its
         // scheduler.
-        step.core.keep(ready);
+        step.core.pending.keep(ready);
     }
 }

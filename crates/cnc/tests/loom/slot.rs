@@ -25,27 +25,37 @@ fn of_two_puts_one_is_told() {
 
 #[test]
 fn the_last_counted_get_drops_the_item() {
-    [false, true].map(|is_large| model(move || models::counted_gets(is_large)));
+    for is_large in [false, true] {
+        model(move || models::counted_gets(is_large));
+    }
 }
 
 #[test]
 fn a_take_waits_for_the_other_get() {
-    [false, true].map(|is_large| model(move || models::a_take_and_a_get(is_large)));
+    for is_large in [false, true] {
+        model(move || models::a_take_and_a_get(is_large));
+    }
 }
 
 #[test]
 fn a_take_that_waits_is_woken_or_told() {
-    [false, true].map(|is_large| model(move || models::a_take_that_waits(is_large)));
+    for is_large in [false, true] {
+        model(move || models::a_take_that_waits(is_large));
+    }
 }
 
 #[test]
 fn a_late_get_is_woken_or_told() {
-    [false, true].map(|is_large| model(move || models::a_get_that_is_late(is_large)));
+    for is_large in [false, true] {
+        model(move || models::a_get_that_is_late(is_large));
+    }
 }
 
 #[test]
 fn the_value_of_a_claim_that_is_given_back_is_dropped_after_the_read() {
-    [false, true].map(|is_large| model(move || models::a_claim_given_back(is_large)));
+    for is_large in [false, true] {
+        model(move || models::a_claim_given_back(is_large));
+    }
 }
 
 #[test]

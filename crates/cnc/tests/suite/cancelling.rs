@@ -325,12 +325,12 @@ fn a_step_that_is_cancelled_while_the_graph_is_at_rest() {
             thread::scope(|scope| {
                 scope.spawn(move || {
                     live.put_tag(holds, 0).unwrap();
-                    assert!(live.wait_for_rest().unwrap().is_some());
+                    assert!(live.wait_for_rest_blocking().unwrap().is_some());
                     hold.cancel_tag(0);
-                    assert!(live.wait_for_rest().unwrap().is_none());
+                    assert!(live.wait_for_rest_blocking().unwrap().is_none());
                     live.put_tag(gets, 0).unwrap();
                     // It is late if the other step is an async one.
-                    drop(live.get(items, 7).wait().unwrap());
+                    drop(live.get(items, 7).wait_blocking().unwrap());
                 });
                 counted.run(&Stealing::new(2))
             })

@@ -40,7 +40,7 @@ fn conversation(scheduler: &dyn Scheduler) -> BTreeMap<(u64, u64), u64> {
                             env.put_tag(asked, (user, round))?;
                             env.put(questions, (user, round), value)
                         })?;
-                        value = live.get(answers, (user, round)).wait()?;
+                        value = live.get(answers, (user, round)).wait_blocking()?;
                     }
                     Ok(())
                 });
@@ -74,9 +74,9 @@ fn a_graph_at_rest_tells_which_steps_wait_under_every_scheduler() {
             thread::scope(|scope| {
                 let user = scope.spawn(move || -> StepResult<(String, bool)> {
                     live.puts(|env| [4, 2, 3].into_iter().try_for_each(|n| env.putt(tags, n)))?;
-                    let stuck = live.wait_for_rest()?.expect("no item was put").to_string();
+                    let stuck = live.wait_for_rest_blocking()?.expect("no item was put").to_string();
                     live.put(items, 2, 0)?;
-                    Ok((stuck, live.wait_for_rest()?.is_none()))
+                    Ok((stuck, live.wait_for_rest_blocking()?.is_none()))
                 });
                 let last = graph.run(scheduler).unwrap().finalize(|view| view.get(items, 5).copied());
                 (user.join().unwrap().unwrap(), last)
@@ -195,10 +195,10 @@ fn workers_stay_while_the_graph_is_at_rest() {
                         live.put(items, 0, 0).unwrap();
                         for n in 0..TURNS {
                             live.put_tag(tags, n).unwrap();
-                            assert_eq!(live.get(items, n + 1).wait().unwrap(), (0..=n).sum::<u32>());
+                            assert_eq!(live.get(items, n + 1).wait_blocking().unwrap(), (0..=n).sum::<u32>());
                             // What the workers have counted is in the graph at its rest.
                             live.put_tag(tags, 100 + 2 * n).unwrap();
-                            let stuck = live.wait_for_rest().unwrap().expect("a step waits");
+                            let stuck = live.wait_for_rest_blocking().unwrap().expect("a step waits");
                             assert_eq!(stuck.items.len() as u32, n + 1);
                         }
                         (0..TURNS).try_for_each(|n| live.put(items, 100 + 2 * n, n)).unwrap();
@@ -234,7 +234,7 @@ fn a_put_wakes_a_worker_while_another_one_is_in_a_long_step() {
             let live = graph.live();
             thread::scope(|scope| {
                 scope.spawn(move || {
-                    live.rest().unwrap();
+                    live.rest_blocking().unwrap();
                     live.put_tag(long, 0).unwrap();
                     begun.recv().unwrap();
                     live.put_tag(short, 0).unwrap();
@@ -263,17 +263,17 @@ fn stopped(stop: impl Fn(&selvedge_cnc::Canceller, &AtomicBool) + Sync) -> Resul
             for _ in 0..2 {
                 let live = live.clone();
                 // The item is never put.
-                scope.spawn(move || assert!(live.get(items, 100).wait().is_err()));
+                scope.spawn(move || assert!(live.get(items, 100).wait_blocking().is_err()));
             }
             scope.spawn(move || {
                 live.put_tag(tags, 0).unwrap();
-                assert_eq!(live.get(items, 0).wait().unwrap(), 0);
+                assert_eq!(live.get(items, 0).wait_blocking().unwrap(), 0);
                 stop(&canceller, fails);
                 // The put is refused, or its step fails.
                 let _ = live.put_tag(tags, 1);
-                assert!(live.get(items, 1).wait().is_err());
+                assert!(live.get(items, 1).wait_blocking().is_err());
                 assert!(live.is_cancelled());
-                assert!(live.put(items, 7, 7).is_err() && live.wait_for_rest().is_err());
+                assert!(live.put(items, 7, 7).is_err() && live.wait_for_rest_blocking().is_err());
             });
             graph.run(&Stealing::new(2)).map(|_| ())
         })
@@ -300,7 +300,7 @@ fn a_get_that_was_given_up_is_not_stuck_and_one_that_fails_ends() {
             scope.spawn(move || {
                 drop(live.get(kept, 1));
                 let outside = live.get(small, 2);
-                assert!(outside.wait().is_err());
+                assert!(outside.wait_blocking().is_err());
             });
             let Err(GraphError::Failed(faults)) = graph.run(&Stealing::new(2)) else { panic!("a get fails") };
             assert_eq!(faults.len(), 1);
@@ -328,10 +328,10 @@ fn a_get_that_was_given_up_takes_no_count() {
             thread::scope(|scope| {
                 scope.spawn(move || {
                     let given_up = live.get(counted, 1);
-                    live.rest().unwrap();
+                    live.rest_blocking().unwrap();
                     drop(given_up);
                     live.put_tag(tags, 1).unwrap();
-                    live.rest().unwrap();
+                    live.rest_blocking().unwrap();
                     live.put(counted, 1, 7).unwrap();
                 });
                 let finished = graph.run(scheduler).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -11,13 +11,17 @@ use std::pin::Pin;
 use std::ptr;
 use std::task::{Context, Poll};
 
-use crate::collections::{GetClaim, ItemCol};
+use crate::any_items::GetClaim;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::in_use::InUse;
+use crate::items::ItemCol;
 use crate::key::ItemKey;
 use crate::primitives::lock;
+use crate::ready_step::ReadyStep;
 use crate::record::EdgeEnd;
 use crate::slot::Look;
+use crate::step::StepContext;
+use crate::storage::ItemPlace;
 
 use super::AsyncStep;
 
@@ -36,17 +40,65 @@ impl Drop for Awaited<'_, '_> {
     }
 }
 
-/// The future of [`AsyncStep::get`].
-#[must_use = "a future does nothing unless it is awaited"]
-pub struct Get<'s, 'g, K, V> {
+/// An item that an async step wants.
+struct WantedItem<'s, 'g, K, V> {
     awaited: Awaited<'s, 'g>,
     items: ItemCol<'g, K, V>,
     key: K,
 }
 
+impl<'s, 'g, K, V> WantedItem<'s, 'g, K, V> {
+    fn new(step: &'s AsyncStep<'g>, items: ItemCol<'g, K, V>, key: K) -> Self {
+        WantedItem { awaited: Awaited { step, waits: false }, items, key }
+    }
+}
+
+impl<'g, K: ItemKey, V: Send + Sync> WantedItem<'_, 'g, K, V> {
+    /// Makes the step wait for an item that it cannot have now, as `look` says; or notes the fault
+    /// of an item that it can never have.
+    fn wait<R>(
+        &mut self,
+        step: &StepContext<'g>,
+        found: ItemPlace<'g, V, ReadyStep<'g>>,
+        look: Look,
+    ) -> Poll<StepResult<R>> {
+        let store = self.items.0;
+        match look {
+            Look::Missing => {
+                step.note_missed(store, &self.key, false);
+                step.wait_once(found);
+            }
+            Look::InUse => {
+                step.note_missed(store, &self.key, true);
+                step.wait_in_use(store, found, InUse::ToBeLast);
+            }
+            Look::AllClaimed if step.may_be_late() => {
+                step.note_missed(store, &self.key, true);
+                step.wait_in_use(store, found, InUse::ForAGet);
+            }
+            Look::Kept => return Poll::Ready(Err(step.not_counted(store, &self.key))),
+            Look::Claimed | Look::AllClaimed | Look::Exhausted => {
+                return Poll::Ready(Err(step.over_get(store, &self.key)));
+            }
+        }
+        self.awaited.waits = true;
+        Poll::Pending
+    }
+}
+
+impl<K: ItemKey, V> fmt::Debug for WantedItem<'_, '_, K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{:?}]", self.items.name(), self.key)
+    }
+}
+
+/// The future of [`AsyncStep::get`].
+#[must_use = "a future does nothing unless it is awaited"]
+pub struct Get<'s, 'g, K, V>(WantedItem<'s, 'g, K, V>);
+
 impl<'s, 'g, K, V> Get<'s, 'g, K, V> {
     pub(super) fn new(step: &'s AsyncStep<'g>, items: ItemCol<'g, K, V>, key: K) -> Self {
-        Get { awaited: Awaited { step, waits: false }, items, key }
+        Get(WantedItem::new(step, items, key))
     }
 }
 
@@ -54,18 +106,18 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
     type Output = StepResult<&'s V>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<StepResult<&'s V>> {
-        let this = &mut *self;
-        this.awaited.waits = false;
-        let store = this.items.0;
-        this.awaited.step.here(|step| {
+        let wanted = &mut self.0;
+        wanted.awaited.waits = false;
+        let (handle, store) = (wanted.awaited.step, wanted.items.0);
+        handle.here(|step| {
             step.note(EdgeEnd::Gets(store.number));
-            if let Some(slot) = store.storage.kept(&this.key) {
+            if let Some(slot) = store.storage.kept(&wanted.key) {
                 // SAFETY: `kept` has seen that the item is kept. Only the drop of the arena and a
                 // reset of the graph drop a kept item. `Core::close` leaks the arena if this handle
                 // is never dropped, and a reset refuses while there is a handle.
                 return Poll::Ready(Ok(unsafe { slot.value() }));
             }
-            let found = match step.find(store, &this.key) {
+            let found = match step.find(store, &wanted.key) {
                 Ok(found) => found,
                 Err(stop) => return Poll::Ready(Err(stop)),
             };
@@ -75,23 +127,10 @@ impl<'s, 'g, K: ItemKey, V: Send + Sync> Future for Get<'s, 'g, K, V> {
                 Look::Claimed => {
                     let claim =
                         GetClaim { items: store, slot: ptr::from_ref(slot).cast(), place: found.place };
-                    lock(&this.awaited.step.claims).push(claim);
+                    lock(&handle.claims).push(claim);
                 }
-                Look::Missing => {
-                    step.note_missed(store, &this.key, false);
-                    step.wait_once(found);
-                    this.awaited.waits = true;
-                    return Poll::Pending;
-                }
-                Look::AllClaimed if step.may_be_late() => {
-                    step.note_missed(store, &this.key, true);
-                    step.wait_in_use(store, found, InUse::ForAGet);
-                    this.awaited.waits = true;
-                    return Poll::Pending;
-                }
-                Look::AllClaimed | Look::Exhausted | Look::InUse => {
-                    return Poll::Ready(Err(step.over_get(store, &this.key)));
-                }
+                // A get has no `InUse`.
+                look => return wanted.wait(step, found, look),
             }
             // SAFETY: `look` has said `Kept`, or `Claimed`. A claim is in the step's handle, which
             // is borrowed for `'s`, and the drop of the handle returns the claim. If the handle is
@@ -105,21 +144,17 @@ impl<K, V> Unpin for Get<'_, '_, K, V> {}
 
 impl<K: ItemKey, V> fmt::Debug for Get<'_, '_, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Get({}[{:?}])", self.items.name(), self.key)
+        write!(f, "Get({:?})", self.0)
     }
 }
 
 /// The future of [`AsyncStep::take`].
 #[must_use = "a future does nothing unless it is awaited"]
-pub struct Take<'s, 'g, K, V> {
-    awaited: Awaited<'s, 'g>,
-    items: ItemCol<'g, K, V>,
-    key: K,
-}
+pub struct Take<'s, 'g, K, V>(WantedItem<'s, 'g, K, V>);
 
 impl<'s, 'g, K, V> Take<'s, 'g, K, V> {
     pub(super) fn new(step: &'s AsyncStep<'g>, items: ItemCol<'g, K, V>, key: K) -> Self {
-        Take { awaited: Awaited { step, waits: false }, items, key }
+        Take(WantedItem::new(step, items, key))
     }
 }
 
@@ -127,39 +162,24 @@ impl<K: ItemKey, V: Send + Sync> Future for Take<'_, '_, K, V> {
     type Output = StepResult<V>;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<StepResult<V>> {
-        let this = &mut *self;
-        this.awaited.waits = false;
-        let (store, key) = (this.items.0, &this.key);
-        this.awaited.step.here(|step| {
+        let wanted = &mut self.0;
+        wanted.awaited.waits = false;
+        let (handle, store) = (wanted.awaited.step, wanted.items.0);
+        handle.here(|step| {
             if step.is_halted() {
                 // It waits for another item, or has failed: it must not take the value then.
                 return Poll::Ready(Err(Halted(None)));
             }
             step.note(EdgeEnd::Gets(store.number));
-            let found = match step.find(store, key) {
+            let found = match step.find(store, &wanted.key) {
                 Ok(found) => found,
                 Err(stop) => return Poll::Ready(Err(stop)),
             };
             match found.slot.state.take() {
                 // SAFETY: `take` has said `Claimed`.
-                Look::Claimed => return Poll::Ready(Ok(unsafe { store.take_out(found) })),
-                Look::Missing => {
-                    step.note_missed(store, key, false);
-                    step.wait_once(found);
-                }
-                Look::InUse => {
-                    step.note_missed(store, key, true);
-                    step.wait_in_use(store, found, InUse::ToBeLast);
-                }
-                Look::AllClaimed if step.may_be_late() => {
-                    step.note_missed(store, key, true);
-                    step.wait_in_use(store, found, InUse::ForAGet);
-                }
-                Look::Kept => return Poll::Ready(Err(step.not_counted(store, key))),
-                Look::AllClaimed | Look::Exhausted => return Poll::Ready(Err(step.over_get(store, key))),
+                Look::Claimed => Poll::Ready(Ok(unsafe { store.take_out(found) })),
+                look => wanted.wait(step, found, look),
             }
-            this.awaited.waits = true;
-            Poll::Pending
         })
     }
 }
@@ -168,6 +188,6 @@ impl<K, V> Unpin for Take<'_, '_, K, V> {}
 
 impl<K: ItemKey, V> fmt::Debug for Take<'_, '_, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Take({}[{:?}])", self.items.name(), self.key)
+        write!(f, "Take({:?})", self.0)
     }
 }

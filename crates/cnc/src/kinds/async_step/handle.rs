@@ -9,15 +9,17 @@ use std::fmt;
 use std::ptr;
 use std::sync::PoisonError;
 
-use crate::collections::{GetClaim, ItemCol, Items};
+use crate::any_items::GetClaim;
 use crate::core::Core;
 use crate::error::StepResult;
 use crate::first_panic::FirstPanic;
+use crate::items::{ItemCol, Items};
 use crate::key::ItemKey;
 use crate::primitives::{AtomicU64, Mutex, Ordering};
-use crate::step::StepContext;
+use crate::ready_step::ReadyStep;
+use crate::step::{PollEntry, StepContext};
 
-use super::{Get, PollEntry, Take};
+use super::{Get, Take};
 
 /// The graph, as an async step sees it.
 ///
@@ -59,7 +61,7 @@ pub struct AsyncStep<'g> {
     maker: (usize, u64),
     /// The number of the step.
     serial: u64,
-    pub(super) claims: Mutex<Vec<GetClaim<'g>>>,
+    pub(super) claims: Mutex<Vec<GetClaim<'g, ReadyStep<'g>>>>,
     /// The number of steps that this one has forked.
     forks: AtomicU64,
 }
@@ -258,7 +260,7 @@ impl<'g> AsyncStep<'g> {
 
     #[cold]
     fn used_outside(&self) -> ! {
-        let name = self.core.entry(self.maker.0).map_or("", |entry| &entry.name);
+        let name = self.core.catalogue.step(self.maker.0).map_or("", |entry| &entry.name);
         panic!("the handle of an async step {name:?} was used outside of the step")
     }
 
@@ -304,7 +306,7 @@ impl<'g> Drop for AsyncStep<'g> {
         if self.on_worker(give_back, |_| true).is_none() {
             // No worker is here: the graph ends, or the handle was sent to another OS thread. The
             // claims are not returned then, so their items stay until the graph ends.
-            self.core.handles.fetch_sub(1, Ordering::Release);
+            self.core.tally.handles.fetch_sub(1, Ordering::Release);
         }
         panics.go_on();
     }

@@ -1,4 +1,4 @@
-//! The ready steps that a worker holds: [`ReadySteps`].
+//! The ready steps that a worker holds: [`HeldSteps`].
 //!
 //! `StepContext::push` adds a step. `Worker::newest` and `Worker::oldest` take one for the
 //! scheduler, and `StepContext::share` takes the older half for an idle worker.
@@ -9,22 +9,20 @@
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 
-use crate::code::ReadyStep;
-
 /// The ready steps of one worker, the oldest first.
 ///
 /// No method calls code of the program: a method moves steps, and neither drops nor compares them.
 /// So no method runs inside another one, and no count of borrows is needed.
-pub(crate) struct ReadySteps<'g>(UnsafeCell<VecDeque<ReadyStep<'g>>>);
+pub(crate) struct HeldSteps<R>(UnsafeCell<VecDeque<R>>);
 
-impl<'g> ReadySteps<'g> {
-    pub(crate) fn new() -> ReadySteps<'g> {
-        ReadySteps(UnsafeCell::new(VecDeque::new()))
+impl<R> HeldSteps<R> {
+    pub(crate) fn new() -> HeldSteps<R> {
+        HeldSteps(UnsafeCell::new(VecDeque::new()))
     }
 
     /// Gives `work` the steps. `work` calls no code of the program.
     #[inline(always)]
-    fn with<R>(&self, work: impl FnOnce(&mut VecDeque<ReadyStep<'g>>) -> R) -> R {
+    fn with<A>(&self, work: impl FnOnce(&mut VecDeque<R>) -> A) -> A {
         // SAFETY: the type is not `Sync`, so no two calls on two OS threads overlap. Each caller in
         // this file passes a closure that calls no code of the program, so no call is within
         // another one. So there is no other reference while `work` runs.
@@ -33,7 +31,7 @@ impl<'g> ReadySteps<'g> {
 
     /// Adds a step. Returns how many there are now.
     #[inline]
-    pub(crate) fn push(&self, ready: ReadyStep<'g>) -> usize {
+    pub(crate) fn push(&self, ready: R) -> usize {
         self.with(|steps| {
             steps.push_back(ready);
             steps.len()
@@ -41,17 +39,17 @@ impl<'g> ReadySteps<'g> {
     }
 
     #[inline]
-    pub(crate) fn newest(&self) -> Option<ReadyStep<'g>> {
+    pub(crate) fn newest(&self) -> Option<R> {
         self.with(VecDeque::pop_back)
     }
 
     #[inline]
-    pub(crate) fn oldest(&self) -> Option<ReadyStep<'g>> {
+    pub(crate) fn oldest(&self) -> Option<R> {
         self.with(VecDeque::pop_front)
     }
 
     /// Takes the older half out.
-    pub(crate) fn older_half(&self) -> Vec<ReadyStep<'g>> {
+    pub(crate) fn older_half(&self) -> Vec<R> {
         self.with(|steps| {
             let half = steps.len().div_ceil(2);
             steps.drain(..half).collect()
@@ -64,7 +62,7 @@ impl<'g> ReadySteps<'g> {
     }
 
     /// Takes all steps out.
-    pub(crate) fn take(&self) -> VecDeque<ReadyStep<'g>> {
+    pub(crate) fn take(&self) -> VecDeque<R> {
         self.with(std::mem::take)
     }
 }

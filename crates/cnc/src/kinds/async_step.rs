@@ -8,11 +8,8 @@
 //!
 //! An instance owns its frame: `poll` hands the frame on with `StepContext::set_rest`, or empties
 //! it once. While `poll` runs the future, a [`PollEntry`] with the worker's `StepContext` is in a
-//! list of the OS thread. [`AsyncStep`] finds the entry of its own step there, by the number of
-//! the step. It is a list and not one entry, because a step may run within the poll of another
-//! one, and because a direct-style thread may wait within a poll while another thread begins one;
-//! such polls end in any order. An `AsyncStep` keeps its claims until it is dropped, because
-//! references to counted items borrow the `AsyncStep`.
+//! list of the OS thread (`step/polls.rs`), where [`AsyncStep`] finds it. An `AsyncStep` keeps its
+//! claims until it is dropped, because references to counted items borrow the `AsyncStep`.
 //!
 //! `handle.rs` has the handle, and `gets.rs` the futures of its gets.
 //!
@@ -24,31 +21,23 @@ mod handle;
 pub use gets::{Get, Take};
 pub use handle::AsyncStep;
 
-use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
-use std::process;
 use std::ptr::{self, NonNull};
 use std::task::{Context, Poll, Waker};
 
-use crate::code::{Code, ReadyStep, StepEntry, about_tags, free_of, tag_of, with_tag};
 use crate::core::Core;
 use crate::error::{FaultCause, Halted, StepResult};
 use crate::first_panic::take_message;
 use crate::frames::{free_memory, size_of_frame};
 use crate::hints::StepHints;
-use crate::key::{ItemKey, NO_TAG, hash_of, is_word, text_of};
+use crate::key::{ItemKey, NO_TAG, is_word, text_of};
 use crate::primitives::{AtomicU64, Ordering};
-use crate::step::{Phase, StepContext};
-use crate::stuck::MadeItem;
-
-thread_local! {
-    /// The innermost poll of an async step on this OS thread: the poll that began last and has not
-    /// ended. Null if there is none.
-    static POLLS: Cell<*const PollEntry> = const { Cell::new(ptr::null()) };
-}
+use crate::ready_step::{Code, ReadyStep, StepEntry};
+use crate::step::{Phase, PollEntry, PollGuard, StepContext};
+use crate::tag_word::{about_tags, free_of, tag_of, with_tag};
 
 /// A suspended or running async step.
 struct StepFrame<T, Fut> {
@@ -175,7 +164,7 @@ where
                 return Err(step.fault_of(self.rest, order, text, FaultCause::Panicked(take_message(panic))));
             }
         };
-        let count = NonNull::from(&self.core.handles);
+        let count = NonNull::from(&self.core.tally.handles);
         // SAFETY: the memory is for such a frame, and has no other user.
         unsafe { frame.write(StepFrame { future: ManuallyDrop::new(future), tag, serial, count }) };
         // SAFETY: the word is that of a new frame of the entry's types, and is handed over.
@@ -214,84 +203,6 @@ where
 unsafe fn with_frame_tag<T, Fut, R>(word: u64, see: impl FnOnce(&T) -> R) -> R {
     // SAFETY: as promised by the caller. The tag is only read, also while the future runs.
     see(unsafe { &(*ptr::with_exposed_provenance::<StepFrame<T, Fut>>(word as usize)).tag })
-}
-
-/// A poll of an async step that has begun on this OS thread and has not ended. It is in the list of
-/// `POLLS`.
-struct PollEntry {
-    /// The number of the step, which is the same in all its polls.
-    serial: u64,
-    core: *const (),
-    /// The `StepContext` of the worker that polls.
-    step: *const (),
-    /// The poll that began before it.
-    outer: Cell<*const PollEntry>,
-}
-
-impl PollEntry {
-    fn of(serial: u64, step: &StepContext<'_>) -> PollEntry {
-        let core = ptr::from_ref(step.core()).cast();
-        PollEntry { serial, core, step: ptr::from_ref(step).cast(), outer: Cell::new(ptr::null()) }
-    }
-
-    /// The innermost poll of this OS thread that `is_it` accepts.
-    fn find(is_it: impl Fn(&PollEntry) -> bool) -> Option<*const ()> {
-        let mut at = POLLS.get();
-        // SAFETY: `PollGuard` keeps each entry of the list alive, and takes it out at its end.
-        while let Some(entry) = unsafe { at.as_ref() } {
-            if is_it(entry) {
-                return Some(entry.step);
-            }
-            at = entry.outer.get();
-        }
-        None
-    }
-}
-
-/// Keeps an entry in the list of `POLLS` while it exists.
-struct PollGuard<'a>(&'a PollEntry);
-
-impl<'a> PollGuard<'a> {
-    fn enter(entry: &'a PollEntry) -> PollGuard<'a> {
-        entry.outer.set(POLLS.replace(entry));
-        PollGuard(entry)
-    }
-}
-
-impl Drop for PollGuard<'_> {
-    fn drop(&mut self) {
-        let mut inner = POLLS.get();
-        if ptr::eq(inner, self.0) {
-            return POLLS.set(self.0.outer.get());
-        }
-        // A step of another direct-style thread began later, and waits within its poll.
-        // SAFETY: as in `find`.
-        while let Some(entry) = unsafe { inner.as_ref() } {
-            if ptr::eq(entry.outer.get(), self.0) {
-                return entry.outer.set(self.0.outer.get());
-            }
-            inner = entry.outer.get();
-        }
-        // The list of the OS thread on which the poll began would keep the entry for ever.
-        process::abort();
-    }
-}
-
-/// Drops a step of any kind that was cancelled. The handle of an async step finds the worker as in
-/// a poll.
-pub(crate) fn drop_cancelled<'g>(ready: ReadyStep<'g>, step: &StepContext<'g>) {
-    // No step has this number.
-    let entry = PollEntry::of(u64::MAX, step);
-    let _entered = PollGuard::enter(&entry);
-    let (frame, word) = (ready.entry.code.frame(), ready.word);
-    step.drops_cancelled.set(true);
-    step.drop_ended(ready);
-    step.drops_cancelled.set(false);
-    if let Some(size) = frame {
-        // SAFETY: the word was the address of a frame of this size, which was dropped above.
-        // `free_frame` has left its place.
-        unsafe { step.frames.give_place(size, ptr::with_exposed_provenance_mut(word as usize)) };
-    }
 }
 
 /// Runs an async step to its end, or to an item that it misses.

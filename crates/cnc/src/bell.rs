@@ -219,8 +219,8 @@ impl RunBell {
 
     /// Lets a put in, when a run has begun. `None` if the run was stopped.
     ///
-    /// `is_own` says whether the caller is the thread of the graph. `wake` has the scheduler wake a
-    /// sleeper; it is called under the lock of the bell.
+    /// `is_own` says whether the caller is the thread of the graph. `wake` makes the scheduler wake
+    /// a sleeper; it is called under the lock of the bell.
     ///
     /// # Panics
     /// If the graph's own thread would wait for the run.

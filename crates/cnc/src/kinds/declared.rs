@@ -1,21 +1,48 @@
-//! The declaration of the items that a step will get: [`Needs`].
+//! Steps that declare the items that they will get: [`DependsCode`], the kind of
+//! `Graph::prescribe_depends`, and [`Needs`], which the closure of the declarations gets.
 //!
-//! `DependsCode` in `code.rs` calls the program's closure with a `Needs` before each try of the
-//! step. [`Needs::on`] notes an item that is there, and makes the step wait for an item that is
-//! not. The gets of the body then accept the noted items only.
+//! The code calls the program's closure with a `Needs` before each try of the step. [`Needs::on`]
+//! notes an item that is there, and makes the step wait for an item that is not. The gets of the
+//! body then accept the noted items only; `step/declare.rs` has both.
 //!
 //! A declaration claims nothing, so a closure that runs again declares all items again.
 
-use crate::code::ReadyStep;
-use crate::collections::ItemCol;
 use crate::error::{Halted, StepResult};
-use crate::in_use::InUse;
+use crate::hints::StepHints;
+use crate::items::ItemCol;
 use crate::key::ItemKey;
-use crate::record::EdgeEnd;
-use crate::slot::ItemSlot;
-use crate::storage::NoPlace;
+use crate::ready_step::Code;
+use crate::step::{Phase, StepContext};
+use crate::tag_word::{about_tags, tag_of, with_tag};
 
-use super::{DeclaredItem, FAILED, MISSED, MissedGet, StepContext};
+/// A step with declared items: `needs` declares them, and then `body` runs.
+pub(crate) struct DependsCode<'g, T, D, F> {
+    pub(crate) needs: D,
+    pub(crate) body: F,
+    pub(crate) hints: &'g StepHints<'g, T>,
+}
+
+impl<'g, T, D, F> Code<'g> for DependsCode<'g, T, D, F>
+where
+    T: ItemKey,
+    D: Fn(T, &Needs<'_, 'g>) -> StepResult + Send + Sync,
+    F: Fn(T, &StepContext<'g>) -> StepResult + Send + Sync,
+{
+    unsafe fn run(&self, word: u64, step: &StepContext<'g>) -> StepResult {
+        // SAFETY: as promised by the caller.
+        let tag: T = unsafe { tag_of(word) };
+        step.enter(Phase::Declares);
+        (self.needs)(tag.clone(), &Needs(step))?;
+        if step.is_halted() {
+            // The closure has dropped the error of a declaration.
+            return Err(Halted(None));
+        }
+        step.enter(Phase::Declared);
+        (self.body)(tag, step)
+    }
+
+    about_tags!(with_tag::<T, _>);
+}
 
 /// The items that a step will get, as it declares them; see
 /// [`prescribe_depends`](crate::Graph::prescribe_depends).
@@ -23,10 +50,6 @@ use super::{DeclaredItem, FAILED, MISSED, MissedGet, StepContext};
 pub struct Needs<'s, 'g>(&'s StepContext<'g>);
 
 impl<'s, 'g> Needs<'s, 'g> {
-    pub(crate) fn of(step: &'s StepContext<'g>) -> Needs<'s, 'g> {
-        Needs(step)
-    }
-
     /// Declares that the step will get an item, or only that it comes after the put of the item. A
     /// step that does not get it is not in the item's count.
     ///
@@ -34,7 +57,7 @@ impl<'s, 'g> Needs<'s, 'g> {
     /// If the item is not there yet. The step is to return the error, and declares again when the
     /// item is there. If the closure returns something else, the step does the same.
     pub fn on<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult {
-        self.declare(items, &key, false)
+        self.0.declare(items.0, &key, false)
     }
 
     /// Declares that the step will [`take`](StepContext::take) a counted item.
@@ -79,42 +102,6 @@ impl<'s, 'g> Needs<'s, 'g> {
     /// # }
     /// ```
     pub fn to_take<K: ItemKey, V: Send + Sync>(&self, items: ItemCol<'g, K, V>, key: K) -> StepResult {
-        self.declare(items, &key, true)
-    }
-
-    fn declare<K: ItemKey, V: Send + Sync>(
-        &self,
-        items: ItemCol<'g, K, V>,
-        key: &K,
-        takes: bool,
-    ) -> StepResult {
-        let (step, store) = (self.0, items.0);
-        if step.flags.get() & (MISSED | FAILED) != 0 {
-            return Err(Halted(None));
-        }
-        step.note(EdgeEnd::Gets(store.number));
-        // One look, because another worker may give the place up at any time.
-        let found = match store.storage.find(key) {
-            Ok(found) => found,
-            // The item was put, and has gone. A step that only wants to come after
-            // the item is not in its count; a get in the body is told.
-            Err(NoPlace::Retired) => return Ok(()),
-            Err(NoPlace::Outside) => return Err(step.outside(store, key)),
-        };
-        let slot: &'g ItemSlot<V, ReadyStep<'g>> = found.slot;
-        let at = std::ptr::from_ref(slot).cast();
-        if !slot.state.was_put() {
-            step.note_missed(store, key, false);
-            return Err(step.miss(MissedGet::Item(&slot.state, found.into_page_use())));
-        }
-        if takes && slot.state.is_kept() {
-            return Err(step.not_counted(store, key));
-        }
-        if takes && slot.state.is_in_use() {
-            step.note_missed(store, key, true);
-            return Err(step.miss(MissedGet::InUse(store, at, InUse::ToBeLast, found.into_page_use())));
-        }
-        step.declared.borrow_mut().push(DeclaredItem { slot: at, takes });
-        Ok(())
+        self.0.declare(items.0, &key, true)
     }
 }
