@@ -140,13 +140,13 @@ impl CircleTable {
         id: RecordId,
         handle: NodeHandle,
         parent: RecordId,
-    ) -> Result<(), NoValue> {
+    ) -> Result<(), NoValueError> {
         let circle = self.find_circle(parent, handle.pointer().addr().get());
         if let Some(record) = self.at(id) {
             record.handle = Some(handle);
         }
         if let Some(circle) = circle {
-            return Err(NoValue::from_circle(&circle));
+            return Err(NoValueError::from_circle(&circle));
         }
         self.set_parent(id, parent);
         Ok(())
@@ -211,9 +211,9 @@ impl CircleTable {
     ///
     /// # Errors
     /// When the value waits for the evaluation already.
-    pub(crate) fn add_edge(&mut self, waits: RecordId, value: Address) -> Result<Edge, NoValue> {
+    pub(crate) fn add_edge(&mut self, waits: RecordId, value: Address) -> Result<Edge, NoValueError> {
         if let Some(circle) = self.find_circle(waits, value) {
-            return Err(NoValue::from_circle(&circle));
+            return Err(NoValueError::from_circle(&circle));
         }
         self.edges.entry(value).or_default().push(waits);
         let generation = self.at(waits).map_or(0, |record| {

@@ -7,7 +7,7 @@
 //! | [`join`], [`par_map`], [`par_chunks`], [`InPieces`] | two or many pieces of work, by idle workers | once | does parts of it |
 //! | [`par`], [`pseq`], [`par_buffer`], [`Ahead`] | a [`Lazy`] value that will be needed soon | once, by an idle worker or where it is needed | as for [`Lazy`] |
 //! | [`Strategy`], [`par_list`], [`par_chunk`], [`par_ahead`], [`in_turn`], [`Deep`](trait@Deep) | how far values are evaluated, and where | | |
-//! | [`NoValue`] | why a value has none: a panic, or `<<loop>>` with the names of the circle | | |
+//! | [`NoValueError`] | why a value has none: a panic, or `<<loop>>` with the names of the circle | | |
 //!
 //! # Which, when
 //! - A value that several threads need, and that one of them is to make: [`Lazy`].
@@ -78,7 +78,7 @@ mod strategy;
 mod value;
 
 pub use adapters::{Ahead, InPieces, ParPieces};
-pub use failed::NoValue;
+pub use failed::NoValueError;
 pub use list::{Cons, LazyList, ListIter};
 pub use region::{
     ClaimAtYield, Grey, GreyClaimAtYield, LockFree, Nursery, OneCas, Region, RegionCounts, Thunk, ThunkEntry,

@@ -135,7 +135,7 @@ impl NodeHead {
     }
 
     /// The reason of a node that is FAILED.
-    pub(crate) fn failed(&self) -> NoValue {
+    pub(crate) fn failed(&self) -> NoValueError {
         debug_assert_eq!(self.state(), FAILED);
         // SAFETY: the state was FAILED when the caller looked, with Acquire. The reason was written
         // before, and is not written again.

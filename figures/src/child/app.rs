@@ -11,7 +11,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode, header};
 use hyper_util::rt::TokioIo;
-use selvedge_core::round_robin_with;
+use selvedge_core::round_robin_over;
 use selvedge_http::{Config, Site, Stop};
 use selvedge_io::EventLoop;
 use selvedge_io::net::TcpListener;
@@ -80,7 +80,7 @@ fn ours(port: u64) {
         let listener = TcpListener::bind(address(port)).expect("the port is free");
         Rc::clone(&site).serve_tcp(listener, &Stop::new()).await
     };
-    round_robin_with(&mut events, serving).expect("it runs").expect("it serves");
+    round_robin_over(&mut events, serving).expect("it runs").expect("it serves");
 }
 
 /// A FastCGI application with one answer, for the figure about programs.
@@ -95,7 +95,7 @@ fn fastcgi(port: u64, bytes: u64) {
         };
         selvedge_gateway::serve_fastcgi(listener, handler).await
     };
-    round_robin_with(&mut events, serving).expect("it runs").expect("it serves");
+    round_robin_over(&mut events, serving).expect("it runs").expect("it serves");
 }
 
 type Reply = Response<Full<Bytes>>;

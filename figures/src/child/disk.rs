@@ -63,7 +63,7 @@ pub(super) fn random(blocks: u64, n: u64, milliseconds: u64, driver: Driver) {
         // Without cancelling each.
         std::process::exit(0);
     };
-    round_robin_with(&mut events, main).expect("the threads only read");
+    round_robin_over(&mut events, main).expect("the threads only read");
 }
 
 /// Whether this process has an io_uring: an event loop that has none reads through the blocking

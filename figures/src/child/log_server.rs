@@ -63,7 +63,7 @@ pub(super) fn serve(design: &str, port: &str, path: &str) -> Result<(), String> 
             heard.next().await.expect("a signal");
             asked.request();
         };
-        round_robin_with(&mut events, ask).expect("it runs");
+        round_robin_over(&mut events, ask).expect("it runs");
     });
     let ended = per_core(
         WORKERS,

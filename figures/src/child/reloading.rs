@@ -2,7 +2,7 @@
 //! what fails meanwhile: requests, WebSockets, downloads. `child.rs` calls [`session`].
 
 use rustix::process::{Pid, Signal, kill_process};
-use selvedge_core::{now, round_robin_with, spawn_local};
+use selvedge_core::{now, round_robin_over, spawn_local};
 use selvedge_io::EventLoop;
 use selvedge_io::net::TcpStream;
 use selvedge_io::time::{sleep, timeout};
@@ -79,7 +79,7 @@ pub(super) fn session(port: u64, process: u64, peer: u64, milliseconds: u64) -> 
         println!("reloads {reloads}");
         Ok::<(), String>(())
     };
-    round_robin_with(&mut events, main).map_err(|error| error.to_string())?
+    round_robin_over(&mut events, main).map_err(|error| error.to_string())?
 }
 
 /// Requests on one connection, as long as the server keeps it.

@@ -79,8 +79,8 @@ where
 /// Runs `main` on this OS thread.
 fn single<F: Future + 'static>(waits: Waits, main: F) -> F::Output {
     let ended = match waits {
-        Waits::Nothing => round_robin_with(&mut NoEvents::new(), main),
-        Waits::World => round_robin_with(&mut EventLoop::new().expect("there are descriptors left"), main),
+        Waits::Nothing => round_robin_over(&mut NoEvents::new(), main),
+        Waits::World => round_robin_over(&mut EventLoop::new().expect("there are descriptors left"), main),
     };
     ended.expect("no deadlock")
 }

@@ -59,7 +59,7 @@ pub(super) struct NodeExtra {
     /// The parent of that record, for a look without the lock.
     pub(super) parent: AtomicU32,
     /// Written before the state is FAILED.
-    pub(super) failed: UnsafeCell<Option<NoValue>>,
+    pub(super) failed: UnsafeCell<Option<NoValueError>>,
 }
 
 /// In the word: the rest of it is the address of a [`NodeExtra`]. Without it the word is the

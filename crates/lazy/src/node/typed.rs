@@ -225,8 +225,8 @@ impl<T, B: NodeBody<T>> LazyNode<T, B> {
 unsafe fn fail(head: &NodeHead, payload: Box<dyn Any + Send>) {
     // A cancellation unwinds its own thread only, and on.
     let (failed, cancelled) = match payload.is::<CancelPayload>() {
-        true => (NoValue::from_cancelled(), Some(payload)),
-        false => (NoValue::from_payload(payload), None),
+        true => (NoValueError::from_cancelled(), Some(payload)),
+        false => (NoValueError::from_payload(payload), None),
     };
     // SAFETY: the claimant has the place for itself.
     unsafe { *head.extra_or_new().0.failed.get() = Some(failed) };

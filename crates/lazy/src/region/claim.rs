@@ -55,7 +55,7 @@ use super::frames::{PopFrame, QUANTUM, UpdateFrame};
 use super::hole::is_claim;
 use super::nursery::Nursery;
 use crate::primitives::Ordering;
-use selvedge_core::this_stack;
+use selvedge_core::internal::this_stack;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};

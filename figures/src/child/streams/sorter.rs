@@ -54,7 +54,7 @@ pub(super) fn sort(input: &str, output: &str) {
     let first = Times::now();
     let text = std::fs::read_to_string(input).expect("the input is there");
     let values = text.lines().map(|line| line.parse().expect("a number is in each line")).collect();
-    let sorted = round_robin_with(&mut NoEvents::new(), sorted(values)).expect("each comparator is fed");
+    let sorted = round_robin_over(&mut NoEvents::new(), sorted(values)).expect("each comparator is fed");
     let mut made = Vec::new();
     for number in sorted {
         writeln!(made, "{number}").expect("vectors can be written");
