@@ -29,7 +29,7 @@ const LONGEST: [&str; 6] = [
     "crates/pipeline/tests/suite/main.rs",
     "apps/make/tests/suite/main.rs",
     "crates/cnc/tests/suite/main.rs",
-    "crates/sim/tests/orders/main.rs",
+    "crates/sim/tests/suite/main.rs",
 ];
 
 /// A job beside others.

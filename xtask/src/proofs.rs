@@ -365,8 +365,8 @@ fn optimized() -> [Proof; 6] {
     [
         // `cargo xtask soak` takes this number of seeds for all tests of graphs.
         of(&["selvedge-cnc"], &["--test", "suite", "--", "results::", "composing::"], "1000"),
-        of(&["selvedge-sim"], &["--test", "orders"], ""),
-        of(&["selvedge-direct"], &["--test", "stacks"], ""),
+        of(&["selvedge-sim"], &["--test", "suite", "--", "orders::"], ""),
+        of(&["selvedge-direct"], &["--test", "suite"], ""),
         of(&["selvedge-core"], &["--test", "suite", "--", "threads::"], ""),
         of(&["selvedge-scope"], &["--test", "suite", "--", "threads::"], ""),
         of(&["selvedge-io"], &["--test", "suite", "--", "processes::"], ""),

@@ -1,5 +1,6 @@
 //! Runs that go on for long take the memory of what is alive at one time: counted items in a
-//! window, and steps that wait.
+//! window, and steps that wait. (The bytes of the process are counted, so the tests have a file of
+//! their own.)
 #![cfg(not(loom))]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,4 +1,5 @@
-//! The calls that an observer gets, and that they do not change the threads.
+//! The calls that an observer gets, and that they do not change the threads. (An observer gets the
+//! calls of all threads of the process, so these tests have a file of their own.)
 
 #[path = "common/never.rs"]
 mod never;

@@ -1,7 +1,7 @@
 //! Every system call of the system-call layer is made to fail with every error that it can return,
 //! is interrupted, and is cut short where the call may come back short. In every case nothing
 //! leaks, nothing hangs, nothing panics, and no caller with a wrong result is told that its call
-//! succeeded.
+//! succeeded. (Faults belong to the process, so these tests have a file of their own.)
 
 use libc::*;
 use selvedge_core::{RunError, Time, round_robin_over, spawn_local};

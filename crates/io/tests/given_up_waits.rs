@@ -1,5 +1,6 @@
 //! Waits that a `select` gives up, over and over, and bare waits. They wake no other thread and use
-//! hardly any CPU time.
+//! hardly any CPU time. (That is the CPU time of the process, so the tests have a file of their
+//! own.)
 
 mod common;
 

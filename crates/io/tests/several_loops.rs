@@ -1,5 +1,6 @@
 //! Threads wait for one descriptor in several event loops: threads that go from one loop to
-//! another, and several threads at once.
+//! another, and several threads at once. (The tests count the event loops of the process that know
+//! a descriptor, so they have a file of their own.)
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! A collective write makes few calls of the system, also if the elements of the ranks lie between
-//! one another.
+//! one another. (The calls of the process are counted, so the test has a file of its own.)
 
 use selvedge_io::calls;
 use selvedge_mpi::{Communicator, Error, FileView, Layout, SharedFile, run};

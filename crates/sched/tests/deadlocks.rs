@@ -6,10 +6,10 @@ mod naps;
 mod schedulers;
 
 use schedulers::{PER_CORE, PRIORITY, ROUND_ROBIN, Scheduler, run, stealing};
-use selvedge_core::{RunError, park, sleep, spawn, spawn_local, yield_now};
-use selvedge_sched::{WorkStealing, block_on};
+use selvedge_core::{NoEvents, RunError, park, sleep, spawn, spawn_local, yield_now};
+use selvedge_sched::{WorkStealing, block_on, per_core};
 use selvedge_sync::MVar;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Threads on several workers wait for one another, after every other thread has ended.
@@ -60,7 +60,7 @@ fn across_block_on() {
         }
         block_on(reply.take())
     });
-    let ended = scheduler.run(|_| Ok(selvedge_core::NoEvents::new()), async move {
+    let ended = scheduler.run(|_| Ok(NoEvents::new()), async move {
         first.take().await;
     });
     let failure = ended.expect_err("no thread puts");
@@ -70,11 +70,29 @@ fn across_block_on() {
     println!("test across_block_on ... ok");
 }
 
+/// The workers do not wait for ever.
+fn of_all_workers() {
+    // Each main thread waits behind a waker that any OS thread might wake, and that only the other
+    // worker could reach.
+    let wakers = Mutex::new(Vec::new());
+    let wakers: &'static _ = Box::leak(Box::new(wakers));
+    let ended = per_core(
+        2,
+        |_| Ok(NoEvents::new()),
+        move |_| async move { park(move |waker| wakers.lock().unwrap().push(waker)).await },
+    );
+    let failure = ended.expect_err("they wait for one another");
+    let RunError::Deadlock(deadlock) = &failure.error else { panic!("{failure}") };
+    assert_eq!(deadlock.threads.len(), 1, "{deadlock}");
+    println!("test of_all_workers ... ok");
+}
+
 fn main() {
     if cfg!(miri) {
         // Miri cannot see how many OS threads there are.
         return;
     }
+    of_all_workers();
     is_reported(ROUND_ROBIN, "round_robin");
     is_reported(PER_CORE, "per_core");
     is_reported(PRIORITY, "priority");

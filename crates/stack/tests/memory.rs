@@ -1,5 +1,5 @@
 //! The bytes that connections at rest take, 100,000 of them, and the bytes that a flood makes a
-//! stack keep.
+//! stack keep. (The bytes of the process are counted, so the tests have a file of their own.)
 
 #[path = "frames/mod.rs"]
 mod frames;

@@ -17,6 +17,7 @@ mod names_of_panics;
 mod reentry;
 mod requests;
 mod several_cpus;
+mod standstill;
 mod thread_value;
 mod threads;
 mod unpark_panics;

@@ -4,6 +4,7 @@ mod against_the_listings;
 mod messages;
 #[path = "../../../pipeline/tests/misuses/mod.rs"]
 mod misuses;
+mod no_allocation;
 mod parallel;
 mod suspensions;
 mod transcripts;

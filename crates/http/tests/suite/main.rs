@@ -1,8 +1,10 @@
-//! Whole conversations with a site without sockets.
+//! Whole conversations with a site: without sockets, on a simulated network, and over sockets.
 
 mod site;
 
 mod blocks;
 mod every_split;
 mod handlers;
+mod no_allocation;
 mod probes;
+mod simulated;

@@ -10,6 +10,7 @@ mod cycles;
 mod every_cut;
 mod exact;
 mod faults;
+mod idle_memory;
 mod messages;
 #[path = "../misuses/mod.rs"]
 mod misuses;

@@ -14,4 +14,5 @@ mod datagrams;
 mod disk;
 mod every_scheduler;
 mod network;
+mod orders;
 mod scheduler;

@@ -1,4 +1,4 @@
-//! The tests of this crate over simulated wires, in one program.
+//! The tests of this crate over simulated wires, and over devices of the kernel, in one program.
 
 #[path = "../frames/mod.rs"]
 mod frames;
@@ -8,6 +8,7 @@ mod bad_networks;
 mod congestion;
 mod connections;
 mod datagrams;
+mod devices;
 mod endings;
 mod failures;
 mod floods;

@@ -272,7 +272,7 @@ fn an_overflow_on_a_foreign_thread_too() {
     let output = child("overflows_on_a_foreign_thread");
     assert_eq!(output.status.signal(), Some(libc::SIGABRT));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("stack overflow in direct-style thread stacks::processes::overflows_on"), "{said}");
+    assert!(said.contains("stack overflow in direct-style thread suite::processes::overflows_on"), "{said}");
     assert!(said.contains("(stack of 256 KiB)"), "{said}");
 }
 

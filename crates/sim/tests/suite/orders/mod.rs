@@ -1,0 +1,4 @@
+//! Programs in every order of their threads, or in very many.
+
+mod every_order;
+mod primitives;
