@@ -418,6 +418,7 @@ pub(crate) fn fold(word: u64) -> u64 {
 
 /// A word that is the same for a key in each run of the program: its word, or its hash if it does
 /// not fit.
+#[inline]
 pub(crate) fn identity_of<K: ItemKey>(key: &K) -> u64 {
     if is_word::<K>() { key.to_word() } else { hash_of(key) }
 }

@@ -15,12 +15,11 @@
 use std::ptr;
 
 use crate::first_panic::FirstPanic;
-use crate::key::{ItemKey, fold, is_word};
+use crate::key::{ItemKey, fold, identity_of, is_word};
 use crate::primitives::{AtomicUsize, ItemCell, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
 
 use super::gone::GoneKeys;
-use super::table::word_of;
 use super::{ItemPlace, SHARDS};
 
 /// The places of a block at most.
@@ -94,7 +93,7 @@ impl<K: ItemKey, V, R> StreamTable<K, V, R> {
     /// The place of a key, which is made if need be. `None` if the key is a word and its item has
     /// gone.
     pub(super) fn find(&self, key: &K) -> Option<ItemPlace<'_, V, R>> {
-        let word = word_of(key);
+        let word = identity_of(key);
         let spread = fold(word);
         let mut shard = lock(&self.shards[shard_of(spread)]);
         let place = match shard.look(word, spread, key) {
@@ -111,7 +110,7 @@ impl<K: ItemKey, V, R> StreamTable<K, V, R> {
 
     /// The place of a key if the key has one.
     pub(super) fn look(&self, key: &K) -> Option<ItemPlace<'_, V, R>> {
-        let word = word_of(key);
+        let word = identity_of(key);
         let spread = fold(word);
         let shard = lock(&self.shards[shard_of(spread)]);
         // SAFETY: as in `find`.

@@ -5,7 +5,7 @@ use std::mem;
 use std::ptr;
 
 use crate::first_panic::FirstPanic;
-use crate::key::{ItemKey, fold, hash_of, is_word};
+use crate::key::{ItemKey, fold, identity_of};
 use crate::primitives::{AtomicPtr, AtomicU64, Mutex, Ordering, lock};
 use crate::slot::ItemSlot;
 
@@ -58,7 +58,7 @@ struct Growing<K, V, R> {
     tables: Vec<*mut Entries>,
     /// The blocks of items, each filled from its front. After a reset all are empty, and are filled
     /// once more in their order.
-    blocks: Vec<Vec<Keyed<K, V, R>>>,
+    blocks: Blocks<K, V, R>,
 }
 
 // SAFETY: the pointers are those of boxes that the shard owns.
@@ -101,12 +101,6 @@ fn place_of(number: u32) -> (usize, usize) {
     ((bit - FIRST_BLOCK.ilog2()) as usize, number as usize - (1 << bit))
 }
 
-/// The word of a key, or its hash.
-#[inline]
-pub(super) fn word_of<K: ItemKey>(key: &K) -> u64 {
-    if is_word::<K>() { key.to_word() } else { hash_of(key) }
-}
-
 impl<K: ItemKey, V, R> ItemTable<K, V, R> {
     pub(super) fn new() -> Self {
         let shard = || Shard {
@@ -134,7 +128,7 @@ impl<K: ItemKey, V, R> ItemTable<K, V, R> {
     /// The shard of a key, by the lowest bits of its hash, and the half of the hash in its entry.
     #[inline]
     fn shard(&self, key: &K) -> (&Shard<K, V, R>, u32) {
-        let word = word_of(key);
+        let word = identity_of(key);
         let spread = fold(word / LINE as u64);
         (&self.shards[spread as usize % SHARDS], half_hash(spread, word))
     }
@@ -233,9 +227,12 @@ impl<K, V, R> Shard<K, V, R> {
     }
 }
 
+/// The items of a shard in their blocks.
+type Blocks<K, V, R> = Vec<Vec<Keyed<K, V, R>>>;
+
 impl<K, V, R> Growing<K, V, R> {
     /// Takes the items out: their number, and the blocks.
-    fn take(&mut self) -> (usize, Vec<Vec<Keyed<K, V, R>>>) {
+    fn take(&mut self) -> (usize, Blocks<K, V, R>) {
         (mem::take(&mut self.keys), mem::take(&mut self.blocks))
     }
 }
