@@ -49,7 +49,7 @@ pub use selvedge_stm::*;
 ///     let letter = atomically_until(until, |tx| mail.take(tx)).await;
 ///     assert!(letter.is_err());
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[track_caller]
 pub fn atomically_until<R>(
@@ -102,7 +102,7 @@ pub fn atomically_until_with<E: Engine, R>(
 ///     });
 ///     assert!(!in_time.await);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "registerDelay")]
 pub fn register_delay(delay: Duration) -> TWord<bool> {

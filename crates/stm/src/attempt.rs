@@ -16,7 +16,7 @@ use crate::transaction::Tx;
 use crate::turn::CommitTurn;
 use crate::variable::{Borrowed, WAITERS};
 use crate::wait::{self, Registration};
-use selvedge_core::{indivisible, quietly};
+use selvedge_core::internal::{indivisible, quietly};
 use std::any::Any;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;

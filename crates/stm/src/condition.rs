@@ -42,7 +42,7 @@ use crate::stop::Tried;
 use crate::transaction::Tx;
 use crate::variable::{Borrowed, Inner};
 use crate::wait::{self, WaitingTx};
-use selvedge_core::{indivisible, quietly};
+use selvedge_core::internal::{indivisible, quietly};
 use std::collections::HashSet;
 use std::marker::PhantomData;
 use std::ops::Range;

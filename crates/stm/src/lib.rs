@@ -47,7 +47,7 @@
 //!     later.await.unwrap();
 //!     assert_eq!((ann.read_now(), bob.read_now()), (0, 10));
 //! })?;
-//! # Ok::<(), selvedge::Failure>(())
+//! # Ok::<(), selvedge::SchedulerError>(())
 //! ```
 
 // # For readers of the source

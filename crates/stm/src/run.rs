@@ -7,7 +7,8 @@ use crate::stop::{Abort, Tried};
 use crate::transaction::Tx;
 use crate::turn::CommitTurn;
 use crate::wait::{Registration, WaitsForWrite};
-use selvedge_core::{YieldNow, budget, is_indivisible, yield_now};
+use selvedge_core::internal::is_indivisible;
+use selvedge_core::{YieldNow, budget, yield_now};
 use selvedge_sync::wait_blocking;
 use std::convert::Infallible;
 use std::future::Future;
@@ -58,7 +59,7 @@ use std::task::{Context, Poll, ready};
 ///     .await;
 ///     assert_eq!((from.read_now(), to.read_now()), (7, 3));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[doc(alias = "atomic")]
 #[track_caller]
@@ -97,7 +98,7 @@ pub fn atomically_with<E: Engine, R>(mut body: impl FnMut(&Tx<E>) -> Tried<R>) -
 ///     });
 ///     assert_eq!(withdrawn.await, Err("not so much"));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[track_caller]
 pub fn try_atomically<R, X>(
@@ -174,7 +175,7 @@ pub fn atomically_blocking<R>(body: impl FnMut(&Tx) -> Tried<R>) -> R {
 ///     }
 ///     waits.await.unwrap();
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[track_caller]
 pub fn wait_for(

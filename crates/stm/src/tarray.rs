@@ -37,7 +37,7 @@ use std::sync::Arc;
 ///     let sum = atomically(|tx| accounts.iter(tx).map(|sum| sum.copied()).sum::<Tried<i32>>());
 ///     assert_eq!((sum.await, accounts.read_now(2, |sum| *sum)), (60, 33));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TArray<T: Send + Sync + 'static, E: Engine = Versioned> {
     cells: Cells<CellNode<T>, E>,

@@ -40,7 +40,7 @@ use std::sync::Arc;
 ///     pushes.await.unwrap();
 ///     assert_eq!((sum, atomically(|tx| queue.pop(tx)).await), (3, 3));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TBQueue<T: Send + Sync + 'static, E: Engine = Versioned> {
     ring: Arc<QueueRing<T, E>>,

@@ -42,7 +42,7 @@ use std::sync::Arc;
 ///         assert_eq!(reader.await.unwrap(), 7);
 ///     }
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TChan<T: Send + Sync + 'static, E: Engine = Versioned> {
     /// The place of the next value to read. `None` for a channel that is only written.

@@ -84,7 +84,7 @@ use trie::{Trie, place};
 ///     let weft = atomically(|tx| pages.remove(tx, "/weft").map(|page| page.cloned())).await;
 ///     assert_eq!(weft.as_deref(), Some("across"));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TMap<K, V, E = Versioned, S = HashState>
 where

@@ -31,7 +31,7 @@ use std::sync::Arc;
 ///     atomically(|tx| right.put(tx, 2)).await;
 ///     assert_eq!(eats.await.unwrap(), (1, 2));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TMVar<T: Send + Sync + 'static, E: Engine = Versioned> {
     value: TVar<Option<T>, E>,

@@ -57,7 +57,7 @@ use std::sync::Arc;
 ///     let both = atomically(|tx| Ok((pop(tx, &stack)?, pop(tx, &stack)?)));
 ///     assert_eq!(both.await, ("weft", "warp"));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TNode<T, const LINKS: usize, E = Versioned>
 where

@@ -36,7 +36,7 @@ use std::sync::Arc;
 ///     }
 ///     assert_eq!(sum.await.unwrap(), 7); // both at one moment
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TQueue<T: Send + Sync + 'static, E: Engine = Versioned> {
     ends: Arc<QueueEnds<T, E>>,

@@ -106,7 +106,7 @@ impl<E: Engine> Tx<E> {
     ///     customer.await.unwrap();
     ///     assert_eq!(stock.read_now(), 1);
     /// })?;
-    /// # Ok::<(), selvedge::Failure>(())
+    /// # Ok::<(), selvedge::SchedulerError>(())
     /// ```
     #[must_use = "the operation may end the attempt: hand its error on with `?`"]
     pub fn retry<R>(&self) -> Tried<R> {

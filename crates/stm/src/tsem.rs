@@ -37,7 +37,7 @@ use std::sync::Arc;
 ///     both.await.unwrap();
 ///     assert_eq!(printers.available_now(), 0);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TSem<E: Engine = Versioned> {
     units: TWord<u64, E>,

@@ -33,7 +33,7 @@ use std::sync::Arc;
 ///     assert!(atomically(|tx| present.contains(tx, "ann")).await);
 ///     assert!(atomically(|tx| present.remove(tx, "ann")).await);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TSet<K, E = Versioned, S = HashState>
 where

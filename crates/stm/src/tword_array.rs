@@ -37,7 +37,7 @@ use std::sync::Arc;
 ///     let sum = atomically(|tx| accounts.iter(tx).sum::<Tried<i32>>()).await;
 ///     assert_eq!((sum, accounts.read_now(2)), (60, 33));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TWordArray<T: Word, E: Engine = Versioned> {
     cells: Cells<CellWord<T>, E>,

@@ -73,7 +73,7 @@ impl<T: Send + Sync + 'static> KindsOfNodes<T> {
 ///     assert_eq!(count.await, 2);
 ///     assert_eq!(names.read_now(|names| names.join(" and ")), "warp and weft");
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 pub struct TVar<T: Send + Sync + 'static, E: Engine = Versioned> {
     inner: NonNull<Inner>,

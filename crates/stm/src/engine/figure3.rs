@@ -63,7 +63,7 @@ use std::fmt;
 ///     atomically_with::<Figure3, _>(|tx| shared.modify(tx, |n| n * 2)).await;
 ///     assert_eq!(shared.read_now(), 2);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 ///
 /// [`Versioned`]: crate::Versioned

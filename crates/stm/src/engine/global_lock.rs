@@ -25,7 +25,7 @@ use crate::world::world;
 ///     });
 ///     assert_eq!(doubled.await, Ok(2));
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub enum GlobalLock {}

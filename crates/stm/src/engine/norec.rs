@@ -58,7 +58,7 @@ use std::fmt;
 ///     atomically_with::<NOrec, _>(|tx| shared.modify(tx, |n| n * 2)).await;
 ///     assert_eq!(shared.read_now(), 2);
 /// })?;
-/// # Ok::<(), selvedge::Failure>(())
+/// # Ok::<(), selvedge::SchedulerError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub enum NOrec {}
