@@ -35,7 +35,7 @@
 //! handles and wakers may run code that needs the lock, so the functions return them, and the
 //! caller drops them without the lock.
 
-use crate::failed::NoValue;
+use crate::failed::NoValueError;
 use crate::node::{NodeHandle, RecordId};
 use crate::primitives::{Mutex, MutexGuard, lock};
 use std::collections::HashMap;

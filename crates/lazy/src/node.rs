@@ -73,7 +73,7 @@ pub(crate) use typed::{Once, Restarted, Resumable};
 use self::extra::{Label, NodeAbout, NodeExtra};
 use self::kind::NodeKind;
 use self::state::{NodeState, StateWord};
-use crate::failed::NoValue;
+use crate::failed::NoValueError;
 use crate::primitives::{AtomicU32, Ordering, learn};
 
 /// What all nodes have, of whatever type. The state is next to the value or the body, which follows

@@ -8,7 +8,7 @@
 use super::clock::{Times, rss_bytes};
 use super::fault;
 use crate::disk::{BLOCK, block_number, data_file};
-use selvedge_core::{fork_local, round_robin_with, sleep, yield_now};
+use selvedge_core::{fork_local, round_robin_over, sleep, yield_now};
 use selvedge_io::EventLoop;
 use selvedge_io::fs::{Driver, File};
 use std::cell::Cell;

@@ -3,7 +3,7 @@
 
 use super::log_designs::{LogDesign, WorkerLines, open};
 use crate::web::SMALL;
-use selvedge_core::{detach_local, round_robin_with};
+use selvedge_core::{detach_local, round_robin_over};
 use selvedge_http::date::{self, Clock};
 use selvedge_http::log::Line;
 use selvedge_http::status::Status;

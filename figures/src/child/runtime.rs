@@ -6,7 +6,7 @@
 //! `abstractions.rs`, `cores.rs`, `pipes.rs` and `timers.rs` are generic over `Runtime`. A function
 //! of the trait must do the same work under both.
 
-use selvedge_core::{NoEvents, fork, round_robin_with};
+use selvedge_core::{NoEvents, fork, round_robin_over};
 use selvedge_io::EventLoop;
 use selvedge_sched::work_stealing;
 use std::future::{Future, poll_fn};

@@ -36,7 +36,7 @@ use crate::sys::Fd;
 use rustix::io::Errno;
 use selvedge_core::internal::quietly;
 use selvedge_core::observe::{self, Object, WaitReason};
-use selvedge_core::{Unpark, in_thread, quietly};
+use selvedge_core::{Unpark, in_thread};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,7 @@
 
 use super::queue::{Job, lock};
 use super::{Blocking, Limits, Pool};
-use selvedge_core::PerProcess;
+use selvedge_core::internal::PerProcess;
 
 /// The pools of the calls that this crate makes itself. Each has OS threads of its own. So no such
 /// call waits for the end of a call that the program makes in [`blocking`](super::blocking), and no

@@ -32,7 +32,7 @@ mod queue;
 pub use call::Blocking;
 pub(crate) use lane::Lane;
 pub use limits::Limits;
-pub use lost::Lost;
+pub use lost::BlockingError;
 pub use process::{blocking, load, shared};
 
 use queue::{PoolShared, lock, wake_next};

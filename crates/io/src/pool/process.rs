@@ -2,7 +2,7 @@
 //! [`load`] tells the work of this pool and of the [lanes](super::lane) together.
 
 use super::{Blocking, Lane, Limits, Load, Pool};
-use selvedge_core::PerProcess;
+use selvedge_core::internal::PerProcess;
 
 /// Runs `f` on an OS thread of the process's blocking pool and returns what it returned.
 ///
@@ -14,7 +14,7 @@ use selvedge_core::PerProcess;
 ///
 /// # Errors
 ///
-/// [`Lost`](super::Lost) when `f` panicked, with the payload, or when no OS thread could be
+/// [`BlockingError`](super::BlockingError) when `f` panicked, with the payload, or when no OS thread could be
 /// started: then `f` has been dropped, and was not run.
 ///
 /// # Examples

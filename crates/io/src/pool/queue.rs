@@ -22,7 +22,8 @@
 //!   no end of a quiet.
 
 use super::limits::Limits;
-use selvedge_core::{CallUnderWay, Quiet, quietly};
+use selvedge_core::Quiet;
+use selvedge_core::internal::{CallUnderWay, quietly};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,7 +10,7 @@
 
 use super::kind::NodeKind;
 use super::state::StateWord;
-use crate::failed::NoValue;
+use crate::failed::NoValueError;
 use crate::primitives::{AtomicPtr, AtomicU32, Ordering};
 use selvedge_core::WaitQueue;
 use std::cell::UnsafeCell;

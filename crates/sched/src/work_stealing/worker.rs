@@ -25,7 +25,8 @@ use super::pool::WorkerPool;
 use arrivals::Arrivals;
 use crowding::Crowding;
 use pairing::Pairing;
-use selvedge_core::{Cpu, Events, Group, Inside, RunError, RunQueue, Thread, Time, Trace, quietly};
+use selvedge_core::internal::quietly;
+use selvedge_core::{Cpu, Events, Group, Inside, RunError, RunQueue, Thread, Time, Trace};
 use std::io;
 use std::time::Duration;
 

@@ -7,7 +7,7 @@
 
 use super::super::clock::Times;
 use super::bytes::{print_output, print_rate};
-use selvedge_core::{Local, NoEvents, round_robin_with, spawn_local};
+use selvedge_core::{Local, NoEvents, round_robin_over, spawn_local};
 use selvedge_sync::MVar;
 use std::io::Write;
 use std::rc::Rc;
