@@ -66,11 +66,11 @@ impl InterCommunicator {
     ///
     /// Where the groups did not start together ([`spawn`], [`spawn_program`], [`accept`],
     /// [`connect`]), they know nothing of each other afterwards: the failure of a rank is no error
-    /// in the other group, and a run does not wait for the ranks of the other group, but for those
-    /// that its own ranks have spawned. Clones of the intercommunicator, and communicators that
-    /// were [merged](Self::merge) of it, have no other group any more: a receive from it is an error
-    /// of the class [`Ended`](ErrorClass::Ended), and what is sent to it is one too, or is lost.
-    /// Where both groups are of one world, the call waits for all ranks, and nothing else ends.
+    /// in the other group, and a run waits for no rank of the other group that its own ranks have
+    /// not spawned. Clones of the intercommunicator, and communicators that were
+    /// [merged](Self::merge) of it, have no other group any more: a receive from it is an error of
+    /// the class [`Ended`](ErrorClass::Ended), and what is sent to it is one too, or is lost. Where
+    /// both groups are of one world, the call waits for all ranks, and nothing else ends.
     ///
     /// # Errors
     /// If a rank has ended, or calls another collective. The groups are separated nevertheless.

@@ -85,8 +85,8 @@ impl JoinedGroups {
         Group::of(self.numbers(is_first).collect::<Vec<_>>())
     }
 
-    /// The intercommunicator of a rank, by its number in its group. A rank whose world is of
-    /// another engine has a seat.
+    /// The intercommunicator of a rank, by its number in its group. A rank has a seat if its
+    /// world is of another engine.
     fn side(&self, is_first: bool, rank: usize, seat: Option<JoinedSeat>) -> InterCommunicator {
         let local = self.communicator(is_first, LOCAL, rank);
         let across = local.to_group(ACROSS, self.group(!is_first));

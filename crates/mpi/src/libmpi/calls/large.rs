@@ -41,8 +41,8 @@ impl<H: MpiHandle> Mpi<H> {
         let (mut block, mut whole) = (byte, byte);
         let lengths = [int(self.functions.type_create_struct.name, bytes / BLOCK)?, (bytes % BLOCK) as c_int];
         let places = [0, (bytes - bytes % BLOCK) as isize];
-        // SAFETY: MPI is started, and the handles are constants, or types that these calls make. The
-        // three arrays have two entries each, and the places for the new types can be written.
+        // SAFETY: MPI is started, and the handles are constants, or types that these calls make.
+        // The three arrays have two entries each, and the places for the new types can be written.
         unsafe {
             ask!(self.type_contiguous(BLOCK as c_int, byte, &mut block))?;
             let kinds = [block, byte];
@@ -62,8 +62,8 @@ impl<H: MpiHandle> Mpi<H> {
     }
 
     fn free_type(&self, mut kind: H) -> Result<(), MpiError> {
-        // SAFETY: MPI is started, and the handle is of a type that `type_of_bytes` has made and that
-        // its caller has no more.
+        // SAFETY: MPI is started, and the handle is of a type that `type_of_bytes` has made and
+        // that its caller has no more.
         unsafe { ask!(self.type_free(&mut kind)) }
     }
 }
